@@ -1,0 +1,139 @@
+// Package backends is the wall between what kalypso decides and what a
+// reconciler pulls: a Backend turns assignments into files.
+//
+// A backend is two pure functions and a third for the reconciler's own set-up.
+// It reads no file, no clock and no environment, and never sees CUE: what it
+// gets is plain data, what it gives is bytes. To add one, write its package
+// beside this file, add its options to #Reconciler in schema/reconciler.cue,
+// and list it in package compiler.
+package backends
+
+import (
+	"encoding/json"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Assignment is one deployment target on one cluster type, with everything that
+// was decided about it.
+type Assignment struct {
+	Environment      string
+	ClusterType      string
+	Workspace        string
+	Application      string
+	Workload         string
+	Target           string // the deployment target's short name
+	DeploymentTarget string // its full name, which is also the folder's
+	Namespace        string
+	Version          string // "" for none
+	GitOps           *model.GitOps
+	Manifests        model.Manifests
+	ConfigFormat     model.ConfigFormat
+	Values           model.Value // a struct: the platform config, without secrets
+	Secrets          []Secret    // sorted by path
+	NamespaceService Spec
+	Reconciler       Spec
+	DependsOn        []string // full names, sorted
+	// Wave is the length of the longest chain of dependencies below the
+	// assignment on its cluster type.
+	Wave int
+	// Ref is the deployment target, for diagnostics.
+	Ref model.Ref
+}
+
+// ID returns the assignment as <environment>/<clusterType>/<workload>-<target>.
+func (a *Assignment) ID() string {
+	return a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget
+}
+
+// Spec is a namespace service or a reconciler, evaluated for one assignment or,
+// where it is a function of the assignment, for none.
+type Spec struct {
+	Ref   model.Ref
+	Value model.Value // a struct with the fields of the schema
+}
+
+// Decode reads the spec into a Go type by its JSON tags.
+func (s Spec) Decode(v any) error { return json.Unmarshal(s.Value.AppendJSON(nil), v) }
+
+// Secret is a value that refers to a secret.
+type Secret struct {
+	Name     string // the value's path, such as DB_PASSWORD or db.password
+	Store    string
+	Key      string
+	Property string // "" for none
+	Version  string // "" for none
+}
+
+// File is a file to write. Its path is relative, with slashes.
+type File struct {
+	Path string
+	Data []byte
+}
+
+// Emission is what Emit makes of an assignment.
+type Emission struct {
+	// Files of the assignment's folder, by path in it, sorted.
+	Files []File
+	// Objects are the identities of all Kubernetes objects that the files create
+	// on a cluster, so that two assignments that create the same one are found.
+	Objects []Object
+	// Shared is what Index needs to know of the folder and Folder does not say.
+	// It is kept in the provenance record, for when the folder is kept.
+	Shared json.RawMessage
+}
+
+// Object identifies a Kubernetes object on a cluster.
+type Object struct {
+	Group     string
+	Kind      string
+	Namespace string // "" for cluster-scoped objects
+	Name      string
+}
+
+// Folder is an assignment's folder as Index sees it. It comes from this build,
+// or from the provenance record of the build that the folder was kept from.
+type Folder struct {
+	DeploymentTarget string          `json:"deploymentTarget"`
+	Workspace        string          `json:"workspace"`
+	Workload         string          `json:"workload"`
+	Namespace        string          `json:"namespace"`
+	Version          string          `json:"version,omitempty"`
+	DependsOn        []string        `json:"dependsOn,omitempty"`
+	Wave             int             `json:"wave,omitempty"`
+	Backend          string          `json:"backend"`
+	Shared           json.RawMessage `json:"shared,omitempty"`
+}
+
+// ClusterType is a cluster type as Index and Bootstrap see it.
+type ClusterType struct {
+	Environment string
+	Name        string
+	Description string
+	GitOps      *model.GitOps // nil where the environment has none
+	Reconciler  Spec
+	Ref         model.Ref
+}
+
+// Backend emits the files of one reconciler family. Its methods are pure: equal
+// arguments give equal bytes. They may be called by several goroutines at once.
+// The diagnostics that they return say what the user asked for that the
+// reconciler cannot do; one of severity error fails the assignment, or in Index
+// the cluster type's files.
+type Backend interface {
+	// Name is the backend's key in #Reconciler.
+	Name() string
+
+	// Emit returns the files of the assignment's folder.
+	Emit(*Assignment) (Emission, []diag.Diagnostic)
+
+	// Index returns the files at the cluster type's root, by path in it, sorted.
+	// folders are sorted by deployment target, and may be empty.
+	Index(*ClusterType, []Folder) ([]File, []diag.Diagnostic)
+
+	// Bootstrap returns what a cluster's root reconciler needs to pull the
+	// cluster type's folder, as one YAML stream. With an error it may still
+	// return the part that does not depend on what is missing.
+	Bootstrap(*ClusterType, []Folder) ([]byte, []diag.Diagnostic)
+}

@@ -1,0 +1,210 @@
+package diag
+
+// The codes. Their explanations are in Codes.
+const (
+	Syntax                Code = "K1001" // a file is not valid CUE
+	Compile               Code = "K1002" // the package does not compile
+	Import                Code = "K1003" // an import is not there
+	LanguageVersion       Code = "K1004" // the module needs a newer language
+	Module                Code = "K1005" // the folder is not a CUE module of a platform
+	UnknownCollection     Code = "K1101" // unknown top-level field
+	UnknownField          Code = "K1102" // unknown field
+	WrongValue            Code = "K1103" // a value does not fit
+	NotAllowed            Code = "K1104" // a value is not one of those allowed
+	Missing               Code = "K1105" // a required field is missing
+	BadName               Code = "K1106" // a name is not a DNS label
+	OneOf                 Code = "K1107" // exactly one of several fields must be given
+	Conflict              Code = "K1108" // two values of one field conflict
+	Incomplete            Code = "K1109" // which entities there are is not known
+	NotConcrete           Code = "K1110" // a value is not concrete
+	Bytes                 Code = "K1111" // bytes cannot be a value
+	StrayFile             Code = "K1201" // a file of package platform is never loaded
+	OtherPackage          Code = "K1202" // a file in a platform folder has another package
+	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
+	EnvironmentCycle      Code = "K1204" // environments wait for each other
+	UnknownReference      Code = "K1301" // a reference to something that is not there
+	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
+	ImpliedLabel          Code = "K1303" // a label is named like an implied key
+	DataSchema            Code = "K1304" // an embedded JSON Schema was read as data
+	Registration          Code = "K1305" // registrations are not compiled by this version
+	ClusterValues         Code = "K1306" // no backend delivers values to single clusters
+	BadSelector           Code = "K1401" // a selector cannot be used
+	BadContract           Code = "K1402" // a contract is malformed
+	ExceptNothing         Code = "K1403" // except selects nothing or everything
+	BadPath               Code = "K1404" // a path cannot be read
+	NoContent             Code = "K1901" // an environment without content
+	SelectsNothing        Code = "K1902" // a selector selects nothing
+	Unassigned            Code = "K1903" // a deployment target that no policy selects
+	EmptyClusterType      Code = "K1904" // a cluster type without assignments
+	LikelyMisspelt        Code = "K1905" // a label is one edit away from another
+	ManyEntities          Code = "K1906" // a collection is too large for CUE
+	PinConflict           Code = "K2101" // two policies pin one assignment differently
+	PinMismatch           Code = "K2102" // a pin does not fit the manifests
+	DependsOn             Code = "K2103" // a dependency cannot be met
+	NamespaceCollision    Code = "K2104" // two assignments of one cluster type share a namespace
+	BadNamespace          Code = "K2105" // a namespace's name is not a DNS label
+	ConflictingValues     Code = "K2003" // conflicting values
+	ConflictingDefaults   Code = "K2004" // conflicting defaults
+	FinalValue            Code = "K2005" // a final value is contradicted
+	NoValue               Code = "K2006" // a value is not concrete
+	ConflictingOverrides  Code = "K2007" // conflicting overrides
+	BrokenConfig          Code = "K2008" // a config that the assignment needs has errors
+	Unsatisfied           Code = "K2009" // the values break a contract
+	ConflictingContracts  Code = "K2010" // contracts give a key different defaults
+	ListStrategies        Code = "K2011" // config schemas give a path different strategies
+	ListStrategy          Code = "K2012" // a list strategy does not fit the values
+	Function              Code = "K2013" // a function of #assignment fails
+	Override              Code = "K2901" // an override is in use
+	Plaintext             Code = "K2902" // a value looks like a secret in plain text
+	Advice                Code = "K2903" // the values break a contract that only advises
+	UnsupportedManifests  Code = "K3001" // the reconciler cannot deliver these manifests
+	UndeliverableSecret   Code = "K3002" // a secret cannot be delivered
+	NeedsGitOps           Code = "K3003" // the environment's gitops is not given
+	NameCollision         Code = "K3004" // two assignments create one object
+	NotAnObject           Code = "K3005" // a manifest of the namespace service is no Kubernetes object
+	HelmValues            Code = "K3006" // application and platform values collide
+	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
+	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
+	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
+	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
+	ForeignRecord         Code = "K4002" // the folder belongs to another platform
+	BadRecord             Code = "K4003" // the folder's record cannot be read
+)
+
+// Codes are all codes with their explanations, sorted.
+var Codes = []Explanation{
+	{Syntax, Syntax.Severity(), "a file is not valid CUE",
+		"The file cannot be parsed, so nothing of its package is known. The environment keeps its last good output (a base file: all environments); the others are built. `cue fmt` points to the same place."},
+	{Compile, Compile.Severity(), "the package does not compile",
+		"A reference to something that is not there, an unused import or an unused let makes the whole package unreadable for CUE, not only the entity that it stands in. The environment keeps its last good output; the others are built."},
+	{Import, Import.Severity(), "an import is not there",
+		"The imported package is neither in the platform's module nor in the module cache or cue.mod/pkg. A build never reaches the network: fetch the module with `cue mod tidy` first, or vendor it."},
+	{LanguageVersion, LanguageVersion.Severity(), "the module needs a newer language",
+		"The language version in cue.mod/module.cue, of the platform or of a module that it imports, is newer than the CUE that this kalypso was built with. Take a newer kalypso, or lower the version if the module does not need it."},
+	{Module, Module.Severity(), "the folder is not a CUE module of a platform",
+		"A platform is a CUE module: a folder with cue.mod/module.cue, and files of package platform at its root."},
+	{UnknownCollection, UnknownCollection.Severity(), "unknown top-level field",
+		"The regular fields of package platform are the collections of the schema. Use a hidden field (_name), a definition (#Name) or a let for anything else."},
+	{UnknownField, UnknownField.Severity(), "unknown field",
+		"The schema has no such field here. Fields are checked so that a misspelt one cannot be silently without effect."},
+	{WrongValue, WrongValue.Severity(), "a value does not fit",
+		"The value has the wrong type, or breaks the constraint that the schema gives for the field."},
+	{NotAllowed, NotAllowed.Severity(), "a value is not one of those allowed",
+		"The schema lists the values that the field can have."},
+	{Missing, Missing.Severity(), "a required field is missing",
+		"The entity cannot be used without the field."},
+	{BadName, BadName.Severity(), "a name is not a DNS label",
+		"Names of entities become names of folders, namespaces and objects: at most 63 lower case letters, digits and dashes, beginning and ending with a letter or digit."},
+	{OneOf, OneOf.Severity(), "exactly one of several fields must be given",
+		"The fields are alternatives: none of them, or two, leave open what is meant."},
+	{Conflict, Conflict.Severity(), "two values of one field conflict",
+		"Two places of the platform give the field different values. CUE unifies all files of a package: no place wins."},
+	{Incomplete, Incomplete.Severity(), "which entities there are is not known",
+		"A comprehension or a dynamic field name depends on a value that is not concrete, so CUE leaves its entities out without an error. kalypso treats it as one, so that nothing is removed that you did not mean to remove."},
+	{NotConcrete, NotConcrete.Severity(), "a value is not concrete",
+		"The field needs a value, and has only a constraint."},
+	{Bytes, Bytes.Severity(), "bytes cannot be a value",
+		"A value of type bytes has no text of its own in a platform config. Write a string, for instance with base64.Encode."},
+	{StrayFile, StrayFile.Severity(), "a file of package platform is never loaded",
+		"CUE loads the platform's root and the folders directly below environments/. A file of package platform anywhere else has no effect."},
+	{OtherPackage, OtherPackage.Severity(), "a file in a platform folder has another package",
+		"The file is not part of package platform, so it has no effect. Move helper packages into a folder of their own."},
+	{UndeclaredEnvironment, UndeclaredEnvironment.Severity(), "an environment folder has no entry",
+		"environments/<name>/ is built only if environments declares <name>."},
+	{EnvironmentCycle, EnvironmentCycle.Severity(), "environments wait for each other",
+		"The environments form a graph by after, in which a commit must be able to go from the first to the last."},
+	{UnknownReference, UnknownReference.Severity(), "a reference to something that is not there",
+		"The field names an entity of another collection, which has no entity of that name."},
+	{DuplicateTarget, DuplicateTarget.Severity(), "two deployment targets have one full name",
+		"<workload>-<target> names folders and objects. Workload a-b with target c and workload a with target b-c cannot both be."},
+	{ImpliedLabel, ImpliedLabel.Severity(), "a label is named like an implied key",
+		"environment, workspace, workload, deploymentTarget and clusterType are facts that selectors may use. A label of the same name would be ambiguous."},
+	{DataSchema, DataSchema.Severity(), "an embedded JSON Schema was read as data",
+		"Without type=jsonschema, @embed gives the schema's text as data, which constrains nothing."},
+	{Registration, Registration.Severity(), "registrations are not compiled by this version",
+		"Declare the workload in the platform, or import it as a CUE module."},
+	{ClusterValues, ClusterValues.Severity(), "no backend delivers values to single clusters",
+		"The reconcilers of Kubernetes clusters deliver to cluster types. Give the cluster a type of its own, or use labels and a config."},
+	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
+		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
+	{BadContract, BadContract.Severity(), "a contract is malformed",
+		"requires and schema hold CUE constraints on the composed values. This one can never be satisfied, or is no struct."},
+	{ExceptNothing, ExceptNothing.Severity(), "except selects nothing or everything",
+		"except needs deploymentTargets, clusterTypes or both; an absent side means all of that side."},
+	{BadPath, BadPath.Severity(), "a path cannot be read",
+		"A path is written as in CUE: module.tag.\"reject-tags\". Quote what is not an identifier."},
+	{NoContent, NoContent.Severity(), "an environment without content",
+		"The environment is declared, and nothing is in it."},
+	{SelectsNothing, SelectsNothing.Severity(), "a selector selects nothing",
+		"No deployment target, cluster type or assignment satisfies it. Often a label is misspelt."},
+	{Unassigned, Unassigned.Severity(), "a deployment target that no policy selects",
+		"It is deployed nowhere."},
+	{EmptyClusterType, EmptyClusterType.Severity(), "a cluster type without assignments",
+		"No policy assigns anything to it."},
+	{LikelyMisspelt, LikelyMisspelt.Severity(), "a label is one edit away from another",
+		"Two labels differ in one letter, and one of them is used only once: probably a misspelling."},
+	{ManyEntities, ManyEntities.Severity(), "a collection is too large for CUE",
+		"CUE's time grows with the square of the number of fields once a struct has more than about 10,000. Split the environment, or move entities to cluster types of their own platform."},
+	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
+		"Two configs that match the assignment give a key different values in the same layer. No config wins by its name or its place."},
+	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",
+		"Two configs of one layer give a key different defaults, so which one holds is open."},
+	{FinalValue, FinalValue.Severity(), "a final value is contradicted",
+		"A config of another layer gives a different value to a key whose value is final. Only a default can be replaced."},
+	{NoValue, NoValue.Severity(), "a value is not concrete",
+		"The configs that match the assignment constrain the key, and none gives it a value."},
+	{ConflictingOverrides, ConflictingOverrides.Severity(), "conflicting overrides",
+		"Two configs of one layer override a key differently."},
+	{BrokenConfig, BrokenConfig.Severity(), "a config that the assignment needs has errors",
+		"The config has an error of its own, which is reported where it stands."},
+	{Unsatisfied, Unsatisfied.Severity(), "the values break a contract",
+		"The composed values lack a key that the contract requires, or have a value that it forbids. The workload's, target's or platform's contract says which."},
+	{ConflictingContracts, ConflictingContracts.Severity(), "contracts give a key different defaults",
+		"Two contracts fill in a key that no config gives, each with another default."},
+	{ListStrategies, ListStrategies.Severity(), "config schemas give a path different strategies",
+		"How the lists at a path compose must not depend on which config schema comes first."},
+	{ListStrategy, ListStrategy.Severity(), "a list strategy does not fit the values",
+		"append, unique and mergeBy compose final lists; mergeBy needs elements that are structs with the field."},
+	{Function, Function.Severity(), "a function of #assignment fails",
+		"The expression has no value for this assignment: a label or version that it uses is absent, or CUE reports an error in it."},
+	{PinConflict, PinConflict.Severity(), "two policies pin one assignment differently",
+		"An assignment has one version and one revision of its manifests."},
+	{PinMismatch, PinMismatch.Severity(), "a pin does not fit the manifests",
+		"A pin changes fields of the source that the deployment target has; it cannot change a git source into a chart."},
+	{DependsOn, DependsOn.Severity(), "a dependency cannot be met",
+		"dependsOn names deployment targets that are assigned to the same cluster type, without cycles."},
+	{NamespaceCollision, NamespaceCollision.Severity(), "two assignments of one cluster type share a namespace",
+		"Each would own the other's namespace, and its removal would delete both."},
+	{BadNamespace, BadNamespace.Severity(), "a namespace's name is not a DNS label",
+		"The pattern of the namespace service must give lower case letters, digits and dashes."},
+	{Override, Override.Severity(), "an override is in use",
+		"The value replaces what other configs gave. Overrides are for emergencies: remove it once the configs are right."},
+	{Plaintext, Plaintext.Severity(), "a value looks like a secret in plain text",
+		"The key's name holds the word password, passwd, secret, token or credential. Refer to a secret store with schema.#Secret, or list the path under plain if the value is none."},
+	{Advice, Advice.Severity(), "the values break a contract that only advises",
+		"The contract has enforce: \"advise\", so the assignment is emitted all the same."},
+	{UnsupportedManifests, UnsupportedManifests.Severity(), "the reconciler cannot deliver these manifests",
+		"The backend has no way to do what the manifests ask for."},
+	{UndeliverableSecret, UndeliverableSecret.Severity(), "a secret cannot be delivered",
+		"The value refers to a secret, and the namespace service of the cluster type does not say how secrets are delivered."},
+	{NeedsGitOps, NeedsGitOps.Severity(), "the environment's gitops is not given",
+		"What is asked for refers to the repository that holds the compiled tree: environments.<name>.gitops says which that is."},
+	{NameCollision, NameCollision.Severity(), "two assignments create one object",
+		"Two assignments of one cluster type create an object of the same kind, namespace and name: their reconcilers would fight over it for ever."},
+	{NotAnObject, NotAnObject.Severity(), "a manifest of the namespace service is no Kubernetes object",
+		"An object has apiVersion, kind and metadata.name."},
+	{HelmValues, HelmValues.Severity(), "application and platform values collide",
+		"The chart's values already hold something at the path that platformValues names."},
+	{BadConfigKey, BadConfigKey.Severity(), "a key cannot be part of the platform config",
+		"Keys of a ConfigMap are letters, digits, '-', '_' and '.'; names of environment variables are letters, digits and '_', and begin with no digit."},
+	{BadSpec, BadSpec.Severity(), "the reconciler's or namespace service's fields do not fit together",
+		"The fields are valid each, and impossible together."},
+	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
+		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
+	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
+		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
+	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",
+		"The folder's record names another platform or another environment. Write to a folder of its own."},
+	{BadRecord, BadRecord.Severity(), "the folder's record cannot be read",
+		".kalypso/provenance.json says what kalypso wrote there. Restore it from git; without it, --adopt takes over the files that are there."},
+}

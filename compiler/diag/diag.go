@@ -1,0 +1,202 @@
+// Package diag is what kalypso tells its users about their platform: errors
+// and warnings as values, with a stable code, every position, the assignments
+// concerned and a way out.
+//
+// A diagnostic names values of the platform by reference; Resolve gives it its
+// positions when it is printed, so that a cached diagnostic stays true when a
+// line moves.
+package diag
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Severity says whether a diagnostic stops what it concerns.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// Diagnostic is one thing to tell the user.
+type Diagnostic struct {
+	Code     Code
+	Severity Severity
+	Message  string // one line, without a full stop
+	// Path is the CUE path that the diagnostic is about; for a composed value,
+	// its path in the values.
+	Path string
+	// Sites are all the places that the user may want to look at, the most
+	// telling first.
+	Sites []Site
+	// Assignments that the diagnostic concerns, as
+	// <environment>/<clusterType>/<workload>-<target>, sorted.
+	Assignments []string
+	// Hint is the way out, where there is one to name.
+	Hint string
+	// Environment is where the diagnostic arose; "" for the base.
+	Environment string
+}
+
+// Site is a place that a diagnostic points to: the position, or a reference
+// that Resolve turns into positions, with what stands there.
+type Site struct {
+	Ref      model.Ref
+	Position model.Position
+	Note     string
+}
+
+// New returns a diagnostic with its code's severity.
+func New(code Code, message string) Diagnostic {
+	return Diagnostic{Code: code, Severity: code.Severity(), Message: message}
+}
+
+// At adds a reference to look at.
+func (d Diagnostic) At(ref model.Ref, note string) Diagnostic {
+	d.Sites = append(slices.Clip(d.Sites), Site{Ref: ref, Note: note})
+	return d
+}
+
+// In adds a position to look at.
+func (d Diagnostic) In(p model.Position, note string) Diagnostic {
+	if !p.IsZero() {
+		d.Sites = append(slices.Clip(d.Sites), Site{Position: p, Note: note})
+	}
+	return d
+}
+
+// On sets the path that the diagnostic is about.
+func (d Diagnostic) On(path string) Diagnostic {
+	d.Path = path
+	return d
+}
+
+// Hinting sets the way out.
+func (d Diagnostic) Hinting(hint string) Diagnostic {
+	d.Hint = hint
+	return d
+}
+
+// For adds an assignment that the diagnostic concerns.
+func (d Diagnostic) For(assignments ...string) Diagnostic {
+	d.Assignments = append(slices.Clip(d.Assignments), assignments...)
+	slices.Sort(d.Assignments)
+	d.Assignments = slices.Compact(d.Assignments)
+	return d
+}
+
+// Resolve replaces references by the positions that the table gives them. A
+// reference that is written in several places becomes several sites; one that
+// is written nowhere keeps none.
+func Resolve(ds []Diagnostic, table model.Positions) {
+	for i := range ds {
+		var sites []Site
+		for _, s := range ds[i].Sites {
+			if !s.Position.IsZero() {
+				sites = append(sites, s)
+				continue
+			}
+			for _, p := range table.Of(s.Ref) {
+				sites = append(sites, Site{Ref: s.Ref, Position: p, Note: s.Note})
+			}
+		}
+		ds[i].Sites = sites
+	}
+}
+
+// Sort orders resolved diagnostics by position, then code, path and message,
+// and makes one of those that differ only in their assignments or environment.
+func Sort(ds []Diagnostic) []Diagnostic {
+	slices.SortStableFunc(ds, compare)
+	var out []Diagnostic
+	for _, d := range ds {
+		if n := len(out); n > 0 && same(out[n-1], d) {
+			out[n-1] = out[n-1].For(d.Assignments...)
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func compare(a, b Diagnostic) int {
+	return cmp.Or(
+		slices.CompareFunc(a.Sites, b.Sites, func(s, t Site) int { return s.Position.Compare(t.Position) }),
+		cmp.Compare(a.Code, b.Code),
+		cmp.Compare(a.Path, b.Path),
+		cmp.Compare(a.Message, b.Message),
+		slices.Compare(a.Assignments, b.Assignments),
+	)
+}
+
+func same(a, b Diagnostic) bool {
+	return a.Code == b.Code && a.Severity == b.Severity && a.Path == b.Path && a.Message == b.Message && a.Hint == b.Hint &&
+		slices.EqualFunc(a.Sites, b.Sites, func(s, t Site) bool { return s.Position == t.Position && s.Note == t.Note })
+}
+
+// Errors says whether one of the diagnostics is an error.
+func Errors(ds []Diagnostic) bool {
+	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// Nearest returns the candidate that a misspelt word was probably meant to be:
+// the one fewest edits away, two at most and fewer than half the word; "" for none.
+func Nearest(word string, candidates []string) string {
+	best, least := "", 3
+	for _, c := range candidates {
+		if n := edits(strings.ToLower(word), strings.ToLower(c)); n < least && 2*n < max(len(word), 3) {
+			best, least = c, n
+		}
+	}
+	return best
+}
+
+// edits is the optimal string alignment distance: insertions, deletions,
+// substitutions and swaps of neighbours
+// (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance).
+func edits(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// DidYouMean returns a hint that names the nearest candidate, or lists the
+// candidates where none is near.
+func DidYouMean(word string, candidates []string) string {
+	if near := Nearest(word, candidates); near != "" {
+		return "did you mean " + near + "?"
+	}
+	if len(candidates) == 0 {
+		return ""
+	}
+	const most = 12
+	list := slices.Sorted(slices.Values(candidates))
+	if len(list) > most {
+		return "there are, among others: " + strings.Join(list[:most], ", ")
+	}
+	return "there are: " + strings.Join(list, ", ")
+}

@@ -1,0 +1,93 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Digest identifies content: the SHA-256 of its canonical form, in hex.
+type Digest string
+
+// DigestOf returns the digest of v's JSON. Equal values have equal digests as
+// far as their JSON is canonical: that of maps and Values is.
+func DigestOf(v any) Digest {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("model: digest of what has no JSON: " + err.Error())
+	}
+	return DigestBytes(b)
+}
+
+// DigestBytes returns the digest of b.
+func DigestBytes(b []byte) Digest {
+	sum := sha256.Sum256(b)
+	return Digest(hex.EncodeToString(sum[:]))
+}
+
+// Expr is a CUE expression as canonical text that needs nothing around it but
+// CUE's builtin packages.
+type Expr string
+
+// Tree is a value whose leaves may be open: struct, final leaf or open leaf.
+// Lists are leaves. The zero Tree is absent.
+type Tree struct {
+	Kind   TreeKind
+	Fields []TreeField // of a struct, sorted by name
+	Final  Value       // of a final leaf
+	Open   *Open       // of an open leaf
+}
+
+// TreeKind says what a node of a Tree is.
+type TreeKind uint8
+
+// The kinds of node.
+const (
+	Absent TreeKind = iota
+	StructTree
+	FinalLeaf
+	OpenLeaf
+)
+
+// TreeField is a named field of a struct.
+type TreeField struct {
+	Name string
+	Tree Tree
+}
+
+// Open is a leaf that is not final: a constraint, a value with a default, or
+// both.
+type Open struct {
+	// Constraint is what any value must satisfy, without the marks of defaults:
+	// of *"info" | string it is "info" | string.
+	Constraint Expr
+	// Default is the value where nobody gives another; nil for none.
+	Default *Value
+	// Text is the leaf as it was written, for messages.
+	Text string
+}
+
+// SelectorOp is the kind of a Selector.
+type SelectorOp uint8
+
+// The kinds of Selector.
+const (
+	OpAll      SelectorOp = iota // holds for everything
+	OpNone                       // holds for nothing
+	OpAnd                        // all of Args hold
+	OpOr                         // one of Args holds
+	OpField                      // the fact Key is present and satisfies Args[0]
+	OpOptional                   // the fact Key is absent, or satisfies Args[0]
+	OpEqual                      // the fact's value is Text
+	OpSatisfy                    // the fact's value satisfies Expr
+)
+
+// Selector is a compiled selector: a predicate over facts, each a name with the
+// values that it has.
+type Selector struct {
+	Op   SelectorOp `json:"op"`
+	Args []Selector `json:"args,omitempty"` // of OpAnd and OpOr; the one constraint of OpField and OpOptional
+	Key  string     `json:"key,omitempty"`
+	Text string     `json:"text,omitempty"`
+	Expr Expr       `json:"expr,omitempty"`
+}

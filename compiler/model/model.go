@@ -1,0 +1,222 @@
+// Package model is the evaluated platform as Go types: what `evaluate` makes of
+// the CUE sources, and all that later stages know of them.
+//
+// A leaf of the model is either data, a Value, or an expression, what must stay
+// CUE because it is not concrete: an Expr holds it as text of its own. All
+// slices of entities are sorted by name. A model is immutable once evaluated,
+// and may be read by several goroutines.
+package model
+
+// Environment is one environment's evaluated package: base and environment
+// files together.
+type Environment struct {
+	Name        string
+	Description string
+	After       []string
+	GitOps      *GitOps
+
+	ClusterTypes       []ClusterType
+	Clusters           []Cluster
+	Workloads          []Workload
+	SchedulingPolicies []SchedulingPolicy
+	Configs            []Config
+	ConfigSchemas      []ConfigSchema
+	NamespaceServices  []NamespaceService
+	Reconcilers        []Reconciler
+
+	// Sick are the entities that have errors, as far as their names are known.
+	// They are absent from the slices above.
+	Sick map[Ref]bool
+
+	// Uncertain says that an error hides which assignments there are: nothing
+	// that was built before may be removed.
+	Uncertain bool
+
+	Positions Positions `json:"-"`
+}
+
+// GitOps is where an environment's compiled tree is kept.
+type GitOps struct {
+	Repo   string `json:"repo"`
+	Branch string `json:"branch"`
+	Path   string `json:"path"`
+}
+
+// ConfigFormat is the shape of the platform config: configmap, env, sh, json or yaml.
+type ConfigFormat string
+
+// The config formats.
+const (
+	ConfigMap ConfigFormat = "configmap"
+	Env       ConfigFormat = "env"
+	Sh        ConfigFormat = "sh"
+	JSON      ConfigFormat = "json"
+	YAML      ConfigFormat = "yaml"
+)
+
+// ClusterType is a class of clusters.
+type ClusterType struct {
+	Name             string            `json:"name"`
+	Description      string            `json:"description"`
+	Labels           map[string]string `json:"labels"`
+	Reconciler       string            `json:"reconciler"`
+	NamespaceService string            `json:"namespaceService"`
+	ConfigFormat     ConfigFormat      `json:"configFormat"`
+}
+
+// Cluster is one physical cluster or host.
+type Cluster struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	ClusterType string            `json:"clusterType"`
+	Labels      map[string]string `json:"labels"`
+	Values      *Value            `json:"values"`
+}
+
+// Workload is an application or service.
+type Workload struct {
+	Name        string
+	Description string
+	Workspace   string
+	Application string // the workload's name where the platform gives none
+	Labels      map[string]string
+	Requires    *Contract
+
+	// Targets are the deployment targets of this environment.
+	Targets []DeploymentTarget
+}
+
+// DeploymentTarget is one flavour of a workload in this environment.
+type DeploymentTarget struct {
+	Name      string // the short name
+	FullName  string
+	Labels    map[string]string // its own over the workload's
+	Version   string            // "" where the platform gives none
+	Manifests Manifests
+	Requires  *Contract
+	DependsOn []string // full names
+}
+
+// Ref of the deployment target with this short name.
+func (w *Workload) TargetRef(target string) Ref {
+	return Ref{"workloads", w.Name, "deploymentTargets." + Label(target)}
+}
+
+// Contract is a constraint on composed values.
+type Contract struct {
+	// Ref is where the contract is written.
+	Ref Ref
+	// Expr is the constraint, opened at every level.
+	Expr Expr
+	// Mentions are the top level fields that the contract speaks of; nil where it
+	// speaks of all of them.
+	Mentions []string
+	// Fields are the paths that the contract names, sorted, with what it says of
+	// each.
+	Fields []ContractField
+	// Advise says that a breach is reported, and does not fail the assignment.
+	Advise bool
+}
+
+// ContractField is a path that a contract names.
+type ContractField struct {
+	Path     string // a CUE path
+	Optional bool
+	Expr     Expr
+}
+
+// SchedulingPolicy assigns deployment targets to cluster types.
+type SchedulingPolicy struct {
+	Name              string
+	DeploymentTargets Selector
+	ClusterTypes      Selector
+	Except            *Except
+	Deny              bool
+	Pin               *Pin
+}
+
+// Except are pairs that a policy leaves out.
+type Except struct {
+	DeploymentTargets Selector
+	ClusterTypes      Selector
+}
+
+// Pin changes what assignments of a policy deploy.
+type Pin struct {
+	Version string `json:"version,omitempty"`
+	// Manifests are the fields to replace, as written.
+	Manifests *Value `json:"manifests,omitempty"`
+}
+
+// Config is a container of platform values.
+type Config struct {
+	Name  string
+	Match Selector
+	// MatchUnknown says that the selector could not be read: the config may
+	// concern every assignment.
+	MatchUnknown bool
+	// Sick says that the config has errors: the assignments that it matches fail.
+	Sick  bool
+	Layer int
+	// Values are the config's values, defaults and overrides; zero trees where
+	// Function is set and Facts are needed first.
+	Values, Defaults, Overrides Tree
+	// Facts are the fields of #assignment that the values use, sorted; nil where
+	// they use none.
+	Facts []string
+	Plain []string // paths
+	// Digest identifies everything above but the selector.
+	Digest Digest
+}
+
+// ConfigSchema is the platform's contract on composed values.
+type ConfigSchema struct {
+	Name         string
+	Match        Selector
+	MatchUnknown bool
+	Sick         bool
+	Schema       *Contract
+	Lists        map[string]ListStrategy // by CUE path
+	Digest       Digest
+}
+
+// ListStrategy says how lists compose: one of append, unique and MergeBy.
+type ListStrategy struct {
+	Append  bool
+	Unique  bool
+	MergeBy string
+}
+
+func (s ListStrategy) String() string {
+	switch {
+	case s.Append:
+		return "append"
+	case s.Unique:
+		return "unique"
+	}
+	return "mergeBy " + s.MergeBy
+}
+
+// NamespaceService says what an assignment's workspace on a cluster contains.
+type NamespaceService struct {
+	Name string
+	// HasPattern says that it makes the namespace's name.
+	HasPattern bool
+	// Spec are its fields; absent where Facts are needed first.
+	Spec *Value
+	// Facts are the fields of #assignment that it uses, sorted; nil for none.
+	Facts []string
+	// PatternFacts are those that its pattern uses.
+	PatternFacts []string
+	Digest       Digest
+}
+
+// Reconciler is a configured backend.
+type Reconciler struct {
+	Name    string
+	Backend string // the backend's key: "flux"
+	// Spec are the backend's options; absent where Facts are needed first.
+	Spec   *Value
+	Facts  []string
+	Digest Digest
+}

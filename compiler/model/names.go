@@ -1,0 +1,29 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Limits of names that kalypso emits, in characters.
+const (
+	MaxLabel       = 63 // a DNS label or a Kubernetes label value (RFC 1123, Kubernetes' apimachinery validation)
+	MaxHelmRelease = 53 // a Helm release name (helm.sh/helm/v3/pkg/chartutil.ValidateReleaseName)
+	MaxLinuxUser   = 32 // a Linux user name (useradd(8))
+)
+
+// ShortName returns name if it has at most limit characters, else its beginning
+// and a hash of the whole, limit characters together. Different names get
+// different short names but for collisions of 40 bits.
+func ShortName(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	hash := hex.EncodeToString(sum[:5])
+	return strings.TrimRight(name[:limit-len(hash)-1], "-") + "-" + hash
+}
+
+// FullName returns the full name of a deployment target.
+func FullName(workload, target string) string { return workload + "-" + target }
