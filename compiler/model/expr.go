@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // Digest identifies content: the SHA-256 of its canonical form, in hex.
@@ -48,6 +50,12 @@ const (
 	FinalLeaf
 	OpenLeaf
 )
+
+// StructTreeOf returns a struct; it keeps and sorts fields, whose names must differ.
+func StructTreeOf(fields ...TreeField) Tree {
+	slices.SortFunc(fields, func(a, b TreeField) int { return strings.Compare(a.Name, b.Name) })
+	return Tree{Kind: StructTree, Fields: fields}
+}
 
 // TreeField is a named field of a struct.
 type TreeField struct {

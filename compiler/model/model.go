@@ -26,7 +26,7 @@ type Environment struct {
 
 	// Sick are the entities that have errors, as far as their names are known.
 	// They are absent from the slices above.
-	Sick map[Ref]bool
+	Sick map[Ref]bool `json:"-"`
 
 	// Uncertain says that an error hides which assignments there are: nothing
 	// that was built before may be removed.

@@ -98,6 +98,13 @@ func NumberOf(s string) (Value, error) {
 	return Value{kind: Float, text: text}, err
 }
 
+// FloatOf returns the float that s writes in JSON, in canonical form, also
+// where it is spelt like an int.
+func FloatOf(s string) (Value, error) {
+	text, err := canonicalFloat(s)
+	return Value{kind: Float, text: text}, err
+}
+
 // canonicalFloat writes a decimal exactly, without trailing zeros: with a point
 // while that is short, else as d.d…e±n. Both forms are floats for JSON, YAML
 // 1.1 and YAML 1.2, and equal numbers have equal texts.

@@ -1,0 +1,87 @@
+package evaluate
+
+import (
+	"context"
+	"fmt"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Call asks for an entity as a function of one assignment.
+type Call struct {
+	// Entity is a config, a namespace service or a reconciler.
+	Entity model.Ref
+	// Facts are the fields of #assignment that are known, as a struct.
+	Facts model.Value
+	// Field, if given, asks for that one field of the entity instead of all.
+	Field string
+}
+
+// Outcome is what a call gives: trees for a config, a Spec for anything else.
+type Outcome struct {
+	Values, Defaults, Overrides model.Tree
+	Spec                        model.Value
+	Diagnostics                 []diag.Diagnostic
+}
+
+// Apply evaluates functions of assignments. Outcomes are in the order of calls.
+// It must not be called by two goroutines at once.
+func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
+	out := make([]Outcome, len(calls))
+	for i, c := range calls {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if p.loaded == nil {
+			return nil, fmt.Errorf("environment %s has no functions of the assignment", p.Model.Name)
+		}
+		out[i] = p.apply(c)
+	}
+	return out, nil
+}
+
+func (p *Package) apply(c Call) Outcome {
+	x := &exporter{loaded: p.loaded, positions: model.Positions{}, sick: map[model.Ref]bool{}}
+	entity := p.loaded.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
+	v := entity.FillPath(assignmentPath, p.loaded.ctx.BuildExpr(expr.Literal(c.Facts)))
+	var out Outcome
+	switch {
+	case c.Field != "":
+		out.Spec, _ = x.data(field(v, c.Field), c.Entity.At(c.Field))
+	case c.Entity.Collection == "configs":
+		out.Values, out.Defaults, out.Overrides = x.trees(v, c.Entity)
+	default:
+		if err := v.Validate(); err != nil {
+			for _, o := range x.problems(err) {
+				x.fail(c.Entity, o.diagnostic(nil, nil))
+			}
+			break
+		}
+		out.Spec, _ = x.entity(v, c.Entity)
+	}
+	out.Diagnostics = x.functionErrors(v, c)
+	return out
+}
+
+// functionErrors says of everything that went wrong that a function of the
+// assignment has no value. Sites stay references where CUE gives no position.
+func (x *exporter) functionErrors(v cue.Value, c Call) []diag.Diagnostic {
+	if c.Field == "" && len(x.ds) == 0 {
+		if err := v.Validate(); err != nil {
+			for _, o := range x.problems(err) {
+				x.fail(c.Entity, o.diagnostic(nil, nil))
+			}
+		}
+	}
+	for i := range x.ds {
+		x.ds[i].Code, x.ds[i].Severity = diag.Function, diag.Function.Severity()
+		if x.ds[i].Hint == "" {
+			x.ds[i].Hint = "a label, version or other fact that the expression uses is absent from this assignment; give a default with *…|…"
+		}
+	}
+	return x.ds
+}

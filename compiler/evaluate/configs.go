@@ -1,0 +1,155 @@
+package evaluate
+
+import (
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// configs exports the configs, sick ones included: whom such a one concerns,
+// its match says, and those assignments fail.
+func (x *exporter) configs() []model.Config {
+	var out []model.Config
+	x.each("configs", func(v cue.Value, ref model.Ref) {
+		c := model.Config{Name: ref.Name}
+		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
+		c.Match, c.MatchUnknown = x.match(v, ref)
+		if !x.sick[self] {
+			x.configValues(v, ref, &c)
+		}
+		c.Sick = x.sick[self]
+		c.Digest = model.DigestOf(struct {
+			Name                        string
+			Layer                       int
+			Values, Defaults, Overrides model.Tree
+			Facts, Plain                []string
+			Sick                        bool
+		}{c.Name, c.Layer, c.Values, c.Defaults, c.Overrides, c.Facts, c.Plain, c.Sick})
+		out = append(out, c)
+	})
+	return out
+}
+
+func (x *exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown bool) {
+	m := field(v, "match")
+	if !m.Exists() {
+		return model.Selector{Op: model.OpAll}, true
+	}
+	s, ok := x.selector(m, ref.At("match"))
+	return s, !ok
+}
+
+// valueFields are the parts of a config that hold platform values.
+var valueFields = []string{"values", "defaults", "overrides"}
+
+func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
+	data, ok := x.entity(v, ref, append([]string{"match"}, valueFields...)...)
+	if !ok {
+		return
+	}
+	decode(data, c)
+	for i, path := range c.Plain {
+		if p := cue.ParsePath(path); p.Err() != nil {
+			x.fail(ref.At("plain"), diag.New(diag.BadPath, "the path "+path+" cannot be read").Hinting("write it as in CUE, and quote what is no identifier"))
+		} else {
+			c.Plain[i] = p.String()
+		}
+	}
+	values, defaults, overrides := field(v, "values"), field(v, "defaults"), field(v, "overrides")
+	if c.Facts = factsOf(v, values, defaults, overrides); c.Facts != nil {
+		for _, name := range valueFields {
+			if f := field(v, name); f.Exists() {
+				x.noteAll(f, ref.At(name))
+			}
+		}
+		return
+	}
+	c.Values, c.Defaults, c.Overrides = x.trees(v, ref)
+}
+
+// trees exports the three parts of a config that hold values.
+func (x *exporter) trees(v cue.Value, ref model.Ref) (values, defaults, overrides model.Tree) {
+	for i, into := range []*model.Tree{&values, &defaults, &overrides} {
+		f := field(v, valueFields[i])
+		if !f.Exists() {
+			continue
+		}
+		at := ref.At(valueFields[i])
+		*into = x.tree(f, at)
+		if valueFields[i] != "values" {
+			x.finalOnly(*into, at)
+		}
+	}
+	return values, defaults, overrides
+}
+
+// finalOnly reports leaves under defaults and overrides that are no data: what
+// they are for is a value.
+func (x *exporter) finalOnly(t model.Tree, ref model.Ref) {
+	switch t.Kind {
+	case model.StructTree:
+		for _, f := range t.Fields {
+			x.finalOnly(f.Tree, ref.At(model.Label(f.Name)))
+		}
+	case model.OpenLeaf:
+		x.fail(ref, diag.New(diag.NotConcrete, ref.Path+" must be a value, and is "+t.Open.Text).
+			Hinting("a constraint belongs under values"))
+	}
+}
+
+func (x *exporter) configSchemas() []model.ConfigSchema {
+	var out []model.ConfigSchema
+	x.each("configSchemas", func(v cue.Value, ref model.Ref) {
+		s := model.ConfigSchema{Name: ref.Name}
+		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
+		s.Match, s.MatchUnknown = x.match(v, ref)
+		if !x.sick[self] {
+			x.configSchema(v, ref, &s)
+		}
+		s.Sick = x.sick[self]
+		s.Digest = model.DigestOf(struct {
+			Name   string
+			Schema *model.Contract
+			Lists  map[string]model.ListStrategy
+			Sick   bool
+		}{s.Name, s.Schema, s.Lists, s.Sick})
+		out = append(out, s)
+	})
+	return out
+}
+
+func (x *exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchema) {
+	data, ok := x.entity(v, ref, "match", "schema")
+	if !ok {
+		return
+	}
+	enforce, _ := data.Lookup("enforce")
+	if lists, ok := data.Lookup("lists"); ok {
+		s.Lists = x.strategies(lists, ref.At("lists"))
+	}
+	if schema := field(v, "schema"); schema.Exists() {
+		s.Schema = x.contract(schema, ref.At("schema"), enforce.Text())
+	}
+}
+
+func (x *exporter) strategies(lists model.Value, ref model.Ref) map[string]model.ListStrategy {
+	out := map[string]model.ListStrategy{}
+	for _, f := range lists.Fields() {
+		path := cue.ParsePath(f.Name)
+		if path.Err() != nil {
+			x.fail(ref.At(model.Label(f.Name)), diag.New(diag.BadPath, "the path "+f.Name+" cannot be read").
+				Hinting(`write it as in CUE, and quote what is no identifier: module."reject-tags"`))
+			continue
+		}
+		var s model.ListStrategy
+		switch by, isMerge := f.Value.Lookup("mergeBy"); {
+		case isMerge:
+			s.MergeBy = by.Text()
+		default:
+			s.Append, s.Unique = f.Value.Text() == "append", f.Value.Text() == "unique"
+		}
+		out[path.String()] = s
+	}
+	return out
+}

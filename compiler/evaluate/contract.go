@@ -1,0 +1,106 @@
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// contract exports a constraint on composed values, opened at every level but
+// where it closes itself; nil where it is malformed, which is reported.
+func (x *exporter) contract(v cue.Value, ref model.Ref, enforce string) *model.Contract {
+	x.note(v, ref)
+	if !x.checkContract(v, ref) {
+		return nil
+	}
+	e, err := syntax(v)
+	if err != nil {
+		x.fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
+		return nil
+	}
+	text, err := write(e)
+	if err != nil {
+		x.fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
+		return nil
+	}
+	c := &model.Contract{Ref: ref, Expr: model.Expr(text), Mentions: mentions(e), Advise: enforce == "advise"}
+	x.contractFields(v, ref, "", false, &c.Fields)
+	slices.SortFunc(c.Fields, func(a, b model.ContractField) int { return strings.Compare(a.Path, b.Path) })
+	return c
+}
+
+func (x *exporter) checkContract(v cue.Value, ref model.Ref) bool {
+	if v.Err() != nil {
+		return false // check has reported it
+	}
+	if v.IncompleteKind()&cue.StructKind == 0 {
+		x.fail(ref, diag.New(diag.BadContract, "a contract is a struct"))
+		return false
+	}
+	if s := v.LookupPath(cue.MakePath(cue.Str("$schema"))); s.Exists() && s.IsConcrete() {
+		x.fail(ref, diag.New(diag.DataSchema, "the embedded JSON Schema was read as data, and constrains nothing").
+			Hinting(`write @embed(file="…", type=jsonschema)`))
+		return false
+	}
+	return true
+}
+
+// contractFields notes every path that the contract names, and where.
+func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) {
+	it, err := v.Fields(cue.Optional(true))
+	if err != nil {
+		return
+	}
+	for it.Next() {
+		label := model.Label(it.Selector().Unquoted())
+		at := model.JoinPath(path, label)
+		x.note(it.Value(), ref.At(label))
+		leaf := it.Value().IncompleteKind() != cue.StructKind
+		optional := optional || it.FieldType()&cue.OptionalConstraint != 0
+		if leaf {
+			text := ""
+			if e, err := syntax(it.Value()); err == nil {
+				text, _ = write(e)
+			}
+			*out = append(*out, model.ContractField{Path: at, Optional: optional, Expr: model.Expr(text)})
+			continue
+		}
+		x.contractFields(it.Value(), ref.At(label), at, optional, out)
+	}
+}
+
+// mentions returns the top level fields that a contract speaks of, sorted; nil
+// where it may speak of any: a pattern, a closed struct, a validator.
+func mentions(e ast.Expr) []string {
+	lit, ok := e.(*ast.StructLit)
+	if !ok {
+		return nil
+	}
+	names := []string{}
+	for _, d := range lit.Elts {
+		switch d := d.(type) {
+		case *ast.Ellipsis:
+			if d.Type != nil {
+				return nil
+			}
+		case *ast.Field:
+			name, _, err := ast.LabelName(d.Label)
+			if err != nil {
+				return nil
+			}
+			if !strings.HasPrefix(name, "#") && !strings.HasPrefix(name, "_") {
+				names = append(names, name)
+			}
+		default:
+			return nil
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,274 @@
+package evaluate
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// isName says whether a key is a #Name. CUE reports one that is not as a field
+// that is not allowed.
+func isName(s string) bool { return dnsLabel.MatchString(s) }
+
+func compareNames(a, b string) int { return strings.Compare(a, b) }
+
+func field(v cue.Value, name string) cue.Value { return v.LookupPath(cue.MakePath(cue.Str(name))) }
+
+// entity exports all fields of an entity but some, as data.
+func (x *exporter) entity(v cue.Value, ref model.Ref, but ...string) (model.Value, bool) {
+	var out []model.Field
+	ok := true
+	for name, of := range fields(v) {
+		if slices.Contains(but, name) {
+			continue
+		}
+		f, good := x.data(of, ref.At(model.Label(name)))
+		out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
+	}
+	return model.StructOf(out...), ok
+}
+
+func (x *exporter) gitOps(env *model.Environment) {
+	x.each("environments", func(v cue.Value, ref model.Ref) {
+		value, ok := x.entity(v, ref)
+		if !ok || ref.Name != env.Name {
+			return
+		}
+		var e struct {
+			Description string        `json:"description"`
+			After       []string      `json:"after"`
+			GitOps      *model.GitOps `json:"gitops"`
+		}
+		decode(value, &e)
+		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
+	})
+}
+
+func (x *exporter) clusterTypes() []model.ClusterType {
+	var out []model.ClusterType
+	x.each("clusterTypes", func(v cue.Value, ref model.Ref) {
+		if value, ok := x.entity(v, ref); ok {
+			var c model.ClusterType
+			decode(value, &c)
+			x.checkLabels(c.Labels, ref.At("labels"))
+			out = append(out, c)
+		}
+	})
+	return out
+}
+
+func (x *exporter) clusters() []model.Cluster {
+	var out []model.Cluster
+	x.each("clusters", func(v cue.Value, ref model.Ref) {
+		value, ok := x.entity(v, ref)
+		if !ok {
+			return
+		}
+		var c model.Cluster
+		decode(value, &c)
+		if c.Values != nil {
+			x.fail(ref.At("values"), diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: no backend delivers values to single clusters").
+				Hinting("give the cluster a cluster type of its own, and write the values in a config that matches it"))
+		}
+		out = append(out, c)
+	})
+	return out
+}
+
+func (x *exporter) registrations() {
+	x.each("registrations", func(v cue.Value, ref model.Ref) {
+		x.fail(ref, diag.New(diag.Registration, "registration "+ref.Name+" cannot be compiled by this version").
+			Hinting("declare the workload in the platform, or import it as a CUE module"))
+		x.uncertain = true
+	})
+}
+
+func (x *exporter) workloads(environment string) []model.Workload {
+	var out []model.Workload
+	x.each("workloads", func(v cue.Value, ref model.Ref) {
+		value, ok := x.entity(v, ref, "deploymentTargets", "requires")
+		if !ok {
+			return
+		}
+		var w struct {
+			model.Workload
+			Enforce string `json:"enforce"`
+		}
+		decode(value, &w)
+		if w.Application == "" {
+			w.Application = w.Name
+		}
+		x.checkLabels(w.Labels, ref.At("labels"))
+		if r := field(v, "requires"); r.Exists() {
+			if w.Requires = x.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
+				return
+			}
+		}
+		w.Targets = x.targets(v, &w.Workload, environment)
+		out = append(out, w.Workload)
+	})
+	return out
+}
+
+// targets exports a workload's deployment targets of the environment. Those that
+// are sick leave the others alone.
+func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) []model.DeploymentTarget {
+	var out []model.DeploymentTarget
+	for name, of := range fields(field(v, "deploymentTargets")) {
+		ref := w.TargetRef(name)
+		x.note(of, ref)
+		if !isName(name) || of.Validate() != nil {
+			x.sick[model.Ref{Collection: "workloads", Name: w.Name}] = true
+			continue // reported with its workload
+		}
+		if t, in, ok := x.target(of, w, ref); ok {
+			x.checkEnvironment(in, ref.At("environment"))
+			if in == environment {
+				out = append(out, t)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return compareNames(a.Name, b.Name) })
+	return out
+}
+
+func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
+	before := len(x.ds)
+	value, ok := x.entity(v, ref, "requires")
+	if !ok || diag.Errors(x.ds[before:]) {
+		return model.DeploymentTarget{}, "", false
+	}
+	var t struct {
+		model.DeploymentTarget
+		Environment string `json:"environment"`
+		Enforce     string `json:"enforce"`
+	}
+	decode(value, &t)
+	t.FullName = model.FullName(w.Name, t.Name)
+	x.checkLabels(t.Labels, ref.At("labels"))
+	labels := map[string]string{}
+	for _, side := range []map[string]string{w.Labels, t.Labels} {
+		for k, l := range side {
+			labels[k] = l
+		}
+	}
+	t.Labels = labels
+	if r := field(v, "requires"); r.Exists() {
+		if t.Requires = x.contract(r, ref.At("requires"), t.Enforce); t.Requires == nil {
+			return model.DeploymentTarget{}, "", false
+		}
+	}
+	return t.DeploymentTarget, t.Environment, true
+}
+
+func (x *exporter) schedulingPolicies() []model.SchedulingPolicy {
+	var out []model.SchedulingPolicy
+	x.each("schedulingPolicies", func(v cue.Value, ref model.Ref) {
+		value, ok := x.entity(v, ref, "deploymentTargets", "clusterTypes", "except")
+		if !ok {
+			return
+		}
+		var p model.SchedulingPolicy
+		decode(value, &p)
+		ok = x.side(v, ref, "deploymentTargets", &p.DeploymentTargets) && ok
+		ok = x.side(v, ref, "clusterTypes", &p.ClusterTypes) && ok
+		if except := field(v, "except"); except.Exists() {
+			p.Except = &model.Except{}
+			x.note(except, ref.At("except"))
+			ok = x.side(except, ref.At("except"), "deploymentTargets", &p.Except.DeploymentTargets) && ok
+			ok = x.side(except, ref.At("except"), "clusterTypes", &p.Except.ClusterTypes) && ok
+			if p.Except.DeploymentTargets.Op == model.OpAll && p.Except.ClusterTypes.Op == model.OpAll {
+				x.fail(ref.At("except"), diag.New(diag.ExceptNothing, "except leaves out every pair of policy "+p.Name).
+					Hinting("give except a selector of deploymentTargets, clusterTypes or both, or remove the policy"))
+				ok = false
+			}
+		}
+		if ok {
+			out = append(out, p)
+		}
+	})
+	return out
+}
+
+// side compiles one selector of a policy; an absent one selects all.
+func (x *exporter) side(v cue.Value, ref model.Ref, name string, into *model.Selector) bool {
+	s := field(v, name)
+	if !s.Exists() {
+		*into = model.Selector{Op: model.OpAll}
+		return true
+	}
+	var ok bool
+	*into, ok = x.selector(s, ref.At(name))
+	return ok
+}
+
+func (x *exporter) namespaceServices() []model.NamespaceService {
+	out := []model.NamespaceService{}
+	x.each("namespaceServices", func(v cue.Value, ref model.Ref) {
+		s := model.NamespaceService{Name: ref.Name}
+		pattern := field(v, "pattern")
+		s.HasPattern = pattern.Exists()
+		s.Facts = factsOf(v, parts(v)...)
+		s.PatternFacts = factsOf(v, pattern)
+		if s.Facts == nil {
+			value, ok := x.entity(v, ref)
+			if !ok {
+				return
+			}
+			s.Spec = &value
+			s.Digest = model.DigestOf(value)
+		} else {
+			x.noteAll(v, ref)
+		}
+		out = append(out, s)
+	})
+	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == defaultNamespaceService }) &&
+		!x.sick[model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}] {
+		out = append(out, x.defaultNamespaceService())
+		slices.SortFunc(out, func(a, b model.NamespaceService) int { return compareNames(a.Name, b.Name) })
+	}
+	return out
+}
+
+// parts are the regular fields of an entity.
+func parts(v cue.Value) []cue.Value {
+	var out []cue.Value
+	for _, of := range fields(v) {
+		out = append(out, of)
+	}
+	return out
+}
+
+func (x *exporter) reconcilers() []model.Reconciler {
+	var out []model.Reconciler
+	group := entityShape("reconcilers").oneOf[0]
+	x.each("reconcilers", func(v cue.Value, ref model.Ref) {
+		r := model.Reconciler{Name: ref.Name}
+		for _, backend := range group {
+			if field(v, backend).Exists() {
+				r.Backend = backend
+			}
+		}
+		r.Facts = factsOf(v, parts(v)...)
+		if r.Facts == nil {
+			value, ok := x.entity(v, ref)
+			if !ok {
+				return
+			}
+			spec, _ := value.Lookup(r.Backend)
+			r.Spec = &spec
+			r.Digest = model.DigestOf(spec)
+		} else {
+			x.noteAll(v, ref)
+		}
+		out = append(out, r)
+	})
+	return out
+}

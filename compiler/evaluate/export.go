@@ -1,0 +1,184 @@
+package evaluate
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/errors"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// exporter turns one environment's CUE values into the model. It notes where
+// everything is written, and what is wrong.
+type exporter struct {
+	*loaded
+	positions model.Positions
+	ds        []diag.Diagnostic
+	sick      map[model.Ref]bool
+	uncertain bool
+}
+
+func (x *exporter) report(d diag.Diagnostic) { x.ds = append(x.ds, d) }
+
+// fail reports a diagnostic about the entity that ref is in, which is sick with it.
+func (x *exporter) fail(ref model.Ref, d diag.Diagnostic) {
+	if len(d.Sites) == 0 {
+		d = d.At(ref, "")
+	}
+	if d.Path == "" {
+		d.Path = ref.String()
+	}
+	x.report(d)
+	if d.Severity == diag.Error {
+		x.sick[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
+	}
+}
+
+// fields iterates over the regular fields of a struct, in an erroneous one too.
+// Those that are required and absent are left out, as CUE does not.
+func fields(v cue.Value) iter.Seq2[string, cue.Value] {
+	return func(yield func(string, cue.Value) bool) {
+		it, err := v.Fields()
+		for err == nil && it.Next() {
+			if !isAbsent(it.Value()) && !yield(it.Selector().Unquoted(), it.Value()) {
+				return
+			}
+		}
+	}
+}
+
+// isAbsent says whether a field is only there because it is required.
+func isAbsent(v cue.Value) bool {
+	err := v.Err()
+	if err == nil {
+		return false
+	}
+	first := errors.Errors(err)[0]
+	return strings.HasSuffix(text(first), "required but not present") && len(first.Path()) == len(v.Path().Selectors())
+}
+
+// note records where a value is written: exactly for a scalar, by declaration
+// for anything else.
+func (x *exporter) note(v cue.Value, ref model.Ref) {
+	if v.IncompleteKind() != cue.StructKind {
+		if p := x.of(v.Pos()); !p.IsZero() {
+			x.positions.Add(ref, p)
+			return
+		}
+	}
+	for _, p := range x.written(v) {
+		x.positions.Add(ref, p)
+	}
+}
+
+// noteAll records where a value and everything in it is written.
+func (x *exporter) noteAll(v cue.Value, ref model.Ref) {
+	x.note(v, ref)
+	if v.IncompleteKind() == cue.StructKind {
+		for name, of := range fields(v) {
+			x.noteAll(of, ref.At(model.Label(name)))
+		}
+	}
+}
+
+// data exports concrete data, defaults taken. It reports what is not concrete,
+// and then returns false.
+func (x *exporter) data(v cue.Value, ref model.Ref) (model.Value, bool) {
+	v, _ = v.Default()
+	x.note(v, ref)
+	switch {
+	case v.IncompleteKind() == cue.BottomKind:
+		return model.Value{}, x.notConcrete(v, ref)
+	case v.IncompleteKind() == cue.StructKind:
+		return x.structData(v, ref)
+	case v.IncompleteKind() == cue.ListKind && isFinalList(v):
+		it, err := v.List()
+		if err != nil {
+			return model.Value{}, x.notConcrete(v, ref)
+		}
+		var elems []model.Value
+		ok := true
+		for i := 0; it.Next(); i++ {
+			e, good := x.data(it.Value(), ref.At(fmt.Sprintf("[%d]", i)))
+			elems, ok = append(elems, e), ok && good
+		}
+		return model.ListOf(elems...), ok
+	case v.IsConcrete():
+		return x.scalar(v, ref)
+	}
+	return model.Value{}, x.notConcrete(v, ref)
+}
+
+func (x *exporter) structData(v cue.Value, ref model.Ref) (model.Value, bool) {
+	var out []model.Field
+	ok := true
+	for name, of := range fields(v) {
+		f, good := x.data(of, ref.At(model.Label(name)))
+		out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
+	}
+	if expr.IsSecret(v) {
+		return x.secret(out, ref, ok)
+	}
+	return model.StructOf(out...), ok
+}
+
+func (x *exporter) secret(of []model.Field, ref model.Ref, ok bool) (model.Value, bool) {
+	secret := model.SecretOf(of...)
+	for _, name := range []string{"store", "key"} {
+		if _, given := secret.Lookup(name); !given {
+			x.fail(ref, diag.New(diag.Missing, fmt.Sprintf("the secret reference has no %s", name)))
+			ok = false
+		}
+	}
+	return secret, ok
+}
+
+// scalar exports a concrete scalar.
+func (x *exporter) scalar(v cue.Value, ref model.Ref) (model.Value, bool) {
+	value, err := expr.Scalar(v)
+	if err != nil {
+		x.fail(ref, diag.New(diag.Bytes, fmt.Sprintf("%s is of type bytes", ref.Path)).
+			Hinting("write a string, for instance with base64.Encode"))
+		return model.Value{}, false
+	}
+	return value, true
+}
+
+// notConcrete reports why a value is no data; it returns false. What CUE says of
+// the value as it stands, check has reported.
+func (x *exporter) notConcrete(v cue.Value, ref model.Ref) bool {
+	if v.Validate() != nil {
+		x.sick[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
+		return false
+	}
+	err := v.Validate(cue.Concrete(true))
+	if err == nil {
+		x.fail(ref, diag.New(diag.NotConcrete, ref.Path+" has no value"))
+		return false
+	}
+	for _, o := range x.problems(err) {
+		if len(o.path) == 0 {
+			continue
+		}
+		d := o.diagnostic(nil, nil)
+		if len(d.Sites) == 0 {
+			d = d.At(ref, "")
+		}
+		x.fail(ref, d)
+	}
+	return false
+}
+
+// decode reads exported data into a Go type by its JSON tags. The schema has
+// checked it, so that what does not fit is a mistake of ours.
+func decode(v model.Value, into any) {
+	if err := json.Unmarshal(v.AppendJSON(nil), into); err != nil {
+		panic(fmt.Sprintf("evaluate: the schema and %T differ: %v", into, err))
+	}
+}

@@ -1,0 +1,96 @@
+package evaluate
+
+import (
+	"slices"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+)
+
+// factNames are the fields of #assignment, as schema.#Assignment declares them.
+func factNames() []string { return schemaShapes()["#Assignment"].names() }
+
+var assignmentPath = cue.MakePath(cue.Def("#assignment"))
+
+// factsOf returns which facts of #assignment a part of an entity uses, sorted;
+// nil for none. The entity must declare #assignment, so the identifier stands
+// in its own source: where it does not, the source refers to something else
+// that uses it, and all facts count as used.
+func factsOf(entity cue.Value, parts ...cue.Value) []string {
+	if !entity.LookupPath(assignmentPath).Exists() {
+		return nil
+	}
+	used := map[string]bool{}
+	all := false
+	for _, part := range parts {
+		if !part.Exists() {
+			continue
+		}
+		nodes := sourceNodes(part)
+		found := false
+		for _, n := range nodes {
+			f, a := factsIn(n, used)
+			found, all = found || f, all || a
+		}
+		if !found && part.Validate(cue.Concrete(true)) != nil {
+			all = true
+		}
+	}
+	if all {
+		return factNames()
+	}
+	var names []string
+	for n := range used {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sourceNodes returns the syntax that declares a value.
+func sourceNodes(v cue.Value) []ast.Node {
+	op, args := v.Expr()
+	if op == cue.AndOp {
+		var out []ast.Node
+		for _, a := range args {
+			out = append(out, sourceNodes(a)...)
+		}
+		return out
+	}
+	if n := v.Source(); n != nil {
+		return []ast.Node{n}
+	}
+	return nil
+}
+
+// factsIn collects the X of every #assignment.X below a node; all says that
+// #assignment is used in another way.
+func factsIn(n ast.Node, used map[string]bool) (found, all bool) {
+	selected := map[*ast.Ident]bool{}
+	ast.Walk(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			id, ok := n.X.(*ast.Ident)
+			if !ok || id.Name != "#assignment" {
+				return true
+			}
+			selected[id] = true
+			found = true
+			if name, _, err := ast.LabelName(n.Sel); err == nil {
+				used[name] = true
+			} else {
+				all = true
+			}
+		case *ast.Field:
+			if id, ok := n.Label.(*ast.Ident); ok && id.Name == "#assignment" {
+				return false // its declaration
+			}
+		case *ast.Ident:
+			if n.Name == "#assignment" && !selected[n] {
+				found, all = true, true
+			}
+		}
+		return true
+	}, nil)
+	return found, all
+}

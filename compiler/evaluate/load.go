@@ -1,0 +1,105 @@
+package evaluate
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/load"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// loaded is a package in a CUE context of its own.
+type loaded struct {
+	ctx   *cue.Context
+	value cue.Value
+	inst  *build.Instance
+	*places
+}
+
+// loadPackage loads and builds the package in a folder of the platform. The
+// diagnostics are about errors that leave nothing of the package readable: it
+// is nil then. CUE cannot be interrupted, so ctx only counts before it starts.
+func loadPackage(ctx context.Context, p *source.Platform, dir string) (*loaded, []diag.Diagnostic, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	overlay, err := module.Overlay(p.Root)
+	if err != nil {
+		var language *module.LanguageError
+		if errors.As(err, &language) {
+			return nil, []diag.Diagnostic{languageDiagnostic(language)}, nil
+		}
+		return nil, nil, fmt.Errorf("cannot prepare the module kalypso.io: %w", err)
+	}
+	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
+		Dir:        p.Root,
+		ModuleRoot: p.Root,
+		Package:    source.Package,
+		Overlay:    overlay,
+		Env:        append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUE_REGISTRY=") }), "CUE_REGISTRY=none"),
+	})
+	inst := insts[0]
+	places := newPlaces(p.Root, inst)
+	if inst.Err != nil {
+		if language := module.Language(p.Root, inst.Err); language != nil {
+			return nil, []diag.Diagnostic{languageDiagnostic(language)}, nil
+		}
+		return nil, places.loadErrors(inst.Err, diag.Syntax), nil
+	}
+	c := cuecontext.New()
+	v := c.BuildInstance(inst)
+	if inst.Err != nil {
+		return nil, places.loadErrors(inst.Err, diag.Compile), nil
+	}
+	return &loaded{ctx: c, value: v, inst: inst, places: places}, nil, nil
+}
+
+func languageDiagnostic(e *module.LanguageError) diag.Diagnostic {
+	return diag.New(diag.LanguageVersion, e.Error()).In(e.Position, "").
+		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
+}
+
+// digests identifies what the package was made of: the files below folder, and
+// all others, with imports and embedded files.
+func (l *loaded) digests(folder string) (base, own model.Digest, err error) {
+	var baseLines, ownLines []string
+	add := func(file string, data []byte) {
+		rel := l.relative(file)
+		line := fmt.Sprintf("%s %x", rel, sha256.Sum256(data))
+		if folder != "." && strings.HasPrefix(rel, folder+"/") {
+			ownLines = append(ownLines, line)
+		} else {
+			baseLines = append(baseLines, line)
+		}
+	}
+	for _, inst := range append([]*build.Instance{l.inst}, l.inst.Dependencies()...) {
+		for i, f := range inst.BuildFiles {
+			if data, ok := f.Source.([]byte); ok {
+				add(f.Filename, data)
+			}
+			if i < len(inst.Files) {
+				if err := eachEmbedded(inst.Files[i], add); err != nil {
+					return "", "", err
+				}
+			}
+		}
+	}
+	digest := func(lines []string) model.Digest {
+		slices.Sort(lines)
+		return model.DigestBytes([]byte(strings.Join(slices.Compact(lines), "\n")))
+	}
+	return digest(baseLines), digest(ownLines), nil
+}

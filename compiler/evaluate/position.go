@@ -1,0 +1,108 @@
+package evaluate
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/module"
+)
+
+// places turns CUE's positions into those that a user can act on: of files of
+// the platform, relative to its root, and no line that only declares a
+// collection.
+type places struct {
+	root     string
+	declares map[model.Position]bool // line ends ignored: Column is 0
+	embeds   map[string]string       // base name of an embedded file -> its path from the root
+}
+
+func newPlaces(root string, inst *build.Instance) *places {
+	p := &places{root: root, declares: map[model.Position]bool{}, embeds: map[string]string{}}
+	if inst == nil {
+		return p
+	}
+	for _, f := range inst.Files {
+		rel := p.relative(f.Filename)
+		for _, d := range f.Decls {
+			if field, ok := d.(*ast.Field); ok {
+				if sel, ok := field.Value.(*ast.SelectorExpr); ok {
+					p.declares[model.Position{File: rel, Line: sel.Pos().Line()}] = true
+				}
+			}
+		}
+		ast.Walk(f, func(n ast.Node) bool {
+			if a, ok := n.(*ast.Attribute); ok {
+				for _, name := range embeddedNames(a, filepath.Dir(f.Filename)) {
+					p.embeds[name] = filepath.ToSlash(filepath.Join(filepath.Dir(rel), name))
+				}
+			}
+			return true
+		}, nil)
+	}
+	return p
+}
+
+func (p *places) relative(file string) string {
+	if rel, err := filepath.Rel(p.root, file); err == nil && filepath.IsAbs(file) {
+		return filepath.ToSlash(rel)
+	}
+	return filepath.ToSlash(file)
+}
+
+// of returns the position, or a zero one if it says nothing to a user.
+func (p *places) of(pos token.Pos) model.Position {
+	if !pos.IsValid() || pos.Filename() == "" {
+		return model.Position{}
+	}
+	file := pos.Filename()
+	if embedded, ok := p.embeds[file]; ok {
+		return model.Position{File: embedded, Line: pos.Line(), Column: pos.Column()}
+	}
+	if !filepath.IsAbs(file) || module.IsOurs(file, p.root) {
+		return model.Position{}
+	}
+	rel := p.relative(file)
+	if strings.HasPrefix(rel, "../") || p.declares[model.Position{File: rel, Line: pos.Line()}] {
+		return model.Position{}
+	}
+	return model.Position{File: rel, Line: pos.Line(), Column: pos.Column()}
+}
+
+// all returns the positions that say something, once each.
+func (p *places) all(positions []token.Pos) []model.Position {
+	var out []model.Position
+	for _, pos := range positions {
+		if q := p.of(pos); !q.IsZero() && !slices.Contains(out, q) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// written returns where the platform writes the value: one position for each
+// declaration, also for comprehensions, templates and lets.
+func (p *places) written(v cue.Value) []model.Position {
+	return p.all(sources(v))
+}
+
+func sources(v cue.Value) []token.Pos {
+	op, args := v.Expr()
+	if op == cue.AndOp {
+		var out []token.Pos
+		for _, a := range args {
+			out = append(out, sources(a)...)
+		}
+		return out
+	}
+	if n := v.Source(); n != nil {
+		return []token.Pos{n.Pos()}
+	}
+	return nil
+}

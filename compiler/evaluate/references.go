@@ -1,0 +1,172 @@
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// keys returns the names that a collection declares, sick entities included.
+func (x *exporter) keys(collection string) []string {
+	var names []string
+	for name := range fields(field(x.value, collection)) {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (x *exporter) reference(kind, name string, among []string, ref model.Ref) {
+	if !slices.Contains(among, name) {
+		x.fail(ref, diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).
+			Hinting(diag.DidYouMean(name, among)))
+	}
+}
+
+// impliedKeys are the facts that labels must not be named like.
+var impliedKeys = []string{"environment", "workspace", "workload", "deploymentTarget", "clusterType"}
+
+func (x *exporter) checkLabels(labels map[string]string, ref model.Ref) {
+	for _, key := range impliedKeys {
+		if _, there := labels[key]; there {
+			at := ref.At(model.Label(key))
+			x.fail(at, diag.New(diag.ImpliedLabel, "label "+key+" is named like an implied key").On(at.String()).
+				Hinting("give the label another name"))
+		}
+	}
+}
+
+func (x *exporter) checkEnvironment(name string, ref model.Ref) {
+	x.reference("environment", name, x.keys("environments"), ref)
+}
+
+// checkReferences reports references to what is not there, and full names that
+// two deployment targets have.
+func (x *exporter) checkReferences(env *model.Environment) {
+	reconcilers, services := x.keys("reconcilers"), append(x.keys("namespaceServices"), defaultNamespaceService)
+	for _, c := range env.ClusterTypes {
+		ref := model.Ref{Collection: "clusterTypes", Name: c.Name}
+		x.reference("reconciler", c.Reconciler, reconcilers, ref.At("reconciler"))
+		x.reference("namespace service", c.NamespaceService, services, ref.At("namespaceService"))
+	}
+	clusterTypes := x.keys("clusterTypes")
+	for _, c := range env.Clusters {
+		x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
+	}
+	env.ClusterTypes = slices.DeleteFunc(env.ClusterTypes, func(c model.ClusterType) bool {
+		return x.sick[model.Ref{Collection: "clusterTypes", Name: c.Name}]
+	})
+	x.checkFullNames(env)
+}
+
+func (x *exporter) checkFullNames(env *model.Environment) {
+	first := map[string]model.Ref{}
+	twice := map[string]bool{}
+	for i := range env.Workloads {
+		w := &env.Workloads[i]
+		for _, t := range w.Targets {
+			ref := w.TargetRef(t.Name)
+			other, there := first[t.FullName]
+			if !there {
+				first[t.FullName] = ref
+				continue
+			}
+			twice[t.FullName] = true
+			d := diag.New(diag.DuplicateTarget, fmt.Sprintf("deployment target %s of workload %s and one of workload %s have the full name %s", t.Name, w.Name, other.Name, t.FullName)).
+				At(other, "").At(ref, "").On(ref.String()).Hinting("rename one of the workloads or targets")
+			x.fail(ref, d)
+			x.sick[model.Ref{Collection: other.Collection, Name: other.Name}] = true
+		}
+	}
+	for i := range env.Workloads {
+		env.Workloads[i].Targets = slices.DeleteFunc(env.Workloads[i].Targets, func(t model.DeploymentTarget) bool { return twice[t.FullName] })
+	}
+}
+
+// checkStages reports folders without an entry, entries that wait for what is
+// not there, and entries that wait for each other.
+func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
+	names := x.keys("environments")
+	for _, folder := range p.Folders {
+		if slices.Contains(names, folder) {
+			continue
+		}
+		x.report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment", folder)).
+			In(p.FirstFile(folder), "").Hinting(fmt.Sprintf("declare it in the base: environments: %s: {}", model.Label(folder))))
+	}
+	after := map[string][]string{}
+	for _, s := range stages {
+		after[s.Name] = s.After
+		for i, name := range s.After {
+			x.reference("environment", name, names, model.Ref{Collection: "environments", Name: s.Name, Path: fmt.Sprintf("after[%d]", i)})
+		}
+	}
+	if cycle := findCycle(after); cycle != nil {
+		d := diag.New(diag.EnvironmentCycle, "environments wait for each other: "+strings.Join(cycle, " after ")).
+			Hinting("remove one of the after entries")
+		for _, name := range cycle[1:] {
+			d = d.At(model.Ref{Collection: "environments", Name: name, Path: "after"}, "")
+		}
+		x.fail(model.Ref{Collection: "environments", Name: cycle[0]}, d)
+	}
+}
+
+// findCycle returns the nodes of a cycle, the first one again at the end; nil
+// where there is none. It is the same whatever the order of the map.
+func findCycle(edges map[string][]string) []string {
+	var names []string
+	for n := range edges {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	done := map[string]bool{}
+	var path []string
+	var visit func(n string) []string
+	visit = func(n string) []string {
+		if i := slices.Index(path, n); i >= 0 {
+			return append(slices.Clone(path[i:]), n)
+		}
+		if done[n] {
+			return nil
+		}
+		path = append(path, n)
+		for _, m := range edges[n] {
+			if c := visit(m); c != nil {
+				return c
+			}
+		}
+		path = path[:len(path)-1]
+		done[n] = true
+		return nil
+	}
+	for _, n := range names {
+		if c := visit(n); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+const defaultNamespaceService = "default"
+
+// defaultNamespaceService returns the namespace service that exists even where
+// the platform does not declare the collection: the schema's.
+func (x *exporter) defaultNamespaceService() model.NamespaceService {
+	for _, dep := range x.inst.Dependencies() {
+		if dep.ImportPath != "kalypso.io/schema" {
+			continue
+		}
+		v := x.ctx.BuildInstance(dep).LookupPath(cue.MakePath(cue.Def("#NamespaceServices"), cue.Str(defaultNamespaceService)))
+		ref := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
+		if value, ok := x.entity(v, ref); ok {
+			return model.NamespaceService{Name: defaultNamespaceService, Spec: &value, Digest: model.DigestOf(value)}
+		}
+	}
+	return model.NamespaceService{Name: defaultNamespaceService}
+}

@@ -1,0 +1,254 @@
+package evaluate
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso"
+)
+
+// shape is what the schema says of a value's fields, read off the schema's own
+// files: CUE enforces it, but reports neither all misspelt fields at once nor
+// what else could have been meant.
+type shape struct {
+	fields  map[string]fieldShape
+	pattern *shape     // of fields whose names are a pattern
+	open    bool       // any field may be there
+	oneOf   [][]string // groups of which exactly one field is given
+	elem    *shape     // of a list's elements
+	enum    []string   // the strings that a scalar may be
+}
+
+type fieldShape struct {
+	*shape
+	required bool
+}
+
+// names returns the field names, sorted.
+func (s *shape) names() []string {
+	var names []string
+	for n := range s.fields {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// collections are the fields of package platform, in the order of the schema's
+// documentation, with the definitions of the schema that they are.
+var collections = []struct{ name, definition string }{
+	{"environments", "#Environments"},
+	{"clusterTypes", "#ClusterTypes"},
+	{"clusters", "#Clusters"},
+	{"workloads", "#Workloads"},
+	{"registrations", "#Registrations"},
+	{"schedulingPolicies", "#SchedulingPolicies"},
+	{"configs", "#Configs"},
+	{"configSchemas", "#ConfigSchemas"},
+	{"namespaceServices", "#NamespaceServices"},
+	{"reconcilers", "#Reconcilers"},
+}
+
+func collectionNames() []string {
+	var names []string
+	for _, c := range collections {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// entityShape returns the shape of a collection's entities.
+func entityShape(collection string) *shape {
+	for _, c := range collections {
+		if c.name == collection {
+			return schemaShapes()[c.definition].pattern
+		}
+	}
+	panic("evaluate: no such collection: " + collection)
+}
+
+// schemaShapes are the shapes of the schema's definitions, by name.
+var schemaShapes = sync.OnceValue(func() map[string]*shape {
+	r := &shapeReader{exprs: map[string]ast.Expr{}, shapes: map[string]*shape{}}
+	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range files {
+		data, err := kalypso.Module.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		f, err := parser.ParseFile(name, data)
+		if err != nil {
+			panic(err)
+		}
+		for _, d := range f.Decls {
+			if field, ok := d.(*ast.Field); ok {
+				name, _, _ := ast.LabelName(field.Label)
+				r.exprs[name] = field.Value
+			}
+		}
+	}
+	for name := range r.exprs {
+		r.definition(name)
+	}
+	return r.shapes
+})
+
+type shapeReader struct {
+	exprs  map[string]ast.Expr
+	shapes map[string]*shape
+}
+
+func (r *shapeReader) definition(name string) *shape {
+	s, done := r.shapes[name]
+	if !done {
+		s = &shape{}
+		r.shapes[name] = s
+		r.add(s, r.exprs[name])
+	}
+	return s
+}
+
+// add merges what an expression says into a shape.
+func (r *shapeReader) add(s *shape, e ast.Expr) {
+	switch e := e.(type) {
+	case *ast.StructLit:
+		r.addStruct(s, e)
+	case *ast.BinaryExpr:
+		if e.Op == token.OR {
+			r.addAlternatives(s, e)
+			return
+		}
+		r.add(s, e.X)
+		r.add(s, e.Y)
+	case *ast.UnaryExpr:
+		if e.Op == token.MUL {
+			r.add(s, e.X)
+		}
+	case *ast.ParenExpr:
+		r.add(s, e.X)
+	case *ast.Ident:
+		if strings.HasPrefix(e.Name, "#") {
+			s.merge(r.definition(e.Name))
+		}
+	case *ast.ListLit:
+		for _, elt := range e.Elts {
+			if ell, ok := elt.(*ast.Ellipsis); ok && ell.Type != nil {
+				s.elem = &shape{}
+				r.add(s.elem, ell.Type)
+			}
+		}
+	}
+}
+
+// addAlternatives merges the alternatives of a disjunction: the strings that a
+// scalar may be, unless it may be any, and the fields of a struct.
+func (r *shapeReader) addAlternatives(s *shape, e *ast.BinaryExpr) {
+	var enum []string
+	any := false
+	for _, alternative := range alternatives(e) {
+		switch a := alternative.(type) {
+		case *ast.BasicLit:
+			if text, err := literal.Unquote(a.Value); err == nil && a.Kind == token.STRING {
+				enum = append(enum, text)
+				continue
+			}
+			any = true
+		case *ast.StructLit:
+			r.add(s, a)
+		case *ast.Ident:
+			of := &shape{}
+			if r.add(of, a); len(of.fields) == 0 && len(of.enum) == 0 {
+				any = true
+			}
+			s.merge(of)
+		default:
+			any = true
+		}
+	}
+	if !any {
+		s.enum = append(s.enum, enum...)
+	}
+}
+
+func alternatives(e ast.Expr) []ast.Expr {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return alternatives(e.X)
+	case *ast.UnaryExpr:
+		if e.Op == token.MUL {
+			return alternatives(e.X)
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.OR {
+			return append(alternatives(e.X), alternatives(e.Y)...)
+		}
+	}
+	return []ast.Expr{e}
+}
+
+func (s *shape) merge(t *shape) {
+	for name, f := range t.fields {
+		s.set(name, f)
+	}
+	if t.pattern != nil {
+		s.pattern = t.pattern
+	}
+	if t.elem != nil {
+		s.elem = t.elem
+	}
+	s.open = s.open || t.open
+	s.oneOf = append(s.oneOf, t.oneOf...)
+	for _, e := range t.enum {
+		if !slices.Contains(s.enum, e) {
+			s.enum = append(s.enum, e)
+		}
+	}
+}
+
+func (s *shape) set(name string, f fieldShape) {
+	if s.fields == nil {
+		s.fields = map[string]fieldShape{}
+	}
+	s.fields[name] = f
+}
+
+func (r *shapeReader) addStruct(s *shape, lit *ast.StructLit) {
+	for _, d := range lit.Elts {
+		switch d := d.(type) {
+		case *ast.Ellipsis:
+			s.open = true
+		case *ast.EmbedDecl:
+			r.add(s, d.Expr)
+		case *ast.Attribute:
+			if key, body := d.Split(); key == "oneOf" {
+				s.oneOf = append(s.oneOf, strings.Split(strings.ReplaceAll(body, " ", ""), ","))
+			}
+		case *ast.Field:
+			r.addField(s, d)
+		}
+	}
+}
+
+func (r *shapeReader) addField(s *shape, d *ast.Field) {
+	of := &shape{}
+	r.add(of, d.Value)
+	if _, isPattern := d.Label.(*ast.ListLit); isPattern {
+		s.pattern = of
+		return
+	}
+	name, _, err := ast.LabelName(d.Label)
+	if err != nil || strings.HasPrefix(name, "#") {
+		return
+	}
+	s.set(name, fieldShape{of, d.Constraint == token.NOT})
+}

@@ -1,0 +1,108 @@
+package evaluate
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/ast/astutil"
+	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/token"
+)
+
+// syntax returns a value as an expression that needs nothing around it but
+// CUE's builtin packages. Without options defaults and optional fields stay as
+// they are written; references are resolved.
+func syntax(v cue.Value, options ...cue.Option) (ast.Expr, error) {
+	switch n := v.Syntax(append(options, cue.InlineImports(true))...).(type) {
+	case *ast.File:
+		lit := &ast.StructLit{}
+		for _, d := range n.Decls {
+			if _, isImport := d.(*ast.ImportDecl); !isImport {
+				lit.Elts = append(lit.Elts, d)
+			}
+		}
+		return unwrap(lit), nil
+	case ast.Expr:
+		return unwrap(n), nil
+	default:
+		return nil, fmt.Errorf("CUE has no syntax for it (%T)", n)
+	}
+}
+
+// unwrap takes a value out of the definition that CUE wraps it in when it was
+// written inside one, {_#def, _#def: X}. Left in, it would close X at every level.
+func unwrap(e ast.Expr) ast.Expr {
+	lit, ok := e.(*ast.StructLit)
+	if !ok {
+		return e
+	}
+	var rest []ast.Decl
+	var inner ast.Expr
+	for _, d := range lit.Elts {
+		switch d := d.(type) {
+		case *ast.EmbedDecl:
+			if id, ok := d.Expr.(*ast.Ident); ok && id.Name == wrapper {
+				continue
+			}
+			if len(lit.Elts) == 1 {
+				return d.Expr
+			}
+		case *ast.Field:
+			if name, _, err := ast.LabelName(d.Label); err == nil && name == wrapper {
+				inner = d.Value
+				continue
+			}
+		case *ast.ImportDecl:
+			continue
+		}
+		rest = append(rest, d)
+	}
+	if inner == nil {
+		return lit
+	}
+	if len(rest) == 0 {
+		return inner
+	}
+	// What stands beside the wrapper, such as the #x of a JSON Schema's $defs, is
+	// referred to from inside it.
+	return &ast.StructLit{Elts: append(rest, &ast.EmbedDecl{Expr: inner})}
+}
+
+// wrapper is the name that CUE's exporter gives to the definition around a value.
+const wrapper = "_#def"
+
+// write prints an expression canonically, in one line where it has no comments.
+func write(e ast.Expr) (string, error) {
+	b, err := format.Node(e, format.Simplify())
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(bytes.TrimSpace(b))), nil
+}
+
+// withoutDefaults removes the marks of defaults from an expression, which it
+// changes: what remains is the constraint that any value must satisfy.
+func withoutDefaults(e ast.Expr) ast.Expr {
+	n := astutil.Apply(e, nil, func(c astutil.Cursor) bool {
+		if u, ok := c.Node().(*ast.UnaryExpr); ok && u.Op == token.MUL {
+			c.Replace(u.X)
+		}
+		return true
+	})
+	return n.(ast.Expr)
+}
+
+// hasDefault says whether an expression marks a default.
+func hasDefault(e ast.Expr) bool {
+	found := false
+	ast.Walk(e, func(n ast.Node) bool {
+		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.MUL {
+			found = true
+		}
+		return !found
+	}, nil)
+	return found
+}

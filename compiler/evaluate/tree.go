@@ -1,0 +1,127 @@
+package evaluate
+
+import (
+	"fmt"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// tree exports platform values as a tree whose leaves are final or open. What
+// cannot be a value is reported.
+func (x *exporter) tree(v cue.Value, ref model.Ref) model.Tree {
+	x.note(v, ref)
+	if v.Kind() == cue.StructKind && !expr.IsSecret(v) && isPlainStruct(v) {
+		var out []model.TreeField
+		for name, of := range fields(v) {
+			out = append(out, model.TreeField{Name: name, Tree: x.tree(of, ref.At(model.Label(name)))})
+		}
+		return model.StructTreeOf(out...)
+	}
+	if isFinal(v) {
+		before := len(x.ds)
+		value, ok := x.data(v, ref)
+		if !ok {
+			if len(x.ds) == before {
+				x.fail(ref, diag.New(diag.NotConcrete, ref.Path+" has no value"))
+			}
+			return model.Tree{}
+		}
+		return model.Tree{Kind: model.FinalLeaf, Final: value}
+	}
+	if v.IncompleteKind()&^cue.BytesKind == 0 && v.IncompleteKind() != cue.BottomKind {
+		x.fail(ref, diag.New(diag.Bytes, ref.Path+" is of type bytes").Hinting("write a string, for instance with base64.Encode"))
+		return model.Tree{}
+	}
+	open, err := x.open(v)
+	if err != nil {
+		x.fail(ref, diag.New(diag.NotConcrete, fmt.Sprintf("%s cannot be used as a value: %v", ref.Path, err)))
+		return model.Tree{}
+	}
+	return model.Tree{Kind: model.OpenLeaf, Open: open}
+}
+
+// open exports a leaf that is not final.
+func (x *exporter) open(v cue.Value) (*model.Open, error) {
+	e, err := syntax(v)
+	if err != nil {
+		return nil, err
+	}
+	text, err := write(e)
+	if err != nil {
+		return nil, err
+	}
+	constraint, err := write(withoutDefaults(e))
+	if err != nil {
+		return nil, err
+	}
+	open := &model.Open{Constraint: model.Expr(constraint), Text: text}
+	if d, _ := v.Default(); isFinal(d) {
+		quiet := exporter{loaded: x.loaded, positions: model.Positions{}, sick: map[model.Ref]bool{}}
+		if value, ok := quiet.data(d, model.Ref{}); ok {
+			open.Default = &value
+		}
+	}
+	return open, nil
+}
+
+// isPlainStruct says whether a struct has nothing but regular fields.
+func isPlainStruct(v cue.Value) bool {
+	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	if err != nil {
+		return false
+	}
+	for it.Next() {
+		if it.FieldType() != cue.StringLabel {
+			return false
+		}
+	}
+	return true
+}
+
+// isFinal says whether a value is data that nothing may replace: no default, no
+// constraint, no open list anywhere in it. CUE's IsConcrete alone holds for
+// [...string] and its like.
+func isFinal(v cue.Value) bool {
+	switch v.Kind() {
+	case cue.StructKind:
+		if expr.IsSecret(v) {
+			return true
+		}
+		if !isPlainStruct(v) {
+			return false
+		}
+		for _, of := range fields(v) {
+			if !isFinal(of) {
+				return false
+			}
+		}
+		return true
+	case cue.ListKind:
+		if !isFinalList(v) {
+			return false
+		}
+		it, err := v.List()
+		if err != nil {
+			return false
+		}
+		for it.Next() {
+			if !isFinal(it.Value()) {
+				return false
+			}
+		}
+		return true
+	case cue.BottomKind, cue.BytesKind:
+		return false
+	}
+	return v.IsConcrete()
+}
+
+// isFinalList says whether a list has as many elements as it will ever have.
+func isFinalList(v cue.Value) bool {
+	n := v.Len()
+	return n.Err() == nil && n.IsConcrete()
+}

@@ -1,0 +1,126 @@
+package expr
+
+import (
+	"fmt"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// secretMark is what schema.#Secret has, and no other struct.
+const secretMark = "#secret"
+
+// IsSecret says whether a struct is a schema.#Secret.
+func IsSecret(v cue.Value) bool { return v.LookupPath(cue.MakePath(cue.Def(secretMark))).Exists() }
+
+// Data returns a concrete value, defaults taken, as data.
+func Data(v cue.Value) (model.Value, error) {
+	v, _ = v.Default()
+	switch v.Kind() {
+	case cue.StructKind:
+		it, err := v.Fields()
+		if err != nil {
+			return model.Value{}, err
+		}
+		var fields []model.Field
+		for it.Next() {
+			f, err := Data(it.Value())
+			if err != nil {
+				return model.Value{}, err
+			}
+			fields = append(fields, model.Field{Name: it.Selector().Unquoted(), Value: f})
+		}
+		if IsSecret(v) {
+			return model.SecretOf(fields...), nil
+		}
+		return model.StructOf(fields...), nil
+	case cue.ListKind:
+		it, err := v.List()
+		if err != nil {
+			return model.Value{}, err
+		}
+		var elems []model.Value
+		for it.Next() {
+			e, err := Data(it.Value())
+			if err != nil {
+				return model.Value{}, err
+			}
+			elems = append(elems, e)
+		}
+		return model.ListOf(elems...), nil
+	}
+	return Scalar(v)
+}
+
+// Scalar returns a concrete scalar as data. Bytes have no data of their own:
+// JSON would make a string of them.
+func Scalar(v cue.Value) (model.Value, error) {
+	switch v.Kind() {
+	case cue.NullKind:
+		return model.Value{}, nil
+	case cue.BoolKind:
+		b, err := v.Bool()
+		return model.BoolOf(b), err
+	case cue.StringKind:
+		s, err := v.String()
+		return model.StringOf(s), err
+	case cue.IntKind:
+		if i, err := v.Int64(); err == nil {
+			return model.IntOf(i), nil
+		}
+		i, err := v.Int(nil)
+		if err != nil {
+			return model.Value{}, err
+		}
+		return model.NumberOf(i.String())
+	case cue.FloatKind:
+		b, err := v.MarshalJSON()
+		if err != nil {
+			return model.Value{}, err
+		}
+		return model.FloatOf(string(b))
+	}
+	return model.Value{}, fmt.Errorf("a value of type %s is no data", v.IncompleteKind())
+}
+
+// Literal returns the expression that writes a value. Kinds are kept: a float
+// has a point or an exponent, a secret its mark.
+func Literal(v model.Value) ast.Expr {
+	switch v.Kind() {
+	case model.Struct, model.Secret:
+		lit := &ast.StructLit{}
+		if v.Kind() == model.Secret {
+			lit.Elts = append(lit.Elts, &ast.Field{Label: ast.NewIdent(secretMark), Value: ast.NewBool(true)})
+		}
+		for _, f := range v.Fields() {
+			lit.Elts = append(lit.Elts, &ast.Field{Label: ast.NewString(f.Name), Value: Literal(f.Value)})
+		}
+		return lit
+	case model.List:
+		list := &ast.ListLit{}
+		for _, e := range v.Elems() {
+			list.Elts = append(list.Elts, Literal(e))
+		}
+		return list
+	case model.Null:
+		return ast.NewNull()
+	case model.Bool:
+		return ast.NewBool(v.Text() == "true")
+	case model.Int:
+		return number(token.INT, v.Text())
+	case model.Float:
+		return number(token.FLOAT, v.Text())
+	}
+	return ast.NewString(v.Text())
+}
+
+// number writes a number; CUE has no negative literals, only negation.
+func number(kind token.Token, text string) ast.Expr {
+	if text[0] == '-' {
+		return &ast.UnaryExpr{Op: token.SUB, X: &ast.BasicLit{Kind: kind, Value: text[1:]}}
+	}
+	return &ast.BasicLit{Kind: kind, Value: text}
+}

@@ -1,0 +1,220 @@
+// Package expr evaluates CUE expressions after the package that they were
+// written in is gone: constraints of selectors, open leaves of configs, and
+// contracts.
+//
+// What comes in is text and data, what goes out is data and problems; no CUE
+// value leaves the package.
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Call is one question: what the unification of everything in it is.
+type Call struct {
+	// Terms unify with each other without closing anything.
+	Terms []model.Expr
+	// Contract, if given, may close itself; everything else must fit into it.
+	Contract model.Expr
+	// Value, if given, unifies with the rest.
+	Value *model.Value
+}
+
+// Result is the answer: the value, or why there is none.
+type Result struct {
+	Value    model.Value
+	Problems []Problem // empty if there is a value; sorted by path
+}
+
+// Problem is all that CUE says of one path.
+type Problem struct {
+	Path    string // a CUE path in the value
+	Message string
+	// Missing says that the path has no value, rather than a wrong one.
+	Missing bool
+	// Unknown says that the path may not be there.
+	Unknown bool
+	// Allowed are the strings that the value could have been, where it had to be
+	// one of several.
+	Allowed []string
+}
+
+// Evaluator answers calls. It remembers contracts, and is for one goroutine.
+type Evaluator struct {
+	ctx       *cue.Context
+	contracts map[model.Expr]cue.Value
+}
+
+// New returns an Evaluator.
+func New() *Evaluator {
+	return &Evaluator{ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}}
+}
+
+// Eval answers calls, in their order.
+func (e *Evaluator) Eval(calls []Call) []Result {
+	out := make([]Result, len(calls))
+	for i, c := range calls {
+		out[i] = e.eval(c)
+	}
+	return out
+}
+
+// Satisfies says whether a string satisfies a constraint.
+func (e *Evaluator) Satisfies(constraint model.Expr, s string) bool {
+	v := model.StringOf(s)
+	return len(e.eval(Call{Terms: []model.Expr{constraint}, Value: &v}).Problems) == 0
+}
+
+func (e *Evaluator) eval(c Call) Result {
+	var all ast.Expr
+	and := func(x ast.Expr) {
+		if all == nil {
+			all = x
+		} else {
+			all = &ast.BinaryExpr{X: all, Op: token.AND, Y: x}
+		}
+	}
+	if c.Value != nil {
+		and(Literal(*c.Value))
+	}
+	for _, t := range c.Terms {
+		x, err := parser.ParseExpr("", string(t))
+		if err != nil {
+			return failed(err)
+		}
+		and(&ast.ParenExpr{X: x})
+	}
+	var v cue.Value
+	if all != nil {
+		v = e.ctx.BuildExpr(all, cue.InferBuiltins(true))
+	}
+	if c.Contract != "" {
+		contract, err := e.contract(c.Contract)
+		if err != nil {
+			return failed(err)
+		}
+		// Unify and not `&` in one expression: only it keeps to close().
+		v = contract.Unify(v)
+	}
+	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
+		return Result{Problems: problems(err)}
+	}
+	data, err := Data(v)
+	if err != nil {
+		return failed(err)
+	}
+	return Result{Value: data}
+}
+
+func (e *Evaluator) contract(text model.Expr) (cue.Value, error) {
+	if v, ok := e.contracts[text]; ok {
+		return v, nil
+	}
+	x, err := parser.ParseExpr("", string(text))
+	if err != nil {
+		return cue.Value{}, err
+	}
+	v := e.ctx.BuildExpr(x, cue.InferBuiltins(true))
+	e.contracts[text] = v
+	return v, nil
+}
+
+func failed(err error) Result { return Result{Problems: []Problem{{Message: err.Error()}}} }
+
+var (
+	emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
+	conflicting      = regexp.MustCompile(`^conflicting values ("(?:[^"\\]|\\.)*") and ("(?:[^"\\]|\\.)*")$`)
+)
+
+// problems groups an error by path.
+func problems(err error) []Problem {
+	type group struct {
+		Problem
+		messages []string
+	}
+	var groups []group
+	for _, e := range errors.Errors(err) {
+		path := pathOf(e.Path())
+		i := slices.IndexFunc(groups, func(g group) bool { return g.Path == path })
+		if i < 0 {
+			groups = append(groups, group{Problem: Problem{Path: path}})
+			i = len(groups) - 1
+		}
+		format, args := e.Msg()
+		message, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
+		message = strings.TrimSuffix(message, ":")
+		if !emptyDisjunction.MatchString(message) && !slices.Contains(groups[i].messages, message) {
+			groups[i].messages = append(groups[i].messages, message)
+		}
+	}
+	var out []Problem
+	for _, g := range groups {
+		p := g.Problem
+		if len(g.messages) == 0 {
+			g.messages = []string{"no alternative fits"}
+		}
+		p.Message = g.messages[0]
+		p.Missing = strings.Contains(p.Message, "incomplete value") || strings.Contains(p.Message, "required but not present")
+		p.Unknown = strings.Contains(p.Message, "field not allowed")
+		p.Allowed = allowed(g.messages)
+		out = append(out, p)
+	}
+	slices.SortStableFunc(out, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// allowed finds the alternatives in the lines of a failed disjunction: each has
+// the given value and one alternative, so the given one is in all of them.
+func allowed(messages []string) []string {
+	count := map[string]int{}
+	lines := 0
+	var order []string
+	for _, m := range messages {
+		match := conflicting.FindStringSubmatch(m)
+		if match == nil {
+			continue
+		}
+		lines++
+		for _, side := range match[1:] {
+			if count[side]++; count[side] == 1 {
+				order = append(order, side)
+			}
+		}
+	}
+	if lines < 2 {
+		return nil
+	}
+	var out []string
+	for _, side := range order {
+		if count[side] < lines {
+			out = append(out, strings.Trim(side, `"`))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// pathOf writes the path of a CUE error as a CUE path.
+func pathOf(path []string) string {
+	s := ""
+	for _, name := range path {
+		if name != "" && strings.Trim(name, "0123456789") == "" {
+			s += "[" + name + "]"
+			continue
+		}
+		s = model.JoinPath(s, model.Label(strings.Trim(name, `"`)))
+	}
+	return s
+}
