@@ -44,7 +44,7 @@ func (x *exporter) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]stri
 			}
 		}
 	}
-	if len(s.fields) == 0 && s.pattern == nil {
+	if len(s.fields) == 0 && s.pattern == nil || v.IncompleteKind()&cue.StructKind == 0 && v.IncompleteKind() != cue.BottomKind {
 		return
 	}
 	given := map[string]bool{}

@@ -5,6 +5,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -115,6 +116,15 @@ func Literal(v model.Value) ast.Expr {
 		return number(token.FLOAT, v.Text())
 	}
 	return ast.NewString(v.Text())
+}
+
+// Text returns the expression that Literal writes, as text.
+func Text(v model.Value) string {
+	b, err := format.Node(Literal(v))
+	if err != nil {
+		panic("expr: a literal that does not print: " + err.Error())
+	}
+	return string(b)
 }
 
 // number writes a number; CUE has no negative literals, only negation.

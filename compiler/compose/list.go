@@ -1,0 +1,114 @@
+package compose
+
+import (
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// listRule is the strategy for the lists at a path, and the config schema that
+// gives it.
+type listRule struct {
+	model.ListStrategy
+	ref model.Ref
+}
+
+// list composes the lists at a path by a strategy, in the order of the layers,
+// then of the configs' names. Any value replaces all defaults; without values,
+// the defaults of the highest layer compose.
+func (m *merger) list(path string, rule listRule, parts, replaced []part) (model.Value, bool) {
+	opens := only(parts, isOpen)
+	from := only(parts, func(p part) bool { return isFinal(p) && !isDefault(p) })
+	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
+		from = only(defaults, inLayer(top(defaults)))
+		replaced = append(replaced, only(defaults, not(inLayer(top(defaults))))...)
+		opens = only(opens, not(hasDefault))
+	} else {
+		replaced = append(replaced, defaults...)
+	}
+	var elems []model.Value
+	for _, p := range from {
+		v := p.tree.Final
+		if isOpen(p) {
+			v = defaultOf(p)
+		}
+		if v.Kind() != model.List {
+			return m.noList(path, rule, p, "is no list")
+		}
+		elems = append(elems, v.Elems()...)
+	}
+	if len(from) == 0 {
+		return m.noList(path, rule, opens[0], "is not final")
+	}
+	var ok bool
+	if elems, ok = m.combine(path, rule, elems, from); !ok {
+		return model.Value{}, false
+	}
+	v := model.ListOf(elems...)
+	if isOverride(from[0]) {
+		m.overridden(path, from, replaced)
+	} else if !m.satisfies(path, v, from, opens) {
+		return v, false
+	}
+	m.add(path, v, from, replaced)
+	return v, true
+}
+
+func (m *merger) noList(path string, rule listRule, p part, why string) (model.Value, bool) {
+	d := diag.New(diag.ListStrategy, fmt.Sprintf("%s %s, and its lists compose by %s", path, why, rule.ListStrategy)).On(path).
+		Hinting("lists under a strategy are written out: [\"a\", \"b\"]")
+	m.fail(sites(d, []part{p}).At(rule.ref, rule.String()))
+	return model.Value{}, false
+}
+
+func (m *merger) combine(path string, rule listRule, elems []model.Value, from []part) ([]model.Value, bool) {
+	switch {
+	case rule.Unique:
+		var out []model.Value
+		seen := map[string]bool{}
+		for _, e := range elems {
+			if key := e.Kind().String() + e.String(); !seen[key] {
+				seen[key] = true
+				out = append(out, e)
+			}
+		}
+		return out, true
+	case rule.MergeBy != "":
+		return m.mergeBy(path, rule, elems, from)
+	}
+	return elems, true
+}
+
+// mergeBy unifies the elements that have the same value in a field.
+func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from []part) ([]model.Value, bool) {
+	var out []model.Value
+	index := map[string]int{}
+	for _, e := range elems {
+		key, there := e.Lookup(rule.MergeBy)
+		if e.Kind() != model.Struct || !there {
+			d := diag.New(diag.ListStrategy, fmt.Sprintf("an element of %s has no field %s, by which its lists compose: %s", path, rule.MergeBy, e)).On(path).
+				Hinting("give every element the field")
+			m.fail(sites(d, from).At(rule.ref, rule.String()))
+			return nil, false
+		}
+		i, seen := index[key.String()]
+		if !seen {
+			index[key.String()] = len(out)
+			out = append(out, e)
+			continue
+		}
+		u, at, ok := unify(out[i], e)
+		if !ok {
+			in := fmt.Sprintf("%s[%s=%s]", path, rule.MergeBy, key)
+			if at != "" {
+				in += "." + at
+			}
+			m.fail(sites(diag.New(diag.ConflictingValues, "conflicting values for "+in).On(path).
+				Hinting("elements that are the same by "+rule.MergeBy+" unify: give the field one value"), from))
+			return nil, false
+		}
+		out[i] = u
+	}
+	return out, true
+}

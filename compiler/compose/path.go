@@ -1,0 +1,67 @@
+package compose
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// elements splits a CUE path of field names, as this package writes them.
+func elements(path string) []string {
+	var out []string
+	for path != "" {
+		if path[0] != '"' {
+			name, rest, _ := strings.Cut(path, ".")
+			out, path = append(out, name), rest
+			continue
+		}
+		end := 1
+		for end < len(path) && path[end] != '"' {
+			if path[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		name, err := strconv.Unquote(path[:min(end+1, len(path))])
+		if err != nil {
+			name = path
+			end = len(path)
+		}
+		out, path = append(out, name), strings.TrimPrefix(path[min(end+1, len(path)):], ".")
+	}
+	return out
+}
+
+// lookup returns the value at a path of field names.
+func lookup(v model.Value, path string) (model.Value, bool) {
+	for _, name := range elements(path) {
+		f, there := v.Lookup(name)
+		if !there {
+			return model.Value{}, false
+		}
+		v = f
+	}
+	return v, true
+}
+
+// with returns the struct with another value at a path of field names.
+func with(v model.Value, path string, leaf model.Value) model.Value {
+	return withElements(v, elements(path), leaf)
+}
+
+func withElements(v model.Value, path []string, leaf model.Value) model.Value {
+	if len(path) == 0 {
+		return leaf
+	}
+	var fields []model.Field
+	inner := model.StructOf()
+	for _, f := range v.Fields() {
+		if f.Name == path[0] {
+			inner = f.Value
+			continue
+		}
+		fields = append(fields, f)
+	}
+	return model.StructOf(append(fields, model.Field{Name: path[0], Value: withElements(inner, path[1:], leaf)})...)
+}

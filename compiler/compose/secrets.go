@@ -1,0 +1,117 @@
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Split takes the secret references out of composed values: the plain values,
+// and the references by path, sorted.
+func Split(values model.Value) (plain model.Value, secrets []Secret) {
+	plain, _ = split("", values, &secrets)
+	return plain, secrets
+}
+
+// Secret is a value that refers to a secret.
+type Secret struct {
+	Path string
+	Ref  model.Value // with the fields of schema.#Secret
+}
+
+func split(path string, v model.Value, secrets *[]Secret) (model.Value, bool) {
+	switch v.Kind() {
+	case model.Secret:
+		*secrets = append(*secrets, Secret{path, v})
+		return v, false
+	case model.Struct:
+		fields := make([]model.Field, 0, len(v.Fields()))
+		for _, f := range v.Fields() {
+			if p, keep := split(model.JoinPath(path, model.Label(f.Name)), f.Value, secrets); keep {
+				fields = append(fields, model.Field{Name: f.Name, Value: p})
+			}
+		}
+		// A struct of nothing but secrets goes with them.
+		return model.StructOf(fields...), path == "" || len(fields) > 0 || len(v.Fields()) == 0
+	}
+	return v, true
+}
+
+// secretWords are the whole words that make a name look like a secret's.
+var secretWords = []string{"password", "passwd", "secret", "token", "credential", "credentials"}
+
+// plaintexts warns of strings that look like secrets.
+func (m *merger) plaintexts(layers []layer) {
+	for _, leaf := range m.graph.Leaves {
+		if leaf.Value.Kind() != model.String || leaf.Value.Text() == "" || !looksSecret(leaf.Path) {
+			continue
+		}
+		if slices.ContainsFunc(layers, func(l layer) bool { return slices.Contains(l.config.Plain, leaf.Path) }) {
+			continue
+		}
+		d := diag.New(diag.Plaintext, fmt.Sprintf("%s looks like a secret in plain text", leaf.Path)).On(leaf.Path).
+			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, list the path under plain")
+		for _, o := range leaf.From {
+			d = d.At(o.Ref, "("+describe(o)+")")
+		}
+		m.graph.ds = append(m.graph.ds, d)
+	}
+}
+
+func looksSecret(path string) bool {
+	names := elements(path)
+	return slices.ContainsFunc(words(names[len(names)-1]), func(w string) bool { return slices.Contains(secretWords, w) })
+}
+
+// words splits a name at what is no letter or digit, and at camel humps.
+func words(name string) []string {
+	var out []string
+	var word []rune
+	flush := func() {
+		if len(word) > 0 {
+			out = append(out, strings.ToLower(string(word)))
+			word = nil
+		}
+	}
+	runes := []rune(name)
+	for i, r := range runes {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			flush()
+			continue
+		}
+		hump := unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		if hump {
+			flush()
+		}
+		word = append(word, r)
+	}
+	flush()
+	return out
+}
+
+// undeliverable reports secret references in lists: a secret is delivered under
+// the path of its value, and an element's place in a list is none.
+func (m *merger) undeliverable() {
+	for _, leaf := range m.graph.Leaves {
+		if leaf.Value.Kind() == model.List && holdsSecret(leaf.Value) {
+			d := diag.New(diag.UndeliverableSecret, leaf.Path+" is a list with a secret reference in it").On(leaf.Path).
+				Hinting("give the secret a key of its own")
+			for _, o := range leaf.From {
+				d = d.At(o.Ref, "("+describe(o)+")")
+			}
+			m.fail(d)
+		}
+	}
+}
+
+func holdsSecret(v model.Value) bool {
+	if v.Kind() == model.Secret {
+		return true
+	}
+	return slices.ContainsFunc(v.Elems(), holdsSecret) ||
+		slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return holdsSecret(f.Value) })
+}
