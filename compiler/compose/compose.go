@@ -172,14 +172,14 @@ func (c *composer) hits(index *selector.Index, s model.Selector, unknown bool) [
 
 func (c *composer) unmatched(hits []int, unknown bool, ref model.Ref) {
 	if len(hits) == 0 && !unknown && !c.env.Uncertain {
-		c.report(diag.New(diag.SelectsNothing, "the match of "+ref.String()+" selects no assignment").
+		c.report(diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
 			At(ref.At("match"), "").On(ref.At("match").String()))
 	}
 }
 
 func (c *composer) broken(ref model.Ref, hits []int) {
 	if len(hits) > 0 {
-		c.report(diag.New(diag.BrokenConfig, ref.String()+" has errors, and these assignments need it").At(ref, "").On(ref.String()), hits...)
+		c.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these assignments need it").At(ref, "").On(ref.String()), hits...)
 	}
 }
 
@@ -284,6 +284,7 @@ func (c *composer) composeTuple(t *tuple, eval *expr.Evaluator) *Graph {
 		m.plaintexts(layers)
 	}
 	slices.SortStableFunc(m.graph.Leaves, func(a, b Leaf) int { return strings.Compare(a.Path, b.Path) })
+	m.graph.Plain, m.graph.Secrets = splitSecrets(m.graph.Values)
 	m.graph.Digest = model.DigestBytes(m.graph.Values.AppendJSON(nil))
 	return m.graph
 }
@@ -324,4 +325,11 @@ func (c *composer) contracts(t *tuple) []*model.Contract {
 		}
 	}
 	return out
+}
+
+func kindOf(ref model.Ref) string {
+	if ref.Collection == "configs" {
+		return "config"
+	}
+	return "config schema"
 }

@@ -182,8 +182,8 @@ func (c *composer) specs() error {
 			ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
 			services.add(c.callKey(s.Name, s.Facts, i), evaluate.Call{Entity: ref, Facts: c.facts[i].of(s.Facts)}, i)
 		}
-		if r.Spec != nil {
-			c.out[i].Reconciler = *r.Spec
+		if r.Facts == nil {
+			c.out[i].Reconciler = r.Spec
 		} else {
 			ref := model.Ref{Collection: "reconcilers", Name: r.Name}
 			reconcilers.add(c.callKey(r.Name, r.Facts, i), evaluate.Call{Entity: ref, Facts: c.facts[i].of(r.Facts)}, i)

@@ -41,11 +41,14 @@ type Leaf struct {
 // Graph is the configuration graph of one tuple, composed.
 type Graph struct {
 	Values model.Value // a struct, secrets included
-	Leaves []Leaf      // sorted by path
-	Failed bool
-	Digest model.Digest // of Values: the configuration's version
-	Needs  []Need       // what the contracts name
-	ds     []diag.Diagnostic
+	// Plain are the values without the secrets, and Secrets those by path, sorted.
+	Plain   model.Value
+	Secrets []Secret
+	Leaves  []Leaf // sorted by path
+	Failed  bool
+	Digest  model.Digest // of Values: the configuration's version
+	Needs   []Need       // what the contracts name
+	ds      []diag.Diagnostic
 }
 
 // part is what one config contributes to a path.

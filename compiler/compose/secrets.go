@@ -10,9 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Split takes the secret references out of composed values: the plain values,
-// and the references by path, sorted.
-func Split(values model.Value) (plain model.Value, secrets []Secret) {
+// splitSecrets takes the secret references out of composed values: the plain
+// values, and the references by path, sorted.
+func splitSecrets(values model.Value) (plain model.Value, secrets []Secret) {
 	plain, _ = split("", values, &secrets)
 	return plain, secrets
 }

@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -246,6 +247,21 @@ func parts(v cue.Value) []cue.Value {
 	return out
 }
 
+// concretePart exports what of a struct does not wait for facts.
+func concretePart(v cue.Value) model.Value {
+	var out []model.Field
+	for name, of := range fields(v) {
+		if of, _ := of.Default(); of.Kind() == cue.StructKind {
+			out = append(out, model.Field{Name: name, Value: concretePart(of)})
+		} else if of.Validate(cue.Concrete(true)) == nil {
+			if data, err := expr.Data(of); err == nil {
+				out = append(out, model.Field{Name: name, Value: data})
+			}
+		}
+	}
+	return model.StructOf(out...)
+}
+
 func (x *exporter) reconcilers() []model.Reconciler {
 	var out []model.Reconciler
 	group := entityShape("reconcilers").oneOf[0]
@@ -262,12 +278,12 @@ func (x *exporter) reconcilers() []model.Reconciler {
 			if !ok {
 				return
 			}
-			spec, _ := value.Lookup(r.Backend)
-			r.Spec = &spec
-			r.Digest = model.DigestOf(spec)
+			r.Spec, _ = value.Lookup(r.Backend)
 		} else {
 			x.noteAll(v, ref)
+			r.Spec = concretePart(field(v, r.Backend))
 		}
+		r.Digest = model.DigestOf(r.Spec)
 		out = append(out, r)
 	})
 	return out

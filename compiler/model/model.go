@@ -215,8 +215,8 @@ type NamespaceService struct {
 type Reconciler struct {
 	Name    string
 	Backend string // the backend's key: "flux"
-	// Spec are the backend's options; absent where Facts are needed first.
-	Spec   *Value
+	// Spec are the backend's options; where Facts are needed for some, the others.
+	Spec   Value
 	Facts  []string
 	Digest Digest
 }

@@ -1,0 +1,117 @@
+// Package argocd emits the objects of Argo CD 3
+// (https://argo-cd.readthedocs.io): for each assignment an Application; for each
+// cluster type, where the environment's tree is kept in git, one Application per
+// folder, so that a folder that fails stops no other, and the AppProjects that
+// confine them.
+//
+// Argo CD's CRDs accept specs that its controller refuses (a destination with
+// name and server, a source with path and chart, a project that does not cover
+// its Applications): the types and rules here leave no room for them.
+//
+// The clusters. Applications and AppProjects live where Argo CD runs. Where the
+// destination is that cluster, a folder is applied whole. Where it is another,
+// the folder's kustomization.yaml lists only what goes there, and the workload's
+// Application is listed by the cluster type's own kustomization.yaml.
+//
+// The projects, each with the least that does the work:
+//
+//   - <environment>-<clusterType>-<workspace>, unless the reconciler names a
+//     project: the workspace's sources and namespaces, and no cluster-scoped
+//     object but, where a sync option creates it, the namespace. A workload that
+//     brings cluster-scoped objects needs a project of the platform team's.
+//   - kalypso-<environment>-<clusterType>-assignments: applies the folders. It
+//     holds exactly their namespaces and kinds of object, and grows with them.
+//   - kalypso-<environment>-<clusterType>: applies assignments.yaml, that is
+//     Applications and AppProjects of Argo CD's namespace, and nothing else.
+//     Bootstrap prints it; it never changes.
+package argocd
+
+import (
+	"strconv"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+const backend = "argocd"
+
+type argocd struct{}
+
+// New returns the backend.
+func New() backends.Backend { return argocd{} }
+
+// Name is the backend's key in #Reconciler.
+func (argocd) Name() string { return backend }
+
+// Emit returns the folder with the workspace and, in reconciler.yaml, the
+// workload's Application.
+func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
+	o, ds := optionsOf(a.Reconciler)
+	ds = append(ds, needsGitOps(a, o)...)
+	source, problems := sourceOf(a, o)
+	ds = append(ds, problems...)
+	var emission backends.Emission
+	if !diag.Errors(ds) {
+		emission, problems = delivery.Emission(a, []kubernetes.Object{workload(a, o, source)}, o.remote())
+		ds = append(ds, problems...)
+	}
+	for i := range ds {
+		ds[i] = ds[i].For(a.ID())
+	}
+	if diag.Errors(ds) {
+		return backends.Emission{}, ds
+	}
+	emission.Shared = sharedOf(a, o, source, emission.Objects).encode()
+	return emission, ds
+}
+
+func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
+	if a.GitOps != nil {
+		return nil
+	}
+	var ds []diag.Diagnostic
+	if len(a.DependsOn) > 0 {
+		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
+	}
+	if o.remote() {
+		ds = append(ds, delivery.NeedsGitOps(a.Environment, "a destination other than Argo CD's own cluster").
+			On("argocd.destination").At(a.Reconciler.Ref.At("argocd.destination"), ""))
+	}
+	return ds
+}
+
+// applicationName returns the name of the workload's Application. Argo CD uses
+// it as a label value, so it has at most 63 characters.
+func applicationName(environment, clusterType, deploymentTarget string) string {
+	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget, model.MaxLabel)
+}
+
+// workload returns the Application that deploys the manifests.
+func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
+	project := o.Project
+	if project == "" {
+		project = workspaceProject(a.Environment, a.ClusterType, a.Workspace)
+	}
+	meta := kubernetes.Meta(a, applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), o.Namespace)
+	if o.remote() && a.Wave > 0 {
+		// The root Application applies it beside the folder's: in the same wave.
+		inWave(&meta, a.Wave)
+	}
+	return applicationObject(meta, application{
+		Project: project, Source: s,
+		Destination:       o.destination().in(a.Namespace),
+		SyncPolicy:        o.workloadSync(),
+		IgnoreDifferences: o.IgnoreDifferences,
+	})
+}
+
+// inWave puts an object in a sync wave.
+func inWave(meta *kubernetes.Metadata, wave int) {
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Annotations["argocd.argoproj.io/sync-wave"] = strconv.Itoa(wave)
+}

@@ -1,0 +1,130 @@
+package argocd
+
+import (
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+const (
+	api = "argoproj.io/v1alpha1"
+
+	// inCluster is the API server of the cluster that Argo CD runs on, and
+	// inClusterName is what Argo CD calls it.
+	inCluster     = "https://kubernetes.default.svc"
+	inClusterName = "in-cluster"
+
+	// Without it, Applications leave their objects behind when they are deleted,
+	// and projects can go before their Applications, which then cannot.
+	finalizer = "resources-finalizer.argocd.argoproj.io"
+)
+
+// application is the spec of an Application
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/application-specification).
+type application struct {
+	Project           string             `yaml:"project"`
+	Source            source             `yaml:"source"`
+	Destination       destination        `yaml:"destination"`
+	SyncPolicy        *syncPolicy        `yaml:"syncPolicy,omitempty"`
+	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
+}
+
+func applicationObject(meta kubernetes.Metadata, spec application) kubernetes.Object {
+	meta.Finalizers = []string{finalizer}
+	return kubernetes.Object{APIVersion: api, Kind: "Application", Metadata: meta, Spec: spec}
+}
+
+// source is where manifests are fetched. It has either a Path or a Chart.
+type source struct {
+	RepoURL        string      `yaml:"repoURL"`
+	TargetRevision string      `yaml:"targetRevision"`
+	Path           string      `yaml:"path,omitempty"`
+	Chart          string      `yaml:"chart,omitempty"`
+	Helm           *helmSource `yaml:"helm,omitempty"`
+}
+
+type helmSource struct {
+	ReleaseName  string       `yaml:"releaseName"`
+	ValuesObject *model.Value `yaml:"valuesObject,omitempty"`
+}
+
+// destination is a namespace of a cluster, which is given by either Server or
+// Name.
+type destination struct {
+	Server    string `json:"server,omitempty" yaml:"server,omitempty"`
+	Name      string `json:"name,omitempty" yaml:"name,omitempty"`
+	Namespace string `json:"-" yaml:"namespace"`
+}
+
+func (d destination) in(namespace string) destination {
+	d.Namespace = namespace
+	return d
+}
+
+// remote says whether the destination is another cluster than Argo CD's own.
+func (d destination) remote() bool {
+	return d.Server != inCluster && d.Name != inClusterName
+}
+
+type syncPolicy struct {
+	Automated   *automation `yaml:"automated,omitempty"`
+	SyncOptions []string    `yaml:"syncOptions,omitempty"`
+	Retry       *retry      `yaml:"retry,omitempty"`
+}
+
+type automation struct {
+	Prune      bool  `yaml:"prune"`
+	SelfHeal   bool  `yaml:"selfHeal"`
+	AllowEmpty *bool `yaml:"allowEmpty,omitempty"`
+}
+
+type retry struct {
+	Limit   *int     `yaml:"limit,omitempty"`
+	Refresh bool     `json:"-" yaml:"refresh,omitempty"`
+	Backoff *backoff `yaml:"backoff,omitempty"`
+}
+
+type backoff struct {
+	Duration    string `yaml:"duration,omitempty"`
+	Factor      int    `yaml:"factor,omitempty"`
+	MaxDuration string `yaml:"maxDuration,omitempty"`
+}
+
+type ignoreDifference struct {
+	Group                 string   `yaml:"group,omitempty"`
+	Kind                  string   `yaml:"kind"`
+	Name                  string   `yaml:"name,omitempty"`
+	Namespace             string   `yaml:"namespace,omitempty"`
+	JSONPointers          []string `yaml:"jsonPointers,omitempty"`
+	JQPathExpressions     []string `yaml:"jqPathExpressions,omitempty"`
+	ManagedFieldsManagers []string `yaml:"managedFieldsManagers,omitempty"`
+}
+
+// appProject is the spec of an AppProject
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/projects). An absent list
+// of cluster-scoped objects permits none, an absent list of namespaced kinds
+// permits all.
+type appProject struct {
+	Description                string          `yaml:"description"`
+	SourceRepos                []string        `yaml:"sourceRepos"`
+	Destinations               []destination   `yaml:"destinations"`
+	ClusterResourceWhitelist   []clusterObject `yaml:"clusterResourceWhitelist,omitempty"`
+	NamespaceResourceWhitelist []groupKind     `yaml:"namespaceResourceWhitelist,omitempty"`
+}
+
+// clusterObject is one cluster-scoped object: projects permit objects by name
+// since Argo CD 3.2.
+type clusterObject struct {
+	Group string `json:"group,omitempty" yaml:"group"`
+	Kind  string `json:"kind" yaml:"kind"`
+	Name  string `json:"name" yaml:"name"`
+}
+
+type groupKind struct {
+	Group string `json:"group,omitempty" yaml:"group"`
+	Kind  string `json:"kind" yaml:"kind"`
+}
+
+func projectObject(meta kubernetes.Metadata, spec appProject) kubernetes.Object {
+	meta.Finalizers = []string{finalizer}
+	return kubernetes.Object{APIVersion: api, Kind: "AppProject", Metadata: meta, Spec: spec}
+}

@@ -1,0 +1,100 @@
+package argocd
+
+import (
+	"encoding/json"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// options are the fields of #ArgoCD.
+type options struct {
+	Project     string
+	Namespace   string
+	Destination *destination
+	SyncPolicy  struct {
+		Automated automated
+		Retry     *retry
+	}
+	SyncOptions       []string
+	IgnoreDifferences []ignoreDifference
+}
+
+// automated is an automation, or false for none.
+type automated struct{ *automation }
+
+// UnmarshalJSON reads false or the fields of an automation.
+func (a *automated) UnmarshalJSON(b []byte) error {
+	if string(b) == "false" {
+		a.automation = nil
+		return nil
+	}
+	return json.Unmarshal(b, &a.automation)
+}
+
+func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
+	var o options
+	if err := s.Decode(&o); err != nil {
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+	}
+	if d := o.Destination; d != nil && (d.Server == "") == (d.Name == "") {
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a destination has either a server or a name").
+			On("argocd.destination").At(s.Ref.At("argocd.destination"), "")}
+	}
+	return o, nil
+}
+
+func (o options) destination() destination {
+	if o.Destination == nil {
+		return destination{Server: inCluster}
+	}
+	return *o.Destination
+}
+
+func (o options) remote() bool { return o.destination().remote() }
+
+// forever retries a failed sync until it succeeds, always with the newest
+// revision. Argo CD's own default gives up after five attempts, and then waits
+// for a commit.
+func forever() *retry {
+	limit := -1
+	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
+}
+
+// workloadSync returns how workloads are synced; nil for Argo CD's defaults. On
+// a remote cluster a workload may come before its namespace, which another
+// Application brings: it must not give up.
+func (o options) workloadSync() *syncPolicy {
+	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions, Retry: o.SyncPolicy.Retry}
+	if p.Retry == nil && p.Automated != nil && o.remote() {
+		p.Retry = forever()
+	}
+	if p.Automated == nil && len(p.SyncOptions) == 0 && p.Retry == nil {
+		return nil
+	}
+	return p
+}
+
+// folderSync returns how folders are synced. It is always automated: syncs by
+// hand are for workloads.
+func (o options) folderSync() *syncPolicy {
+	p := &syncPolicy{Automated: &automation{Prune: true, SelfHeal: true}, Retry: o.SyncPolicy.Retry}
+	if given := o.SyncPolicy.Automated.automation; given != nil {
+		p.Automated.Prune, p.Automated.SelfHeal = given.Prune, given.SelfHeal
+	}
+	if p.Retry == nil {
+		p.Retry = forever()
+	}
+	return p
+}
+
+// rootSync returns how the cluster type's folder is synced: as folders are, and
+// it may become empty, when the last assignment goes.
+func (o options) rootSync() *syncPolicy {
+	p := o.folderSync()
+	if p.Automated.Prune {
+		yes := true
+		p.Automated.AllowEmpty = &yes
+	}
+	return p
+}

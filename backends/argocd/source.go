@@ -1,0 +1,123 @@
+package argocd
+
+import (
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// sourceOf returns the Application's source. Credentials are not a part of it:
+// Argo CD finds them by URL in its own repository secrets, so a source's
+// secretRef has no effect.
+func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
+	from, ds := delivery.SourceOf(a)
+	if diag.Errors(ds) {
+		return source{}, ds
+	}
+	var s source
+	field := "repo"
+	switch {
+	case from.Git != nil:
+		s = gitSource(from.Git)
+		if from.Git.Verify != nil {
+			ds = append(ds, unverified(a, from))
+		}
+	case from.OCI != nil:
+		s, field = ociSource(from.OCI), "url"
+		if from.OCI.Verify != nil {
+			ds = append(ds, unverified(a, from))
+		}
+	default:
+		values, problems := delivery.ChartValues(a, from.Helm)
+		ds = append(ds, problems...)
+		s = chartSource(from.Helm)
+		s.Helm = &helmSource{ReleaseName: delivery.ReleaseName(a, from.Helm), ValuesObject: values}
+		if from.Helm.OCI != "" {
+			field = "oci"
+		}
+	}
+	// A project lists the URL, and reads it as a glob.
+	if o.Project == "" && strings.ContainsAny(s.RepoURL, `*?[]{}\`) {
+		ds = append(ds, delivery.Unsupported(a, from.Field+"."+field, "Argo CD's projects would read "+s.RepoURL+" as a pattern").
+			Hinting("give the reconciler a project of your own"))
+	}
+	return s, ds
+}
+
+func unverified(a *backends.Assignment, from delivery.Source) diag.Diagnostic {
+	return delivery.Unsupported(a, from.Field+".verify", "an Application of Argo CD verifies no signatures").
+		Hinting("remove verify, and set sourceIntegrity in an AppProject of your own")
+}
+
+func gitSource(g *model.Git) source {
+	s := source{RepoURL: g.Repo, Path: delivery.Path(g.Path)}
+	switch {
+	case g.Branch != "":
+		s.TargetRevision = gitName("refs/heads/", g.Branch)
+	case g.Tag != "":
+		s.TargetRevision = gitName("refs/tags/", g.Tag)
+	case g.Semver != "":
+		s.TargetRevision = versions(g.Semver)
+	default:
+		s.TargetRevision = g.Commit
+	}
+	return s
+}
+
+// gitName returns a branch or a tag. Argo CD would take 1.x for a range of
+// versions, so such a name is written in full.
+func gitName(prefix, name string) string {
+	if _, err := semver.NewVersion(name); err == nil {
+		return name
+	}
+	if _, err := semver.NewConstraint(name); err != nil {
+		return name
+	}
+	return prefix + name
+}
+
+// versions returns a range of versions. Argo CD takes what may be one version,
+// such as 1.2, for the name of a tag, where Flux takes it for 1.2.x; with an
+// equals sign it is a range to both.
+func versions(semverRange string) string {
+	if _, err := semver.NewVersion(semverRange); err == nil {
+		return "=" + semverRange
+	}
+	return semverRange
+}
+
+// ociSource is an artifact as Argo CD 3.1 and later read it
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/oci).
+func ociSource(c *model.OCI) source {
+	s := source{RepoURL: c.URL, Path: delivery.Path(c.Path)}
+	switch {
+	case c.Tag != "":
+		s.TargetRevision = c.Tag
+	case c.Semver != "":
+		s.TargetRevision = versions(c.Semver)
+	default:
+		s.TargetRevision = c.Digest
+	}
+	return s
+}
+
+// chartSource is a chart. In an OCI registry it is an artifact like any other,
+// and its path is always the root.
+func chartSource(h *model.Helm) source {
+	revision := h.Version
+	if !delivery.Exact(revision) {
+		revision = versions(revision)
+	}
+	if h.OCI == "" {
+		return source{RepoURL: h.Repo, Chart: h.Chart, TargetRevision: revision}
+	}
+	if delivery.Exact(revision) {
+		revision = delivery.ChartTag(revision)
+	}
+	return source{RepoURL: delivery.ChartURL(h), Path: ".", TargetRevision: revision}
+}

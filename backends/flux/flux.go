@@ -1,0 +1,128 @@
+// Package flux emits the objects of Flux 2 (https://fluxcd.io): for each
+// assignment a source and the Kustomization or HelmRelease that applies it; for
+// each cluster type, where the environment's tree is kept in git, one
+// Kustomization per folder, so that a folder that fails stops no other.
+//
+// What Flux cannot do is a diagnostic. Objects use the stable APIs of Flux 2.9.
+package flux
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+type flux struct{}
+
+// New returns the backend.
+func New() backends.Backend { return flux{} }
+
+// Name is the backend's key in #Reconciler.
+func (flux) Name() string { return "flux" }
+
+// options are the fields of #Flux.
+type options struct {
+	Interval           string
+	RetryInterval      string
+	Timeout            string
+	Namespace          string
+	SecretRef          string
+	Prune              bool
+	Wait               bool
+	ServiceAccountName string
+	NamePattern        *string
+}
+
+// optionsOf returns the reconciler's fields, each of a form that Flux can read.
+func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
+	var o options
+	if err := s.Decode(&o); err != nil {
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
+	}
+	var ds []diag.Diagnostic
+	for _, d := range []struct{ field, value string }{
+		{"interval", o.Interval}, {"retryInterval", o.RetryInterval}, {"timeout", o.Timeout},
+	} {
+		if _, err := withoutHours(d.value); err != nil {
+			ds = append(ds, diag.New(diag.BadSpec, fmt.Sprintf("%s is too long a time for Flux", d.value)).
+				On("flux."+d.field).At(s.Ref.At("flux."+d.field), ""))
+		}
+	}
+	return o, ds
+}
+
+// shared is what Index needs to know of a folder. It is recorded only where it
+// differs from the zero value.
+type shared struct {
+	// NoWait says that the folder's workload counts as ready once it is applied.
+	NoWait bool `json:"noWait,omitempty"`
+}
+
+// Emit returns the folder with the workspace and, in reconciler.yaml, the
+// workload's source and what applies it.
+func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
+	o, ds := optionsOf(a.Reconciler)
+	name, problems := nameOf(a, o)
+	ds = append(ds, problems...)
+	if len(a.DependsOn) > 0 && a.GitOps == nil {
+		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
+	}
+	source, problems := delivery.SourceOf(a)
+	ds = append(ds, problems...)
+	var emission backends.Emission
+	if !diag.Errors(ds) {
+		objects, problems := workload(a, o, name, source)
+		ds = append(ds, problems...)
+		emission, problems = delivery.Emission(a, objects, false)
+		ds = append(ds, problems...)
+	}
+	for i := range ds {
+		ds[i] = ds[i].For(a.ID())
+	}
+	if diag.Errors(ds) {
+		return backends.Emission{}, ds
+	}
+	if !o.Wait {
+		emission.Shared = noWait
+	}
+	return emission, ds
+}
+
+// workload returns the objects of reconciler.yaml.
+func workload(a *backends.Assignment, o options, name string, s delivery.Source) ([]kubernetes.Object, []diag.Diagnostic) {
+	source, ds := sourceObject(a, o, name, s)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	if s.Helm == nil {
+		return []kubernetes.Object{source, workloadKustomization(a, o, name, source, s)}, ds
+	}
+	release, problems := releaseObject(a, o, name, source, s.Helm)
+	return []kubernetes.Object{source, release}, append(ds, problems...)
+}
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// nameOf returns the name of the assignment's Flux objects. It never is one of
+// an object in assignments.yaml. Flux uses names as label values, so it has at
+// most 63 characters.
+func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
+	name, ref := a.DeploymentTarget, a.Ref
+	if o.NamePattern != nil {
+		name, ref = *o.NamePattern, a.Reconciler.Ref.At("flux.namePattern")
+	}
+	switch {
+	case !dnsLabel.MatchString(name):
+		return "", []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
+			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits and dashes")}
+	case a.GitOps != nil && delivery.Reserved(a, name):
+		return "", []diag.Diagnostic{diag.New(diag.NameCollision, fmt.Sprintf("the Flux objects of %s cannot be named %s, as those that bring folders to the cluster are", a.DeploymentTarget, name)).
+			At(ref, "").Hinting("give the reconciler another namePattern")}
+	}
+	return model.ShortName(name, model.MaxLabel), nil
+}

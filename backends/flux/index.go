@@ -1,0 +1,94 @@
+package flux
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// noWait is what Emit shares where the reconciler does not wait.
+var noWait = json.RawMessage(`{"noWait":true}`)
+
+// Index returns README.md and kustomization.yaml, and with gitops
+// assignments.yaml: one Kustomization per folder, which depends on those of the
+// folders that must be ready first.
+func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	files := []backends.File{kubernetes.README(ct, folders)}
+	if ct.GitOps == nil || len(folders) == 0 {
+		return delivery.Sorted(append(files, delivery.Kustomization(namesOf(folders)))), nil
+	}
+	var assignments []any
+	var owners []delivery.Owner
+	for _, f := range folders {
+		object := assignment(ct, o, f)
+		assignments = append(assignments, object)
+		owners = append(owners, delivery.Owner{
+			Name: object.Metadata.Name, Of: "the assignment of " + f.DeploymentTarget, Assignment: delivery.FolderID(ct, f.DeploymentTarget),
+		})
+	}
+	ds = append(delivery.Collisions(ct, owners), unready(ct, folders)...)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	files = append(files,
+		backends.File{Path: delivery.AssignmentsFile, Data: delivery.YAML(assignments...)},
+		delivery.Kustomization([]string{delivery.AssignmentsFile}))
+	return delivery.Sorted(files), ds
+}
+
+func namesOf(folders []backends.Folder) []string {
+	names := make([]string, len(folders))
+	for i, f := range folders {
+		names[i] = f.DeploymentTarget
+	}
+	return names
+}
+
+// assignment returns the Kustomization that applies a folder. It waits for what
+// is in it, which is ready when the workload is. It acts as Flux itself, not in
+// the name of the reconciler's service account: that one is for workloads, and
+// need not be able to create namespaces.
+func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernetes.Object {
+	spec := kustomization{
+		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
+		SourceRef: kindReference{Kind: gitKind, Name: delivery.RootName(ct)},
+		Path:      dotSlash(delivery.FolderPath(ct, f.DeploymentTarget)), Prune: o.Prune, Wait: true,
+	}
+	for _, target := range f.DependsOn {
+		spec.DependsOn = append(spec.DependsOn, reference{delivery.AssignmentName(ct.Environment, ct.Name, target)})
+	}
+	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: delivery.AssignmentMeta(ct, f, o.Namespace), Spec: spec}
+}
+
+// unready warns of dependencies that Flux takes for ready once they are applied.
+func unready(ct *backends.ClusterType, folders []backends.Folder) []diag.Diagnostic {
+	hasty := map[string]bool{}
+	for _, f := range folders {
+		var s shared
+		if f.Backend == "flux" && len(f.Shared) > 0 && json.Unmarshal(f.Shared, &s) == nil {
+			hasty[f.DeploymentTarget] = s.NoWait
+		}
+	}
+	var ds []diag.Diagnostic
+	for _, f := range folders {
+		for _, target := range f.DependsOn {
+			if !hasty[target] {
+				continue
+			}
+			d := diag.New(diag.BadSpec, fmt.Sprintf("%s waits until %s is applied, not until it is ready: the reconciler has wait: false", f.DeploymentTarget, target)).
+				On("flux.wait").At(ct.Reconciler.Ref.At("flux.wait"), "").
+				Hinting("let the reconciler wait").For(delivery.FolderID(ct, f.DeploymentTarget))
+			d.Severity = diag.Warning
+			ds = append(ds, d)
+		}
+	}
+	return ds
+}

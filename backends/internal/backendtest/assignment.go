@@ -1,0 +1,95 @@
+// Package backendtest runs a backend over the assignments of a cluster type, as
+// the compiler does, holds what comes out against golden files, and checks what
+// must be true of every backend's output.
+package backendtest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// GitOps is where the tests' environment keeps its tree.
+var GitOps = &model.GitOps{Repo: "https://git.example.test/platform/gitops", Branch: "dev", Path: "fleet"}
+
+// Git, OCI, Chart and Registry are sources without anything special.
+var (
+	Git      = model.Manifests{Git: &model.Git{Repo: "https://git.example.test/app", Branch: "main", Path: "./deploy"}}
+	OCI      = model.Manifests{OCI: &model.OCI{URL: "oci://registry.example.test/app", Tag: "1.2.3", Path: "./"}}
+	Chart    = model.Manifests{Helm: &model.Helm{Repo: "https://charts.example.test", Chart: "app", Version: "1.2.3"}}
+	Registry = model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/charts/app", Version: "1.2.3"}}
+)
+
+// Value returns JSON as a value.
+func Value(t testing.TB, text string) model.Value {
+	t.Helper()
+	var v model.Value
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+// Platform is a cluster type with what is assigned to it. The assignments are
+// of environment dev on cluster type large, each in workspace team unless it
+// says another.
+type Platform struct {
+	// Options are the reconciler's fields, as JSON.
+	Options string
+	GitOps  *model.GitOps
+	Targets []Target
+}
+
+// Target is an assignment of the platform.
+type Target struct {
+	Name      string // workload/target
+	Workspace string
+	Manifests model.Manifests
+	DependsOn []string
+	Wave      int
+	// Service is the namespace service, as JSON.
+	Service string
+}
+
+// ClusterType returns the platform's cluster type.
+func (p Platform) ClusterType(t testing.TB) *backends.ClusterType {
+	return &backends.ClusterType{
+		Environment: "dev", Name: "large", GitOps: p.GitOps,
+		Reconciler: p.reconciler(t),
+		Ref:        model.Ref{Collection: "clusterTypes", Name: "large"},
+	}
+}
+
+func (p Platform) reconciler(t testing.TB) backends.Spec {
+	return backends.Spec{Ref: model.Ref{Collection: "reconcilers", Name: "main"}, Value: Value(t, p.Options)}
+}
+
+// Assignment returns the assignment of a target.
+func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
+	t.Helper()
+	workload, short, ok := strings.Cut(target.Name, "/")
+	if !ok {
+		t.Fatalf("%s is no workload/target", target.Name)
+	}
+	if target.Workspace == "" {
+		target.Workspace = "team"
+	}
+	if target.Service == "" {
+		target.Service = `{"name": "default", "deletion": "delete"}`
+	}
+	full := model.FullName(workload, short)
+	return &backends.Assignment{
+		Environment: "dev", ClusterType: "large", Workspace: target.Workspace,
+		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
+		Namespace: model.ShortName("dev-large-"+full, model.MaxLabel), GitOps: p.GitOps,
+		Manifests: target.Manifests, ConfigFormat: model.ConfigMap,
+		Values:           Value(t, `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`),
+		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"}, Value: Value(t, target.Service)},
+		Reconciler:       p.reconciler(t),
+		DependsOn:        target.DependsOn, Wave: target.Wave,
+		Ref: model.Ref{Collection: "workloads", Name: workload, Path: "deploymentTargets." + model.Label(short)},
+	}
+}

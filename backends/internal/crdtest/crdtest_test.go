@@ -1,0 +1,82 @@
+package crdtest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
+)
+
+// release is a valid object that each case breaks in one way.
+const release = `apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata:
+  name: demo
+  namespace: flux-system
+spec:
+  interval: 10m
+  chartRef:
+    kind: OCIRepository
+    name: demo
+  driftDetection:
+    mode: enabled
+  install:
+    strategy:
+      name: RetryOnFailure
+      retryInterval: 5m
+  values:
+    anything: [goes, here]
+`
+
+const project = `apiVersion: argoproj.io/v1alpha1
+kind: AppProject
+metadata:
+  name: demo
+  namespace: argocd
+  finalizers:
+    - resources-finalizer.argocd.argoproj.io
+spec:
+  sourceRepos:
+    - https://git.example.test/demo
+`
+
+func TestCheckAcceptsWhatAServerAccepts(t *testing.T) {
+	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+	n, err := crdtest.Check([]byte(release + "---\n" + project + "---\n" + config))
+	if n != 3 || err != nil {
+		t.Errorf("%d objects, %v; want 3 without an error", n, err)
+	}
+}
+
+// A check that finds nothing wrong is worth nothing unless it finds these.
+func TestCheckRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ object, from, to, want string }{
+		"an unknown field":          {release, "interval: 10m", "interval: 10m\n  intervall: 10m", "spec.intervall"},
+		"an unknown metadata field": {release, "name: demo\n  namespace", "name: demo\n  lables: {}\n  namespace", "metadata.lables"},
+		"a value outside an enum":   {release, "mode: enabled", "mode: on-demand", "spec.driftDetection.mode"},
+		"a value of a wrong type":   {release, "mode: enabled", "mode: true", "spec.driftDetection.mode"},
+		"a broken pattern":          {release, "interval: 10m", "interval: 1d", "spec.interval"},
+		"a missing field":           {release, "  interval: 10m\n", "", "spec.interval"},
+		"a broken CEL rule":         {release, "chartRef:", "chart: {spec: {chart: x, sourceRef: {kind: HelmRepository, name: x}}}\n  chartRef:", "either chart or chartRef must be set"},
+		"a broken nested CEL rule":  {release, "name: RetryOnFailure", "name: RemediateOnFailure", "retryInterval cannot be set"},
+		"a version that is gone":    {release, "helm.toolkit.fluxcd.io/v2", "helm.toolkit.fluxcd.io/v2beta2", "no CRD here serves"},
+		"a kind that is not there":  {release, "kind: HelmRelease", "kind: HelmReleases", "no CRD here serves"},
+		"a field given twice":       {release, "interval: 10m", "interval: 10m\n  interval: 1m", "already set"},
+		"a bad name":                {release, "name: demo\n  namespace", "name: De_mo\n  namespace", "metadata.name"},
+		"no namespace":              {release, "  namespace: flux-system\n", "", "metadata.namespace"},
+		"a bad finalizer":           {project, "resources-finalizer.argocd.argoproj.io", "not a finalizer", "metadata.finalizers"},
+		"a list of a wrong type":    {project, "- https://git.example.test/demo", "- [https://git.example.test/demo]", "spec.sourceRepos"},
+		"no object at all":          {project, "kind: AppProject", "kin: AppProject", "no object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := strings.Replace(c.object, c.from, c.to, 1)
+			if broken == c.object {
+				t.Fatalf("the object holds no %q", c.from)
+			}
+			_, err := crdtest.Check([]byte(broken))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package delivery_test
+
+import (
+	"strings"
+	"testing"
+
+	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+func TestExact(t *testing.T) {
+	for v, want := range map[string]bool{
+		"1.2.3": true, "1.2.3-rc.1+build.5": true,
+		"1.2": false, "v1.2.3": false, "1.x": false, ">=1.2.3": false, "=1.2.3": false, "latest": false, "": false,
+	} {
+		if got := delivery.Exact(v); got != want {
+			t.Errorf("%s: got %v", v, got)
+		}
+	}
+}
+
+func TestPath(t *testing.T) {
+	for want, elem := range map[string][]string{
+		".": {"."}, "a": {"./a/"}, "a/b/c": {"a", "./b", "/c"}, "etc": {"..", "..", "etc"}, "x": {"a/../../x"}, "large": {"", "large"},
+	} {
+		if got := delivery.Path(elem...); got != want {
+			t.Errorf("%q: got %s, want %s", elem, got, want)
+		}
+	}
+}
+
+func FuzzPathStaysInside(f *testing.F) {
+	f.Add("a/../..", "../b")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		p := delivery.Path(a, b)
+		if p == "" || strings.HasPrefix(p, "/") || p == ".." || strings.HasPrefix(p, "../") {
+			t.Errorf("%q and %q make %q", a, b, p)
+		}
+	})
+}
+
+// The platform's values come to stand beside the application's, which keep
+// theirs, and neither input is changed.
+func TestChartValues(t *testing.T) {
+	for _, c := range []struct{ values, path, want string }{
+		{``, "", ``},
+		{`{}`, "", ``},
+		{`{"a": 1}`, "", `{"a": 1}`},
+		{``, "p", `{"p": V}`},
+		{``, "p.q.r", `{"p": {"q": {"r": V}}}`},
+		{`{"a": 1, "p": {"x": [1]}}`, "p.q", `{"a": 1, "p": {"x": [1], "q": V}}`},
+		{`{"p": {"q": {}}}`, "p.q.r", `{"p": {"q": {"r": V}}}`},
+		{`{"p": {"q": {}}}`, "p.q", `error`},
+		{`{"p": null}`, "p", `error`},
+		{`{"p": null}`, "p.q", `error`},
+		{`{"p": []}`, "p.q", `error`},
+	} {
+		h := &model.Helm{OCI: "oci://x/y", Version: "1.2.3", PlatformValues: c.path}
+		a := bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Manifests: model.Manifests{Helm: h}})
+		var before model.Value
+		if c.values != "" {
+			before = bt.Value(t, c.values)
+			given := bt.Value(t, c.values)
+			h.Values = &given
+		}
+		got, ds := delivery.ChartValues(a, h)
+		if h.Values != nil && !h.Values.Equal(before) {
+			t.Errorf("%s at %q: the application's values were changed", c.values, c.path)
+		}
+		switch want := strings.ReplaceAll(c.want, "V", a.Values.String()); {
+		case c.want == "error":
+			if len(ds) != 1 || len(ds[0].Sites) != 2 {
+				t.Errorf("%s at %q: got %v, %v, want an error", c.values, c.path, got, ds)
+			}
+		case len(ds) > 0:
+			t.Errorf("%s at %q: %v", c.values, c.path, ds)
+		case c.want == "":
+			if got != nil {
+				t.Errorf("%s at %q: got %v, want none", c.values, c.path, got)
+			}
+		case got == nil || !got.Equal(bt.Value(t, want)):
+			t.Errorf("%s at %q: got %v, want %s", c.values, c.path, got, want)
+		}
+	}
+}

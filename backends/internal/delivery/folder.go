@@ -1,0 +1,125 @@
+package delivery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// The files that backends name.
+const (
+	ReconcilerFile  = "reconciler.yaml"
+	AssignmentsFile = "assignments.yaml"
+)
+
+// Emission returns the assignment's folder: its workspace on the cluster, and
+// the reconciler's objects in reconciler.yaml. kustomization.yaml lists all of
+// it, or, where the reconciler's objects go to another cluster than the
+// workspace, all but reconciler.yaml.
+func Emission(a *backends.Assignment, reconciler []kubernetes.Object, elsewhere bool) (backends.Emission, []diag.Diagnostic) {
+	files, objects, ds := kubernetes.Workspace(a)
+	if diag.Errors(ds) {
+		return backends.Emission{}, ds
+	}
+	var listed []string
+	for _, f := range files {
+		listed = append(listed, f.Path)
+	}
+	if !elsewhere {
+		listed = append(listed, ReconcilerFile)
+	}
+	files = append(files, backends.File{Path: ReconcilerFile, Data: YAML(objectsOf(reconciler)...)}, Kustomization(listed))
+	for _, o := range reconciler {
+		objects = append(objects, o.Identity())
+	}
+	return backends.Emission{Files: Sorted(files), Objects: objects}, ds
+}
+
+func objectsOf(objects []kubernetes.Object) []any {
+	docs := make([]any, len(objects))
+	for i := range objects {
+		docs[i] = objects[i]
+	}
+	return docs
+}
+
+// Sorted returns the files sorted by path.
+func Sorted(files []backends.File) []backends.File {
+	slices.SortFunc(files, func(f, g backends.File) int { return strings.Compare(f.Path, g.Path) })
+	return files
+}
+
+// YAML writes objects as one stream. Objects are typed structs of data, which
+// always can be written: anything else is a mistake in the backend.
+func YAML(docs ...any) []byte {
+	data, err := yaml.Marshal(docs...)
+	if err != nil {
+		panic(fmt.Sprintf("delivery: writing %T: %v", docs, err))
+	}
+	return data
+}
+
+// Kustomization returns the kustomization.yaml that lists resources.
+func Kustomization(resources []string) backends.File {
+	file, err := kubernetes.Kustomization(resources)
+	if err != nil {
+		panic(fmt.Sprintf("delivery: writing a kustomization: %v", err))
+	}
+	return file
+}
+
+// ClusterTypeMeta returns the metadata of an object that belongs to a cluster
+// type, not to one of its assignments.
+func ClusterTypeMeta(name, namespace string) kubernetes.Metadata {
+	return kubernetes.Metadata{
+		Name: name, Namespace: namespace,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "kalypso"},
+	}
+}
+
+// AssignmentMeta returns the metadata of the object in assignments.yaml that
+// brings a folder to the cluster.
+func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace string) kubernetes.Metadata {
+	a := &backends.Assignment{Environment: ct.Environment, ClusterType: ct.Name, DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace, Namespace: f.Namespace}
+	return kubernetes.Meta(a, AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget), namespace)
+}
+
+// Owner is who wants an object to have a name.
+type Owner struct {
+	Name string // the object's
+	Of   string // what the object is, for messages
+	// Assignment that the object belongs to; "" for none.
+	Assignment string
+}
+
+// Collisions returns an error for each two owners of one name.
+func Collisions(ct *backends.ClusterType, owners []Owner) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	first := map[string]Owner{}
+	for _, o := range owners {
+		p, taken := first[o.Name]
+		if !taken {
+			first[o.Name] = o
+			continue
+		}
+		d := diag.New(diag.NameCollision, fmt.Sprintf("%s and %s of cluster type %s would both be named %s", p.Of, o.Of, ct.Name, o.Name)).
+			At(ct.Ref, "").Hinting("rename one of them")
+		for _, id := range []string{p.Assignment, o.Assignment} {
+			if id != "" {
+				d = d.For(id)
+			}
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// FolderID returns the assignment of a folder as its assignment's ID does.
+func FolderID(ct *backends.ClusterType, deploymentTarget string) string {
+	return ct.Environment + "/" + ct.Name + "/" + deploymentTarget
+}

@@ -1,0 +1,63 @@
+package delivery
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// AssignmentName returns the name of the object in assignments.yaml that brings
+// an assignment's folder to the cluster.
+func AssignmentName(environment, clusterType, deploymentTarget string) string {
+	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-assignment", model.MaxLabel)
+}
+
+// RootName returns the name of the objects that bring a cluster type's folder to
+// the cluster.
+func RootName(ct *backends.ClusterType) string {
+	return rootName(ct.Environment, ct.Name)
+}
+
+func rootName(environment, clusterType string) string {
+	return model.ShortName("kalypso-"+environment+"-"+clusterType, model.MaxLabel)
+}
+
+// Reserved says whether an object of the assignment with this name, before it is
+// cut, may be taken for one of AssignmentName or RootName.
+func Reserved(a *backends.Assignment, name string) bool {
+	prefix := a.Environment + "-" + a.ClusterType + "-"
+	return strings.HasPrefix(name, prefix) && strings.HasSuffix(name, "-assignment") ||
+		model.ShortName(name, model.MaxLabel) == rootName(a.Environment, a.ClusterType)
+}
+
+// Path returns a clean relative path, "." for the root. It never leads out of
+// the root, whatever its elements.
+func Path(elem ...string) string {
+	clean := strings.TrimPrefix(path.Join("/", path.Join(elem...)), "/")
+	if clean == "" {
+		return "."
+	}
+	return clean
+}
+
+// FolderPath returns the path of an assignment's folder in the repository that
+// holds the environment's tree.
+func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
+	return Path(ct.GitOps.Path, ct.Name, deploymentTarget)
+}
+
+// NeedsGitOps returns the diagnostic that something needs the environment's
+// gitops, which is not given.
+func NeedsGitOps(environment, what string) diag.Diagnostic {
+	return diag.New(diag.NeedsGitOps, fmt.Sprintf("%s needs the git repository of environment %s", what, environment)).
+		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: {repo: \"...\", branch: \"...\"}", model.Label(environment)))
+}
+
+// Environment refers to a value of an environment.
+func Environment(name, path string) model.Ref {
+	return model.Ref{Collection: "environments", Name: name, Path: path}
+}

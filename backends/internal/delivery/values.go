@@ -1,0 +1,70 @@
+package delivery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// ChartValues returns the values of the assignment's chart: the application's,
+// with the platform's under the path platformValues. nil means none. The
+// platform never overwrites what the application gives: that is an error.
+func ChartValues(a *backends.Assignment, h *model.Helm) (*model.Value, []diag.Diagnostic) {
+	values := model.StructOf()
+	if h.Values != nil {
+		values = *h.Values
+	}
+	if h.PlatformValues == "" {
+		if len(values.Fields()) == 0 {
+			return nil, nil
+		}
+		return &values, nil
+	}
+	path := strings.Split(h.PlatformValues, ".")
+	merged, taken := insert(values, path, a.Values)
+	if taken > 0 {
+		at := strings.Join(path[:taken], ".")
+		field := model.JoinPath("manifests.helm.values", at)
+		message := fmt.Sprintf("the chart's values already hold something at %s, where platformValues puts the platform's", at)
+		if taken < len(path) {
+			message = fmt.Sprintf("%s of the chart's values is no struct, so platformValues cannot put the platform's at %s", at, h.PlatformValues)
+		}
+		return nil, []diag.Diagnostic{diag.New(diag.HelmValues, message).On(field).
+			At(a.Ref.At(field), "the application's value").
+			At(a.Ref.At("manifests.helm.platformValues"), "").
+			Hinting("give platformValues a path that the chart's values leave free").For(a.ID())}
+	}
+	return &merged, nil
+}
+
+// insert returns the struct with v at a path that must be free. taken is the
+// length of the beginning of the path that is not; 0 for success.
+func insert(into model.Value, path []string, v model.Value) (merged model.Value, taken int) {
+	old, present := into.Lookup(path[0])
+	switch {
+	case !present:
+		for _, name := range slices.Backward(path[1:]) {
+			v = model.StructOf(model.Field{Name: name, Value: v})
+		}
+	case len(path) == 1 || old.Kind() != model.Struct:
+		return model.Value{}, 1
+	default:
+		if v, taken = insert(old, path[1:], v); taken > 0 {
+			return model.Value{}, taken + 1
+		}
+	}
+	fields := slices.DeleteFunc(slices.Clone(into.Fields()), func(f model.Field) bool { return f.Name == path[0] })
+	return model.StructOf(append(fields, model.Field{Name: path[0], Value: v})...), 0
+}
+
+// ReleaseName returns the name of the chart's release.
+func ReleaseName(a *backends.Assignment, h *model.Helm) string {
+	if h.ReleaseName != "" {
+		return h.ReleaseName
+	}
+	return model.ShortName(a.DeploymentTarget, model.MaxHelmRelease)
+}

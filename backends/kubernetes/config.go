@@ -1,0 +1,81 @@
+package kubernetes
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// configName is the ConfigMap in which an application finds the platform's
+// values, and begins the name of a document that holds all of them.
+const configName = "platform-config"
+
+// platformConfig adds the ConfigMap, also without values: applications mount it.
+// In the format configmap it has a key for each value, in the others one key
+// platform-config.<format> with all of them.
+func (w *workspace) platformConfig() {
+	a := w.assignment
+	var data map[string]string
+	var ds []diag.Diagnostic
+	if a.ConfigFormat == model.ConfigMap || a.ConfigFormat == "" {
+		data, ds = configData(a.Values)
+	} else {
+		var text []byte
+		text, ds = ConfigText(a.ConfigFormat, a.Values)
+		data = map[string]string{configName + "." + string(a.ConfigFormat): string(text)}
+	}
+	w.ds = append(w.ds, ds...)
+	w.add(struct {
+		Object `yaml:",inline"`
+		Data   map[string]string `yaml:"data,omitempty"`
+	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: w.meta(configName)}, data}, "")
+}
+
+// configData returns the data of a ConfigMap that has a key for each value: a
+// scalar as its text, null as the empty string, structs and lists as YAML.
+func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
+	data := make(map[string]string, len(values.Fields()))
+	var ds []diag.Diagnostic
+	for _, f := range values.Fields() {
+		if !validKey(f.Name) {
+			ds = append(ds, badKey(f.Name, "cannot be a key of a ConfigMap",
+				"use letters, digits, '-', '_' and '.', or one of the config formats json and yaml"))
+			continue
+		}
+		text, err := valueText(f.Value, func(v model.Value) ([]byte, error) { return yaml.Marshal(v) })
+		if err != nil {
+			ds = append(ds, badKey(f.Name, "cannot be written: "+err.Error(), ""))
+			continue
+		}
+		data[f.Name] = text
+	}
+	return data, ds
+}
+
+// valueText returns a value as text: a scalar as its own, null as the empty
+// string, and structs and lists as encode writes them.
+func valueText(v model.Value, encode func(model.Value) ([]byte, error)) (string, error) {
+	switch {
+	case v.Kind() == model.Null:
+		return "", nil
+	case v.IsScalar():
+		return v.Text(), nil
+	}
+	text, err := encode(v)
+	return string(text), err
+}
+
+// dataKey is a key of a ConfigMap or Secret (Kubernetes' IsConfigMapKey).
+var dataKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+
+func validKey(key string) bool {
+	return dataKey.MatchString(key) && key != "." && !strings.HasPrefix(key, "..")
+}
+
+// badKey reports a key of the values.
+func badKey(key, problem, hint string) diag.Diagnostic {
+	return diag.New(diag.BadConfigKey, "the value "+model.Label(key)+" "+problem).On(model.Label(key)).Hinting(hint)
+}

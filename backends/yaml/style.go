@@ -1,0 +1,127 @@
+package yaml
+
+import (
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// styleOf returns the style that a string is written in: plain where every
+// reader takes it for that string, a literal block where it has lines, else
+// quotes. Double quotes are what people use; single ones save escapes.
+func styleOf(s string) yaml.Style {
+	c := classOf(s)
+	switch {
+	case c.special:
+		return yaml.DoubleQuotedStyle
+	case c.lines:
+		if literal(s) {
+			return yaml.LiteralStyle
+		}
+		return yaml.DoubleQuotedStyle
+	case c.tabs:
+		return yaml.DoubleQuotedStyle
+	case !c.indicators && !ambiguous(s):
+		return 0
+	case c.escapes:
+		return yaml.SingleQuotedStyle
+	}
+	return yaml.DoubleQuotedStyle
+}
+
+// class says what a string contains that decides on its style.
+type class struct {
+	special    bool // characters that YAML cannot hold unescaped, or not in every version
+	lines      bool // line feeds
+	tabs       bool
+	escapes    bool // characters that double quotes escape
+	indicators bool // what has a meaning of its own in a plain scalar
+}
+
+func classOf(s string) class {
+	var c class
+	for i, r := range s {
+		switch {
+		case r == '\n':
+			c.lines = true
+		case r == '\t':
+			c.tabs = true
+		case r == '"' || r == '\\':
+			c.escapes = true
+		case r == ':':
+			c.indicators = c.indicators || i+1 == len(s) || s[i+1] == ' '
+		case r == '#':
+			c.indicators = c.indicators || i > 0 && s[i-1] == ' '
+		case !printable(r):
+			c.special = true
+		}
+	}
+	c.indicators = c.indicators || s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || indicatorFirst(s)
+	return c
+}
+
+// printable says whether every version of YAML holds the character unescaped,
+// in any place: NEL, LS and PS are line breaks in YAML 1.1 and none in 1.2, and
+// a BOM is dropped at the start (https://yaml.org/spec/1.2.2/#51-character-set).
+func printable(r rune) bool {
+	switch r {
+	case 0x85, 0x2028, 0x2029, 0xFEFF:
+		return false
+	}
+	return r >= 0x20 && r < 0x7F || r >= 0xA0 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000
+}
+
+// indicatorFirst says whether a string begins as no plain scalar can
+// (https://yaml.org/spec/1.2.2/#733-plain-style), or like the end of a document.
+func indicatorFirst(s string) bool {
+	switch s[0] {
+	case '-', '?', ':':
+		return len(s) == 1 || s[1] == ' ' || strings.HasPrefix(s, "---")
+	}
+	return strings.ContainsRune(",[]{}#&*!|>'\"%@`", rune(s[0])) || strings.HasPrefix(s, "...")
+}
+
+// literal says whether a literal block holds a string with lines exactly, and
+// shows it. One that begins with white space needs an indentation indicator,
+// which readers disagree about, and blanks before a line's end are seen by
+// nobody and cut by editors.
+func literal(s string) bool {
+	return s[0] != ' ' && s[0] != '\t' && s[0] != '\n' &&
+		!strings.HasSuffix(s, " ") && !strings.HasSuffix(s, "\t") &&
+		!strings.Contains(s, " \n") && !strings.Contains(s, "\t\n")
+}
+
+// words that are no strings in YAML 1.1 or 1.2, in any case: those of
+// https://yaml.org/type/{bool,null,merge,value}.html.
+var words = map[string]bool{
+	"": true, "~": true, "null": true, "=": true, "<<": true,
+	"y": true, "yes": true, "n": true, "no": true, "true": true, "false": true, "on": true, "off": true,
+}
+
+// number matches the numbers and timestamps of YAML 1.1
+// (https://yaml.org/type/{int,float,timestamp}.html), of the core schema of 1.2
+// and of the Go and Python readers, and little else: underscores anywhere,
+// prefixes in either case, exponents without a sign.
+var number = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`[-+]?[0-9_]+`,
+	`[-+]?0[bB][01_]+`,
+	`[-+]?0[oO][0-7_]+`,
+	`[-+]?0[xX][0-9a-fA-F_]+`,
+	`[-+]?[0-9_]*\.[0-9._]*(?:[eE][-+]?[0-9_]*)?`,
+	`[-+]?[0-9][0-9_]*[eE][-+]?[0-9_]+`,
+	`[-+]?[0-9][0-9_]*(?::[0-9]{1,2})+(?:\.[0-9_]*)?`,
+	`[-+]?\.(?i:inf|nan)`,
+	`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][-+0-9:.TtZz ]*)?`,
+}, "|") + `)$`)
+
+// ambiguous says whether a reader would take a plain string for something else.
+func ambiguous(s string) bool {
+	if s == "" {
+		return true
+	}
+	if c := s[0]; c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' || c == '_' {
+		return number.MatchString(s)
+	}
+	return len(s) <= len("false") && words[strings.ToLower(s)]
+}

@@ -1,0 +1,57 @@
+// Package yaml writes YAML as a person would: block style, two spaces, the list
+// items of a mapping at the mapping's own indentation, as kubectl and flux print
+// them, and quotes only where they are needed.
+//
+// What it writes means the same to readers of YAML 1.1 and YAML 1.2: a string
+// that either of them would take for something else is quoted. Equal values give
+// equal bytes. There are no anchors, no tags and no folded lines.
+package yaml
+
+import (
+	"bytes"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Entry is a key of a Mapping with its value.
+type Entry struct {
+	Key   string
+	Value any
+}
+
+// Mapping is a mapping whose keys keep their order.
+type Mapping []Entry
+
+// Marshal writes one document for each argument, with a line of --- between two.
+//
+// A document is made of strings, bools, integers, model.Values, Mappings, slices,
+// maps with string keys, structs, and pointers to and interfaces of these.
+// Struct fields come in their order, under the name in their yaml tag, whose
+// omitempty leaves out what is zero or empty and whose inline puts the fields of
+// a struct or the entries of a Mapping in the struct's place. Maps and
+// model.Values are sorted by key, and numbers of a model.Value are written as
+// their canonical text. Anything else, and a string that is not valid UTF-8, is
+// an error.
+func Marshal(docs ...any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	for _, doc := range docs {
+		node, err := nodeOf(doc)
+		if err != nil {
+			return nil, fmt.Errorf("yaml: %w", err)
+		}
+		if err := enc.Encode(node); err != nil {
+			return nil, fmt.Errorf("yaml: %w", err)
+		}
+	}
+	if len(docs) == 0 {
+		return nil, nil // closing an encoder without documents is an error of the library
+	}
+	if err := enc.Close(); err != nil {
+		return nil, fmt.Errorf("yaml: %w", err)
+	}
+	return out.Bytes(), nil
+}

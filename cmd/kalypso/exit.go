@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+)
+
+// exitCode is what a command says to its caller.
+type exitCode int
+
+// The exit codes, a stable interface: `kalypso help exit-codes`.
+const (
+	exitDone       exitCode = 0 // done, also when there was nothing to do
+	exitDifference exitCode = 1 // a difference was found where one was asked for
+	exitFailure    exitCode = 2 // usage, I/O or internal error
+	exitPlatform   exitCode = 3 // the platform has errors
+)
+
+// errPlatform says that the platform has errors, which are already told.
+var errPlatform = errors.New("the platform has errors")
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func exitOf(err error) exitCode {
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errPlatform):
+		return exitPlatform
+	}
+	return exitFailure
+}

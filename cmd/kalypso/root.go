@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/module"
+)
+
+// streams are where a command reads and writes: out is the result, err is talk.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// global are the options of all commands that read a platform.
+type global struct {
+	streams
+	dir         string
+	diagnostics string
+}
+
+// execute runs the command line and returns its exit code.
+func execute(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil, errors.Is(err, errPlatform):
+	case errors.Is(ctx.Err(), context.Canceled):
+		fmt.Fprintln(s.err, "kalypso: interrupted")
+		return 130
+	case errors.As(err, &usage):
+		fmt.Fprintf(s.err, "kalypso: %v\nrun 'kalypso --help' for usage\n", err)
+	default:
+		fmt.Fprintf(s.err, "kalypso: %v\n", err)
+	}
+	return int(exitOf(err))
+}
+
+func newRoot(s streams) *cobra.Command {
+	g := &global{streams: s}
+	root := &cobra.Command{
+		Use:   "kalypso",
+		Short: "Compile what runs where, with which configuration, into GitOps trees",
+		Long: `kalypso compiles a platform: environments, cluster types, workloads, scheduling
+policies and configuration, written in CUE, become the trees that Flux and
+Argo CD pull. It needs no cluster, no database and no network.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return g.prepare(cmd.Context())
+		},
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it")
+	root.PersistentFlags().StringVar(&g.diagnostics, "diagnostics", "text", "how to tell what is wrong: text, json, github or sarif")
+	root.AddCommand(
+		newBuild(g), newVet(g), newGet(g), newExplain(g), newRequirements(g),
+		newBootstrap(g), newMod(g), newVersion(g), newExitCodes(),
+	)
+	return root
+}
+
+// prepare puts the CUE module into CUE's cache, so that editors and the cue
+// command find it. Commands work without it: a cache that cannot be written is
+// no failure.
+func (g *global) prepare(ctx context.Context) error {
+	if _, known := diagnosticWriters[g.diagnostics]; !known {
+		return usagef("--diagnostics %s: there are text, json, github and sarif", g.diagnostics)
+	}
+	var different *module.DifferentError
+	if err := module.EnsureCache(ctx); errors.As(err, &different) {
+		fmt.Fprintf(g.err, "kalypso: warning: %v\n", err)
+	}
+	return nil
+}
+
+// environmentArgs completes the names of environments.
+func environmentArgs(g *global) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func newExitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `Exit codes are a stable interface:
+
+  0    done, also when there was nothing to do
+  1    a difference was found where one was asked for
+  2    usage, I/O or internal error
+  3    the platform has errors
+  130  interrupted`,
+	}
+}

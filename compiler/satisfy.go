@@ -1,0 +1,20 @@
+package compiler
+
+import (
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// newSatisfier returns what asks CUE for selectors; several goroutines may use it.
+func newSatisfier() selector.Satisfier {
+	var mu sync.Mutex
+	eval := expr.New()
+	return func(e model.Expr, value string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return eval.Satisfies(e, value)
+	}
+}

@@ -1,0 +1,166 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// depend resolves dependsOn: it fails the assignments that cannot have what they
+// depend on, and puts the others in waves.
+func (s *Schedule) depend(env *model.Environment, r *report) {
+	impossible := make(map[*model.DeploymentTarget][]diag.Diagnostic)
+	dependsOn := make(map[*model.DeploymentTarget][]string)
+	for _, t := range s.fleet.targets {
+		if len(t.DependsOn) == 0 {
+			continue
+		}
+		dependsOn[t.DeploymentTarget] = slices.Compact(slices.Sorted(slices.Values(t.DependsOn)))
+		for _, name := range dependsOn[t.DeploymentTarget] {
+			if d, ok := s.impossible(env, t, name); ok {
+				impossible[t.DeploymentTarget] = append(impossible[t.DeploymentTarget], d)
+				r.add(d) // also where the target is assigned nowhere
+			}
+		}
+	}
+	if len(dependsOn) == 0 {
+		return
+	}
+	for assignments := range s.clusterTypes {
+		for i := range assignments {
+			a := &assignments[i]
+			a.DependsOn = dependsOn[a.Target]
+			for _, d := range impossible[a.Target] {
+				a.Failed = true
+				r.add(d, a.ID(s.Environment))
+			}
+		}
+		s.order(assignments, r)
+	}
+}
+
+// dependencyError is a diagnostic about what a target says it depends on.
+func dependencyError(t target, message, hint string) diag.Diagnostic {
+	ref := t.ref().At("dependsOn")
+	return diag.New(diag.DependsOn, message).On(ref.String()).At(ref, "").Hinting(hint)
+}
+
+// impossible says what is wrong with a dependency wherever the target is assigned.
+func (s *Schedule) impossible(env *model.Environment, t target, name string) (diag.Diagnostic, bool) {
+	if name == t.FullName {
+		return dependencyError(t, name+" depends on itself", "remove it from its dependsOn"), true
+	}
+	if _, ok := s.fleet.targetNamed(name); ok {
+		return diag.Diagnostic{}, false
+	}
+	var hint string
+	if sick(env, name) {
+		hint = name + " has errors of its own: correct them first"
+	} else {
+		others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
+		hint = diag.DidYouMean(name, others)
+	}
+	message := fmt.Sprintf("%s depends on %s, which is no deployment target of environment %s", t.FullName, name, s.Environment)
+	return dependencyError(t, message, hint), true
+}
+
+// sick says whether the full name may be that of a deployment target that the
+// model lacks because of an error in it or its workload.
+func sick(env *model.Environment, fullName string) bool {
+	for i, c := range fullName {
+		if c != '-' {
+			continue
+		}
+		w := model.Workload{Name: fullName[:i]}
+		if env.Sick[model.Ref{Collection: "workloads", Name: w.Name}] || env.Sick[w.TargetRef(fullName[i+1:])] {
+			return true
+		}
+	}
+	return false
+}
+
+// order resolves the dependencies among the assignments of one cluster type.
+func (s *Schedule) order(assignments []Assignment, r *report) {
+	edges := s.edges(assignments, r)
+	for _, together := range components(edges) {
+		if len(together) > 1 {
+			s.failCycle(assignments, edges, together, r)
+		}
+		wave := 0
+		for _, i := range together {
+			for _, j := range edges[i] {
+				if !contains(together, j) {
+					wave = max(wave, assignments[j].Wave+1)
+				}
+			}
+		}
+		for _, i := range together {
+			assignments[i].Wave = wave
+		}
+	}
+}
+
+// edges returns which others each of the assignments of one cluster type depends
+// on, and reports the dependencies that are not among them.
+func (s *Schedule) edges(assignments []Assignment, r *report) [][]int {
+	edges := make([][]int, len(assignments))
+	for i := range assignments {
+		a := &assignments[i]
+		for _, name := range a.DependsOn {
+			j, here := slices.BinarySearchFunc(assignments, name, func(a Assignment, name string) int {
+				return strings.Compare(a.Target.FullName, name)
+			})
+			if here && i != j {
+				edges[i] = append(edges[i], j)
+			}
+			if _, known := s.fleet.targetNamed(name); known && !here {
+				s.fail(a, r, fmt.Sprintf("%s depends on %s, which is not assigned to the same cluster type", a.Target.FullName, name),
+					fmt.Sprintf("schedule %s wherever %s goes, or remove it from dependsOn", name, a.Target.FullName))
+			}
+		}
+	}
+	return edges
+}
+
+// fail reports a dependency of one assignment.
+func (s *Schedule) fail(a *Assignment, r *report, message, hint string) {
+	a.Failed = true
+	r.add(dependencyError(target{a.Target, a.Workload}, message, hint), a.ID(s.Environment))
+}
+
+// failCycle reports assignments that all depend on each other.
+func (s *Schedule) failCycle(assignments []Assignment, edges [][]int, together []int, r *report) {
+	path := circle(edges, together)
+	names := make([]string, len(path))
+	for i, n := range path {
+		names[i] = assignments[n].Target.FullName
+	}
+	first := &assignments[path[0]]
+	d := dependencyError(target{first.Target, first.Workload}, "dependencies in a circle: "+strings.Join(names, " -> "),
+		"none of them can be applied first: remove one of the dependencies")
+	for _, n := range path[1 : len(path)-1] {
+		t := target{assignments[n].Target, assignments[n].Workload}
+		d = d.At(t.ref().At("dependsOn"), "")
+	}
+	for _, n := range together {
+		assignments[n].Failed = true
+		r.add(d, assignments[n].ID(s.Environment))
+	}
+}
+
+// circle returns a path that ends where it begins, in a component of several nodes.
+func circle(edges [][]int, together []int) []int {
+	var path []int
+	visited := make(map[int]int) // positions in path
+	for n := together[0]; ; {
+		if first, ok := visited[n]; ok {
+			return append(path[first:], n)
+		}
+		visited[n] = len(path)
+		path = append(path, n)
+		n = edges[n][slices.IndexFunc(edges[n], func(m int) bool { return contains(together, m) })]
+	}
+}

@@ -1,0 +1,101 @@
+// Package schedule decides what runs where: it assigns the deployment targets of
+// one environment to its cluster types.
+//
+// In comes the evaluated environment; out come the assignments with their pins
+// and dependencies resolved, and what there is to say about the policies. The
+// result depends on neither the order of the environment's slices nor on how many
+// processors there are, and takes time in proportion to entities and selected
+// pairs, never to deployment targets times cluster types.
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// Assignment is one deployment target on one cluster type.
+type Assignment struct {
+	Workload    *model.Workload
+	Target      *model.DeploymentTarget
+	ClusterType *model.ClusterType
+	// Policies are the names of the policies that assign it, sorted.
+	Policies []string
+	// Version and Manifests are the target's, after the pins of the policies.
+	Version   string
+	Manifests model.Manifests
+	// DependsOn are full names of other deployment targets, sorted; unless it
+	// Failed, each is assigned to the same cluster type.
+	DependsOn []string
+	// Wave is the length of the longest chain of dependencies below it on its
+	// cluster type: 0 for none. Those of a circle count as one.
+	Wave int
+	// Failed says that it has an error of its own, which is among the
+	// diagnostics: it is not emitted, and its last good folder is kept.
+	Failed bool
+}
+
+// ID returns <environment>/<clusterType>/<full name>.
+func (a *Assignment) ID(environment string) string {
+	return environment + "/" + a.ClusterType.Name + "/" + a.Target.FullName
+}
+
+// Schedule is what runs where in one environment. It is immutable, and its
+// assignments share slices and pointers with each other and the environment. It
+// may be read by several goroutines if its Satisfier may be called by them.
+type Schedule struct {
+	Environment string
+	// Assignments are sorted by cluster type, then full name.
+	Assignments []Assignment
+
+	fleet      *fleet
+	selections []selection
+	uncertain  bool
+}
+
+// Assign computes the schedule of an environment. The diagnostics are unresolved
+// references in an order of their own. Where the environment is uncertain, the
+// warnings are left out, because what is missing may be the reason for them.
+func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []diag.Diagnostic) {
+	f := newFleet(env, satisfies)
+	s := &Schedule{Environment: env.Name, fleet: f, selections: f.selections(env.SchedulingPolicies), uncertain: env.Uncertain}
+	r := &report{environment: env.Name}
+	s.assign(r)
+	s.depend(env, r)
+	if !env.Uncertain {
+		s.warnOfNoEffect(r)
+		s.warnOfSpelling(env, r)
+	}
+	return s, r.diagnostics()
+}
+
+// Find returns the assignment of a deployment target, by its full name, to a
+// cluster type.
+func (s *Schedule) Find(clusterType, deploymentTarget string) (*Assignment, bool) {
+	i, ok := slices.BinarySearchFunc(s.Assignments, clusterType, func(a Assignment, clusterType string) int {
+		return cmp.Or(strings.Compare(a.ClusterType.Name, clusterType), strings.Compare(a.Target.FullName, deploymentTarget))
+	})
+	if !ok {
+		return nil, false
+	}
+	return &s.Assignments[i], true
+}
+
+// clusterTypes yields the assignments of each cluster type that has some, as a
+// part of s.Assignments.
+func (s *Schedule) clusterTypes(yield func([]Assignment) bool) {
+	for first := 0; first < len(s.Assignments); {
+		last := first + 1
+		for last < len(s.Assignments) && s.Assignments[last].ClusterType == s.Assignments[first].ClusterType {
+			last++
+		}
+		if !yield(s.Assignments[first:last]) {
+			return
+		}
+		first = last
+	}
+}

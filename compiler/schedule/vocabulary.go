@@ -1,0 +1,104 @@
+package schedule
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// vocabulary is what selectors can speak of: what stands at each path of the
+// entities' facts.
+type vocabulary map[string]words
+
+// words are the names below a path, and the values at it.
+type words struct{ names, values map[string]bool }
+
+func vocabularyOf(entities iter.Seq[selector.Facts]) vocabulary {
+	v := make(vocabulary)
+	for facts := range entities {
+		v.add("", facts)
+	}
+	return v
+}
+
+func (v vocabulary) add(path string, facts selector.Facts) {
+	for name, f := range facts {
+		below := model.JoinPath(path, model.Label(name))
+		v.at(path).names[name] = true
+		for _, value := range f.Values {
+			v.at(below).values[value] = true
+		}
+		v.add(below, f.Facts)
+	}
+}
+
+func (v vocabulary) at(path string) words {
+	w, ok := v[path]
+	if !ok {
+		w = words{names: make(map[string]bool), values: make(map[string]bool)}
+		v[path] = w
+	}
+	return w
+}
+
+// unknown is a word of a selector that no entity has at that place.
+type unknown struct {
+	text  string // the name's path, or the path with the value
+	word  string
+	known []string // the words that there are, sorted
+}
+
+// hint says why a selector of this kind of entity may select nothing.
+func (v vocabulary) hint(kind string, s *model.Selector) string {
+	if len(v) == 0 {
+		return fmt.Sprintf("the environment has no %ss", kind)
+	}
+	unknowns := v.unknowns(s, "")
+	if len(unknowns) == 0 {
+		return fmt.Sprintf("no %s satisfies all of it at once", kind)
+	}
+	near := func(u unknown) bool { return diag.Nearest(u.word, u.known) != "" }
+	u := unknowns[max(0, slices.IndexFunc(unknowns, near))]
+	hint := fmt.Sprintf("no %s has %s", kind, u.text)
+	if more := diag.DidYouMean(u.word, u.known); more != "" {
+		hint += "; " + more
+	}
+	return hint
+}
+
+// unknowns returns the words for whose absence s, a constraint on what is at
+// path, cannot hold.
+func (v vocabulary) unknowns(s *model.Selector, path string) []unknown {
+	var out []unknown
+	switch s.Op {
+	case model.OpAnd:
+		for i := range s.Args {
+			out = append(out, v.unknowns(&s.Args[i], path)...)
+		}
+	case model.OpOr:
+		for i := range s.Args {
+			u := v.unknowns(&s.Args[i], path)
+			if u == nil {
+				return nil
+			}
+			out = append(out, u...)
+		}
+	case model.OpField, model.OpOptional:
+		below := model.JoinPath(path, model.Label(s.Key))
+		if names := v[path].names; names[s.Key] {
+			return v.unknowns(&s.Args[0], below)
+		} else if s.Op == model.OpField {
+			return []unknown{{below, s.Key, slices.Sorted(maps.Keys(names))}}
+		}
+	case model.OpEqual:
+		if values := v[path].values; !values[s.Text] {
+			return []unknown{{path + ": " + string(model.AppendJSONString(nil, s.Text)), s.Text, slices.Sorted(maps.Keys(values))}}
+		}
+	}
+	return out
+}

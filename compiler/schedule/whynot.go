@@ -1,0 +1,154 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// nearestPolicies is how many policies WhyNot shows.
+const nearestPolicies = 3
+
+// Absence says why a deployment target is not assigned to a cluster type.
+type Absence struct {
+	Environment      string `json:"environment"`
+	ClusterType      string `json:"clusterType"`
+	DeploymentTarget string `json:"deploymentTarget"` // the full name
+	// Unknown are the sides that the environment does not have.
+	Unknown []Unknown `json:"unknown,omitempty"`
+	// Removals are the policies that select the pair; there is nothing more to say
+	// where there are some.
+	Removals []Removal `json:"removals,omitempty"`
+	// Nearest are the policies that select the pair but for the fewest
+	// constraints, the nearest first; of equally near ones, those that select the
+	// deployment target.
+	Nearest []NearMiss `json:"nearest,omitempty"`
+	// Uncertain says that errors hide a part of the environment, so that there may
+	// be other reasons.
+	Uncertain bool `json:"uncertain,omitempty"`
+}
+
+// Unknown is a cluster type or deployment target that the environment does not
+// have.
+type Unknown struct {
+	Kind string `json:"kind"` // cluster type or deployment target
+	Name string `json:"name"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// Removal is a policy that selects the pair, and what takes the pair from it.
+type Removal struct {
+	Policy string `json:"policy"`
+	// Except says that the policy's own except does.
+	Except bool `json:"except,omitempty"`
+	// DeniedBy are the policies with deny that do.
+	DeniedBy []string `json:"deniedBy,omitempty"`
+}
+
+// NearMiss is a policy that does not select the pair.
+type NearMiss struct {
+	Policy           string              `json:"policy"`
+	DeploymentTarget []selector.Mismatch `json:"deploymentTarget,omitempty"`
+	ClusterType      []selector.Mismatch `json:"clusterType,omitempty"`
+}
+
+// WhyNot says why a deployment target, by its full name, is not assigned to a
+// cluster type; false where it is. Neither needs to exist.
+func (s *Schedule) WhyNot(clusterType, fullName string) (Absence, bool) {
+	a := Absence{Environment: s.Environment, ClusterType: clusterType, DeploymentTarget: fullName, Uncertain: s.uncertain}
+	if _, assigned := s.Find(clusterType, fullName); assigned {
+		return Absence{}, false
+	}
+	c, hasType := s.fleet.typeNamed(clusterType)
+	if !hasType {
+		a.Unknown = append(a.Unknown, Unknown{kindType, clusterType, diag.DidYouMean(clusterType, s.fleet.typeNames())})
+	}
+	t, hasTarget := s.fleet.targetNamed(fullName)
+	if !hasTarget {
+		a.Unknown = append(a.Unknown, Unknown{kindTarget, fullName, diag.DidYouMean(fullName, s.fleet.fullNames())})
+	}
+	if len(a.Unknown) > 0 {
+		return a, true
+	}
+	if a.Removals = s.removals(t, c); len(a.Removals) == 0 {
+		a.Nearest = s.nearest(t, c)
+	}
+	return a, true
+}
+
+// removals returns the policies that select a pair that is not assigned.
+func (s *Schedule) removals(t, c int) []Removal {
+	var denying []string
+	for i := range s.selections {
+		if s.selections[i].denies(t, c) {
+			denying = append(denying, s.selections[i].policy.Name)
+		}
+	}
+	var out []Removal
+	for i := range s.selections {
+		switch p := &s.selections[i]; {
+		case p.policy.Deny || !p.holds(t, c):
+		case p.excepts(t, c):
+			out = append(out, Removal{Policy: p.policy.Name, Except: true})
+		default:
+			out = append(out, Removal{Policy: p.policy.Name, DeniedBy: denying})
+		}
+	}
+	return out
+}
+
+// nearest returns the policies that come nearest to selecting the pair.
+func (s *Schedule) nearest(t, c int) []NearMiss {
+	var out []NearMiss
+	for i := range s.selections {
+		if p := s.selections[i].policy; !p.Deny {
+			out = append(out, NearMiss{p.Name, s.fleet.targetIndex.Why(p.DeploymentTargets, t), s.fleet.typeIndex.Why(p.ClusterTypes, c)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b NearMiss) int {
+		return cmp.Or(cmp.Compare(a.mismatches(), b.mismatches()), cmp.Compare(len(a.DeploymentTarget), len(b.DeploymentTarget)))
+	})
+	return out[:min(len(out), nearestPolicies)]
+}
+
+func (n NearMiss) mismatches() int { return len(n.DeploymentTarget) + len(n.ClusterType) }
+
+// String returns the reasons as lines of text.
+func (a Absence) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is not assigned to %s in %s\n", a.DeploymentTarget, a.ClusterType, a.Environment)
+	for _, u := range a.Unknown {
+		fmt.Fprintf(&b, "  there is no %s %s in %s", u.Kind, u.Name, a.Environment)
+		if u.Hint != "" {
+			fmt.Fprintf(&b, "; %s", u.Hint)
+		}
+		b.WriteByte('\n')
+	}
+	for _, r := range a.Removals {
+		if r.Except {
+			fmt.Fprintf(&b, "  policy %s selects it, and its except leaves it out\n", r.Policy)
+		} else {
+			fmt.Fprintf(&b, "  policy %s selects it, and policy %s denies it\n", r.Policy, strings.Join(r.DeniedBy, ", "))
+		}
+	}
+	for _, n := range a.Nearest {
+		fmt.Fprintf(&b, "  policy %s does not select it\n", n.Policy)
+		for _, m := range n.DeploymentTarget {
+			fmt.Fprintf(&b, "    %s %s\n", kindTarget, m)
+		}
+		for _, m := range n.ClusterType {
+			fmt.Fprintf(&b, "    %s %s\n", kindType, m)
+		}
+	}
+	if len(a.Unknown)+len(a.Removals)+len(a.Nearest) == 0 {
+		b.WriteString("  no policy assigns anything\n")
+	}
+	if a.Uncertain {
+		b.WriteString("  the environment has errors, which may hide the reason\n")
+	}
+	return b.String()
+}

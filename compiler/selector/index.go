@@ -1,0 +1,116 @@
+// Package selector answers which entities a compiled selector holds for.
+//
+// In come the facts of entities that are numbered from 0, and selectors; out
+// come the numbers that a selector holds for, or why it does not hold for one. A
+// selector costs about as much as its rarest equality has entities, not as
+// there are entities. What is neither equality nor presence is asked of CUE,
+// once for each expression and distinct value.
+//
+// An Index is immutable but for what it remembers, and safe for concurrent use.
+package selector
+
+import (
+	"iter"
+	"slices"
+)
+
+// Index knows which entities have which facts.
+type Index struct {
+	root   column // of the entities themselves: each is a struct
+	memory memory
+}
+
+// NewIndex returns an index over entities, numbered in the order of facts. It
+// keeps nothing of the facts but their strings, so the sequence may make them one
+// by one, in the same maps and slices.
+func NewIndex(facts iter.Seq[Facts], satisfies Satisfier) *Index {
+	x := &Index{memory: memory{ask: satisfies}}
+	var n int32
+	for f := range facts {
+		x.root.add(n, Struct(f))
+		n++
+	}
+	return x
+}
+
+// column is what entities have under one name. The nil column is that of a name
+// that no entity has.
+type column struct {
+	// entities have the name: ascending, each as often as it has values.
+	entities []int32
+	// values are, beside entities, positions in distinct, or isStruct.
+	values   []int32
+	distinct []posting
+	number   map[string]int32   // positions in distinct, by value
+	below    map[string]*column // the fields of structs
+}
+
+// posting are the entities that have one value, ascending.
+type posting struct {
+	value    string
+	entities []int32
+}
+
+// isStruct stands in a column for the value of an entity that has a struct.
+const isStruct int32 = -1
+
+// add records what entity e has; entities come in ascending order.
+func (c *column) add(e int32, f Fact) {
+	if f.Facts == nil {
+		for i, v := range f.Values {
+			if !slices.Contains(f.Values[:i], v) {
+				c.addValue(e, v)
+			}
+		}
+		return
+	}
+	c.entities = append(c.entities, e)
+	c.values = append(c.values, isStruct)
+	if c.below == nil {
+		c.below = make(map[string]*column)
+	}
+	for name, fact := range f.Facts {
+		field := c.below[name]
+		if field == nil {
+			field = new(column)
+			c.below[name] = field
+		}
+		field.add(e, fact)
+	}
+}
+
+func (c *column) addValue(e int32, value string) {
+	n, ok := c.number[value]
+	if !ok {
+		if c.number == nil {
+			c.number = make(map[string]int32)
+		}
+		n = int32(len(c.distinct))
+		c.number[value] = n
+		c.distinct = append(c.distinct, posting{value: value})
+	}
+	c.entities = append(c.entities, e)
+	c.values = append(c.values, n)
+	c.distinct[n].entities = append(c.distinct[n].entities, e)
+}
+
+// of returns the values that entity e has, as they stand in c.values.
+func (c *column) of(e int32) []int32 {
+	if c == nil {
+		return nil
+	}
+	first, _ := slices.BinarySearch(c.entities, e)
+	last := first
+	for last < len(c.entities) && c.entities[last] == e {
+		last++
+	}
+	return c.values[first:last]
+}
+
+// having returns the entities that have the value.
+func (c *column) having(value string) []int32 {
+	if n, ok := c.number[value]; ok {
+		return c.distinct[n].entities
+	}
+	return nil
+}

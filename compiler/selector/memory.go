@@ -1,0 +1,54 @@
+package selector
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Satisfier says whether a value satisfies an expression. An Index asks it about
+// each expression and value once, and one question at a time; a Satisfier that
+// several indexes share may be called by several goroutines if they are.
+type Satisfier func(e model.Expr, value string) bool
+
+// memory remembers a Satisfier's answers.
+type memory struct {
+	ask     Satisfier
+	mu      sync.RWMutex
+	answers map[question]bool
+}
+
+type question struct {
+	expr  model.Expr
+	value string
+}
+
+func (m *memory) satisfies(e model.Expr, value string) bool {
+	q := question{e, value}
+	m.mu.RLock()
+	answer, known := m.answers[q]
+	m.mu.RUnlock()
+	if known {
+		return answer
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if answer, known := m.answers[q]; known {
+		return answer
+	}
+	if m.answers == nil {
+		m.answers = make(map[question]bool)
+	}
+	answer = m.ask(e, value)
+	m.answers[q] = answer
+	return answer
+}
+
+// negated says whether an expression excludes values, as != and !~ do, instead
+// of demanding one. Of a name with several values, a demand is met by one of them,
+// an exclusion only by all (DESIGN section 3).
+func negated(e model.Expr) bool {
+	text := strings.TrimLeft(string(e), " \t\n(")
+	return strings.HasPrefix(text, "!=") || strings.HasPrefix(text, "!~")
+}

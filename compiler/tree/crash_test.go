@@ -1,0 +1,243 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+var errInjected = errors.New("injected")
+
+// failing returns a step that fails the n-th change: that one only, as the disk
+// does, or all from then on, as if the process had been killed.
+func failing(n int, killed bool) func(op, path string) error {
+	var count atomic.Int64
+	return func(op, path string) error {
+		i := int(count.Add(1))
+		if i == n || killed && i > n {
+			return fmt.Errorf("%s %s: %w", op, path, errInjected)
+		}
+		return nil
+	}
+}
+
+// writeFailing writes with a step that fails, and says whether it came to that.
+func writeFailing(t *testing.T, dir string, tree *Tree, o Options, step func(op, path string) error) bool {
+	t.Helper()
+	d, err := open(dir, 0)
+	must(t, err)
+	defer func() { must(t, d.Close()) }()
+	d.workers, d.step = 1, step
+	_, report, err := d.Write(tree, o)
+	if len(report) > 0 {
+		t.Fatalf("diagnostics: %v", report)
+	}
+	if err != nil && !errors.Is(err, errInjected) {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// crash is a write from one tree to another, among files of others.
+type crash struct {
+	name       string
+	from, to   files // from is nil where there is no record
+	foreign    files
+	o          Options
+	alsoBefore files // foreign files that the write takes over
+}
+
+var crashes = []crash{
+	{name: "first", to: small, foreign: files{"large/mine": "m", "mine/x": "m"}, o: dev},
+	{name: "takes over", to: small, alsoBefore: files{"large/app/a.yaml": "mine"}, o: adopting(dev)},
+	{
+		name: "changes", from: small, foreign: files{"small/mine": "m"}, o: dev,
+		to: changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": "", "large/app/c.yaml": "c1", "small/app/deep/x.yaml": "", "new/app/a": "a"}),
+	},
+	{
+		name: "files and folders change places", from: small, o: dev,
+		to: changed(files{"large/app/a.yaml": "", "large/app/a.yaml/x": "x", "small/app/deep/x.yaml": "", "small/app/deep": "x"}),
+	},
+	{name: "everything goes", from: small, to: files{}, foreign: files{"large/app/mine": "m"}, o: dev},
+}
+
+// prepare makes the folder as it is before the write.
+func (c crash) prepare(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "dev")
+	if c.from != nil {
+		write(t, dir, treeOf(c.from), c.o)
+	}
+	must(t, os.MkdirAll(dir, 0o755))
+	put(t, dir, c.foreign)
+	put(t, dir, c.alsoBefore)
+	return dir
+}
+
+// each calls f with a folder for each change at which the write can fail.
+func (c crash) each(t *testing.T, killed bool, f func(t *testing.T, dir string)) {
+	for n := 1; ; n++ {
+		dir := c.prepare(t)
+		if !writeFailing(t, dir, treeOf(c.to), c.o, failing(n, killed)) {
+			if n < 5 {
+				t.Errorf("only %d changes: the hook is not in the way of all", n)
+			}
+			return
+		}
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			c.checkHalf(t, dir)
+			f(t, dir)
+		})
+	}
+}
+
+// checkHalf checks what a write that failed leaves: every file whole, and either
+// old or new.
+func (c crash) checkHalf(t *testing.T, dir string) {
+	t.Helper()
+	got := read(t, dir)
+	for p, data := range got {
+		if strings.Contains(p, tempPrefix) || strings.HasSuffix(p, "/") {
+			continue
+		}
+		known := false
+		for _, set := range []files{c.from, c.to, c.foreign, c.alsoBefore} {
+			was, ok := set[p]
+			known = known || ok && was == data
+		}
+		if !known {
+			t.Errorf("%s is %q", p, data)
+		}
+	}
+	for p := range c.foreign {
+		if got[p] != c.foreign[p] {
+			t.Errorf("%s is lost", p)
+		}
+	}
+}
+
+func (c crash) with(content files) files {
+	want := files{}
+	maps.Copy(want, content)
+	maps.Copy(want, c.foreign)
+	return want
+}
+
+// clean checks that no temporary file and no journal is left.
+func clean(t *testing.T, dir string) {
+	t.Helper()
+	for _, p := range regularFiles(t, dir) {
+		if strings.HasSuffix(p, tempSuffix) || strings.HasSuffix(p, "journal.json") {
+			t.Errorf("%s is left", p)
+		}
+	}
+}
+
+// Wherever a write is killed, the next one finishes it, asks for no --adopt, and
+// leaves nothing behind.
+func TestKilledWriteIsFinished(t *testing.T) {
+	for _, c := range crashes {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, killed := range []bool{true, false} {
+				c.each(t, killed, func(t *testing.T, dir string) {
+					write(t, dir, treeOf(c.to), c.o)
+					equal(t, "finished", read(t, dir), c.with(c.to))
+					clean(t, dir)
+					if got := record(t, dir).Tree; len(c.foreign) == 0 && got != writeTree(t, dir) {
+						t.Errorf("the record's tree is %s", got)
+					}
+					if c := write(t, dir, treeOf(c.to), c.o); !c.Empty() {
+						t.Errorf("written again: %+v", c)
+					}
+				})
+			}
+		})
+	}
+}
+
+// The next write may be of another tree, and be killed as well.
+func TestKilledWriteIsReplaced(t *testing.T) {
+	for _, c := range crashes {
+		if c.alsoBefore != nil {
+			continue // after --adopt was given once, there is no way back
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			third := changed(files{"large/db/a.yaml": "a3", "large/app/a.yaml": "a3", "small/README.md": "", "third/app/x": "x"})
+			second := 0
+			c.each(t, true, func(t *testing.T, dir string) {
+				second = (second + 7) % 40
+				writeFailing(t, dir, treeOf(third), c.o, failing(1+second, true))
+				write(t, dir, treeOf(c.from), c.o)
+				equal(t, "undone", read(t, dir), c.with(c.from))
+				clean(t, dir)
+			})
+		})
+	}
+}
+
+// An error before the first file is in place, such as a full disk, changes
+// nothing.
+func TestFullDiskChangesNothing(t *testing.T) {
+	c := crashes[2]
+	dir := c.prepare(t)
+	before := read(t, dir)
+	failed := false
+	writeFailing(t, dir, treeOf(c.to), c.o, func(op, path string) error {
+		if op == "write" && strings.HasPrefix(path, "new/") && !failed {
+			failed = true
+			return errInjected
+		}
+		return nil
+	})
+	if !failed {
+		t.Fatal("nothing failed")
+	}
+	equal(t, "folder", read(t, dir), before)
+	clean(t, dir)
+}
+
+// What was half written can be kept: it stays, and the record tells what it is.
+func TestKilledWriteIsKept(t *testing.T) {
+	from := files{"large/app/a.yaml": "a1", "large/app/b.yaml": "b1", "large/app/d.yaml": "d1"}
+	c := crash{from: from, to: files{"large/app/a.yaml": "a2", "large/app/b.yaml": "b2", "large/app/c.yaml": "c2"}, o: dev}
+	c.each(t, true, func(t *testing.T, dir string) {
+		half := read(t, dir)
+		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
+		write(t, dir, keeping(&Tree{}, "large/app"), dev)
+		equal(t, "kept", read(t, dir), half)
+		clean(t, dir)
+		if got, want := record(t, dir).Tree, writeTree(t, dir); got != want {
+			t.Errorf("the record's tree is %s, git says %s", got, want)
+		}
+		write(t, dir, treeOf(from), dev)
+		equal(t, "corrected", read(t, dir), from)
+	})
+}
+
+// Once the record is written the journal says nothing more, even if it could not
+// be removed: a file that is made where one was removed is foreign.
+func TestFinishedJournalOwnsNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	next := changed(files{"large/app/b.yaml": ""})
+	killed := writeFailing(t, dir, treeOf(next), dev, func(op, path string) error {
+		if _, err := os.Stat(filepath.Join(dir, "large/app/b.yaml")); op == "remove" && path == journalPath && err != nil {
+			return errInjected
+		}
+		return nil
+	})
+	if !killed {
+		t.Fatal("nothing failed")
+	}
+	put(t, dir, files{"large/app/b.yaml": "mine"})
+	write(t, dir, treeOf(next), dev)
+	equal(t, "folder", read(t, dir), changed(files{"large/app/b.yaml": "mine"}))
+	clean(t, dir)
+}

@@ -1,0 +1,184 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// Dir is the folder of one environment. It is not for use by several goroutines
+// at once; other processes, and other Dirs, are kept out by a lock.
+type Dir struct {
+	dir  string
+	root *os.Root // nil while the folder does not exist
+	held *flock.Flock
+	// unlockable is why the lock could not be taken, which matters only once
+	// there is something to write.
+	unlockable error
+
+	wait    time.Duration
+	workers int // files that are written at once
+	// step is called before each change, which it can fail; nil except in tests.
+	step func(op, path string) error
+}
+
+// workers is how many files are written at once. Their time goes to waiting for
+// the disk, which commits many files about as fast as one: 12,000 files a second
+// on ext4 against 2,000 one after the other.
+const workers = 64
+
+// Open opens an environment's folder, which need not exist. It fails if dir is
+// something else than a folder.
+//
+// A folder that kalypso has written to is locked until Close, against other
+// processes that write to it; Open waits up to ten seconds for one that does.
+// Any other folder is locked when it is written to first. Open creates nothing
+// but .kalypso/lock, where there is a .kalypso.
+func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
+
+func open(dir string, wait time.Duration) (*Dir, error) {
+	d := &Dir{dir: dir, wait: wait, workers: workers}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return d, nil
+	case err != nil:
+		return nil, fmt.Errorf("opening output folder: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("opening output folder: %s is not a folder", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening output folder: %w", err)
+	}
+	d.root = root
+	own, err := newSurvey(root).look(ownFolder)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening output folder: %w", err), d.Close())
+	}
+	if own.kind != folder {
+		return d, nil
+	}
+	err = d.lock()
+	if errors.Is(err, errHeld) {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.unlockable = err
+	return d, nil
+}
+
+// Close releases the lock. A closed Dir must not be used.
+func (d *Dir) Close() error {
+	var errs []error
+	if d.held != nil {
+		errs = append(errs, d.held.Close())
+	}
+	if d.root != nil {
+		errs = append(errs, d.root.Close())
+	}
+	d.held, d.root = nil, nil
+	return errors.Join(errs...)
+}
+
+// Record returns what the folder's record says; nil where there is none, or none
+// that can be read: then there are diagnostics. Where a write was killed, the
+// record is true of what the folder is now.
+func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
+	st, problems, err := d.load(newSurvey(d.root))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the record of %s: %w", d.dir, err)
+	}
+	return st.record, unsolved(problems, false), nil
+}
+
+// Compare returns what Write would do, and does nothing. Where Write would
+// report diagnostics, it reports them.
+func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
+	p, report, err := d.plan(t, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("comparing with %s: %w", d.dir, err)
+	}
+	if p == nil {
+		return nil, report, nil
+	}
+	return p.changes(), nil, nil
+}
+
+// Write makes the folder the tree, and records it. It returns what it changed;
+// where nothing differs, it writes nothing at all, so that a folder without
+// write permission will do.
+//
+// With diagnostics there are no changes, and nothing was written: something that
+// kalypso did not write is in the way (diag.ForeignFile), the folder is another
+// platform's or environment's (diag.ForeignRecord), its record cannot be used,
+// or what is to be kept is not there (both diag.BadRecord). Options.Adopt
+// replaces foreign files and links at the very paths to be written, and goes on
+// without an unreadable record. It never removes what stands where a folder has
+// to be, nor a folder with foreign content.
+//
+// Files are replaced one by one, each atomically, after all of them were written
+// under temporary names: a full disk changes nothing. After any other error, or
+// a kill, the next Write finishes or undoes what this one began. An error is
+// about the file system, or a tree that is impossible.
+func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
+	p, report, err := d.plan(t, o)
+	if err == nil && p != nil && !p.done() {
+		p, report, err = d.writeLocked(p, t, o)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing %s: %w", d.dir, err)
+	}
+	if p == nil {
+		return nil, report, nil
+	}
+	return p.changes(), nil, nil
+}
+
+// writeLocked carries out a plan, or, if it has to take the lock first, the plan
+// for what is there then.
+func (d *Dir) writeLocked(p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
+	if d.unlockable != nil {
+		return nil, nil, d.unlockable
+	}
+	if d.held == nil {
+		if err := d.create(); err != nil {
+			return nil, nil, err
+		}
+		if err := d.lock(); err != nil {
+			return nil, nil, err
+		}
+		var report []diag.Diagnostic
+		var err error
+		if p, report, err = d.plan(t, o); p == nil {
+			return nil, report, err
+		}
+	}
+	return p, nil, d.carryOut(p)
+}
+
+// create makes the folder and kalypso's own folder in it.
+func (d *Dir) create() error {
+	if d.root == nil {
+		if err := os.MkdirAll(d.dir, 0o755); err != nil {
+			return err
+		}
+		root, err := os.OpenRoot(d.dir)
+		if err != nil {
+			return err
+		}
+		d.root = root
+	}
+	return d.disk().mkdir(ownFolder)
+}
+
+// display returns a path in the folder as the user would open it.
+func (d *Dir) display(p string) string {
+	return path.Join(filepath.ToSlash(d.dir), p)
+}

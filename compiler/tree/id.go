@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ID is the id of a git object, in hex. Ids are git's own, SHA-1 included, so
+// that a folder and a commit of it can be compared by id
+// (https://git-scm.com/book/en/v2/Git-Internals-Git-Objects). They tell content
+// apart; nothing here trusts them against an attacker.
+type ID string
+
+// BlobID returns the id of a file's content: what `git hash-object` prints.
+func BlobID(data []byte) ID { return objectID("blob", data) }
+
+// TreeID returns the id of the tree that holds the files, given by path with
+// their blob ids, none of them executable: what `git write-tree` prints when
+// they are all that is in the index. No path may be a folder of another.
+func TreeID(files map[string]ID) ID {
+	return treeID(files, slices.Sorted(maps.Keys(files)), 0)
+}
+
+// treeID returns the id of the tree that holds the paths, which are sorted and
+// share their first skip bytes. Git sorts a folder as if its name ended in a
+// slash, which is the order of whole paths.
+func treeID(files map[string]ID, paths []string, skip int) ID {
+	var content []byte
+	for len(paths) > 0 {
+		name, _, isFolder := strings.Cut(paths[0][skip:], "/")
+		if !isFolder {
+			content = appendEntry(content, "100644", name, files[paths[0]])
+			paths = paths[1:]
+			continue
+		}
+		prefix := paths[0][:skip+len(name)+1]
+		n := slices.IndexFunc(paths, func(p string) bool { return !strings.HasPrefix(p, prefix) })
+		if n < 0 {
+			n = len(paths)
+		}
+		content = appendEntry(content, "40000", name, treeID(files, paths[:n], len(prefix)))
+		paths = paths[n:]
+	}
+	return objectID("tree", content)
+}
+
+func appendEntry(b []byte, mode, name string, id ID) []byte {
+	sum, err := hex.DecodeString(string(id))
+	if err != nil {
+		panic("tree: bad id " + string(id)) // ids are computed here, or checked by ParseRecord
+	}
+	b = fmt.Appendf(b, "%s %s\x00", mode, name)
+	return append(b, sum...)
+}
+
+func objectID(kind string, content []byte) ID {
+	h := sha1.New()
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(content)
+	return ID(hex.EncodeToString(h.Sum(nil)))
+}
+
+// valid says whether the id looks like one.
+func (id ID) valid() bool {
+	return len(id) == 2*sha1.Size && strings.Trim(string(id), "0123456789abcdef") == ""
+}

@@ -1,0 +1,94 @@
+package tree
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// later returns the options of a later build.
+func later(base model.Digest) Options {
+	o := dev
+	o.Source.Base, o.Compiler.Version = base, "v0.2.0"
+	return o
+}
+
+// failed is small after large/app failed and small's index could not be made.
+func failed() *Tree {
+	t := treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.yaml": "", "large/db/a.yaml": "a2", "small/README.md": ""}))
+	clusterTypeOf(t, "small").Kept = "K3003"
+	return keeping(t, "large/app")
+}
+
+func TestKeptFoldersStay(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	before := record(t, dir)
+	// A change by hand stays as well.
+	put(t, dir, files{"large/app/a.yaml": "by hand"})
+
+	c := write(t, dir, failed(), later("b2"))
+	equal(t, "folder", read(t, dir), changed(files{"large/app/a.yaml": "by hand", "large/db/a.yaml": "a2"}))
+	if !slices.Equal(c.Assignments.Kept, []string{"dev/large/app"}) || !slices.Equal(c.Written, []string{"large/db/a.yaml"}) {
+		t.Errorf("changes are %+v", c)
+	}
+	r := record(t, dir)
+	a, was := r.clusterType("large").assignment("app"), before.clusterType("large").assignment("app")
+	if want := (Kept{Reason: "K2003", Compiler: dev.Compiler, Source: dev.Source}); a.Kept == nil || *a.Kept != want {
+		t.Errorf("kept is %+v, want %+v", a.Kept, want)
+	}
+	if a.Workload != was.Workload || a.Values != was.Values || a.Tree != was.Tree || !maps.Equal(a.Files, was.Files) {
+		t.Errorf("the record of the kept folder is %+v, was %+v", a, was)
+	}
+	if s := r.clusterType("small"); s.Kept != "K3003" || len(s.Files) != 1 {
+		t.Errorf("the record of the kept cluster type is %+v", s)
+	}
+
+	// What built it stays known when it is kept again; the reason is new.
+	again := failed()
+	folderOf(clusterTypeOf(again, "large"), "app").Kept.Reason = "K2009"
+	write(t, dir, again, later("b3"))
+	if a := record(t, dir).clusterType("large").assignment("app"); *a.Kept != (Kept{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
+		t.Errorf("kept again is %+v", a.Kept)
+	}
+
+	write(t, dir, treeOf(small), dev)
+	equal(t, "corrected", read(t, dir), small)
+	if a := record(t, dir).clusterType("large").assignment("app"); a.Kept != nil {
+		t.Errorf("corrected, and kept is %+v", a.Kept)
+	}
+}
+
+func TestKeptFolderThatIsNotThere(t *testing.T) {
+	for _, gone := range []string{"large/app", "large/app/b.yaml", "small/README.md"} {
+		dir := t.TempDir()
+		write(t, dir, treeOf(small), dev)
+		must(t, os.RemoveAll(filepath.Join(dir, gone)))
+		before := read(t, dir)
+		for _, o := range []Options{dev, adopting(dev)} {
+			_, report := tryWrite(t, dir, failed(), o)
+			if len(report) == 0 || report[0].Code != diag.BadRecord || report[0].Hint == "" {
+				t.Errorf("without %s the diagnostics are %+v", gone, report)
+			}
+			equal(t, "without "+gone, read(t, dir), before)
+		}
+		// Its absence is no matter once it is known what has to be there.
+		write(t, dir, treeOf(small), dev)
+		equal(t, "with "+gone, read(t, dir), small)
+	}
+}
+
+func TestNewClusterTypeWithoutIndexHasNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, &Tree{ClusterTypes: []ClusterType{{Name: "large", Kept: "K3003", Folders: []Folder{{
+		Info:  backends.Folder{DeploymentTarget: "app"},
+		Files: []backends.File{{Path: "a", Data: []byte("a")}},
+	}}}}}, dev)
+	equal(t, "folder", read(t, dir), files{"large/app/a": "a"})
+}

@@ -1,0 +1,105 @@
+package tree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, files{"file": "", "folder/": ""})
+	for _, p := range []string{"file", "file/below"} {
+		if d, err := Open(filepath.Join(dir, p)); err == nil {
+			t.Errorf("%s was opened", p)
+			d.Close()
+		}
+	}
+	d, err := Open(filepath.Join(dir, "folder"))
+	must(t, err)
+	must(t, d.Close())
+	equal(t, "opened", read(t, dir), files{"file": "", "folder/": ""})
+	if _, err := os.Stat(filepath.Join(dir, "folder", ownFolder)); !os.IsNotExist(err) {
+		t.Errorf("Open made %s", ownFolder)
+	}
+}
+
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	first, err := Open(dir)
+	must(t, err)
+	if _, err := open(dir, time.Millisecond); !errors.Is(err, errHeld) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("the second of two has the error %v", err)
+	}
+	must(t, first.Close())
+	second, err := open(dir, 0)
+	must(t, err)
+	must(t, second.Close())
+}
+
+// The second of two that both found an empty folder waits, then writes what
+// differs from what the first wrote.
+func TestLockOfANewFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dev")
+	first, err := open(dir, 0)
+	must(t, err)
+	second, err := open(dir, 0)
+	must(t, err)
+	defer second.Close()
+	_, _, err = first.Write(treeOf(small), dev)
+	must(t, err)
+	next := changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": ""})
+	if _, _, err := second.Write(treeOf(next), dev); !errors.Is(err, errHeld) {
+		t.Errorf("the second of two has the error %v", err)
+	}
+	equal(t, "first", read(t, dir), small)
+	must(t, first.Close())
+	c, report, err := second.Write(treeOf(next), dev)
+	must(t, err)
+	if len(report) > 0 || len(c.Written) != 1 || len(c.Removed) != 1 {
+		t.Errorf("the second wrote %+v, %v", c, report)
+	}
+	equal(t, "second", read(t, dir), next)
+}
+
+// Where there is no permission for the lock, it is missed only by a write that
+// has something to do.
+func TestFolderThatCannotBeLocked(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	must(t, os.Remove(filepath.Join(dir, lockPath)))
+	must(t, os.Mkdir(filepath.Join(dir, lockPath), 0o755)) // fails for root as well
+
+	write(t, dir, treeOf(small), dev)
+	d, err := Open(dir)
+	must(t, err)
+	defer d.Close()
+	if _, _, err := d.Write(treeOf(files{}), dev); err == nil || !strings.Contains(err.Error(), "writing "+dir) {
+		t.Errorf("the error is %v", err)
+	}
+	equal(t, "folder", read(t, dir), small)
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	must(t, os.Remove(filepath.Join(dir, lockPath)))
+	for _, p := range []string{"large", "large/app", ownFolder, "."} {
+		must(t, os.Chmod(filepath.Join(dir, p), 0o555))
+		defer os.Chmod(filepath.Join(dir, p), 0o755)
+	}
+	write(t, dir, treeOf(small), dev)
+	d, err := Open(dir)
+	must(t, err)
+	defer d.Close()
+	if _, _, err := d.Write(treeOf(changed(files{"large/app/a.yaml": "a2"})), dev); !os.IsPermission(errors.Unwrap(err)) && !errors.Is(err, os.ErrPermission) {
+		t.Errorf("the error is %v", err)
+	}
+}

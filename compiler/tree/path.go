@@ -1,0 +1,122 @@
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode"
+)
+
+// ownFolder holds kalypso's own files: the record, and what must not get into
+// git.
+const ownFolder = ".kalypso"
+
+// The files in ownFolder.
+const (
+	recordPath    = ownFolder + "/provenance.json"
+	journalPath   = ownFolder + "/journal.json"
+	lockPath      = ownFolder + "/lock"
+	gitignorePath = ownFolder + "/.gitignore"
+)
+
+const gitignore = "lock\njournal.json\n*.tmp\nindex\n"
+
+// Names of temporary files: they are reserved, in every folder.
+const (
+	tempPrefix = ".kalypso-"
+	tempSuffix = ".tmp"
+)
+
+// tempPath returns where a file is written before it replaces the one at p. The
+// name follows from p, so that a journal tells which ones a killed process left,
+// and is short even where p's is as long as a name may be.
+func tempPath(p string) string {
+	sum := sha256.Sum256([]byte(path.Base(p)))
+	return path.Join(path.Dir(p), tempPrefix+hex.EncodeToString(sum[:8])+tempSuffix)
+}
+
+// isTemp says whether a path has the name of a temporary file.
+func isTemp(p string) bool {
+	name := path.Base(p)
+	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
+}
+
+// checkPaths reports a path that must not be written, one that is there twice,
+// and one that is a folder of another.
+func checkPaths(paths []string) error {
+	all := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		if err := checkPath(p); err != nil {
+			return err
+		}
+		if all[p] {
+			return fmt.Errorf("path %q is given twice", p)
+		}
+		all[p] = true
+	}
+	for _, p := range paths {
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if all[dir] {
+				return fmt.Errorf("path %q is a file and the folder of %q", dir, p)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPath reports a path that leaves the environment's folder, or that
+// kalypso, git or a file system reserves.
+func checkPath(p string) error {
+	if err := pathError(p); err != nil {
+		return fmt.Errorf("path %q %w", p, err)
+	}
+	return nil
+}
+
+func pathError(p string) error {
+	if !fs.ValidPath(p) || p == "." {
+		return errors.New("is not a relative path without \"..\"")
+	}
+	for e := range strings.SplitSeq(p, "/") {
+		if err := elementError(e); err != nil {
+			return err
+		}
+	}
+	if first, _, _ := strings.Cut(p, "/"); strings.EqualFold(first, ownFolder) {
+		return errors.New("is in kalypso's own folder")
+	}
+	return nil
+}
+
+// elementError is about one element of a path. Invisible characters are refused
+// because a file system may ignore them (".g<U+200C>it" is .git on HFS+), and
+// ".git" is looked for as Windows reads names: in any case, under its short
+// name, and with what follows a colon or a final dot or space left out (git's
+// is_hfs_dotgit and is_ntfs_dotgit).
+func elementError(e string) error {
+	if strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+		return errors.New("has a backslash or an invisible character")
+	}
+	name, _, _ := strings.Cut(e, ":")
+	name = strings.ToLower(strings.TrimRight(name, ". "))
+	if name == ".git" || name == "git~1" {
+		return errors.New("is git's own")
+	}
+	if isTemp(e) {
+		return errors.New("has the name of a temporary file of kalypso")
+	}
+	return nil
+}
+
+// checkName reports a name of a cluster type or folder that is not exactly one
+// element of a path.
+func checkName(name string) error {
+	if strings.Contains(name, "/") {
+		return fmt.Errorf("name %q has a slash", name)
+	}
+	return checkPath(name)
+}

@@ -1,0 +1,69 @@
+package tree
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheckPath(t *testing.T) {
+	for _, c := range []struct {
+		path string
+		want string // of the error; "" for none
+	}{
+		{"large/README.md", ""},
+		{"large/app/group_vars/all.yaml", ""},
+		{"large/app/.gitignore", ""},
+		{"large/app/a..b", ""},
+		{"large/app/grün.yaml", ""},
+		{"", "relative path"},
+		{".", "relative path"},
+		{"/etc/passwd", "relative path"},
+		{"..", "relative path"},
+		{"large/../../etc/passwd", "relative path"},
+		{"large//app", "relative path"},
+		{"large/app/", "relative path"},
+		{"large/\xff", "relative path"},
+		{`large\..\..\x`, "backslash"},
+		{"large/a\nb", "invisible"},
+		{"large/a\x00b", "invisible"},
+		{".git/config", "git's own"},
+		{"large/.git/hooks/post-checkout", "git's own"},
+		{"large/.GIT/config", "git's own"},
+		{"large/.git. /config", "git's own"},
+		{"large/.git::$INDEX_ALLOCATION/config", "git's own"},
+		{"large/GIT~1/config", "git's own"},
+		{"large/.g\u200cit/config", "invisible"},
+		{".kalypso/provenance.json", "kalypso's own folder"},
+		{".Kalypso/x", "kalypso's own folder"},
+		{tempPath("large/a"), "temporary"},
+	} {
+		err := checkPath(c.path)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("checkPath(%q) = %v, want %q", c.path, err, c.want)
+		}
+	}
+}
+
+func TestCheckPaths(t *testing.T) {
+	for _, c := range []struct {
+		paths []string
+		want  string
+	}{
+		{[]string{"a/b", "a/c", "a-b/c"}, ""},
+		{[]string{"a/b", "a/b"}, "twice"},
+		{[]string{"a/b", "a/b-c", "a/b/c/d"}, "folder of"},
+	} {
+		err := checkPaths(c.paths)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("checkPaths(%q) = %v, want %q", c.paths, err, c.want)
+		}
+	}
+}
+
+func TestTempPathIsInTheSameFolderAndShort(t *testing.T) {
+	long := strings.Repeat("x", 255)
+	temp := tempPath("a/b/" + long)
+	if dir, name, _ := strings.Cut(temp, tempPrefix); dir != "a/b/" || len(name) > 100 {
+		t.Errorf("tempPath is %s", temp)
+	}
+}

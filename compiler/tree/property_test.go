@@ -1,0 +1,144 @@
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// However trees, kept folders, kills and other people's files follow each other:
+// after each write the folder is the tree and what others put there, or, where
+// they are in the way, it is as it was.
+func TestRandomWrites(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := &randomWrites{t: t, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), foreign: files{}, ours: files{}}
+			for range 20 {
+				r.step()
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+type randomWrites struct {
+	t       *testing.T
+	random  *rand.Rand
+	dir     string
+	foreign files // what others put into the folder
+	ours    files // what the last write did
+}
+
+func (r *randomWrites) step() {
+	if r.random.IntN(3) == 0 {
+		r.someoneElse()
+	}
+	content := randomFiles(r.random, 12)
+	for range r.random.IntN(3) {
+		failing := failing(1+r.random.IntN(60), r.random.IntN(2) == 0)
+		if !r.inTheWay(content) && writeFailing(r.t, r.dir, treeOf(content), dev, failing) {
+			r.half(content)
+		}
+		content = randomFiles(r.random, 12)
+	}
+	tree, want := r.keepSome(content)
+	if r.inTheWay(want) {
+		before := read(r.t, r.dir)
+		if _, report := tryWrite(r.t, r.dir, tree, dev); len(report) == 0 || report[0].Code != diag.ForeignFile {
+			r.t.Fatalf("something is in the way, and the diagnostics are %v", report)
+		}
+		equal(r.t, "refused", read(r.t, r.dir), before)
+		return
+	}
+	write(r.t, r.dir, tree, dev)
+	r.ours = want
+	for p := range want {
+		delete(r.foreign, p) // equal, and so taken over
+	}
+	all := maps.Clone(want)
+	maps.Copy(all, r.foreign)
+	equal(r.t, "folder", read(r.t, r.dir), all)
+	clean(r.t, r.dir)
+}
+
+// someoneElse puts a file where there is none and no file is a folder of it.
+func (r *randomWrites) someoneElse() {
+	there := read(r.t, r.dir)
+	for p, data := range randomFiles(r.random, 1) {
+		there[p] = data
+		if _, ours := r.ours[p]; !ours && checkPaths(slices.Collect(maps.Keys(there))) == nil {
+			if _, err := os.Lstat(filepath.Join(r.dir, p)); err != nil {
+				put(r.t, r.dir, files{p: data})
+				r.foreign[p] = data
+			}
+		}
+	}
+}
+
+// inTheWay says whether someone else's file is where one has to be, with other
+// content, or where a folder has to be, or in a folder where a file has to be.
+func (r *randomWrites) inTheWay(content files) bool {
+	for p, data := range r.foreign {
+		if want, ok := content[p]; ok && want != data {
+			return true
+		}
+		for q := range content {
+			if strings.HasPrefix(p, q+"/") || strings.HasPrefix(q, p+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// half is the state after a write that failed: nobody's file is lost, and what
+// there is else is kalypso's.
+func (r *randomWrites) half(content files) {
+	got := read(r.t, r.dir)
+	for p, data := range r.foreign {
+		if got[p] != data {
+			r.t.Errorf("%s is lost", p)
+		}
+		if _, equal := content[p]; equal && record(r.t, r.dir).Files()[p] != "" {
+			delete(r.foreign, p)
+		}
+	}
+}
+
+// keepSome makes some of the folders that the record lists kept ones, and
+// returns the files that there will be.
+func (r *randomWrites) keepSome(content files) (*Tree, files) {
+	there := read(r.t, r.dir)
+	var kept []string
+	if previous := record(r.t, r.dir); previous != nil {
+		for _, c := range previous.ClusterTypes {
+			for _, a := range c.Assignments {
+				// A root file in the new tree may not be where the folder is.
+				if _, file := content[c.Name+"/"+a.DeploymentTarget]; !file && r.random.IntN(4) == 0 {
+					kept = append(kept, c.Name+"/"+a.DeploymentTarget)
+				}
+			}
+		}
+	}
+	want := maps.Clone(content)
+	previous := record(r.t, r.dir)
+	for _, dir := range kept {
+		maps.DeleteFunc(want, func(p, _ string) bool { return strings.HasPrefix(p, dir+"/") })
+		for p := range previous.Files() {
+			if strings.HasPrefix(p, dir+"/") {
+				want[p] = there[p]
+			}
+		}
+	}
+	return keeping(treeOf(content), kept...), want
+}

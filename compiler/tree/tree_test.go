@@ -1,0 +1,204 @@
+package tree
+
+import (
+	"cmp"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// files are the files of a folder by path. A symbolic link has the content
+// "-> target", an empty folder a path that ends in a slash.
+type files map[string]string
+
+// treeOf returns the tree with the files: those at <clusterType>/<name> are at
+// the cluster type's root, all deeper ones in the assignment folder that is
+// their second element.
+func treeOf(content files) *Tree {
+	t := &Tree{}
+	for _, p := range slices.Sorted(maps.Keys(content)) {
+		first, rest, _ := strings.Cut(p, "/")
+		ct := clusterTypeOf(t, first)
+		second, name, deeper := strings.Cut(rest, "/")
+		if !deeper {
+			ct.Files = append(ct.Files, backends.File{Path: rest, Data: []byte(content[p])})
+			continue
+		}
+		f := folderOf(ct, second)
+		f.Files = append(f.Files, backends.File{Path: name, Data: []byte(content[p])})
+	}
+	return t
+}
+
+func clusterTypeOf(t *Tree, name string) *ClusterType {
+	i := slices.IndexFunc(t.ClusterTypes, func(c ClusterType) bool { return c.Name == name })
+	if i < 0 {
+		t.ClusterTypes = append(t.ClusterTypes, ClusterType{Name: name})
+		slices.SortFunc(t.ClusterTypes, func(a, b ClusterType) int { return cmp.Compare(a.Name, b.Name) })
+		return clusterTypeOf(t, name)
+	}
+	return &t.ClusterTypes[i]
+}
+
+func folderOf(c *ClusterType, name string) *Folder {
+	i := slices.IndexFunc(c.Folders, func(f Folder) bool { return f.Info.DeploymentTarget == name })
+	if i < 0 {
+		c.Folders = append(c.Folders, Folder{
+			Info:   backends.Folder{DeploymentTarget: name, Workload: "w", Backend: "flux", Shared: []byte(`{"a":"<b>"}`)},
+			Values: model.DigestBytes([]byte(name)),
+		})
+		slices.SortFunc(c.Folders, func(a, b Folder) int { return cmp.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget) })
+		return folderOf(c, name)
+	}
+	return &c.Folders[i]
+}
+
+// keeping adds folders, as <clusterType>/<folder>, that are kept.
+func keeping(t *Tree, folders ...string) *Tree {
+	for _, p := range folders {
+		ct, name, _ := strings.Cut(p, "/")
+		f := folderOf(clusterTypeOf(t, ct), name)
+		f.Info = backends.Folder{DeploymentTarget: name}
+		f.Values, f.Files, f.Kept = "", nil, &Kept{Reason: "K2003"}
+	}
+	return t
+}
+
+var dev = Options{
+	Platform: "example.com/platform@v0", Environment: "dev",
+	Compiler: Compiler{Version: "v0.1.0", CUE: "v0.17.1", Schema: "v0"},
+	Source:   Source{Base: "b1", Environment: "e1"},
+}
+
+func adopting(o Options) Options {
+	o.Adopt = true
+	return o
+}
+
+// put makes files, links and folders.
+func put(t *testing.T, dir string, content files) {
+	t.Helper()
+	for p, data := range content {
+		p, isFolder := strings.CutSuffix(p, "/")
+		p = filepath.Join(dir, p)
+		target, isLink := strings.CutPrefix(data, "-> ")
+		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		switch {
+		case isFolder:
+			must(t, os.MkdirAll(p, 0o755))
+		case isLink:
+			must(t, os.Symlink(target, p))
+		default:
+			must(t, os.WriteFile(p, []byte(data), 0o644))
+		}
+	}
+}
+
+// read returns all that is in a folder but .kalypso.
+func read(t *testing.T, dir string) files {
+	t.Helper()
+	content := files{}
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		name, _ := filepath.Rel(dir, p)
+		name = filepath.ToSlash(name)
+		switch {
+		case name == ownFolder:
+			return fs.SkipDir
+		case e.IsDir():
+			entries, err := os.ReadDir(p)
+			if len(entries) == 0 {
+				content[name+"/"] = ""
+			}
+			return err
+		case e.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(p)
+			content[name] = "-> " + target
+			return err
+		}
+		data, err := os.ReadFile(p)
+		content[name] = string(data)
+		return err
+	})
+	must(t, err)
+	return content
+}
+
+// write opens the folder and writes the tree, which must succeed.
+func write(t *testing.T, dir string, tree *Tree, o Options) *Changes {
+	t.Helper()
+	c, report := tryWrite(t, dir, tree, o)
+	if len(report) > 0 {
+		t.Fatalf("diagnostics: %v", report)
+	}
+	return c
+}
+
+func tryWrite(t *testing.T, dir string, tree *Tree, o Options) (*Changes, []diag.Diagnostic) {
+	t.Helper()
+	d, err := open(dir, 0)
+	must(t, err)
+	defer func() { must(t, d.Close()) }()
+	would, _, err := d.Compare(tree, o)
+	must(t, err)
+	c, report, err := d.Write(tree, o)
+	must(t, err)
+	if c != nil && !sameChanges(would, c) {
+		t.Errorf("Compare says %+v, Write %+v", would, c)
+	}
+	return c, report
+}
+
+func sameChanges(a, b *Changes) bool {
+	return a != nil && slices.Equal(a.Written, b.Written) && slices.Equal(a.Removed, b.Removed) &&
+		a.Unchanged == b.Unchanged && a.Recorded == b.Recorded && a.Record.Tree == b.Record.Tree
+}
+
+func record(t *testing.T, dir string) *Record {
+	t.Helper()
+	d, err := open(dir, 0)
+	must(t, err)
+	defer func() { must(t, d.Close()) }()
+	r, report, err := d.Record()
+	must(t, err)
+	if len(report) > 0 {
+		t.Fatalf("diagnostics: %v", report)
+	}
+	return r
+}
+
+func equal(t *testing.T, what string, got, want files) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	for _, p := range slices.Sorted(maps.Keys(got)) {
+		if w, ok := want[p]; !ok {
+			t.Errorf("%s: %s is there: %q", what, p, got[p])
+		} else if w != got[p] {
+			t.Errorf("%s: %s is %q, want %q", what, p, got[p], w)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := got[p]; !ok {
+			t.Errorf("%s: %s is missing", what, p)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
