@@ -1,0 +1,29 @@
+# What kalypso needs is Go, git and make; everything else comes with `go`.
+GO        ?= go
+PACKAGES   = ./...
+EXAMPLE   ?= hello-world
+export CGO_ENABLED = 0
+
+.PHONY: build test lint bench example docs
+
+build: ## the binary, in bin/
+	$(GO) build -o bin/kalypso ./cmd/kalypso
+
+example: build ## compile an example platform into out/, and show what came out
+	./bin/kalypso build -C examples/$(EXAMPLE) --to out/$(EXAMPLE)
+	@find out/$(EXAMPLE) -name '*.yaml' | sort
+
+test: ## all tests
+	$(GO) test $(PACKAGES)
+
+lint: ## gofmt, go vet, staticcheck, cue fmt and vet are clean
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet $(PACKAGES)
+	$(GO) tool staticcheck $(PACKAGES)
+
+bench: ## cold builds of generated platforms: time, memory, assignments a second
+	$(GO) test -run '^$$' -bench . -benchmem ./compiler/...
+	$(GO) run ./compiler/internal/bench
+
+docs: ## write the generated pages of docs/ anew
+	KALYPSO_UPDATE=1 $(GO) test ./cmd/kalypso -run 'TestDocs|TestReference'

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	cuecmd "cuelang.org/go/cmd/cue/cmd"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"kalypso": func() { os.Exit(run()) },
+		"cue":     func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
+	})
+}
+
+// TestScript runs the command line as users do, with the real cue beside it.
+// KALYPSO_UPDATE=1 writes the expected output anew.
+func TestScript(t *testing.T) {
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join(repository, "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("KALYPSO_UPDATE") != "",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"platform": func(ts *testscript.TestScript, neg bool, args []string) {
+				copyCommand(ts, neg, args, filepath.Join(repository, "testdata", "platform"))
+			},
+			"example": func(ts *testscript.TestScript, neg bool, args []string) {
+				if len(args) != 2 {
+					ts.Fatalf("usage: example NAME DIR")
+				}
+				copyCommand(ts, neg, args[1:], filepath.Join(repository, "examples", args[0]))
+			},
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("CUE_REGISTRY", "none")
+			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache", "cue"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("NO_COLOR", "1")
+			// CUE looks for a module in the folders above.
+			err := os.Mkdir(filepath.Join(filepath.Dir(e.WorkDir), "cue.mod"), 0o777)
+			if errors.Is(err, fs.ErrExist) {
+				err = nil
+			}
+			return err
+		},
+	})
+}
+
+// copyCommand copies a folder of the repository to the one that a script names.
+func copyCommand(ts *testscript.TestScript, neg bool, args []string, from string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("one folder to copy to")
+	}
+	ts.Check(os.CopyFS(ts.MkAbs(args[0]), os.DirFS(from)))
+}
