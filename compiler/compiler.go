@@ -59,11 +59,18 @@ type Environment struct {
 	Compositions []compose.Composition
 	// Tuples is the number of distinct configuration graphs.
 	Tuples int
+	// Matches counts the assignments that each config of the model matches.
+	Matches []int
 	// Tree is the output; nil where it must stay as it is.
 	Tree *tree.Tree
 
+	failed      []bool // by assignment
 	diagnostics []diag.Diagnostic
 }
+
+// Failed says whether an error concerns the assignment with this number, so that
+// it is not built.
+func (e *Environment) Failed(assignment int) bool { return e.failed[assignment] }
 
 // UnknownEnvironmentError says that the platform has no such environment.
 type UnknownEnvironmentError struct {
@@ -167,8 +174,12 @@ func compileEnvironment(ctx context.Context, p *source.Platform, name string, un
 	if err != nil {
 		return nil, err
 	}
-	e.Compositions, e.Tuples = composed.Compositions, composed.Tuples
+	e.Compositions, e.Tuples, e.Matches = composed.Compositions, composed.Tuples, composed.Matches
 	e.report(ds)
+	e.failed = make([]bool, len(e.Compositions))
+	for i, c := range e.Compositions {
+		e.failed[i] = e.Schedule.Assignments[i].Failed || c.Failed
+	}
 	e.warnOfNoContent()
 	var record *tree.Record
 	if previous != nil {

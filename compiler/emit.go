@@ -47,6 +47,9 @@ func (e *Environment) emit(ctx context.Context, record *tree.Record) {
 		e.report(emissions[i].ds)
 	}
 	e.checkObjects(emissions)
+	for i := range emissions {
+		e.failed[i] = emissions[i].failed
+	}
 	k := newKeeper(e, record)
 	e.Tree = &tree.Tree{}
 	first := 0

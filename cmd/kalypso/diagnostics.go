@@ -29,6 +29,24 @@ func (g *global) tell(w io.Writer, ds []diag.Diagnostic) error {
 	return diagnosticWriters[g.diagnostics](w, ds)
 }
 
+// tellErrors tells the errors of a platform beside a result that is not about
+// them, and returns errPlatform if there are some.
+func (g *global) tellErrors(b *compiler.Build) error {
+	var errs []diag.Diagnostic
+	for _, d := range b.Diagnostics {
+		if d.Severity == diag.Error {
+			errs = append(errs, d)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	if err := g.tell(g.err, errs); err != nil {
+		return err
+	}
+	return errPlatform
+}
+
 // colour says whether to use colour: on a terminal that has it, and where
 // nobody asked not to (https://no-color.org).
 func colour(w io.Writer) bool {

@@ -84,13 +84,6 @@ func (g *global) prepare(ctx context.Context) error {
 	return nil
 }
 
-// environmentArgs completes the names of environments.
-func environmentArgs(g *global) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 func newExitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",

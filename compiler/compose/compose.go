@@ -46,6 +46,9 @@ type Result struct {
 	Compositions []Composition
 	// Tuples is the number of distinct ones.
 	Tuples int
+	// Matches counts the assignments that each config matches, in the order of the
+	// environment's configs.
+	Matches []int
 }
 
 // Compose composes all assignments of a schedule. The diagnostics are
@@ -63,7 +66,7 @@ func Compose(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 			return nil, nil, err
 		}
 	}
-	return &Result{c.out, len(c.tuples)}, c.diagnostics(), nil
+	return &Result{c.out, len(c.tuples), c.matches}, c.diagnostics(), nil
 }
 
 type composer struct {
@@ -76,6 +79,7 @@ type composer struct {
 	facts   []assignmentFacts
 	configs [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas [][]int32 // assignment -> the config schemas that match it
+	matches []int     // config -> how many assignments it matches
 	out     []Composition
 	tuples  []*tuple
 	applied map[string]evaluate.Outcome // of config functions, by call key
@@ -126,9 +130,11 @@ func (c *composer) match(satisfies selector.Satisfier) {
 		}
 	}, satisfies)
 	c.configs = make([][]int32, len(c.assignments))
+	c.matches = make([]int, len(c.env.Configs))
 	for _, n := range c.inLayers() {
 		config := &c.env.Configs[n]
 		hits := c.hits(index, config.Match, config.MatchUnknown)
+		c.matches[n] = len(hits)
 		for _, i := range hits {
 			c.configs[i] = append(c.configs[i], int32(n))
 		}

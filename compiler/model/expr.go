@@ -99,3 +99,56 @@ type Selector struct {
 	Text string     `json:"text,omitempty"`
 	Expr Expr       `json:"expr,omitempty"`
 }
+
+// String returns the selector as CUE-like text, for people.
+func (s Selector) String() string {
+	switch s.Op {
+	case OpAll:
+		return "{}"
+	case OpField, OpOptional, OpAnd:
+		return "{" + s.fields() + "}"
+	}
+	return s.constraint()
+}
+
+func (s Selector) fields() string {
+	switch s.Op {
+	case OpAnd:
+		var parts []string
+		for _, a := range s.Args {
+			parts = append(parts, a.fields())
+		}
+		return strings.Join(parts, ", ")
+	case OpField:
+		return Label(s.Key) + ": " + s.Args[0].constraint()
+	case OpOptional:
+		return Label(s.Key) + "?: " + s.Args[0].constraint()
+	}
+	return s.constraint()
+}
+
+func (s Selector) constraint() string {
+	switch s.Op {
+	case OpAll:
+		return "_"
+	case OpNone:
+		return "_|_"
+	case OpEqual:
+		return string(AppendJSONString(nil, s.Text))
+	case OpSatisfy:
+		return string(s.Expr)
+	case OpOr, OpAnd:
+		if s.Op == OpAnd && slices.ContainsFunc(s.Args, func(a Selector) bool { return a.Op == OpField || a.Op == OpOptional }) {
+			return s.String()
+		}
+		var parts []string
+		for _, a := range s.Args {
+			parts = append(parts, a.constraint())
+		}
+		if s.Op == OpOr {
+			return strings.Join(parts, " | ")
+		}
+		return strings.Join(parts, " & ")
+	}
+	return s.String()
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+func newBootstrap(g *global) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bootstrap",
+		Short: "Print what a cluster needs to pull its tree",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is nothing called %s to bootstrap; see kalypso bootstrap --help", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "cluster-type NAME ENVIRONMENT",
+		Short: "Print what a cluster of a type needs to pull its tree",
+		Long: `cluster-type prints the Kubernetes objects that let a cluster of the type pull
+its folder of the environment's repository: for Flux a source and a
+Kustomization, for Argo CD a project, an app of apps and the health check that
+sync waves need. Apply them once to each cluster, or to the one that Argo CD
+runs on. The environment's gitops says which repository that is.`,
+		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("bootstrap cluster-type needs NAME and ENVIRONMENT")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			objects, ds, err := compiler.Bootstrap(cmd.Context(), compiler.Request{Dir: g.dir, Environments: args[1:]}, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := g.out.Write(objects); err != nil {
+				return err
+			}
+			if err := g.tell(g.err, ds); err != nil {
+				return err
+			}
+			if diag.Errors(ds) {
+				return errPlatform
+			}
+			return nil
+		},
+	})
+	return cmd
+}

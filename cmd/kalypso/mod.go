@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+func newMod(g *global) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mod",
+		Short: "Manage the CUE module kalypso.io of the platform",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no kalypso mod %s; see kalypso mod --help", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "vendor",
+		Short: "Copy the schema and standard library into the platform",
+		Long: `vendor writes the module kalypso.io below cue.mod/pkg of the platform and drops
+its version from cue.mod/module.cue, so that the cue command and its language
+server work where kalypso is not installed. Run it again after an update.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			p, _, err := source.Open(g.dir)
+			if err != nil {
+				return err
+			}
+			changed, err := module.Vendor(p.Root)
+			for _, name := range changed {
+				fmt.Fprintln(g.out, name)
+			}
+			return err
+		},
+	})
+	return cmd
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// apiVersion is that of all JSON and YAML results.
+const apiVersion = "kalypso.io/v1alpha1"
+
+// outputFlag adds -o, and returns where its value will be.
+func outputFlag(cmd *cobra.Command) *string {
+	o := cmd.Flags().StringP("output", "o", "table", "how to print the result: table, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	return o
+}
+
+// list is the document of a list result.
+type list[T any] struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []T    `json:"items"`
+}
+
+// document is the document of a single result.
+type document[T any] struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Item       T      `json:"item"`
+}
+
+// print prints a result: as a document, or as the table that fill writes.
+func (g *global) print(output string, result any, fill func(*tabwriter.Writer)) error {
+	switch output {
+	case "table":
+		w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
+		fill(w)
+		return w.Flush()
+	case "json":
+		enc := json.NewEncoder(g.out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(result)
+	case "yaml":
+		text, err := toYAML(result)
+		if err != nil {
+			return err
+		}
+		_, err = g.out.Write(text)
+		return err
+	}
+	return usagef("--output %s: there are table, json and yaml", output)
+}
+
+// toYAML writes what a type's JSON says as YAML.
+func toYAML(result any) ([]byte, error) {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	var v model.Value
+	if err := json.Unmarshal(text, &v); err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(v)
+}
+
+// row writes a line of a table; an empty cell is shown as a dash.
+func row(w *tabwriter.Writer, cells ...any) {
+	for i, c := range cells {
+		text := fmt.Sprint(c)
+		if text == "" {
+			text = "-"
+		}
+		if i > 0 {
+			text = "\t" + text
+		}
+		fmt.Fprint(w, text)
+	}
+	fmt.Fprintln(w)
+}
+
+func join(items []string) string { return strings.Join(items, ",") }
+
+func place(p model.Position) string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
+
+func places(ps []model.Position) string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, place(p))
+	}
+	return strings.Join(out, " ")
+}

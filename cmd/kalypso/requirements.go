@@ -1,0 +1,60 @@
+package main
+
+import (
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/query"
+)
+
+func newRequirements(g *global) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "requirements [ENVIRONMENT...]",
+		Short: "List which assignment needs which keys, and what gives them",
+		Long: `requirements lists, for every assignment, the keys that the contracts of its
+workload, its deployment target and the platform name: what each must satisfy,
+what gives it a value, and which are missing.`,
+		ValidArgsFunction: environmentArgs(g),
+	}
+	output := outputFlag(cmd)
+	missing := cmd.Flags().Bool("missing", false, "only the required keys that nothing gives")
+	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
+		b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir, Environments: environments})
+		if err != nil {
+			return err
+		}
+		items := []query.Requirement{}
+		for _, r := range query.Requirements(b) {
+			if !*missing || !r.Given && !r.Optional {
+				items = append(items, r)
+			}
+		}
+		err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
+			row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
+			for _, r := range items {
+				row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r), r.RequiredBy.Kind+" "+r.RequiredBy.Name, r.Constraint)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return g.tellErrors(b)
+	}
+	return cmd
+}
+
+func givenBy(r query.Requirement) string {
+	switch {
+	case r.Given:
+		var names []string
+		for _, o := range r.By {
+			names = append(names, o.Name)
+		}
+		return join(names)
+	case r.Optional:
+		return "(optional)"
+	}
+	return "MISSING"
+}

@@ -1,0 +1,138 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// Explanation says why a deployment target is, or is not, assigned to a cluster
+// type, and where its configuration comes from.
+type Explanation struct {
+	Environment      string `json:"environment"`
+	ClusterType      string `json:"clusterType"`
+	DeploymentTarget string `json:"deploymentTarget"` // the full name
+	Assigned         bool   `json:"assigned"`
+
+	// Of one that is assigned.
+	Assignment *Assignment `json:"assignment,omitempty"`
+	Policies   []Place     `json:"policies,omitempty"`
+	Values     []Value     `json:"values,omitempty"`
+
+	// Of one that is not: why, and where the policies and both sides are written.
+	Absence *schedule.Absence `json:"absence,omitempty"`
+	Places  []Place           `json:"places,omitempty"`
+}
+
+// Place is a named thing and where it is written.
+type Place struct {
+	Kind      string           `json:"kind"`
+	Name      string           `json:"name"`
+	Positions []model.Position `json:"positions"`
+}
+
+// Value is a composed value with its provenance.
+type Value struct {
+	Path     string      `json:"path"`
+	Value    model.Value `json:"value"`
+	Secret   bool        `json:"secret,omitempty"` // it is a reference to a secret
+	From     []Origin    `json:"from"`
+	Replaced []Origin    `json:"replaced"`
+}
+
+// Origin is a place that a value comes from.
+type Origin struct {
+	Kind      compose.OriginKind `json:"kind"`
+	Name      string             `json:"name"`
+	Layer     *int               `json:"layer,omitempty"` // of a config
+	Text      string             `json:"text"`            // what is written there
+	Positions []model.Position   `json:"positions"`
+}
+
+// Explain explains a pair. key, if given, is a path, and only the values at or
+// below it are explained. Neither side needs to exist; ok is false where nothing
+// of the environment can be read.
+func Explain(b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool) {
+	x = Explanation{Environment: environment, ClusterType: clusterType, DeploymentTarget: target}
+	e := find(b, environment)
+	if e == nil || e.Model == nil {
+		return x, false
+	}
+	absence, absent := e.Schedule.WhyNot(clusterType, target)
+	if absent {
+		x.Absence = &absence
+		x.Places = absencePlaces(e, &absence)
+		return x, true
+	}
+	i := slices.IndexFunc(e.Schedule.Assignments, func(a schedule.Assignment) bool {
+		return a.ClusterType.Name == clusterType && a.Target.FullName == target
+	})
+	a := assignmentOf(environment, &e.Schedule.Assignments[i], &e.Compositions[i], e.Failed(i))
+	x.Assigned, x.Assignment = true, &a
+	for _, p := range a.Policies {
+		x.Policies = append(x.Policies, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
+	}
+	x.Values = []Value{}
+	for _, leaf := range e.Compositions[i].Graph.Leaves {
+		if key == "" || leaf.Path == key || strings.HasPrefix(leaf.Path, key+".") {
+			x.Values = append(x.Values, Value{
+				Path: leaf.Path, Value: leaf.Value, Secret: leaf.Value.Kind() == model.Secret,
+				From: origins(e, leaf.From), Replaced: origins(e, leaf.Replaced),
+			})
+		}
+	}
+	return x, true
+}
+
+func origins(e *compiler.Environment, of []compose.Origin) []Origin {
+	out := []Origin{}
+	for _, o := range of {
+		item := Origin{Kind: o.Kind, Name: o.Name, Text: o.Text, Positions: positions(e, o.Ref)}
+		if o.Kind != compose.FromContract {
+			layer := o.Layer
+			item.Layer = &layer
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+func positions(e *compiler.Environment, ref model.Ref) []model.Position {
+	return append([]model.Position{}, e.Model.Positions.Of(ref)...)
+}
+
+func place(e *compiler.Environment, kind string, ref model.Ref) Place {
+	return Place{Kind: kind, Name: ref.Name, Positions: positions(e, ref)}
+}
+
+func absencePlaces(e *compiler.Environment, a *schedule.Absence) []Place {
+	out := []Place{}
+	for _, w := range e.Model.Workloads {
+		for _, t := range w.Targets {
+			if t.FullName == a.DeploymentTarget {
+				out = append(out, Place{Kind: "deployment target", Name: t.FullName, Positions: positions(e, w.TargetRef(t.Name))})
+			}
+		}
+	}
+	for _, c := range e.Model.ClusterTypes {
+		if c.Name == a.ClusterType {
+			out = append(out, place(e, "cluster type", model.Ref{Collection: "clusterTypes", Name: c.Name}))
+		}
+	}
+	var policies []string
+	for _, n := range a.Nearest {
+		policies = append(policies, n.Policy)
+	}
+	for _, r := range a.Removals {
+		policies = append(append(policies, r.Policy), r.DeniedBy...)
+	}
+	slices.Sort(policies)
+	for _, p := range slices.Compact(policies) {
+		out = append(out, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+// Package query answers what there is to ask of a compiled platform: its
+// entities and assignments, why an assignment is as it is, and which keys the
+// contracts need. Its types are the JSON of `kalypso get`, `explain` and
+// `requirements`; lists are never null.
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// Environment is a stage of the platform.
+type Environment struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description,omitempty"`
+	After        []string `json:"after"`
+	ClusterTypes int      `json:"clusterTypes"`
+	Assignments  int      `json:"assignments"`
+	// Readable is false where errors hide all of the environment.
+	Readable bool `json:"readable"`
+}
+
+// Environments lists the environments, by name.
+func Environments(b *compiler.Build) []Environment {
+	out := []Environment{}
+	for _, e := range b.Environments {
+		item := Environment{Name: e.Name, After: []string{}, Readable: e.Model != nil}
+		if e.Model != nil {
+			item.Description = e.Model.Description
+			item.After = append(item.After, e.Model.After...)
+			item.ClusterTypes = len(e.Model.ClusterTypes)
+			item.Assignments = len(e.Schedule.Assignments)
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// ClusterType is a class of clusters in one environment.
+type ClusterType struct {
+	Environment      string             `json:"environment"`
+	Name             string             `json:"name"`
+	Description      string             `json:"description,omitempty"`
+	Labels           map[string]string  `json:"labels"`
+	Reconciler       string             `json:"reconciler"`
+	NamespaceService string             `json:"namespaceService"`
+	ConfigFormat     model.ConfigFormat `json:"configFormat"`
+	Clusters         []string           `json:"clusters"`
+	Assignments      int                `json:"assignments"`
+}
+
+// ClusterTypes lists the cluster types, by environment and name.
+func ClusterTypes(b *compiler.Build) []ClusterType {
+	out := []ClusterType{}
+	for e := range readable(b) {
+		for _, c := range e.Model.ClusterTypes {
+			item := ClusterType{
+				Environment: e.Name, Name: c.Name, Description: c.Description, Labels: labels(c.Labels), Reconciler: c.Reconciler,
+				NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: []string{},
+			}
+			for _, cluster := range e.Model.Clusters {
+				if cluster.ClusterType == c.Name {
+					item.Clusters = append(item.Clusters, cluster.Name)
+				}
+			}
+			for _, a := range e.Schedule.Assignments {
+				if a.ClusterType.Name == c.Name {
+					item.Assignments++
+				}
+			}
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// Workload is an application or service, as far as it has deployment targets in
+// one environment.
+type Workload struct {
+	Environment       string            `json:"environment"`
+	Name              string            `json:"name"`
+	Description       string            `json:"description,omitempty"`
+	Workspace         string            `json:"workspace"`
+	Application       string            `json:"application"`
+	Labels            map[string]string `json:"labels"`
+	DeploymentTargets []string          `json:"deploymentTargets"` // full names
+}
+
+// Workloads lists the workloads, by environment and name.
+func Workloads(b *compiler.Build) []Workload {
+	out := []Workload{}
+	for e := range readable(b) {
+		for _, w := range e.Model.Workloads {
+			if len(w.Targets) == 0 {
+				continue
+			}
+			item := Workload{Environment: e.Name, Name: w.Name, Description: w.Description, Workspace: w.Workspace, Application: w.Application, Labels: labels(w.Labels)}
+			for _, t := range w.Targets {
+				item.DeploymentTargets = append(item.DeploymentTargets, t.FullName)
+			}
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// DeploymentTarget is one flavour of a workload in one environment.
+type DeploymentTarget struct {
+	Environment      string            `json:"environment"`
+	DeploymentTarget string            `json:"deploymentTarget"` // the full name
+	Name             string            `json:"name"`             // the short one
+	Workload         string            `json:"workload"`
+	Workspace        string            `json:"workspace"`
+	Labels           map[string]string `json:"labels"`
+	Version          string            `json:"version,omitempty"`
+	Manifests        model.Manifests   `json:"manifests"`
+	DependsOn        []string          `json:"dependsOn"`
+	ClusterTypes     []string          `json:"clusterTypes"` // that it is assigned to
+}
+
+// DeploymentTargets lists the deployment targets, by environment, workload and name.
+func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
+	out := []DeploymentTarget{}
+	for e := range readable(b) {
+		on := map[string][]string{}
+		for _, a := range e.Schedule.Assignments {
+			on[a.Target.FullName] = append(on[a.Target.FullName], a.ClusterType.Name)
+		}
+		for _, w := range e.Model.Workloads {
+			for _, t := range w.Targets {
+				out = append(out, DeploymentTarget{
+					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name, Workspace: w.Workspace,
+					Labels: labels(t.Labels), Version: t.Version, Manifests: t.Manifests,
+					DependsOn: append([]string{}, t.DependsOn...), ClusterTypes: append([]string{}, on[t.FullName]...),
+				})
+			}
+		}
+	}
+	return out
+}
+
+// Assignment is one deployment target on one cluster type.
+type Assignment struct {
+	Environment      string   `json:"environment"`
+	ClusterType      string   `json:"clusterType"`
+	DeploymentTarget string   `json:"deploymentTarget"` // the full name
+	Workload         string   `json:"workload"`
+	Workspace        string   `json:"workspace"`
+	Application      string   `json:"application"`
+	Namespace        string   `json:"namespace"`
+	Version          string   `json:"version,omitempty"`
+	Policies         []string `json:"policies"`
+	Reconciler       string   `json:"reconciler"`
+	DependsOn        []string `json:"dependsOn"`
+	// Configuration is the digest of the composed values, its version.
+	Configuration model.Digest `json:"configuration,omitempty"`
+	// Failed says that errors concern the assignment, so that it is not built.
+	Failed bool `json:"failed"`
+}
+
+// Assignments lists the assignments, by environment, cluster type and full name.
+func Assignments(b *compiler.Build) []Assignment {
+	out := []Assignment{}
+	for e := range readable(b) {
+		for i := range e.Schedule.Assignments {
+			out = append(out, assignmentOf(e.Name, &e.Schedule.Assignments[i], &e.Compositions[i], e.Failed(i)))
+		}
+	}
+	return out
+}
+
+func assignmentOf(environment string, a *schedule.Assignment, c *compose.Composition, failed bool) Assignment {
+	item := Assignment{
+		Environment: environment, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
+		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
+		Namespace: c.Namespace, Version: a.Version, Policies: append([]string{}, a.Policies...), Reconciler: a.ClusterType.Reconciler,
+		DependsOn: append([]string{}, a.DependsOn...), Failed: failed,
+	}
+	if !failed {
+		item.Configuration = c.Graph.Digest
+	}
+	return item
+}
+
+// Config is a container of platform values.
+type Config struct {
+	Environment string   `json:"environment"`
+	Name        string   `json:"name"`
+	Layer       int      `json:"layer"`
+	Match       string   `json:"match"`
+	Keys        []string `json:"keys"` // the paths of its values, where they are known
+	Assignments int      `json:"assignments"`
+	Failed      bool     `json:"failed"` // it has errors
+}
+
+// Configs lists the configs, by environment and name.
+func Configs(b *compiler.Build) []Config {
+	out := []Config{}
+	for e := range readable(b) {
+		for i, c := range e.Model.Configs {
+			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Keys: []string{}, Assignments: e.Matches[i], Failed: c.Sick}
+			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
+				keys("", t, &item.Keys)
+			}
+			slices.Sort(item.Keys)
+			item.Keys = slices.Compact(item.Keys)
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+func keys(path string, t model.Tree, out *[]string) {
+	if t.Kind != model.StructTree {
+		if path != "" && t.Kind != model.Absent {
+			*out = append(*out, path)
+		}
+		return
+	}
+	for _, f := range t.Fields {
+		keys(model.JoinPath(path, model.Label(f.Name)), f.Tree, out)
+	}
+}
+
+// readable iterates over the environments of which there is something to say.
+func readable(b *compiler.Build) func(func(*compiler.Environment) bool) {
+	return func(yield func(*compiler.Environment) bool) {
+		for _, e := range b.Environments {
+			if e.Model != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+func labels(of map[string]string) map[string]string {
+	if of == nil {
+		return map[string]string{}
+	}
+	return of
+}
+
+// find returns an environment of the build.
+func find(b *compiler.Build, environment string) *compiler.Environment {
+	i := slices.IndexFunc(b.Environments, func(e *compiler.Environment) bool { return e.Name == environment })
+	if i < 0 {
+		return nil
+	}
+	return b.Environments[i]
+}
+
+// Parse splits ENV/CLUSTER-TYPE/TARGET; false where it is something else.
+func Parse(id string) (environment, clusterType, target string, ok bool) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], true
+}
