@@ -83,10 +83,9 @@ func unready(ct *backends.ClusterType, folders []backends.Folder) []diag.Diagnos
 			if !hasty[target] {
 				continue
 			}
-			d := diag.New(diag.BadSpec, fmt.Sprintf("%s waits until %s is applied, not until it is ready: the reconciler has wait: false", f.DeploymentTarget, target)).
+			d := diag.New(diag.NotWaitedFor, fmt.Sprintf("%s waits until %s is applied, not until it is ready: the reconciler has wait: false", f.DeploymentTarget, target)).
 				On("flux.wait").At(ct.Reconciler.Ref.At("flux.wait"), "").
 				Hinting("let the reconciler wait").For(delivery.FolderID(ct, f.DeploymentTarget))
-			d.Severity = diag.Warning
 			ds = append(ds, d)
 		}
 	}

@@ -83,9 +83,8 @@ type strategy struct {
 func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object, h *model.Helm) (kubernetes.Object, []diag.Diagnostic) {
 	values, ds := delivery.ChartValues(a, h)
 	if !o.Prune {
-		d := diag.New(diag.BadSpec, "prune: false has no effect on Helm releases: Helm deletes what a new chart no longer holds").
+		d := diag.New(diag.NoEffect, "prune: false has no effect on Helm releases: Helm deletes what a new chart no longer holds").
 			On("flux.prune").At(a.Reconciler.Ref.At("flux.prune"), "").For(a.ID())
-		d.Severity = diag.Warning
 		ds = append(ds, d)
 	}
 	// Failures are retried and never undone, as the controller's documentation

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ what gives it a value, and which are missing.`,
 		err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
 			row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
 			for _, r := range items {
-				row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r), r.RequiredBy.Kind+" "+r.RequiredBy.Name, r.Constraint)
+				row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r), r.RequiredBy.Kind+" "+r.RequiredBy.Name, oneLine(r.Constraint))
 			}
 		})
 		if err != nil {
@@ -43,6 +44,16 @@ what gives it a value, and which are missing.`,
 		return g.tellErrors(b)
 	}
 	return cmd
+}
+
+// oneLine is a constraint as a cell of a table.
+func oneLine(s string) string {
+	const longest = 60
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > longest {
+		s = string(r[:longest-1]) + "…"
+	}
+	return s
 }
 
 func givenBy(r query.Requirement) string {

@@ -265,6 +265,11 @@ func (c *composer) tupleKey(i int) string {
 func (c *composer) composeTuple(t *tuple, eval *expr.Evaluator) *Graph {
 	m := &merger{graph: &Graph{}, eval: eval, memo: c.memo}
 	m.lists = c.strategies(t, m)
+	for _, n := range t.schemas {
+		if c.env.ConfigSchemas[n].Sick {
+			m.graph.Failed = true // how lists compose, or what must hold, is not known
+		}
+	}
 	var layers []layer
 	for _, n := range t.configs {
 		config := &c.env.Configs[n]

@@ -13,7 +13,7 @@ import (
 type Need struct {
 	Path     string
 	Contract model.Ref
-	Expr     model.Expr // what the contract says of the key
+	Text     string // what the contract says of the key
 	Optional bool
 	Advise   bool
 	Met      bool // false also for an optional key that is absent
@@ -135,7 +135,7 @@ func describe(o Origin) string {
 func (m *merger) needs(c *model.Contract) {
 	for _, f := range c.Fields {
 		_, met := lookup(m.graph.Values, f.Path)
-		m.graph.Needs = append(m.graph.Needs, Need{Path: f.Path, Contract: c.Ref, Expr: f.Expr, Optional: f.Optional, Advise: c.Advise, Met: met})
+		m.graph.Needs = append(m.graph.Needs, Need{Path: f.Path, Contract: c.Ref, Text: f.Text, Optional: f.Optional, Advise: c.Advise, Met: met})
 	}
 }
 

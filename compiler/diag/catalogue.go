@@ -66,6 +66,8 @@ const (
 	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
 	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
+	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
+	NoEffect              Code = "K3903" // a field has no effect here
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	BadRecord             Code = "K4003" // the folder's record cannot be read
@@ -132,7 +134,7 @@ var Codes = []Explanation{
 	{ExceptNothing, ExceptNothing.Severity(), "except selects nothing or everything",
 		"except needs deploymentTargets, clusterTypes or both; an absent side means all of that side."},
 	{BadPath, BadPath.Severity(), "a path cannot be read",
-		"A path is written as in CUE: module.tag.\"reject-tags\". Quote what is not an identifier."},
+		"A path is the names of fields with dots between them: module.tag.reject-tags. Quote a name with a dot in it."},
 	{NoContent, NoContent.Severity(), "an environment without content",
 		"The environment is declared, and nothing is in it."},
 	{SelectsNothing, SelectsNothing.Severity(), "a selector selects nothing",
@@ -201,6 +203,10 @@ var Codes = []Explanation{
 		"The fields are valid each, and impossible together."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
+	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
+		"dependsOn promises that the other deployment target is ready. Its reconciler has wait: false, so it only knows when the objects are applied."},
+	{NoEffect, NoEffect.Severity(), "a field has no effect here",
+		"The reconciler has no way to do what the field says for these manifests."},
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",

@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"fmt"
+
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -50,11 +52,11 @@ func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 	}
 	decode(data, c)
 	for i, path := range c.Plain {
-		if p := cue.ParsePath(path); p.Err() != nil {
-			x.fail(ref.At("plain"), diag.New(diag.BadPath, "the path "+path+" cannot be read").Hinting("write it as in CUE, and quote what is no identifier"))
-		} else {
-			c.Plain[i] = p.String()
+		p, ok := model.ParsePath(path)
+		if !ok {
+			x.fail(ref.At(fmt.Sprintf("plain[%d]", i)), badPath(path))
 		}
+		c.Plain[i] = p
 	}
 	values, defaults, overrides := field(v, "values"), field(v, "defaults"), field(v, "overrides")
 	if c.Facts = factsOf(v, values, defaults, overrides); c.Facts != nil {
@@ -136,10 +138,9 @@ func (x *exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchem
 func (x *exporter) strategies(lists model.Value, ref model.Ref) map[string]model.ListStrategy {
 	out := map[string]model.ListStrategy{}
 	for _, f := range lists.Fields() {
-		path := cue.ParsePath(f.Name)
-		if path.Err() != nil {
-			x.fail(ref.At(model.Label(f.Name)), diag.New(diag.BadPath, "the path "+f.Name+" cannot be read").
-				Hinting(`write it as in CUE, and quote what is no identifier: module."reject-tags"`))
+		path, ok := model.ParsePath(f.Name)
+		if !ok {
+			x.fail(ref.At(model.Label(f.Name)), badPath(f.Name))
 			continue
 		}
 		var s model.ListStrategy
@@ -149,7 +150,7 @@ func (x *exporter) strategies(lists model.Value, ref model.Ref) map[string]model
 		default:
 			s.Append, s.Unique = f.Value.Text() == "append", f.Value.Text() == "unique"
 		}
-		out[path.String()] = s
+		out[path] = s
 	}
 	return out
 }

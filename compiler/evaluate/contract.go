@@ -64,15 +64,38 @@ func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optio
 		leaf := it.Value().IncompleteKind() != cue.StructKind
 		optional := optional || it.FieldType()&cue.OptionalConstraint != 0
 		if leaf {
-			text := ""
-			if e, err := syntax(it.Value()); err == nil {
-				text, _ = write(e)
-			}
-			*out = append(*out, model.ContractField{Path: at, Optional: optional, Expr: model.Expr(text)})
+			*out = append(*out, model.ContractField{Path: at, Optional: optional, Text: asWritten(it.Value())})
 			continue
 		}
 		x.contractFields(it.Value(), ref.At(label), at, optional, out)
 	}
+}
+
+// asWritten is a constraint as its contract writes it, or else as CUE does.
+func asWritten(v cue.Value) string {
+	var parts []string
+	for _, n := range sourceNodes(v) {
+		f, ok := n.(*ast.Field)
+		if !ok {
+			parts = nil
+			break
+		}
+		if text, err := write(f.Value); err == nil && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) > 0 {
+		return strings.Join(parts, " & ")
+	}
+	e, err := syntax(v)
+	if err != nil {
+		return ""
+	}
+	text, err := write(e)
+	if err != nil {
+		return ""
+	}
+	return text
 }
 
 // mentions returns the top level fields that a contract speaks of, sorted; nil

@@ -122,7 +122,7 @@ type Contract struct {
 type ContractField struct {
 	Path     string // a CUE path
 	Optional bool
-	Expr     Expr
+	Text     string // the constraint as it is written, for people
 }
 
 // SchedulingPolicy assigns deployment targets to cluster types.

@@ -76,6 +76,9 @@ func Explain(b *compiler.Build, environment, clusterType, target, key string) (x
 	for _, p := range a.Policies {
 		x.Policies = append(x.Policies, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
 	}
+	if path, ok := model.ParsePath(key); ok {
+		key = path
+	}
 	x.Values = []Value{}
 	for _, leaf := range e.Compositions[i].Graph.Leaves {
 		if key == "" || leaf.Path == key || strings.HasPrefix(leaf.Path, key+".") {

@@ -34,7 +34,7 @@ func Requirements(b *compiler.Build) []Requirement {
 			for _, n := range g.Needs {
 				r := Requirement{
 					Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
-					Key: n.Path, Constraint: string(n.Expr), Optional: n.Optional, Enforce: "block", Given: n.Met, By: []Origin{},
+					Key: n.Path, Constraint: n.Text, Optional: n.Optional, Enforce: "block", Given: n.Met, By: []Origin{},
 					RequiredBy: Place{Kind: kindOf(n.Contract), Name: nameOf(n.Contract), Positions: positions(e, n.Contract.At(n.Path))},
 				}
 				if n.Advise {
