@@ -3,31 +3,39 @@ package yaml
 import (
 	"regexp"
 	"strings"
+)
 
-	"go.yaml.in/yaml/v3"
+// style is how a string is written.
+type style int
+
+const (
+	plainStyle style = iota
+	singleQuoted
+	doubleQuoted
+	literalStyle
 )
 
 // styleOf returns the style that a string is written in: plain where every
 // reader takes it for that string, a literal block where it has lines, else
 // quotes. Double quotes are what people use; single ones save escapes.
-func styleOf(s string) yaml.Style {
+func styleOf(s string) style {
 	c := classOf(s)
 	switch {
 	case c.special:
-		return yaml.DoubleQuotedStyle
+		return doubleQuoted
 	case c.lines:
 		if literal(s) {
-			return yaml.LiteralStyle
+			return literalStyle
 		}
-		return yaml.DoubleQuotedStyle
+		return doubleQuoted
 	case c.tabs:
-		return yaml.DoubleQuotedStyle
+		return doubleQuoted
 	case !c.indicators && !ambiguous(s):
-		return 0
+		return plainStyle
 	case c.escapes:
-		return yaml.SingleQuotedStyle
+		return singleQuoted
 	}
-	return yaml.DoubleQuotedStyle
+	return doubleQuoted
 }
 
 // class says what a string contains that decides on its style.
@@ -61,15 +69,16 @@ func classOf(s string) class {
 	return c
 }
 
-// printable says whether every version of YAML holds the character unescaped,
-// in any place: NEL, LS and PS are line breaks in YAML 1.1 and none in 1.2, and
-// a BOM is dropped at the start (https://yaml.org/spec/1.2.2/#51-character-set).
+// printable says whether every reader of YAML takes the character unescaped, in
+// any place: NEL, LS and PS are line breaks in YAML 1.1 and none in 1.2, a BOM
+// is dropped at the start (https://yaml.org/spec/1.2.2/#51-character-set), and
+// what needs more than 16 bits is escaped by kubectl and flux too.
 func printable(r rune) bool {
 	switch r {
 	case 0x85, 0x2028, 0x2029, 0xFEFF:
 		return false
 	}
-	return r >= 0x20 && r < 0x7F || r >= 0xA0 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000
+	return r >= 0x20 && r < 0x7F || r >= 0xA0 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD
 }
 
 // indicatorFirst says whether a string begins as no plain scalar can

@@ -7,12 +7,7 @@
 // equal bytes. There are no anchors, no tags and no folded lines.
 package yaml
 
-import (
-	"bytes"
-	"fmt"
-
-	"go.yaml.in/yaml/v3"
-)
+import "fmt"
 
 // Entry is a key of a Mapping with its value.
 type Entry struct {
@@ -34,24 +29,14 @@ type Mapping []Entry
 // their canonical text. Anything else, and a string that is not valid UTF-8, is
 // an error.
 func Marshal(docs ...any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	enc.CompactSeqIndent()
-	for _, doc := range docs {
-		node, err := nodeOf(doc)
-		if err != nil {
-			return nil, fmt.Errorf("yaml: %w", err)
+	w := writer{out: make([]byte, 0, 1024)}
+	for i, doc := range docs {
+		if i > 0 {
+			w.out = append(w.out, "---\n"...)
 		}
-		if err := enc.Encode(node); err != nil {
+		if err := w.document(doc); err != nil {
 			return nil, fmt.Errorf("yaml: %w", err)
 		}
 	}
-	if len(docs) == 0 {
-		return nil, nil // closing an encoder without documents is an error of the library
-	}
-	if err := enc.Close(); err != nil {
-		return nil, fmt.Errorf("yaml: %w", err)
-	}
-	return out.Bytes(), nil
+	return w.out, nil
 }

@@ -1,7 +1,9 @@
-// Package crdtest tells tests whether an API server would accept an object: it
-// checks YAML against the CRDs that Flux and Argo CD publish (testdata/README.md
-// says which) with the API server's own code. In are streams of YAML, out are
-// errors. It may be used by several goroutines at once.
+// Package crdtest tells tests whether their consumers would accept the objects
+// that kalypso emits. It checks custom resources against published CRDs
+// (testdata/README.md says which) with the API server's own code, Kubernetes' own
+// kinds by strict decoding into their Go types, and kustomization.yaml by the
+// fields that kalypso uses. In are streams of YAML, out are errors. It may be
+// used by several goroutines at once.
 package crdtest
 
 import (
@@ -31,8 +33,8 @@ import (
 )
 
 // Check returns what is wrong with the objects of a YAML stream, and how many
-// there are. An object of a group that Kubernetes itself defines is only read;
-// one of any other kind without a CRD is an error, as it would be on a cluster.
+// there are. An object of a kind that this package knows nothing of is an error,
+// as one without a CRD is on a cluster.
 func Check(stream []byte) (objects int, err error) {
 	docs, err := Split(stream)
 	if err != nil {
@@ -40,11 +42,7 @@ func Check(stream []byte) (objects int, err error) {
 	}
 	var errs []error
 	for _, doc := range docs {
-		object, err := decode(doc)
-		if err == nil {
-			err = check(object)
-		}
-		if err != nil {
+		if err := check(doc); err != nil {
 			errs = append(errs, fmt.Errorf("%w\n%s", err, doc))
 		}
 	}
@@ -68,34 +66,41 @@ func Split(stream []byte) ([][]byte, error) {
 	}
 }
 
-// decode reads an object with the types that the API server uses. A field given
-// twice is an error.
-func decode(doc []byte) (map[string]any, error) {
+// check checks one document. A field given twice is an error.
+func check(doc []byte) error {
 	text, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var object map[string]any
-	return object, json.Unmarshal(text, &object)
-}
-
-func check(object map[string]any) error {
-	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || kind == "" || apiVersion == "" {
-		return fmt.Errorf("no object: apiVersion %q, kind %q", apiVersion, kind)
+	var header struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
 	}
-	if gv.Group == "" {
-		return nil
+	if err := json.Unmarshal(text, &header); err != nil {
+		return err
+	}
+	gv, err := schema.ParseGroupVersion(header.APIVersion)
+	if err != nil || header.Kind == "" || header.APIVersion == "" {
+		return fmt.Errorf("no object: apiVersion %q, kind %q", header.APIVersion, header.Kind)
+	}
+	gvk := gv.WithKind(header.Kind)
+	switch {
+	case gvk == kustomizationKind:
+		return checkKustomization(text)
+	case builtin.Recognizes(gvk):
+		return checkBuiltin(gvk, text)
 	}
 	known, err := load()
 	if err != nil {
 		return err
 	}
-	crd, ok := known[gv.WithKind(kind)]
+	crd, ok := known[gvk]
 	if !ok {
-		return fmt.Errorf("no CRD here serves %s %s", apiVersion, kind)
+		return fmt.Errorf("no CRD here serves %s %s", header.APIVersion, header.Kind)
+	}
+	var object map[string]any // with the types that the API server uses
+	if err := json.Unmarshal(text, &object); err != nil {
+		return err
 	}
 	return crd.check(object)
 }
@@ -107,6 +112,9 @@ func (c *crd) check(object map[string]any) error {
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return err
+	}
+	if meta == nil {
+		return field.Required(field.NewPath("metadata"), "")
 	}
 	unknown = append(unknown, pruning.PruneWithOptions(object, c.schema, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	for _, path := range unknown {

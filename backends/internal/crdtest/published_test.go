@@ -1,0 +1,94 @@
+package crdtest_test
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// TestPublished compiles the repository's platforms and checks every YAML file
+// of every tree. (It stands here because Go lets nobody outside backends import
+// this package.)
+func TestPublished(t *testing.T) {
+	for name, files := range platforms(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, file := range slices.Sorted(maps.Keys(files)) {
+				if n, err := crdtest.Check(files[file]); n == 0 || err != nil {
+					t.Errorf("%s: %d objects, %v", file, n, err)
+				}
+			}
+		})
+	}
+}
+
+// A field that no consumer knows must not pass, whichever file it is in.
+func TestPublishedFindsAWrongField(t *testing.T) {
+	broken := map[string]bool{}
+	for _, files := range platforms(t) {
+		for file, data := range files {
+			wrong := append(bytes.TrimRight(slices.Clone(data), "\n"), "\nwrong: field\n"...)
+			if _, err := crdtest.Check(wrong); err == nil {
+				t.Errorf("%s passes with a wrong field", file)
+			}
+			broken[path.Base(file)] = true
+		}
+	}
+	for _, file := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
+		if !broken[file] {
+			t.Errorf("no platform has a %s", file)
+		}
+	}
+}
+
+// platforms returns the YAML files of each platform's trees, by path.
+func platforms(t *testing.T) map[string]map[string][]byte {
+	t.Helper()
+	dirs, err := filepath.Glob("../../../examples/*/cue.mod")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	dirs = append(dirs, "../../../testdata/platform/cue.mod")
+	out := map[string]map[string][]byte{}
+	for _, dir := range dirs {
+		dir = filepath.Dir(dir)
+		b, err := compiler.Compile(t.Context(), compiler.Request{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Failed() {
+			t.Fatalf("%s has errors: %v", dir, b.Diagnostics)
+		}
+		files := map[string][]byte{}
+		for _, e := range b.Environments {
+			addYAML(files, e.Name, e.Tree)
+		}
+		out[filepath.Base(dir)] = files
+	}
+	return out
+}
+
+// addYAML adds the YAML files of a tree.
+func addYAML(files map[string][]byte, environment string, tree *tree.Tree) {
+	for _, ct := range tree.ClusterTypes {
+		root := path.Join(environment, ct.Name)
+		for _, f := range ct.Files {
+			if path.Ext(f.Path) == ".yaml" {
+				files[path.Join(root, f.Path)] = f.Data
+			}
+		}
+		for _, folder := range ct.Folders {
+			for _, f := range folder.Files {
+				if path.Ext(f.Path) == ".yaml" {
+					files[path.Join(root, folder.Info.DeploymentTarget, f.Path)] = f.Data
+				}
+			}
+		}
+	}
+}

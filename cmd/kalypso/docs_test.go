@@ -1,0 +1,370 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/docs/docgen"
+)
+
+// How the pages are tested. README.md, docs/*.md and examples/*/README.md are
+// run from top to bottom, each in a work folder of its own, with kalypso, cue and
+// the system's shell.
+//
+//   - A comment <!-- setup: example NAME DIR --> copies examples/NAME to DIR of the
+//     work folder, and <!-- setup: platform DIR --> testdata/platform. The README of
+//     an example begins with the example in the work folder. On a page with
+//     <!-- setup: none --> commands of kalypso are parsed only, not run.
+//   - <!-- file: PATH --> writes the block that follows it to PATH.
+//   - In a block ```console, a line "$ command" is run, lines "> more" after it are
+//     part of it, and what follows must be what it prints, on stdout and stderr
+//     together. A line "..." stands for any lines, and /work for the work folder.
+//   - In a block ```sh, every line is run, and must succeed; nobody looks at what it
+//     prints.
+//   - "cd DIR" holds for what follows. Of "make TARGET" and "go install PACKAGE" it is
+//     only checked that there is such a thing.
+//
+// KALYPSO_UPDATE=1 writes what commands print into the pages, and the generated
+// pages anew.
+
+const repository = "../.."
+
+func TestReference(t *testing.T) {
+	pages, err := docgen.Pages(newRoot(streams{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range pages {
+		file := filepath.Join(repository, "docs", name)
+		if updating() {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
+			t.Errorf("docs/%s is not what its sources say; `make docs` writes it anew", name)
+		}
+	}
+}
+
+func TestDocs(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(repository, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		name, err := filepath.Rel(repository, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWalk(t, name)
+			after := w.run(string(before))
+			if updating() && after != string(before) {
+				if err := os.WriteFile(file, []byte(after), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func updating() bool { return os.Getenv("KALYPSO_UPDATE") == "1" }
+
+// walk is one run of a page.
+type walk struct {
+	*testing.T
+	name      string
+	env       []string
+	work, dir string // the work folder, and the current one
+	ready     bool   // a setup was made
+	parseOnly bool
+	file      string // where the next block goes; "" for nowhere
+}
+
+func newWalk(t *testing.T, name string) *walk {
+	base := t.TempDir()
+	work := filepath.Join(base, "work")
+	if err := os.Mkdir(work, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w := &walk{T: t, name: name, work: work, dir: work, env: []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + base, "CUE_CACHE_DIR=" + filepath.Join(base, "cue"),
+		"CUE_REGISTRY=none", "NO_COLOR=1", "LC_ALL=C",
+	}}
+	if example, ok := strings.CutPrefix(filepath.ToSlash(filepath.Dir(name)), "examples/"); ok {
+		w.setup([]string{"example", example, "."})
+	}
+	return w
+}
+
+var directive = regexp.MustCompile(`^<!-- (setup|file): (.+) -->$`)
+
+// run runs a page, and returns it with what its commands print.
+func (w *walk) run(text string) string {
+	lines := strings.Split(text, "\n")
+	var out []string
+	for i := 0; i < len(lines); i++ {
+		out = append(out, lines[i])
+		if m := directive.FindStringSubmatch(lines[i]); m != nil {
+			if m[1] == "file" {
+				w.file = m[2]
+			} else {
+				w.setup(strings.Fields(m[2]))
+			}
+			continue
+		}
+		language, fence := strings.CutPrefix(lines[i], "```")
+		if !fence {
+			continue
+		}
+		length := slices.Index(lines[i+1:], "```")
+		if length < 0 {
+			w.Fatalf("%s:%d: the block has no end", w.name, i+1)
+		}
+		out = append(out, w.block(language, i+2, lines[i+1:i+1+length])...)
+		out = append(out, "```")
+		i += length + 1
+	}
+	return strings.Join(out, "\n")
+}
+
+func (w *walk) setup(args []string) {
+	var from, to string
+	switch {
+	case len(args) == 3 && args[0] == "example":
+		from, to = "examples/"+args[1], args[2]
+	case len(args) == 2 && args[0] == "platform":
+		from, to = "testdata/platform", args[1]
+	case len(args) == 1 && args[0] == "none":
+		w.parseOnly, w.ready = true, true
+		return
+	default:
+		w.Fatalf("%s: no such setup: %s", w.name, args)
+	}
+	w.ready = true
+	if err := os.CopyFS(filepath.Join(w.work, to), os.DirFS(filepath.Join(repository, from))); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// block runs a block that begins at a line, and returns it with what its
+// commands print.
+func (w *walk) block(language string, line int, body []string) []string {
+	if w.file != "" {
+		w.write(w.file, body)
+		w.file = ""
+		return body
+	}
+	switch language {
+	case "sh":
+		for i := 0; i < len(body); i++ {
+			at, command := line+i, body[i]
+			for strings.HasSuffix(command, `\`) && i+1 < len(body) {
+				i++
+				command += "\n" + body[i]
+			}
+			if printed, err := w.command(at, command); err != nil {
+				w.Errorf("%s:%d: %s: %v\n%s", w.name, at, command, err, printed)
+			}
+		}
+	case "console":
+		return w.console(line, body)
+	}
+	return body
+}
+
+func (w *walk) write(name string, body []string) {
+	file := filepath.Join(w.work, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(body, "\n")+"\n"), 0o666); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *walk) console(line int, body []string) []string {
+	var out []string
+	for i := 0; i < len(body); {
+		first, isCommand := strings.CutPrefix(body[i], "$ ")
+		if !isCommand {
+			w.Fatalf("%s:%d: output without a command", w.name, line+i)
+		}
+		at := line + i
+		command := []string{first}
+		out = append(out, body[i])
+		for i++; i < len(body) && strings.HasPrefix(body[i], "> "); i++ {
+			command = append(command, strings.TrimPrefix(body[i], "> "))
+			out = append(out, body[i])
+		}
+		var want []string
+		for ; i < len(body) && !strings.HasPrefix(body[i], "$ "); i++ {
+			want = append(want, body[i])
+		}
+		printed, err := w.command(at, strings.Join(command, "\n"))
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			w.Errorf("%s:%d: %v", w.name, at, err)
+		}
+		got := outputLines(printed)
+		if printsAs(want, got) {
+			got = want
+		} else if !updating() {
+			w.Errorf("%s:%d: %s prints\n%s\nand not\n%s", w.name, at, first, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		out = append(out, got...)
+	}
+	return out
+}
+
+// outputLines are the lines of what a command prints, without the space at their
+// ends, which nobody sees.
+func outputLines(printed []byte) []string {
+	text := strings.TrimRight(string(printed), "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// printsAs says whether a page may show the lines of got as want.
+func printsAs(want, got []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0] == "..." {
+		return printsAs(want[1:], got) || len(got) > 0 && printsAs(want, got[1:])
+	}
+	return len(got) > 0 && want[0] == got[0] && printsAs(want[1:], got[1:])
+}
+
+// command runs a command, or checks what is not to be run.
+func (w *walk) command(line int, command string) (printed []byte, err error) {
+	words := strings.Fields(command)
+	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+		return nil, nil
+	}
+	switch {
+	case words[0] == "make":
+		return nil, checkTargets(words[1:])
+	case len(words) == 3 && words[0] == "go" && words[1] == "install":
+		return nil, checkPackage(words[2])
+	case !w.ready:
+		return nil, fmt.Errorf("no <!-- setup: ... --> before %s", command)
+	case w.parseOnly:
+		return nil, checkCommand(words)
+	case words[0] == "cd" && len(words) == 2:
+		w.dir = filepath.Join(w.dir, words[1])
+		return nil, nil
+	}
+	cmd := exec.CommandContext(w.Context(), "sh", "-c", command)
+	cmd.Dir, cmd.Env = w.dir, w.env
+	printed, err = cmd.CombinedOutput()
+	return bytes.ReplaceAll(printed, []byte(w.work), []byte("/work")), err
+}
+
+// checkTargets checks that the Makefile has the targets. Words with = are
+// variables, and what is after # is for the reader.
+func checkTargets(words []string) error {
+	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		return err
+	}
+	for _, word := range words {
+		if word == "#" {
+			break
+		}
+		if !strings.Contains(word, "=") && !strings.Contains("\n"+string(makefile), "\n"+word+":") {
+			return fmt.Errorf("the Makefile has no target %s", word)
+		}
+	}
+	return nil
+}
+
+func checkPackage(name string) error {
+	path, _, _ := strings.Cut(name, "@")
+	dir, ours := strings.CutPrefix(path, "github.com/kalypso-io/kalypso/")
+	if !ours {
+		return fmt.Errorf("%s is not ours", path)
+	}
+	_, err := fs.Stat(os.DirFS(repository), dir)
+	return err
+}
+
+// checkCommand checks that a command line of kalypso is one. What comes after a
+// pipe is another program's.
+func checkCommand(words []string) error {
+	if words[0] != "kalypso" {
+		return fmt.Errorf("not a command of kalypso: %s", words)
+	}
+	if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == "#" }); i >= 0 {
+		words = words[:i]
+	}
+	cmd, rest, err := newRoot(streams{}).Find(words[1:])
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// The checks above are worth something only if they can fail.
+func TestDocsChecksFail(t *testing.T) {
+	for _, c := range []struct {
+		want, got string
+		as        bool
+	}{
+		{"a\nb", "a\nb", true},
+		{"a\nb", "a", false},
+		{"a", "a\nb", false},
+		{"a\n...", "a\nb\nc", true},
+		{"a\n...\nc", "a\nc", true},
+		{"...\nc", "a\nb", false},
+		{"", "a", false},
+	} {
+		if got := printsAs(outputLines([]byte(c.want)), outputLines([]byte(c.got))); got != c.as {
+			t.Errorf("%q as %q: %t", c.got, c.want, got)
+		}
+	}
+	for line, ok := range map[string]bool{
+		"kalypso build dev --to out # one": true,
+		"kalypso bild":                     false,
+		"kalypso build --too out":          false,
+		"kalypso version 3":                false,
+		"rm -r out":                        false,
+	} {
+		if err := checkCommand(strings.Fields(line)); (err == nil) != ok {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if err := checkTargets([]string{"example", "EXAMPLE=factory", "#", "shows"}); err != nil {
+		t.Error(err)
+	}
+	if checkTargets([]string{"exemple"}) == nil || checkPackage("github.com/kalypso-io/kalypso/cmd/kalipso@latest") == nil {
+		t.Error("what is not there passes")
+	}
+}
