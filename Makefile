@@ -10,7 +10,7 @@ build: ## the binary, in bin/
 	$(GO) build -o bin/kalypso ./cmd/kalypso
 
 example: build ## compile an example platform into out/, and show what came out
-	./bin/kalypso build -C examples/$(EXAMPLE) --to out/$(EXAMPLE)
+	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
 
 test: ## all tests
@@ -22,7 +22,7 @@ lint: ## gofmt, go vet, staticcheck, cue fmt and vet are clean
 	$(GO) tool staticcheck $(PACKAGES)
 
 bench: ## cold builds of generated platforms: time, memory, assignments a second
-	$(GO) test -run '^$$' -bench . -benchmem ./compiler/...
+	$(GO) test -run '^$$' -bench . -benchmem ./compiler/... ./backends/...
 	$(GO) run ./compiler/internal/bench
 
 docs: ## write the generated pages of docs/ anew

@@ -161,8 +161,10 @@ func secretOf(s compose.Secret) backends.Secret {
 
 // reconciler returns the cluster type's reconciler; nil where it is sick.
 func (e *Environment) reconciler(ct *model.ClusterType) *model.Reconciler {
-	i := slices.IndexFunc(e.Model.Reconcilers, func(r model.Reconciler) bool { return r.Name == ct.Reconciler })
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(e.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
+		return strings.Compare(r.Name, name)
+	})
+	if !found {
 		return nil
 	}
 	return &e.Model.Reconcilers[i]

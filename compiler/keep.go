@@ -2,10 +2,8 @@ package compiler
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -14,40 +12,44 @@ import (
 type keeper struct {
 	environment *Environment
 	record      *tree.Record
-	codes       map[string][]diag.Diagnostic // assignment -> its errors
+	recorded    map[folderKey]*tree.AssignmentRecord
+	errors      map[string][]diag.Diagnostic // assignment -> what concerns it
 }
 
+// folderKey names an assignment's folder.
+type folderKey struct{ clusterType, target string }
+
 func newKeeper(e *Environment, record *tree.Record) *keeper {
-	k := &keeper{e, record, map[string][]diag.Diagnostic{}}
+	k := &keeper{e, record, map[folderKey]*tree.AssignmentRecord{}, map[string][]diag.Diagnostic{}}
 	for _, d := range e.diagnostics {
 		for _, a := range d.Assignments {
-			k.codes[a] = append(k.codes[a], d)
+			k.errors[a] = append(k.errors[a], d)
+		}
+	}
+	for _, ct := range k.clusterTypeRecords() {
+		for i := range ct.Assignments {
+			a := &ct.Assignments[i]
+			k.recorded[folderKey{ct.Name, a.DeploymentTarget}] = a
 		}
 	}
 	return k
 }
 
-func (k *keeper) recorded(clusterType string) []tree.AssignmentRecord {
+func (k *keeper) clusterTypeRecords() []tree.ClusterTypeRecord {
 	if k.record == nil {
 		return nil
 	}
-	for _, ct := range k.record.ClusterTypes {
-		if ct.Name == clusterType {
-			return ct.Assignments
-		}
-	}
-	return nil
+	return k.record.ClusterTypes
 }
 
 // assignment returns the last good folder of an assignment that failed.
 func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
-	reason := "errors: " + codes(k.codes[a.ID(k.environment.Name)])
-	for _, r := range k.recorded(a.ClusterType.Name) {
-		if r.DeploymentTarget == a.Target.FullName {
-			return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
-		}
+	r, recorded := k.recorded[folderKey{a.ClusterType.Name, a.Target.FullName}]
+	if !recorded {
+		return tree.Folder{}, false
 	}
-	return tree.Folder{}, false
+	reason := "errors: " + codes(k.errors[a.ID(k.environment.Name)])
+	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
 }
 
 const uncertain = "errors hide which assignments there are"
@@ -58,10 +60,19 @@ func (k *keeper) others(clusterType string, there []tree.Folder) []tree.Folder {
 	if !k.environment.Model.Uncertain {
 		return nil
 	}
+	known := map[string]bool{}
+	for _, f := range there {
+		known[f.Info.DeploymentTarget] = true
+	}
 	var out []tree.Folder
-	for _, r := range k.recorded(clusterType) {
-		if !slices.ContainsFunc(there, func(f tree.Folder) bool { return f.Info.DeploymentTarget == r.DeploymentTarget }) {
-			out = append(out, tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: uncertain}})
+	for _, ct := range k.clusterTypeRecords() {
+		if ct.Name != clusterType {
+			continue
+		}
+		for _, r := range ct.Assignments {
+			if !known[r.DeploymentTarget] {
+				out = append(out, tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: uncertain}})
+			}
 		}
 	}
 	return out
@@ -70,13 +81,16 @@ func (k *keeper) others(clusterType string, there []tree.Folder) []tree.Folder {
 // clusterTypes returns the cluster types that an uncertain environment may only
 // seem to have lost, whole.
 func (k *keeper) clusterTypes() []tree.ClusterType {
-	if !k.environment.Model.Uncertain || k.record == nil {
+	if !k.environment.Model.Uncertain {
 		return nil
 	}
+	known := map[string]bool{}
+	for _, ct := range k.environment.Model.ClusterTypes {
+		known[ct.Name] = true
+	}
 	var out []tree.ClusterType
-	for _, ct := range k.record.ClusterTypes {
-		known := slices.ContainsFunc(k.environment.Model.ClusterTypes, func(c model.ClusterType) bool { return c.Name == ct.Name })
-		if !known {
+	for _, ct := range k.clusterTypeRecords() {
+		if !known[ct.Name] {
 			out = append(out, tree.ClusterType{Name: ct.Name, Kept: uncertain, Folders: k.others(ct.Name, nil)})
 		}
 	}
@@ -88,16 +102,15 @@ func (e *Environment) reportNamespaces(record *tree.Record) {
 	if record == nil {
 		return
 	}
-	now := map[string]string{}
+	now := map[folderKey]string{}
 	for _, ct := range e.Tree.ClusterTypes {
 		for _, f := range ct.Folders {
-			now[ct.Name+"/"+f.Info.DeploymentTarget] = f.Info.Namespace
+			now[folderKey{ct.Name, f.Info.DeploymentTarget}] = f.Info.Namespace
 		}
 	}
 	for _, ct := range record.ClusterTypes {
 		for _, a := range ct.Assignments {
-			namespace, there := now[ct.Name+"/"+a.DeploymentTarget]
-			id := e.Name + "/" + ct.Name + "/" + a.DeploymentTarget
+			namespace, there := now[folderKey{ct.Name, a.DeploymentTarget}]
 			var message string
 			switch {
 			case !there:
@@ -107,6 +120,7 @@ func (e *Environment) reportNamespaces(record *tree.Record) {
 			default:
 				continue
 			}
+			id := e.Name + "/" + ct.Name + "/" + a.DeploymentTarget
 			e.report([]diag.Diagnostic{diag.New(diag.RemovesNamespace, message).For(id).
 				Hinting("everything in the namespace goes with it; deletion: \"orphan\" on the namespace service leaves it on the cluster")})
 		}

@@ -7,7 +7,11 @@
 // equal bytes. There are no anchors, no tags and no folded lines.
 package yaml
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
 
 // Entry is a key of a Mapping with its value.
 type Entry struct {
@@ -29,7 +33,11 @@ type Mapping []Entry
 // their canonical text. Anything else, and a string that is not valid UTF-8, is
 // an error.
 func Marshal(docs ...any) ([]byte, error) {
-	w := writer{out: make([]byte, 0, 1024)}
+	w := writers.Get().(*writer)
+	defer func() {
+		*w = writer{out: w.out[:0]}
+		writers.Put(w)
+	}()
 	for i, doc := range docs {
 		if i > 0 {
 			w.out = append(w.out, "---\n"...)
@@ -38,5 +46,9 @@ func Marshal(docs ...any) ([]byte, error) {
 			return nil, fmt.Errorf("yaml: %w", err)
 		}
 	}
-	return w.out, nil
+	return bytes.Clone(w.out), nil
 }
+
+// writers have grown to what documents need: a build keeps hundreds of thousands
+// of documents, none of which shall be longer than it is.
+var writers = sync.Pool{New: func() any { return &writer{out: make([]byte, 0, 4096)} }}

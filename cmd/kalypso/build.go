@@ -44,11 +44,8 @@ Only files that kalypso wrote are changed or removed.`,
 }
 
 func (g *global) build(cmd *cobra.Command, environments []string, o compiler.Output) error {
-	if o.Dir != "" {
-		var err error
-		if o.Dir, err = filepath.Abs(o.Dir); err != nil {
-			return err
-		}
+	if o.Dir != "" && !filepath.IsAbs(o.Dir) {
+		o.Dir = filepath.Join(g.dir, o.Dir) // -C works elsewhere, as that of git and cue
 	}
 	b, written, err := compiler.Write(cmd.Context(), compiler.Request{Dir: g.dir, Environments: environments}, o)
 	if err != nil {

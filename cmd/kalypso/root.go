@@ -61,7 +61,7 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it")
+	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
 	root.PersistentFlags().StringVar(&g.diagnostics, "diagnostics", "text", "how to tell what is wrong: text, json, github or sarif")
 	root.AddCommand(
 		newBuild(g), newVet(g), newGet(g), newExplain(g), newRequirements(g),

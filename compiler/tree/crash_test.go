@@ -221,23 +221,79 @@ func TestKilledWriteIsKept(t *testing.T) {
 	})
 }
 
-// Once the record is written the journal says nothing more, even if it could not
-// be removed: a file that is made where one was removed is foreign.
-func TestFinishedJournalOwnsNothing(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, treeOf(small), dev)
-	next := changed(files{"large/app/b.yaml": ""})
-	killed := writeFailing(t, dir, treeOf(next), dev, func(op, path string) error {
-		if _, err := os.Stat(filepath.Join(dir, "large/app/b.yaml")); op == "remove" && path == journalPath && err != nil {
+// A file that one killed write removed is known to be gone after a second one.
+func TestWriteKilledTwiceIsKept(t *testing.T) {
+	from := files{"large/app/a.yaml": "a1", "large/app/b.yaml": "b1"}
+	c := crash{from: from, to: files{"large/app/a.yaml": "a2"}, o: dev}
+	c.each(t, true, func(t *testing.T, dir string) {
+		writeFailing(t, dir, treeOf(files{"large/app/a.yaml": "a3"}), dev, killedAt("rename", "large/app/a.yaml"))
+		half := read(t, dir)
+		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
+		write(t, dir, keeping(&Tree{}, "large/app"), dev)
+		equal(t, "kept", read(t, dir), half)
+	})
+}
+
+// killedAt returns a step as if the process had been killed at a change.
+func killedAt(op, p string) func(op, path string) error {
+	killed := false
+	return func(nextOp, next string) error {
+		killed = killed || nextOp == op && next == p
+		if killed {
 			return errInjected
 		}
 		return nil
-	})
-	if !killed {
+	}
+}
+
+// A write that leaves the record as it is has a journal all the same.
+func TestKilledRepairLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	readme := filepath.Join(dir, "large/README.md")
+	must(t, os.WriteFile(readme, []byte("by hand"), 0o644))
+	if !writeFailing(t, dir, treeOf(small), dev, killedAt("rename", "large/README.md")) {
 		t.Fatal("nothing failed")
 	}
-	put(t, dir, files{"large/app/b.yaml": "mine"})
-	write(t, dir, treeOf(next), dev)
-	equal(t, "folder", read(t, dir), changed(files{"large/app/b.yaml": "mine"}))
+	must(t, os.WriteFile(readme, []byte(small["large/README.md"]), 0o644))
+	write(t, dir, treeOf(small), dev)
+	equal(t, "folder", read(t, dir), small)
 	clean(t, dir)
+}
+
+// Once the record is written the journal says nothing more, even if it could not
+// be removed: a file that is made where one was removed is foreign.
+func TestFinishedJournalOwnsNothing(t *testing.T) {
+	next := treeOf(changed(files{"large/app/b.yaml": ""}))
+	for _, c := range []struct {
+		name string
+		// first, if not nil, is a write that is killed before its record.
+		first *Options
+	}{
+		{"one write", nil},
+		{"the second finishes the first", &Options{Platform: dev.Platform, Environment: dev.Environment}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, treeOf(small), dev)
+			if c.first != nil && !writeFailing(t, dir, next, *c.first, killedAt("create", tempPath(recordPath))) {
+				t.Fatal("nothing failed")
+			}
+			recorded := false
+			killed := writeFailing(t, dir, next, dev, func(op, path string) error {
+				recorded = recorded || op == "rename" && path == recordPath
+				if recorded && op == "remove" && path == journalPath {
+					return errInjected
+				}
+				return nil
+			})
+			if !killed {
+				t.Fatal("nothing failed")
+			}
+			put(t, dir, files{"large/app/b.yaml": "mine"})
+			write(t, dir, next, dev)
+			equal(t, "folder", read(t, dir), changed(files{"large/app/b.yaml": "mine"}))
+			clean(t, dir)
+		})
+	}
 }

@@ -124,8 +124,9 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 // to be, nor a folder with foreign content.
 //
 // Files are replaced one by one, each atomically, after all of them were written
-// under temporary names: a full disk changes nothing. After any other error, or
-// a kill, the next Write finishes or undoes what this one began. An error is
+// under temporary names: a full disk changes nothing, unless a file had to make
+// way for a folder or a folder for a file. After any other error, or a kill, the
+// next Write finishes or undoes what this one began. An error is
 // about the file system, or a tree that is impossible.
 func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 	p, report, err := d.plan(t, o)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 )
 
 // disk makes the changes to a folder: there are no others, so that tests can
@@ -29,16 +30,21 @@ func (k disk) mkdir(dir string) error {
 	return k.root.MkdirAll(dir, 0o755)
 }
 
-// stage writes a file to its temporary path, down to the disk.
-func (k disk) stage(p string, data []byte) error {
+// stage writes a file to its temporary path, down to the disk if it is to be
+// synced. in is the file's folder.
+func (k disk) stage(in *os.Root, p string, data []byte, sync bool) error {
 	temp := tempPath(p)
-	if err := k.remove(temp); err != nil {
-		return err
-	}
 	if err := k.step("create", temp); err != nil {
 		return err
 	}
-	f, err := k.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := create(in, path.Base(temp))
+	if errors.Is(err, fs.ErrExist) {
+		// Something of a write that was killed, which nobody else has told apart.
+		if err := k.remove(temp); err != nil {
+			return err
+		}
+		f, err = create(in, path.Base(temp))
+	}
 	if err != nil {
 		return err
 	}
@@ -49,26 +55,45 @@ func (k disk) stage(p string, data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if sync {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	return f.Close()
 }
 
-// swap puts a staged file into its place.
-func (k disk) swap(p string) error {
+func create(in *os.Root, name string) (*os.File, error) {
+	return in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+}
+
+// swap puts a staged file into its place. in is the file's folder.
+func (k disk) swap(in *os.Root, p string) error {
 	if err := k.step("rename", p); err != nil {
 		return err
 	}
-	return k.root.Rename(tempPath(p), p)
+	return in.Rename(path.Base(tempPath(p)), path.Base(p))
+}
+
+// in calls a function with a folder. A path is looked up from the root in every
+// operation, folder by folder, which costs more than most operations: for
+// several files of a folder it is done once.
+func (k disk) in(dir string, f func(*os.Root) error) error {
+	in, err := k.root.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(in), in.Close())
 }
 
 // replace writes a file atomically.
 func (k disk) replace(p string, data []byte) error {
-	if err := k.stage(p, data); err != nil {
-		return err
-	}
-	return k.swap(p)
+	return k.in(path.Dir(p), func(in *os.Root) error {
+		if err := k.stage(in, p, data, true); err != nil {
+			return err
+		}
+		return k.swap(in, p)
+	})
 }
 
 // remove removes a file if it is there.

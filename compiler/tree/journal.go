@@ -12,7 +12,8 @@ const journalKind = "Journal"
 // journal is .kalypso/journal.json: it is there from before a write's first
 // change to after its last, and names the files that the write makes or removes.
 // If the process is killed in between, they are kalypso's as much as those of
-// the record.
+// the record. (So is one that someone else makes at such a path before the next
+// write: a path that is to be written is kalypso's to name.)
 type journal struct {
 	APIVersion  string `json:"apiVersion"`
 	Kind        string `json:"kind"`

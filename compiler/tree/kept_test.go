@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -81,6 +82,21 @@ func TestKeptFolderThatIsNotThere(t *testing.T) {
 		// Its absence is no matter once it is known what has to be there.
 		write(t, dir, treeOf(small), dev)
 		equal(t, "with "+gone, read(t, dir), small)
+	}
+}
+
+// A merge by hand may leave a record whose tree ids are not those of its files.
+func TestKeptFolderGetsItsTreeFromItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	p := filepath.Join(dir, recordPath)
+	data, err := os.ReadFile(p)
+	must(t, err)
+	right := record(t, dir).clusterType("large").assignment("app").Tree
+	must(t, os.WriteFile(p, bytes.ReplaceAll(data, []byte(right), bytes.Repeat([]byte("0"), len(right))), 0o644))
+	write(t, dir, failed(), dev)
+	if got := record(t, dir).clusterType("large").assignment("app").Tree; got != right {
+		t.Errorf("the tree is %s, want %s", got, right)
 	}
 }
 

@@ -33,8 +33,8 @@ func (d *Dir) lock() error {
 	if err != nil {
 		return err
 	}
-	if there.blocker != "" || there.kind != nothing && there.kind != regular {
-		return fmt.Errorf("%s is not a file in a folder", d.display(lockPath))
+	if there.kind != nothing && there.kind != regular {
+		return fmt.Errorf("%s is not a file", d.display(lockPath))
 	}
 	l := flock.New(filepath.Join(d.dir, filepath.FromSlash(lockPath)), flock.SetPermissions(0o644))
 	locked, err := l.TryLock()

@@ -20,7 +20,7 @@ func TestRandomWrites(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			r := &randomWrites{t: t, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), foreign: files{}, ours: files{}}
+			r := &randomWrites{t: t, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), foreign: files{}, ours: files{}, begun: files{}}
 			for range 20 {
 				r.step()
 				if t.Failed() {
@@ -37,6 +37,7 @@ type randomWrites struct {
 	dir     string
 	foreign files // what others put into the folder
 	ours    files // what the last write did
+	begun   files // what failed writes since then may have done
 }
 
 func (r *randomWrites) step() {
@@ -47,6 +48,7 @@ func (r *randomWrites) step() {
 	for range r.random.IntN(3) {
 		failing := failing(1+r.random.IntN(60), r.random.IntN(2) == 0)
 		if !r.inTheWay(content) && writeFailing(r.t, r.dir, treeOf(content), dev, failing) {
+			maps.Copy(r.begun, content)
 			r.half(content)
 		}
 		content = randomFiles(r.random, 12)
@@ -61,7 +63,7 @@ func (r *randomWrites) step() {
 		return
 	}
 	write(r.t, r.dir, tree, dev)
-	r.ours = want
+	r.ours, r.begun = want, files{}
 	for p := range want {
 		delete(r.foreign, p) // equal, and so taken over
 	}
@@ -71,12 +73,15 @@ func (r *randomWrites) step() {
 	clean(r.t, r.dir)
 }
 
-// someoneElse puts a file where there is none and no file is a folder of it.
+// someoneElse puts a file where there is none and no file is a folder of it, and
+// where no write that failed has begun to put one.
 func (r *randomWrites) someoneElse() {
 	there := read(r.t, r.dir)
 	for p, data := range randomFiles(r.random, 1) {
 		there[p] = data
-		if _, ours := r.ours[p]; !ours && checkPaths(slices.Collect(maps.Keys(there))) == nil {
+		_, ours := r.ours[p]
+		_, begun := r.begun[p]
+		if !ours && !begun && checkPaths(slices.Collect(maps.Keys(there))) == nil {
 			if _, err := os.Lstat(filepath.Join(r.dir, p)); err != nil {
 				put(r.t, r.dir, files{p: data})
 				r.foreign[p] = data

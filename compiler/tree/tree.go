@@ -13,6 +13,7 @@ package tree
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -86,7 +87,7 @@ type Options struct {
 type outcome struct {
 	record *Record
 	files  []backends.File // by path in the environment
-	kept   []string        // paths
+	kept   []string        // paths, sorted
 }
 
 // outcomeOf resolves what the tree keeps against the previous record, which may
@@ -122,7 +123,8 @@ func outcomeOf(t *Tree, previous *Record, o Options) (*outcome, error) {
 	if err := out.record.checkNames(); err != nil {
 		return nil, err
 	}
-	paths := append([]string(nil), out.kept...)
+	slices.Sort(out.kept)
+	paths := slices.Clone(out.kept)
 	for _, f := range out.files {
 		paths = append(paths, f.Path)
 	}

@@ -4,8 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
 )
 
 // carryOut makes the changes of a plan, in the order that lets the next run go
@@ -99,8 +105,16 @@ func (w *writer) writeTree() error {
 	if err := w.stageAll(); err != nil {
 		return errors.Join(err, w.withdraw())
 	}
-	for _, f := range w.files {
-		if err := w.swap(f.Path); err != nil {
+	for dir, files := range byFolder(w.files) {
+		err := w.in(dir, func(in *os.Root) error {
+			for _, f := range files {
+				if err := w.swap(in, f.Path); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -155,18 +169,60 @@ func (w *writer) removeEmpty(dir string) error {
 	return w.remove(dir)
 }
 
+// syncAtOnce is from how many files on the file system is asked once to write
+// all that it holds, instead of file by file. Fewer files would wait too long
+// for what others have written.
+const syncAtOnce = 256
+
+// stageAll writes all files under their temporary names, down to the disk.
+//
+// A file is in its place, after a crash of the machine too, old or new and whole,
+// because its content is on the disk before the rename is asked for. It does not
+// matter how: a sync of the file system says as much as one of each file
+// (sync(2), since Linux 5.8 with its errors), and takes a tenth of the time for
+// thousands of files, each of which would wait for the file system's journal.
 func (w *writer) stageAll() error {
 	for _, dir := range folders(w.written()) {
 		if err := w.mkdir(dir); err != nil {
 			return err
 		}
 	}
+	atOnce := canSyncAll && len(w.files) >= syncAtOnce
 	var g errgroup.Group
 	g.SetLimit(w.workers)
-	for _, f := range w.files {
-		g.Go(func() error { return w.stage(f.Path, f.Data) })
+	for dir, files := range byFolder(w.files) {
+		g.Go(func() error {
+			return w.in(dir, func(in *os.Root) error {
+				for _, f := range files {
+					if err := w.stage(in, f.Path, f.Data, !atOnce); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil || !atOnce {
+		return err
+	}
+	return w.syncAll()
+}
+
+// byFolder yields files that are next to each other and in one folder.
+func byFolder(files []backends.File) iter.Seq2[string, []backends.File] {
+	return func(yield func(string, []backends.File) bool) {
+		for len(files) > 0 {
+			dir := path.Dir(files[0].Path)
+			n := slices.IndexFunc(files, func(f backends.File) bool { return path.Dir(f.Path) != dir })
+			if n < 0 {
+				n = len(files)
+			}
+			if !yield(dir, files[:n]) {
+				return
+			}
+			files = files[n:]
+		}
+	}
 }
 
 // withdraw leaves the tree as it was, after an error before the first rename.
