@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -34,6 +35,8 @@ func (m *merger) contracted(contracts []*model.Contract) {
 		}
 	}
 	for _, leaf := range filled {
+		// A struct that a config left empty is no leaf any more.
+		m.graph.Leaves = slices.DeleteFunc(m.graph.Leaves, func(l Leaf) bool { return strings.HasPrefix(leaf.Path, l.Path+".") })
 		m.graph.Leaves = append(m.graph.Leaves, leaf)
 		m.graph.Values = with(m.graph.Values, leaf.Path, leaf.Value)
 	}
@@ -49,13 +52,7 @@ func (m *merger) check(c *model.Contract, values model.Value) expr.Result {
 	if c.Mentions != nil {
 		values = project(values, c.Mentions)
 	}
-	key := string(c.Expr) + "\x00" + values.String()
-	if r, seen := m.memo.load(key); seen {
-		return r
-	}
-	r := m.eval.Eval([]expr.Call{{Contract: c.Expr, Value: &values}})[0]
-	m.memo.store(key, r)
-	return r
+	return m.ask(expr.Call{Contract: c.Expr, Value: &values})
 }
 
 func (m *merger) fill(filled map[string]Leaf, leaf Leaf) {
@@ -64,15 +61,12 @@ func (m *merger) fill(filled map[string]Leaf, leaf Leaf) {
 	case !there:
 		filled[leaf.Path] = leaf
 	case other.Value.Equal(leaf.Value):
-		other.From = append(other.From, leaf.From...)
+		other.From = slices.Concat(other.From, leaf.From)
 		filled[leaf.Path] = other
 	default:
 		d := diag.New(diag.ConflictingContracts, "contracts give "+leaf.Path+" different defaults").On(leaf.Path).
 			Hinting("give the key a value in a config")
-		for _, o := range append(other.From, leaf.From...) {
-			d = d.At(o.Ref, o.Text)
-		}
-		m.fail(d)
+		m.fail(origins(d, slices.Concat(other.From, leaf.From)))
 	}
 }
 
@@ -84,14 +78,10 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 			code = diag.Advice
 		}
 		d := diag.New(code, m.breach(p)).On(p.Path)
-		for _, leaf := range m.graph.Leaves {
-			if leaf.Path == p.Path {
-				for _, o := range leaf.From {
-					d = d.At(o.Ref, o.Text+" ("+describe(o)+")")
-				}
-			}
+		if leaf, there := m.leafAt(p.Path); there {
+			d = origins(d, leaf.From)
 		}
-		d = d.At(c.Ref.At(p.Path), "required here").Hinting(hint(p))
+		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(hint(p))
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
 		} else {
@@ -100,14 +90,30 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 	}
 }
 
+// leafAt returns the leaf at a path, or the list that the path is in.
+func (m *merger) leafAt(path string) (Leaf, bool) {
+	i := slices.IndexFunc(m.graph.Leaves, func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
+	if i < 0 {
+		return Leaf{}, false
+	}
+	return m.graph.Leaves[i], true
+}
+
 func (m *merger) breach(p expr.Problem) string {
 	switch {
 	case p.Path == "":
 		return "the values break a contract: " + p.Message
 	case p.Missing:
-		return fmt.Sprintf("required key %s has no value (%s)", p.Path, strings.TrimPrefix(p.Message, "incomplete value "))
+		message := fmt.Sprintf("required key %s has no value", p.Path)
+		if constraint, says := strings.CutPrefix(p.Message, "incomplete value "); says {
+			message += " (" + short(constraint) + ")"
+		}
+		return message
 	case p.Unknown:
 		return fmt.Sprintf("key %s is not allowed", p.Path)
+	}
+	if leaf, there := m.leafAt(p.Path); there && len(p.Allowed) > 0 {
+		return fmt.Sprintf("%s breaks a contract: %s is not allowed", p.Path, short(leaf.Value.String()))
 	}
 	return fmt.Sprintf("%s breaks a contract: %s", p.Path, p.Message)
 }
@@ -126,9 +132,20 @@ func hint(p expr.Problem) string {
 
 func describe(o Origin) string {
 	if o.Kind == FromContract {
-		return "contract default"
+		return "default of " + describeContract(o.Ref)
 	}
 	return fmt.Sprintf("config %s, layer %d", o.Name, o.Layer)
+}
+
+// describeContract says whose contract it is that something in refers to.
+func describeContract(ref model.Ref) string {
+	if ref.Collection != "workloads" {
+		return "config schema " + ref.Name
+	}
+	if names := elements(ref.Path); len(names) > 1 && names[0] == "deploymentTargets" {
+		return "contract of deployment target " + model.FullName(ref.Name, names[1])
+	}
+	return "contract of workload " + ref.Name
 }
 
 // needs notes which keys the contract names, for those who ask what is required.

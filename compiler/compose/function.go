@@ -134,8 +134,8 @@ func (c *composer) checkNamespaces() {
 	owners := map[key][]int{}
 	var order []key
 	for i := range c.out {
-		if c.out[i].Failed {
-			continue
+		if c.service(i) == nil || c.out[i].Namespace == "" {
+			continue // its error is reported
 		}
 		name := c.out[i].Namespace
 		if !dnsLabel.MatchString(name) {
@@ -157,8 +157,13 @@ func (c *composer) checkNamespaces() {
 			continue
 		}
 		ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[owners[k][0]].ClusterType.NamespaceService, Path: "pattern"}
-		c.report(diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), k.clusterType, k.namespace)).
-			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget"), owners[k]...)
+		d := diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), k.clusterType, k.namespace)).
+			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget")
+		for _, i := range owners[k] {
+			a := &c.assignments[i]
+			d = d.At(a.Workload.TargetRef(a.Target.Name), a.Target.FullName)
+		}
+		c.report(d, owners[k]...)
 	}
 }
 

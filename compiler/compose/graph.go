@@ -2,7 +2,9 @@ package compose
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
@@ -57,6 +59,13 @@ type part struct {
 	kind   OriginKind // value, default or override
 	tree   *model.Tree
 	origin model.Ref
+	// opened is set where the tree is that of an open leaf, taken apart.
+	opened *expr.Struct
+}
+
+// child returns what the part contributes to a field.
+func (p part) child(f *model.TreeField) part {
+	return part{layer: p.layer, kind: p.kind, tree: &f.Tree, origin: p.origin.At(model.Label(f.Name))}
 }
 
 // layer is a config as the graph sees it: with the trees of this tuple.
@@ -71,8 +80,8 @@ func (p part) from() Origin {
 	case model.FinalLeaf:
 		o.Text = p.tree.Final.String()
 	case model.OpenLeaf:
-		o.Text = p.tree.Open.Text
-		if o.Kind = FromCondition; p.tree.Open.Default != nil {
+		o.Text = oneLine(p.tree.Open.Text)
+		if o.Kind = FromCondition; hasDefault(p) {
 			o.Kind = FromDefault
 		}
 	case model.StructTree:
@@ -105,21 +114,26 @@ func (m *merger) compose(layers []layer) {
 			name string
 		}{{FromValues, &l.values, "values"}, {FromDefault, &l.defaults, "defaults"}, {FromOverride, &l.overrides, "overrides"}} {
 			if side.tree.Kind != model.Absent {
-				parts = append(parts, part{l, side.kind, side.tree, model.Ref{Collection: "configs", Name: l.config.Name, Path: side.name}})
+				parts = append(parts, part{layer: l, kind: side.kind, tree: side.tree, origin: model.Ref{Collection: "configs", Name: l.config.Name, Path: side.name}})
 			}
 		}
 	}
-	v, _ := m.node("", parts)
+	v, _ := m.node("", parts, nil)
 	if v.Kind() != model.Struct {
 		v = model.StructOf()
 	}
 	m.graph.Values = v
 }
 
-// node composes one path of the graph.
-func (m *merger) node(path string, parts []part) (model.Value, bool) {
-	parts, replaced := m.overrule(parts)
-	parts, more := m.replaceDefaults(path, parts)
+// node composes one path of the graph; replaced is what was replaced above it.
+func (m *merger) node(path string, parts, replaced []part) (model.Value, bool) {
+	parts = m.split(parts)
+	if parts = m.settle(path, parts); parts == nil {
+		return model.Value{}, false
+	}
+	parts, more := m.overrule(parts)
+	replaced = append(slices.Clip(replaced), more...)
+	parts, more = m.replaceDefaults(parts)
 	replaced = append(replaced, more...)
 	structs := only(parts, isStruct)
 	switch {
@@ -128,17 +142,69 @@ func (m *merger) node(path string, parts []part) (model.Value, bool) {
 	case len(structs) == 0:
 		return m.leaf(path, parts, replaced)
 	case len(structs) == len(parts):
-		return m.fields(path, parts)
+		return m.fields(path, parts, replaced)
 	}
 	if len(only(parts, isOpen)) > 0 {
 		return m.unit(path, parts, replaced)
 	}
-	m.conflict(path, parts)
+	m.conflict(path, "", parts)
 	return model.Value{}, false
 }
 
+// split takes open leaves that are structs apart.
+func (m *merger) split(parts []part) []part {
+	var out []part
+	for i, p := range parts {
+		if !isOpen(p) {
+			continue
+		}
+		if s, ok := m.eval.Split(p.tree.Open.Text); ok {
+			if out == nil {
+				out = slices.Clone(parts)
+			}
+			out[i].tree, out[i].opened = &s.Regular, s
+		}
+	}
+	if out == nil {
+		return parts
+	}
+	return out
+}
+
+// settle evaluates what overrides of single fields lie over where CUE must look
+// at all of it at once; nil where that fails.
+func (m *merger) settle(path string, parts []part) []part {
+	under, overrides := only(parts, not(isOverride)), only(parts, isOverride)
+	mayBeStruct := func(p part) bool { return isOpen(p) && strings.Contains(p.tree.Open.Text, "{") }
+	if len(overrides) == 0 || len(only(overrides, not(isStruct))) > 0 || len(only(under, mayBeStruct)) == 0 {
+		return parts
+	}
+	leaves := len(m.graph.Leaves)
+	v, ok := m.node(path, under, nil)
+	m.graph.Leaves = m.graph.Leaves[:leaves]
+	if !ok {
+		return nil
+	}
+	settled := only(under, mayBeStruct)[0]
+	settled.tree = treeOf(v)
+	return append([]part{settled}, overrides...)
+}
+
+// treeOf returns data as a tree.
+func treeOf(v model.Value) *model.Tree {
+	if v.Kind() != model.Struct {
+		return &model.Tree{Kind: model.FinalLeaf, Final: v}
+	}
+	var fields []model.TreeField
+	for _, f := range v.Fields() {
+		fields = append(fields, model.TreeField{Name: f.Name, Tree: *treeOf(f.Value)})
+	}
+	t := model.StructTreeOf(fields...)
+	return &t
+}
+
 // fields composes the fields of structs.
-func (m *merger) fields(path string, parts []part) (model.Value, bool) {
+func (m *merger) fields(path string, parts, replaced []part) (model.Value, bool) {
 	type child struct {
 		name  string
 		parts []part
@@ -154,23 +220,68 @@ func (m *merger) fields(path string, parts []part) (model.Value, bool) {
 				index[f.Name] = at
 				children = append(children, child{name: f.Name})
 			}
-			children[at].parts = append(children[at].parts, part{p.layer, p.kind, &f.Tree, p.origin.At(model.Label(f.Name))})
+			children[at].parts = append(children[at].parts, p.child(f))
+		}
+	}
+	// What open structs say of a field counts where the field is there.
+	for _, p := range only(parts, isOpened) {
+		for i := range p.opened.Optional {
+			f := &p.opened.Optional[i]
+			if at, there := index[f.Name]; there {
+				children[at].parts = append(children[at].parts, p.child(f))
+			}
 		}
 	}
 	slices.SortFunc(children, func(a, b child) int { return cmp.Compare(a.name, b.name) })
 	var out []model.Field
 	ok := true
+	for _, p := range only(parts, isOpened) {
+		for _, name := range p.opened.Required {
+			if _, there := index[name]; !there {
+				m.noValue(model.JoinPath(path, model.Label(name)), []part{p}, expr.Problem{Missing: true})
+				ok = false
+			}
+		}
+	}
 	for _, c := range children {
-		v, good := m.node(model.JoinPath(path, model.Label(c.name)), c.parts)
+		v, good := m.node(model.JoinPath(path, model.Label(c.name)), c.parts, replaced)
 		if good {
 			out = append(out, model.Field{Name: c.name, Value: v})
 		}
 		ok = ok && good
 	}
+	v := model.StructOf(out...)
 	if len(out) == 0 && path != "" && ok {
-		m.add(path, model.StructOf(), parts, nil)
+		m.add(path, v, parts, replaced)
 	}
-	return model.StructOf(out...), ok
+	return v, ok && m.fitsRest(path, v, parts)
+}
+
+// fitsRest checks a struct against what open structs say of any field.
+func (m *merger) fitsRest(path string, v model.Value, parts []part) bool {
+	if len(only(parts, isOverride)) > 0 {
+		return true
+	}
+	ok := true
+	for _, p := range only(parts, isOpened) {
+		if p.opened.Rest == "" {
+			continue
+		}
+		r := m.ask(expr.Call{Terms: []model.Expr{p.opened.Rest}, Value: &v})
+		for _, problem := range r.Problems {
+			at := model.JoinPath(path, problem.Path)
+			d := diag.New(diag.ConflictingValues, fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.layer.config.Name, problem.Message)).On(at).
+				Hinting(loosen(problem))
+			for _, leaf := range m.graph.Leaves {
+				if leaf.Path == at {
+					d = origins(d, leaf.From)
+				}
+			}
+			m.fail(d.At(p.origin, fmt.Sprintf("%s (config %s, layer %d)", short(string(p.opened.Rest)), p.layer.config.Name, p.layer.config.Layer)))
+			ok = false
+		}
+	}
+	return ok
 }
 
 func (m *merger) add(path string, v model.Value, from []part, replaced []part) {
@@ -195,6 +306,7 @@ func only(parts []part, is func(part) bool) []part {
 }
 
 func isStruct(p part) bool   { return p.tree.Kind == model.StructTree }
+func isOpened(p part) bool   { return p.opened != nil }
 func isOpen(p part) bool     { return p.tree.Kind == model.OpenLeaf }
 func isFinal(p part) bool    { return p.tree.Kind == model.FinalLeaf }
 func isDefault(p part) bool  { return p.kind == FromDefault }

@@ -2,6 +2,8 @@ package compose
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -17,24 +19,41 @@ func (m *merger) leaf(path string, parts, replaced []part) (model.Value, bool) {
 	finals := only(parts, func(p part) bool { return isFinal(p) && !isDefault(p) })
 	opens := only(parts, isOpen)
 	if len(finals) > 0 {
-		return m.final(path, finals, opens, append(replaced, only(parts, func(p part) bool { return isFinal(p) && isDefault(p) })...))
+		return m.final(path, finals, opens, append(slices.Clip(replaced), only(parts, func(p part) bool { return isFinal(p) && isDefault(p) })...))
 	}
 	if candidates := only(parts, hasDefault); len(candidates) > 0 {
 		return m.defaulted(path, candidates, opens, replaced)
 	}
-	r := m.eval.Eval([]expr.Call{{Terms: constraints(opens)}})[0]
+	r := m.ask(expr.Call{Terms: terms(opens)})
 	if len(r.Problems) > 0 {
-		d := diag.New(diag.NoValue, "no config gives "+path+" a value: "+texts(opens)).On(path).
-			Hinting("give it a value, or a default with *…|…, in a config that matches")
-		m.fail(sites(d, opens))
+		m.noValue(path, opens, r.Problems[0])
 		return model.Value{}, false
 	}
-	m.add(path, r.Value, opens, replaced)
+	m.addAll(path, r.Value, opens, replaced)
 	return r.Value, true
 }
 
+// noValue reports constraints that leave a value open, or exclude each other.
+func (m *merger) noValue(path string, opens []part, p expr.Problem) {
+	if !p.Missing && len(opens) > 1 {
+		d := diag.New(diag.ConflictingValues, "conflicting constraints on "+path).On(path).
+			Hinting("no value satisfies all of them: loosen one")
+		m.fail(sites(d, opens))
+		return
+	}
+	d := diag.New(diag.NoValue, "no config gives "+model.JoinPath(path, p.Path)+" a value").On(path).
+		Hinting("give it a value, or a default with *…|…, in a config that matches")
+	m.fail(sites(d, opens))
+}
+
+// hasDefault says whether a part gives the path a default. An open list is none,
+// though CUE closes it where nobody says more.
 func hasDefault(p part) bool {
-	return isDefault(p) && isFinal(p) || isOpen(p) && p.tree.Open.Default != nil
+	if !isOpen(p) {
+		return isDefault(p) && isFinal(p)
+	}
+	d := p.tree.Open.Default
+	return d != nil && (d.Kind() != model.List || expr.Marked(p.tree.Open.Text))
 }
 
 func defaultOf(p part) model.Value {
@@ -48,42 +67,70 @@ func defaultOf(p part) model.Value {
 func (m *merger) final(path string, finals, opens, replaced []part) (model.Value, bool) {
 	v := finals[0].tree.Final
 	for _, p := range finals[1:] {
-		u, _, ok := unify(v, p.tree.Final)
+		u, at, ok := unify(v, p.tree.Final)
 		if !ok {
-			m.conflict(path, finals)
+			m.conflict(path, at, finals)
 			return v, false
 		}
 		v = u
 	}
 	if isOverride(finals[0]) {
-		m.overridden(path, finals, append(replaced, opens...))
-		m.add(path, v, finals, append(replaced, opens...))
+		m.overridden(path, finals, append(slices.Clip(replaced), opens...))
+		m.add(path, v, finals, append(slices.Clip(replaced), opens...))
 		return v, true
 	}
-	if !m.satisfies(path, v, finals, opens) {
+	v, ok := m.satisfies(path, v, finals, opens)
+	if !ok {
 		return v, false
 	}
-	m.add(path, v, finals, append(replaced, only(opens, hasDefault)...))
+	m.add(path, v, finals, append(slices.Clip(replaced), only(opens, hasDefault)...))
 	return v, true
 }
 
-func (m *merger) satisfies(path string, v model.Value, from, opens []part) bool {
+// satisfies checks a value against the constraints of other configs, and takes
+// over what they fill in inside of it.
+func (m *merger) satisfies(path string, v model.Value, from, opens []part) (model.Value, bool) {
 	if len(opens) == 0 {
-		return true
+		return v, true
 	}
-	r := m.eval.Eval([]expr.Call{{Terms: constraints(opens), Value: &v}})[0]
+	r := m.ask(expr.Call{Terms: terms(opens), Value: &v})
 	if len(r.Problems) == 0 {
-		return true
+		return r.Value, true
 	}
-	d := diag.New(diag.ConflictingValues, fmt.Sprintf("%s of %s does not satisfy what other configs demand", v, path)).On(path).
-		Hinting("change the value, or loosen the constraint")
-	m.fail(sites(sites(d, from), opens))
-	return false
+	against, hint := m.against(v, opens)
+	d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s is not allowed", path, short(v.String()))).On(path).
+		Hinting(hint)
+	m.fail(sites(sites(d, from), against))
+	return v, false
+}
+
+// against returns those of the parts whose constraint a value breaks, or all
+// where only all together exclude it, and a way out.
+func (m *merger) against(v model.Value, opens []part) (against []part, hint string) {
+	hint = "change the value, or loosen the constraint"
+	for _, p := range opens {
+		if r := m.ask(expr.Call{Terms: terms([]part{p}), Value: &v}); len(r.Problems) > 0 {
+			against = append(against, p)
+			hint = loosen(r.Problems[0])
+		}
+	}
+	if len(against) == 0 {
+		against = opens
+	}
+	return against, hint
+}
+
+func loosen(p expr.Problem) string {
+	if len(p.Allowed) > 0 {
+		return "allowed: " + strings.Join(p.Allowed, ", ")
+	}
+	return "change the value, or loosen the constraint"
 }
 
 // defaulted composes a path that has only defaults: the highest layer's holds.
 func (m *merger) defaulted(path string, candidates, opens, replaced []part) (model.Value, bool) {
-	high := only(candidates, inLayer(top(candidates)))
+	highest := inLayer(top(candidates))
+	high, rest := only(candidates, highest), only(candidates, not(highest))
 	v := defaultOf(high[0])
 	for _, p := range high[1:] {
 		if !defaultOf(p).Equal(v) {
@@ -93,33 +140,33 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []part) (mod
 			return v, false
 		}
 	}
-	if r := m.eval.Eval([]expr.Call{{Terms: constraints(opens), Value: &v}}); len(opens) > 0 && len(r[0].Problems) > 0 {
-		d := diag.New(diag.NoValue, fmt.Sprintf("no config gives %s a value: its default %s is not allowed by other configs", path, v)).On(path).
-			Hinting("give it a value that satisfies them, or change the default")
-		m.fail(sites(sites(d, high), only(opens, not(inLayer(top(candidates))))))
-		return v, false
+	holds := func(p part) bool { return hasDefault(p) && highest(p) }
+	others := only(opens, not(holds))
+	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
+		if r := m.ask(expr.Call{Terms: append(constraints(others), terms(high)...)}); len(r.Problems) > 0 || !r.Value.Equal(v) {
+			against, hint := m.against(v, others)
+			d := diag.New(diag.NoValue, fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, short(v.String()))).On(path).
+				Hinting(strings.Replace(hint, "change the value", "give it a value, change the default", 1))
+			m.fail(sites(sites(d, high), against))
+			return v, false
+		}
 	}
-	rest := only(candidates, not(inLayer(top(candidates))))
-	m.add(path, v, high, append(replaced, rest...))
+	m.addAll(path, v, high, append(slices.Clip(replaced), rest...))
 	return v, true
 }
 
 // unit composes a path where structs meet a leaf that CUE must look into, such
 // as a struct with optional fields: CUE unifies all of it at once.
 func (m *merger) unit(path string, parts, replaced []part) (model.Value, bool) {
-	var terms []model.Expr
-	for _, p := range parts {
-		terms = append(terms, term(p))
-	}
-	r := m.eval.Eval([]expr.Call{{Terms: terms}})[0]
+	r := m.ask(expr.Call{Terms: terms(parts)})
 	if len(r.Problems) > 0 {
 		problem := r.Problems[0]
-		code := diag.ConflictingValues
-		if problem.Missing {
-			code = diag.NoValue
-		}
 		at := model.JoinPath(path, problem.Path)
-		m.fail(sites(diag.New(code, at+": "+problem.Message).On(at), parts))
+		d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s", at, problem.Message)).Hinting(loosen(problem))
+		if problem.Missing {
+			d = diag.New(diag.NoValue, "no config gives "+at+" a value").Hinting("give it a value, or a default with *…|…, in a config that matches")
+		}
+		m.fail(sites(d.On(at), parts))
 		return model.Value{}, false
 	}
 	m.addAll(path, r.Value, parts, replaced)
@@ -127,10 +174,13 @@ func (m *merger) unit(path string, parts, replaced []part) (model.Value, bool) {
 }
 
 // addAll adds the leaves of a value that CUE made of parts. Each comes from the
-// parts that name its path, or else from those that are open.
+// parts that give its path a value, or else from those that are open.
 func (m *merger) addAll(path string, v model.Value, parts, replaced []part) {
 	if v.Kind() != model.Struct || len(v.Fields()) == 0 {
-		from := only(parts, not(isStruct))
+		from := only(parts, isFinal)
+		if len(from) == 0 {
+			from = only(parts, not(isStruct))
+		}
 		if len(from) == 0 {
 			from = parts
 		}
@@ -146,16 +196,32 @@ func (m *merger) addAll(path string, v model.Value, parts, replaced []part) {
 			}
 			for i := range p.tree.Fields {
 				if t := &p.tree.Fields[i]; t.Name == f.Name {
-					below = append(below, part{p.layer, p.kind, &t.Tree, p.origin.At(model.Label(f.Name))})
+					below = append(below, p.child(t))
 				}
 			}
 		}
-		m.addAll(model.JoinPath(path, model.Label(f.Name)), f.Value, below, nil)
+		m.addAll(model.JoinPath(path, model.Label(f.Name)), f.Value, below, replaced)
 	}
+}
+
+// terms writes parts as CUE, with their defaults, each once.
+func terms(parts []part) []model.Expr {
+	var out []model.Expr
+	seen := map[model.Expr]bool{}
+	for _, p := range parts {
+		if t := term(p); !seen[t] {
+			seen[t] = true
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // term writes a part as CUE.
 func term(p part) model.Expr {
+	if isOpened(p) {
+		return model.Expr("(" + p.opened.Text + ")")
+	}
 	var b strings.Builder
 	writeTree(&b, p.tree, isDefault(p))
 	return model.Expr(b.String())
@@ -183,26 +249,57 @@ func writeTree(b *strings.Builder, t *model.Tree, open bool) {
 	}
 }
 
-// conflict reports values that do not unify. In one layer nothing decides
-// between them; over layers, only a default could have been replaced.
-func (m *merger) conflict(path string, parts []part) {
-	first := parts[0].layer.config
-	if isOverride(parts[0]) {
-		d := diag.New(diag.ConflictingOverrides, "conflicting overrides for "+path).On(path).
+// conflict reports values that do not unify, and differ at a path below. In one
+// layer nothing decides between them; over layers, only a default could have been
+// replaced.
+func (m *merger) conflict(path, at string, parts []part) {
+	a, b := differing(parts)
+	where := model.JoinPath(path, at)
+	lower, higher := a.layer.config, b.layer.config
+	var d diag.Diagnostic
+	switch {
+	case isOverride(a):
+		d = diag.New(diag.ConflictingOverrides, "conflicting overrides for "+where).
 			Hinting("remove one of the overrides, or give its config a higher layer")
-		m.fail(sites(d, parts))
-		return
+	case isStruct(a) != isStruct(b):
+		d = diag.New(diag.ConflictingValues, "conflicting values for "+where+": a struct and a single value").
+			Hinting("a key is a struct in all configs or in none: rename one of the two")
+	case lower.Layer == higher.Layer:
+		d = diag.New(diag.ConflictingValues, "conflicting values for "+where).
+			Hinting(fmt.Sprintf("if %s may override %s, move %s of %s from values to defaults", higher.Name, lower.Name, path, lower.Name))
+		if a.tree.Final.Kind() == model.List && b.tree.Final.Kind() == model.List {
+			d = d.Hinting(fmt.Sprintf("lists unify element by element: give %s a list strategy in a config schema, or move it from values to defaults in one of the configs", path))
+		}
+	default:
+		d = diag.New(diag.FinalValue, "the final value of "+where+" is contradicted by a higher layer").
+			Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults", path, lower.Name))
 	}
-	last := parts[len(parts)-1].layer.config
-	if first.Layer == last.Layer {
-		d := diag.New(diag.ConflictingValues, "conflicting values for "+path).On(path).
-			Hinting(fmt.Sprintf("if %s may override %s, give it a higher layer and move %s of %s from values to defaults", last.Name, first.Name, path, first.Name))
-		m.fail(sites(d, parts))
-		return
+	m.fail(sites(d.On(path), parts))
+}
+
+// differing returns the first two parts that do not unify, of one layer if there
+// are such.
+func differing(parts []part) (a, b part) {
+	found := false
+	for i, p := range parts {
+		for _, q := range parts[i+1:] {
+			if isStruct(p) == isStruct(q) {
+				if isStruct(p) {
+					continue
+				}
+				if _, _, ok := unify(p.tree.Final, q.tree.Final); ok {
+					continue
+				}
+			}
+			if p.layer.config.Layer == q.layer.config.Layer {
+				return p, q
+			}
+			if !found {
+				a, b, found = p, q, true
+			}
+		}
 	}
-	d := diag.New(diag.FinalValue, "a final value of "+path+" is contradicted").On(path).
-		Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults, or write it as *%s | _", path, first.Name, parts[0].from().Text))
-	m.fail(sites(d, parts))
+	return a, b
 }
 
 // overridden warns of an override in use, and names what it overruled.
@@ -215,10 +312,43 @@ func (m *merger) overridden(path string, overrides, overruled []part) {
 // sites adds each part as a place to look at.
 func sites(d diag.Diagnostic, parts []part) diag.Diagnostic {
 	for _, p := range parts {
-		o := p.from()
-		d = d.At(o.Ref, fmt.Sprintf("%s (config %s, layer %d)", o.Text, o.Name, o.Layer))
+		d = origins(d, []Origin{p.from()})
 	}
 	return d
+}
+
+// origins adds each origin as a place to look at.
+func origins(d diag.Diagnostic, from []Origin) diag.Diagnostic {
+	for _, o := range from {
+		d = d.At(o.Ref, fmt.Sprintf("%s (%s)", short(o.Text), describe(o)))
+	}
+	return d
+}
+
+var (
+	breaks  = regexp.MustCompile(`\s*\n\s*`)
+	opening = regexp.MustCompile(`([{\[(]), `)
+	closing = regexp.MustCompile(`, ([}\])])`)
+)
+
+// oneLine writes an expression in one line, for people.
+func oneLine(text string) string {
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	text = breaks.ReplaceAllString(text, ", ")
+	text = opening.ReplaceAllString(text, "$1")
+	return closing.ReplaceAllString(text, "$1")
+}
+
+// short writes what stands somewhere in one line, and not too long a one.
+func short(text string) string {
+	const most = 100
+	text = oneLine(text)
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-1]) + "…"
+	}
+	return text
 }
 
 func constraints(opens []part) []model.Expr {
@@ -231,12 +361,4 @@ func constraints(opens []part) []model.Expr {
 		}
 	}
 	return out
-}
-
-func texts(opens []part) string {
-	var out []string
-	for _, c := range constraints(opens) {
-		out = append(out, string(c))
-	}
-	return strings.Join(out, " & ")
 }

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -22,10 +23,9 @@ func (m *merger) list(path string, rule listRule, parts, replaced []part) (model
 	from := only(parts, func(p part) bool { return isFinal(p) && !isDefault(p) })
 	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
 		from = only(defaults, inLayer(top(defaults)))
-		replaced = append(replaced, only(defaults, not(inLayer(top(defaults))))...)
-		opens = only(opens, not(hasDefault))
+		replaced = append(slices.Clip(replaced), only(defaults, not(inLayer(top(defaults))))...)
 	} else {
-		replaced = append(replaced, defaults...)
+		replaced = append(slices.Clip(replaced), defaults...)
 	}
 	var elems []model.Value
 	for _, p := range from {
@@ -48,7 +48,7 @@ func (m *merger) list(path string, rule listRule, parts, replaced []part) (model
 	v := model.ListOf(elems...)
 	if isOverride(from[0]) {
 		m.overridden(path, from, replaced)
-	} else if !m.satisfies(path, v, from, opens) {
+	} else if v, ok = m.satisfies(path, v, from, opens); !ok {
 		return v, false
 	}
 	m.add(path, v, from, replaced)

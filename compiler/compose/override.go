@@ -1,9 +1,5 @@
 package compose
 
-import (
-	"github.com/kalypso-io/kalypso/compiler/model"
-)
-
 // overrule drops what an override of a whole leaf, or of a struct over a leaf,
 // replaces, and returns it apart. Of two overrides the higher layer's holds.
 func (m *merger) overrule(parts []part) (kept, replaced []part) {
@@ -31,7 +27,7 @@ func (m *merger) overrule(parts []part) (kept, replaced []part) {
 
 // replaceDefaults drops the defaults that something else replaces: any value
 // replaces a default leaf, and a higher layer's default a lower one's.
-func (m *merger) replaceDefaults(path string, parts []part) (kept, replaced []part) {
+func (m *merger) replaceDefaults(parts []part) (kept, replaced []part) {
 	defaults := only(parts, isDefault)
 	leaves := only(defaults, not(isStruct))
 	if len(leaves) == 0 || len(leaves) == len(parts) {
@@ -69,7 +65,7 @@ func leavesOf(parts []part) []part {
 		}
 		for i := range p.tree.Fields {
 			f := &p.tree.Fields[i]
-			out = append(out, leavesOf([]part{{p.layer, p.kind, &f.Tree, p.origin.At(model.Label(f.Name))}})...)
+			out = append(out, leavesOf([]part{p.child(f)})...)
 		}
 	}
 	return out

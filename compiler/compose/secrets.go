@@ -56,7 +56,7 @@ func (m *merger) plaintexts(layers []layer) {
 		d := diag.New(diag.Plaintext, fmt.Sprintf("%s looks like a secret in plain text", leaf.Path)).On(leaf.Path).
 			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, list the path under plain")
 		for _, o := range leaf.From {
-			d = d.At(o.Ref, "("+describe(o)+")")
+			d = d.At(o.Ref, "("+describe(o)+")") // without the value, which may be one
 		}
 		m.graph.ds = append(m.graph.ds, d)
 	}

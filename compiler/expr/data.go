@@ -56,6 +56,30 @@ func Data(v cue.Value) (model.Value, error) {
 	return Scalar(v)
 }
 
+// partial returns the fields of a struct that have a value, defaults taken; null
+// for what is no struct.
+func partial(v cue.Value) model.Value {
+	if v.IncompleteKind() != cue.StructKind {
+		return model.Value{}
+	}
+	it, err := v.Fields()
+	if err != nil {
+		return model.Value{}
+	}
+	var fields []model.Field
+	for it.Next() {
+		name := it.Selector().Unquoted()
+		if it.Value().Validate(cue.Concrete(true), cue.Final()) == nil {
+			if data, err := Data(it.Value()); err == nil {
+				fields = append(fields, model.Field{Name: name, Value: data})
+			}
+		} else if below := partial(it.Value()); below.Kind() == model.Struct {
+			fields = append(fields, model.Field{Name: name, Value: below})
+		}
+	}
+	return model.StructOf(fields...)
+}
+
 // Scalar returns a concrete scalar as data. Bytes have no data of their own:
 // JSON would make a string of them.
 func Scalar(v cue.Value) (model.Value, error) {

@@ -16,6 +16,7 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
 
@@ -34,8 +35,8 @@ type Call struct {
 
 // Result is the answer: the value, or why there is none.
 type Result struct {
-	Value    model.Value
-	Problems []Problem // empty if there is a value; sorted by path
+	Value    model.Value // with problems, as much of a struct as has a value
+	Problems []Problem   // empty if there is a value; sorted by path
 }
 
 // Problem is all that CUE says of one path.
@@ -49,17 +50,21 @@ type Problem struct {
 	// Allowed are the strings that the value could have been, where it had to be
 	// one of several.
 	Allowed []string
+
+	elements []string // of Path
 }
 
-// Evaluator answers calls. It remembers contracts, and is for one goroutine.
+// Evaluator answers calls. It remembers contracts and structs, and is for one
+// goroutine.
 type Evaluator struct {
 	ctx       *cue.Context
 	contracts map[model.Expr]cue.Value
+	structs   map[string]*Struct // by their text; nil for what is none
 }
 
 // New returns an Evaluator.
 func New() *Evaluator {
-	return &Evaluator{ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}}
+	return &Evaluator{ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}, structs: map[string]*Struct{}}
 }
 
 // Eval answers calls, in their order.
@@ -96,26 +101,83 @@ func (e *Evaluator) eval(c Call) Result {
 		}
 		and(&ast.ParenExpr{X: x})
 	}
-	var v cue.Value
-	if all != nil {
-		v = e.ctx.BuildExpr(all, cue.InferBuiltins(true))
-	}
-	if c.Contract != "" {
-		contract, err := e.contract(c.Contract)
-		if err != nil {
-			return failed(err)
-		}
-		// Unify and not `&` in one expression: only it keeps to close().
-		v = contract.Unify(v)
+	v, err := e.unify(all, c.Contract)
+	if err != nil {
+		return failed(err)
 	}
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return Result{Problems: problems(err)}
+		out := Result{Value: partial(v), Problems: problems(err)}
+		if c.Contract != "" && c.Value != nil {
+			out.Problems = e.andMissing(c, out.Problems)
+		}
+		return out
 	}
 	data, err := Data(v)
 	if err != nil {
 		return failed(err)
 	}
 	return Result{Value: data}
+}
+
+func (e *Evaluator) unify(all ast.Expr, contract model.Expr) (cue.Value, error) {
+	var v cue.Value
+	if all != nil {
+		v = e.ctx.BuildExpr(all, cue.InferBuiltins(true))
+	}
+	if contract == "" {
+		return v, nil
+	}
+	c, err := e.contract(contract)
+	if err != nil {
+		return v, err
+	}
+	// Unify and not `&` in one expression: only it keeps to close().
+	return c.Unify(v), nil
+}
+
+// andMissing adds what a contract misses besides the problems: CUE names it only
+// where there are no others, so it is asked again without the values at fault.
+func (e *Evaluator) andMissing(c Call, problems []Problem) []Problem {
+	atFault := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Missing })
+	if len(atFault) == 0 {
+		return problems
+	}
+	rest := *c.Value
+	for _, p := range atFault {
+		rest = without(rest, p.elements)
+	}
+	if rest.Equal(*c.Value) {
+		return problems
+	}
+	for _, p := range e.eval(Call{Terms: c.Terms, Contract: c.Contract, Value: &rest}).Problems {
+		known := slices.ContainsFunc(problems, func(q Problem) bool {
+			n := min(len(p.elements), len(q.elements))
+			return slices.Equal(p.elements[:n], q.elements[:n])
+		})
+		if p.Missing && !known {
+			problems = append(problems, p)
+		}
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return problems
+}
+
+// without returns a struct without the field at a path, or the list around it.
+func without(v model.Value, path []string) model.Value {
+	if len(path) == 0 || v.Kind() != model.Struct {
+		return v
+	}
+	var fields []model.Field
+	for _, f := range v.Fields() {
+		if f.Name == path[0] {
+			if len(path) == 1 || f.Value.Kind() != model.Struct {
+				continue
+			}
+			f.Value = without(f.Value, path[1:])
+		}
+		fields = append(fields, f)
+	}
+	return model.StructOf(fields...)
 }
 
 func (e *Evaluator) contract(text model.Expr) (cue.Value, error) {
@@ -149,7 +211,7 @@ func problems(err error) []Problem {
 		path := pathOf(e.Path())
 		i := slices.IndexFunc(groups, func(g group) bool { return g.Path == path })
 		if i < 0 {
-			groups = append(groups, group{Problem: Problem{Path: path}})
+			groups = append(groups, group{Problem: Problem{Path: path, elements: names(e.Path())}})
 			i = len(groups) - 1
 		}
 		format, args := e.Msg()
@@ -206,15 +268,27 @@ func allowed(messages []string) []string {
 	return out
 }
 
+// names are the elements of the path of a CUE error, unquoted.
+func names(path []string) []string {
+	out := make([]string, len(path))
+	for i, name := range path {
+		out[i] = name
+		if unquoted, err := literal.Unquote(name); err == nil && strings.HasPrefix(name, `"`) {
+			out[i] = unquoted
+		}
+	}
+	return out
+}
+
 // pathOf writes the path of a CUE error as a CUE path.
 func pathOf(path []string) string {
 	s := ""
-	for _, name := range path {
+	for i, name := range path {
 		if name != "" && strings.Trim(name, "0123456789") == "" {
 			s += "[" + name + "]"
 			continue
 		}
-		s = model.JoinPath(s, model.Label(strings.Trim(name, `"`)))
+		s = model.JoinPath(s, model.Label(names(path)[i]))
 	}
 	return s
 }

@@ -179,7 +179,7 @@ const syncAtOnce = 256
 // A file is in its place, after a crash of the machine too, old or new and whole,
 // because its content is on the disk before the rename is asked for. It does not
 // matter how: a sync of the file system says as much as one of each file
-// (sync(2), since Linux 5.8 with its errors), and takes a tenth of the time for
+// (sync(2), since Linux 5.8 with its errors), and takes far less time for
 // thousands of files, each of which would wait for the file system's journal.
 func (w *writer) stageAll() error {
 	for _, dir := range folders(w.written()) {

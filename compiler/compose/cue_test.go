@@ -1,0 +1,366 @@
+package compose
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// byCUE is what CUE makes of an expression, in a context of its own; ok is false
+// where it has no concrete value.
+func byCUE(text string) (v model.Value, ok bool) {
+	c := cuecontext.New().CompileString("x: " + text).LookupPath(cue.ParsePath("x"))
+	if c.Validate(cue.Concrete(true), cue.Final()) != nil {
+		return model.Value{}, false
+	}
+	v, err := expr.Data(c)
+	return v, err == nil
+}
+
+// compositionOf composes layers that are in order, without contracts.
+func compositionOf(eval *expr.Evaluator, layers ...layer) *Graph {
+	m := &merger{graph: &Graph{}, eval: eval, memo: &memo{results: map[string]expr.Result{}}}
+	m.compose(layers)
+	return m.graph
+}
+
+// choices makes values from random or fuzzed numbers.
+type choices func(n int) int
+
+func random(r *rand.Rand) choices { return r.IntN }
+
+// bytes makes choices of data, all 0 at its end.
+func bytes(data []byte) choices {
+	return func(n int) int {
+		if len(data) == 0 {
+			return 0
+		}
+		c := int(data[0]) % n
+		data = data[1:]
+		return c
+	}
+}
+
+// scalars are near each other, so that they meet.
+var scalars = func() []model.Value {
+	out := []model.Value{{}, model.BoolOf(true), model.BoolOf(false)}
+	for _, s := range []string{"", "a", "b", "1", "true", "null", "é", "é", "a\nb", "\x00", `"`, `\(x)`} {
+		out = append(out, model.StringOf(s))
+	}
+	for _, n := range []string{"0", "1", "10", "-1", "100", "123456789012345678901234567890", "1.0", "1.00", "1e1", "1e2", "100.0", "-0.0", "0.0", "0.1", "0.10", "1e400", "1.5"} {
+		v, err := model.NumberOf(n)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}()
+
+var keys = []string{"a", "b", "c d", "1", "e.f"}
+
+func (c choices) value(depth int) model.Value {
+	switch kind := c(10); {
+	case kind < 4 && depth > 0:
+		return c.structure(depth - 1)
+	case kind < 6 && depth > 0:
+		elems := make([]model.Value, c(3))
+		for i := range elems {
+			elems[i] = c.value(depth - 1)
+		}
+		return model.ListOf(elems...)
+	}
+	return scalars[c(len(scalars))]
+}
+
+func (c choices) structure(depth int) model.Value {
+	var fields []model.Field
+	for _, k := range keys {
+		if c(3) == 0 {
+			fields = append(fields, model.Field{Name: k, Value: c.value(depth)})
+		}
+	}
+	return model.StructOf(fields...)
+}
+
+// similar returns a value that often unifies with v: of the same kind, with
+// some fields left out or added.
+func (c choices) similar(v model.Value, depth int) model.Value {
+	if c(12) == 0 {
+		return c.value(depth)
+	}
+	switch v.Kind() {
+	case model.Struct:
+		var fields []model.Field
+		for _, k := range keys {
+			if f, there := v.Lookup(k); there && c(4) > 0 {
+				fields = append(fields, model.Field{Name: k, Value: c.similar(f, depth)})
+			} else if !there && c(6) == 0 {
+				fields = append(fields, model.Field{Name: k, Value: c.value(depth)})
+			}
+		}
+		return model.StructOf(fields...)
+	case model.List:
+		elems := make([]model.Value, len(v.Elems()))
+		for i := range elems {
+			elems[i] = c.similar(v.Elems()[i], depth)
+		}
+		return model.ListOf(elems...)
+	}
+	return v
+}
+
+// sameAsCUE composes concrete configs of one layer, and has CUE unify them.
+func sameAsCUE(t *testing.T, eval *expr.Evaluator, c choices) {
+	t.Helper()
+	first := c.structure(3)
+	values := []model.Value{first}
+	for range c(4) {
+		values = append(values, c.similar(first, 2))
+	}
+	var layers []layer
+	var texts []string
+	for i, v := range values {
+		tree := treeOf(v)
+		layers = append(layers, layer{config: &model.Config{Name: fmt.Sprintf("c%d", i)}, values: *tree})
+		texts = append(texts, expr.Text(v))
+	}
+	g := compositionOf(eval, layers...)
+	text := strings.Join(texts, " & ")
+	want, ok := byCUE(text)
+	switch {
+	case ok == g.Failed:
+		t.Errorf("failed is %v, with CUE %v: %s", g.Failed, !ok, text)
+	case ok && !g.Values.Equal(want):
+		t.Errorf("%s\ngot  %s\nwant %s", text, g.Values, want)
+	}
+	checkLeaves(t, g)
+}
+
+func TestSameAsCUE(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	eval := expr.New()
+	for range 2000 {
+		sameAsCUE(t, eval, random(r))
+	}
+}
+
+func FuzzSameAsCUE(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3})
+	eval := expr.New()
+	f.Fuzz(func(t *testing.T, data []byte) { sameAsCUE(t, eval, bytes(data)) })
+}
+
+// formula is what one config says of one key.
+type formula struct {
+	layer  int
+	kind   string // final, default, defaults, constraint
+	value  string // of all but a constraint
+	domain string // of a default and a constraint
+}
+
+// closed is the closed formula: the constraints of all, without the marks of
+// defaults, with all final values; where there are none, with the default of
+// the highest layer that has one.
+func closed(terms []formula) string {
+	var all, defaults []string
+	top := -1
+	for _, f := range terms {
+		if f.kind == "default" || f.kind == "defaults" {
+			top = max(top, f.layer)
+		}
+	}
+	for _, f := range terms {
+		switch f.kind {
+		case "final":
+			all = append(all, f.value)
+		case "constraint":
+			all = append(all, "("+f.domain+")")
+		case "default":
+			all = append(all, "("+f.value+" | "+f.domain+")")
+		}
+		if f.layer == top && (f.kind == "default" || f.kind == "defaults") {
+			defaults = append(defaults, "(*"+f.value+" | _)")
+		}
+	}
+	if !hasFinal(terms) {
+		all = append(all, defaults...)
+	}
+	return strings.Join(all, " & ")
+}
+
+// held is the default that must hold: that of the highest layer with one, if
+// all of that layer are the same; ok is false where they differ.
+func held(terms []formula) (text string, ok bool) {
+	top := 0
+	for _, f := range slices.Backward(terms) { // which are in the order of their layers
+		if f.kind != "default" && f.kind != "defaults" {
+			continue
+		}
+		if text != "" && f.layer < top {
+			break
+		}
+		if text != "" && f.value != text {
+			return "", false
+		}
+		top, text = f.layer, f.value
+	}
+	return text, true
+}
+
+func hasFinal(terms []formula) bool {
+	return slices.ContainsFunc(terms, func(f formula) bool { return f.kind == "final" })
+}
+
+// TestLayeredDefaults composes one key of several layers, and compares with the
+// closed formula. CUE alone would take another value where the default cannot
+// be: two of one layer of which one is impossible, or one that a constraint
+// forbids. A default that is lost without a word is an error here.
+func TestLayeredDefaults(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	eval := expr.New()
+	values := []string{"1", "2", "3", `"a"`, `"b"`, "1.0", "true", "[1]", "[1, 2]", "null"}
+	domains := []string{"int", "string", "number", "_", "int & >1", `"a" | "b"`, "bool", "[...int]", "null | int"}
+	failed := 0
+	for range 3000 {
+		c := random(r)
+		var terms []formula
+		var layers []layer
+		for i := range 1 + c(4) {
+			f := formula{layer: c(3), kind: []string{"final", "default", "default", "defaults", "defaults", "constraint"}[c(6)], value: values[c(len(values))], domain: domains[c(len(domains))]}
+			if len(terms) > 0 && f.layer < terms[len(terms)-1].layer {
+				f.layer = terms[len(terms)-1].layer
+			}
+			if c(2) == 0 && len(terms) > 0 {
+				f.value, f.domain = terms[0].value, terms[0].domain
+			}
+			v, _ := byCUE(f.value)
+			tree := model.Tree{Kind: model.FinalLeaf, Final: v}
+			switch f.kind {
+			case "default":
+				tree = model.Tree{Kind: model.OpenLeaf, Open: &model.Open{Text: "*" + f.value + " | " + f.domain, Constraint: model.Expr(f.value + " | " + f.domain), Default: &v}}
+			case "constraint":
+				tree = model.Tree{Kind: model.OpenLeaf, Open: &model.Open{Text: f.domain, Constraint: model.Expr(f.domain)}}
+			}
+			l := layer{config: &model.Config{Name: fmt.Sprintf("c%d", i), Layer: f.layer}}
+			in := model.StructTreeOf(model.TreeField{Name: "k", Tree: tree})
+			if f.kind == "defaults" {
+				l.defaults = in
+			} else {
+				l.values = in
+			}
+			terms, layers = append(terms, f), append(layers, l)
+		}
+		g := compositionOf(eval, layers...)
+		got, there := g.Values.Lookup("k")
+		want, ok := byCUE(closed(terms))
+		if !hasFinal(terms) {
+			if text, one := held(terms); !one {
+				ok = false
+			} else if text != "" && ok {
+				v, _ := byCUE(text)
+				ok = v.Equal(want)
+			}
+		}
+		if !ok {
+			failed++
+		}
+		switch {
+		case ok == g.Failed:
+			t.Errorf("failed is %v, with the formula %v (%s): %+v", g.Failed, !ok, closed(terms), terms)
+		case ok && (!there || !got.Equal(want)):
+			t.Errorf("got %s, want %s = %s: %+v", got, closed(terms), want, terms)
+		}
+	}
+	if failed == 0 || failed > 2500 {
+		t.Errorf("%d of 3000 fail: the test does not test much", failed)
+	}
+}
+
+// openStruct writes a struct with optional fields, patterns and defaults. The
+// default of a key is always the same, and differs from what else it may be.
+func (c choices) openStruct(depth int) string {
+	var b strings.Builder
+	b.WriteString("{")
+	for i, k := range []string{"a", "ab", "c"} {
+		switch c(9) {
+		case 0:
+			fmt.Fprintf(&b, "%s: %d\n", k, c(2))
+		case 1:
+			fmt.Fprintf(&b, "%s: *%d | int\n", k, 10+i)
+		case 2:
+			fmt.Fprintf(&b, "%s: int\n", k)
+		case 3:
+			fmt.Fprintf(&b, "%s?: int\n", k)
+		case 4:
+			fmt.Fprintf(&b, "%s?: string\n", k)
+		case 5:
+			fmt.Fprintf(&b, "%s!: int | {...}\n", k)
+		case 6:
+			if depth > 0 {
+				fmt.Fprintf(&b, "%s: %s\n", k, c.openStruct(depth-1))
+			}
+		case 7:
+			if depth > 0 {
+				fmt.Fprintf(&b, "%s?: %s\n", k, c.openStruct(depth-1))
+			}
+		}
+	}
+	b.WriteString([]string{"", "", "...", "[=~\"^a\"]: int | {...}", "[string]: int | string | {...}"}[c(5)] + "}")
+	return b.String()
+}
+
+// TestOpenStructs composes an open struct with others and with values, and
+// compares with CUE.
+func TestOpenStructs(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	eval := expr.New()
+	failed, split := 0, 0
+	const all = 3000
+	for range all {
+		c := random(r)
+		var layers []layer
+		var texts []string
+		for i := range 1 + c(3) {
+			text := c.openStruct(2)
+			if c(3) == 0 && i > 0 {
+				text = []string{`{a: 1}`, `{ab: 2, c: {a: 1}}`, `{a: {ab: 1}}`, `{c: "x"}`, `{a: {a: 3, c: {ab: 4}}}`}[c(5)]
+			}
+			if _, ok := eval.Split(text); ok {
+				split++
+			}
+			tree := model.Tree{Kind: model.OpenLeaf, Open: &model.Open{Text: text, Constraint: model.Expr(strings.ReplaceAll(text, "*", ""))}}
+			in := model.StructTreeOf(model.TreeField{Name: "k", Tree: tree})
+			layers = append(layers, layer{config: &model.Config{Name: fmt.Sprintf("c%d", i)}, values: in})
+			texts = append(texts, text)
+		}
+		text := strings.Join(texts, " & ")
+		g := compositionOf(eval, layers...)
+		got, _ := g.Values.Lookup("k")
+		want, ok := byCUE(text)
+		if !ok {
+			failed++
+		}
+		switch {
+		case ok == g.Failed:
+			t.Errorf("failed is %v, with CUE %v: %s", g.Failed, !ok, text)
+		case ok && !got.Equal(want):
+			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
+		}
+		checkLeaves(t, g)
+		if t.Failed() {
+			return
+		}
+	}
+	if failed == 0 || failed > all*9/10 || split == 0 {
+		t.Errorf("%d of %d fail, and %d leaves are split: the test does not test much", failed, all, split)
+	}
+}

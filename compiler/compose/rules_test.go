@@ -1,0 +1,310 @@
+package compose
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// platform has one assignment, of shop-test to small in dev.
+const platform = `
+import "kalypso.io/schema"
+
+environments:       schema.#Environments
+clusterTypes:       schema.#ClusterTypes
+workloads:          schema.#Workloads
+schedulingPolicies: schema.#SchedulingPolicies
+configs:            schema.#Configs
+configSchemas:      schema.#ConfigSchemas
+namespaceServices:  schema.#NamespaceServices
+reconcilers:        schema.#Reconcilers
+
+environments: dev: {}
+reconcilers: flux: flux: {}
+clusterTypes: small: {labels: {region: "east", side: "cluster"}, reconciler: "flux"}
+workloads: shop: {
+	workspace: "team"
+	deploymentTargets: test: {
+		environment: "dev"
+		labels: {purpose: "test", side: "target"}
+		manifests: git: {repo: "https://git.example/shop", branch: "main"}
+	}
+}
+schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
+`
+
+// composed is the configuration of the one assignment of a platform with more
+// in its files, and the diagnostics, resolved.
+func composed(t *testing.T, files ...string) (*Result, []diag.Diagnostic) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("cue.mod/module.cue", "module: \"platform.example@v0\"\nlanguage: version: \"v0.15.0\"\n")
+	write("platform.cue", "package platform\n"+platform)
+	for i, f := range files {
+		header := "package platform\n"
+		if strings.Contains(f, "schema.") {
+			header += "import \"kalypso.io/schema\"\n"
+		}
+		write("environments/dev/"+string(rune('a'+i))+".cue", header+f)
+	}
+	p, ds, err := source.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, more, err := evaluate.Environment(context.Background(), p, "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ds = slices.Concat(ds, more); pkg.Model == nil {
+		t.Fatal(ds)
+	}
+	var mu sync.Mutex
+	eval := expr.New()
+	satisfies := func(e model.Expr, s string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return eval.Satisfies(e, s)
+	}
+	s, more := schedule.Assign(pkg.Model, satisfies)
+	ds = append(ds, more...)
+	r, more, err := Compose(context.Background(), pkg.Model, s, pkg, satisfies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds = append(ds, more...)
+	diag.Resolve(ds, pkg.Model.Positions)
+	if len(r.Compositions) != 1 {
+		t.Fatalf("%d assignments", len(r.Compositions))
+	}
+	return r, diag.Sort(ds)
+}
+
+// TestRules has the rules of the configuration graph, one by one: what is
+// composed, or the codes and paths of what is said against it.
+func TestRules(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		// Which configs match.
+		{"no configs", ``, `{}`},
+		{"implied keys", `configs: a: {match: {environment: "dev", workspace: "team", workload: "shop", deploymentTarget: "shop-test", clusterType: "small"}, values: A: 1}`, `{"A":1}`},
+		{"labels of both sides", `configs: a: {match: {region: "east", purpose: "test"}, values: A: 1}`, `{"A":1}`},
+		{"either side may satisfy", `configs: {a: {match: side: "cluster", values: A: 1}, b: {match: side: "target", values: B: 1}}`, `{"A":1,"B":1}`},
+		{"both sides must not", `configs: {a: {match: side: !="cluster", values: A: 1}, b: {match: side?: _|_, values: B: 1}}`, `K1902 configs.a.match, K1902 configs.b.match`},
+		{"a regular expression", `configs: {a: {match: region: =~"^ea", values: A: 1}, b: {match: region: "west" | "east", values: B: 1}}`, `{"A":1,"B":1}`},
+		{"a disjunction of structs", `configs: a: {match: {region: "north"} | {purpose: "test"}, values: A: 1}`, `{"A":1}`},
+		{"absent and optional", `configs: {a: {match: {zone?: _|_, region?: "east"}, values: A: 1}}`, `{"A":1}`},
+
+		// One layer.
+		{"values unify", `configs: {a: {match: {}, values: {A: 1, s: {b: 1}}}, b: {match: {}, values: {A: 1, s: {c: 2}}}}`, `{"A":1,"s":{"b":1,"c":2}}`},
+		{"values conflict", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, values: A: 2}}`, `K2003 A`},
+		{"a struct and a scalar", `configs: {a: {match: {}, values: A: {b: 1}}, b: {match: {}, values: A: 2}}`, `K2003 A`},
+		{"an empty struct and a scalar", `configs: {a: {match: {}, values: A: {}}, b: {match: {}, values: A: 2}}`, `K2003 A`},
+		{"an empty struct and a full one", `configs: {a: {match: {}, values: A: {}}, b: {match: {}, values: A: b: 2}}`, `{"A":{"b":2}}`},
+		{"null is a value", `configs: {a: {match: {}, values: A: null}, b: {match: {}, values: A: null}}`, `{"A":null}`},
+		{"null against a value", `configs: {a: {match: {}, values: A: null}, b: {match: {}, values: A: 1}}`, `K2003 A`},
+		{"an int is no float", `configs: {a: {match: {}, values: A: 10}, b: {match: {}, values: A: 1e1}}`, `K2003 A`},
+		{"one float, two spellings", `configs: {a: {match: {}, values: A: 100.0}, b: {match: {}, values: A: 1e2}}`, `{"A":100.0}`},
+		{"lists unify element by element", `configs: {a: {match: {}, values: L: [{a: 1}, 2]}, b: {match: {}, values: L: [{b: 1}, 2]}}`, `{"L":[{"a":1,"b":1},2]}`},
+		{"lists of two lengths", `configs: {a: {match: {}, values: L: [1]}, b: {match: {}, values: L: [1, 2]}}`, `K2003 L`},
+		{"every conflict", `configs: {a: {match: {}, values: {A: 1, B: 1}}, b: {match: {}, values: {A: 2, B: 2}}}`, `K2003 A, K2003 B`},
+
+		// Constraints.
+		{"a value satisfies", `configs: {a: {match: {}, values: A: >1 & int}, b: {match: {}, values: A: 2}}`, `{"A":2}`},
+		{"a value does not", `configs: {a: {match: {}, values: A: >1 & int}, b: {match: {}, values: A: 1}}`, `K2003 A`},
+		{"of a higher layer", `configs: {a: {match: {}, values: A: >1 & int}, b: {match: {}, layer: 9, values: A: 1}}`, `K2003 A`},
+		{"no value", `configs: a: {match: {}, values: A: int}`, `K2006 A`},
+		{"constraints that make a value", `configs: {a: {match: {}, values: A: "a" | "b"}, b: {match: {}, values: A: "b" | "c"}}`, `{"A":"b"}`},
+		{"constraints that exclude each other", `configs: {a: {match: {}, values: A: >1}, b: {match: {}, values: A: <1}}`, `K2003 A`},
+
+		// Defaults.
+		{"a default", `configs: a: {match: {}, values: A: *1 | int}`, `{"A":1}`},
+		{"a default behind a reference", "#Level: *\"info\" | \"debug\"\nconfigs: {a: {match: {}, values: A: #Level}, b: {match: {}, values: A: \"debug\"}}", `{"A":"debug"}`},
+		{"replaced in its layer", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, values: A: 2}}`, `{"A":2}`},
+		{"replaced from below", `configs: {a: {match: {}, layer: 3, values: A: *1 | int}, b: {match: {}, values: A: 2}}`, `{"A":2}`},
+		{"a higher default", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, layer: 1, values: A: *2 | int}}`, `{"A":2}`},
+		{"three layers of defaults", `configs: {a: {match: {}, defaults: A: 1}, b: {match: {}, layer: 1, values: A: *2 | int}, c: {match: {}, layer: 2, defaults: A: 3}}`, `{"A":3}`},
+		{"a higher default of another type", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, layer: 1, defaults: A: "text"}}`, `K2006 A`},
+		{"two of one layer", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, defaults: A: 2}}`, `K2004 A`},
+		{"two of one layer, below", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, defaults: A: 2}, c: {match: {}, layer: 1, defaults: A: 3}}`, `{"A":3}`},
+		{"equal ones", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, defaults: A: 1}}`, `{"A":1}`},
+		{"a disjunction of structs", `configs: a: {match: {}, values: A: *{a: 1} | {b: 2}}`, `{"A":{"a":1}}`},
+
+		// defaults:
+		{"open to any value", `configs: {a: {match: {}, defaults: {A: 1, B: 1, C: [1], D: 1, E: "x"}}, b: {match: {}, values: {A: "text", B: null, C: [2, 3], D: {e: 1}, E: ["x"]}}}`, `{"A":"text","B":null,"C":[2,3],"D":{"e":1},"E":["x"]}`},
+		{"a struct leaf by leaf", `configs: {a: {match: {}, defaults: s: {a: 1, b: 2}}, b: {match: {}, values: s: {b: 3, c: 4}}}`, `{"s":{"a":1,"b":3,"c":4}}`},
+		{"a scalar over a struct", `configs: {a: {match: {}, defaults: s: {a: 1}}, b: {match: {}, values: s: 3}}`, `K2003 s`},
+		{"a struct over a scalar, both defaults", `configs: {a: {match: {}, defaults: s: 1}, b: {match: {}, layer: 1, defaults: s: a: 1}}`, `{"s":{"a":1}}`},
+		{"a scalar over a struct, both defaults", `configs: {a: {match: {}, defaults: s: a: 1}, b: {match: {}, layer: 1, defaults: s: 1}}`, `{"s":1}`},
+		{"must be concrete", `configs: a: {match: {}, defaults: A: int}`, `K1110 configs.a.defaults.A, K2008 configs.a`},
+
+		// Layers.
+		{"the same final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, values: A: 1}}`, `{"A":1}`},
+		{"another from above", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, values: A: 2}}`, `K2005 A`},
+		{"a default above a final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, defaults: A: 2}}`, `{"A":1}`},
+		{"one layer conflicts, above another", `configs: {a: {match: {}, layer: -1, values: A: 1}, b: {match: {}, values: A: 2}, c: {match: {}, values: A: 3}}`, `K2003 A`},
+
+		// overrides:
+		{"over a final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, overrides: A: 2}}`, `{"A":2}; K2901 A`},
+		{"over a final value above", `configs: {a: {match: {}, layer: 9, values: A: 1}, b: {match: {}, overrides: A: "x"}}`, `{"A":"x"}; K2901 A`},
+		{"over a conflict", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, values: A: 2}, c: {match: {}, overrides: A: 3}}`, `{"A":3}; K2901 A`},
+		{"over a constraint", `configs: {a: {match: {}, values: A: int}, b: {match: {}, overrides: A: "x"}}`, `{"A":"x"}; K2901 A`},
+		{"the higher of two", `configs: {a: {match: {}, overrides: A: 1}, b: {match: {}, layer: 1, overrides: A: 2}}`, `{"A":2}; K2901 A`},
+		{"two of one layer", `configs: {a: {match: {}, overrides: A: 1}, b: {match: {}, overrides: A: 2}}`, `K2007 A`},
+		{"two that agree", `configs: {a: {match: {}, overrides: A: 1}, b: {match: {}, overrides: A: 1}}`, `{"A":1}; K2901 A`},
+		{"one field of a struct", `configs: {a: {match: {}, values: s: {a: 1, b: 2}}, b: {match: {}, overrides: s: a: 3}}`, `{"s":{"a":3,"b":2}}; K2901 s.a`},
+		{"one field of an open struct", `configs: {a: {match: {}, values: s: {a: 1, b: 2, c?: int}}, b: {match: {}, overrides: s: a: 3}}`, `{"s":{"a":3,"b":2}}; K2901 s.a`},
+		{"one field of a closed struct", `configs: {a: {match: {}, values: s: close({a: 1, b: 2, c?: int})}, b: {match: {}, overrides: s: a: 3}}`, `{"s":{"a":3,"b":2}}; K2901 s.a`},
+		{"a struct over a scalar", `configs: {a: {match: {}, values: s: 1}, b: {match: {}, overrides: s: a: 3}}`, `{"s":{"a":3}}; K2901 s.a`},
+		{"a scalar over a struct", `configs: {a: {match: {}, values: s: {a: 1}}, b: {match: {}, overrides: s: 3}}`, `{"s":3}; K2901 s`},
+
+		// Open structs.
+		{"optional fields", "#S: {a: int, b?: string}\nconfigs: {a: {match: {}, values: s: #S & {a: 1}}, b: {match: {}, values: s: b: \"x\"}}", `{"s":{"a":1,"b":"x"}}`},
+		{"that constrain", "#S: {a: int, b?: string}\nconfigs: {a: {match: {}, values: s: #S & {a: 1}}, b: {match: {}, values: s: b: 1}}", `K2003 s.b`},
+		{"defaults inside", "#S: {a: *1 | int, b?: string}\nconfigs: {a: {match: {}, values: s: #S}, b: {match: {}, layer: 1, values: s: a: *2 | int}}", `{"s":{"a":2}}`},
+		{"defaults inside, replaced", "#S: {a: *1 | int, b?: string}\nconfigs: {a: {match: {}, values: s: #S}, b: {match: {}, values: s: a: 3}}", `{"s":{"a":3}}`},
+		{"patterns", `configs: {a: {match: {}, values: s: [=~"^x"]: int}, b: {match: {}, values: s: {x1: 1, y: "any"}}}`, `{"s":{"x1":1,"y":"any"}}`},
+		{"patterns that constrain", `configs: {a: {match: {}, values: s: [=~"^x"]: int}, b: {match: {}, values: s: {x1: "one", y: "any"}}}`, `K2003 s.x1`},
+		{"all values open", `configs: {a: {match: {}, values: {A: *1 | int, [string]: int}}, b: {match: {}, values: {A: 2, C: 3}}}`, `{"A":2,"C":3}`},
+		{"a definition does not close the graph", "#S: {a: int, b?: string}\nconfigs: {a: {match: {}, values: s: #S & {a: 1}}, b: {match: {}, values: s: other: 1}}", `{"s":{"a":1,"other":1}}`},
+		{"a list in an open struct", `configs: {a: {match: {}, values: s: {l: [1], c?: int}}, b: {match: {}, values: s: l: [2]}}
+			configSchemas: l: {match: {}, lists: "s.l": "append"}`, `{"s":{"l":[1,2]}}`},
+
+		{"all required", `configs: {a: {match: {}, values: s: {a!: int, b?: int}}, b: {match: {}, values: s: b: 1}}`, `K2006 s.a`},
+		{"an open list is no default", `configs: {a: {match: {}, values: L: [...string]}, b: {match: {}, values: L: *["x"] | [...string]}}`, `{"L":["x"]}`},
+		{"an open list is a constraint", `configs: {a: {match: {}, values: L: [...string]}, b: {match: {}, values: L: ["x"]}, c: {match: {}, values: L: [_, ...]}}`, `{"L":["x"]}`},
+		{"an open list alone is empty", `configs: a: {match: {}, values: L: [...string]}`, `{"L":[]}`},
+		{"open lists together", `configs: {a: {match: {}, values: L: [1, ...]}, b: {match: {}, values: L: [int, *2 | int]}}`, `{"L":[1,2]}`},
+		{"defaults of elements", `configs: {a: {match: {}, values: L: [...{n: int, p: *"TCP" | "UDP"}]}, b: {match: {}, values: L: [{n: 1}, {n: 2, p: "UDP"}]}}`, `{"L":[{"n":1,"p":"TCP"},{"n":2,"p":"UDP"}]}`},
+
+		// Keys.
+		{"keys that need quotes", `configs: {a: {match: {}, values: {"reject-tags": 1, "a.b": {"c d": 1, "1": 2}, "": 3, "_h": 4, "#d": 5, "ü\"": 6}}, b: {match: {}, values: {"a.b": "1": 2}}}`, `{"":3,"#d":5,"_h":4,"a.b":{"1":2,"c d":1},"reject-tags":1,"ü\"":6}`},
+		{"a conflict at one", `configs: {a: {match: {}, values: "a.b": "c\"d": 1}, b: {match: {}, values: "a.b": "c\"d": 2}}`, `K2003 "a.b"."c\"d"`},
+		{"definitions stay in their config", `configs: {a: {match: {}, values: {#d: 1, _h: 1, A: #d + _h}}, b: {match: {}, values: {#d: 2, _h: 2, B: #d}}}`, `{"A":2,"B":2}`},
+
+		// Lists.
+		{"append", `configs: {b: {match: {}, values: L: ["b"]}, a: {match: {}, layer: 1, values: L: ["a"]}, c: {match: {}, values: L: ["b"]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["b","b","a"]}`},
+		{"unique", `configs: {b: {match: {}, values: L: ["b", 1]}, a: {match: {}, values: L: ["a", "b", 1.0]}}
+			configSchemas: l: {match: {}, lists: L: "unique"}`, `{"L":["a","b",1.0,1]}`},
+		{"mergeBy", `configs: {b: {match: {}, values: L: [{n: "x", a: 1}, {n: "y"}]}, c: {match: {}, values: L: [{n: "x", b: [1]}]}}
+			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `{"L":[{"a":1,"b":[1],"n":"x"},{"n":"y"}]}`},
+		{"mergeBy conflicts", `configs: {b: {match: {}, values: L: [{n: "x", a: 1}]}, c: {match: {}, values: L: [{n: "x", a: 2}]}}
+			configSchemas: l: {match: {}, lists: L: mergeBy: "n"}`, `K2003 L`},
+		{"values replace default lists", `configs: {b: {match: {}, defaults: L: ["b"]}, c: {match: {}, layer: -1, values: L: ["c"]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["c"]}`},
+		{"default lists of the highest layer", `configs: {a: {match: {}, layer: -1, defaults: L: ["a"]}, b: {match: {}, defaults: L: ["b"]}, c: {match: {}, values: L: *["c"] | [...string]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["b","c"]}`},
+		{"with a constraint", `configs: {a: {match: {}, values: L: ["a"]}, b: {match: {}, values: L: [...string]}, c: {match: {}, values: L: ["c"]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["a","c"]}`},
+		{"an override is not appended", `configs: {a: {match: {}, values: L: ["a"]}, b: {match: {}, overrides: L: ["b"]}}
+			configSchemas: l: {match: {}, lists: L: "append"}`, `{"L":["b"]}; K2901 L`},
+		{"two strategies", `configSchemas: {a: {match: {}, lists: L: "append"}, b: {match: {}, lists: L: "unique"}}`, `K2011 L`},
+		{"one strategy twice", `configs: {a: {match: {}, values: L: [1]}, b: {match: {}, values: L: [1]}}
+			configSchemas: {a: {match: {}, lists: L: "unique"}, b: {match: {}, lists: L: "unique"}}`, `{"L":[1]}`},
+		{"of what is no list", `configs: a: {match: {}, values: L: "x"}
+			configSchemas: a: {match: {}, lists: L: "append"}`, `K2012 L`},
+
+		// Contracts.
+		{"satisfied", `configs: a: {match: {}, values: A: 1}
+			workloads: shop: requires: {A: int, B?: string}`, `{"A":1}`},
+		{"missing", `workloads: shop: requires: {A: int, b: c!: int}`, `K2009 A, K2009 b.c`},
+		{"missing beside wrong", `configs: a: {match: {}, values: {A: "x", b: {d: 1}}}
+			workloads: shop: requires: {A: int, b: {c!: int, d: string}}`, `K2009 A, K2009 b.c, K2009 b.d`},
+		{"defaults fill in", `configs: a: {match: {}, values: {A: 1, e: {}}}
+			workloads: shop: requires: {A: *5 | int, B: *6 | int, s: {t: *"x" | string}, e: f: *1 | int}`, `{"A":1,"B":6,"e":{"f":1},"s":{"t":"x"}}`},
+		{"one contract's defaults satisfy another", `workloads: shop: {requires: A: int, deploymentTargets: test: requires: {A: *1 | int, B: *2 | int}}
+			configSchemas: s: {match: {}, schema: {B: int, C: *3 | int}}`, `{"A":1,"B":2,"C":3}`},
+		{"defaults also where a key is missing", `workloads: shop: {requires: {A: int, B: *1 | int}, enforce: "advise"}`, `{"B":1}; K2903 A`},
+		{"defaults that differ", `workloads: shop: requires: A: *1 | int
+			configSchemas: s: {match: {}, schema: A: *2 | int}`, `K2010 A`},
+		{"a definition is opened", "#C: {A: int, s: {t: int}}\nconfigs: a: {match: {}, values: {A: 1, B: 1, s: {t: 1, u: 1}}}\nworkloads: shop: requires: #C", `{"A":1,"B":1,"s":{"t":1,"u":1}}`},
+		{"close closes", `configs: a: {match: {}, values: {A: 1, B: 1}}
+			workloads: shop: requires: close({A: int})`, `K2009 B`},
+		{"a schema that matches nothing", `configSchemas: s: {match: region: "west", schema: A: int}`, `K1902 configSchemas.s.match`},
+		{"a wrong element of a list", `configs: a: {match: {}, values: L: ["a", 1]}
+			workloads: shop: requires: L: [...string]`, `K2009 L[1]`},
+		{"a contract on a secret", `configs: a: {match: {}, values: P: schema.#Secret & {store: "s", key: "k"}}
+			workloads: shop: requires: {P: schema.#Secret}`, `{"P":{"key":"k","store":"s"}}`},
+
+		// Secrets.
+		{"in a struct", `configs: a: {match: {}, values: s: {p: schema.#Secret & {store: "s", key: "k"}, h: "x"}}`, `{"s":{"h":"x","p":{"key":"k","store":"s"}}}`},
+		{"given twice", `configs: {a: {match: {}, values: P: schema.#Secret & {store: "s", key: "k"}}, b: {match: {}, values: P: schema.#Secret & {store: "s", key: "k"}}}`, `{"P":{"key":"k","store":"s"}}`},
+		{"given differently", `configs: {a: {match: {}, values: P: schema.#Secret & {store: "s", key: "k"}}, b: {match: {}, values: P: schema.#Secret & {store: "s", key: "l"}}}`, `K2003 P`},
+		{"against a string", `configs: {a: {match: {}, values: P: schema.#Secret & {store: "s", key: "k"}}, b: {match: {}, values: P: "x"}}`, `K2003 P`},
+		{"in a list", `configs: a: {match: {}, values: P: [{s: schema.#Secret & {store: "s", key: "k"}}]}`, `K3002 P`},
+		{"in plain text", `configs: a: {match: {}, values: {DB_PASSWORD: "x", tokens: "x", s: "api-token": "y"}}`, `{"DB_PASSWORD":"x","s":{"api-token":"y"},"tokens":"x"}; K2902 DB_PASSWORD, K2902 s."api-token"`},
+		{"in plain text, and told", `configs: {a: {match: {}, values: s: "api-token": "y"}, b: {match: {}, plain: ["s.\"api-token\""]}}`, `{"s":{"api-token":"y"}}`},
+
+		// Functions of the assignment.
+		{"facts", `configs: a: {#assignment: schema.#Assignment, match: {}, values: {A: "\(#assignment.clusterType)/\(#assignment.deploymentTarget)", B: #assignment.labels.side}}`, `{"A":"small/shop-test","B":"target"}`},
+		{"an absent fact", `configs: a: {#assignment: schema.#Assignment, match: {}, values: A: "\(#assignment.labels.zone)"}`, `K2013 configs.a.values.A`},
+		{"an absent fact with a default", `configs: a: {#assignment: schema.#Assignment, match: {}, values: A: *#assignment.labels.zone | "none"}`, `{"A":"none"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, ds := composed(t, test.text)
+			var said []string
+			for _, d := range ds {
+				said = append(said, string(d.Code)+" "+d.Path)
+				if len(d.Sites) == 0 {
+					t.Errorf("%s %s has no position", d.Code, d.Message)
+				}
+			}
+			slices.Sort(said)
+			said = slices.Compact(said)
+			got := r.Compositions[0].Graph.Values.String()
+			warned := strings.Join(said, ", ")
+			switch {
+			case diag.Errors(ds) != r.Compositions[0].Failed:
+				t.Errorf("failed is %v with %v", r.Compositions[0].Failed, ds)
+			case diag.Errors(ds) || got == "{}" && warned != "":
+				got = warned
+			case warned != "":
+				got += "; " + warned
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s\n%v", got, test.want, ds)
+			}
+			checkLeaves(t, r.Compositions[0].Graph)
+		})
+	}
+}
+
+// checkLeaves checks that the leaves are exactly the values, each with an origin.
+func checkLeaves(t *testing.T, g *Graph) {
+	t.Helper()
+	if g.Failed {
+		return
+	}
+	v := model.StructOf()
+	for _, leaf := range g.Leaves {
+		if leaf.Value.Kind() == model.Struct && len(leaf.Value.Fields()) > 0 {
+			t.Errorf("leaf %s is a struct", leaf.Path)
+		}
+		if len(leaf.From) == 0 {
+			t.Errorf("leaf %s comes from nowhere", leaf.Path)
+		}
+		v = with(v, leaf.Path, leaf.Value)
+	}
+	if !v.Equal(g.Values) {
+		t.Errorf("the leaves make %s, and the values are %s", v, g.Values)
+	}
+}

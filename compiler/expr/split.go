@@ -1,0 +1,376 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/ast/astutil"
+	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Struct is an open leaf that is a struct, such as one with optional fields,
+// taken apart: Regular, with what Optional says of fields that are there, and
+// Rest on top, is the same constraint.
+type Struct struct {
+	Text     string     // of the whole
+	Regular  model.Tree // a struct
+	Optional []model.TreeField
+	Required []string   // names among Optional that must be there
+	Rest     model.Expr // patterns, as a struct; "" for none
+}
+
+// Split takes an open leaf apart. It says false of what is no struct, or one
+// whose fields refer to each other: CUE must look at all of it at once.
+func (e *Evaluator) Split(text string) (*Struct, bool) {
+	if !strings.Contains(text, "{") {
+		return nil, false
+	}
+	s, seen := e.structs[text]
+	if !seen {
+		s = e.split(text)
+		e.structs[text] = s
+	}
+	return s, s != nil
+}
+
+func (e *Evaluator) split(text string) *Struct {
+	x, err := parser.ParseExpr("", text)
+	if err != nil {
+		return nil
+	}
+	var p pieces
+	if !p.add(x) || p.refers(x) {
+		return nil
+	}
+	out := &Struct{Text: text}
+	var regular []model.TreeField
+	for _, name := range p.names {
+		f := p.fields[name]
+		tree, ok := e.tree(p.within(conjunction(f.terms), f.terms...))
+		if !ok {
+			return nil
+		}
+		if f.required && !f.regular {
+			out.Required = append(out.Required, name)
+		}
+		if f.regular {
+			regular = append(regular, model.TreeField{Name: name, Tree: tree})
+		} else {
+			out.Optional = append(out.Optional, model.TreeField{Name: name, Tree: tree})
+		}
+	}
+	out.Regular = model.StructTreeOf(regular...)
+	if len(p.rest) > 0 {
+		rest := &ast.StructLit{Elts: p.rest}
+		out.Rest = model.Expr(p.within(string(textOf(rest)), rest))
+	}
+	return out
+}
+
+// pieces are the fields of a struct, collected from all its conjuncts.
+type pieces struct {
+	names  []string
+	fields map[string]*piece
+	rest   []ast.Decl
+	lets   []*ast.LetClause // what CUE's exporter puts beside them, for references
+}
+
+type piece struct {
+	regular, required bool
+	terms             []ast.Expr
+}
+
+// add collects the fields of an expression; false where it is not simply a
+// struct.
+func (p *pieces) add(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return p.add(x.X)
+	case *ast.BinaryExpr:
+		return x.Op == token.AND && p.add(x.X) && p.add(x.Y)
+	case *ast.StructLit:
+		return !slices.ContainsFunc(x.Elts, func(d ast.Decl) bool { return !p.declare(d) })
+	}
+	return false
+}
+
+func (p *pieces) declare(d ast.Decl) bool {
+	switch d := d.(type) {
+	case *ast.Ellipsis:
+		if d.Type != nil {
+			p.rest = append(p.rest, d)
+		}
+		return true
+	case *ast.EmbedDecl:
+		return p.add(d.Expr)
+	case *ast.Field:
+		return p.field(d)
+	case *ast.LetClause:
+		p.lets = append(p.lets, d)
+		return true
+	}
+	return false
+}
+
+// within writes the lets that expressions need around their text.
+func (p *pieces) within(text string, all ...ast.Expr) string {
+	needed := map[string]bool{}
+	var need func(ast.Node)
+	need = func(n ast.Node) {
+		ast.Walk(n, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && !needed[id.Name] {
+				for _, l := range p.lets {
+					if l.Ident.Name == id.Name {
+						needed[id.Name] = true
+						need(l.Expr)
+					}
+				}
+			}
+			return true
+		}, nil)
+	}
+	for _, x := range all {
+		need(x)
+	}
+	if len(needed) == 0 {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString("{\n")
+	for _, l := range p.lets {
+		if needed[l.Ident.Name] {
+			fmt.Fprintf(&b, "let %s = %s\n", l.Ident.Name, textOf(l.Expr))
+		}
+	}
+	fmt.Fprintf(&b, "(%s)\n}", text)
+	return b.String()
+}
+
+// conjunction writes all of the terms.
+func conjunction(terms []ast.Expr) string {
+	if len(terms) == 1 {
+		return string(textOf(terms[0]))
+	}
+	var out []string
+	for _, t := range terms {
+		text := string(textOf(t))
+		if _, compound := t.(*ast.BinaryExpr); compound {
+			text = "(" + text + ")"
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, " & ")
+}
+
+func (p *pieces) field(f *ast.Field) bool {
+	if f.Alias != nil {
+		return false
+	}
+	if list, isList := f.Label.(*ast.ListLit); isList {
+		if len(list.Elts) != 1 {
+			return false
+		}
+		if _, named := list.Elts[0].(*ast.Alias); named {
+			return false
+		}
+		p.rest = append(p.rest, f)
+		return true
+	}
+	name, isIdent, err := ast.LabelName(f.Label)
+	if err != nil || isIdent && (strings.HasPrefix(name, "#") || strings.HasPrefix(name, "_")) {
+		return false
+	}
+	if p.fields == nil {
+		p.fields = map[string]*piece{}
+	}
+	there := p.fields[name]
+	if there == nil {
+		there = &piece{}
+		p.fields[name] = there
+		p.names = append(p.names, name)
+	}
+	there.regular = there.regular || f.Constraint == token.ILLEGAL
+	there.required = there.required || f.Constraint == token.NOT
+	there.terms = append(there.terms, f.Value)
+	return true
+}
+
+// refers says whether something in the expression is named like one of its
+// fields, and so may refer to it.
+func (p *pieces) refers(x ast.Expr) bool {
+	labels := map[string]bool{}
+	ast.Walk(x, func(n ast.Node) bool {
+		if f, ok := n.(*ast.Field); ok {
+			if name, isIdent, err := ast.LabelName(f.Label); err == nil && isIdent {
+				labels[name] = true
+			}
+		}
+		return true
+	}, nil)
+	found := false
+	var visit func(ast.Node) bool
+	visit = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if _, _, err := ast.LabelName(n.Label); err != nil {
+				ast.Walk(n.Label, visit, nil)
+			}
+			ast.Walk(n.Value, visit, nil)
+			return false
+		case *ast.SelectorExpr:
+			ast.Walk(n.X, visit, nil)
+			return false
+		case *ast.Ident:
+			found = found || labels[n.Name]
+		}
+		return true
+	}
+	ast.Walk(x, visit, nil)
+	return found
+}
+
+// tree is one leaf of a split struct: final, or open. Structs among them are
+// open, and are split in their turn.
+func (e *Evaluator) tree(text string) (model.Tree, bool) {
+	open := &model.Open{Text: text}
+	v, ok := e.build(open.Text)
+	if !ok {
+		return model.Tree{}, false
+	}
+	if isFinal(v) {
+		if data, err := Data(v); err == nil {
+			return model.Tree{Kind: model.FinalLeaf, Final: data}, true
+		}
+	}
+	if d, has := v.Default(); has && isFinal(d) {
+		if data, err := Data(d); err == nil {
+			open.Default = &data
+		}
+	}
+	var err error
+	if open.Constraint, err = withoutDefaults(open.Text); err != nil {
+		return model.Tree{}, false
+	}
+	return model.Tree{Kind: model.OpenLeaf, Open: open}, true
+}
+
+// build builds text that is known to parse.
+func (e *Evaluator) build(text string) (cue.Value, bool) {
+	x, err := parser.ParseExpr("", text)
+	if err != nil {
+		return cue.Value{}, false
+	}
+	return e.ctx.BuildExpr(x, cue.InferBuiltins(true)), true
+}
+
+// isFinal says whether a value is data that nothing may replace. Of structs only
+// secrets are: fields of others are looked at one by one.
+func isFinal(v cue.Value) bool {
+	switch v.Kind() {
+	case cue.StructKind:
+		return IsSecret(v)
+	case cue.ListKind:
+		return isFinalList(v)
+	case cue.BottomKind, cue.BytesKind:
+		return false
+	}
+	return v.IsConcrete()
+}
+
+func isFinalList(v cue.Value) bool {
+	if n := v.Len(); n.Err() != nil || !n.IsConcrete() {
+		return false
+	}
+	it, err := v.List()
+	if err != nil {
+		return false
+	}
+	for it.Next() {
+		elem := it.Value()
+		if elem.Kind() == cue.StructKind && !IsSecret(elem) {
+			if !isFinalStruct(elem) {
+				return false
+			}
+		} else if !isFinal(elem) {
+			return false
+		}
+	}
+	return true
+}
+
+func isFinalStruct(v cue.Value) bool {
+	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	if err != nil {
+		return false
+	}
+	for it.Next() {
+		if it.FieldType() != cue.StringLabel {
+			return false
+		}
+		of := it.Value()
+		if of.Kind() == cue.StructKind && !IsSecret(of) {
+			if !isFinalStruct(of) {
+				return false
+			}
+		} else if !isFinal(of) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutDefaults writes an expression without the marks of defaults: the
+// constraint that any value must satisfy.
+func withoutDefaults(text string) (model.Expr, error) {
+	x, err := parser.ParseExpr("", text)
+	if err != nil {
+		return "", err
+	}
+	return textOf(astutil.Apply(x, nil, func(c astutil.Cursor) bool {
+		if u, ok := c.Node().(*ast.UnaryExpr); ok && u.Op == token.MUL {
+			c.Replace(u.X)
+		}
+		return true
+	})), nil
+}
+
+func textOf(n ast.Node) model.Expr {
+	b, err := format.Node(n, format.Simplify())
+	if err != nil {
+		panic("expr: an expression that does not print: " + err.Error())
+	}
+	return model.Expr(strings.TrimSpace(string(b)))
+}
+
+// Marked says whether an open leaf marks a default of its own, rather than of
+// something in it: *[1] | [...int] does, [...int] and [...{a: *1 | int}] do not.
+func Marked(text string) bool {
+	x, err := parser.ParseExpr("", text)
+	return err == nil && marked(x)
+}
+
+func marked(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return marked(x.X)
+	case *ast.UnaryExpr:
+		return x.Op == token.MUL
+	case *ast.BinaryExpr:
+		return (x.Op == token.OR || x.Op == token.AND) && (marked(x.X) || marked(x.Y))
+	case *ast.StructLit: // with lets around an expression
+		return slices.ContainsFunc(x.Elts, func(d ast.Decl) bool {
+			e, ok := d.(*ast.EmbedDecl)
+			return ok && marked(e.Expr)
+		})
+	}
+	return false
+}
