@@ -186,6 +186,9 @@ func compileEnvironment(ctx context.Context, p *source.Platform, name string, un
 		if record, err = previous(name); err != nil {
 			return nil, err
 		}
+		if record != nil && (record.Platform != p.Module || record.Environment != name) {
+			record = nil // of something else: writing over it is refused
+		}
 	}
 	e.emit(ctx, record)
 	diag.Resolve(e.diagnostics, e.Model.Positions)

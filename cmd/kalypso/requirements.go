@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -61,7 +62,9 @@ func givenBy(r query.Requirement) string {
 	case r.Given:
 		var names []string
 		for _, o := range r.By {
-			names = append(names, o.Name)
+			if !slices.Contains(names, o.Name) {
+				names = append(names, o.Name)
+			}
 		}
 		return join(names)
 	case r.Optional:
