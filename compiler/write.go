@@ -3,6 +3,8 @@ package compiler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -36,6 +38,9 @@ func Write(ctx context.Context, r Request, o Output) (b *Build, changed map[stri
 	if o.Dir == "" {
 		b, err = Compile(ctx, r)
 		return b, nil, err
+	}
+	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
+		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
 	}
 	out := &output{Output: o, dirs: map[string]*tree.Dir{}, problems: map[string][]diag.Diagnostic{}}
 	defer func() { err = errors.Join(err, out.close()) }()

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -28,10 +29,26 @@ func (w *workspace) platformConfig() {
 		data = map[string]string{configName + "." + string(a.ConfigFormat): string(text)}
 	}
 	w.ds = append(w.ds, ds...)
+	if n := size(data); n > maxConfigMap {
+		w.ds = append(w.ds, diag.New(diag.TooLarge, fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
+			At(a.Ref, "").Hinting("keep files and other bulk in the application's manifests"))
+	}
 	w.add(struct {
 		Object `yaml:",inline"`
 		Data   map[string]string `yaml:"data,omitempty"`
 	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: w.meta(configName)}, data}, "")
+}
+
+// maxConfigMap is how many bytes a ConfigMap can hold (MaxSecretSize in
+// k8s.io/api/core/v1, which its validation applies to ConfigMaps as well).
+const maxConfigMap = 1 << 20
+
+func size(data map[string]string) int {
+	n := 0
+	for k, v := range data {
+		n += len(k) + len(v)
+	}
+	return n
 }
 
 // configData returns the data of a ConfigMap that has a key for each value: a

@@ -27,6 +27,9 @@ Only files that kalypso wrote are changed or removed.`,
   kalypso build dev --flat --to tree  # one, straight into tree`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
+			if cmd.Flags().Changed("to") && o.Dir == "" {
+				return usagef("--to needs a folder, and is empty")
+			}
 			if o.Flat && (len(environments) != 1 || o.Dir == "") {
 				return usagef("--flat writes one environment straight into --to DIR: name both")
 			}

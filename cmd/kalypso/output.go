@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -59,17 +60,61 @@ func (g *global) print(output string, result any, fill func(*tabwriter.Writer)) 
 	return usagef("--output %s: there are table, json and yaml", output)
 }
 
-// toYAML writes what a type's JSON says as YAML.
+// toYAML writes what a type's JSON says as YAML, in the same order.
 func toYAML(result any) ([]byte, error) {
 	text, err := json.Marshal(result)
 	if err != nil {
 		return nil, err
 	}
-	var v model.Value
-	if err := json.Unmarshal(text, &v); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	v, err := ordered(dec)
+	if err != nil {
 		return nil, err
 	}
 	return yaml.Marshal(v)
+}
+
+// ordered reads one JSON value, objects as mappings that keep their order.
+func ordered(dec *json.Decoder) (any, error) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		if t == '[' {
+			list := []any{}
+			for dec.More() {
+				e, err := ordered(dec)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, e)
+			}
+			_, err = dec.Token()
+			return list, err
+		}
+		m := yaml.Mapping{}
+		for dec.More() {
+			key, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			e, err := ordered(dec)
+			if err != nil {
+				return nil, err
+			}
+			m = append(m, yaml.Entry{Key: key.(string), Value: e})
+		}
+		_, err = dec.Token()
+		return m, err
+	case json.Number:
+		return model.NumberOf(string(t))
+	case nil:
+		return model.Value{}, nil
+	}
+	return token, nil
 }
 
 // row writes a line of a table; an empty cell is shown as a dash.

@@ -123,6 +123,9 @@ func hint(p expr.Problem) string {
 	case len(p.Allowed) > 0:
 		return "allowed: " + strings.Join(p.Allowed, ", ")
 	case p.Missing:
+		if p.Path == "" {
+			return "satisfy one of the contract's alternatives in a config that matches the assignment"
+		}
 		return "give " + p.Path + " a value in a config that matches the assignment"
 	case p.Unknown:
 		return "remove the key, or open the contract with ..."

@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -41,6 +42,11 @@ func (m *merger) list(path string, rule listRule, parts, replaced []part) (model
 	if len(from) == 0 {
 		return m.noList(path, rule, opens[0], "is not final")
 	}
+	for _, p := range opens {
+		if !hasDefault(p) && listsElements(p.tree.Open.Constraint) {
+			return m.noList(path, rule, p, "has elements that are not final")
+		}
+	}
 	var ok bool
 	if elems, ok = m.combine(path, rule, elems, from); !ok {
 		return model.Value{}, false
@@ -53,6 +59,14 @@ func (m *merger) list(path string, rule listRule, parts, replaced []part) (model
 	}
 	m.add(path, v, from, replaced)
 	return v, true
+}
+
+// listsElements says whether a constraint is a list that names elements, and not
+// only what all must be, as [...string] does.
+func listsElements(e model.Expr) bool {
+	inner, isList := strings.CutPrefix(strings.TrimSpace(string(e)), "[")
+	inner = strings.TrimSpace(inner)
+	return isList && !strings.HasPrefix(inner, "...") && !strings.HasPrefix(inner, "]")
 }
 
 func (m *merger) noList(path string, rule listRule, p part, why string) (model.Value, bool) {

@@ -65,11 +65,13 @@ const (
 	HelmValues            Code = "K3006" // application and platform values collide
 	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
 	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
+	TooLarge              Code = "K3009" // an object is too large for Kubernetes
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
+	KeptMissing           Code = "K4004" // a kept folder is not there
 	BadRecord             Code = "K4003" // the folder's record cannot be read
 )
 
@@ -201,6 +203,8 @@ var Codes = []Explanation{
 		"Keys of a ConfigMap are letters, digits, '-', '_' and '.'; names of environment variables are letters, digits and '_', and begin with no digit."},
 	{BadSpec, BadSpec.Severity(), "the reconciler's or namespace service's fields do not fit together",
 		"The fields are valid each, and impossible together."},
+	{TooLarge, TooLarge.Severity(), "an object is too large for Kubernetes",
+		"A ConfigMap holds one mebibyte, all keys and values together."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
@@ -213,4 +217,6 @@ var Codes = []Explanation{
 		"The folder's record names another platform or another environment. Write to a folder of its own."},
 	{BadRecord, BadRecord.Severity(), "the folder's record cannot be read",
 		".kalypso/provenance.json says what kalypso wrote there. Restore it from git; without it, --adopt takes over the files that are there."},
+	{KeptMissing, KeptMissing.Severity(), "a kept folder is not there",
+		"The folder of an assignment that failed is to stay as it was, and files of it are missing. Restore them from git, or correct the errors, so that the folder is built again."},
 }

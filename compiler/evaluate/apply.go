@@ -45,7 +45,7 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 }
 
 func (p *Package) apply(c Call) Outcome {
-	x := &exporter{loaded: p.loaded, positions: model.Positions{}, sick: map[model.Ref]bool{}}
+	x := newExporter(p.loaded)
 	entity := p.loaded.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
 	v := entity.FillPath(assignmentPath, p.loaded.ctx.BuildExpr(expr.Literal(c.Facts)))
 	var out Outcome

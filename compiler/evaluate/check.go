@@ -19,12 +19,19 @@ func (x *exporter) check(v cue.Value, s *shape, ref model.Ref) bool {
 	var told []string
 	x.checkShape(v, s, ref, &told)
 	if err := v.Validate(); err != nil {
-		for _, o := range x.problems(err) {
-			path := joinPath(o.path)
-			if slices.ContainsFunc(told, func(t string) bool { return within(path, t) }) {
+		depth := len(v.Path().Selectors())
+		all := x.problems(err)
+		for _, o := range all {
+			path := ref.At(joinPath(o.path[min(depth, len(o.path)):])).String()
+			if slices.ContainsFunc(told, func(t string) bool { return within(path, t) || o.alternatives() && within(t, path) }) ||
+				o.alternatives() && slices.ContainsFunc(all, o.contains) {
 				continue
 			}
-			d := o.diagnostic(s.find(v, o.path), s.find(v, o.path[:max(len(o.path)-1, 0)])).On(path)
+			of := s.find(v, o.path)
+			if o.alternatives() && of != nil && of.def != "" && x.checkAlternative(v, of, o, ref) {
+				continue
+			}
+			d := o.diagnostic(of, s.find(v, o.path[:max(len(o.path)-1, 0)])).On(path)
 			if inContract(o.path) {
 				d.Code, d.Message = diag.BadContract, "the contract can never be satisfied: "+d.Message
 			}
@@ -32,6 +39,23 @@ func (x *exporter) check(v cue.Value, s *shape, ref model.Ref) bool {
 		}
 	}
 	return !diag.Errors(x.ds[before:])
+}
+
+// checkAlternative checks a struct that may be a scalar as well against the
+// schema's struct alone: of the alternatives together CUE only says that none
+// fits. It returns whether it found something to report.
+func (x *exporter) checkAlternative(v cue.Value, s *shape, o problem, ref model.Ref) bool {
+	relative := o.path[len(v.Path().Selectors()):]
+	for _, name := range relative {
+		v = field(v, strings.Trim(name, `"`))
+	}
+	alone, ok := x.schema(s.def)
+	for _, part := range conjuncts(v) {
+		if len(x.written(part)) > 0 {
+			alone = alone.Unify(part)
+		}
+	}
+	return ok && !x.check(alone, s, ref.At(joinPath(relative)))
 }
 
 // checkShape reports unknown fields, missing ones, and groups of which not
@@ -47,59 +71,77 @@ func (x *exporter) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]stri
 	if len(s.fields) == 0 && s.pattern == nil || v.IncompleteKind()&cue.StructKind == 0 && v.IncompleteKind() != cue.BottomKind {
 		return
 	}
-	given := map[string]bool{}
+	given := map[string]cue.Value{}
 	for name, of := range fields(v) {
-		given[name] = true
+		given[name] = of
 		at := ref.At(model.Label(name))
 		switch f, known := s.fields[name]; {
 		case known:
 			x.checkShape(of, f.shape, at, told)
-		case s.pattern != nil:
+		case s.pattern != nil && s.keys.allows(name):
 			x.checkShape(of, s.pattern, at, told)
+		case s.pattern != nil:
+			x.tell(badKey(name, s.keys), at, told, of)
 		case !s.open:
-			x.note(of, at)
-			d := unknownField(name, s).On(at.String())
-			for _, p := range x.written(of) {
-				d = d.In(p, "")
-			}
-			*told = append(*told, at.String())
-			x.fail(at, d)
+			x.tell(unknownField(name, s), at, told, of)
 		}
+	}
+	if len(given) == 0 && v.Validate() != nil {
+		return // no struct at all, which CUE says
 	}
 	x.checkFields(s, given, ref, told, v)
 }
 
-func (x *exporter) checkFields(s *shape, given map[string]bool, ref model.Ref, told *[]string, v cue.Value) {
-	where := func(d diag.Diagnostic) diag.Diagnostic {
-		for _, p := range x.written(v) {
-			d = d.In(p, "")
-		}
-		return d
-	}
+// tell reports what is wrong at ref, where v is written, and notes
+// that it has spoken of it.
+func (x *exporter) tell(d diag.Diagnostic, ref model.Ref, told *[]string, v cue.Value) {
+	*told = append(*told, ref.String())
+	x.fail(ref, x.at(d, v).On(ref.String()))
+}
+
+func (x *exporter) checkFields(s *shape, given map[string]cue.Value, ref model.Ref, told *[]string, v cue.Value) {
 	for _, name := range s.names() {
-		if s.fields[name].required && !given[name] {
-			at := ref.At(model.Label(name))
-			*told = append(*told, at.String())
-			x.fail(at, where(diag.New(diag.Missing, fmt.Sprintf("required field %s is missing", name)).On(at.String())))
+		if _, there := given[name]; !there && s.fields[name].required && !s.misspelt(name, given) {
+			x.tell(missingField(name, s), ref.At(model.Label(name)), told, v)
 		}
 	}
 	for _, group := range s.oneOf {
 		var there []string
+		var values []cue.Value
 		for _, name := range group {
-			if given[name] {
-				there = append(there, name)
+			if of, ok := given[name]; ok {
+				there, values = append(there, name), append(values, of)
 			}
 		}
-		if len(there) == 1 {
-			continue
+		wanted := fmt.Sprintf("exactly one of %s is needed", strings.Join(group, ", "))
+		switch {
+		case len(there) == 0 && !slices.ContainsFunc(group, func(name string) bool { return s.misspelt(name, given) }):
+			x.fail(ref, x.at(diag.New(diag.OneOf, wanted+", and none is given").Hinting("give one of them"), v))
+		case len(there) > 1:
+			x.fail(ref, x.at(diag.New(diag.OneOf, wanted+", and "+strings.Join(there, " and ")+" are given").Hinting("keep one of them"), values...))
 		}
-		found := "none is given"
-		if len(there) > 1 {
-			found = strings.Join(there, " and ") + " are given"
-		}
-		d := diag.New(diag.OneOf, fmt.Sprintf("exactly one of %s is needed, and %s", strings.Join(group, ", "), found)).On(ref.String())
-		x.fail(ref, where(d))
 	}
+}
+
+// misspelt says whether a field that is absent seems to be there under a wrong
+// name, which is reported.
+func (s *shape) misspelt(name string, given map[string]cue.Value) bool {
+	for other := range given {
+		if _, known := s.fields[other]; !known && diag.Nearest(other, s.names()) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// at adds to a diagnostic where values are written.
+func (x *exporter) at(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
+	for _, v := range values {
+		for _, p := range x.written(v) {
+			d = d.In(p, "")
+		}
+	}
+	return d
 }
 
 // find returns the shape of the value at an absolute path, where s is the shape
@@ -138,7 +180,7 @@ func inContract(path []string) bool {
 func joinPath(path []string) string {
 	s := ""
 	for _, name := range path {
-		if strings.Trim(name, "0123456789") == "" && name != "" {
+		if isIndex(name) {
 			s += "[" + name + "]"
 			continue
 		}
@@ -146,6 +188,9 @@ func joinPath(path []string) string {
 	}
 	return s
 }
+
+// isIndex says whether an element of a path of CUE's is the index of a list.
+func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
 // within says whether a path is another, or below it.
 func within(path, of string) bool {

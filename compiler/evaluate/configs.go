@@ -38,7 +38,7 @@ func (x *exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown 
 	if !m.Exists() {
 		return model.Selector{Op: model.OpAll}, true
 	}
-	s, ok := x.selector(m, ref.At("match"))
+	s, ok := x.selector(m, ref.At("match"), false)
 	return s, !ok
 }
 
@@ -58,8 +58,11 @@ func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 		}
 		c.Plain[i] = p
 	}
-	values, defaults, overrides := field(v, "values"), field(v, "defaults"), field(v, "overrides")
-	if c.Facts = factsOf(v, values, defaults, overrides); c.Facts != nil {
+	dependent := []cue.Value{field(v, "values"), field(v, "defaults"), field(v, "overrides")}
+	if isUnknown(v) {
+		dependent = append(dependent, v)
+	}
+	if c.Facts = factsOf(v, dependent...); c.Facts != nil {
 		for _, name := range valueFields {
 			if f := field(v, name); f.Exists() {
 				x.noteAll(f, ref.At(name))

@@ -7,6 +7,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -30,14 +31,19 @@ func (x *exporter) contract(v cue.Value, ref model.Ref, enforce string) *model.C
 		return nil
 	}
 	c := &model.Contract{Ref: ref, Expr: model.Expr(text), Mentions: mentions(e), Advise: enforce == "advise"}
-	x.contractFields(v, ref, "", false, &c.Fields)
+	if !x.contractFields(v, ref, "", false, &c.Fields) {
+		return nil
+	}
 	slices.SortFunc(c.Fields, func(a, b model.ContractField) int { return strings.Compare(a.Path, b.Path) })
 	return c
 }
 
 func (x *exporter) checkContract(v cue.Value, ref model.Ref) bool {
-	if v.Err() != nil {
+	if v.Validate() != nil {
 		return false // check has reported it
+	}
+	if isUnknown(v) {
+		return x.checkConditions(v, ref)
 	}
 	if v.IncompleteKind()&cue.StructKind == 0 {
 		x.fail(ref, diag.New(diag.BadContract, "a contract is a struct"))
@@ -51,12 +57,31 @@ func (x *exporter) checkContract(v cue.Value, ref model.Ref) bool {
 	return true
 }
 
-// contractFields notes every path that the contract names, and where.
-func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) {
+// checkConditions looks at a contract whose fields depend on something: on its
+// own fields, if mode == "a" {…}, they may, since the values will give those; on
+// anything else they never come to be.
+func (x *exporter) checkConditions(v cue.Value, ref model.Ref) bool {
+	nodes := sourceNodes(v)
+	for _, o := range x.problems(v.Err()) {
+		for _, at := range o.at {
+			if name, isField := x.fieldAt(at); isField && !x.contain(at, nodes) {
+				x.fail(ref, diag.New(diag.BadContract, "the contract can never be checked: "+name+" has no value, and is no field of the contract").
+					Hinting("give "+name+" a value").At(ref, "").In(at, name+" is declared here"))
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// contractFields notes every path that the contract names, and where. It
+// returns whether their constraints can be used.
+func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) bool {
 	it, err := v.Fields(cue.Optional(true))
 	if err != nil {
-		return
+		return true
 	}
+	ok := true
 	for it.Next() {
 		label := model.Label(it.Selector().Unquoted())
 		at := model.JoinPath(path, label)
@@ -65,10 +90,12 @@ func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optio
 		optional := optional || it.FieldType()&cue.OptionalConstraint != 0
 		if leaf {
 			*out = append(*out, model.ContractField{Path: at, Optional: optional, Text: asWritten(it.Value())})
+			ok = x.checkPatterns(it.Value(), ref.At(label), diag.BadContract) && ok
 			continue
 		}
-		x.contractFields(it.Value(), ref.At(label), at, optional, out)
+		ok = x.contractFields(it.Value(), ref.At(label), at, optional, out) && ok
 	}
+	return ok
 }
 
 // asWritten is a constraint as its contract writes it, or else as CUE does.
@@ -101,6 +128,15 @@ func asWritten(v cue.Value) string {
 // mentions returns the top level fields that a contract speaks of, sorted; nil
 // where it may speak of any: a pattern, a closed struct, a validator.
 func mentions(e ast.Expr) []string {
+	if and, ok := e.(*ast.BinaryExpr); ok && and.Op == token.AND {
+		x, y := mentions(and.X), mentions(and.Y)
+		if x == nil || y == nil {
+			return nil
+		}
+		names := append(x, y...)
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
 	lit, ok := e.(*ast.StructLit)
 	if !ok {
 		return nil

@@ -3,10 +3,13 @@ package evaluate
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
 // embeddedNames returns the files that an @embed attribute in folder dir names,
@@ -62,4 +65,26 @@ func eachEmbedded(f *ast.File, add func(name string, data []byte)) error {
 		return true
 	}, nil)
 	return failed
+}
+
+// checkEmbeds reports @embed attributes that CUE ignores because their file does
+// not enable them: what they would have brought is absent without an error.
+func (x *exporter) checkEmbeds(environment string) {
+	for _, f := range x.files {
+		enabled := slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
+			a, ok := d.(*ast.Attribute)
+			return ok && strings.HasPrefix(a.Text, "@extern(")
+		})
+		if enabled {
+			continue
+		}
+		ast.Walk(f, func(n ast.Node) bool {
+			if a, ok := n.(*ast.Attribute); ok && strings.HasPrefix(a.Text, "@embed(") {
+				x.report(diag.New(diag.Compile, "@embed has no effect in this file").In(x.of(a.Pos()), "").
+					Hinting("write @extern(embed) above the file's package clause"))
+				x.hideAll(environment)
+			}
+			return true
+		}, nil)
+	}
 }

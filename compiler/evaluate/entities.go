@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -94,6 +96,9 @@ func (x *exporter) registrations() {
 func (x *exporter) workloads(environment string) []model.Workload {
 	var out []model.Workload
 	x.each("workloads", func(v cue.Value, ref model.Ref) {
+		if x.faulty(ref, "deploymentTargets") {
+			return
+		}
 		value, ok := x.entity(v, ref, "deploymentTargets", "requires")
 		if !ok {
 			return
@@ -122,22 +127,44 @@ func (x *exporter) workloads(environment string) []model.Workload {
 // are sick leave the others alone.
 func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) []model.DeploymentTarget {
 	var out []model.DeploymentTarget
-	for name, of := range fields(field(v, "deploymentTargets")) {
+	all := field(v, "deploymentTargets")
+	if all.Exists() && isUnknown(all) {
+		x.unknown(all, model.Ref{Collection: "workloads", Name: w.Name, Path: "deploymentTargets"})
+	}
+	for name, of := range fields(all) {
 		ref := w.TargetRef(name)
 		x.note(of, ref)
-		if !isName(name) || of.Validate() != nil {
-			x.sick[model.Ref{Collection: "workloads", Name: w.Name}] = true
+		if x.faulty(ref) {
 			continue // reported with its workload
+		}
+		if isUnknown(of) {
+			x.unknown(of, ref)
+			continue
 		}
 		if t, in, ok := x.target(of, w, ref); ok {
 			x.checkEnvironment(in, ref.At("environment"))
 			if in == environment {
 				out = append(out, t)
+			} else {
+				x.checkPlace(t.FullName, in, environment, ref)
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return compareNames(a.Name, b.Name) })
 	return out
+}
+
+// checkPlace warns of a deployment target that is written in the folder of an
+// environment that it is not for: its own does not see it.
+func (x *exporter) checkPlace(fullName, of, environment string, ref model.Ref) {
+	at := x.positions.Of(ref)
+	hidden := len(at) > 0 && !slices.ContainsFunc(at, func(p model.Position) bool {
+		return !strings.HasPrefix(p.File, source.Environments+"/"+environment+"/")
+	})
+	if hidden {
+		x.report(diag.New(diag.Unassigned, fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s", fullName, of, environment)).
+			At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or in %s/%s", source.Environments, of)))
+	}
 }
 
 func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
@@ -206,7 +233,7 @@ func (x *exporter) side(v cue.Value, ref model.Ref, name string, into *model.Sel
 		return true
 	}
 	var ok bool
-	*into, ok = x.selector(s, ref.At(name))
+	*into, ok = x.selector(s, ref.At(name), true)
 	return ok
 }
 
@@ -216,7 +243,7 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 		s := model.NamespaceService{Name: ref.Name}
 		pattern := field(v, "pattern")
 		s.HasPattern = pattern.Exists()
-		s.Facts = factsOf(v, parts(v)...)
+		s.Facts = factsOf(v, dependentParts(v)...)
 		s.PatternFacts = factsOf(v, pattern)
 		if s.Facts == nil {
 			value, ok := x.entity(v, ref)
@@ -238,9 +265,13 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 	return out
 }
 
-// parts are the regular fields of an entity.
-func parts(v cue.Value) []cue.Value {
+// dependentParts are what of an entity may be a function of the assignment: its
+// regular fields, and itself where it is unknown which those are.
+func dependentParts(v cue.Value) []cue.Value {
 	var out []cue.Value
+	if isUnknown(v) {
+		out = append(out, v)
+	}
 	for _, of := range fields(v) {
 		out = append(out, of)
 	}
@@ -272,7 +303,7 @@ func (x *exporter) reconcilers() []model.Reconciler {
 				r.Backend = backend
 			}
 		}
-		r.Facts = factsOf(v, parts(v)...)
+		r.Facts = factsOf(v, dependentParts(v)...)
 		if r.Facts == nil {
 			value, ok := x.entity(v, ref)
 			if !ok {

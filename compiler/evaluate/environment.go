@@ -9,9 +9,13 @@ package evaluate
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -33,6 +37,9 @@ type Package struct {
 // positions or references into Model.Positions. The error is about files that
 // cannot be read.
 func Environment(ctx context.Context, p *source.Platform, name string) (*Package, []diag.Diagnostic, error) {
+	if !p.HasBase() {
+		return &Package{}, nil, nil // Stages has reported it
+	}
 	l, ds, err := loadPackage(ctx, p, p.Dir(name))
 	if l == nil || err != nil {
 		return &Package{}, ds, err
@@ -41,12 +48,22 @@ func Environment(ctx context.Context, p *source.Platform, name string) (*Package
 	if pkg.Base, pkg.Own, err = l.digests(p.Dir(name)); err != nil {
 		return nil, nil, err
 	}
-	x := &exporter{loaded: l, positions: model.Positions{}, sick: map[model.Ref]bool{}}
+	x := newExporter(l)
+	if p.Hides(name) {
+		x.hideAll(name)
+	}
 	pkg.Model = x.environment(name)
 	if hasFunctions(pkg.Model) {
 		pkg.loaded = l
 	}
 	return pkg, x.ds, nil
+}
+
+// hideAll marks the whole environment as not known: what it has may be in part
+// in what cannot be read, configs included, so that its output stays as it is.
+func (x *exporter) hideAll(environment string) {
+	x.sick[model.Ref{Collection: "environments", Name: environment}] = true
+	x.uncertain = true
 }
 
 func hasFunctions(m *model.Environment) bool {
@@ -65,11 +82,20 @@ type Stage struct {
 // Stages evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable.
 func Stages(ctx context.Context, p *source.Platform) ([]Stage, []diag.Diagnostic, error) {
+	if !p.HasBase() && p.Hides("") {
+		return nil, nil, nil // source.Open has said why nothing of the base counts
+	}
+	if !p.HasBase() && p.Module != "" {
+		d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
+			In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "").
+			Hinting("declare the collections there, in a file that begins with: package " + source.Package)
+		return nil, []diag.Diagnostic{d}, nil
+	}
 	l, ds, err := loadPackage(ctx, p, ".")
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
-	x := &exporter{loaded: l, positions: model.Positions{}, sick: map[model.Ref]bool{}}
+	x := newExporter(l)
 	stages := []Stage{}
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		s := Stage{Name: ref.Name}
@@ -85,7 +111,8 @@ func Stages(ctx context.Context, p *source.Platform) ([]Stage, []diag.Diagnostic
 
 // environment exports the whole model.
 func (x *exporter) environment(name string) *model.Environment {
-	x.checkCollections()
+	x.checkEmbeds(name)
+	x.checkCollections(name)
 	env := &model.Environment{Name: name, Positions: x.positions, Sick: x.sick}
 	x.gitOps(env)
 	env.ClusterTypes = x.clusterTypes()
@@ -109,25 +136,27 @@ func (x *exporter) environment(name string) *model.Environment {
 }
 
 // checkCollections reports top-level fields that are no collection, and
-// collections of which CUE does not know all entities.
-func (x *exporter) checkCollections() {
+// collections of which CUE does not know all entities. env is the environment.
+func (x *exporter) checkCollections(env string) {
+	known := x.definite()
 	it, err := x.value.Fields()
 	if err != nil {
-		x.incomplete(err)
+		x.incomplete(err, known, env)
 		return
 	}
 	names := collectionNames()
 	for it.Next() {
 		name := it.Selector().Unquoted()
 		if slices.Contains(names, name) {
+			x.checkDeclared(name, env)
 			continue
 		}
-		d := diag.New(diag.UnknownCollection, "unknown top-level field "+name).On(name).Hinting(diag.DidYouMean(name, names))
-		for _, p := range x.written(it.Value()) {
-			d = d.In(p, "")
+		hint := diag.DidYouMean(name, names)
+		if diag.Nearest(name, names) == "" {
+			hint = "make it a hidden field, _" + name + ", or a definition, #" + name + "; the collections are " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
 		}
-		x.report(d)
-		x.uncertain = true
+		x.report(x.at(diag.New(diag.UnknownCollection, "unknown top-level field "+name), it.Value()).On(name).Hinting(hint))
+		x.hideAll(env)
 	}
 	for _, c := range names {
 		coll := x.value.LookupPath(cue.MakePath(cue.Str(c)))
@@ -137,33 +166,88 @@ func (x *exporter) checkCollections() {
 		if _, conjuncts := coll.Expr(); len(conjuncts) > 1 {
 			for _, conjunct := range conjuncts {
 				if err := conjunct.Err(); err != nil {
-					x.incomplete(err)
+					x.incomplete(err, known, env)
 				}
 			}
 		}
 	}
 	if err := x.value.Validate(cue.Concrete(true)); err != nil {
-		x.incomplete(err)
+		x.incomplete(err, known, env)
 	}
+}
+
+// checkDeclared reports a collection that is used without being declared as the
+// schema's: without the schema nothing of it is checked or has its defaults.
+func (x *exporter) checkDeclared(name, env string) {
+	coll := field(x.value, name)
+	undeclared := false
+	for key, entity := range fields(coll) {
+		if isName(key) && field(entity, "name").Exists() {
+			return // the schema gives every entity its name
+		}
+		undeclared = undeclared || isName(key) && entity.IncompleteKind() == cue.StructKind
+	}
+	if !undeclared {
+		return
+	}
+	x.undeclared[name] = true
+	declaration := name + ": schema." + definitionOf(name)
+	x.report(x.at(diag.New(diag.UnknownCollection, name+" is not declared as a collection of the schema"), coll).On(name).
+		Hinting("write " + declaration + " in a file at the platform's root"))
+	x.hideAll(env)
+}
+
+// definite returns what CUE says against the package as it stands: what is no
+// matter of values that are not given yet. It is asked for once, when needed.
+func (x *exporter) definite() func(message string) bool {
+	messages := sync.OnceValue(func() map[string]bool {
+		out := map[string]bool{}
+		for _, o := range x.problems(x.value.Validate()) {
+			for _, m := range o.messages {
+				out[m] = true
+			}
+		}
+		return out
+	})
+	return func(message string) bool { return messages()[message] }
 }
 
 // incomplete reports the errors that say that CUE left entities out: those of a
 // whole collection, or of the package itself.
-func (x *exporter) incomplete(err error) {
+func (x *exporter) incomplete(err error, known func(string) bool, env string) {
 	for _, o := range x.problems(err) {
-		if len(o.path) > 1 {
+		if len(o.path) > 1 || known(o.messages[0]) {
 			continue
 		}
-		d := diag.New(diag.Incomplete, "which entities there are is not known: "+plain(o.messages[0])).On(joinPath(o.path)).
-			Hinting("give the value that the comprehension or field name depends on")
-		for _, p := range o.at {
-			d = d.In(p, "")
+		what, in := "which entities there are is not known", x.declarations()
+		if len(o.path) == 1 {
+			what = fmt.Sprintf("which %s there are is not known", o.path[0])
+			in = append(sourceNodes(field(x.value, o.path[0])), in...)
 		}
+		d := x.because(diag.New(diag.Incomplete, what).On(joinPath(o.path)), o, in)
 		if !slices.ContainsFunc(x.ds, func(e diag.Diagnostic) bool { return e.Message == d.Message && slices.Equal(e.Sites, d.Sites) }) {
 			x.report(d)
 		}
-		x.uncertain = true
+		// What a lost assignment needs is kept with it. What all may need is not.
+		if len(o.path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "workloads", "schedulingPolicies"}, o.path[0]) {
+			x.uncertain = true
+		} else {
+			x.hideAll(env)
+		}
 	}
+}
+
+// declarations are those of the package's files.
+func (x *exporter) declarations() []ast.Node {
+	var out []ast.Node
+	for _, f := range x.files {
+		for _, d := range f.Decls {
+			if _, isField := d.(*ast.Field); !isField {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
 }
 
 // tooMany is the number of fields from which on CUE's time for one struct grows
@@ -182,8 +266,11 @@ func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 	}
 	slices.SortFunc(all, func(a, b entity) int { return compareNames(a.name, b.name) })
 	if len(all) > tooMany {
-		x.report(diag.New(diag.ManyEntities, "CUE becomes slow with so many entities in one collection").On(collection).
-			At(model.Ref{Collection: collection, Name: all[0].name}, ""))
+		x.report(x.at(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(all), tooMany)), all[0].value).On(collection).
+			Hinting("split the environment, or give what is alike one name"))
+	}
+	if x.undeclared[collection] {
+		return
 	}
 	s := entityShape(collection)
 	for _, e := range all {
@@ -192,9 +279,11 @@ func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 			x.positions.Add(ref, p)
 		}
 		if !isName(e.name) {
-			d := diag.New(diag.BadName, "the name "+e.name+" is not a DNS label").On(ref.String()).
-				Hinting("use at most 63 lower case letters, digits and dashes")
-			x.fail(ref, d)
+			x.fail(ref, badName(e.name))
+			continue
+		}
+		if isUnknown(e.value) && !e.value.LookupPath(assignmentPath).Exists() {
+			x.unknown(e.value, ref)
 			continue
 		}
 		if x.check(e.value, s, ref) || collection == "configs" || collection == "configSchemas" || collection == "workloads" {

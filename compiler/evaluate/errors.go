@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,32 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// loadErrors translates what makes a whole package unreadable; code is for the
-// errors that say nothing more exact of themselves.
-func (p *places) loadErrors(err error, code diag.Code) []diag.Diagnostic {
-	var ds []diag.Diagnostic
-	for _, e := range errors.Errors(err) {
-		message := strings.ReplaceAll(firstLine(text(e)), p.root+string(filepath.Separator), "")
-		d := diag.New(code, message)
-		switch {
-		case strings.Contains(message, "cannot find package"), strings.Contains(message, "cannot find module"),
-			strings.Contains(message, "import failed"), strings.Contains(message, "no dependency found"):
-			d = diag.New(diag.Import, message).
-				Hinting("fetch the module with `cue mod tidy`, or correct the import path; a build itself never reaches the network")
-		case strings.Contains(message, "not found"), strings.Contains(message, "not used"):
-			d = diag.New(diag.Compile, message)
-		}
-		for _, at := range p.all(errors.Positions(e)) {
-			d = d.In(at, "")
-		}
-		if len(d.Sites) == 0 {
-			d = d.In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
-		}
-		if !slices.ContainsFunc(ds, func(o diag.Diagnostic) bool { return o.Message == d.Message && slices.Equal(o.Sites, d.Sites) }) {
-			ds = append(ds, d)
-		}
-	}
-	return ds
+// contains says whether another problem is inside the value that this one is
+// about.
+func (o problem) contains(other problem) bool {
+	return len(other.path) > len(o.path) && slices.Equal(other.path[:len(o.path)], o.path)
 }
 
 // text is an error's message, with those that it wraps, and without the path
@@ -61,6 +38,13 @@ type problem struct {
 	path     []string
 	messages []string
 	at       []model.Position
+}
+
+// alternatives says whether the problem is that a struct is none of the
+// alternatives that are no structs: with an error inside it, it is not the
+// struct among them either, and CUE blames the others.
+func (o problem) alternatives() bool {
+	return slices.ContainsFunc(o.messages, func(m string) bool { return strings.Contains(m, "mismatched types struct and ") })
 }
 
 var emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
@@ -92,22 +76,26 @@ func (p *places) problems(err error) []problem {
 // parent that of the struct around it.
 func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 	message := o.telling()
-	name := o.path[len(o.path)-1]
+	name := o.name()
 	var d diag.Diagnostic
 	switch {
 	case strings.Contains(message, "field not allowed"):
 		d = unknownField(name, parent)
 	case strings.Contains(message, "required but not present"):
-		d = diag.New(diag.Missing, "required field "+name+" is missing")
+		d = missingField(name, parent)
 	case strings.Contains(message, "incomplete value"):
-		d = diag.New(diag.NotConcrete, name+" has no value: "+strings.TrimPrefix(message, "incomplete value "))
+		constraint := plain(strings.TrimPrefix(message, "incomplete value "))
+		if strings.HasPrefix(constraint, "#") {
+			constraint = "of the schema"
+		}
+		d = diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	case s != nil && len(s.enum) > 0:
-		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, o.given(s))).
-			Hinting("allowed: " + strings.Join(s.enum, ", "))
-	case strings.Contains(message, "conflicting values") && len(o.at) > 1:
-		d = diag.New(diag.Conflict, plain(message)+" for "+name)
+		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, o.given(s))).Hinting("allowed: " + s.allowed())
+	case strings.HasPrefix(message, "conflicting values") && len(o.at) > 1 && !schemaType.MatchString(message):
+		d = diag.New(diag.Conflict, mismatch.ReplaceAllString(plain(message), "")+" for "+name).
+			Hinting("keep one of them: all files of the package unify, and none wins")
 	default:
-		d = diag.New(diag.WrongValue, name+": "+plain(message)).Hinting(definitionHint(message))
+		d = o.wrongValue(s, parent)
 	}
 	for _, at := range o.at {
 		d = d.In(at, "")
@@ -115,12 +103,87 @@ func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 	return d
 }
 
+// name is how messages call what the problem is about.
+func (o problem) name() string {
+	i := len(o.path) - 1
+	for i > 0 && isIndex(o.path[i]) {
+		i--
+	}
+	return joinPath(o.path[i:])
+}
+
+var (
+	mismatch = regexp.MustCompile(` \(mismatched types (\S+) and (\S+)\)$`)
+	// schemaType matches a conflict with a type that only the schema writes.
+	schemaType = regexp.MustCompile(` and (\{\.\.\.\}|\[\.\.\..*\]|\{\[string\]:.*\}) \(`)
+	outside    = regexp.MustCompile(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
+)
+
+// wrongValue says that a value has the wrong type, or breaks a constraint.
+func (o problem) wrongValue(s, parent *shape) diag.Diagnostic {
+	message, name := o.telling(), o.name()
+	hint := ""
+	switch {
+	case strings.Contains(message, "undefined field: "):
+		_, hint = reason(message)
+	case s != nil && s.is != "":
+		hint = name + " is " + s.is
+	case parent != nil:
+		hint = parent.about(name)
+	}
+	if m := mismatch.FindStringSubmatch(message); m != nil {
+		given, wanted := m[1], m[2]
+		if scalar := conflicting.FindStringSubmatch(message); wanted == "string" && scalar != nil && slices.Contains([]string{"int", "float", "bool", "number"}, given) {
+			hint = fmt.Sprintf("write it as a string: %q", scalar[1])
+		}
+		if len(o.at) > 1 && conflicting.MatchString(message) { // of something inside
+			name = conflicting.FindStringSubmatch(message)[1] + " in " + name
+		}
+		return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, article(wanted), article(given))).Hinting(hint)
+	}
+	if m := outside.FindStringSubmatch(message); m != nil {
+		why := ""
+		if hint == "" || s == nil || s.is == "" {
+			why = ": it must " + bound(strings.NewReplacer("out of bound ", "", "does not satisfy ", "").Replace(plain(m[2])))
+		}
+		return diag.New(diag.WrongValue, fmt.Sprintf("%s cannot be %s%s", name, m[1], why)).Hinting(hint)
+	}
+	why, _ := reason(message)
+	return diag.New(diag.WrongValue, name+": "+why).Hinting(hint)
+}
+
+// bound reads a constraint as what a value must do.
+func bound(constraint string) string {
+	if constraint == `!=""` {
+		return "not be empty"
+	}
+	if pattern, ok := strings.CutPrefix(constraint, "=~"); ok {
+		return "match " + pattern
+	}
+	return "be " + constraint
+}
+
+// article puts an article before the name of a type, or of several: (int|string).
+func article(kinds string) string {
+	kinds = strings.ReplaceAll(strings.Trim(kinds, "()"), "|", " or ")
+	switch {
+	case kinds == "null":
+		return kinds
+	case strings.HasPrefix(kinds, "int"):
+		return "an " + kinds
+	}
+	return "a " + kinds
+}
+
 // telling is the message that says most: of a value with a default, CUE also
-// says that the value is not the default.
+// says that the value is not the default, and of one with alternatives that it
+// has not the type of the others.
 func (o problem) telling() string {
-	for _, message := range o.messages {
-		if strings.Contains(message, "out of bound") || strings.Contains(message, "mismatched types") {
-			return message
+	for _, says := range []string{"out of bound", "mismatched types"} {
+		for _, message := range o.messages {
+			if strings.Contains(message, says) {
+				return message
+			}
 		}
 	}
 	return o.messages[0]
@@ -132,6 +195,27 @@ func unknownField(name string, parent *shape) diag.Diagnostic {
 		d = d.Hinting(diag.DidYouMean(name, parent.names()))
 	}
 	return d
+}
+
+func missingField(name string, parent *shape) diag.Diagnostic {
+	d := diag.New(diag.Missing, "required field "+name+" is missing")
+	if parent != nil {
+		d = d.Hinting(parent.about(name))
+	}
+	return d
+}
+
+// badKey says that a field's name is not as the schema wants it.
+func badKey(name string, keys keyShape) diag.Diagnostic {
+	if keys.names {
+		return badName(name)
+	}
+	return diag.New(diag.UnknownField, fmt.Sprintf("the field cannot be named %q", name)).Hinting("it is the name of " + strings.SplitN(lower(keys.doc), ",", 2)[0])
+}
+
+func badName(name string) diag.Diagnostic {
+	return diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name)).
+		Hinting("use at most 63 lower case letters, digits and dashes, with a letter or digit first and last")
 }
 
 var conflicting = regexp.MustCompile(`conflicting values ("(?:[^"\\]|\\.)*"|\S+) and (.+?)( \(mismatched types .*)?$`)
@@ -158,20 +242,18 @@ func plain(message string) string {
 	for _, d := range patterns() {
 		message = strings.ReplaceAll(message, d.pattern, d.name)
 	}
-	message = strings.ReplaceAll(message, "(out of bound ", "(does not satisfy ")
-	const longest = 300
+	message = strings.Join(strings.Fields(message), " ")
+	const longest = 200
 	if r := []rune(message); len(r) > longest {
 		message = string(r[:longest]) + "…"
 	}
 	return message
 }
 
-// definitionHint explains the pattern that a message mentions.
-func definitionHint(message string) string {
-	for _, d := range patterns() {
-		if strings.Contains(message, d.pattern) {
-			return d.doc
-		}
+// lower makes a sentence a part of another.
+func lower(sentence string) string {
+	if sentence == "" {
+		return ""
 	}
-	return ""
+	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
 }

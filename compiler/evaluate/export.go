@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -21,7 +22,14 @@ type exporter struct {
 	positions model.Positions
 	ds        []diag.Diagnostic
 	sick      map[model.Ref]bool
+	faults    []string // the paths of errors
 	uncertain bool
+	// undeclared are the collections that do not have the schema's type.
+	undeclared map[string]bool
+}
+
+func newExporter(l *loaded) *exporter {
+	return &exporter{loaded: l, positions: model.Positions{}, sick: map[model.Ref]bool{}, undeclared: map[string]bool{}}
 }
 
 func (x *exporter) report(d diag.Diagnostic) { x.ds = append(x.ds, d) }
@@ -34,10 +42,37 @@ func (x *exporter) fail(ref model.Ref, d diag.Diagnostic) {
 	if d.Path == "" {
 		d.Path = ref.String()
 	}
-	x.report(d)
+	// What a template says wrong is wrong in each entity, and one mistake.
+	if !slices.ContainsFunc(x.ds, func(o diag.Diagnostic) bool {
+		return o.Code == d.Code && o.Message == d.Message && slices.Equal(x.sites(o), x.sites(d))
+	}) {
+		x.report(d)
+	}
 	if d.Severity == diag.Error {
+		x.faults = append(x.faults, d.Path)
 		x.sick[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
 	}
+}
+
+// sites are the positions of a diagnostic.
+func (x *exporter) sites(d diag.Diagnostic) []model.Position {
+	var out []model.Position
+	for _, s := range d.Sites {
+		if s.Position.IsZero() {
+			out = append(out, x.positions.Of(s.Ref)...)
+		} else {
+			out = append(out, s.Position)
+		}
+	}
+	return out
+}
+
+// faulty says whether an error is at a value, or in it but not in the part of
+// it that is named.
+func (x *exporter) faulty(ref model.Ref, but ...string) bool {
+	return slices.ContainsFunc(x.faults, func(path string) bool {
+		return within(path, ref.String()) && !slices.ContainsFunc(but, func(name string) bool { return within(path, ref.At(name).String()) })
+	})
 }
 
 // fields iterates over the regular fields of a struct, in an erroneous one too.
@@ -132,7 +167,8 @@ func (x *exporter) secret(of []model.Field, ref model.Ref, ok bool) (model.Value
 	secret := model.SecretOf(of...)
 	for _, name := range []string{"store", "key"} {
 		if _, given := secret.Lookup(name); !given {
-			x.fail(ref, diag.New(diag.Missing, fmt.Sprintf("the secret reference has no %s", name)))
+			x.fail(ref, diag.New(diag.Missing, fmt.Sprintf("the secret reference has no %s", name)).
+				Hinting("a reference to a secret has a store and a key"))
 			ok = false
 		}
 	}
@@ -155,6 +191,10 @@ func (x *exporter) scalar(v cue.Value, ref model.Ref) (model.Value, bool) {
 func (x *exporter) notConcrete(v cue.Value, ref model.Ref) bool {
 	if v.Validate() != nil {
 		x.sick[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
+		return false
+	}
+	if isUnknown(v) {
+		x.unknown(v, ref)
 		return false
 	}
 	err := v.Validate(cue.Concrete(true))

@@ -47,22 +47,6 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	return names
 }
 
-// sourceNodes returns the syntax that declares a value.
-func sourceNodes(v cue.Value) []ast.Node {
-	op, args := v.Expr()
-	if op == cue.AndOp {
-		var out []ast.Node
-		for _, a := range args {
-			out = append(out, sourceNodes(a)...)
-		}
-		return out
-	}
-	if n := v.Source(); n != nil {
-		return []ast.Node{n}
-	}
-	return nil
-}
-
 // factsIn collects the X of every #assignment.X below a node; all says that
 // #assignment is used in another way.
 func factsIn(n ast.Node, used map[string]bool) (found, all bool) {

@@ -44,6 +44,9 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string) (*loaded, 
 		}
 		return nil, nil, fmt.Errorf("cannot prepare the module kalypso.io: %w", err)
 	}
+	if p.Module == "" {
+		return nil, nil, nil // source.Open has said what is wrong with the module
+	}
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
 		Dir:        p.Root,
 		ModuleRoot: p.Root,

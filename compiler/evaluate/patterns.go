@@ -17,11 +17,9 @@ import (
 type pattern struct {
 	name    string // "#Name"
 	pattern string // =~"…" as CUE prints it
-	doc     string // its doc comment, in one line
 }
 
-// patterns are the schema's regular expressions, so that messages can say what
-// they are for.
+// patterns are the schema's regular expressions, so that messages can name them.
 var patterns = sync.OnceValue(func() []pattern {
 	var out []pattern
 	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
@@ -51,16 +49,17 @@ var patterns = sync.OnceValue(func() []pattern {
 				panic(err)
 			}
 			label, _, _ := ast.LabelName(field.Label)
-			out = append(out, pattern{label, string(b), docOf(field)})
+			out = append(out, pattern{label, string(b)})
 		}
 	}
 	return out
 })
 
+// docOf returns a field's documentation, in one line.
 func docOf(f *ast.Field) string {
 	for _, g := range ast.Comments(f) {
 		if g.Doc {
-			return "#" + strings.Join(strings.Fields(g.Text()), " ")
+			return strings.Join(strings.Fields(g.Text()), " ")
 		}
 	}
 	return ""

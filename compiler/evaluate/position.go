@@ -19,6 +19,7 @@ import (
 // collection.
 type places struct {
 	root     string
+	files    []*ast.File             // of the package
 	declares map[model.Position]bool // line ends ignored: Column is 0
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
 }
@@ -28,6 +29,7 @@ func newPlaces(root string, inst *build.Instance) *places {
 	if inst == nil {
 		return p
 	}
+	p.files = inst.Files
 	for _, f := range inst.Files {
 		rel := p.relative(f.Filename)
 		for _, d := range f.Decls {
@@ -93,16 +95,33 @@ func (p *places) written(v cue.Value) []model.Position {
 }
 
 func sources(v cue.Value) []token.Pos {
-	op, args := v.Expr()
-	if op == cue.AndOp {
-		var out []token.Pos
-		for _, a := range args {
-			out = append(out, sources(a)...)
+	var out []token.Pos
+	for _, n := range sourceNodes(v) {
+		out = append(out, n.Pos())
+	}
+	return out
+}
+
+// sourceNodes returns the syntax that declares a value.
+func sourceNodes(v cue.Value) []ast.Node {
+	var out []ast.Node
+	for _, c := range conjuncts(v) {
+		if n := c.Source(); n != nil {
+			out = append(out, n)
 		}
-		return out
 	}
-	if n := v.Source(); n != nil {
-		return []token.Pos{n.Pos()}
+	return out
+}
+
+// conjuncts returns the values that a value is the conjunction of.
+func conjuncts(v cue.Value) []cue.Value {
+	op, args := v.Expr()
+	if op != cue.AndOp {
+		return []cue.Value{v}
 	}
-	return nil
+	var out []cue.Value
+	for _, a := range args {
+		out = append(out, conjuncts(a)...)
+	}
+	return out
 }

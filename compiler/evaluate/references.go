@@ -49,7 +49,10 @@ func (x *exporter) checkEnvironment(name string, ref model.Ref) {
 // checkReferences reports references to what is not there, and full names that
 // two deployment targets have.
 func (x *exporter) checkReferences(env *model.Environment) {
-	reconcilers, services := x.keys("reconcilers"), append(x.keys("namespaceServices"), defaultNamespaceService)
+	reconcilers, services := x.keys("reconcilers"), x.keys("namespaceServices")
+	if !slices.Contains(services, defaultNamespaceService) {
+		services = append(services, defaultNamespaceService)
+	}
 	for _, c := range env.ClusterTypes {
 		ref := model.Ref{Collection: "clusterTypes", Name: c.Name}
 		x.reference("reconciler", c.Reconciler, reconcilers, ref.At("reconciler"))
@@ -97,8 +100,12 @@ func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
 		if slices.Contains(names, folder) {
 			continue
 		}
+		hint := fmt.Sprintf("declare it in the base: environments: %s: {}", model.Label(folder))
+		if !isName(folder) {
+			hint = "rename the folder: the name of an environment has at most 63 lower case letters, digits and dashes"
+		}
 		x.report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment", folder)).
-			In(p.FirstFile(folder), "").Hinting(fmt.Sprintf("declare it in the base: environments: %s: {}", model.Label(folder))))
+			In(p.FirstFile(folder), "").Hinting(hint))
 	}
 	after := map[string][]string{}
 	for _, s := range stages {
@@ -158,15 +165,22 @@ const defaultNamespaceService = "default"
 // defaultNamespaceService returns the namespace service that exists even where
 // the platform does not declare the collection: the schema's.
 func (x *exporter) defaultNamespaceService() model.NamespaceService {
-	for _, dep := range x.inst.Dependencies() {
-		if dep.ImportPath != "kalypso.io/schema" {
-			continue
-		}
-		v := x.ctx.BuildInstance(dep).LookupPath(cue.MakePath(cue.Def("#NamespaceServices"), cue.Str(defaultNamespaceService)))
+	if services, ok := x.schema("#NamespaceServices"); ok {
 		ref := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
-		if value, ok := x.entity(v, ref); ok {
+		if value, ok := x.entity(field(services, defaultNamespaceService), ref); ok {
 			return model.NamespaceService{Name: defaultNamespaceService, Spec: &value, Digest: model.DigestOf(value)}
 		}
 	}
 	return model.NamespaceService{Name: defaultNamespaceService}
+}
+
+// schema returns a definition of the schema, where the platform imports it.
+func (x *exporter) schema(definition string) (cue.Value, bool) {
+	for _, dep := range x.inst.Dependencies() {
+		if dep.ImportPath == "kalypso.io/schema" {
+			v := x.ctx.BuildInstance(dep).LookupPath(cue.MakePath(cue.Def(definition)))
+			return v, v.Exists()
+		}
+	}
+	return cue.Value{}, false
 }

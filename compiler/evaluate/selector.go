@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -15,13 +16,14 @@ import (
 
 // selector compiles a selector. It works on the syntax that CUE exports, which
 // has references, lets and or() resolved and disjunctions distributed, where
-// the value itself shows the schema's conjuncts as well.
-func (x *exporter) selector(v cue.Value, ref model.Ref) (model.Selector, bool) {
+// the value itself shows the schema's conjuncts as well. labels says whether
+// labels are a struct of their own among the facts.
+func (x *exporter) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
 	x.noteAll(v, ref)
-	if err := v.Err(); err != nil {
-		return model.Selector{Op: model.OpNone}, false
+	if v.Validate() != nil {
+		return model.Selector{Op: model.OpNone}, false // check has reported it
 	}
-	if !x.checkSelector(v, ref) {
+	if !x.checkSelector(v, ref, labels) {
 		return model.Selector{Op: model.OpNone}, false
 	}
 	e, err := syntax(v, cue.Final(), cue.Optional(true))
@@ -36,8 +38,14 @@ func (x *exporter) selector(v cue.Value, ref model.Ref) (model.Selector, bool) {
 }
 
 // checkSelector refuses what has no meaning in a selector: pattern fields, which
-// vanish from the exported syntax, and defaults, which would be taken.
-func (x *exporter) checkSelector(v cue.Value, ref model.Ref) bool {
+// vanish from the exported syntax, defaults, which would be taken, and
+// constraints that no fact can satisfy, since facts are strings. labels says
+// whether the selector has its labels in a struct of their own.
+func (x *exporter) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
+	if isUnknown(v) {
+		x.unknown(v, ref)
+		return false
+	}
 	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	if err != nil || v.IncompleteKind() != cue.StructKind {
 		return x.checkDefault(v, ref)
@@ -55,9 +63,63 @@ func (x *exporter) checkSelector(v cue.Value, ref model.Ref) bool {
 			ok = false
 			continue
 		}
-		at := ref.At(model.Label(it.Selector().Unquoted()))
-		ok = x.checkSelector(it.Value(), at) && ok
+		name := it.Selector().Unquoted()
+		if labels && name == "labels" {
+			ok = x.checkSelector(it.Value(), ref.At(name), false) && ok
+		} else {
+			ok = x.checkFact(it.Value(), ref.At(model.Label(name)), name) && ok
+		}
 	}
+	return ok
+}
+
+// checkFact refuses a constraint on one fact that cannot be used.
+func (x *exporter) checkFact(v cue.Value, ref model.Ref, name string) bool {
+	kind := v.IncompleteKind()
+	switch {
+	case isUnknown(v):
+		x.unknown(v, ref)
+		return false
+	case kind == cue.StructKind && name == "labels":
+		x.fail(ref, diag.New(diag.BadSelector, "a match names labels directly, without labels").Hinting(`write match: region: "east"`))
+		return false
+	case kind&cue.StringKind == 0 && kind != cue.BottomKind:
+		hint := "facts and labels are strings"
+		if text, err := v.MarshalJSON(); err == nil && v.IncompleteKind()&(cue.NumberKind|cue.BoolKind) != 0 {
+			hint = fmt.Sprintf("write it as a string: %q", text)
+		}
+		x.fail(ref, diag.New(diag.BadSelector, fmt.Sprintf("%s is a string, and can never be %s", name, article(kind.String()))).Hinting(hint))
+		return false
+	}
+	return x.checkDefault(v, ref) && x.checkPatterns(v, ref, diag.BadSelector)
+}
+
+// checkPatterns refuses regular expressions that are none: CUE only finds out
+// when it matches a string.
+func (x *exporter) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
+	e, err := syntax(v)
+	if err != nil {
+		return true // reported by whoever needs the syntax
+	}
+	ok := true
+	ast.Walk(e, func(n ast.Node) bool {
+		u, isUnary := n.(*ast.UnaryExpr)
+		if !isUnary || u.Op != token.MAT && u.Op != token.NMAT {
+			return true
+		}
+		if lit, isLiteral := u.X.(*ast.BasicLit); isLiteral && lit.Kind == token.STRING {
+			text, err := literal.Unquote(lit.Value)
+			if err == nil {
+				_, err = regexp.Compile(text)
+			}
+			if err != nil {
+				ok = false
+				x.fail(ref, diag.New(code, fmt.Sprintf("the regular expression %s cannot be read: %s", lit.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: "))).
+					Hinting("the syntax is that of https://github.com/google/re2/wiki/Syntax"))
+			}
+		}
+		return true
+	}, nil)
 	return ok
 }
 

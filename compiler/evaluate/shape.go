@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,15 +21,31 @@ import (
 type shape struct {
 	fields  map[string]fieldShape
 	pattern *shape     // of fields whose names are a pattern
+	keys    keyShape   // what those names are
 	open    bool       // any field may be there
 	oneOf   [][]string // groups of which exactly one field is given
 	elem    *shape     // of a list's elements
 	enum    []string   // the strings that a scalar may be
+	is      string     // what a scalar is, as the schema's documentation says it
+	def     string     // the definition that a struct is, where it may be a scalar as well
 }
 
 type fieldShape struct {
 	*shape
 	required bool
+	doc      string // the field's documentation
+}
+
+// keyShape is what the schema says of field names that it leaves open. The zero
+// keyShape allows any.
+type keyShape struct {
+	names   bool           // they are #Name
+	matches *regexp.Regexp // they match
+	doc     string
+}
+
+func (k keyShape) allows(key string) bool {
+	return (!k.names || isName(key)) && (k.matches == nil || k.matches.MatchString(key))
 }
 
 // names returns the field names, sorted.
@@ -39,6 +56,24 @@ func (s *shape) names() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// about returns the documentation of a field as a hint.
+func (s *shape) about(name string) string {
+	doc := lower(firstSentence(s.fields[name].doc))
+	if doc == "" || strings.TrimPrefix(doc, "a ") == name {
+		return ""
+	}
+	return name + ": " + doc
+}
+
+// allowed lists what a value may be, where that can be listed.
+func (s *shape) allowed() string {
+	list := strings.Join(s.enum, ", ")
+	if len(s.fields) > 0 {
+		list += ", or a struct with " + strings.Join(s.names(), ", ")
+	}
+	return list
 }
 
 // collections are the fields of package platform, in the order of the schema's
@@ -56,6 +91,16 @@ var collections = []struct{ name, definition string }{
 	{"reconcilers", "#Reconcilers"},
 }
 
+// definitionOf returns the schema's definition that a collection is.
+func definitionOf(collection string) string {
+	for _, c := range collections {
+		if c.name == collection {
+			return c.definition
+		}
+	}
+	panic("evaluate: no such collection: " + collection)
+}
+
 func collectionNames() []string {
 	var names []string
 	for _, c := range collections {
@@ -66,17 +111,12 @@ func collectionNames() []string {
 
 // entityShape returns the shape of a collection's entities.
 func entityShape(collection string) *shape {
-	for _, c := range collections {
-		if c.name == collection {
-			return schemaShapes()[c.definition].pattern
-		}
-	}
-	panic("evaluate: no such collection: " + collection)
+	return schemaShapes()[definitionOf(collection)].pattern
 }
 
 // schemaShapes are the shapes of the schema's definitions, by name.
 var schemaShapes = sync.OnceValue(func() map[string]*shape {
-	r := &shapeReader{exprs: map[string]ast.Expr{}, shapes: map[string]*shape{}}
+	r := &shapeReader{exprs: map[string]ast.Expr{}, docs: map[string]string{}, shapes: map[string]*shape{}}
 	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
 	if err != nil {
 		panic(err)
@@ -86,14 +126,14 @@ var schemaShapes = sync.OnceValue(func() map[string]*shape {
 		if err != nil {
 			panic(err)
 		}
-		f, err := parser.ParseFile(name, data)
+		f, err := parser.ParseFile(name, data, parser.ParseComments)
 		if err != nil {
 			panic(err)
 		}
 		for _, d := range f.Decls {
 			if field, ok := d.(*ast.Field); ok {
 				name, _, _ := ast.LabelName(field.Label)
-				r.exprs[name] = field.Value
+				r.exprs[name], r.docs[name] = field.Value, docOf(field)
 			}
 		}
 	}
@@ -105,6 +145,7 @@ var schemaShapes = sync.OnceValue(func() map[string]*shape {
 
 type shapeReader struct {
 	exprs  map[string]ast.Expr
+	docs   map[string]string
 	shapes map[string]*shape
 }
 
@@ -114,6 +155,9 @@ func (r *shapeReader) definition(name string) *shape {
 		s = &shape{}
 		r.shapes[name] = s
 		r.add(s, r.exprs[name])
+		if doc := r.docs[name]; strings.HasPrefix(doc, strings.TrimPrefix(name, "#")+" is ") && len(s.fields) == 0 && s.pattern == nil {
+			s.is, _ = strings.CutPrefix(firstSentence(doc), strings.TrimPrefix(name, "#")+" is ")
+		}
 	}
 	return s
 }
@@ -170,6 +214,9 @@ func (r *shapeReader) addAlternatives(s *shape, e *ast.BinaryExpr) {
 			if r.add(of, a); len(of.fields) == 0 && len(of.enum) == 0 {
 				any = true
 			}
+			if len(of.fields) > 0 {
+				s.def = a.Name
+			}
 			s.merge(of)
 		default:
 			any = true
@@ -201,10 +248,16 @@ func (s *shape) merge(t *shape) {
 		s.set(name, f)
 	}
 	if t.pattern != nil {
-		s.pattern = t.pattern
+		s.pattern, s.keys = t.pattern, t.keys
 	}
 	if t.elem != nil {
 		s.elem = t.elem
+	}
+	if t.is != "" && s.is == "" {
+		s.is = t.is
+	}
+	if t.def != "" {
+		s.def = t.def
 	}
 	s.open = s.open || t.open
 	s.oneOf = append(s.oneOf, t.oneOf...)
@@ -242,13 +295,47 @@ func (r *shapeReader) addStruct(s *shape, lit *ast.StructLit) {
 func (r *shapeReader) addField(s *shape, d *ast.Field) {
 	of := &shape{}
 	r.add(of, d.Value)
-	if _, isPattern := d.Label.(*ast.ListLit); isPattern {
-		s.pattern = of
+	if list, isPattern := d.Label.(*ast.ListLit); isPattern {
+		r.addPattern(s, list, fieldShape{shape: of, doc: docOf(d)})
 		return
 	}
 	name, _, err := ast.LabelName(d.Label)
 	if err != nil || strings.HasPrefix(name, "#") {
 		return
 	}
-	s.set(name, fieldShape{of, d.Constraint == token.NOT})
+	s.set(name, fieldShape{of, d.Constraint == token.NOT, docOf(d)})
+}
+
+// addPattern adds fields whose names are a pattern: [#Name], [N=#Name],
+// [=~"…"], [string], or an enumeration, which is as good as fields.
+func (r *shapeReader) addPattern(s *shape, label *ast.ListLit, of fieldShape) {
+	key := label.Elts[0]
+	if a, ok := key.(*ast.Alias); ok {
+		key = a.Expr
+	}
+	switch names := (&shape{}); key := key.(type) {
+	case *ast.ParenExpr:
+		r.add(names, key)
+		for _, name := range names.enum {
+			s.set(name, of)
+		}
+		return
+	case *ast.UnaryExpr:
+		if lit, ok := key.X.(*ast.BasicLit); ok && key.Op == token.MAT {
+			text, err := literal.Unquote(lit.Value)
+			if err != nil {
+				panic(err)
+			}
+			s.keys = keyShape{matches: regexp.MustCompile(text), doc: of.doc}
+		}
+	case *ast.Ident:
+		s.keys = keyShape{names: key.Name == "#Name", doc: of.doc}
+	}
+	s.pattern = of.shape
+}
+
+// firstSentence cuts a documentation after its first sentence.
+func firstSentence(doc string) string {
+	s, _, _ := strings.Cut(doc, ". ")
+	return strings.TrimSuffix(s, ".")
 }

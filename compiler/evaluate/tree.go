@@ -32,8 +32,7 @@ func (x *exporter) tree(v cue.Value, ref model.Ref) model.Tree {
 		}
 		return model.Tree{Kind: model.FinalLeaf, Final: value}
 	}
-	if v.IncompleteKind()&^cue.BytesKind == 0 && v.IncompleteKind() != cue.BottomKind {
-		x.fail(ref, diag.New(diag.Bytes, ref.Path+" is of type bytes").Hinting("write a string, for instance with base64.Encode"))
+	if !x.unknownParts(v, ref) || !x.checkPatterns(v, ref, diag.WrongValue) {
 		return model.Tree{}
 	}
 	open, err := x.open(v)
@@ -60,7 +59,7 @@ func (x *exporter) open(v cue.Value) (*model.Open, error) {
 	}
 	open := &model.Open{Constraint: model.Expr(constraint), Text: text}
 	if d, _ := v.Default(); isFinal(d) {
-		quiet := exporter{loaded: x.loaded, positions: model.Positions{}, sick: map[model.Ref]bool{}}
+		quiet := newExporter(x.loaded)
 		if value, ok := quiet.data(d, model.Ref{}); ok {
 			open.Default = &value
 		}

@@ -4,6 +4,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"cuelang.org/go/cue/ast"
+	cueerrors "cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/mod/modfile"
 
@@ -25,8 +28,8 @@ import (
 // Package is the name of the package that a platform's files are in.
 const Package = "platform"
 
-// environments is the folder whose folders are the environments.
-const environments = "environments"
+// Environments is the folder whose folders are the environments.
+const Environments = "environments"
 
 // Platform is a platform in a directory.
 type Platform struct {
@@ -35,10 +38,13 @@ type Platform struct {
 	// Module is the platform's module path, such as "sample.example/platform@v0".
 	// It identifies the platform.
 	Module string
-	// Folders are the environments that have a folder with files, sorted.
+	// Folders are the folders of environments that have files of the platform,
+	// sorted.
 	Folders []string
 
-	first map[string]string // environment -> its first file
+	first   map[string]string // environment -> its first file
+	hidden  map[string]bool   // environments that lack a file; "" for the base
+	hasBase bool
 }
 
 // NotAPlatformError says that a folder is in no CUE module.
@@ -65,7 +71,11 @@ func Open(dir string) (*Platform, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &Platform{Root: root, first: map[string]string{}}
+	// The platform's own name may be a link, in which nothing would be found.
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, nil, err
+	}
+	p := &Platform{Root: root, first: map[string]string{}, hidden: map[string]bool{}}
 	var ds []diag.Diagnostic
 	if p.Module, ds, err = readModule(root); err != nil {
 		return nil, nil, err
@@ -73,6 +83,14 @@ func Open(dir string) (*Platform, []diag.Diagnostic, error) {
 	more, err := p.scan()
 	return p, append(ds, more...), err
 }
+
+// HasBase says whether there are files that all environments share.
+func (p *Platform) HasBase() bool { return p.hasBase }
+
+// Hides says whether a file that should be a part of the environment is not
+// loaded, so that it is not known what the environment has. The diagnostics of
+// Open say which.
+func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hidden[environment] }
 
 // HasFolder says whether the environment has a folder with files.
 func (p *Platform) HasFolder(environment string) bool {
@@ -89,7 +107,7 @@ func (p *Platform) FirstFile(environment string) model.Position {
 // environment's: its own, or the root where it has none.
 func (p *Platform) Dir(environment string) string {
 	if p.HasFolder(environment) {
-		return path.Join(environments, environment)
+		return path.Join(Environments, environment)
 	}
 	return "."
 }
@@ -110,70 +128,106 @@ func findRoot(dir string) (string, error) {
 }
 
 func readModule(root string) (string, []diag.Diagnostic, error) {
-	const name = "cue.mod/module.cue"
-	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
 	if err != nil {
 		return "", nil, err
 	}
-	f, err := modfile.ParseNonStrict(data, name)
+	f, err := modfile.ParseNonStrict(data, moduleFile)
 	if module.Language(root, err) != nil {
 		return "", nil, nil // loading the module reports it
 	}
-	if err != nil {
-		d := diag.New(diag.Module, "the module file cannot be used: "+err.Error()).
-			In(model.Position{File: name, Line: 1, Column: 1}, "").
-			Hinting("a platform's cue.mod/module.cue has a module path and a language version; `cue mod init` writes one")
-		return "", []diag.Diagnostic{d}, nil
+	switch {
+	case err != nil:
+		return "", moduleErrors(err), nil
+	case f.QualifiedModule() == "":
+		return "", []diag.Diagnostic{badModule("it has no module path")}, nil
 	}
 	return f.QualifiedModule(), nil, nil
 }
 
+// moduleErrors says what is wrong with a module file. Of alternatives that do
+// not fit, CUE announces how many there are, which says nothing.
+func moduleErrors(err error) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	for _, e := range cueerrors.Errors(err) {
+		message := strings.TrimPrefix(e.Error(), "invalid module file syntax: ")
+		if strings.Contains(message, "errors in empty disjunction") || len(ds) > 0 {
+			continue
+		}
+		d := badModule(strings.TrimSuffix(message, " in module.cue"))
+		for _, at := range cueerrors.Positions(e) {
+			if at.IsValid() && at.Filename() == moduleFile {
+				d.Sites = []diag.Site{{Position: model.Position{File: moduleFile, Line: at.Line(), Column: at.Column()}}}
+				break
+			}
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// moduleFile is where a CUE module says what it is.
+const moduleFile = "cue.mod/module.cue"
+
+func badModule(why string) diag.Diagnostic {
+	return diag.New(diag.Module, "the module file cannot be used: "+why).
+		In(model.Position{File: moduleFile, Line: 1, Column: 1}, "").
+		Hinting("a platform's cue.mod/module.cue has a module path and a language version; `cue mod init` writes one")
+}
+
 // scan looks at every CUE file of the module.
 func (p *Platform) scan() ([]diag.Diagnostic, error) {
-	var ds []diag.Diagnostic
-	err := filepath.WalkDir(p.Root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(p.Root, name)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		if entry.IsDir() {
-			return p.enter(name, rel)
-		}
-		if !isSource(entry) {
-			return nil
-		}
-		found, err := p.look(name, rel)
-		ds = append(ds, found...)
-		return err
-	})
+	ds, err := p.walk(".")
 	slices.Sort(p.Folders)
 	p.Folders = slices.Compact(p.Folders)
 	return ds, err
 }
 
-// enter skips folders that CUE does not look into: hidden ones, and other modules.
-func (p *Platform) enter(name, rel string) error {
-	if rel == "." {
-		return nil
+// walk looks at the files of a folder, named from the root, and below it. Files
+// that are links count, as for CUE; of folders that are links only those that
+// can be environments, since only they are loaded by their names.
+func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
+	entries, err := os.ReadDir(filepath.Join(p.Root, filepath.FromSlash(dir)))
+	if err != nil {
+		return nil, err
 	}
-	base := path.Base(rel)
-	if rel == "cue.mod" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
-		return fs.SkipDir
+	var ds []diag.Diagnostic
+	for _, entry := range entries {
+		rel := path.Join(dir, entry.Name())
+		isDir := entry.IsDir()
+		if entry.Type()&fs.ModeSymlink != 0 && (rel == Environments || dir == Environments) {
+			info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
+			isDir = err == nil && info.IsDir()
+		}
+		var found []diag.Diagnostic
+		switch {
+		case isDir && p.enters(rel):
+			found, err = p.walk(rel)
+		case !isDir && isSource(entry.Name()):
+			found, err = p.look(rel)
+		}
+		if err != nil {
+			return nil, err
+		}
+		ds = append(ds, found...)
 	}
-	if _, err := os.Stat(filepath.Join(name, "cue.mod")); err == nil {
-		return fs.SkipDir
-	}
-	return nil
+	return ds, nil
 }
 
-// isSource says whether CUE would load the file: no hidden ones, no scripts of
-// the cue command, no tests.
-func isSource(entry fs.DirEntry) bool {
-	name := entry.Name()
+// enters says whether CUE looks into a folder: not into hidden ones, and not
+// into other modules.
+func (p *Platform) enters(rel string) bool {
+	base := path.Base(rel)
+	if rel == "cue.mod" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel), "cue.mod"))
+	return err != nil
+}
+
+// isSource says whether CUE would load a file of that name: no hidden ones, no
+// scripts of the cue command, no tests.
+func isSource(name string) bool {
 	if !strings.HasSuffix(name, ".cue") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 		return false
 	}
@@ -181,42 +235,98 @@ func isSource(entry fs.DirEntry) bool {
 }
 
 // look compares a file's package with what its folder is.
-func (p *Platform) look(name, rel string) ([]diag.Diagnostic, error) {
-	data, err := os.ReadFile(name)
+func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
+	data, err := readRegular(filepath.Join(p.Root, filepath.FromSlash(rel)))
 	if err != nil {
 		return nil, err
 	}
 	dir := path.Dir(rel)
-	environment, isEnvironment := strings.CutPrefix(dir, environments+"/")
-	isEnvironment = isEnvironment && !strings.Contains(environment, "/")
-	loaded := dir == "." || dir == environments || isEnvironment
+	var environment, deeper string // none for the files of the base
+	if below, ok := strings.CutPrefix(dir, Environments+"/"); ok {
+		environment, deeper, _ = strings.Cut(below, "/")
+	}
+	isEnvironment := environment != "" && deeper == ""
+	f, err := parser.ParseFile(rel, data, parser.PackageClauseOnly)
+	pkg, at := packageOf(f, rel)
 	if isEnvironment {
-		p.Folders = append(p.Folders, environment)
 		if _, seen := p.first[environment]; !seen {
 			p.first[environment] = rel
 		}
+		if err != nil || pkg == Package {
+			p.Folders = append(p.Folders, environment)
+		}
 	}
-	f, err := parser.ParseFile(rel, data, parser.PackageClauseOnly)
+	p.hasBase = p.hasBase || dir == "." && (err != nil || pkg == Package)
 	if err != nil {
 		return nil, nil // loading it reports what is wrong with it
 	}
-	pkg, at := packageOf(f, rel)
-	switch {
-	case loaded && pkg == "":
-		return []diag.Diagnostic{diag.New(diag.OtherPackage, "the file has no package clause, so it is not part of the platform").
-			In(at, "").Hinting("begin the file with: package " + Package)}, nil
-	case loaded && pkg != Package:
-		return []diag.Diagnostic{diag.New(diag.OtherPackage, fmt.Sprintf("the file is of package %s, so it is not part of the platform", pkg)).
-			In(at, "").Hinting(fmt.Sprintf("write package %s, or move the file into a folder of its own", Package))}, nil
-	case !loaded && pkg == Package:
-		return []diag.Diagnostic{diag.New(diag.StrayFile, fmt.Sprintf("package %s is never loaded from %s", Package, dir)).
-			In(at, "").Hinting("move the file to the platform's root or to environments/<name>, or give a helper package a name of its own")}, nil
+	d, ok := misplaced(dir, pkg, dir == "." || isEnvironment, at)
+	if !ok {
+		d, ok = notUTF8(data, rel)
 	}
-	return nil, nil
+	if !ok {
+		return nil, nil
+	}
+	p.hidden[environment] = true
+	return []diag.Diagnostic{d}, nil
+}
+
+// misplaced says that a file has no effect, or not the one that it seems to have.
+func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic, bool) {
+	switch {
+	case dir == Environments && pkg == Package:
+		return diag.New(diag.StrayFile, "package "+Package+" is not loaded from "+Environments+" for every environment").In(at, "").
+			Hinting("move the file to the platform's root, which all environments share, or to environments/<name>"), true
+	case loaded && pkg == "":
+		return diag.New(diag.OtherPackage, "the file has no package clause, so it is not part of the platform").In(at, "").
+			Hinting("begin the file with: package " + Package), true
+	case loaded && pkg != Package:
+		return diag.New(diag.OtherPackage, fmt.Sprintf("the file is of package %s, so it is not part of the platform", pkg)).In(at, "").
+			Hinting(fmt.Sprintf("write package %s, or move the file into a folder of its own", Package)), true
+	case !loaded && pkg == Package:
+		return diag.New(diag.StrayFile, fmt.Sprintf("package %s is never loaded from %s", Package, dir)).In(at, "").
+			Hinting("move the file to the platform's root or to environments/<name>, or give a helper package a name of its own"), true
+	}
+	return diag.Diagnostic{}, false
+}
+
+// notUTF8 reports text that CUE would replace without a word. Files of UTF-16
+// begin with a mark, and CUE reads them.
+func notUTF8(data []byte, rel string) (diag.Diagnostic, bool) {
+	if utf8.Valid(data) || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return diag.Diagnostic{}, false
+	}
+	at := model.Position{File: rel, Line: 1, Column: 1}
+	for rest := data; ; {
+		r, size := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		if at.Column += size; r == '\n' {
+			at.Line, at.Column = at.Line+1, 1
+		}
+		rest = rest[size:]
+	}
+	return diag.New(diag.Syntax, "the file is not UTF-8").In(at, "").Hinting("save the file as UTF-8"), true
+}
+
+// readRegular reads a file. A pipe or device would never end.
+func readRegular(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	return os.ReadFile(name)
 }
 
 func packageOf(f *ast.File, rel string) (string, model.Position) {
 	at := model.Position{File: rel, Line: 1, Column: 1}
+	if f == nil {
+		return "", at
+	}
 	for _, d := range f.Decls {
 		if p, ok := d.(*ast.Package); ok {
 			if pos := p.Name.Pos(); pos.IsValid() {

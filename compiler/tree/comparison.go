@@ -153,7 +153,7 @@ func (c *comparison) keep(p string) error {
 		c.unchanged++
 		return nil
 	}
-	c.report = append(c.report, c.dir.at(diag.New(diag.BadRecord, p+" has to be kept as it is, and is not there"), p).
+	c.report = append(c.report, c.dir.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
 		Hinting("restore it from git, or correct the errors because of which it is kept"))
 	return nil
 }

@@ -118,7 +118,7 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 // With diagnostics there are no changes, and nothing was written: something that
 // kalypso did not write is in the way (diag.ForeignFile), the folder is another
 // platform's or environment's (diag.ForeignRecord), its record cannot be used,
-// or what is to be kept is not there (both diag.BadRecord). Options.Adopt
+// or what is to be kept is not there (diag.BadRecord, diag.KeptMissing). Options.Adopt
 // replaces foreign files and links at the very paths to be written, and goes on
 // without an unreadable record. It never removes what stands where a folder has
 // to be, nor a folder with foreign content.

@@ -74,7 +74,7 @@ func TestKeptFolderThatIsNotThere(t *testing.T) {
 		before := read(t, dir)
 		for _, o := range []Options{dev, adopting(dev)} {
 			_, report := tryWrite(t, dir, failed(), o)
-			if len(report) == 0 || report[0].Code != diag.BadRecord || report[0].Hint == "" {
+			if len(report) == 0 || report[0].Code != diag.KeptMissing || report[0].Hint == "" {
 				t.Errorf("without %s the diagnostics are %+v", gone, report)
 			}
 			equal(t, "without "+gone, read(t, dir), before)
