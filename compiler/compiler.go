@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -108,7 +107,7 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range names {
 		group.Go(func() (err error) {
-			b.Environments[i], err = compileEnvironment(ctx, platform, name, concerns(ds, name), r.Previous)
+			b.Environments[i], err = compileEnvironment(ctx, platform, name, stages, r.Previous)
 			return err
 		})
 	}
@@ -144,21 +143,9 @@ func (b *Build) environments(asked []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// concerns says whether one of the diagnostics about files hides what belongs
-// to an environment: those of the base concern all.
-func concerns(ds []diag.Diagnostic, environment string) bool {
-	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool {
-		return d.Severity == diag.Error && slices.ContainsFunc(d.Sites, func(s diag.Site) bool {
-			rest, inFolder := strings.CutPrefix(s.Position.File, "environments/")
-			name, _, deeper := strings.Cut(rest, "/")
-			return !inFolder || !deeper || name == environment
-		})
-	})
-}
-
 // compileEnvironment takes one environment through the pipeline.
-func compileEnvironment(ctx context.Context, p *source.Platform, name string, uncertain bool, previous func(string) (*tree.Record, error)) (*Environment, error) {
-	pkg, ds, err := evaluate.Environment(ctx, p, name)
+func compileEnvironment(ctx context.Context, p *source.Platform, name string, stages []evaluate.Stage, previous func(string) (*tree.Record, error)) (*Environment, error) {
+	pkg, ds, err := evaluate.Environment(ctx, p, name, stages)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +153,6 @@ func compileEnvironment(ctx context.Context, p *source.Platform, name string, un
 	if e.Model == nil {
 		return e, nil
 	}
-	e.Model.Uncertain = e.Model.Uncertain || uncertain
 	satisfies := newSatisfier()
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds)

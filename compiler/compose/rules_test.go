@@ -71,7 +71,7 @@ func composed(t *testing.T, files ...string) (*Result, []diag.Diagnostic) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, more, err := evaluate.Environment(context.Background(), p, "dev")
+	pkg, more, err := evaluate.Environment(context.Background(), p, "dev", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

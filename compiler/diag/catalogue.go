@@ -18,6 +18,7 @@ const (
 	Incomplete            Code = "K1109" // which entities there are is not known
 	NotConcrete           Code = "K1110" // a value is not concrete
 	Bytes                 Code = "K1111" // bytes cannot be a value
+	OpenReference         Code = "K1113" // a value refers to one that is not final
 	StrayFile             Code = "K1201" // a file of package platform is never loaded
 	OtherPackage          Code = "K1202" // a file in a platform folder has another package
 	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
@@ -109,6 +110,8 @@ var Codes = []Explanation{
 		"The field needs a value, and has only a constraint."},
 	{Bytes, Bytes.Severity(), "bytes cannot be a value",
 		"A value of type bytes has no text of its own in a platform config. Write a string, for instance with base64.Encode."},
+	{OpenReference, OpenReference.Severity(), "a value refers to one that is not final",
+		"Configs compose value by value. A value that is built from another value of its config would keep what the config itself says, though a higher layer or another config may give that other value in the end."},
 	{StrayFile, StrayFile.Severity(), "a file of package platform is never loaded",
 		"CUE loads the platform's root and the folders directly below environments/. A file of package platform anywhere else has no effect."},
 	{OtherPackage, OtherPackage.Severity(), "a file in a platform folder has another package",

@@ -38,6 +38,12 @@ func (x *exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown 
 	if !m.Exists() {
 		return model.Selector{Op: model.OpAll}, true
 	}
+	if explicit(m) {
+		x.note(m, ref.At("match"))
+		x.fail(ref.At("match"), diag.New(diag.BadSelector, "match cannot use #assignment").
+			Hinting("match compares the assignment's facts by their names: region: \"east\""))
+		return model.Selector{Op: model.OpNone}, true
+	}
 	s, ok := x.selector(m, ref.At("match"), false)
 	return s, !ok
 }
@@ -62,6 +68,9 @@ func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 	if isUnknown(v) {
 		dependent = append(dependent, v)
 	}
+	if x.usesFact(ref, "values", "the values of a config are what makes them", dependent...) {
+		return
+	}
 	if c.Facts = factsOf(v, dependent...); c.Facts != nil {
 		for _, name := range valueFields {
 			if f := field(v, name); f.Exists() {
@@ -75,6 +84,7 @@ func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 
 // trees exports the three parts of a config that hold values.
 func (x *exporter) trees(v cue.Value, ref model.Ref) (values, defaults, overrides model.Tree) {
+	before := len(x.ds)
 	for i, into := range []*model.Tree{&values, &defaults, &overrides} {
 		f := field(v, valueFields[i])
 		if !f.Exists() {
@@ -85,6 +95,12 @@ func (x *exporter) trees(v cue.Value, ref model.Ref) (values, defaults, override
 		if valueFields[i] != "values" {
 			x.finalOnly(*into, at)
 		}
+	}
+	if len(x.ds) > before {
+		return values, defaults, overrides
+	}
+	for i, t := range []model.Tree{values, defaults, overrides} {
+		x.checkDependent(field(v, valueFields[i]), t, ref.At(valueFields[i]), valueFields[i] == "defaults")
 	}
 	return values, defaults, overrides
 }

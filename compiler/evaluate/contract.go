@@ -49,12 +49,36 @@ func (x *exporter) checkContract(v cue.Value, ref model.Ref) bool {
 		x.fail(ref, diag.New(diag.BadContract, "a contract is a struct"))
 		return false
 	}
-	if s := v.LookupPath(cue.MakePath(cue.Str("$schema"))); s.Exists() && s.IsConcrete() {
+	name := embeddedAsData(v)
+	if s := v.LookupPath(cue.MakePath(cue.Str("$schema"))); name == "" && s.Exists() && s.IsConcrete() {
+		name = "…"
+	}
+	if name != "" {
 		x.fail(ref, diag.New(diag.DataSchema, "the embedded JSON Schema was read as data, and constrains nothing").
-			Hinting(`write @embed(file="…", type=jsonschema)`))
+			Hinting(fmt.Sprintf("write @embed(file=%q, type=jsonschema)", name)))
 		return false
 	}
 	return true
+}
+
+// embeddedAsData returns the data file that a contract is embedded from without
+// being told that it is a schema; "" for none.
+func embeddedAsData(v cue.Value) string {
+	for _, n := range sourceNodes(v) {
+		f, ok := n.(*ast.Field)
+		if !ok {
+			continue
+		}
+		for _, a := range f.Attrs {
+			if _, body := a.Split(); strings.Contains(body, "type=") {
+				continue
+			}
+			for _, name := range embeddedNames(a, "") {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // checkConditions looks at a contract whose fields depend on something: on its
@@ -149,11 +173,11 @@ func mentions(e ast.Expr) []string {
 				return nil
 			}
 		case *ast.Field:
-			name, _, err := ast.LabelName(d.Label)
+			name, isIdent, err := ast.LabelName(d.Label)
 			if err != nil {
 				return nil
 			}
-			if !strings.HasPrefix(name, "#") && !strings.HasPrefix(name, "_") {
+			if !isIdent || !strings.HasPrefix(name, "#") && !strings.HasPrefix(name, "_") {
 				names = append(names, name)
 			}
 		default:

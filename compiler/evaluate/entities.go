@@ -245,6 +245,9 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 		s.HasPattern = pattern.Exists()
 		s.Facts = factsOf(v, dependentParts(v)...)
 		s.PatternFacts = factsOf(v, pattern)
+		if x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) {
+			return
+		}
 		if s.Facts == nil {
 			value, ok := x.entity(v, ref)
 			if !ok {

@@ -36,7 +36,9 @@ type Package struct {
 // Environment evaluates an environment of the platform. Diagnostics have
 // positions or references into Model.Positions. The error is about files that
 // cannot be read.
-func Environment(ctx context.Context, p *source.Platform, name string) (*Package, []diag.Diagnostic, error) {
+//
+// stages are the environments that the base declares; nil where it cannot be read.
+func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() {
 		return &Package{}, nil, nil // Stages has reported it
 	}
@@ -52,6 +54,7 @@ func Environment(ctx context.Context, p *source.Platform, name string) (*Package
 	if p.Hides(name) {
 		x.hideAll(name)
 	}
+	x.checkOwnStages(stages, name)
 	pkg.Model = x.environment(name)
 	if hasFunctions(pkg.Model) {
 		pkg.loaded = l
@@ -96,6 +99,9 @@ func Stages(ctx context.Context, p *source.Platform) ([]Stage, []diag.Diagnostic
 		return nil, ds, err
 	}
 	x := newExporter(l)
+	if x.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" }) {
+		return nil, x.ds, nil
+	}
 	stages := []Stage{}
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		s := Stage{Name: ref.Name}
@@ -139,6 +145,9 @@ func (x *exporter) environment(name string) *model.Environment {
 // collections of which CUE does not know all entities. env is the environment.
 func (x *exporter) checkCollections(env string) {
 	known := x.definite()
+	if x.checkDefinite(ofNoEntity) {
+		x.hideAll(env)
+	}
 	it, err := x.value.Fields()
 	if err != nil {
 		x.incomplete(err, known, env)
@@ -174,6 +183,29 @@ func (x *exporter) checkCollections(env string) {
 	if err := x.value.Validate(cue.Concrete(true)); err != nil {
 		x.incomplete(err, known, env)
 	}
+}
+
+// checkDefinite reports what CUE says against the package as it stands, of paths
+// that concern says yes to, and returns whether there was something.
+func (x *exporter) checkDefinite(concerns func(path []string) bool) bool {
+	before := len(x.ds)
+	for _, o := range x.problems(x.value.Validate()) {
+		if len(o.path) > 0 && concerns(o.path) {
+			x.report(o.diagnostic(nil, nil).On(joinPath(o.path)))
+		}
+	}
+	return len(x.ds) > before
+}
+
+// ofNoEntity says whether a path is that of a whole collection, or of something
+// else that CUE checks: hidden fields and definitions hold a platform's own
+// assertions.
+func ofNoEntity(path []string) bool {
+	isHidden := func(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") }
+	if !slices.Contains(collectionNames(), path[0]) {
+		return isHidden(path[0])
+	}
+	return len(path) == 1 || isHidden(path[1])
 }
 
 // checkDeclared reports a collection that is used without being declared as the

@@ -5,6 +5,9 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // factNames are the fields of #assignment, as schema.#Assignment declares them.
@@ -45,6 +48,36 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// explicit says whether a value's own source uses #assignment.
+func explicit(v cue.Value) bool {
+	for _, n := range sourceNodes(v) {
+		if found, _ := factsIn(n, map[string]bool{}); found {
+			return true
+		}
+	}
+	return false
+}
+
+// usesFact reports a fact that a function cannot know, and returns whether it
+// uses it.
+func (x *exporter) usesFact(ref model.Ref, fact, why string, parts ...cue.Value) bool {
+	used := map[string]bool{}
+	for _, part := range parts {
+		for _, n := range sourceNodes(part) {
+			factsIn(n, used)
+		}
+	}
+	if !used[fact] {
+		return false
+	}
+	d := diag.New(diag.Function, "#assignment."+fact+" is not known here: "+why).Hinting("use another fact of the assignment")
+	for _, part := range parts {
+		d = x.at(d, part)
+	}
+	x.fail(ref, d)
+	return true
 }
 
 // factsIn collects the X of every #assignment.X below a node; all says that

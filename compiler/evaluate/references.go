@@ -124,6 +124,21 @@ func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
 	}
 }
 
+// checkOwnStages reports environments that only the environment's own files
+// declare: what counts is what the base says, for all.
+func (x *exporter) checkOwnStages(stages []Stage, name string) {
+	if stages == nil {
+		return
+	}
+	for key, v := range fields(field(x.value, "environments")) {
+		if isName(key) && !slices.ContainsFunc(stages, func(s Stage) bool { return s.Name == key }) {
+			ref := model.Ref{Collection: "environments", Name: key}
+			x.report(x.at(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)), v).On(ref.String()).
+				Hinting("declare it in the base, which all environments share"))
+		}
+	}
+}
+
 // findCycle returns the nodes of a cycle, the first one again at the end; nil
 // where there is none. It is the same whatever the order of the map.
 func findCycle(edges map[string][]string) []string {

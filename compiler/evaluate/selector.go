@@ -223,12 +223,12 @@ func compileStruct(lit *ast.StructLit) (model.Selector, error) {
 }
 
 func compileField(d *ast.Field) (model.Selector, error) {
-	name, _, err := ast.LabelName(d.Label)
+	name, isIdent, err := ast.LabelName(d.Label)
 	if err != nil {
 		return model.Selector{}, fmt.Errorf("a field name that is not known: %w", err)
 	}
-	if strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") {
-		return model.Selector{Op: model.OpAll}, nil
+	if isIdent && (strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#")) {
+		return model.Selector{Op: model.OpAll}, nil // hidden, and the user's own business
 	}
 	of, err := compile(d.Value)
 	if err != nil {

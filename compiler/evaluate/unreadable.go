@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -27,6 +29,11 @@ func (p *places) loadErrors(err error, code diag.Code) []diag.Diagnostic {
 		for _, at := range at {
 			d = d.In(at, "")
 		}
+		if m := missingReference.FindStringSubmatch(d.Message); m != nil && len(d.Sites) == 0 {
+			for _, at := range p.uses(m[1]) {
+				d = d.In(at, "")
+			}
+		}
 		if len(d.Sites) == 0 {
 			d = d.In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
 		}
@@ -37,6 +44,23 @@ func (p *places) loadErrors(err error, code diag.Code) []diag.Diagnostic {
 	return slices.DeleteFunc(ds, func(d diag.Diagnostic) bool {
 		return strings.HasSuffix(d.Message, announcesSchemaError) && len(ds) > 1
 	})
+}
+
+var missingReference = regexp.MustCompile(`^reference (\S+) is not found$`)
+
+// uses returns where an identifier that refers to nothing stands: CUE does not
+// say so where it stands in a hidden field at the top.
+func (p *places) uses(name string) []model.Position {
+	var out []token.Pos
+	for _, f := range p.files {
+		ast.Walk(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && id.Name == name && id.Node == nil {
+				out = append(out, id.Pos())
+			}
+			return true
+		}, nil)
+	}
+	return p.all(out)
 }
 
 // announcesSchemaError is what CUE says of an embedded JSON Schema before it
@@ -79,6 +103,8 @@ var unreadableKinds = []struct {
 		"@embed cannot read a file of another folder", "embed the file in the folder where it lies, as a definition or hidden field, and refer to that"},
 	{regexp.MustCompile(`^@embed: failed to decode file: (.+)`), diag.Compile,
 		"the embedded file cannot be read: $1", "correct the file"},
+	{regexp.MustCompile(`^@embed: (invalid value .+ \(does not satisfy matchN\).*)`), diag.Compile,
+		"CUE cannot embed the JSON Schema: $1", "a schema whose root asks an empty object for something (oneOf, anyOf, minProperties) cannot be embedded: put that under a property, or write the contract in CUE"},
 	{regexp.MustCompile(`^@embed: (.+)`), diag.Compile,
 		"the file cannot be embedded: $1", "correct the file, or the attribute"},
 	{regexp.MustCompile(`^string literal not terminated`), diag.Syntax,

@@ -57,6 +57,15 @@ func StructTreeOf(fields ...TreeField) Tree {
 	return Tree{Kind: StructTree, Fields: fields}
 }
 
+// Field returns a struct's field.
+func (t Tree) Field(name string) (Tree, bool) {
+	i, ok := slices.BinarySearchFunc(t.Fields, name, func(f TreeField, name string) int { return strings.Compare(f.Name, name) })
+	if !ok {
+		return Tree{}, false
+	}
+	return t.Fields[i].Tree, true
+}
+
 // TreeField is a named field of a struct.
 type TreeField struct {
 	Name string
