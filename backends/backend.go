@@ -100,6 +100,7 @@ type Folder struct {
 	Workload         string          `json:"workload"`
 	Namespace        string          `json:"namespace"`
 	Version          string          `json:"version,omitempty"`
+	Orphan           bool            `json:"orphan,omitempty"` // the namespace outlives the assignment
 	DependsOn        []string        `json:"dependsOn,omitempty"`
 	Wave             int             `json:"wave,omitempty"`
 	Backend          string          `json:"backend"`

@@ -41,7 +41,7 @@ func Bootstrap(ctx context.Context, r Request, clusterType string) ([]byte, []di
 	}
 	ct := &e.Model.ClusterTypes[i]
 	reconciler := e.reconciler(ct)
-	if reconciler == nil {
+	if _, known := e.shared[clusterType]; reconciler == nil || !known {
 		return nil, errs, nil
 	}
 	for _, out := range e.Tree.ClusterTypes {

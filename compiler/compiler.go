@@ -63,7 +63,8 @@ type Environment struct {
 	// Tree is the output; nil where it must stay as it is.
 	Tree *tree.Tree
 
-	failed      []bool // by assignment
+	shared      map[string]model.Value // cluster type -> the reconciler's options that its assignments share
+	failed      []bool                 // by assignment
 	diagnostics []diag.Diagnostic
 }
 
@@ -160,7 +161,7 @@ func compileEnvironment(ctx context.Context, p *source.Platform, name string, st
 	if err != nil {
 		return nil, err
 	}
-	e.Compositions, e.Tuples, e.Matches = composed.Compositions, composed.Tuples, composed.Matches
+	e.Compositions, e.Tuples, e.Matches, e.shared = composed.Compositions, composed.Tuples, composed.Matches, composed.Shared
 	e.report(ds)
 	e.failed = make([]bool, len(e.Compositions))
 	for i, c := range e.Compositions {

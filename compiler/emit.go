@@ -47,10 +47,12 @@ func (e *Environment) emit(ctx context.Context, record *tree.Record) {
 		e.report(emissions[i].ds)
 	}
 	e.checkObjects(emissions)
+	k := newKeeper(e, record)
+	e.settle(emissions, k)
 	for i := range emissions {
 		e.failed[i] = emissions[i].failed
 	}
-	k := newKeeper(e, record)
+	k.explain(e.diagnostics)
 	e.Tree = &tree.Tree{}
 	first := 0
 	for _, ct := range e.Model.ClusterTypes {
@@ -95,6 +97,7 @@ func (e *Environment) emitOne(a *schedule.Assignment, c *compose.Composition) em
 		Workload:         in.Workload,
 		Namespace:        in.Namespace,
 		Version:          in.Version,
+		Orphan:           orphans(c),
 		DependsOn:        in.DependsOn,
 		Wave:             in.Wave,
 		Backend:          r.Backend,
@@ -106,6 +109,12 @@ func (e *Environment) emitOne(a *schedule.Assignment, c *compose.Composition) em
 	}
 	out.failed = diag.Errors(out.ds)
 	return out
+}
+
+// orphans says whether the namespace outlives the assignment.
+func orphans(c *compose.Composition) bool {
+	deletion, _ := c.NamespaceService.Lookup("deletion")
+	return deletion.Text() == "orphan"
 }
 
 // locate adds where the values come from to a diagnostic about one of them.
@@ -174,6 +183,10 @@ func reconcilerRef(ct *model.ClusterType) model.Ref {
 	return model.Ref{Collection: "reconcilers", Name: ct.Reconciler}
 }
 
+// mayShareCluster says whether objects of several cluster types may land on one
+// cluster: those of Argo CD, which may serve them all.
+func mayShareCluster(o backends.Object) bool { return o.Group == "argoproj.io" }
+
 // checkObjects reports objects that two assignments of a cluster type create.
 func (e *Environment) checkObjects(emissions []emission) {
 	type key struct {
@@ -188,8 +201,8 @@ func (e *Environment) checkObjects(emissions []emission) {
 		a := &e.Schedule.Assignments[i]
 		for _, o := range emissions[i].Objects {
 			k := key{a.ClusterType.Name, o}
-			if o.Group == "argoproj.io" {
-				k.clusterType = "" // one Argo CD may serve them all
+			if mayShareCluster(o) {
+				k.clusterType = ""
 			}
 			j, taken := first[k]
 			if !taken {
@@ -200,9 +213,13 @@ func (e *Environment) checkObjects(emissions []emission) {
 				continue
 			}
 			other := &e.Schedule.Assignments[j]
-			d := diag.New(diag.NameCollision, fmt.Sprintf("two assignments of cluster type %s create the %s %s", a.ClusterType.Name, o.Kind, o.Name)).
+			hint := "let the name use what tells them apart: #assignment.deploymentTarget"
+			if a.ClusterType.Name != other.ClusterType.Name {
+				hint = "one Argo CD may serve both cluster types: let the name use #assignment.clusterType as well"
+			}
+			d := diag.New(diag.NameCollision, fmt.Sprintf("two assignments create the %s %s", o.Kind, o.Name)).
 				At(a.Workload.TargetRef(a.Target.Name), "").At(other.Workload.TargetRef(other.Target.Name), "").
-				Hinting("let the name use what tells them apart: #assignment.deploymentTarget").
+				Hinting(hint).
 				For(a.ID(e.Name), other.ID(e.Name))
 			e.report([]diag.Diagnostic{d})
 			emissions[i].failed, emissions[j].failed = true, true
@@ -235,8 +252,11 @@ func (e *Environment) clusterType(ct *model.ClusterType, first int, emissions []
 // index makes the files at a cluster type's root; kept is the reason why it cannot.
 func (e *Environment) index(ct *model.ClusterType, folders []tree.Folder) (files []backends.File, kept string) {
 	r := e.reconciler(ct)
-	if r == nil {
+	if _, known := e.shared[ct.Name]; r == nil || !known {
 		return nil, "the reconciler " + ct.Reconciler + " has errors"
+	}
+	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
+		return nil, "folders of another reconciler are kept" // settle has reported it
 	}
 	files, ds := allBackends[r.Backend].Index(e.backendClusterType(ct), infos(folders))
 	e.report(ds)
@@ -252,7 +272,7 @@ func (e *Environment) backendClusterType(ct *model.ClusterType) *backends.Cluste
 		Name:        ct.Name,
 		Description: ct.Description,
 		GitOps:      e.Model.GitOps,
-		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: e.reconciler(ct).Spec},
+		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: e.shared[ct.Name]},
 		Ref:         model.Ref{Collection: "clusterTypes", Name: ct.Name},
 	}
 }

@@ -3,6 +3,7 @@ package compiler
 import (
 	"fmt"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -20,12 +21,7 @@ type keeper struct {
 type folderKey struct{ clusterType, target string }
 
 func newKeeper(e *Environment, record *tree.Record) *keeper {
-	k := &keeper{e, record, map[folderKey]*tree.AssignmentRecord{}, map[string][]diag.Diagnostic{}}
-	for _, d := range e.diagnostics {
-		for _, a := range d.Assignments {
-			k.errors[a] = append(k.errors[a], d)
-		}
-	}
+	k := &keeper{environment: e, record: record, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
 	for _, ct := range k.clusterTypeRecords() {
 		for i := range ct.Assignments {
 			a := &ct.Assignments[i]
@@ -33,6 +29,15 @@ func newKeeper(e *Environment, record *tree.Record) *keeper {
 		}
 	}
 	return k
+}
+
+// explain lets the reasons name the codes of the errors.
+func (k *keeper) explain(ds []diag.Diagnostic) {
+	for _, d := range ds {
+		for _, a := range d.Assignments {
+			k.errors[a] = append(k.errors[a], d)
+		}
+	}
 }
 
 func (k *keeper) clusterTypeRecords() []tree.ClusterTypeRecord {
@@ -111,18 +116,28 @@ func (e *Environment) reportNamespaces(record *tree.Record) {
 	for _, ct := range record.ClusterTypes {
 		for _, a := range ct.Assignments {
 			namespace, there := now[folderKey{ct.Name, a.DeploymentTarget}]
-			var message string
-			switch {
-			case !there:
-				message = fmt.Sprintf("namespace %s of cluster type %s is removed with its assignment", a.Namespace, ct.Name)
-			case namespace != a.Namespace:
-				message = fmt.Sprintf("namespace %s of cluster type %s is renamed to %s", a.Namespace, ct.Name, namespace)
-			default:
+			if there && namespace == a.Namespace {
 				continue
 			}
 			id := e.Name + "/" + ct.Name + "/" + a.DeploymentTarget
-			e.report([]diag.Diagnostic{diag.New(diag.RemovesNamespace, message).For(id).
-				Hinting("everything in the namespace goes with it; deletion: \"orphan\" on the namespace service leaves it on the cluster")})
+			e.report([]diag.Diagnostic{removal(ct.Name, a.Folder, namespace).For(id)})
 		}
 	}
+}
+
+// removal says what happens to the namespace of a folder that goes, or whose
+// namespace gets another name.
+func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnostic {
+	what := "removed with its assignment"
+	if renamed != "" {
+		what = "renamed to " + renamed
+	}
+	if f.Orphan {
+		if renamed != "" {
+			what = "replaced by " + renamed
+		}
+		return diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s is %s, and stays on the clusters, as its namespace service says", f.Namespace, clusterType, what))
+	}
+	return diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s is %s", f.Namespace, clusterType, what)).
+		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }

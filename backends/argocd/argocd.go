@@ -15,11 +15,11 @@
 //
 // The projects, each with the least that does the work:
 //
-//   - <environment>-<clusterType>-<workspace>, unless the reconciler names a
+//   - <environment>.<clusterType>.<workspace>, unless the reconciler names a
 //     project: the workspace's sources and namespaces, and no cluster-scoped
 //     object but, where a sync option creates it, the namespace. A workload that
 //     brings cluster-scoped objects needs a project of the platform team's.
-//   - kalypso-<environment>-<clusterType>-assignments: applies the folders. It
+//   - kalypso.<environment>.<clusterType>.assignments: applies the folders. It
 //     holds exactly their namespaces and kinds of object, and grows with them.
 //   - kalypso-<environment>-<clusterType>: applies assignments.yaml, that is
 //     Applications and AppProjects of Argo CD's namespace, and nothing else.

@@ -12,14 +12,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// Names of AppProjects have dots between their parts, which have none: one Argo
+// CD may serve several cluster types and environments, and with dashes the
+// workspace b-c on cluster type a and c on a-b would have one project.
+
 // workspaceProject returns the name of a workspace's AppProject.
 func workspaceProject(environment, clusterType, workspace string) string {
-	return model.ShortName(environment+"-"+clusterType+"-"+workspace, model.MaxLabel)
+	return model.ShortName(environment+"."+clusterType+"."+workspace, model.MaxLabel)
 }
 
 // assignmentsProject returns the name of the AppProject that applies folders.
 func assignmentsProject(ct *backends.ClusterType) string {
-	return model.ShortName("kalypso-"+ct.Environment+"-"+ct.Name+"-assignments", model.MaxLabel)
+	return model.ShortName("kalypso."+ct.Environment+"."+ct.Name+".assignments", model.MaxLabel)
 }
 
 // workspaceProjects returns an AppProject for each workspace with workloads in

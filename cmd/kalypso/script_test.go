@@ -5,10 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	cuecmd "cuelang.org/go/cmd/cue/cmd"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
 func TestMain(m *testing.M) {
@@ -62,4 +65,27 @@ func copyCommand(ts *testscript.TestScript, neg bool, args []string, from string
 		ts.Fatalf("one folder to copy to")
 	}
 	ts.Check(os.CopyFS(ts.MkAbs(args[0]), os.DirFS(from)))
+}
+
+// TestEveryCodeHasAScript keeps the catalogue of codes and the scripts together:
+// each code is provoked by a script that is named after it.
+func TestEveryCodeHasAScript(t *testing.T) {
+	for _, e := range diag.Codes {
+		pattern := filepath.Join(repository, "testdata", "script", strings.ToLower(string(e.Code))+"-*.txtar")
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			t.Errorf("no script provokes %s, %s", e.Code, e.Title)
+			continue
+		}
+		text, err := os.ReadFile(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), string(e.Code)) {
+			t.Errorf("%s does not look for %s", found[0], e.Code)
+		}
+	}
 }

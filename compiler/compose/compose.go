@@ -49,6 +49,9 @@ type Result struct {
 	// Matches counts the assignments that each config matches, in the order of the
 	// environment's configs.
 	Matches []int
+	// Shared are the reconciler's options that the assignments of a cluster type
+	// share, by cluster type; one is absent where its reconciler has errors.
+	Shared map[string]model.Value
 }
 
 // Compose composes all assignments of a schedule. The diagnostics are
@@ -61,12 +64,12 @@ func Compose(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		c.facts[i] = factsOf(env.Name, &s.Assignments[i])
 	}
 	c.match(satisfies)
-	for _, step := range []func() error{c.namespaces, c.applyConfigs, c.graphs, c.specs} {
+	for _, step := range []func() error{c.namespaces, c.applyConfigs, c.graphs, c.sharedSpecs, c.specs} {
 		if err := step(); err != nil {
 			return nil, nil, err
 		}
 	}
-	return &Result{c.out, len(c.tuples), c.matches}, c.diagnostics(), nil
+	return &Result{c.out, len(c.tuples), c.matches, c.shared}, c.diagnostics(), nil
 }
 
 type composer struct {
@@ -79,7 +82,8 @@ type composer struct {
 	facts   []assignmentFacts
 	configs [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas [][]int32 // assignment -> the config schemas that match it
-	matches []int     // config -> how many assignments it matches
+	shared  map[string]model.Value
+	matches []int // config -> how many assignments it matches
 	out     []Composition
 	tuples  []*tuple
 	applied map[string]evaluate.Outcome // of config functions, by call key

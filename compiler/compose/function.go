@@ -75,7 +75,12 @@ func (c *composer) service(i int) *model.NamespaceService {
 }
 
 func (c *composer) reconciler(i int) *model.Reconciler {
-	return find(c.env.Reconcilers, c.assignments[i].ClusterType.Reconciler, func(r *model.Reconciler) string { return r.Name })
+	return c.reconcilerNamed(c.assignments[i].ClusterType.Reconciler)
+}
+
+// reconcilerNamed returns a reconciler; nil where it is sick.
+func (c *composer) reconcilerNamed(name string) *model.Reconciler {
+	return find(c.env.Reconcilers, name, func(r *model.Reconciler) string { return r.Name })
 }
 
 func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
@@ -165,6 +170,43 @@ func (c *composer) checkNamespaces() {
 		}
 		c.report(d, owners[k]...)
 	}
+}
+
+// sharedSpecs evaluates, for each cluster type, what its assignments share of a
+// reconciler that is a function. Where that fails, all of them do.
+func (c *composer) sharedSpecs() error {
+	c.shared = map[string]model.Value{}
+	on := map[string][]int{}
+	for i := range c.assignments {
+		on[c.assignments[i].ClusterType.Name] = append(on[c.assignments[i].ClusterType.Name], i)
+	}
+	for n := range c.env.ClusterTypes {
+		ct := &c.env.ClusterTypes[n]
+		r := c.reconcilerNamed(ct.Reconciler)
+		if r == nil {
+			continue
+		}
+		if r.Facts == nil {
+			c.shared[ct.Name] = r.Spec
+			continue
+		}
+		facts := model.StructOf(
+			model.Field{Name: "environment", Value: model.StringOf(c.env.Name)},
+			model.Field{Name: "clusterType", Value: model.StringOf(ct.Name)},
+		)
+		call := evaluate.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}
+		out, err := c.functions.Apply(c.ctx, []evaluate.Call{call})
+		if err != nil {
+			return err
+		}
+		for _, d := range out[0].Diagnostics {
+			c.report(d, on[ct.Name]...)
+		}
+		if !diag.Errors(out[0].Diagnostics) {
+			c.shared[ct.Name] = out[0].Spec
+		}
+	}
+	return nil
 }
 
 // specs evaluates namespace services and reconcilers that are functions of the

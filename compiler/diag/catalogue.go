@@ -67,6 +67,7 @@ const (
 	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
 	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
 	TooLarge              Code = "K3009" // an object is too large for Kubernetes
+	ReconcilerChange      Code = "K3010" // a reconciler changes while a folder is kept
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -208,6 +209,8 @@ var Codes = []Explanation{
 		"The fields are valid each, and impossible together."},
 	{TooLarge, TooLarge.Severity(), "an object is too large for Kubernetes",
 		"A ConfigMap holds one mebibyte, all keys and values together."},
+	{ReconcilerChange, ReconcilerChange.Severity(), "a reconciler changes while a folder is kept",
+		"An assignment that fails keeps its last good folder, with the objects of the reconciler that it was built for. The cluster type stays with that reconciler until all of its assignments can be built."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",

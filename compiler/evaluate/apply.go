@@ -3,6 +3,7 @@ package evaluate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"cuelang.org/go/cue"
 
@@ -19,6 +20,9 @@ type Call struct {
 	Facts model.Value
 	// Field, if given, asks for that one field of the entity instead of all.
 	Field string
+	// Shared asks for the fields of a reconciler's backend that all assignments of
+	// a cluster type share. Facts hold what these have in common.
+	Shared bool
 }
 
 // Outcome is what a call gives: trees for a config, a Spec for anything else.
@@ -50,6 +54,8 @@ func (p *Package) apply(c Call) Outcome {
 	v := entity.FillPath(assignmentPath, p.loaded.ctx.BuildExpr(expr.Literal(c.Facts)))
 	var out Outcome
 	switch {
+	case c.Shared:
+		out.Spec = x.shared(v, c.Entity)
 	case c.Field != "":
 		out.Spec, _ = x.data(field(v, c.Field), c.Entity.At(c.Field))
 	case c.Entity.Collection == "configs":
@@ -67,10 +73,35 @@ func (p *Package) apply(c Call) Outcome {
 	return out
 }
 
+// shared exports the fields of a reconciler's backend that do not belong to one
+// assignment.
+func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
+	for _, backend := range entityShape(ref.Collection).oneOf[0] {
+		options := field(v, backend)
+		if !options.Exists() {
+			continue
+		}
+		s := entityShape(ref.Collection).fields[backend].shape
+		var own []string
+		for _, name := range s.names() {
+			if s.fields[name].perAssignment {
+				own = append(own, name)
+			}
+		}
+		spec, _ := x.entity(options, ref.At(backend), own...)
+		for i := range x.ds {
+			x.ds[i].Message = "all assignments of a cluster type share this: " + x.ds[i].Message
+			x.ds[i].Hint = "use no facts but environment and clusterType, or give the cluster type a reconciler of its own"
+		}
+		return spec
+	}
+	return model.StructOf()
+}
+
 // functionErrors says of everything that went wrong that a function of the
 // assignment has no value. Sites stay references where CUE gives no position.
 func (x *exporter) functionErrors(v cue.Value, c Call) []diag.Diagnostic {
-	if c.Field == "" && len(x.ds) == 0 {
+	if c.Field == "" && !c.Shared && len(x.ds) == 0 {
 		if err := v.Validate(); err != nil {
 			for _, o := range x.problems(err) {
 				x.fail(c.Entity, o.diagnostic(nil, nil))
@@ -79,8 +110,8 @@ func (x *exporter) functionErrors(v cue.Value, c Call) []diag.Diagnostic {
 	}
 	for i := range x.ds {
 		x.ds[i].Code, x.ds[i].Severity = diag.Function, diag.Function.Severity()
-		if x.ds[i].Hint == "" {
-			x.ds[i].Hint = "a label, version or other fact that the expression uses is absent from this assignment; give a default with *…|…"
+		if x.ds[i].Hint == "" || strings.HasPrefix(x.ds[i].Hint, "correct the reference") {
+			x.ds[i].Hint = "the assignment lacks a label, version or other fact that the expression uses: give it one, match fewer assignments, or write a default, *#assignment.labels.x | \"…\""
 		}
 	}
 	return x.ds

@@ -9,7 +9,6 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -281,21 +280,6 @@ func dependentParts(v cue.Value) []cue.Value {
 	return out
 }
 
-// concretePart exports what of a struct does not wait for facts.
-func concretePart(v cue.Value) model.Value {
-	var out []model.Field
-	for name, of := range fields(v) {
-		if of, _ := of.Default(); of.Kind() == cue.StructKind {
-			out = append(out, model.Field{Name: name, Value: concretePart(of)})
-		} else if of.Validate(cue.Concrete(true)) == nil {
-			if data, err := expr.Data(of); err == nil {
-				out = append(out, model.Field{Name: name, Value: data})
-			}
-		}
-	}
-	return model.StructOf(out...)
-}
-
 func (x *exporter) reconcilers() []model.Reconciler {
 	var out []model.Reconciler
 	group := entityShape("reconcilers").oneOf[0]
@@ -315,7 +299,6 @@ func (x *exporter) reconcilers() []model.Reconciler {
 			r.Spec, _ = value.Lookup(r.Backend)
 		} else {
 			x.noteAll(v, ref)
-			r.Spec = concretePart(field(v, r.Backend))
 		}
 		r.Digest = model.DigestOf(r.Spec)
 		out = append(out, r)

@@ -33,7 +33,10 @@ type shape struct {
 type fieldShape struct {
 	*shape
 	required bool
-	doc      string // the field's documentation
+	// perAssignment says that the field may be a function of any fact of the
+	// assignment, where the others of a reconciler are shared by a cluster type.
+	perAssignment bool
+	doc           string // the field's documentation
 }
 
 // keyShape is what the schema says of field names that it leaves open. The zero
@@ -303,7 +306,15 @@ func (r *shapeReader) addField(s *shape, d *ast.Field) {
 	if err != nil || strings.HasPrefix(name, "#") {
 		return
 	}
-	s.set(name, fieldShape{of, d.Constraint == token.NOT, docOf(d)})
+	s.set(name, fieldShape{shape: of, required: d.Constraint == token.NOT, perAssignment: hasAttribute(d, "perAssignment"), doc: docOf(d)})
+
+}
+
+func hasAttribute(f *ast.Field, name string) bool {
+	return slices.ContainsFunc(f.Attrs, func(a *ast.Attribute) bool {
+		key, _ := a.Split()
+		return key == name
+	})
 }
 
 // addPattern adds fields whose names are a pattern: [#Name], [N=#Name],

@@ -215,7 +215,7 @@ type NamespaceService struct {
 type Reconciler struct {
 	Name    string
 	Backend string // the backend's key: "flux"
-	// Spec are the backend's options; where Facts are needed for some, the others.
+	// Spec are the backend's options; null where Facts are needed first.
 	Spec   Value
 	Facts  []string
 	Digest Digest
