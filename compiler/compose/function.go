@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -132,6 +133,10 @@ func (c *composer) namespaces() error {
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
+// isReserved says whether a namespace is one that Kubernetes makes: an assignment
+// that goes would take it along.
+func isReserved(name string) bool { return name == "default" || strings.HasPrefix(name, "kube-") }
+
 // checkNamespaces shortens the names, and reports those that cannot be, and
 // those that two assignments of one cluster type share.
 func (c *composer) checkNamespaces() {
@@ -147,6 +152,12 @@ func (c *composer) checkNamespaces() {
 			ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
 			c.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %q is not a DNS label", name)).At(ref, "").On(ref.String()).
 				Hinting("use lower case letters, digits and dashes"), i)
+			continue
+		}
+		if isReserved(name) {
+			ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
+			c.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %s belongs to Kubernetes itself", name)).At(ref, "").On(ref.String()).
+				Hinting("let the pattern give a name of the platform's own"), i)
 			continue
 		}
 		c.out[i].Namespace = model.ShortName(name, model.MaxLabel)

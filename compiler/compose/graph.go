@@ -285,7 +285,7 @@ func (m *merger) fitsRest(path string, v model.Value, parts []part) bool {
 }
 
 func (m *merger) add(path string, v model.Value, from []part, replaced []part) {
-	leaf := Leaf{Path: path, Value: v}
+	leaf := Leaf{Path: path, Value: v, From: make([]Origin, 0, len(from))}
 	for _, p := range from {
 		leaf.From = append(leaf.From, p.from())
 	}
@@ -295,8 +295,22 @@ func (m *merger) add(path string, v model.Value, from []part, replaced []part) {
 	m.graph.Leaves = append(m.graph.Leaves, leaf)
 }
 
+// only returns the parts that something holds for. It is called for every path
+// of every graph, where it mostly holds for all or none: then nothing is copied.
 func only(parts []part, is func(part) bool) []part {
-	var out []part
+	n := 0
+	for _, p := range parts {
+		if is(p) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case len(parts):
+		return slices.Clip(parts)
+	}
+	out := make([]part, 0, n)
 	for _, p := range parts {
 		if is(p) {
 			out = append(out, p)
