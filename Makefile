@@ -16,7 +16,7 @@ example: build ## compile an example platform into out/, and show what came out
 test: ## all tests
 	$(GO) test $(PACKAGES)
 
-lint: ## gofmt, go vet, staticcheck, cue fmt and vet are clean
+lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet $(PACKAGES)
 	$(GO) tool staticcheck $(PACKAGES)

@@ -76,6 +76,10 @@ func (g *global) summary(b *compiler.Build, written map[string]*tree.Changes) er
 		if c, ok := written[e.Name]; ok {
 			files, removed = fmt.Sprint(len(c.Written)), fmt.Sprint(len(c.Removed))
 		}
+		if e.Tree == nil { // an error hides the environment: its output stays as it is
+			fmt.Fprintf(w, "%s\t-\t-\tall\t-\t-\t-\n", e.Name)
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, s.ClusterTypes, s.Assignments, s.Kept, s.Failed, files, removed)
 	}
 	return w.Flush()

@@ -3,11 +3,16 @@ package main
 import (
 	"io"
 	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // diagnosticWriters are the values of --diagnostics.
@@ -25,8 +30,54 @@ var diagnosticWriters = map[string]func(io.Writer, []diag.Diagnostic) error{
 	},
 }
 
+// tell writes diagnostics as --diagnostics says.
 func (g *global) tell(w io.Writer, ds []diag.Diagnostic) error {
+	if g.diagnostics == "github" || g.diagnostics == "sarif" {
+		ds = fromWorkingDirectory(g.dir, ds)
+	}
 	return diagnosticWriters[g.diagnostics](w, ds)
+}
+
+// fromWorkingDirectory returns diagnostics of the platform that dir is in with
+// paths from the working directory, not from the platform's root: GitHub looks
+// for files in the repository, at whose root its jobs run. Diagnostics of
+// written trees have such paths already.
+func fromWorkingDirectory(dir string, ds []diag.Diagnostic) []diag.Diagnostic {
+	prefix, err := toRoot(dir)
+	if err != nil || prefix == "." {
+		return ds
+	}
+	ds = slices.Clone(ds)
+	for i, d := range ds {
+		if strings.HasPrefix(string(d.Code), "K4") {
+			continue
+		}
+		ds[i].Sites = slices.Clone(d.Sites)
+		for j, s := range d.Sites {
+			if !s.Position.IsZero() {
+				ds[i].Sites[j].Position.File = path.Join(prefix, s.Position.File)
+			}
+		}
+	}
+	return ds
+}
+
+// toRoot returns the path, with slashes, from the working directory to the root
+// of the platform that dir is in.
+func toRoot(dir string) (string, error) {
+	root, err := source.Root(dir)
+	if err != nil {
+		return "", err
+	}
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(here, root)
+	return filepath.ToSlash(rel), err
 }
 
 // tellErrors tells the errors of a platform beside a result that is not about

@@ -7,13 +7,57 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() { os.Exit(run()) }
 
+// grace is how long a command may take to end after it was asked to.
+const grace = 2 * time.Second
+
 // run is main without the exit, for tests.
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return execute(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	signals := make(chan os.Signal, 2) // the second one counts as well
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return interruptible(signals, grace, func(ctx context.Context) int {
+		return execute(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	})
+}
+
+// interruptible runs a command, whose exit code it returns, until a signal
+// arrives; the exit code is then 128 and the signal's number, as shells have it.
+// The signal cancels the command's context. What does not end within grace, or
+// until a second signal, is left behind: CUE cannot be cancelled, and a write
+// that breaks off is completed or undone by the next one.
+func interruptible(signals <-chan os.Signal, grace time.Duration, command func(context.Context) int) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan int, 1)
+	go func() { done <- command(ctx) }()
+	select {
+	case code := <-done:
+		return code
+	case s := <-signals:
+		cancel()
+		select {
+		case code := <-done:
+			if code != exitInterrupted {
+				return code // it was done, or failed, before it noticed
+			}
+		case <-signals:
+		case <-time.After(grace):
+		}
+		return exitOfSignal(s)
+	}
+}
+
+// exitInterrupted is the exit code of a command whose context was cancelled.
+const exitInterrupted = 130
+
+func exitOfSignal(s os.Signal) int {
+	if number, ok := s.(syscall.Signal); ok && number == syscall.SIGTERM {
+		return 128 + int(number)
+	}
+	return exitInterrupted
 }

@@ -17,6 +17,11 @@ import (
 // where it closes itself; nil where it is malformed, which is reported.
 func (x *exporter) contract(v cue.Value, ref model.Ref, enforce string) *model.Contract {
 	x.note(v, ref)
+	if explicit(v) {
+		x.fail(ref, diag.New(diag.BadContract, "a contract cannot use #assignment").
+			Hinting("a contract is the same for all that it applies to; match says which those are"))
+		return nil
+	}
 	if !x.checkContract(v, ref) {
 		return nil
 	}
@@ -64,18 +69,15 @@ func (x *exporter) checkContract(v cue.Value, ref model.Ref) bool {
 // embeddedAsData returns the data file that a contract is embedded from without
 // being told that it is a schema; "" for none.
 func embeddedAsData(v cue.Value) string {
-	for _, n := range sourceNodes(v) {
-		f, ok := n.(*ast.Field)
-		if !ok {
+	for _, a := range v.Attributes(cue.FieldAttr) {
+		if a.Name() != "embed" {
 			continue
 		}
-		for _, a := range f.Attrs {
-			if _, body := a.Split(); strings.Contains(body, "type=") {
-				continue
-			}
-			for _, name := range embeddedNames(a, "") {
-				return name
-			}
+		if _, given, err := a.Lookup(0, "type"); given || err != nil {
+			continue
+		}
+		if name, given, err := a.Lookup(0, "file"); given && err == nil {
+			return name
 		}
 	}
 	return ""

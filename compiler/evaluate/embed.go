@@ -1,70 +1,128 @@
 package evaluate
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/inject/embed"
+	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// embeddedNames returns the files that an @embed attribute in folder dir names,
-// as it names them: those of file=, and those that glob= matches.
-func embeddedNames(a *ast.Attribute, dir string) []string {
-	key, body := a.Split()
-	if key != "embed" {
-		return nil
-	}
-	for _, arg := range strings.Split(body, ",") {
-		key, value, _ := strings.Cut(strings.TrimSpace(arg), "=")
-		if unquoted, err := literal.Unquote(value); err == nil {
-			value = unquoted
+// embedded is a file that an @embed attribute names, by file= or glob=.
+type embedded struct {
+	name string    // from the folder of the CUE file, as CUE calls it
+	path string    // absolute
+	at   token.Pos // of the attribute
+}
+
+// embeds returns the files that a parsed CUE file embeds and that are there. It
+// reads the attributes as CUE does, so that it finds what CUE will read; of
+// attributes that CUE cannot read, building the package says so.
+func embeds(f *ast.File) []embedded {
+	dir := filepath.Dir(f.Filename)
+	attributes, _ := embed.EmbeddedPaths(filepath.Base(f.Filename), f)
+	var out []embedded
+	for _, a := range attributes {
+		names, err := a.FindAll(os.DirFS(dir))
+		if err != nil {
+			continue
 		}
-		switch key {
-		case "file":
-			return []string{value}
-		case "glob":
-			found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(value)))
-			if err != nil {
-				return nil // loading the file has reported it
-			}
-			var names []string
-			for _, name := range found {
-				if rel, err := filepath.Rel(dir, name); err == nil {
-					names = append(names, filepath.ToSlash(rel))
-				}
-			}
-			return names
+		for _, name := range names {
+			out = append(out, embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Attribute.Pos})
 		}
 	}
-	return nil
+	return out
+}
+
+// packageFiles returns the parsed files of a package and of all that it imports.
+func packageFiles(inst *build.Instance) []*ast.File {
+	files := slices.Clone(inst.Files)
+	for _, dep := range inst.Dependencies() {
+		files = append(files, dep.Files...)
+	}
+	return files
+}
+
+// mostEmbedded is the size in bytes up to which a file can be embedded.
+const mostEmbedded = 16 << 20
+
+// checkEmbedded reports files that must not be embedded. The package must then
+// not be built, since that reads them: whoever writes the platform need not be
+// allowed to read what else the machine has, and a device or pipe never ends.
+func (p *places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	for _, f := range packageFiles(inst) {
+		for _, e := range embeds(f) {
+			why, hint := p.forbids(e.path)
+			if why == "" {
+				continue
+			}
+			d := diag.New(diag.Compile, fmt.Sprintf("%s cannot be embedded: %s", e.name, why)).Hinting(hint)
+			for _, at := range p.all([]token.Pos{e.at}) {
+				d = d.In(at, "")
+			}
+			ds = append(ds, d)
+		}
+	}
+	return ds
+}
+
+// forbids says why a file must not be embedded, and the way out; "" where it may.
+func (p *places) forbids(path string) (why, hint string) {
+	const ofPlatform = "put the file itself into the platform, in place of a link to it"
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "its link cannot be followed", ofPlatform
+	}
+	if rel, err := filepath.Rel(p.root, target); err != nil || !filepath.IsLocal(rel) {
+		return "it is a link to a file outside of the platform", ofPlatform
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		return "it cannot be read", "let kalypso read the file, or remove the attribute"
+	case info.IsDir():
+		return "", "" // CUE leaves it out of a glob, and refuses it otherwise
+	case !info.Mode().IsRegular():
+		return "it is " + article(kindOf(info.Mode())), "embed a regular file"
+	case info.Size() > mostEmbedded:
+		return fmt.Sprintf("it has more than %d MiB", mostEmbedded>>20), "embed what the platform needs of it"
+	}
+	return "", ""
+}
+
+// kindOf names what a file is that is not a regular one.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
 }
 
 // eachEmbedded calls add with the path and content of every file that a file embeds.
 func eachEmbedded(f *ast.File, add func(name string, data []byte)) error {
-	dir := filepath.Dir(f.Filename)
-	var failed error
-	ast.Walk(f, func(n ast.Node) bool {
-		a, ok := n.(*ast.Attribute)
-		if !ok || failed != nil {
-			return true
+	for _, e := range embeds(f) {
+		if info, err := os.Stat(e.path); err == nil && info.IsDir() {
+			continue // of a glob, which CUE leaves out
 		}
-		for _, name := range embeddedNames(a, dir) {
-			path := filepath.Join(dir, filepath.FromSlash(name))
-			data, err := os.ReadFile(path)
-			if err != nil {
-				failed = err
-				return true
-			}
-			add(path, data)
+		data, err := os.ReadFile(e.path)
+		if err != nil {
+			return err
 		}
-		return true
-	}, nil)
-	return failed
+		add(e.path, data)
+	}
+	return nil
 }
 
 // checkEmbeds reports @embed attributes that CUE ignores because their file does

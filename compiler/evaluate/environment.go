@@ -39,8 +39,8 @@ type Package struct {
 //
 // stages are the environments that the base declares; nil where it cannot be read.
 func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage) (*Package, []diag.Diagnostic, error) {
-	if !p.HasBase() {
-		return &Package{}, nil, nil // Stages has reported it
+	if !p.HasBase() || !p.Loadable(name) {
+		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
 	l, ds, err := loadPackage(ctx, p, p.Dir(name))
 	if l == nil || err != nil {
@@ -85,7 +85,7 @@ type Stage struct {
 // Stages evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable.
 func Stages(ctx context.Context, p *source.Platform) ([]Stage, []diag.Diagnostic, error) {
-	if !p.HasBase() && p.Hides("") {
+	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has said why nothing of the base counts
 	}
 	if !p.HasBase() && p.Module != "" {

@@ -116,7 +116,9 @@ var (
 	mismatch = regexp.MustCompile(` \(mismatched types (\S+) and (\S+)\)$`)
 	// schemaType matches a conflict with a type that only the schema writes.
 	schemaType = regexp.MustCompile(` and (\{\.\.\.\}|\[\.\.\..*\]|\{\[string\]:.*\}) \(`)
-	outside    = regexp.MustCompile(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
+	// password matches what of a URL must not be in a log.
+	password = regexp.MustCompile(`://[^/\s]*:[^/\s]*@`)
+	outside  = regexp.MustCompile(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
 )
 
 // wrongValue says that a value has the wrong type, or breaks a constraint.
@@ -139,14 +141,21 @@ func (o problem) wrongValue(s, parent *shape) diag.Diagnostic {
 		if len(o.at) > 1 && conflicting.MatchString(message) { // of something inside
 			name = conflicting.FindStringSubmatch(message)[1] + " in " + name
 		}
-		return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, article(wanted), article(given))).Hinting(hint)
+		must := article(wanted)
+		if s != nil && wanted == "struct" && len(s.literal) > 0 {
+			must += " or " + strings.Join(s.literal, " or ")
+		}
+		return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, must, article(given))).Hinting(hint)
 	}
 	if m := outside.FindStringSubmatch(message); m != nil {
 		why := ""
 		if hint == "" || s == nil || s.is == "" {
 			why = ": it must " + bound(strings.NewReplacer("out of bound ", "", "does not satisfy ", "").Replace(plain(m[2])))
 		}
-		return diag.New(diag.WrongValue, fmt.Sprintf("%s cannot be %s%s", name, m[1], why)).Hinting(hint)
+		return diag.New(diag.WrongValue, fmt.Sprintf("%s cannot be %s%s", name, password.ReplaceAllString(m[1], "://…@"), why)).Hinting(hint)
+	}
+	if strings.HasPrefix(message, "incompatible list lengths (0 and ") {
+		return diag.New(diag.WrongValue, name+" needs at least one element").Hinting(hint)
 	}
 	why, _ := reason(message)
 	return diag.New(diag.WrongValue, name+": "+why).Hinting(hint)
@@ -191,10 +200,14 @@ func (o problem) telling() string {
 
 func unknownField(name string, parent *shape) diag.Diagnostic {
 	d := diag.New(diag.UnknownField, "unknown field "+name)
-	if parent != nil {
-		d = d.Hinting(diag.DidYouMean(name, parent.names()))
+	if parent == nil {
+		return d
 	}
-	return d
+	if _, known := parent.fields[name]; known {
+		d.Message = "a closed definition that it is combined with does not allow the field " + name
+		return d.Hinting("add the field to the definition, or open the definition with ...")
+	}
+	return d.Hinting(diag.DidYouMean(name, parent.names()))
 }
 
 func missingField(name string, parent *shape) diag.Diagnostic {

@@ -62,6 +62,9 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string) (*loaded, 
 		}
 		return nil, places.loadErrors(inst.Err, diag.Syntax), nil
 	}
+	if ds := places.checkEmbedded(inst); len(ds) > 0 {
+		return nil, ds, nil // loading has read none of them, and building would
+	}
 	c := cuecontext.New()
 	v := c.BuildInstance(inst)
 	if inst.Err != nil {

@@ -39,14 +39,9 @@ func newPlaces(root string, inst *build.Instance) *places {
 				}
 			}
 		}
-		ast.Walk(f, func(n ast.Node) bool {
-			if a, ok := n.(*ast.Attribute); ok {
-				for _, name := range embeddedNames(a, filepath.Dir(f.Filename)) {
-					p.embeds[name] = filepath.ToSlash(filepath.Join(filepath.Dir(rel), name))
-				}
-			}
-			return true
-		}, nil)
+		for _, e := range embeds(f) {
+			p.embeds[e.name] = filepath.ToSlash(filepath.Join(filepath.Dir(rel), e.name))
+		}
 	}
 	return p
 }
@@ -89,9 +84,16 @@ func (p *places) all(positions []token.Pos) []model.Position {
 }
 
 // written returns where the platform writes the value: one position for each
-// declaration, also for comprehensions, templates and lets.
+// declaration, also for comprehensions, templates and lets. The parts of a
+// declaration, as in a: #A & {…}, are told from others by their lines.
 func (p *places) written(v cue.Value) []model.Position {
-	return p.all(sources(v))
+	var out []model.Position
+	for _, at := range p.all(sources(v)) {
+		if !slices.ContainsFunc(out, func(o model.Position) bool { return o.File == at.File && o.Line == at.Line }) {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 func sources(v cue.Value) []token.Pos {

@@ -104,7 +104,7 @@ func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
 		if !isName(folder) {
 			hint = "rename the folder: the name of an environment has at most 63 lower case letters, digits and dashes"
 		}
-		x.report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment", folder)).
+		x.report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
 			In(p.FirstFile(folder), "").Hinting(hint))
 	}
 	after := map[string][]string{}

@@ -27,6 +27,7 @@ type shape struct {
 	elem    *shape     // of a list's elements
 	enum    []string   // the strings that a scalar may be
 	is      string     // what a scalar is, as the schema's documentation says it
+	literal []string   // what a struct may be instead, such as false
 	def     string     // the definition that a struct is, where it may be a scalar as well
 }
 
@@ -210,6 +211,7 @@ func (r *shapeReader) addAlternatives(s *shape, e *ast.BinaryExpr) {
 				continue
 			}
 			any = true
+			s.literal = append(s.literal, a.Value)
 		case *ast.StructLit:
 			r.add(s, a)
 		case *ast.Ident:

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -114,6 +115,9 @@ func (x *exporter) because(d diag.Diagnostic, o problem, in []ast.Node) diag.Dia
 	return d
 }
 
+// failed matches errors that more values would not heal.
+var failed = regexp.MustCompile(`division by zero|index out of range|invalid operands`)
+
 // reason says in plain words why CUE could not finish a value, and the way out.
 func reason(message string) (why, hint string) {
 	message = strings.TrimPrefix(message, "invalid interpolation: ")
@@ -134,6 +138,12 @@ func reason(message string) (why, hint string) {
 	}
 	if field, ok := strings.CutPrefix(message, "cycle with field: "); ok {
 		return "it depends on itself, by way of " + field, "give one of the fields in the circle a value"
+	}
+	if message == "explicit error (_|_ literal) in source" {
+		return "it is the error _|_", ""
+	}
+	if failed.MatchString(message) {
+		return plain(message), ""
 	}
 	return plain(message), "give what it depends on a value"
 }

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -129,10 +130,24 @@ func unreadable(message string, code diag.Code) diag.Diagnostic {
 		if kind.code == diag.Import && strings.HasPrefix(about, ourModule+"/") {
 			d = d.Hinting(diag.DidYouMean(about, ourPackages()))
 		}
+		if path, ok := builtinPackages[about]; ok && strings.HasPrefix(kind.message, "reference ") {
+			d = d.Hinting(fmt.Sprintf("import %q", path))
+		}
 		return d
 	}
 	return diag.New(code, message).
 		Hinting("correct it first: nothing else of the package can be read")
+}
+
+// builtinPackages are the import paths of CUE's own packages by their names
+// (https://pkg.go.dev/cuelang.org/go/pkg).
+var builtinPackages = map[string]string{
+	"base64": "encoding/base64", "bits": "math/bits", "csv": "encoding/csv", "hex": "encoding/hex",
+	"hmac": "crypto/hmac", "html": "html", "json": "encoding/json", "list": "list", "math": "math",
+	"md5": "crypto/md5", "net": "net", "path": "path", "regexp": "regexp", "sha1": "crypto/sha1",
+	"sha256": "crypto/sha256", "sha512": "crypto/sha512", "strconv": "strconv", "strings": "strings",
+	"struct": "struct", "tabwriter": "text/tabwriter", "template": "text/template", "time": "time",
+	"toml": "encoding/toml", "uuid": "uuid", "yaml": "encoding/yaml",
 }
 
 var ourModule, _, _ = strings.Cut(kalypso.ModulePath, "@")

@@ -6,7 +6,11 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
 	"golang.org/x/mod/semver"
+
+	"github.com/kalypso-io/kalypso"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // span is a part of a source text, in bytes.
@@ -42,6 +46,28 @@ func unpin(f *ast.File) []span {
 		return false
 	})
 	return pins
+}
+
+// NewerPin returns the version of the module that a module.cue pins, and where,
+// if that is newer than the one in the binary; "" otherwise.
+func NewerPin(source []byte) (version string, at model.Position) {
+	f, err := parser.ParseFile(moduleFile, source)
+	if err != nil {
+		return "", model.Position{} // the loader reports it
+	}
+	for _, decl := range f.Decls {
+		section, deps := structField(decl)
+		if section != "deps" || deps == nil {
+			continue
+		}
+		for _, entry := range deps.Elts {
+			key, dep := structField(entry)
+			if v := depVersion(dep); isModule(key, dep) && semver.Compare(v, kalypso.ModuleVersion) > 0 {
+				return v, model.Position{File: moduleFile, Line: entry.Pos().Line(), Column: entry.Pos().Column()}
+			}
+		}
+	}
+	return "", model.Position{}
 }
 
 // isModule says whether an entry of deps is about the module: its key is the

@@ -20,6 +20,7 @@ import (
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/mod/modfile"
 
+	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
@@ -44,6 +45,7 @@ type Platform struct {
 
 	first   map[string]string // environment -> its first file
 	hidden  map[string]bool   // environments that lack a file; "" for the base
+	barred  map[string]bool   // environments that CUE must not load; "" for the base
 	hasBase bool
 }
 
@@ -58,28 +60,16 @@ func (e *NotAPlatformError) Error() string {
 // diagnostics are about files that have no effect, or whose package cannot be
 // told; the error is about folders and files that cannot be read.
 func Open(dir string) (*Platform, []diag.Diagnostic, error) {
-	abs, err := filepath.Abs(dir)
+	root, err := Root(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	if info, err := os.Stat(abs); err != nil {
-		return nil, nil, err
-	} else if !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s is not a directory", dir)
-	}
-	root, err := findRoot(abs)
-	if err != nil {
-		return nil, nil, err
-	}
-	// The platform's own name may be a link, in which nothing would be found.
-	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return nil, nil, err
-	}
-	p := &Platform{Root: root, first: map[string]string{}, hidden: map[string]bool{}}
+	p := &Platform{Root: root, first: map[string]string{}, hidden: map[string]bool{}, barred: map[string]bool{}}
 	var ds []diag.Diagnostic
 	if p.Module, ds, err = readModule(root); err != nil {
 		return nil, nil, err
 	}
+	p.barred[""] = diag.Errors(ds) && p.Module != ""
 	more, err := p.scan()
 	return p, append(ds, more...), err
 }
@@ -91,6 +81,14 @@ func (p *Platform) HasBase() bool { return p.hasBase }
 // loaded, so that it is not known what the environment has. The diagnostics of
 // Open say which.
 func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hidden[environment] }
+
+// Loadable says whether CUE may load the environment, or the base for "". It
+// may not where CUE, which reads every data file of a folder that it loads,
+// would not come to an end, and where the platform needs a newer schema. The
+// diagnostics of Open say why.
+func (p *Platform) Loadable(environment string) bool {
+	return !p.barred[""] && !p.barred[environment]
+}
 
 // HasFolder says whether the environment has a folder with files.
 func (p *Platform) HasFolder(environment string) bool {
@@ -110,6 +108,26 @@ func (p *Platform) Dir(environment string) string {
 		return path.Join(Environments, environment)
 	}
 	return "."
+}
+
+// Root returns the absolute path, without links, of the folder of the platform
+// that dir is in.
+func Root(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(abs); err != nil {
+		return "", err
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", dir)
+	}
+	root, err := findRoot(abs)
+	if err != nil {
+		return "", err
+	}
+	// The platform's own name may be a link, in which nothing would be found.
+	return filepath.EvalSymlinks(root)
 }
 
 func findRoot(dir string) (string, error) {
@@ -141,6 +159,11 @@ func readModule(root string) (string, []diag.Diagnostic, error) {
 		return "", moduleErrors(err), nil
 	case f.QualifiedModule() == "":
 		return "", []diag.Diagnostic{badModule("it has no module path")}, nil
+	}
+	if version, at := module.NewerPin(data); version != "" {
+		return f.QualifiedModule(), []diag.Diagnostic{diag.New(diag.LanguageVersion,
+			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, version, kalypso.ModuleVersion)).In(at, "").
+			Hinting("take a newer kalypso, or lower the version if nothing newer is used")}, nil
 	}
 	return f.QualifiedModule(), nil, nil
 }
@@ -205,6 +228,8 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 			found, err = p.walk(rel)
 		case !isDir && isSource(entry.Name()):
 			found, err = p.look(rel)
+		case !isDir && !entry.Type().IsRegular():
+			found = p.lookAside(rel)
 		}
 		if err != nil {
 			return nil, err
@@ -241,10 +266,7 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 		return nil, err
 	}
 	dir := path.Dir(rel)
-	var environment, deeper string // none for the files of the base
-	if below, ok := strings.CutPrefix(dir, Environments+"/"); ok {
-		environment, deeper, _ = strings.Cut(below, "/")
-	}
+	environment, deeper := environmentOf(dir)
 	isEnvironment := environment != "" && deeper == ""
 	f, err := parser.ParseFile(rel, data, parser.PackageClauseOnly)
 	pkg, at := packageOf(f, rel)
@@ -269,6 +291,35 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 	}
 	p.hidden[environment] = true
 	return []diag.Diagnostic{d}, nil
+}
+
+// environmentOf returns the environment that a folder belongs to, "" for the
+// base, and where the folder is below the environment's own.
+func environmentOf(dir string) (environment, deeper string) {
+	if below, ok := strings.CutPrefix(dir, Environments+"/"); ok {
+		environment, deeper, _ = strings.Cut(below, "/")
+	}
+	return environment, deeper
+}
+
+// mostLinked is the size in bytes up to which a link may lead to a data file.
+const mostLinked = 16 << 20
+
+// lookAside looks at what is no regular file and no part of the package. CUE
+// reads it nevertheless where its name ends like that of a data file.
+func (p *Platform) lookAside(rel string) []diag.Diagnostic {
+	info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= mostLinked {
+		return nil // what cannot be read, CUE reports
+	}
+	environment, deeper := environmentOf(path.Dir(rel))
+	if deeper != "" {
+		environment = "" // a helper package, which any environment may import
+	}
+	p.hidden[environment], p.barred[environment] = true, true
+	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is a pipe, a device or a link to something that is too large, and CUE would read it").
+		In(model.Position{File: rel, Line: 1, Column: 1}, "").
+		Hinting("remove it, or put a regular file in its place")}
 }
 
 // misplaced says that a file has no effect, or not the one that it seems to have.
