@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,6 +39,7 @@ func TestScript(t *testing.T) {
 			"platform": func(ts *testscript.TestScript, neg bool, args []string) {
 				copyCommand(ts, neg, args, filepath.Join(repository, "testdata", "platform"))
 			},
+			"exits": exitsCommand,
 			"example": func(ts *testscript.TestScript, neg bool, args []string) {
 				if len(args) != 2 {
 					ts.Fatalf("usage: example NAME DIR")
@@ -57,6 +60,23 @@ func TestScript(t *testing.T) {
 			return err
 		},
 	})
+}
+
+// exitsCommand is `exits CODE COMMAND...`: the command ends with that exit code.
+func exitsCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit code is %d, not %s", got, args[0])
+	}
 }
 
 // copyCommand copies a folder of the repository to the one that a script names.
