@@ -132,7 +132,7 @@ func (x *exporter) data(v cue.Value, ref model.Ref) (model.Value, bool) {
 		return model.Value{}, x.notConcrete(v, ref)
 	case v.IncompleteKind() == cue.StructKind:
 		return x.structData(v, ref)
-	case v.IncompleteKind() == cue.ListKind && isFinalList(v):
+	case v.IncompleteKind() == cue.ListKind && expr.IsFinalList(v):
 		it, err := v.List()
 		if err != nil {
 			return model.Value{}, x.notConcrete(v, ref)

@@ -118,9 +118,9 @@ func entityShape(collection string) *shape {
 	return schemaShapes()[definitionOf(collection)].pattern
 }
 
-// schemaShapes are the shapes of the schema's definitions, by name.
-var schemaShapes = sync.OnceValue(func() map[string]*shape {
-	r := &shapeReader{exprs: map[string]ast.Expr{}, docs: map[string]string{}, shapes: map[string]*shape{}}
+// schemaFields are the definitions of the schema, as its files write them.
+var schemaFields = sync.OnceValue(func() []*ast.Field {
+	var out []*ast.Field
 	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
 	if err != nil {
 		panic(err)
@@ -136,10 +136,19 @@ var schemaShapes = sync.OnceValue(func() map[string]*shape {
 		}
 		for _, d := range f.Decls {
 			if field, ok := d.(*ast.Field); ok {
-				name, _, _ := ast.LabelName(field.Label)
-				r.exprs[name], r.docs[name] = field.Value, docOf(field)
+				out = append(out, field)
 			}
 		}
+	}
+	return out
+})
+
+// schemaShapes are the shapes of the schema's definitions, by name.
+var schemaShapes = sync.OnceValue(func() map[string]*shape {
+	r := &shapeReader{exprs: map[string]ast.Expr{}, docs: map[string]string{}, shapes: map[string]*shape{}}
+	for _, field := range schemaFields() {
+		name, _, _ := ast.LabelName(field.Label)
+		r.exprs[name], r.docs[name] = field.Value, docOf(field)
 	}
 	for name := range r.exprs {
 		r.definition(name)

@@ -7,7 +7,6 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/ast/astutil"
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 )
@@ -81,18 +80,6 @@ func write(e ast.Expr) (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(string(bytes.TrimSpace(b))), nil
-}
-
-// withoutDefaults removes the marks of defaults from an expression, which it
-// changes: what remains is the constraint that any value must satisfy.
-func withoutDefaults(e ast.Expr) ast.Expr {
-	n := astutil.Apply(e, nil, func(c astutil.Cursor) bool {
-		if u, ok := c.Node().(*ast.UnaryExpr); ok && u.Op == token.MUL {
-			c.Replace(u.X)
-		}
-		return true
-	})
-	return n.(ast.Expr)
 }
 
 // hasDefault says whether an expression marks a default.

@@ -21,7 +21,7 @@ func (x *exporter) tree(v cue.Value, ref model.Ref) model.Tree {
 		}
 		return model.StructTreeOf(out...)
 	}
-	if isFinal(v) {
+	if expr.IsFinal(v) {
 		before := len(x.ds)
 		value, ok := x.data(v, ref)
 		if !ok {
@@ -53,12 +53,12 @@ func (x *exporter) open(v cue.Value) (*model.Open, error) {
 	if err != nil {
 		return nil, err
 	}
-	constraint, err := write(withoutDefaults(e))
+	constraint, err := write(expr.WithoutDefaults(e))
 	if err != nil {
 		return nil, err
 	}
 	open := &model.Open{Constraint: model.Expr(constraint), Text: text}
-	if d, _ := v.Default(); isFinal(d) {
+	if d, _ := v.Default(); expr.IsFinal(d) {
 		quiet := newExporter(x.loaded)
 		if value, ok := quiet.data(d, model.Ref{}); ok {
 			open.Default = &value
@@ -79,48 +79,4 @@ func isPlainStruct(v cue.Value) bool {
 		}
 	}
 	return true
-}
-
-// isFinal says whether a value is data that nothing may replace: no default, no
-// constraint, no open list anywhere in it. CUE's IsConcrete alone holds for
-// [...string] and its like.
-func isFinal(v cue.Value) bool {
-	switch v.Kind() {
-	case cue.StructKind:
-		if expr.IsSecret(v) {
-			return true
-		}
-		if !isPlainStruct(v) {
-			return false
-		}
-		for _, of := range fields(v) {
-			if !isFinal(of) {
-				return false
-			}
-		}
-		return true
-	case cue.ListKind:
-		if !isFinalList(v) {
-			return false
-		}
-		it, err := v.List()
-		if err != nil {
-			return false
-		}
-		for it.Next() {
-			if !isFinal(it.Value()) {
-				return false
-			}
-		}
-		return true
-	case cue.BottomKind, cue.BytesKind:
-		return false
-	}
-	return v.IsConcrete()
-}
-
-// isFinalList says whether a list has as many elements as it will ever have.
-func isFinalList(v cue.Value) bool {
-	n := v.Len()
-	return n.Err() == nil && n.IsConcrete()
 }

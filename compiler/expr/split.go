@@ -7,7 +7,6 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/ast/astutil"
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
@@ -246,12 +245,12 @@ func (e *Evaluator) tree(text string) (model.Tree, bool) {
 	if !ok {
 		return model.Tree{}, false
 	}
-	if isFinal(v) {
+	if isFinalLeaf(v) {
 		if data, err := Data(v); err == nil {
 			return model.Tree{Kind: model.FinalLeaf, Final: data}, true
 		}
 	}
-	if d, has := v.Default(); has && isFinal(d) {
+	if d, has := v.Default(); has && isFinalLeaf(d) {
 		if data, err := Data(d); err == nil {
 			open.Default = &data
 		}
@@ -272,75 +271,19 @@ func (e *Evaluator) build(text string) (cue.Value, bool) {
 	return e.ctx.BuildExpr(x, cue.InferBuiltins(true)), true
 }
 
-// isFinal says whether a value is data that nothing may replace. Of structs only
-// secrets are: fields of others are looked at one by one.
-func isFinal(v cue.Value) bool {
-	switch v.Kind() {
-	case cue.StructKind:
-		return IsSecret(v)
-	case cue.ListKind:
-		return isFinalList(v)
-	case cue.BottomKind, cue.BytesKind:
-		return false
-	}
-	return v.IsConcrete()
+// isFinalLeaf says whether a value is final data. Of structs only secrets are:
+// fields of others are looked at one by one.
+func isFinalLeaf(v cue.Value) bool {
+	return (v.Kind() != cue.StructKind || IsSecret(v)) && IsFinal(v)
 }
 
-func isFinalList(v cue.Value) bool {
-	if n := v.Len(); n.Err() != nil || !n.IsConcrete() {
-		return false
-	}
-	it, err := v.List()
-	if err != nil {
-		return false
-	}
-	for it.Next() {
-		elem := it.Value()
-		if elem.Kind() == cue.StructKind && !IsSecret(elem) {
-			if !isFinalStruct(elem) {
-				return false
-			}
-		} else if !isFinal(elem) {
-			return false
-		}
-	}
-	return true
-}
-
-func isFinalStruct(v cue.Value) bool {
-	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
-	if err != nil {
-		return false
-	}
-	for it.Next() {
-		if it.FieldType() != cue.StringLabel {
-			return false
-		}
-		of := it.Value()
-		if of.Kind() == cue.StructKind && !IsSecret(of) {
-			if !isFinalStruct(of) {
-				return false
-			}
-		} else if !isFinal(of) {
-			return false
-		}
-	}
-	return true
-}
-
-// withoutDefaults writes an expression without the marks of defaults: the
-// constraint that any value must satisfy.
+// withoutDefaults writes an expression without the marks of defaults.
 func withoutDefaults(text string) (model.Expr, error) {
 	x, err := parser.ParseExpr("", text)
 	if err != nil {
 		return "", err
 	}
-	return textOf(astutil.Apply(x, nil, func(c astutil.Cursor) bool {
-		if u, ok := c.Node().(*ast.UnaryExpr); ok && u.Op == token.MUL {
-			c.Replace(u.X)
-		}
-		return true
-	})), nil
+	return textOf(WithoutDefaults(x)), nil
 }
 
 func textOf(n ast.Node) model.Expr {
