@@ -9,6 +9,7 @@ package compose
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func Compose(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		c.facts[i] = factsOf(env.Name, &s.Assignments[i])
 	}
 	c.match(satisfies)
-	for _, step := range []func() error{c.namespaces, c.applyConfigs, c.graphs, c.sharedSpecs, c.specs} {
+	for _, step := range []func() error{c.namespaces, c.applyConfigs, c.graphs, c.unusedLists, c.sharedSpecs, c.specs} {
 		if err := step(); err != nil {
 			return nil, nil, err
 		}
@@ -240,6 +241,41 @@ func (c *composer) graphs() error {
 	return nil
 }
 
+// unusedLists warns of list strategies for paths that no assignment of their
+// config schema has a value at: most likely a misspelt path.
+func (c *composer) unusedLists() error {
+	used := map[string]bool{}
+	applied := map[int32]bool{}
+	for _, t := range c.tuples {
+		if t.graph.Failed {
+			return nil // what it lacks may be the reason
+		}
+		for _, path := range t.graph.lists {
+			used[path] = true
+		}
+		for _, n := range t.schemas {
+			applied[n] = true
+		}
+	}
+	for n := range c.env.ConfigSchemas {
+		s := &c.env.ConfigSchemas[n]
+		if !applied[int32(n)] || c.env.Uncertain {
+			continue
+		}
+		for path := range s.Lists {
+			if ref := listRef(s, path); !used[path] {
+				c.report(diag.New(diag.SelectsNothing, fmt.Sprintf("config schema %s says how %s composes, and no assignment has it", s.Name, path)).
+					At(ref, "").On(ref.String()))
+			}
+		}
+	}
+	return nil
+}
+
+func listRef(s *model.ConfigSchema, path string) model.Ref {
+	return model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
+}
+
 // tupleKey identifies everything that the assignment's graph depends on.
 func (c *composer) tupleKey(i int) string {
 	var b strings.Builder
@@ -310,7 +346,7 @@ func (c *composer) strategies(t *tuple, m *merger) map[string]listRule {
 	for _, n := range t.schemas {
 		s := &c.env.ConfigSchemas[n]
 		for path, strategy := range s.Lists {
-			ref := model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
+			ref := listRef(s, path)
 			other, there := rules[path]
 			if there && other.ListStrategy != strategy {
 				m.fail(diag.New(diag.ListStrategies, "config schemas give "+path+" different list strategies").On(path).

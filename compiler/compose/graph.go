@@ -51,6 +51,7 @@ type Graph struct {
 	Digest  model.Digest // of Values: the configuration's version
 	Needs   []Need       // what the contracts name
 	ds      []diag.Diagnostic
+	lists   []string // the paths whose lists composed by a strategy
 }
 
 // part is what one config contributes to a path.

@@ -14,6 +14,7 @@ import (
 // leaf composes a path to which every part contributes a leaf.
 func (m *merger) leaf(path string, parts, replaced []part) (model.Value, bool) {
 	if rule, listed := m.lists[path]; listed {
+		m.graph.lists = append(m.graph.lists, path)
 		return m.list(path, rule, parts, replaced)
 	}
 	finals := only(parts, func(p part) bool { return isFinal(p) && !isDefault(p) })
