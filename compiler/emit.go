@@ -54,18 +54,33 @@ func (e *Environment) emit(ctx context.Context, record *tree.Record) {
 	}
 	k.explain(e.diagnostics)
 	e.Tree = &tree.Tree{}
-	first := 0
-	for _, ct := range e.Model.ClusterTypes {
-		next := first
-		for next < len(e.Schedule.Assignments) && e.Schedule.Assignments[next].ClusterType.Name == ct.Name {
-			next++
-		}
-		e.Tree.ClusterTypes = append(e.Tree.ClusterTypes, e.clusterType(&ct, first, emissions[first:next], k))
-		first = next
+	for ct, s := range e.spans {
+		e.Tree.ClusterTypes = append(e.Tree.ClusterTypes, e.clusterType(ct, s.first, emissions[s.first:s.next], k))
 	}
 	e.Tree.ClusterTypes = append(e.Tree.ClusterTypes, k.clusterTypes()...)
 	slices.SortFunc(e.Tree.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	e.reportNamespaces(record)
+}
+
+// span is a range of assignments by number: from first, up to next.
+type span struct{ first, next int }
+
+// spans iterates over the cluster types with the assignments of each, which the
+// schedule sorts by cluster type.
+func (e *Environment) spans(yield func(*model.ClusterType, span) bool) {
+	all := e.Schedule.Assignments
+	first := 0
+	for i := range e.Model.ClusterTypes {
+		ct := &e.Model.ClusterTypes[i]
+		next := first
+		for next < len(all) && all[next].ClusterType.Name == ct.Name {
+			next++
+		}
+		if !yield(ct, span{first, next}) {
+			return
+		}
+		first = next
+	}
 }
 
 // emitAll emits every healthy assignment.

@@ -17,17 +17,11 @@ import (
 func (e *Environment) settle(emissions []emission, k *keeper) {
 	for settled := false; !settled; {
 		settled = true
-		first := 0
-		for _, ct := range e.Model.ClusterTypes {
-			next := first
-			for next < len(emissions) && e.Schedule.Assignments[next].ClusterType.Name == ct.Name {
-				next++
-			}
-			s := &standing{e, &ct, e.Schedule.Assignments[first:next], emissions[first:next], k}
+		for ct, at := range e.spans {
+			s := &standing{e, ct, e.Schedule.Assignments[at.first:at.next], emissions[at.first:at.next], k}
 			if s.fail() {
 				settled = false
 			}
-			first = next
 		}
 	}
 }
