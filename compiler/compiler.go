@@ -108,7 +108,7 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range names {
 		group.Go(func() (err error) {
-			b.Environments[i], err = compileEnvironment(ctx, platform, name, stages, r.Previous)
+			b.Environments[i], err = compileEnvironment(ctx, platform, name, stages, losesSome(more), r.Previous)
 			return err
 		})
 	}
@@ -144,8 +144,14 @@ func (b *Build) environments(asked []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+// losesSome says whether something of any environment may be missing: a folder
+// that is no environment may hold it.
+func losesSome(ds []diag.Diagnostic) bool {
+	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.UndeclaredEnvironment })
+}
+
 // compileEnvironment takes one environment through the pipeline.
-func compileEnvironment(ctx context.Context, p *source.Platform, name string, stages []evaluate.Stage, previous func(string) (*tree.Record, error)) (*Environment, error) {
+func compileEnvironment(ctx context.Context, p *source.Platform, name string, stages []evaluate.Stage, lost bool, previous func(string) (*tree.Record, error)) (*Environment, error) {
 	pkg, ds, err := evaluate.Environment(ctx, p, name, stages)
 	if err != nil {
 		return nil, err
@@ -154,6 +160,7 @@ func compileEnvironment(ctx context.Context, p *source.Platform, name string, st
 	if e.Model == nil {
 		return e, nil
 	}
+	e.Model.Uncertain = e.Model.Uncertain || lost
 	satisfies := newSatisfier()
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds)

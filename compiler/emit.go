@@ -257,6 +257,17 @@ func (e *Environment) clusterType(ct *model.ClusterType, first int, emissions []
 		out.Folders = append(out.Folders, tree.Folder{Info: emissions[i].folder, Files: emissions[i].Files, Values: e.Compositions[first+i].Graph.Digest})
 	}
 	out.Folders = append(out.Folders, k.others(ct.Name, out.Folders)...)
+	var kept []backends.Folder
+	there := map[string]bool{}
+	for _, f := range out.Folders {
+		there[f.Info.DeploymentTarget] = true
+		if f.Kept != nil {
+			kept = append(kept, f.Info)
+		}
+	}
+	for _, f := range k.needed(ct.Name, kept, there) {
+		out.Folders = append(out.Folders, tree.Folder{Info: f, Kept: &tree.Kept{Reason: "a folder that is kept depends on it"}})
+	}
 	slices.SortFunc(out.Folders, func(a, b tree.Folder) int {
 		return strings.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget)
 	})

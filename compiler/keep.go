@@ -57,6 +57,26 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
 }
 
+// needed returns the recorded folders that kept ones depend on and that would go:
+// what is kept would wait for them for ever. kept is all that is kept so far,
+// and there what else there is.
+func (k *keeper) needed(clusterType string, kept []backends.Folder, there map[string]bool) []backends.Folder {
+	var out []backends.Folder
+	for todo := kept; len(todo) > 0; {
+		f := todo[0]
+		todo = todo[1:]
+		for _, target := range f.DependsOn {
+			r, recorded := k.recorded[folderKey{clusterType, target}]
+			if there[target] || !recorded {
+				continue
+			}
+			there[target] = true
+			out, todo = append(out, r.Folder), append(todo[:len(todo):len(todo)], r.Folder)
+		}
+	}
+	return out
+}
+
 const uncertain = "errors hide which assignments there are"
 
 // others returns the folders of assignments that an uncertain environment may

@@ -91,7 +91,11 @@ func (s *standing) kept() []backends.Folder {
 		}
 	}
 	if !s.Model.Uncertain {
-		return out
+		there := map[string]bool{}
+		for i := range s.assignments {
+			there[s.assignments[i].Target.FullName] = true
+		}
+		return append(out, s.keeper.needed(s.ct.Name, out, there)...)
 	}
 	for _, ct := range s.keeper.clusterTypeRecords() {
 		if ct.Name != s.ct.Name {

@@ -89,7 +89,37 @@ func (x *exporter) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]stri
 	if len(given) == 0 && v.Validate() != nil {
 		return // no struct at all, which CUE says
 	}
+	x.checkWithoutEffect(v, s, given, ref, told)
 	x.checkFields(s, given, ref, told, v)
+}
+
+// checkWithoutEffect reports fields that look like those of the schema and give
+// nothing: hidden ones, definitions, and such that are only constraints.
+func (x *exporter) checkWithoutEffect(v cue.Value, s *shape, given map[string]cue.Value, ref model.Ref, told *[]string) {
+	if len(s.fields) == 0 {
+		return
+	}
+	it, err := v.Fields(cue.Optional(true), cue.Hidden(true), cue.Definitions(true))
+	for err == nil && it.Next() {
+		written := it.Selector().String()
+		name := strings.TrimRight(strings.TrimLeft(written, "_#"), "?!")
+		if _, known := s.fields[name]; !known || written == name {
+			continue
+		}
+		if _, there := given[name]; there {
+			continue
+		}
+		what := written + " is hidden, and has no effect"
+		if it.FieldType()&cue.OptionalConstraint != 0 || strings.HasSuffix(written, "?") {
+			what = name + "? is only a constraint, and has no effect"
+		}
+		at := x.written(it.Value())
+		nodes := sourceNodes(v)
+		if !slices.ContainsFunc(at, func(p model.Position) bool { return x.contain(p, nodes) }) {
+			continue // the schema's own, or a template's
+		}
+		x.tell(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)), told, it.Value())
+	}
 }
 
 // tell reports what is wrong at ref, where v is written, and notes

@@ -99,7 +99,8 @@ func Stages(ctx context.Context, p *source.Platform) ([]Stage, []diag.Diagnostic
 		return nil, ds, err
 	}
 	x := newExporter(l)
-	if x.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" }) {
+	broken := x.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
+	if x.checkComprehensions("environments") || broken {
 		return nil, x.ds, nil
 	}
 	stages := []Stage{}
@@ -148,12 +149,17 @@ func (x *exporter) checkCollections(env string) {
 	if x.checkDefinite(ofNoEntity) {
 		x.hideAll(env)
 	}
+	names := collectionNames()
+	for _, name := range names {
+		if x.checkComprehensions(name) {
+			x.hideAll(env)
+		}
+	}
 	it, err := x.value.Fields()
 	if err != nil {
 		x.incomplete(err, known, env)
 		return
 	}
-	names := collectionNames()
 	for it.Next() {
 		name := it.Selector().Unquoted()
 		if slices.Contains(names, name) {
@@ -193,6 +199,49 @@ func (x *exporter) checkDefinite(concerns func(path []string) bool) bool {
 		if len(o.path) > 0 && concerns(o.path) {
 			x.report(o.diagnostic(nil, nil).On(joinPath(o.path)))
 		}
+	}
+	return len(x.ds) > before
+}
+
+// checkComprehensions reports errors in what makes a collection's entities, and
+// returns whether there are some: an error in a list that a comprehension goes
+// through, or in its guard, leaves the whole collection empty, and its path is
+// that in the list. What entities report themselves is left to them.
+func (x *exporter) checkComprehensions(collection string) bool {
+	coll := field(x.value, collection)
+	if !coll.Exists() {
+		return false
+	}
+	all := x.problems(coll.Validate())
+	all = slices.DeleteFunc(all, func(o problem) bool { return len(o.path) > 1 && o.path[0] == collection })
+	if slices.ContainsFunc(x.ds, func(d diag.Diagnostic) bool { return d.Path == collection }) {
+		all = slices.DeleteFunc(all, func(o problem) bool { return slices.Equal(o.path, []string{collection}) })
+	}
+	if len(all) == 0 {
+		return false
+	}
+	key := func(o problem) string { return joinPath(o.path) + o.messages[0] + fmt.Sprint(o.at) }
+	told := map[string]bool{}
+	for _, entity := range fields(coll) {
+		for _, o := range x.problems(entity.Validate()) {
+			told[key(o)] = true
+		}
+	}
+	before := len(x.ds)
+	for _, o := range all {
+		if told[key(o)] {
+			continue
+		}
+		told[key(o)] = true
+		d := diag.New(diag.Incomplete, fmt.Sprintf("which %s there are is not known: %s", collection, plain(o.telling()))).On(collection).
+			Hinting("correct what the comprehension goes through, or what it depends on")
+		for _, at := range o.at {
+			d = d.In(at, "")
+		}
+		if len(o.at) == 0 {
+			d = x.at(d, coll)
+		}
+		x.report(d)
 	}
 	return len(x.ds) > before
 }

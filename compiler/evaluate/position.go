@@ -34,8 +34,8 @@ func newPlaces(root string, inst *build.Instance) *places {
 		rel := p.relative(f.Filename)
 		for _, d := range f.Decls {
 			if field, ok := d.(*ast.Field); ok {
-				if sel, ok := field.Value.(*ast.SelectorExpr); ok {
-					p.declares[model.Position{File: rel, Line: sel.Pos().Line()}] = true
+				if at, ok := declaresCollection(field); ok {
+					p.declares[model.Position{File: rel, Line: at.Line()}] = true
 				}
 			}
 		}
@@ -44,6 +44,29 @@ func newPlaces(root string, inst *build.Instance) *places {
 		}
 	}
 	return p
+}
+
+// declaresCollection says whether a field is clusterTypes: schema.#ClusterTypes
+// or its like.
+func declaresCollection(f *ast.Field) (at token.Pos, ok bool) {
+	sel, isSelector := f.Value.(*ast.SelectorExpr)
+	name, _, err := ast.LabelName(f.Label)
+	if !isSelector || err != nil || !slices.Contains(collectionNames(), name) {
+		return token.NoPos, false
+	}
+	definition, _, err := ast.LabelName(sel.Sel)
+	id, isIdent := sel.X.(*ast.Ident)
+	_, imported := importOf(id)
+	return sel.Pos(), err == nil && isIdent && imported && definition == definitionOf(name)
+}
+
+// importOf returns the import that an identifier refers to.
+func importOf(id *ast.Ident) (*ast.ImportSpec, bool) {
+	if id == nil {
+		return nil, false
+	}
+	spec, ok := id.Node.(*ast.ImportSpec)
+	return spec, ok
 }
 
 func (p *places) relative(file string) string {

@@ -46,12 +46,22 @@ func (x *exporter) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 		x.unknown(v, ref)
 		return false
 	}
-	it, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	it, err := v.Fields(cue.Optional(true), cue.Patterns(true), cue.Hidden(true), cue.Definitions(true))
 	if err != nil || v.IncompleteKind() != cue.StructKind {
 		return x.checkDefault(v, ref)
 	}
 	ok := true
 	for it.Next() {
+		if kind := it.Selector().LabelType(); kind == cue.HiddenLabel || kind == cue.DefinitionLabel || kind == cue.HiddenDefinitionLabel {
+			name := it.Selector().String()
+			if isUsed(name, sourceNodes(v)) {
+				continue // what other constraints share
+			}
+			x.fail(ref, x.at(diag.New(diag.BadSelector, name+" is hidden, and selects nothing").
+				Hinting("write "+strings.TrimLeft(name, "_#")+", or quote the name if it begins so"), it.Value()))
+			ok = false
+			continue
+		}
 		if it.FieldType()&cue.PatternConstraint != 0 {
 			if s, err := syntax(it.Value()); err == nil {
 				if text, err := write(s); err == nil && text == "_" {
@@ -71,6 +81,24 @@ func (x *exporter) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 		}
 	}
 	return ok
+}
+
+// isUsed says whether something in a syntax tree refers to a name.
+func isUsed(name string, nodes []ast.Node) bool {
+	used := false
+	for _, n := range nodes {
+		labels := map[ast.Node]bool{}
+		ast.Walk(n, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				labels[n.Label] = true
+			case *ast.Ident:
+				used = used || n.Name == name && !labels[n]
+			}
+			return true
+		}, nil)
+	}
+	return used
 }
 
 // checkFact refuses a constraint on one fact that cannot be used.
