@@ -66,6 +66,10 @@ type Secret struct {
 	Version  string // "" for none
 }
 
+// AssignmentsFile is the file at a cluster type's root that applies its folders
+// one by one, where the environment has gitops.
+const AssignmentsFile = "assignments.yaml"
+
 // File is a file to write. Its path is relative, with slashes.
 type File struct {
 	Path string

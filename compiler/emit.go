@@ -60,6 +60,7 @@ func (e *Environment) emit(ctx context.Context, record *tree.Record) {
 	e.Tree.ClusterTypes = append(e.Tree.ClusterTypes, k.clusterTypes()...)
 	slices.SortFunc(e.Tree.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	e.reportNamespaces(record)
+	e.reportIndexes(record)
 }
 
 // span is a range of assignments by number: from first, up to next.

@@ -2,9 +2,11 @@ package compiler
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -160,4 +162,23 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 	}
 	return diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s is %s", f.Namespace, clusterType, what)).
 		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
+}
+
+// reportIndexes warns of cluster types whose folders are no longer applied by an
+// object each, as they are with gitops: the objects go, with what they applied.
+func (e *Environment) reportIndexes(record *tree.Record) {
+	if record == nil || e.Model.GitOps != nil {
+		return
+	}
+	for _, ct := range record.ClusterTypes {
+		_, had := ct.Files[backends.AssignmentsFile]
+		i := slices.IndexFunc(e.Tree.ClusterTypes, func(c tree.ClusterType) bool { return c.Name == ct.Name })
+		if !had || i < 0 || e.Tree.ClusterTypes[i].Kept != "" {
+			continue
+		}
+		ref := model.Ref{Collection: "environments", Name: e.Name}
+		e.report([]diag.Diagnostic{diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", ct.Name, backends.AssignmentsFile, e.Name)).
+			At(ref, "").On(ref.String()).
+			Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change")})
+	}
 }

@@ -39,6 +39,7 @@ const (
 	EmptyClusterType      Code = "K1904" // a cluster type without assignments
 	LikelyMisspelt        Code = "K1905" // a label is one edit away from another
 	ManyEntities          Code = "K1906" // a collection is too large for CUE
+	PassedOver            Code = "K1907" // a file is passed over
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -71,6 +72,7 @@ const (
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
+	IndexGoes             Code = "K3904" // assignments.yaml goes
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	KeptMissing           Code = "K4004" // a kept folder is not there
@@ -153,6 +155,8 @@ var Codes = []Explanation{
 		"Two labels differ in one letter, and one of them is used only once: probably a misspelling."},
 	{ManyEntities, ManyEntities.Severity(), "a collection is too large for CUE",
 		"CUE's time grows with the square of the number of fields once a struct has more than about 10,000. Split the environment, or move entities to cluster types of their own platform."},
+	{PassedOver, PassedOver.Severity(), "a file is passed over",
+		"CUE does not load files whose names begin with an underscore or end in _test.cue, and none whose ending is not .cue in lower case. What such a file says is not there."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer. No config wins by its name or its place."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",
@@ -217,6 +221,8 @@ var Codes = []Explanation{
 		"dependsOn promises that the other deployment target is ready. Its reconciler has wait: false, so it only knows when the objects are applied."},
 	{NoEffect, NoEffect.Severity(), "a field has no effect here",
 		"The reconciler has no way to do what the field says for these manifests."},
+	{IndexGoes, IndexGoes.Severity(), "assignments.yaml goes",
+		"Without the environment's gitops the folders of a cluster type are listed, instead of being applied by one object each. The reconciler deletes those objects, and what they applied with them."},
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",

@@ -228,6 +228,8 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 			found, err = p.walk(rel)
 		case !isDir && isSource(entry.Name()):
 			found, err = p.look(rel)
+		case !isDir && entry.Type().IsRegular() && isPassedOver(entry.Name()):
+			found, err = p.lookPassedOver(rel)
 		case !isDir && !entry.Type().IsRegular():
 			found = p.lookAside(rel)
 		}

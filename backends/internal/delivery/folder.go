@@ -14,7 +14,7 @@ import (
 // The files that backends name.
 const (
 	ReconcilerFile  = "reconciler.yaml"
-	AssignmentsFile = "assignments.yaml"
+	AssignmentsFile = backends.AssignmentsFile
 )
 
 // Emission returns the assignment's folder: its workspace on the cluster, and

@@ -1,0 +1,45 @@
+package source
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// isPassedOver says whether CUE passes over a file of that name though it looks
+// like one to load. Hidden files are left to editors, and scripts to the cue
+// command.
+func isPassedOver(name string) bool {
+	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "_tool.cue") {
+		return false
+	}
+	return strings.HasSuffix(strings.ToLower(name), ".cue") && !isSource(name)
+}
+
+// lookPassedOver warns of a file of the platform that CUE passes over: what it
+// says is not there.
+func (p *Platform) lookPassedOver(rel string) ([]diag.Diagnostic, error) {
+	environment, deeper := environmentOf(path.Dir(rel))
+	if path.Dir(rel) != "." && (environment == "" || deeper != "") {
+		return nil, nil
+	}
+	data, err := os.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	if err != nil {
+		return nil, err
+	}
+	f, err := parser.ParseFile(rel, data, parser.PackageClauseOnly)
+	if err != nil {
+		return nil, nil // no file of the platform
+	}
+	if pkg, at := packageOf(f, rel); pkg == Package {
+		return []diag.Diagnostic{diag.New(diag.PassedOver, fmt.Sprintf("CUE passes over files named like %s, so nothing in it counts", path.Base(rel))).
+			In(at, "").Hinting("give it a name that ends in .cue, and neither begins with _ nor ends in _test.cue, or remove it")}, nil
+	}
+	return nil, nil
+}
