@@ -79,13 +79,11 @@ func sortFields(fields []Field) []Field {
 // As in CUE, the spelling decides: a point or an exponent makes it a float.
 func NumberOf(s string) (Value, error) {
 	if !strings.ContainsAny(s, ".eE") {
-		s, neg := strings.CutPrefix(s, "-")
-		s = strings.TrimLeft(s, "0")
-		for _, c := range s {
-			if c < '0' || c > '9' {
-				return Value{}, fmt.Errorf("invalid number %q", s)
-			}
+		digits, neg := strings.CutPrefix(s, "-")
+		if digits == "" || strings.Trim(digits, "0123456789") != "" {
+			return Value{}, fmt.Errorf("invalid number %q", s)
 		}
+		s = strings.TrimLeft(digits, "0")
 		switch {
 		case s == "":
 			s = "0"

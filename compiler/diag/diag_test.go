@@ -1,0 +1,69 @@
+package diag
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+func TestNearest(t *testing.T) {
+	labels := []string{"labels", "reconciler", "name", "on"}
+	for word, want := range map[string]string{
+		"lables": "labels", "label": "labels", "Labels": "labels", "reconcilers": "reconciler", "nmae": "name",
+		"x": "", "size": "", "no": "on", "xy": "",
+	} {
+		if got := Nearest(word, labels); got != want {
+			t.Errorf("Nearest(%s) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestSortMergesWhatDiffersInAssignments(t *testing.T) {
+	at := func(line int) model.Position { return model.Position{File: "a.cue", Line: line, Column: 1} }
+	ds := Sort([]Diagnostic{
+		New(NoValue, "second").In(at(2), "").For("dev/b/x"),
+		New(Syntax, "first").In(at(1), ""),
+		New(NoValue, "second").In(at(2), "").For("dev/a/x"),
+		New(NoValue, "second").In(at(3), ""),
+	})
+	var got []string
+	for _, d := range ds {
+		got = append(got, d.Message+" "+strings.Join(d.Assignments, ","))
+	}
+	if want := []string{"first ", "second dev/a/x,dev/b/x", "second "}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCodes(t *testing.T) {
+	if !slices.IsSortedFunc(Codes, func(a, b Explanation) int { return strings.Compare(string(a.Code), string(b.Code)) }) {
+		t.Error("the codes are not sorted")
+	}
+	for i, e := range Codes {
+		if i > 0 && Codes[i-1].Code == e.Code {
+			t.Errorf("%s stands twice", e.Code)
+		}
+		if (e.Code[2] == '9') != (e.Severity == Warning) {
+			t.Errorf("%s is of severity %s", e.Code, e.Severity)
+		}
+		if !strings.HasSuffix(e.Text, ".") {
+			t.Errorf("the explanation of %s is no sentence", e.Code)
+		}
+	}
+}
+
+// TestGitHub checks the escapes of workflow commands.
+func TestGitHub(t *testing.T) {
+	var b bytes.Buffer
+	d := New(Syntax, "100% wrong").In(model.Position{File: "a,b:c.cue", Line: 1, Column: 2}, "").Hinting("two\nlines")
+	if err := WriteGitHub(&b, []Diagnostic{d}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "::error file=a%2Cb%3Ac.cue,line=1,col=2,title=K1001::100%25 wrong%0Aa,b:c.cue:1:2%0Ahint: two%0Alines\n"
+	if b.String() != want {
+		t.Errorf("got  %swant %s", b.String(), want)
+	}
+}
