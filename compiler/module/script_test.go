@@ -39,6 +39,9 @@ func TestScript(t *testing.T) {
 			e.Setenv("CUE_REGISTRY", "none")
 			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache"))
 			e.Setenv("HOME", e.WorkDir)
+			if err := os.CopyFS(filepath.Join(e.WorkDir, "examples"), os.DirFS("../../examples")); err != nil {
+				return err
+			}
 			// CUE searches upwards for a module; here it must not leave.
 			err := os.Mkdir(filepath.Join(filepath.Dir(e.WorkDir), "cue.mod"), 0o777)
 			if errors.Is(err, fs.ErrExist) {
