@@ -1,7 +1,5 @@
 package compiler
 
-import "github.com/kalypso-io/kalypso/compiler/diag"
-
 // Summary counts what an environment's build gave.
 type Summary struct {
 	ClusterTypes int `json:"clusterTypes"`
@@ -17,8 +15,10 @@ func (e *Environment) Summary() Summary {
 		return s
 	}
 	s.ClusterTypes = len(e.Tree.ClusterTypes)
+	there := map[folderKey]bool{}
 	for _, ct := range e.Tree.ClusterTypes {
 		for _, f := range ct.Folders {
+			there[folderKey{ct.Name, f.Info.DeploymentTarget}] = true
 			if f.Kept != nil {
 				s.Kept++
 			} else {
@@ -26,19 +26,10 @@ func (e *Environment) Summary() Summary {
 			}
 		}
 	}
-	failed := map[string]bool{}
-	for _, d := range e.diagnostics {
-		if d.Severity == diag.Error {
-			for _, a := range d.Assignments {
-				failed[a] = true
-			}
+	for _, a := range e.Schedule.Assignments {
+		if !there[folderKey{a.ClusterType.Name, a.Target.FullName}] {
+			s.Failed++
 		}
 	}
-	for _, ct := range e.Tree.ClusterTypes {
-		for _, f := range ct.Folders {
-			delete(failed, e.Name+"/"+ct.Name+"/"+f.Info.DeploymentTarget)
-		}
-	}
-	s.Failed = len(failed)
 	return s
 }
