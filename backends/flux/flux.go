@@ -8,7 +8,6 @@ package flux
 
 import (
 	"fmt"
-	"regexp"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
@@ -106,8 +105,6 @@ func workload(a *backends.Assignment, o options, name string, s delivery.Source)
 	return []kubernetes.Object{source, release}, append(ds, problems...)
 }
 
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-
 // nameOf returns the name of the assignment's Flux objects. It never is one of
 // an object in assignments.yaml. Flux uses names as label values, so it has at
 // most 63 characters.
@@ -117,7 +114,7 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 		name, ref = *o.NamePattern, a.Reconciler.Ref.At("flux.namePattern")
 	}
 	switch {
-	case !dnsLabel.MatchString(name):
+	case !model.IsDNSLabel(name):
 		return "", []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
 			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits and dashes")}
 	case a.GitOps != nil && delivery.Reserved(a, name):

@@ -2,7 +2,6 @@ package compose
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -131,8 +130,6 @@ func (c *composer) namespaces() error {
 	return nil
 }
 
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-
 // isReserved says whether a namespace is one that Kubernetes makes: an assignment
 // that goes would take it along.
 func isReserved(name string) bool { return name == "default" || strings.HasPrefix(name, "kube-") }
@@ -148,7 +145,7 @@ func (c *composer) checkNamespaces() {
 			continue // its error is reported
 		}
 		name := c.out[i].Namespace
-		if !dnsLabel.MatchString(name) {
+		if !model.IsDNSLabel(name) {
 			ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
 			c.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %q is not a DNS label", name)).At(ref, "").On(ref.String()).
 				Hinting("use lower case letters, digits and dashes"), i)

@@ -21,13 +21,6 @@ func (x *exporter) configs() []model.Config {
 			x.configValues(v, ref, &c)
 		}
 		c.Sick = x.sick[self]
-		c.Digest = model.DigestOf(struct {
-			Name                        string
-			Layer                       int
-			Values, Defaults, Overrides model.Tree
-			Facts, Plain                []string
-			Sick                        bool
-		}{c.Name, c.Layer, c.Values, c.Defaults, c.Overrides, c.Facts, c.Plain, c.Sick})
 		out = append(out, c)
 	})
 	return out
@@ -129,12 +122,6 @@ func (x *exporter) configSchemas() []model.ConfigSchema {
 			x.configSchema(v, ref, &s)
 		}
 		s.Sick = x.sick[self]
-		s.Digest = model.DigestOf(struct {
-			Name   string
-			Schema *model.Contract
-			Lists  map[string]model.ListStrategy
-			Sick   bool
-		}{s.Name, s.Schema, s.Lists, s.Sick})
 		out = append(out, s)
 	})
 	return out

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,11 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-
 // isName says whether a key is a #Name. CUE reports one that is not as a field
 // that is not allowed.
-func isName(s string) bool { return dnsLabel.MatchString(s) }
+func isName(s string) bool { return model.IsDNSLabel(s) && len(s) <= model.MaxLabel }
 
 func compareNames(a, b string) int { return strings.Compare(a, b) }
 
@@ -253,7 +250,6 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 				return
 			}
 			s.Spec = &value
-			s.Digest = model.DigestOf(value)
 		} else {
 			x.noteAll(v, ref)
 		}
@@ -300,7 +296,6 @@ func (x *exporter) reconcilers() []model.Reconciler {
 		} else {
 			x.noteAll(v, ref)
 		}
-		r.Digest = model.DigestOf(r.Spec)
 		out = append(out, r)
 	})
 	return out

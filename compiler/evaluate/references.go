@@ -183,7 +183,7 @@ func (x *exporter) defaultNamespaceService() model.NamespaceService {
 	if services, ok := x.schema("#NamespaceServices"); ok {
 		ref := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
 		if value, ok := x.entity(field(services, defaultNamespaceService), ref); ok {
-			return model.NamespaceService{Name: defaultNamespaceService, Spec: &value, Digest: model.DigestOf(value)}
+			return model.NamespaceService{Name: defaultNamespaceService, Spec: &value}
 		}
 	}
 	return model.NamespaceService{Name: defaultNamespaceService}

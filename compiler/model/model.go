@@ -165,8 +165,6 @@ type Config struct {
 	// they use none.
 	Facts []string
 	Plain []string // paths
-	// Digest identifies everything above but the selector.
-	Digest Digest
 }
 
 // ConfigSchema is the platform's contract on composed values.
@@ -177,7 +175,6 @@ type ConfigSchema struct {
 	Sick         bool
 	Schema       *Contract
 	Lists        map[string]ListStrategy // by CUE path
-	Digest       Digest
 }
 
 // ListStrategy says how lists compose: one of append, unique and MergeBy.
@@ -208,7 +205,6 @@ type NamespaceService struct {
 	Facts []string
 	// PatternFacts are those that its pattern uses.
 	PatternFacts []string
-	Digest       Digest
 }
 
 // Reconciler is a configured backend.
@@ -216,7 +212,6 @@ type Reconciler struct {
 	Name    string
 	Backend string // the backend's key: "flux"
 	// Spec are the backend's options; null where Facts are needed first.
-	Spec   Value
-	Facts  []string
-	Digest Digest
+	Spec  Value
+	Facts []string
 }

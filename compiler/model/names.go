@@ -3,6 +3,7 @@ package model
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 )
 
@@ -24,6 +25,12 @@ func ShortName(name string, limit int) string {
 	hash := hex.EncodeToString(sum[:5])
 	return strings.TrimRight(name[:limit-len(hash)-1], "-") + "-" + hash
 }
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// IsDNSLabel says whether a name is a DNS label but for its length, which
+// ShortName takes care of (RFC 1123, section 2.1).
+func IsDNSLabel(name string) bool { return dnsLabel.MatchString(name) }
 
 // FullName returns the full name of a deployment target.
 func FullName(workload, target string) string { return workload + "-" + target }
