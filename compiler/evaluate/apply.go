@@ -61,13 +61,9 @@ func (p *Package) apply(c Call) Outcome {
 	case c.Entity.Collection == "configs":
 		out.Values, out.Defaults, out.Overrides = x.trees(v, c.Entity)
 	default:
-		if err := v.Validate(); err != nil {
-			for _, o := range x.problems(err) {
-				x.fail(c.Entity, o.diagnostic(nil, nil))
-			}
-			break
+		if x.check(v, entityShape(c.Entity.Collection), c.Entity) {
+			out.Spec, _ = x.entity(v, c.Entity)
 		}
-		out.Spec, _ = x.entity(v, c.Entity)
 	}
 	out.Diagnostics = x.functionErrors(v, c)
 	return out

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -113,13 +114,26 @@ func (x *exporter) checkWithoutEffect(v cue.Value, s *shape, given map[string]cu
 		if it.FieldType()&cue.OptionalConstraint != 0 || strings.HasSuffix(written, "?") {
 			what = name + "? is only a constraint, and has no effect"
 		}
-		at := x.written(it.Value())
-		nodes := sourceNodes(v)
-		if !slices.ContainsFunc(at, func(p model.Position) bool { return x.contain(p, nodes) }) {
-			continue // the schema's own, or a template's
+		if !x.isWritten(it.Value(), strings.TrimRight(written, "?!"), v) {
+			continue // the schema's own, a template's, or a pattern's
 		}
 		x.tell(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)), told, it.Value())
 	}
+}
+
+// isWritten says whether a field is written, by its name, in the source of the
+// struct that it is in.
+func (x *exporter) isWritten(of cue.Value, name string, in cue.Value) bool {
+	around := sourceNodes(in)
+	return slices.ContainsFunc(sourceNodes(of), func(n ast.Node) bool {
+		f, ok := n.(*ast.Field)
+		if !ok {
+			return false
+		}
+		label, _, err := ast.LabelName(f.Label)
+		at := x.of(f.Pos())
+		return err == nil && label == name && !at.IsZero() && x.contain(at, around)
+	})
 }
 
 // tell reports what is wrong at ref, where v is written, and notes

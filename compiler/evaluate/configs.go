@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"slices"
 
 	"cuelang.org/go/cue"
 
@@ -38,7 +39,14 @@ func (x *exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown 
 		return model.Selector{Op: model.OpNone}, true
 	}
 	s, ok := x.selector(m, ref.At("match"), false)
-	return s, !ok
+	return s, !ok || x.saidOf(ref.At("name"))
+}
+
+// saidOf says whether there is a diagnostic about a value. What breaks the name,
+// which nobody writes, is a field meant for something else, such as a pattern
+// that went one level too high: it is in match as well.
+func (x *exporter) saidOf(ref model.Ref) bool {
+	return slices.ContainsFunc(x.ds, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
 }
 
 // valueFields are the parts of a config that hold platform values.
