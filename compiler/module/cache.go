@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"cuelang.org/go/mod/modcache"
+	"github.com/gofrs/flock"
 	"github.com/kalypso-io/kalypso"
-	"github.com/rogpeppe/go-internal/lockedfile"
 	xmodule "golang.org/x/mod/module"
 )
 
@@ -186,31 +187,17 @@ func (e entry) differs() string {
 }
 
 // acquire takes the lock of the entry, or gives up with ctx: CUE holds the lock
-// while it downloads.
+// while it downloads. CUE locks the same file in the same way, with flock.
 func (e entry) acquire(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(e.download, 0o777); err != nil {
 		return nil, err
 	}
-	type result struct {
-		unlock func()
-		err    error
+	lock := flock.New(e.lock, flock.SetPermissions(0o666))
+	const retry = 20 * time.Millisecond
+	if _, err := lock.TryLockContext(ctx, retry); err != nil {
+		return nil, err
 	}
-	locked := make(chan result, 1)
-	go func() {
-		unlock, err := lockedfile.MutexAt(e.lock).Lock()
-		locked <- result{unlock, err}
-	}()
-	select {
-	case r := <-locked:
-		return r.unlock, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-locked; r.err == nil {
-				r.unlock()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return func() { _ = lock.Close() }, nil
 }
 
 // write puts the module in place of whatever the entry holds. The lock must be
