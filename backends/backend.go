@@ -133,6 +133,11 @@ type Backend interface {
 	// Emit returns the files of the assignment's folder.
 	Emit(*Assignment) (Emission, []diag.Diagnostic)
 
+	// Central returns, for deployment targets by their full names, the object that
+	// Emit creates for each where the reconciler itself runs; nil unless that may
+	// serve other cluster types too.
+	Central(ct *ClusterType, deploymentTargets []string) []Object
+
 	// Index returns the files at the cluster type's root, by path in it, sorted.
 	// folders are sorted by deployment target, and may be empty.
 	Index(*ClusterType, []Folder) ([]File, []diag.Diagnostic)

@@ -41,12 +41,16 @@ func Bootstrap(ctx context.Context, r Request, clusterType string) ([]byte, []di
 	}
 	ct := &e.Model.ClusterTypes[i]
 	reconciler := e.reconciler(ct)
-	if _, known := e.shared[clusterType]; reconciler == nil || !known {
+	if _, known := e.Plan.Shared[clusterType]; reconciler == nil || !known {
 		return nil, errs, nil
 	}
 	for _, out := range e.Tree.ClusterTypes {
 		if out.Name == clusterType {
-			objects, ds := allBackends[reconciler.Backend].Bootstrap(e.backendClusterType(ct), infos(out.Folders))
+			content, err := out.Content()
+			if err != nil {
+				return nil, nil, err
+			}
+			objects, ds := allBackends[reconciler.Backend].Bootstrap(e.backendClusterType(ct), infos(content.Folders))
 			diag.Resolve(ds, e.Model.Positions)
 			return objects, diag.Sort(append(errs, ds...)), nil
 		}

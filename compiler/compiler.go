@@ -10,11 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
-	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -29,6 +27,21 @@ type Request struct {
 	// nil. What fails keeps its last good output, as the record describes it. It
 	// may be nil, and may be called by several goroutines.
 	Previous func(environment string) (*tree.Record, error)
+	// Cache remembers results between builds; nil for none. It never changes what
+	// a build gives. The build's trees read from it, so that it must be open for as
+	// long as they are used.
+	Cache *cache.Cache
+	// Shard is the part of the cluster types to build; the zero Shard is all.
+	Shard Shard
+	// Progress, if given, is told what the build is at, by several goroutines.
+	Progress func(Progress)
+}
+
+// Progress is how far a build has come with an environment.
+type Progress struct {
+	Environment string
+	// Done and Total count assignments; both are 0 before they are known.
+	Done, Total int
 }
 
 // Build is a compiled platform.
@@ -41,36 +54,12 @@ type Build struct {
 	Environments []*Environment
 	// Diagnostics of all of it have positions and are sorted by them.
 	Diagnostics []diag.Diagnostic
+	// Stats say what was computed and what was reused.
+	Stats Stats
 }
 
 // Failed says whether the platform has errors.
 func (b *Build) Failed() bool { return diag.Errors(b.Diagnostics) }
-
-// Environment is one compiled environment.
-type Environment struct {
-	Name   string
-	Source tree.Source
-	// Model is nil where nothing of the environment can be read. Then Schedule and
-	// Tree are nil, and its output stays as it is.
-	Model    *model.Environment
-	Schedule *schedule.Schedule
-	// Compositions are in the order of the schedule's assignments.
-	Compositions []compose.Composition
-	// Tuples is the number of distinct configuration graphs.
-	Tuples int
-	// Matches counts the assignments that each config of the model matches.
-	Matches []int
-	// Tree is the output; nil where it must stay as it is.
-	Tree *tree.Tree
-
-	shared      map[string]model.Value // cluster type -> the reconciler's options that its assignments share
-	failed      []bool                 // by assignment
-	diagnostics []diag.Diagnostic
-}
-
-// Failed says whether an error concerns the assignment with this number, so that
-// it is not built.
-func (e *Environment) Failed(assignment int) bool { return e.failed[assignment] }
 
 // UnknownEnvironmentError says that the platform has no such environment.
 type UnknownEnvironmentError struct {
@@ -94,6 +83,7 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
+	meter := newMeter(r.Cache)
 	stages, more, err := evaluate.Stages(ctx, platform)
 	if err != nil {
 		return nil, err
@@ -104,13 +94,12 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 		return nil, err
 	}
 	b.Environments = make([]*Environment, len(names))
-	group, ctx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range names {
-		group.Go(func() (err error) {
-			b.Environments[i], err = compileEnvironment(ctx, platform, name, stages, losesSome(more), r.Previous)
-			return err
-		})
+		e := &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter}
+		b.Environments[i] = e
+		group.Go(func() error { return e.compile(groupCtx, platform, stages, losesSome(more)) })
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -119,6 +108,7 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 		b.Diagnostics = append(b.Diagnostics, e.diagnostics...)
 	}
 	b.Diagnostics = diag.Sort(b.Diagnostics)
+	b.Stats = meter.stats()
 	return b, nil
 }
 
@@ -148,58 +138,4 @@ func (b *Build) environments(asked []string) ([]string, error) {
 // that is no environment may hold it.
 func losesSome(ds []diag.Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.UndeclaredEnvironment })
-}
-
-// compileEnvironment takes one environment through the pipeline.
-func compileEnvironment(ctx context.Context, p *source.Platform, name string, stages []evaluate.Stage, lost bool, previous func(string) (*tree.Record, error)) (*Environment, error) {
-	pkg, ds, err := evaluate.Environment(ctx, p, name, stages)
-	if err != nil {
-		return nil, err
-	}
-	e := &Environment{Name: name, Source: tree.Source{Base: pkg.Base, Environment: pkg.Own}, Model: pkg.Model, diagnostics: ds}
-	if e.Model == nil {
-		return e, nil
-	}
-	e.Model.Uncertain = e.Model.Uncertain || lost
-	satisfies := newSatisfier()
-	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
-	e.report(ds)
-	composed, ds, err := compose.Compose(ctx, e.Model, e.Schedule, pkg, satisfies)
-	if err != nil {
-		return nil, err
-	}
-	e.Compositions, e.Tuples, e.Matches, e.shared = composed.Compositions, composed.Tuples, composed.Matches, composed.Shared
-	e.report(ds)
-	e.failed = make([]bool, len(e.Compositions))
-	for i, c := range e.Compositions {
-		e.failed[i] = e.Schedule.Assignments[i].Failed || c.Failed
-	}
-	e.warnOfNoContent()
-	var record *tree.Record
-	if previous != nil {
-		if record, err = previous(name); err != nil {
-			return nil, err
-		}
-		if record != nil && (record.Platform != p.Module || record.Environment != name) {
-			record = nil // of something else: writing over it is refused
-		}
-	}
-	e.emit(ctx, record)
-	diag.Resolve(e.diagnostics, e.Model.Positions)
-	return e, ctx.Err()
-}
-
-func (e *Environment) report(ds []diag.Diagnostic) {
-	for i := range ds {
-		ds[i].Environment = e.Name
-	}
-	e.diagnostics = append(e.diagnostics, ds...)
-}
-
-func (e *Environment) warnOfNoContent() {
-	if len(e.Model.ClusterTypes) == 0 && !e.Model.Uncertain {
-		ref := model.Ref{Collection: "environments", Name: e.Name}
-		e.report([]diag.Diagnostic{diag.New(diag.NoContent, "environment "+e.Name+" has no cluster types").At(ref, "").On(ref.String()).
-			Hinting("declare clusterTypes in environments/" + e.Name)})
-	}
 }

@@ -49,16 +49,20 @@ func outputOf(t *testing.T, dir string) map[string]string {
 			t.Fatalf("environment %s has no tree: %v", e.Name, b.Diagnostics)
 		}
 		for _, ct := range e.Tree.ClusterTypes {
-			for _, f := range ct.Files {
-				out[e.Name+"/"+ct.Name+"/"+f.Path] = string(f.Data)
+			content, err := ct.Content()
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, folder := range ct.Folders {
-				at := e.Name + "/" + ct.Name + "/" + folder.Info.DeploymentTarget + "/"
-				out[at] = fmt.Sprintf("%+v %s", folder.Info, folder.Values)
-				for _, f := range folder.Files {
-					out[at+f.Path] = string(f.Data)
-				}
+			for _, folder := range content.Folders {
+				out[e.Name+"/"+ct.Name+"/"+folder.Info.DeploymentTarget+"/"] = fmt.Sprintf("%+v %s", folder.Info, folder.Values)
 			}
+		}
+		files, err := e.Tree.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			out[e.Name+"/"+f.Path] = string(f.Data)
 		}
 	}
 	said := map[string]int{}
@@ -278,7 +282,7 @@ func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || entry.Name() == "lock" {
+		if err != nil || entry.IsDir() || entry.Name() == "lock" || entry.Name() == "index" {
 			return err
 		}
 		data, err := os.ReadFile(path)

@@ -28,24 +28,22 @@ func TestExamples(t *testing.T) {
 			for _, d := range b.Diagnostics {
 				t.Errorf("an example has nothing to say against it: %s %s", d.Code, d.Message)
 			}
-			compareGolden(t, filepath.Join("../testdata/golden", example.Name()+".txtar"), txtar.Format(archive(b)))
+			compareGolden(t, filepath.Join("../testdata/golden", example.Name()+".txtar"), txtar.Format(archive(t, b)))
 		})
 	}
 }
 
 // archive is everything that a build emits, in one text.
-func archive(b *compiler.Build) *txtar.Archive {
+func archive(t *testing.T, b *compiler.Build) *txtar.Archive {
+	t.Helper()
 	a := &txtar.Archive{}
 	for _, e := range b.Environments {
-		for _, ct := range e.Tree.ClusterTypes {
-			for _, f := range ct.Files {
-				a.Files = append(a.Files, txtar.File{Name: path.Join(e.Name, ct.Name, f.Path), Data: f.Data})
-			}
-			for _, folder := range ct.Folders {
-				for _, f := range folder.Files {
-					a.Files = append(a.Files, txtar.File{Name: path.Join(e.Name, ct.Name, folder.Info.DeploymentTarget, f.Path), Data: f.Data})
-				}
-			}
+		files, err := e.Tree.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			a.Files = append(a.Files, txtar.File{Name: path.Join(e.Name, f.Path), Data: f.Data})
 		}
 	}
 	return a

@@ -2,7 +2,6 @@ package compiler
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -14,23 +13,54 @@ import (
 // keeper decides what of the previous output stays: failure never deletes.
 type keeper struct {
 	environment *Environment
-	record      *tree.Record
-	recorded    map[folderKey]*tree.AssignmentRecord
-	errors      map[string][]diag.Diagnostic // assignment -> what concerns it
+	// records are those of cluster types of which something may have to be kept.
+	records  map[string]*tree.ClusterTypeRecord
+	recorded map[folderKey]*tree.AssignmentRecord
+	errors   map[string][]diag.Diagnostic // assignment -> what concerns it
 }
 
 // folderKey names an assignment's folder.
 type folderKey struct{ clusterType, target string }
 
-func newKeeper(e *Environment, record *tree.Record) *keeper {
-	k := &keeper{environment: e, record: record, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
-	for _, ct := range k.clusterTypeRecords() {
+func newKeeper(e *Environment) *keeper {
+	return &keeper{environment: e, records: map[string]*tree.ClusterTypeRecord{}, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
+}
+
+// load reads the records of cluster types of which something may have to be kept.
+func (k *keeper) load() error {
+	e := k.environment
+	if e.record == nil {
+		return nil
+	}
+	failed := map[string]bool{}
+	for i := range e.rows {
+		if e.rows[i].failed {
+			failed[e.Schedule.Assignments[i].ClusterType.Name] = true
+		}
+	}
+	for _, summary := range e.record.ClusterTypes {
+		if !e.request.Shard.Has(summary.Name) || !failed[summary.Name] && !e.Model.Uncertain {
+			continue
+		}
+		ct, err := e.record.ClusterType(summary.Name)
+		if err != nil {
+			return err
+		}
+		k.records[ct.Name] = ct
 		for i := range ct.Assignments {
 			a := &ct.Assignments[i]
 			k.recorded[folderKey{ct.Name, a.DeploymentTarget}] = a
 		}
 	}
-	return k
+	return nil
+}
+
+// keptOf returns the recorded folders of a cluster type that may have to be kept.
+func (k *keeper) keptOf(clusterType string) []tree.AssignmentRecord {
+	if ct := k.records[clusterType]; ct != nil {
+		return ct.Assignments
+	}
+	return nil
 }
 
 // explain lets the reasons name the codes of the errors.
@@ -40,13 +70,6 @@ func (k *keeper) explain(ds []diag.Diagnostic) {
 			k.errors[a] = append(k.errors[a], d)
 		}
 	}
-}
-
-func (k *keeper) clusterTypeRecords() []tree.ClusterTypeRecord {
-	if k.record == nil {
-		return nil
-	}
-	return k.record.ClusterTypes
 }
 
 // assignment returns the last good folder of an assignment that failed.
@@ -92,57 +115,100 @@ func (k *keeper) others(clusterType string, there []tree.Folder) []tree.Folder {
 		known[f.Info.DeploymentTarget] = true
 	}
 	var out []tree.Folder
-	for _, ct := range k.clusterTypeRecords() {
-		if ct.Name != clusterType {
-			continue
-		}
-		for _, r := range ct.Assignments {
-			if !known[r.DeploymentTarget] {
-				out = append(out, tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: uncertain}})
-			}
+	for _, r := range k.keptOf(clusterType) {
+		if !known[r.DeploymentTarget] {
+			out = append(out, tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: uncertain}})
 		}
 	}
 	return out
 }
 
-// clusterTypes returns the cluster types that an uncertain environment may only
-// seem to have lost, whole.
-func (k *keeper) clusterTypes() []tree.ClusterType {
-	if !k.environment.Model.Uncertain {
+// clusterTypes returns the cluster types that are no longer in the platform, but
+// stay: whole, where an uncertain environment may only seem to have lost them, and
+// those of other shards.
+func (k *keeper) clusterTypes() []clusterType {
+	e := k.environment
+	if e.record == nil {
 		return nil
 	}
 	known := map[string]bool{}
-	for _, ct := range k.environment.Model.ClusterTypes {
+	for _, ct := range e.Model.ClusterTypes {
 		known[ct.Name] = true
 	}
-	var out []tree.ClusterType
-	for _, ct := range k.clusterTypeRecords() {
-		if !known[ct.Name] {
-			out = append(out, tree.ClusterType{Name: ct.Name, Kept: uncertain, Folders: k.others(ct.Name, nil)})
+	var out []clusterType
+	for _, ct := range e.record.ClusterTypes {
+		switch {
+		case known[ct.Name]:
+		case !e.request.Shard.Has(ct.Name):
+			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
+		case e.Model.Uncertain:
+			content := &tree.Content{Kept: uncertain, Folders: k.others(ct.Name, nil)}
+			kept := clusterType{
+				tree:    tree.ClusterType{Name: ct.Name, Content: func() (*tree.Content, error) { return content, nil }},
+				summary: Summary{ClusterTypes: 1},
+			}
+			kept.summary.count(content.Folders)
+			out = append(out, kept)
 		}
 	}
 	return out
 }
 
-// reportNamespaces warns of namespaces that go, with everything in them.
-func (e *Environment) reportNamespaces(record *tree.Record) {
-	if record == nil {
-		return
+// reportChanges warns of what goes with the previous output: namespaces, with
+// everything in them, and objects that apply folders one by one.
+func (e *Environment) reportChanges(k *keeper, outcomes []clusterType) error {
+	if e.record == nil {
+		return nil
 	}
-	now := map[folderKey]string{}
-	for _, ct := range e.Tree.ClusterTypes {
-		for _, f := range ct.Folders {
-			now[folderKey{ct.Name, f.Info.DeploymentTarget}] = f.Info.Namespace
+	now := map[string]int{}
+	for n := range e.Model.ClusterTypes {
+		now[e.Model.ClusterTypes[n].Name] = n
+	}
+	for _, summary := range e.record.ClusterTypes {
+		n, there := now[summary.Name]
+		stays := !e.request.Shard.Has(summary.Name) || !there && e.Model.Uncertain
+		if stays || there && summary.Digest != "" && summary.Digest == outcomes[n].tree.Digest {
+			continue
+		}
+		before, err := e.record.ClusterType(summary.Name)
+		if err != nil {
+			return err
+		}
+		namespaces := map[string]string{}
+		if there {
+			namespaces = e.namespaces(n, outcomes[n].folders)
+		}
+		e.reportNamespaces(before, namespaces)
+		if there && outcomes[n].kept == "" {
+			e.reportIndex(before)
 		}
 	}
-	for _, ct := range record.ClusterTypes {
-		for _, a := range ct.Assignments {
-			namespace, there := now[folderKey{ct.Name, a.DeploymentTarget}]
-			if there && namespace == a.Namespace {
-				continue
-			}
-			id := e.Name + "/" + ct.Name + "/" + a.DeploymentTarget
-			e.report([]diag.Diagnostic{removal(ct.Name, a.Folder, namespace).For(id)})
+	return nil
+}
+
+// namespaces returns those of a cluster type's folders by deployment target;
+// folders may be nil where no assignment failed.
+func (e *Environment) namespaces(n int, folders []tree.Folder) map[string]string {
+	out := map[string]string{}
+	if folders == nil {
+		for i := e.spans[n].first; i < e.spans[n].next; i++ {
+			out[e.Schedule.Assignments[i].Target.FullName] = e.Plan.Namespaces[i]
+		}
+	}
+	for _, f := range folders {
+		out[f.Info.DeploymentTarget] = f.Info.Namespace
+	}
+	return out
+}
+
+// reportNamespaces warns of namespaces of a cluster type that go; now are those
+// that there are.
+func (e *Environment) reportNamespaces(before *tree.ClusterTypeRecord, now map[string]string) {
+	for _, a := range before.Assignments {
+		namespace, there := now[a.DeploymentTarget]
+		if !there || namespace != a.Namespace {
+			id := e.Name + "/" + before.Name + "/" + a.DeploymentTarget
+			e.report(removal(before.Name, a.Folder, namespace).For(id))
 		}
 	}
 }
@@ -164,21 +230,14 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }
 
-// reportIndexes warns of cluster types whose folders are no longer applied by an
+// reportIndex warns of a cluster type whose folders are no longer applied by an
 // object each, as they are with gitops: the objects go, with what they applied.
-func (e *Environment) reportIndexes(record *tree.Record) {
-	if record == nil || e.Model.GitOps != nil {
+func (e *Environment) reportIndex(before *tree.ClusterTypeRecord) {
+	if _, had := before.Files[backends.AssignmentsFile]; !had || e.Model.GitOps != nil {
 		return
 	}
-	for _, ct := range record.ClusterTypes {
-		_, had := ct.Files[backends.AssignmentsFile]
-		i := slices.IndexFunc(e.Tree.ClusterTypes, func(c tree.ClusterType) bool { return c.Name == ct.Name })
-		if !had || i < 0 || e.Tree.ClusterTypes[i].Kept != "" {
-			continue
-		}
-		ref := model.Ref{Collection: "environments", Name: e.Name}
-		e.report([]diag.Diagnostic{diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", ct.Name, backends.AssignmentsFile, e.Name)).
-			At(ref, "").On(ref.String()).
-			Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change")})
-	}
+	ref := model.Ref{Collection: "environments", Name: e.Name}
+	e.report(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", before.Name, backends.AssignmentsFile, e.Name)).
+		At(ref, "").On(ref.String()).
+		Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change"))
 }

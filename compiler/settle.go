@@ -13,15 +13,15 @@ import (
 // settle fails the emissions that cannot stand beside what the failure of others
 // leaves: a folder that is kept still has its namespace and its reconciler's
 // objects, and one that is not there cannot be waited for. Each failure may
-// cause others, until nothing changes.
-func (e *Environment) settle(emissions []emission, k *keeper) {
-	for settled := false; !settled; {
-		settled = true
-		for ct, at := range e.spans {
-			s := &standing{e, ct, e.Schedule.Assignments[at.first:at.next], emissions[at.first:at.next], k}
-			if s.fail() {
-				settled = false
-			}
+// cause others of its cluster type, until nothing changes.
+func (e *Environment) settle(k *keeper) {
+	for n, at := range e.spans {
+		ct := &e.Model.ClusterTypes[n]
+		if !e.request.Shard.Has(ct.Name) {
+			continue
+		}
+		s := &standing{e, ct, at, k}
+		for s.mayFail() && s.fail() {
 		}
 	}
 }
@@ -29,10 +29,20 @@ func (e *Environment) settle(emissions []emission, k *keeper) {
 // standing is what a cluster type's folder would hold.
 type standing struct {
 	*Environment
-	ct          *model.ClusterType
-	assignments []schedule.Assignment
-	emissions   []emission
-	keeper      *keeper
+	ct     *model.ClusterType
+	at     span
+	keeper *keeper
+}
+
+// mayFail says whether there is anything to settle: where nothing failed and
+// nothing may be kept there is not.
+func (s *standing) mayFail() bool {
+	for i := s.at.first; i < s.at.next; i++ {
+		if s.rows[i].failed {
+			return true
+		}
+	}
+	return len(s.keeper.keptOf(s.ct.Name)) > 0
 }
 
 // fail fails the emissions that cannot stand, and returns whether there were some.
@@ -45,16 +55,18 @@ func (s *standing) fail() bool {
 		there[f.DeploymentTarget] = true
 		owner[f.Namespace] = f.DeploymentTarget
 	}
-	for i := range s.emissions {
-		there[s.assignments[i].Target.FullName] = there[s.assignments[i].Target.FullName] || !s.emissions[i].failed
+	for i := s.at.first; i < s.at.next; i++ {
+		target := s.Schedule.Assignments[i].Target.FullName
+		there[target] = there[target] || !s.rows[i].failed
 	}
-	for i := range s.emissions {
-		if s.emissions[i].failed {
+	for i := s.at.first; i < s.at.next; i++ {
+		if s.rows[i].failed {
 			continue
 		}
-		if d, cannot := s.cannotStand(&s.assignments[i], s.emissions[i].folder, kept, owner, there); cannot {
-			s.report([]diag.Diagnostic{d.For(s.assignments[i].ID(s.Name))})
-			s.emissions[i].failed, failed = true, true
+		a := &s.Schedule.Assignments[i]
+		if d, cannot := s.cannotStand(a, s.folder(i, emissionHead{}), kept, owner, there); cannot {
+			s.report(d.For(a.ID(s.Name)))
+			s.rows[i].failed, failed = true, true
 		}
 	}
 	return failed
@@ -84,27 +96,19 @@ func (s *standing) cannotStand(a *schedule.Assignment, f backends.Folder, kept [
 func (s *standing) kept() []backends.Folder {
 	var out []backends.Folder
 	known := map[string]bool{}
-	for i := range s.assignments {
-		known[s.assignments[i].Target.FullName] = true
-		if folder, kept := s.keeper.assignment(&s.assignments[i]); kept && s.emissions[i].failed {
+	for i := s.at.first; i < s.at.next; i++ {
+		a := &s.Schedule.Assignments[i]
+		known[a.Target.FullName] = true
+		if folder, kept := s.keeper.assignment(a); kept && s.rows[i].failed {
 			out = append(out, folder.Info)
 		}
 	}
 	if !s.Model.Uncertain {
-		there := map[string]bool{}
-		for i := range s.assignments {
-			there[s.assignments[i].Target.FullName] = true
-		}
-		return append(out, s.keeper.needed(s.ct.Name, out, there)...)
+		return append(out, s.keeper.needed(s.ct.Name, out, known)...)
 	}
-	for _, ct := range s.keeper.clusterTypeRecords() {
-		if ct.Name != s.ct.Name {
-			continue
-		}
-		for _, a := range ct.Assignments {
-			if !known[a.DeploymentTarget] {
-				out = append(out, a.Folder)
-			}
+	for _, a := range s.keeper.keptOf(s.ct.Name) {
+		if !known[a.DeploymentTarget] {
+			out = append(out, a.Folder)
 		}
 	}
 	return out

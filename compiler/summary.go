@@ -1,5 +1,7 @@
 package compiler
 
+import "github.com/kalypso-io/kalypso/compiler/tree"
+
 // Summary counts what an environment's build gave.
 type Summary struct {
 	ClusterTypes int `json:"clusterTypes"`
@@ -8,28 +10,20 @@ type Summary struct {
 	Failed       int `json:"failed"`      // assignments with an error and nothing to keep
 }
 
-// Summary counts what the environment's build gave.
-func (e *Environment) Summary() Summary {
-	var s Summary
-	if e.Tree == nil {
-		return s
-	}
-	s.ClusterTypes = len(e.Tree.ClusterTypes)
-	there := map[folderKey]bool{}
-	for _, ct := range e.Tree.ClusterTypes {
-		for _, f := range ct.Folders {
-			there[folderKey{ct.Name, f.Info.DeploymentTarget}] = true
-			if f.Kept != nil {
-				s.Kept++
-			} else {
-				s.Assignments++
-			}
+func (s *Summary) add(t Summary) {
+	s.ClusterTypes += t.ClusterTypes
+	s.Assignments += t.Assignments
+	s.Kept += t.Kept
+	s.Failed += t.Failed
+}
+
+// count counts folders.
+func (s *Summary) count(folders []tree.Folder) {
+	for _, f := range folders {
+		if f.Kept != nil {
+			s.Kept++
+		} else {
+			s.Assignments++
 		}
 	}
-	for _, a := range e.Schedule.Assignments {
-		if !there[folderKey{a.ClusterType.Name, a.Target.FullName}] {
-			s.Failed++
-		}
-	}
-	return s
 }

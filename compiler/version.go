@@ -4,8 +4,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -45,3 +49,22 @@ func moduleDigest() string {
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
+
+// identity is what tells this compiler from any other that may give other results
+// for the same input: the version of a release; of a development build, whose
+// version says nothing of its source, also which binary it is.
+var identity = sync.OnceValue(func() string {
+	v := Version()
+	id := strings.Join([]string{v.Version, v.CUE, v.Schema, runtime.Version(), os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG")}, "\n")
+	if v.Version != "devel" && !strings.HasSuffix(v.Version, "+dirty") {
+		return id
+	}
+	binary, err := os.Executable()
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(binary); err == nil {
+			return fmt.Sprintf("%s\n%s %d %d", id, binary, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return fmt.Sprintf("%s\n%d", id, time.Now().UnixNano()) // nothing is known: nothing is reused
+})

@@ -14,35 +14,72 @@ import (
 
 // Output says where the trees go, and how.
 type Output struct {
-	// Dir is the folder that gets a folder for each environment; "" writes nothing.
+	// Dir is the folder that gets a folder for each environment; "" for none.
 	Dir string
-	// Flat writes the one environment straight into Dir.
+	// Git is a repository, and Branch the branch of it that gets a commit with a
+	// folder for each environment; "" for none. It excludes Dir.
+	Git, Branch string
+	// Flat writes the one environment straight into Dir, or the branch's root.
 	Flat bool
 	// Strict writes nothing at all if there is any error.
 	Strict bool
 	// Adopt takes over files that kalypso did not write.
 	Adopt bool
+	// Verify reads every file of Dir again, whatever its size and time say.
+	Verify bool
 }
 
-func (o Output) path(environment string) string {
+func (o Output) folder(environment string) string {
 	if o.Flat {
-		return o.Dir
+		return ""
 	}
-	return filepath.Join(o.Dir, environment)
+	return environment
 }
 
-// Write compiles environments and writes their trees. It returns what changed
-// by environment; one that is absent was not written. The folders stay locked
-// from when their records are read until they are written.
-func Write(ctx context.Context, r Request, o Output) (b *Build, changed map[string]*tree.Changes, err error) {
-	if o.Dir == "" {
-		b, err = Compile(ctx, r)
-		return b, nil, err
+// Written is what a build wrote.
+type Written struct {
+	// Changes are by environment; one that is absent was not written.
+	Changes map[string]*tree.Changes
+	// Commit is the commit that was made, "" for none.
+	Commit tree.ID
+}
+
+// Write compiles environments and writes their trees. Without a folder or a
+// repository to write to it only compiles.
+func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
+	switch {
+	case o.Git != "":
+		return writeGit(ctx, r, o)
+	case o.Dir != "":
+		return writeDir(ctx, r, o)
 	}
+	b, err := Compile(ctx, r)
+	return b, &Written{}, err
+}
+
+// options are those of an environment's tree.
+func (o Output) options(b *Build, e *Environment) tree.Options {
+	return tree.Options{
+		Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source,
+		Adopt: o.Adopt, Verify: o.Verify,
+	}
+}
+
+// tell adds diagnostics about an environment's output to those of a build.
+func (b *Build) tell(environment string, ds []diag.Diagnostic) {
+	for i := range ds {
+		ds[i].Environment = environment
+	}
+	b.Diagnostics = append(b.Diagnostics, ds...)
+}
+
+// writeDir writes the trees to folders, which stay locked from when their records
+// are read until they are written.
+func writeDir(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
 	}
-	out := &output{Output: o, dirs: map[string]*tree.Dir{}, problems: map[string][]diag.Diagnostic{}}
+	out := &folders{Output: o, dirs: map[string]*tree.Dir{}, problems: map[string][]diag.Diagnostic{}}
 	defer func() { err = errors.Join(err, out.close()) }()
 	r.Previous = out.previous
 	if b, err = Compile(ctx, r); err != nil {
@@ -51,64 +88,62 @@ func Write(ctx context.Context, r Request, o Output) (b *Build, changed map[stri
 	for _, e := range b.Environments {
 		b.Diagnostics = append(b.Diagnostics, out.problems[e.Name]...)
 	}
-	changed = map[string]*tree.Changes{}
+	w = &Written{Changes: map[string]*tree.Changes{}}
+	defer func() {
+		if b != nil {
+			b.Diagnostics = diag.Sort(b.Diagnostics)
+		}
+	}()
 	if o.Strict && b.Failed() {
-		b.Diagnostics = diag.Sort(b.Diagnostics)
-		return b, changed, nil
+		return b, w, nil
 	}
 	for _, e := range b.Environments {
 		if e.Tree == nil || diag.Errors(out.problems[e.Name]) {
 			continue
 		}
-		c, ds, err := out.dirs[e.Name].Write(e.Tree, tree.Options{
-			Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, Adopt: o.Adopt,
-		})
+		c, ds, err := out.dirs[e.Name].Write(e.Tree, o.options(b, e))
 		if err != nil {
 			return nil, nil, err
 		}
-		for i := range ds {
-			ds[i].Environment = e.Name
-		}
-		b.Diagnostics = append(b.Diagnostics, ds...)
+		b.tell(e.Name, ds)
 		if c != nil {
-			changed[e.Name] = c
+			w.Changes[e.Name] = c
 		}
 	}
-	b.Diagnostics = diag.Sort(b.Diagnostics)
-	return b, changed, nil
+	return b, w, nil
 }
 
-// output is the folders that are written to.
-type output struct {
+// folders are those that are written to.
+type folders struct {
 	Output
 	mu       sync.Mutex
 	dirs     map[string]*tree.Dir
 	problems map[string][]diag.Diagnostic
 }
 
-func (o *output) previous(environment string) (*tree.Record, error) {
-	dir, err := tree.Open(o.path(environment))
+func (f *folders) previous(environment string) (*tree.Record, error) {
+	dir, err := tree.Open(filepath.Join(f.Dir, f.folder(environment)))
 	if err != nil {
 		return nil, err
 	}
-	o.mu.Lock()
-	o.dirs[environment] = dir
-	o.mu.Unlock()
+	f.mu.Lock()
+	f.dirs[environment] = dir
+	f.mu.Unlock()
 	record, ds, err := dir.Record()
 	if err != nil {
 		return nil, err
 	}
-	if !o.Adopt {
-		o.mu.Lock()
-		o.problems[environment] = ds
-		o.mu.Unlock()
+	if !f.Adopt {
+		f.mu.Lock()
+		f.problems[environment] = ds
+		f.mu.Unlock()
 	}
 	return record, nil
 }
 
-func (o *output) close() error {
+func (f *folders) close() error {
 	var errs []error
-	for _, d := range o.dirs {
+	for _, d := range f.dirs {
 		errs = append(errs, d.Close())
 	}
 	return errors.Join(errs...)

@@ -68,6 +68,19 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 	return emission, ds
 }
 
+// Central returns the workloads' Applications: one Argo CD may serve many clusters.
+func (argocd) Central(ct *backends.ClusterType, deploymentTargets []string) []backends.Object {
+	o, _ := optionsOf(ct.Reconciler)
+	out := make([]backends.Object, len(deploymentTargets))
+	for i, target := range deploymentTargets {
+		out[i] = backends.Object{
+			Group: applicationKind.Group, Kind: applicationKind.Kind,
+			Namespace: o.Namespace, Name: applicationName(ct.Environment, ct.Name, target),
+		}
+	}
+	return out
+}
+
 func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
 	if a.GitOps != nil {
 		return nil

@@ -92,6 +92,9 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	return emission, ds
 }
 
+// Central returns nothing: every cluster has a Flux of its own.
+func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }
+
 // workload returns the objects of reconciler.yaml.
 func workload(a *backends.Assignment, o options, name string, s delivery.Source) ([]kubernetes.Object, []diag.Diagnostic) {
 	source, ds := sourceObject(a, o, name, s)

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -35,20 +36,22 @@ runs on. The environment's gitops says which repository that is.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			objects, ds, err := compiler.Bootstrap(cmd.Context(), compiler.Request{Dir: g.dir, Environments: args[1:]}, args[0])
-			if err != nil {
-				return err
-			}
-			if _, err := g.out.Write(objects); err != nil {
-				return err
-			}
-			if err := g.tell(g.err, ds); err != nil {
-				return err
-			}
-			if diag.Errors(ds) {
-				return errPlatform
-			}
-			return nil
+			return g.withCache(func(c *cache.Cache) error {
+				objects, ds, err := compiler.Bootstrap(cmd.Context(), compiler.Request{Dir: g.dir, Environments: args[1:], Cache: c}, args[0])
+				if err != nil {
+					return err
+				}
+				if _, err := g.out.Write(objects); err != nil {
+					return err
+				}
+				if err := g.tell(g.err, ds); err != nil {
+					return err
+				}
+				if diag.Errors(ds) {
+					return errPlatform
+				}
+				return nil
+			})
 		},
 	})
 	return cmd

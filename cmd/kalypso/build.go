@@ -8,57 +8,122 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
+// buildOptions are the flags of build.
+type buildOptions struct {
+	compiler.Output
+	shard  string
+	since  string
+	stats  bool
+	output *string
+}
+
 func newBuild(g *global) *cobra.Command {
-	var o compiler.Output
+	o := &buildOptions{}
 	cmd := &cobra.Command{
 		Use:   "build [ENVIRONMENT...]",
 		Short: "Compile environments into their GitOps trees",
-		Long: `build compiles the environments, or all, and writes their trees below --to.
-Without --to it writes nothing, and prints what it would build.
+		Long: `build compiles the environments, or all, and writes their trees: below --to, or
+as a commit to a branch of a git repository, which needs no work tree. Without
+either it writes nothing, and prints what it would build.
 
 An assignment with an error keeps its last good folder, and everything else is
 written; the exit code is then 3. --strict writes nothing at all on any error.
-Only files that kalypso wrote are changed or removed.`,
-		Example: `  kalypso build --to out              # every environment, in out/<environment>
-  kalypso build dev --to out          # one
-  kalypso build dev --flat --to tree  # one, straight into tree`,
+Only files that kalypso wrote are changed or removed.
+
+What was built before is reused: a build takes as long as what changed. The cache
+never changes what is built; --stats tells what it was good for.
+
+--since prints what differs from a git revision of the platform, and builds no
+more than that. --shard i/n builds the i-th of n parts of the cluster types, for n
+machines that together build them all.`,
+		Example: `  kalypso build --to out                  # every environment, in out/<environment>
+  kalypso build dev --to out              # one
+  kalypso build dev --flat --to tree      # one, straight into tree
+  kalypso build --git gitops.git --branch deploy
+  kalypso build --since origin/main       # what a change of the platform affects`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
-			if cmd.Flags().Changed("to") && o.Dir == "" {
-				return usagef("--to needs a folder, and is empty")
+			if err := o.check(cmd, environments); err != nil {
+				return err
 			}
-			if o.Flat && (len(environments) != 1 || o.Dir == "") {
-				return usagef("--flat writes one environment straight into --to DIR: name both")
-			}
-			if (o.Adopt || o.Strict) && o.Dir == "" {
-				return usagef("--adopt and --strict say how to write: they need --to DIR")
-			}
-			return g.build(cmd, environments, o)
+			return g.withCache(func(c *cache.Cache) error { return g.build(cmd, environments, o, c) })
 		},
 	}
+	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the trees to `DIR`/<environment>")
-	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR")
+	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare or not; needs --branch")
+	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a commit with <environment>/...")
+	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR, or the root of BRANCH")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
-	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files in DIR that kalypso did not write")
+	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
+	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
+	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
+	cmd.Flags().StringVar(&o.since, "since", "", "print what differs from the platform's git revision `REV`")
+	cmd.Flags().BoolVar(&o.stats, "stats", false, "tell what was computed, and what was reused")
 	return cmd
 }
 
-func (g *global) build(cmd *cobra.Command, environments []string, o compiler.Output) error {
-	if o.Dir != "" && !filepath.IsAbs(o.Dir) {
-		o.Dir = filepath.Join(g.dir, o.Dir) // -C works elsewhere, as that of git and cue
+// check says what is wrong with the flags.
+func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
+	for _, name := range []string{"to", "git", "branch", "shard", "since"} {
+		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
+			return usagef("--%s needs a value, and is empty", name)
+		}
 	}
-	b, written, err := compiler.Write(cmd.Context(), compiler.Request{Dir: g.dir, Environments: environments}, o)
+	writes := o.Dir != "" || o.Git != ""
+	switch {
+	case o.Dir != "" && o.Git != "":
+		return usagef("--to writes to a folder and --git to a repository: choose one")
+	case (o.Git == "") != (o.Branch == ""):
+		return usagef("--git DIR and --branch BRANCH go together")
+	case o.Flat && (len(environments) != 1 || !writes):
+		return usagef("--flat writes one environment straight into --to DIR, or the root of --branch: name the environment and where")
+	case (o.Adopt || o.Strict) && !writes:
+		return usagef("--adopt and --strict say how to write: they need --to DIR, or --git DIR --branch BRANCH")
+	case o.Verify && o.Dir == "":
+		return usagef("--verify reads the files of --to DIR: name it")
+	case o.since != "" && writes:
+		return usagef("--since prints what differs: leave out --to and --git, which write only what differs anyway")
+	}
+	return nil
+}
+
+func (g *global) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
+	// -C works elsewhere, as that of git and cue.
+	for _, dir := range []*string{&o.Dir, &o.Git} {
+		if *dir != "" && !filepath.IsAbs(*dir) {
+			*dir = filepath.Join(g.dir, *dir)
+		}
+	}
+	r := compiler.Request{Dir: g.dir, Environments: environments, Cache: c}
+	if o.shard != "" {
+		shard, err := compiler.ParseShard(o.shard)
+		if err != nil {
+			return usageError{err}
+		}
+		r.Shard = shard
+	}
+	b, written, err := compiler.Write(cmd.Context(), r, o.Output)
 	if err != nil {
 		return err
 	}
 	if err := g.tell(g.err, b.Diagnostics); err != nil {
 		return err
 	}
-	if err := g.summary(b, written); err != nil {
+	if err := g.print(*o.output, document[builtPlatform]{apiVersion, "Build", builtOf(b, written, o.stats)}, func(w *tabwriter.Writer) {
+		summary(w, b, written)
+		if o.stats {
+			stats(w, b.Stats)
+		}
+	}); err != nil {
 		return err
+	}
+	if written.Commit != "" {
+		fmt.Fprintf(g.err, "commit %s on %s\n", written.Commit, o.Branch)
 	}
 	if b.Failed() {
 		return errPlatform
@@ -66,14 +131,48 @@ func (g *global) build(cmd *cobra.Command, environments []string, o compiler.Out
 	return nil
 }
 
+// builtPlatform is the document of a build.
+type builtPlatform struct {
+	Environments []builtEnvironment `json:"environments"`
+	Commit       tree.ID            `json:"commit,omitempty"`
+	Stats        *compiler.Stats    `json:"stats,omitempty"`
+}
+
+// builtEnvironment is what became of an environment.
+type builtEnvironment struct {
+	Name string `json:"name"`
+	// Readable is false where errors hide the environment, whose output stays as
+	// it is.
+	Readable bool `json:"readable"`
+	compiler.Summary
+	// Of an environment that was written.
+	FilesWritten *int `json:"filesWritten,omitempty"`
+	FilesRemoved *int `json:"filesRemoved,omitempty"`
+}
+
+func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) builtPlatform {
+	out := builtPlatform{Environments: []builtEnvironment{}, Commit: written.Commit}
+	for _, e := range b.Environments {
+		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Summary: e.Summary}
+		if c := written.Changes[e.Name]; c != nil {
+			files, removed := len(c.Written), len(c.Removed)
+			item.FilesWritten, item.FilesRemoved = &files, &removed
+		}
+		out.Environments = append(out.Environments, item)
+	}
+	if withStats {
+		out.Stats = &b.Stats
+	}
+	return out
+}
+
 // summary prints what was built, an environment a line.
-func (g *global) summary(b *compiler.Build, written map[string]*tree.Changes) error {
-	w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
+func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCLUSTER TYPES\tASSIGNMENTS\tKEPT\tFAILED\tFILES WRITTEN\tREMOVED")
 	for _, e := range b.Environments {
-		s := e.Summary()
+		s := e.Summary
 		files, removed := "-", "-"
-		if c, ok := written[e.Name]; ok {
+		if c := written.Changes[e.Name]; c != nil {
 			files, removed = fmt.Sprint(len(c.Written)), fmt.Sprint(len(c.Removed))
 		}
 		if e.Tree == nil { // an error hides the environment: its output stays as it is
@@ -82,5 +181,25 @@ func (g *global) summary(b *compiler.Build, written map[string]*tree.Changes) er
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, s.ClusterTypes, s.Assignments, s.Kept, s.Failed, files, removed)
 	}
-	return w.Flush()
+}
+
+// stats prints what was computed and reused, a level a line.
+func stats(w *tabwriter.Writer, s compiler.Stats) {
+	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
+	for _, l := range s.Levels {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, size(l.ReadBytes), size(l.WrittenBytes))
+	}
+}
+
+// size writes a number of bytes for people.
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	case bytes < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,16 +11,17 @@ import (
 
 // environmentArgs completes the names of environments.
 func environmentArgs(g *global) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir})
+	return func(cmd *cobra.Command, given []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		err := g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
+			for _, s := range b.Stages {
+				if !slices.Contains(given, s.Name) {
+					names = append(names, s.Name)
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
-		}
-		for _, s := range b.Stages {
-			if !strings.Contains(" "+strings.Join(given, " ")+" ", " "+s.Name+" ") {
-				names = append(names, s.Name)
-			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -28,23 +29,29 @@ func environmentArgs(g *global) cobra.CompletionFunc {
 
 // assignmentArgs completes assignments, and then the keys of their values.
 func assignmentArgs(g *global) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir})
-		if err != nil || len(given) > 1 {
+	return func(cmd *cobra.Command, given []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+		if len(given) > 1 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var out []string
-		if len(given) == 0 {
-			for _, a := range query.Assignments(b) {
-				out = append(out, a.Environment+"/"+a.ClusterType+"/"+a.DeploymentTarget)
+		err := g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
+			if len(given) == 0 {
+				for _, a := range query.Assignments(b) {
+					out = append(out, a.Environment+"/"+a.ClusterType+"/"+a.DeploymentTarget)
+				}
+				return nil
 			}
-			return out, cobra.ShellCompDirectiveNoFileComp
-		}
-		if environment, clusterType, target, ok := query.Parse(given[0]); ok {
-			x, _ := query.Explain(b, environment, clusterType, target, "")
+			environment, clusterType, target, ok := query.Parse(given[0])
+			if !ok {
+				return nil
+			}
+			x, _, err := query.Explain(b, environment, clusterType, target, "")
 			for _, v := range x.Values {
 				out = append(out, v.Path)
 			}
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}

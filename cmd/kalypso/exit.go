@@ -28,6 +28,8 @@ func exitOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.Is(err, errLied):
+		return exitDifference
 	case errors.Is(err, errPlatform):
 		return exitPlatform
 	}

@@ -66,23 +66,24 @@ func (g *global) explainCode(output string, e diag.Explanation) error {
 }
 
 func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, target, key string) error {
-	b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir, Environments: []string{environment}})
-	if err != nil {
-		return err
-	}
-	x, ok := query.Explain(b, environment, clusterType, target, key)
-	if !ok {
-		return g.tellErrors(b)
-	}
-	if key != "" && x.Assigned && len(x.Values) == 0 {
-		fmt.Fprintf(g.err, "kalypso: %s has no value %s\n", x.DeploymentTarget, key)
-	}
-	err = g.print(output, document[query.Explanation]{apiVersion, "Explanation", x}, func(w *tabwriter.Writer) { explainText(w, &x, key) })
-	if err != nil {
-		return err
-	}
-	id := environment + "/" + clusterType + "/" + target
-	return g.tell(g.err, about(b.Diagnostics, id))
+	return g.compile(cmd.Context(), []string{environment}, func(b *compiler.Build) error {
+		x, ok, err := query.Explain(b, environment, clusterType, target, key)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return g.tellErrors(b)
+		}
+		if key != "" && x.Assigned && len(x.Values) == 0 {
+			fmt.Fprintf(g.err, "kalypso: %s has no value %s\n", x.DeploymentTarget, key)
+		}
+		err = g.print(output, document[query.Explanation]{apiVersion, "Explanation", x}, func(w *tabwriter.Writer) { explainText(w, &x, key) })
+		if err != nil {
+			return err
+		}
+		id := environment + "/" + clusterType + "/" + target
+		return g.tell(g.err, about(b.Diagnostics, id))
+	})
 }
 
 // about returns the diagnostics that concern an assignment.

@@ -83,15 +83,13 @@ func getCommand[T any](g *global, name, kind, what string, of func(*compiler.Bui
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
-		b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir, Environments: environments})
-		if err != nil {
-			return err
-		}
-		items := of(b)
-		if err := g.print(*output, list[T]{apiVersion, kind, items}, func(w *tabwriter.Writer) { table(w, items) }); err != nil {
-			return err
-		}
-		return g.tellErrors(b)
+		return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
+			items := of(b)
+			if err := g.print(*output, list[T]{apiVersion, kind, items}, func(w *tabwriter.Writer) { table(w, items) }); err != nil {
+				return err
+			}
+			return g.tellErrors(b)
+		})
 	}
 	return cmd
 }

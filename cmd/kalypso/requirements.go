@@ -23,26 +23,28 @@ what gives it a value, and which are missing.`,
 	output := outputFlag(cmd)
 	missing := cmd.Flags().Bool("missing", false, "only the required keys that nothing gives")
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
-		b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir, Environments: environments})
-		if err != nil {
-			return err
-		}
-		items := []query.Requirement{}
-		for _, r := range query.Requirements(b) {
-			if !*missing || !r.Given && !r.Optional {
-				items = append(items, r)
+		return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
+			all, err := query.Requirements(b)
+			if err != nil {
+				return err
 			}
-		}
-		err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
-			row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
-			for _, r := range items {
-				row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r), r.RequiredBy.Kind+" "+r.RequiredBy.Name, oneLine(r.Constraint))
+			items := []query.Requirement{}
+			for _, r := range all {
+				if !*missing || !r.Given && !r.Optional {
+					items = append(items, r)
+				}
 			}
+			err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
+				row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
+				for _, r := range items {
+					row(w, r.Environment, r.ClusterType, r.DeploymentTarget, r.Key, givenBy(r), r.RequiredBy.Kind+" "+r.RequiredBy.Name, oneLine(r.Constraint))
+				}
+			})
+			if err != nil {
+				return err
+			}
+			return g.tellErrors(b)
 		})
-		if err != nil {
-			return err
-		}
-		return g.tellErrors(b)
 	}
 	return cmd
 }

@@ -22,6 +22,7 @@ type global struct {
 	streams
 	dir         string
 	diagnostics string
+	caching     caching
 }
 
 // execute runs the command line and returns its exit code.
@@ -31,7 +32,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, errPlatform):
+	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errLied):
 	case errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
@@ -63,6 +64,7 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
 	root.PersistentFlags().StringVar(&g.diagnostics, "diagnostics", "text", "how to tell what is wrong: text, json, github or sarif")
+	g.caching.flags(root.PersistentFlags())
 	root.AddCommand(
 		newBuild(g), newVet(g), newGet(g), newExplain(g), newRequirements(g),
 		newBootstrap(g), newMod(g), newVersion(g), newExitCodes(),

@@ -17,20 +17,18 @@ there is to say about them. The exit code is 3 if there are errors; warnings
 alone leave it 0. 'kalypso explain CODE' tells more about a code.`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
-			b, err := compiler.Compile(cmd.Context(), compiler.Request{Dir: g.dir, Environments: environments})
-			if err != nil {
-				return err
-			}
-			if err := g.tell(g.out, b.Diagnostics); err != nil {
-				return err
-			}
-			if b.Failed() {
-				return errPlatform
-			}
-			if g.diagnostics == "text" && len(b.Diagnostics) == 0 {
-				fmt.Fprintln(g.err, "nothing to say")
-			}
-			return nil
+			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
+				if err := g.tell(g.out, b.Diagnostics); err != nil {
+					return err
+				}
+				if b.Failed() {
+					return errPlatform
+				}
+				if g.diagnostics == "text" && len(b.Diagnostics) == 0 {
+					fmt.Fprintln(g.err, "nothing to say")
+				}
+				return nil
+			})
 		},
 	}
 }

@@ -37,11 +37,25 @@ func BenchmarkCompose(b *testing.B) {
 			tuples := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				r, _, err := compose.Compose(ctx, pkg.Model, s, pkg, satisfies)
-				if err != nil || len(r.Compositions) != size.Assignments {
-					b.Fatal(err, len(r.Compositions))
+				plan, _, err := compose.NewPlan(ctx, pkg.Model, s, pkg, satisfies)
+				if err != nil {
+					b.Fatal(err)
 				}
-				tuples = r.Tuples
+				all := make([]int32, len(plan.Tuples))
+				for i := range all {
+					all[i] = int32(i)
+				}
+				prepared, err := plan.Prepare(ctx, all)
+				if err != nil {
+					b.Fatal(err)
+				}
+				composer := plan.NewComposer()
+				for _, tuple := range all {
+					if g := composer.Compose(tuple, prepared); g.Failed {
+						b.Fatal(g.Diagnostics())
+					}
+				}
+				tuples = len(all)
 			}
 			b.ReportMetric(float64(tuples), "tuples")
 		})

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,47 +27,67 @@ type Need struct {
 // fill in one key they must agree.
 func (m *merger) contracted(contracts []*model.Contract) {
 	given := m.graph.Values
-	filled := map[string]Leaf{}
-	for _, c := range contracts {
-		r := m.check(c, given)
-		for _, leaf := range fills("", given, r.Value) {
-			leaf.From = []Origin{{Kind: FromContract, Name: c.Ref.Name, Ref: c.Ref.At(leaf.Path), Text: leaf.Value.String()}}
-			m.fill(filled, leaf)
+	filled := map[string]fill{}
+	holds := make([]bool, len(contracts))
+	for i, c := range contracts {
+		var fills []fill
+		fills, holds[i] = m.check(c, given)
+		for _, f := range fills {
+			m.fill(filled, f)
 		}
 	}
-	for _, leaf := range filled {
-		// A struct that a config left empty is no leaf any more.
-		m.graph.Leaves = slices.DeleteFunc(m.graph.Leaves, func(l Leaf) bool { return strings.HasPrefix(leaf.Path, l.Path+".") })
-		m.graph.Leaves = append(m.graph.Leaves, leaf)
-		m.graph.Values = with(m.graph.Values, leaf.Path, leaf.Value)
+	for _, path := range slices.Sorted(maps.Keys(filled)) {
+		f := filled[path]
+		if m.provenance.isAbove(path) {
+			m.provenance.unfold(path) // a struct that a config left empty is no leaf any more
+		}
+		m.provenance.addSites(f.value, marksOf(path, f.value), f.from...)
+		m.graph.Values = with(m.graph.Values, path, f.value)
 	}
-	for _, c := range contracts {
-		m.breaches(c, m.check(c, m.graph.Values).Problems)
+	for i, c := range contracts {
+		if len(filled) > 0 {
+			_, holds[i] = m.check(c, m.graph.Values)
+		}
+		if !holds[i] {
+			m.breaches(c, m.ask(m.whole(c, m.graph.Values)).Problems)
+		}
 		m.needs(c)
 	}
 }
 
-// check evaluates a contract on the fields that it speaks of, once for each of
-// their values.
-func (m *merger) check(c *model.Contract, values model.Value) expr.Result {
+// check evaluates a contract on values: what it fills in, and whether it holds.
+func (m *merger) check(c *model.Contract, values model.Value) ([]fill, bool) {
+	known := m.memo.contract(c)
+	if known.apart {
+		if fills, ok := m.holds(known, known.fields, values, nil); ok {
+			return fills, true
+		}
+	}
+	call := m.whole(c, values)
+	r := m.ask(call)
+	return known.fills("", values, r.Value), len(r.Problems) == 0
+}
+
+// whole asks for all of a contract, on the fields that it speaks of.
+func (m *merger) whole(c *model.Contract, values model.Value) expr.Call {
 	if c.Mentions != nil {
 		values = project(values, c.Mentions)
 	}
-	return m.ask(expr.Call{Contract: c.Expr, Value: &values})
+	return expr.Call{Contract: c.Expr, Value: &values}
 }
 
-func (m *merger) fill(filled map[string]Leaf, leaf Leaf) {
-	other, there := filled[leaf.Path]
+func (m *merger) fill(filled map[string]fill, f fill) {
+	other, there := filled[f.path()]
 	switch {
 	case !there:
-		filled[leaf.Path] = leaf
-	case other.Value.Equal(leaf.Value):
-		other.From = slices.Concat(other.From, leaf.From)
-		filled[leaf.Path] = other
+		filled[f.path()] = f
+	case other.value.Equal(f.value):
+		other.from = slices.Concat(other.from, f.from)
+		filled[f.path()] = other
 	default:
-		d := diag.New(diag.ConflictingContracts, "contracts give "+leaf.Path+" different defaults").On(leaf.Path).
+		d := diag.New(diag.ConflictingContracts, "contracts give "+f.path()+" different defaults").On(f.path()).
 			Hinting("give the key a value in a config")
-		m.fail(origins(d, slices.Concat(other.From, leaf.From)))
+		m.fail(origins(d, originsOf(slices.Concat(other.from, f.from))))
 	}
 }
 
@@ -92,11 +113,12 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 
 // leafAt returns the leaf at a path, or the list that the path is in.
 func (m *merger) leafAt(path string) (Leaf, bool) {
-	i := slices.IndexFunc(m.graph.Leaves, func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
+	leaves := m.leaves()
+	i := slices.IndexFunc(leaves, func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
 	if i < 0 {
 		return Leaf{}, false
 	}
-	return m.graph.Leaves[i], true
+	return leaves[i], true
 }
 
 func (m *merger) breach(p expr.Problem) string {
@@ -153,31 +175,15 @@ func describeContract(ref model.Ref) string {
 
 // needs notes which keys the contract names, for those who ask what is required.
 func (m *merger) needs(c *model.Contract) {
-	for _, f := range c.Fields {
-		_, met := lookup(m.graph.Values, f.Path)
+	if len(c.Fields) == 0 {
+		return
+	}
+	known := m.memo.contract(c)
+	m.graph.Needs = slices.Grow(m.graph.Needs, len(c.Fields))
+	for i, f := range c.Fields {
+		_, met := at(m.graph.Values, known.paths[i])
 		m.graph.Needs = append(m.graph.Needs, Need{Path: f.Path, Contract: c.Ref, Text: f.Text, Optional: f.Optional, Advise: c.Advise, Met: met})
 	}
-}
-
-// fills returns the leaves that a contract added to the values.
-func fills(path string, given, got model.Value) []Leaf {
-	if got.Kind() != model.Struct {
-		return nil
-	}
-	var out []Leaf
-	for _, f := range got.Fields() {
-		at := model.JoinPath(path, model.Label(f.Name))
-		old, there := given.Lookup(f.Name)
-		switch {
-		case there:
-			out = append(out, fills(at, old, f.Value)...)
-		case f.Value.Kind() == model.Struct && len(f.Value.Fields()) > 0:
-			out = append(out, fills(at, model.StructOf(), f.Value)...)
-		default:
-			out = append(out, Leaf{Path: at, Value: f.Value})
-		}
-	}
-	return out
 }
 
 // project keeps some fields of a struct.

@@ -27,9 +27,9 @@ func byCUE(text string) (v model.Value, ok bool) {
 
 // compositionOf composes layers that are in order, without contracts.
 func compositionOf(eval *expr.Evaluator, layers ...layer) *Graph {
-	m := &merger{graph: &Graph{}, eval: eval, memo: &memo{results: map[string]expr.Result{}}}
+	m := (&memo{}).merger(eval)
 	m.compose(layers)
-	return m.graph
+	return m.finish()
 }
 
 // choices makes values from random or fuzzed numbers.

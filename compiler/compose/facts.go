@@ -1,73 +1,86 @@
 package compose
 
 import (
-	"strings"
-
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// assignmentFacts are what selectors and functions may know of an assignment.
-type assignmentFacts struct {
-	match selector.Facts
-	known map[string]model.Value // the fields of #assignment, by name
-}
-
-func factsOf(environment string, a *schedule.Assignment) assignmentFacts {
-	match := selector.Facts{
-		"environment":      selector.Values(environment),
-		"workspace":        selector.Values(a.Workload.Workspace),
-		"workload":         selector.Values(a.Workload.Name),
-		"deploymentTarget": selector.Values(a.Target.FullName),
-		"clusterType":      selector.Values(a.ClusterType.Name),
+// matchFacts makes facts those that selectors may know of an assignment.
+func (p *Plan) matchFacts(facts selector.Facts, i int) {
+	a := &p.assignments[i]
+	clear(facts)
+	facts["environment"] = selector.Values(p.env.Name)
+	facts["workspace"] = selector.Values(a.Workload.Workspace)
+	facts["workload"] = selector.Values(a.Workload.Name)
+	facts["deploymentTarget"] = selector.Values(a.Target.FullName)
+	facts["clusterType"] = selector.Values(a.ClusterType.Name)
+	for k, v := range a.ClusterType.Labels {
+		facts[k] = selector.Values(v)
 	}
-	var labels []model.Field
 	for k, v := range a.Target.Labels {
-		labels = append(labels, model.Field{Name: k, Value: model.StringOf(v)})
 		if other, both := a.ClusterType.Labels[k]; both && other != v {
-			match[k] = selector.Values(other, v)
+			facts[k] = selector.Values(other, v)
 			continue
 		}
-		match[k] = selector.Values(v)
+		facts[k] = selector.Values(v)
 	}
-	for k, v := range a.ClusterType.Labels {
-		if _, both := a.Target.Labels[k]; !both {
-			labels = append(labels, model.Field{Name: k, Value: model.StringOf(v)})
-			match[k] = selector.Values(v)
-		}
-	}
-	known := map[string]model.Value{
-		"environment":      model.StringOf(environment),
-		"workspace":        model.StringOf(a.Workload.Workspace),
-		"application":      model.StringOf(a.Workload.Application),
-		"workload":         model.StringOf(a.Workload.Name),
-		"deploymentTarget": model.StringOf(a.Target.FullName),
-		"clusterType":      model.StringOf(a.ClusterType.Name),
-		"labels":           model.StructOf(labels...),
-	}
-	if a.Version != "" {
-		known["version"] = model.StringOf(a.Version)
-	}
-	return assignmentFacts{match, known}
 }
 
-// of returns the facts that a function uses, as far as they are known.
-func (f assignmentFacts) of(names []string) model.Value {
-	var fields []model.Field
+// facts returns the fields of #assignment with these names, as far as they are
+// known; values, which are known once they are composed, may be nil.
+func (p *Plan) facts(i int, names []string, values *model.Value) model.Value {
+	fields := make([]model.Field, 0, len(names))
 	for _, name := range names {
-		if v, known := f.known[name]; known {
+		if v, known := p.fact(i, name, values); known {
 			fields = append(fields, model.Field{Name: name, Value: v})
 		}
 	}
 	return model.StructOf(fields...)
 }
 
-// callKey identifies a function's call for an assignment.
-func (c *composer) callKey(entity string, facts []string, i int) string {
-	var b strings.Builder
-	b.WriteString(entity)
-	b.WriteByte(0)
-	b.Write(c.facts[i].of(facts).AppendJSON(nil))
-	return b.String()
+func (p *Plan) fact(i int, name string, values *model.Value) (v model.Value, known bool) {
+	a := &p.assignments[i]
+	text := ""
+	switch name {
+	case "environment":
+		text = p.env.Name
+	case "workspace":
+		text = a.Workload.Workspace
+	case "application":
+		text = a.Workload.Application
+	case "workload":
+		text = a.Workload.Name
+	case "deploymentTarget":
+		text = a.Target.FullName
+	case "clusterType":
+		text = a.ClusterType.Name
+	case "labels":
+		return labels(a.ClusterType.Labels, a.Target.Labels), true
+	case "version":
+		return model.StringOf(a.Version), a.Version != ""
+	case "namespace":
+		return model.StringOf(p.Namespaces[i]), p.Namespaces[i] != ""
+	case "values":
+		if values == nil {
+			return model.Value{}, false
+		}
+		return *values, true
+	default:
+		return model.Value{}, false
+	}
+	return model.StringOf(text), true
+}
+
+// labels are those of a cluster type and, over them, those of a target.
+func labels(clusterType, target map[string]string) model.Value {
+	fields := make([]model.Field, 0, len(clusterType)+len(target))
+	for k, v := range target {
+		fields = append(fields, model.Field{Name: k, Value: model.StringOf(v)})
+	}
+	for k, v := range clusterType {
+		if _, both := target[k]; !both {
+			fields = append(fields, model.Field{Name: k, Value: model.StringOf(v)})
+		}
+	}
+	return model.StructOf(fields...)
 }

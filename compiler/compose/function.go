@@ -1,86 +1,118 @@
 package compose
 
 import (
-	"fmt"
+	"context"
 	"slices"
-	"strings"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// calls collects calls of functions, each once, with the assignments that make it.
-type calls struct {
-	list []evaluate.Call
-	who  [][]int
-	keys []string
-	at   map[string]int
+// call is a call of a function, and what tells it from others.
+type call struct {
+	evaluate.Call
+	key string
 }
 
-func (c *calls) add(key string, call evaluate.Call, assignment int) {
-	if c.at == nil {
-		c.at = map[string]int{}
+func newCall(c evaluate.Call) call {
+	b := append([]byte(c.Entity.Name), 0)
+	b = append(b, c.Entity.Collection...)
+	b = append(append(append(b, 0), c.Field...), 0)
+	if c.Shared {
+		b = append(b, 1)
 	}
-	n, seen := c.at[key]
-	if !seen {
-		n = len(c.list)
-		c.at[key] = n
-		c.list, c.who, c.keys = append(c.list, call), append(c.who, nil), append(c.keys, key)
-	}
-	c.who[n] = append(c.who[n], assignment)
+	return call{c, string(c.Facts.AppendBinary(b))}
 }
 
-// apply makes the calls, and reports what goes wrong in them.
-func (c *composer) apply(calls calls) ([]evaluate.Outcome, error) {
-	if len(calls.list) == 0 {
-		return nil, nil
+// outcomes are those of calls, by key.
+type outcomes map[string]evaluate.Outcome
+
+func (o outcomes) of(c call) evaluate.Outcome { return o[c.key] }
+
+// each yields the outcomes of calls, each once, in the order of the calls, with
+// the assignments of its calls; of is calls -> assignment.
+func (o outcomes) each(calls []call, of []int) func(yield func([]int, evaluate.Outcome) bool) {
+	return func(yield func([]int, evaluate.Outcome) bool) {
+		assignments := map[string][]int{}
+		var order []string
+		for n, c := range calls {
+			if assignments[c.key] == nil {
+				order = append(order, c.key)
+			}
+			assignments[c.key] = append(assignments[c.key], of[n])
+		}
+		for _, key := range order {
+			if !yield(assignments[key], o[key]) {
+				return
+			}
+		}
 	}
-	out, err := c.functions.Apply(c.ctx, calls.list)
+}
+
+// mostOutcomes is how many outcomes are remembered. Most functions use facts that
+// many assignments share; one of a fact that each has of its own is called once
+// for each, and need not be remembered.
+const mostOutcomes = 20_000
+
+// functions makes calls and remembers their outcomes. Several goroutines may use it.
+type functions struct {
+	Functions
+
+	mu     sync.Mutex
+	memory outcomes
+}
+
+func newFunctions(f Functions) *functions { return &functions{Functions: f, memory: outcomes{}} }
+
+// apply makes the calls, all at once, but for those that it remembers.
+func (f *functions) apply(ctx context.Context, calls []call) (outcomes, error) {
+	out := outcomes{}
+	if len(calls) == 0 {
+		return out, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var todo []evaluate.Call
+	var keys []string
+	for _, c := range calls {
+		if _, seen := out[c.key]; seen {
+			continue
+		}
+		o, known := f.memory[c.key]
+		if out[c.key] = o; !known {
+			todo, keys = append(todo, c.Call), append(keys, c.key)
+		}
+	}
+	if len(todo) == 0 {
+		return out, nil
+	}
+	made, err := f.Apply(ctx, todo)
 	if err != nil {
 		return nil, err
 	}
-	for n, o := range out {
-		for _, d := range o.Diagnostics {
-			c.report(d, calls.who[n]...)
+	for n, o := range made {
+		out[keys[n]] = o
+		if len(f.memory) < mostOutcomes {
+			f.memory[keys[n]] = o
 		}
 	}
 	return out, nil
 }
 
-// applyConfigs evaluates the configs that are functions of the assignment.
-func (c *composer) applyConfigs() error {
-	var todo calls
-	for i := range c.assignments {
-		for _, n := range c.configs[i] {
-			config := &c.env.Configs[n]
-			if config.Facts == nil || config.Sick {
-				continue
-			}
-			ref := model.Ref{Collection: "configs", Name: config.Name}
-			todo.add(c.callKey(config.Name, config.Facts, i), evaluate.Call{Entity: ref, Facts: c.facts[i].of(config.Facts)}, i)
-		}
-	}
-	out, err := c.apply(todo)
-	c.applied = map[string]evaluate.Outcome{}
-	for n, o := range out {
-		c.applied[todo.keys[n]] = o
-	}
-	return err
-}
-
 // service returns the namespace service of an assignment; nil where it is sick.
-func (c *composer) service(i int) *model.NamespaceService {
-	return find(c.env.NamespaceServices, c.assignments[i].ClusterType.NamespaceService, func(s *model.NamespaceService) string { return s.Name })
+func (p *Plan) service(i int) *model.NamespaceService {
+	return find(p.env.NamespaceServices, p.assignments[i].ClusterType.NamespaceService, func(s *model.NamespaceService) string { return s.Name })
 }
 
-func (c *composer) reconciler(i int) *model.Reconciler {
-	return c.reconcilerNamed(c.assignments[i].ClusterType.Reconciler)
+func (p *Plan) reconciler(i int) *model.Reconciler {
+	return p.reconcilerNamed(p.assignments[i].ClusterType.Reconciler)
 }
 
 // reconcilerNamed returns a reconciler; nil where it is sick.
-func (c *composer) reconcilerNamed(name string) *model.Reconciler {
-	return find(c.env.Reconcilers, name, func(r *model.Reconciler) string { return r.Name })
+func (p *Plan) reconcilerNamed(name string) *model.Reconciler {
+	return find(p.env.Reconcilers, name, func(r *model.Reconciler) string { return r.Name })
 }
 
 func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
@@ -99,167 +131,133 @@ func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
 	return &sorted[i]
 }
 
-// namespaces names the namespace of every assignment.
-func (c *composer) namespaces() error {
-	var todo calls
-	for i := range c.assignments {
-		a, s := &c.assignments[i], c.service(i)
-		switch {
-		case s == nil:
-			c.out[i].Failed = true // its error is reported where it stands
-		case !s.HasPattern:
-			c.out[i].Namespace = c.env.Name + "-" + a.ClusterType.Name + "-" + a.Target.FullName
-		case s.PatternFacts == nil && s.Spec != nil:
-			pattern, _ := s.Spec.Lookup("pattern")
-			c.out[i].Namespace = pattern.Text()
-		default:
-			ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
-			todo.add(c.callKey(s.Name, s.PatternFacts, i), evaluate.Call{Entity: ref, Field: "pattern", Facts: c.facts[i].of(s.PatternFacts)}, i)
-		}
-	}
-	out, err := c.apply(todo)
-	if err != nil {
-		return err
-	}
-	for n, o := range out {
-		for _, i := range todo.who[n] {
-			c.out[i].Namespace = o.Spec.Text()
-		}
-	}
-	c.checkNamespaces()
-	return nil
-}
-
-// isReserved says whether a namespace is one that Kubernetes makes: an assignment
-// that goes would take it along.
-func isReserved(name string) bool { return name == "default" || strings.HasPrefix(name, "kube-") }
-
-// checkNamespaces shortens the names, and reports those that cannot be, and
-// those that two assignments of one cluster type share.
-func (c *composer) checkNamespaces() {
-	type key struct{ clusterType, namespace string }
-	owners := map[key][]int{}
-	var order []key
-	for i := range c.out {
-		if c.service(i) == nil || c.out[i].Namespace == "" {
-			continue // its error is reported
-		}
-		name := c.out[i].Namespace
-		if !model.IsDNSLabel(name) {
-			ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
-			c.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %q is not a DNS label", name)).At(ref, "").On(ref.String()).
-				Hinting("use lower case letters, digits and dashes"), i)
-			continue
-		}
-		if isReserved(name) {
-			ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
-			c.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %s belongs to Kubernetes itself", name)).At(ref, "").On(ref.String()).
-				Hinting("let the pattern give a name of the platform's own"), i)
-			continue
-		}
-		c.out[i].Namespace = model.ShortName(name, model.MaxLabel)
-		c.facts[i].known["namespace"] = model.StringOf(c.out[i].Namespace)
-		k := key{c.assignments[i].ClusterType.Name, c.out[i].Namespace}
-		if owners[k] == nil {
-			order = append(order, k)
-		}
-		owners[k] = append(owners[k], i)
-	}
-	for _, k := range order {
-		if len(owners[k]) < 2 {
-			continue
-		}
-		ref := model.Ref{Collection: "namespaceServices", Name: c.assignments[owners[k][0]].ClusterType.NamespaceService, Path: "pattern"}
-		d := diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), k.clusterType, k.namespace)).
-			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget")
-		for _, i := range owners[k] {
-			a := &c.assignments[i]
-			d = d.At(a.Workload.TargetRef(a.Target.Name), a.Target.FullName)
-		}
-		c.report(d, owners[k]...)
-	}
-}
-
 // sharedSpecs evaluates, for each cluster type, what its assignments share of a
 // reconciler that is a function. Where that fails, all of them do.
-func (c *composer) sharedSpecs() error {
-	c.shared = map[string]model.Value{}
+func (p *Plan) sharedSpecs(ctx context.Context) error {
+	p.Shared = map[string]model.Value{}
 	on := map[string][]int{}
-	for i := range c.assignments {
-		on[c.assignments[i].ClusterType.Name] = append(on[c.assignments[i].ClusterType.Name], i)
+	for i := range p.assignments {
+		name := p.assignments[i].ClusterType.Name
+		on[name] = append(on[name], i)
 	}
-	for n := range c.env.ClusterTypes {
-		ct := &c.env.ClusterTypes[n]
-		r := c.reconcilerNamed(ct.Reconciler)
-		if r == nil {
-			continue
+	var calls []call
+	var types []string
+	for n := range p.env.ClusterTypes {
+		ct := &p.env.ClusterTypes[n]
+		r := p.reconcilerNamed(ct.Reconciler)
+		switch {
+		case r == nil:
+		case r.Facts == nil:
+			p.Shared[ct.Name] = r.Spec
+		default:
+			facts := model.StructOf(
+				model.Field{Name: "environment", Value: model.StringOf(p.env.Name)},
+				model.Field{Name: "clusterType", Value: model.StringOf(ct.Name)},
+			)
+			calls = append(calls, newCall(evaluate.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}))
+			types = append(types, ct.Name)
 		}
-		if r.Facts == nil {
-			c.shared[ct.Name] = r.Spec
-			continue
+	}
+	made, err := p.functions.apply(ctx, calls)
+	if err != nil {
+		return err
+	}
+	for n, c := range calls {
+		o := made.of(c)
+		for _, d := range o.Diagnostics {
+			p.report(d, on[types[n]]...)
 		}
-		facts := model.StructOf(
-			model.Field{Name: "environment", Value: model.StringOf(c.env.Name)},
-			model.Field{Name: "clusterType", Value: model.StringOf(ct.Name)},
-		)
-		call := evaluate.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}
-		out, err := c.functions.Apply(c.ctx, []evaluate.Call{call})
-		if err != nil {
-			return err
-		}
-		for _, d := range out[0].Diagnostics {
-			c.report(d, on[ct.Name]...)
-		}
-		if !diag.Errors(out[0].Diagnostics) {
-			c.shared[ct.Name] = out[0].Spec
+		if !diag.Errors(o.Diagnostics) {
+			p.Shared[types[n]] = o.Spec
 		}
 	}
 	return nil
 }
 
-// specs evaluates namespace services and reconcilers that are functions of the
-// assignment.
-func (c *composer) specs() error {
-	var services, reconcilers calls
-	for i := range c.assignments {
-		if c.out[i].Failed {
-			continue
-		}
-		c.facts[i].known["values"] = c.out[i].Graph.Values
-		s, r := c.service(i), c.reconciler(i)
-		if r == nil {
-			c.out[i].Failed = true // its error is reported where it stands
-			continue
-		}
-		if s.Spec != nil {
-			c.out[i].NamespaceService = *s.Spec
-		} else {
-			ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
-			services.add(c.callKey(s.Name, s.Facts, i), evaluate.Call{Entity: ref, Facts: c.facts[i].of(s.Facts)}, i)
-		}
-		if r.Facts == nil {
-			c.out[i].Reconciler = r.Spec
-		} else {
-			ref := model.Ref{Collection: "reconcilers", Name: r.Name}
-			reconcilers.add(c.callKey(r.Name, r.Facts, i), evaluate.Call{Entity: ref, Facts: c.facts[i].of(r.Facts)}, i)
+// Specs are the namespace service and the reconciler of an assignment, with the
+// fields of the schema; of the reconciler those of its backend.
+type Specs struct {
+	NamespaceService, Reconciler model.Value
+	// Diagnostics say why there are none, as unresolved references.
+	Diagnostics []diag.Diagnostic
+	Failed      bool
+}
+
+// SpecsOf evaluates the specs of assignments, which must not have failed, given
+// the composed values of each.
+func (p *Plan) SpecsOf(ctx context.Context, assignments []int, values []model.Value) ([]Specs, error) {
+	var calls []call
+	for n, i := range assignments {
+		service, reconciler := p.specCalls(i, &values[n])
+		for _, c := range []*call{service, reconciler} {
+			if c != nil {
+				calls = append(calls, *c)
+			}
 		}
 	}
-	out, err := c.apply(services)
+	made, err := p.functions.apply(ctx, calls)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for n, o := range out {
-		for _, i := range services.who[n] {
-			c.out[i].NamespaceService = o.Spec
+	out := make([]Specs, len(assignments))
+	for n, i := range assignments {
+		s := &out[n]
+		r := p.reconciler(i)
+		if r == nil {
+			s.Failed = true // its error is reported where it stands
+			continue
 		}
-	}
-	if out, err = c.apply(reconcilers); err != nil {
-		return err
-	}
-	for n, o := range out {
-		for _, i := range reconcilers.who[n] {
-			c.out[i].Reconciler, _ = o.Spec.Lookup(c.reconciler(i).Backend)
+		service, reconciler := p.specCalls(i, &values[n])
+		if service == nil {
+			s.NamespaceService = *p.service(i).Spec
+		} else {
+			o := made.of(*service)
+			s.NamespaceService, s.Diagnostics = o.Spec, append(s.Diagnostics, o.Diagnostics...)
 		}
+		if reconciler == nil {
+			s.Reconciler = r.Spec
+		} else {
+			o := made.of(*reconciler)
+			s.Reconciler, _ = o.Spec.Lookup(r.Backend)
+			s.Diagnostics = append(s.Diagnostics, o.Diagnostics...)
+		}
+		s.Failed = diag.Errors(s.Diagnostics)
 	}
-	return nil
+	return out, nil
+}
+
+// specCalls are the calls for the specs that are functions; nil for the others.
+func (p *Plan) specCalls(i int, values *model.Value) (service, reconciler *call) {
+	if s := p.service(i); s.Spec == nil {
+		ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
+		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, s.Facts, values)})
+		service = &c
+	}
+	if r := p.reconciler(i); r != nil && r.Facts != nil {
+		ref := model.Ref{Collection: "reconcilers", Name: r.Name}
+		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, r.Facts, values)})
+		reconciler = &c
+	}
+	return service, reconciler
+}
+
+// AppendSpecs appends what identifies the specs of an assignment, which must not
+// have failed, without evaluating them; values identifies its composed values.
+func (p *Plan) AppendSpecs(b []byte, i int, values model.Digest) []byte {
+	id := model.StringOf(string(values))
+	s, r := p.service(i), p.reconciler(i)
+	digest := p.digests.services[s.Name]
+	b = append(b, digest[:]...)
+	if s.Spec == nil {
+		b = p.facts(i, s.Facts, &id).AppendBinary(b)
+	}
+	if r == nil {
+		return b
+	}
+	digest = p.digests.reconcilers[r.Name]
+	b = append(b, digest[:]...)
+	if r.Facts != nil {
+		b = p.facts(i, r.Facts, &id).AppendBinary(b)
+	}
+	return b
 }

@@ -12,15 +12,15 @@ import (
 )
 
 // leaf composes a path to which every part contributes a leaf.
-func (m *merger) leaf(path string, parts, replaced []part) (model.Value, bool) {
+func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) {
 	if rule, listed := m.lists[path]; listed {
 		m.graph.lists = append(m.graph.lists, path)
 		return m.list(path, rule, parts, replaced)
 	}
-	finals := only(parts, func(p part) bool { return isFinal(p) && !isDefault(p) })
+	finals := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
 	opens := only(parts, isOpen)
 	if len(finals) > 0 {
-		return m.final(path, finals, opens, append(slices.Clip(replaced), only(parts, func(p part) bool { return isFinal(p) && isDefault(p) })...))
+		return m.final(path, finals, opens, append(slices.Clip(replaced), only(parts, func(p *node) bool { return isFinal(p) && isDefault(p) })...))
 	}
 	if candidates := only(parts, hasDefault); len(candidates) > 0 {
 		return m.defaulted(path, candidates, opens, replaced)
@@ -35,7 +35,7 @@ func (m *merger) leaf(path string, parts, replaced []part) (model.Value, bool) {
 }
 
 // noValue reports constraints that leave a value open, or exclude each other.
-func (m *merger) noValue(path string, opens []part, p expr.Problem) {
+func (m *merger) noValue(path string, opens []*node, p expr.Problem) {
 	if !p.Missing && len(opens) > 1 {
 		d := diag.New(diag.ConflictingValues, "conflicting constraints on "+path).On(path).
 			Hinting("no value satisfies all of them: loosen one")
@@ -47,25 +47,8 @@ func (m *merger) noValue(path string, opens []part, p expr.Problem) {
 	m.fail(sites(d, opens))
 }
 
-// hasDefault says whether a part gives the path a default. An open list is none,
-// though CUE closes it where nobody says more.
-func hasDefault(p part) bool {
-	if !isOpen(p) {
-		return isDefault(p) && isFinal(p)
-	}
-	d := p.tree.Open.Default
-	return d != nil && (d.Kind() != model.List || expr.Marked(p.tree.Open.Text))
-}
-
-func defaultOf(p part) model.Value {
-	if isOpen(p) {
-		return *p.tree.Open.Default
-	}
-	return p.tree.Final
-}
-
 // final composes final values: all must unify, and satisfy every constraint.
-func (m *merger) final(path string, finals, opens, replaced []part) (model.Value, bool) {
+func (m *merger) final(path string, finals, opens, replaced []*node) (model.Value, bool) {
 	v := finals[0].tree.Final
 	for _, p := range finals[1:] {
 		u, at, ok := unify(v, p.tree.Final)
@@ -90,7 +73,7 @@ func (m *merger) final(path string, finals, opens, replaced []part) (model.Value
 
 // satisfies checks a value against the constraints of other configs, and takes
 // over what they fill in inside of it.
-func (m *merger) satisfies(path string, v model.Value, from, opens []part) (model.Value, bool) {
+func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (model.Value, bool) {
 	if len(opens) == 0 {
 		return v, true
 	}
@@ -107,10 +90,10 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []part) (mode
 
 // against returns those of the parts whose constraint a value breaks, or all
 // where only all together exclude it, and a way out.
-func (m *merger) against(v model.Value, opens []part) (against []part, hint string) {
+func (m *merger) against(v model.Value, opens []*node) (against []*node, hint string) {
 	hint = "change the value, or loosen the constraint"
 	for _, p := range opens {
-		if r := m.ask(expr.Call{Terms: terms([]part{p}), Value: &v}); len(r.Problems) > 0 {
+		if r := m.ask(expr.Call{Terms: terms([]*node{p}), Value: &v}); len(r.Problems) > 0 {
 			against = append(against, p)
 			hint = loosen(r.Problems[0])
 		}
@@ -129,7 +112,7 @@ func loosen(p expr.Problem) string {
 }
 
 // defaulted composes a path that has only defaults: the highest layer's holds.
-func (m *merger) defaulted(path string, candidates, opens, replaced []part) (model.Value, bool) {
+func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (model.Value, bool) {
 	highest := inLayer(top(candidates))
 	high, rest := only(candidates, highest), only(candidates, not(highest))
 	v := defaultOf(high[0])
@@ -141,7 +124,7 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []part) (mod
 			return v, false
 		}
 	}
-	holds := func(p part) bool { return hasDefault(p) && highest(p) }
+	holds := func(p *node) bool { return hasDefault(p) && highest(p) }
 	others := only(opens, not(holds))
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
 		if r := m.ask(expr.Call{Terms: append(constraints(others), terms(high)...)}); len(r.Problems) > 0 || !r.Value.Equal(v) {
@@ -158,7 +141,7 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []part) (mod
 
 // unit composes a path where structs meet a leaf that CUE must look into, such
 // as a struct with optional fields: CUE unifies all of it at once.
-func (m *merger) unit(path string, parts, replaced []part) (model.Value, bool) {
+func (m *merger) unit(path string, parts, replaced []*node) (model.Value, bool) {
 	r := m.ask(expr.Call{Terms: terms(parts)})
 	if len(r.Problems) > 0 {
 		problem := r.Problems[0]
@@ -176,7 +159,7 @@ func (m *merger) unit(path string, parts, replaced []part) (model.Value, bool) {
 
 // addAll adds the leaves of a value that CUE made of parts. Each comes from the
 // parts that give its path a value, or else from those that are open.
-func (m *merger) addAll(path string, v model.Value, parts, replaced []part) {
+func (m *merger) addAll(path string, v model.Value, parts, replaced []*node) {
 	if v.Kind() != model.Struct || len(v.Fields()) == 0 {
 		from := only(parts, isFinal)
 		if len(from) == 0 {
@@ -189,16 +172,14 @@ func (m *merger) addAll(path string, v model.Value, parts, replaced []part) {
 		return
 	}
 	for _, f := range v.Fields() {
-		var below []part
+		var below []*node
 		for _, p := range parts {
 			if !isStruct(p) {
 				below = append(below, p)
 				continue
 			}
-			for i := range p.tree.Fields {
-				if t := &p.tree.Fields[i]; t.Name == f.Name {
-					below = append(below, p.child(t))
-				}
+			if i := indexOf(p.fields, f.Name); i >= 0 {
+				below = append(below, &p.fields[i])
 			}
 		}
 		m.addAll(model.JoinPath(path, model.Label(f.Name)), f.Value, below, replaced)
@@ -206,7 +187,7 @@ func (m *merger) addAll(path string, v model.Value, parts, replaced []part) {
 }
 
 // terms writes parts as CUE, with their defaults, each once.
-func terms(parts []part) []model.Expr {
+func terms(parts []*node) []model.Expr {
 	var out []model.Expr
 	seen := map[model.Expr]bool{}
 	for _, p := range parts {
@@ -219,9 +200,12 @@ func terms(parts []part) []model.Expr {
 }
 
 // term writes a part as CUE.
-func term(p part) model.Expr {
-	if isOpened(p) {
+func term(p *node) model.Expr {
+	switch {
+	case isOpened(p):
 		return model.Expr("(" + p.opened.Text + ")")
+	case isOpen(p):
+		return p.open.term
 	}
 	var b strings.Builder
 	writeTree(&b, p.tree, isDefault(p))
@@ -253,10 +237,10 @@ func writeTree(b *strings.Builder, t *model.Tree, open bool) {
 // conflict reports values that do not unify, and differ at a path below. In one
 // layer nothing decides between them; over layers, only a default could have been
 // replaced.
-func (m *merger) conflict(path, at string, parts []part) {
+func (m *merger) conflict(path, at string, parts []*node) {
 	a, b := differing(parts)
 	where := model.JoinPath(path, at)
-	lower, higher := a.layer.config, b.layer.config
+	lower, higher := a.root, b.root
 	var d diag.Diagnostic
 	switch {
 	case isOverride(a):
@@ -265,22 +249,22 @@ func (m *merger) conflict(path, at string, parts []part) {
 	case isStruct(a) != isStruct(b):
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where+": a struct and a single value").
 			Hinting("a key is a struct in all configs or in none: rename one of the two")
-	case lower.Layer == higher.Layer:
+	case lower.layer == higher.layer:
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where).
-			Hinting(fmt.Sprintf("if %s may override %s, move %s of %s from values to defaults", higher.Name, lower.Name, path, lower.Name))
+			Hinting(fmt.Sprintf("if %s may override %s, move %s of %s from values to defaults", higher.name, lower.name, path, lower.name))
 		if a.tree.Final.Kind() == model.List && b.tree.Final.Kind() == model.List {
 			d = d.Hinting(fmt.Sprintf("lists unify element by element: give %s a list strategy in a config schema, or move it from values to defaults in one of the configs", path))
 		}
 	default:
 		d = diag.New(diag.FinalValue, "the final value of "+where+" is contradicted by a higher layer").
-			Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults", path, lower.Name))
+			Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults", path, lower.name))
 	}
 	m.fail(sites(d.On(path), parts))
 }
 
 // differing returns the first two parts that do not unify, of one layer if there
 // are such.
-func differing(parts []part) (a, b part) {
+func differing(parts []*node) (a, b *node) {
 	found := false
 	for i, p := range parts {
 		for _, q := range parts[i+1:] {
@@ -292,7 +276,7 @@ func differing(parts []part) (a, b part) {
 					continue
 				}
 			}
-			if p.layer.config.Layer == q.layer.config.Layer {
+			if p.root.layer == q.root.layer {
 				return p, q
 			}
 			if !found {
@@ -304,16 +288,16 @@ func differing(parts []part) (a, b part) {
 }
 
 // overridden warns of an override in use, and names what it overruled.
-func (m *merger) overridden(path string, overrides, overruled []part) {
-	d := diag.New(diag.Override, fmt.Sprintf("%s is overridden by config %s", path, overrides[0].layer.config.Name)).On(path).
+func (m *merger) overridden(path string, overrides, overruled []*node) {
+	d := diag.New(diag.Override, fmt.Sprintf("%s is overridden by config %s", path, overrides[0].root.name)).On(path).
 		Hinting("overrides are for emergencies: remove it once the configs are right")
 	m.graph.ds = append(m.graph.ds, sites(sites(d, overrides), overruled))
 }
 
 // sites adds each part as a place to look at.
-func sites(d diag.Diagnostic, parts []part) diag.Diagnostic {
+func sites(d diag.Diagnostic, parts []*node) diag.Diagnostic {
 	for _, p := range parts {
-		d = origins(d, []Origin{p.from()})
+		d = origins(d, []Origin{p.origin()})
 	}
 	return d
 }
@@ -352,7 +336,7 @@ func short(text string) string {
 	return text
 }
 
-func constraints(opens []part) []model.Expr {
+func constraints(opens []*node) []model.Expr {
 	var out []model.Expr
 	seen := map[model.Expr]bool{}
 	for _, p := range opens {

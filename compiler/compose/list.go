@@ -19,9 +19,9 @@ type listRule struct {
 // list composes the lists at a path by a strategy, in the order of the layers,
 // then of the configs' names. Any value replaces all defaults; without values,
 // the defaults of the highest layer compose.
-func (m *merger) list(path string, rule listRule, parts, replaced []part) (model.Value, bool) {
+func (m *merger) list(path string, rule listRule, parts, replaced []*node) (model.Value, bool) {
 	opens := only(parts, isOpen)
-	from := only(parts, func(p part) bool { return isFinal(p) && !isDefault(p) })
+	from := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
 	if defaults := only(parts, hasDefault); len(from) == 0 && len(defaults) > 0 {
 		from = only(defaults, inLayer(top(defaults)))
 		replaced = append(slices.Clip(replaced), only(defaults, not(inLayer(top(defaults))))...)
@@ -69,14 +69,14 @@ func listsElements(e model.Expr) bool {
 	return isList && !strings.HasPrefix(inner, "...") && !strings.HasPrefix(inner, "]")
 }
 
-func (m *merger) noList(path string, rule listRule, p part, why string) (model.Value, bool) {
+func (m *merger) noList(path string, rule listRule, p *node, why string) (model.Value, bool) {
 	d := diag.New(diag.ListStrategy, fmt.Sprintf("%s %s, and its lists compose by %s", path, why, rule.ListStrategy)).On(path).
 		Hinting("lists under a strategy are written out: [\"a\", \"b\"]")
-	m.fail(sites(d, []part{p}).At(rule.ref, rule.String()))
+	m.fail(sites(d, []*node{p}).At(rule.ref, rule.String()))
 	return model.Value{}, false
 }
 
-func (m *merger) combine(path string, rule listRule, elems []model.Value, from []part) ([]model.Value, bool) {
+func (m *merger) combine(path string, rule listRule, elems []model.Value, from []*node) ([]model.Value, bool) {
 	switch {
 	case rule.Unique:
 		var out []model.Value
@@ -95,7 +95,7 @@ func (m *merger) combine(path string, rule listRule, elems []model.Value, from [
 }
 
 // mergeBy unifies the elements that have the same value in a field.
-func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from []part) ([]model.Value, bool) {
+func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from []*node) ([]model.Value, bool) {
 	var out []model.Value
 	index := map[string]int{}
 	for _, e := range elems {

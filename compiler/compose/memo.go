@@ -1,57 +1,112 @@
 package compose
 
 import (
-	"strings"
+	"crypto/sha256"
+	"encoding/binary"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// memo remembers answers of CUE for the goroutines of one composition.
+// memo remembers, for the goroutines of one composition, what many tuples share:
+// answers of CUE, the nodes of the configs' trees and the contracts. Its zero
+// value is ready for use.
 type memo struct {
-	mu      sync.RWMutex
-	results map[string]expr.Result
+	answers   table[[sha256.Size]byte, expr.Result]
+	trees     table[treeKey, *node]
+	contracts table[*model.Contract, *contract]
+	mergers   sync.Pool
 }
 
-func (m *memo) load(key string) (expr.Result, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	r, ok := m.results[key]
-	return r, ok
+// table is a map for several goroutines.
+type table[K comparable, V any] struct {
+	mu sync.RWMutex
+	of map[K]V
 }
 
-func (m *memo) store(key string, r expr.Result) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.results[key] = r
+func (t *table[K, V]) load(key K) (V, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	v, ok := t.of[key]
+	return v, ok
 }
+
+// store keeps the first value for a key, and returns it.
+func (t *table[K, V]) store(key K, v V) V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first, there := t.of[key]; there {
+		return first
+	}
+	if t.of == nil {
+		t.of = map[K]V{}
+	}
+	t.of[key] = v
+	return v
+}
+
+// treeKey identifies a tree: by where it is, and by what it is made of, as a
+// config that is a function has several.
+type treeKey struct {
+	config *model.Config
+	side   OriginKind
+	kind   model.TreeKind
+	fields *model.TreeField
+	open   *model.Open
+}
+
+// tree returns the nodes of a config's tree.
+func (m *memo) tree(config *model.Config, side OriginKind, name string, t *model.Tree) *node {
+	key := treeKey{config: config, side: side, kind: t.Kind, open: t.Open}
+	if len(t.Fields) > 0 {
+		key.fields = &t.Fields[0]
+	}
+	if n, there := m.trees.load(key); there && t.Kind != model.FinalLeaf {
+		return n
+	}
+	ref := model.Ref{Collection: "configs", Name: config.Name, Path: name}
+	n := rootNode(&root{kind: side, name: config.Name, layer: config.Layer, ref: ref}, *t)
+	if t.Kind == model.FinalLeaf {
+		return n
+	}
+	return m.trees.store(key, n)
+}
+
+// merger returns a merger that nobody uses, to be handed back to release.
+func (m *memo) merger(eval *expr.Evaluator) *merger {
+	out, _ := m.mergers.Get().(*merger)
+	if out == nil {
+		out = &merger{memo: m}
+	}
+	out.reset(eval)
+	return out
+}
+
+func (m *memo) release(used *merger) { m.mergers.Put(used) }
 
 // ask has CUE answer a call, once for all tuples.
 func (m *merger) ask(c expr.Call) expr.Result {
-	var b strings.Builder
-	b.WriteString(string(c.Contract))
-	for _, t := range c.Terms {
-		b.WriteByte(0)
-		b.WriteString(string(t))
-	}
-	if c.Value != nil {
-		b.WriteByte(1)
-		b.WriteString(textOf(*c.Value))
-	}
-	key := b.String()
-	if r, seen := m.memo.load(key); seen {
+	key := m.keyOf(c)
+	if r, seen := m.memo.answers.load(key); seen {
 		return r
 	}
-	r := m.eval.Eval([]expr.Call{c})[0]
-	m.memo.store(key, r)
-	return r
+	return m.memo.answers.store(key, m.eval.Eval([]expr.Call{c})[0])
 }
 
-// textOf identifies a value. JSON does not tell a secret from a struct.
-func textOf(v model.Value) string {
-	if holdsSecret(v) {
-		return expr.Text(v)
+// keyOf identifies a call.
+func (m *merger) keyOf(c expr.Call) [sha256.Size]byte {
+	b := appendText(m.bytes[:0], string(c.Contract))
+	for _, t := range c.Terms {
+		b = appendText(append(b, 1), string(t))
 	}
-	return v.String()
+	if c.Value != nil {
+		b = c.Value.AppendBinary(append(b, 2))
+	}
+	m.bytes = b
+	return sha256.Sum256(b)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

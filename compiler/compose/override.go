@@ -2,14 +2,14 @@ package compose
 
 // overrule drops what an override of a whole leaf, or of a struct over a leaf,
 // replaces, and returns it apart. Of two overrides the higher layer's holds.
-func (m *merger) overrule(parts []part) (kept, replaced []part) {
+func (m *merger) overrule(parts []*node) (kept, replaced []*node) {
 	overrides := only(parts, isOverride)
 	if len(overrides) == 0 {
 		return parts, nil
 	}
 	leaves := only(overrides, not(isStruct))
 	if len(leaves) == 0 {
-		return only(parts, func(p part) bool { return isStruct(p) }), leavesOf(only(parts, not(isStruct)))
+		return only(parts, isStruct), leavesOf(only(parts, not(isStruct)))
 	}
 	// The highest layer decides whether the value is a leaf.
 	high := top(overrides)
@@ -18,7 +18,7 @@ func (m *merger) overrule(parts []part) (kept, replaced []part) {
 	}
 	holds := only(overrides, inLayer(high))
 	for _, p := range parts {
-		if !isOverride(p) || p.layer.config.Layer != high {
+		if !isOverride(p) || p.root.layer != high {
 			replaced = append(replaced, p)
 		}
 	}
@@ -27,7 +27,7 @@ func (m *merger) overrule(parts []part) (kept, replaced []part) {
 
 // replaceDefaults drops the defaults that something else replaces: any value
 // replaces a default leaf, and a higher layer's default a lower one's.
-func (m *merger) replaceDefaults(parts []part) (kept, replaced []part) {
+func (m *merger) replaceDefaults(parts []*node) (kept, replaced []*node) {
 	defaults := only(parts, isDefault)
 	leaves := only(defaults, not(isStruct))
 	if len(leaves) == 0 || len(leaves) == len(parts) {
@@ -36,7 +36,7 @@ func (m *merger) replaceDefaults(parts []part) (kept, replaced []part) {
 	values := only(parts, not(isDefault))
 	if len(only(values, isStruct)) > 0 {
 		// A struct over a default leaf; default structs go on below it.
-		return only(parts, func(p part) bool { return !isDefault(p) || isStruct(p) }), leaves
+		return only(parts, func(p *node) bool { return !isDefault(p) || isStruct(p) }), leaves
 	}
 	if len(values) > 0 {
 		return parts, nil // a leaf over default structs is a conflict; leaf sorts out the rest
@@ -56,16 +56,15 @@ func (m *merger) replaceDefaults(parts []part) (kept, replaced []part) {
 }
 
 // leavesOf replaces structs by the leaves in them, for provenance.
-func leavesOf(parts []part) []part {
-	var out []part
+func leavesOf(parts []*node) []*node {
+	var out []*node
 	for _, p := range parts {
 		if !isStruct(p) {
 			out = append(out, p)
 			continue
 		}
-		for i := range p.tree.Fields {
-			f := &p.tree.Fields[i]
-			out = append(out, leavesOf([]part{p.child(f)})...)
+		for i := range p.fields {
+			out = append(out, leavesOf([]*node{&p.fields[i]})...)
 		}
 	}
 	return out

@@ -35,7 +35,12 @@ func elements(path string) []string {
 
 // lookup returns the value at a path of field names.
 func lookup(v model.Value, path string) (model.Value, bool) {
-	for _, name := range elements(path) {
+	return at(v, elements(path))
+}
+
+// at returns the value below some field names.
+func at(v model.Value, names []string) (model.Value, bool) {
+	for _, name := range names {
 		f, there := v.Lookup(name)
 		if !there {
 			return model.Value{}, false

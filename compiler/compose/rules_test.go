@@ -46,7 +46,7 @@ schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
 
 // composed is the configuration of the one assignment of a platform with more
 // in its files, and the diagnostics, resolved.
-func composed(t *testing.T, files ...string) (*Result, []diag.Diagnostic) {
+func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -87,16 +87,24 @@ func composed(t *testing.T, files ...string) (*Result, []diag.Diagnostic) {
 	}
 	s, more := schedule.Assign(pkg.Model, satisfies)
 	ds = append(ds, more...)
-	r, more, err := Compose(context.Background(), pkg.Model, s, pkg, satisfies)
+	plan, more, err := NewPlan(context.Background(), pkg.Model, s, pkg, satisfies)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ds = append(ds, more...)
-	diag.Resolve(ds, pkg.Model.Positions)
-	if len(r.Compositions) != 1 {
-		t.Fatalf("%d assignments", len(r.Compositions))
+	if len(s.Assignments) != 1 || len(plan.Tuples) != 1 {
+		t.Fatalf("%d assignments, %d tuples", len(s.Assignments), len(plan.Tuples))
 	}
-	return r, diag.Sort(ds)
+	prepared, err := plan.Prepare(context.Background(), []int32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = plan.NewComposer().Compose(0, prepared)
+	ds = slices.Concat(ds, more, g.Diagnostics())
+	if !g.Failed {
+		ds = append(ds, plan.UnusedLists(func(int) []string { return g.Lists() })...)
+	}
+	diag.Resolve(ds, pkg.Model.Positions)
+	return g, g.Failed || plan.Failed[0], diag.Sort(ds)
 }
 
 // TestRules has the rules of the configuration graph, one by one: what is
@@ -260,7 +268,7 @@ func TestRules(t *testing.T) {
 		{"an absent fact with a default", `configs: a: {#assignment: schema.#Assignment, match: {}, values: A: *#assignment.labels.zone | "none"}`, `{"A":"none"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, ds := composed(t, test.text)
+			g, failed, ds := composed(t, test.text)
 			var said []string
 			for _, d := range ds {
 				said = append(said, string(d.Code)+" "+d.Path)
@@ -270,11 +278,11 @@ func TestRules(t *testing.T) {
 			}
 			slices.Sort(said)
 			said = slices.Compact(said)
-			got := r.Compositions[0].Graph.Values.String()
+			got := g.Values.String()
 			warned := strings.Join(said, ", ")
 			switch {
-			case diag.Errors(ds) != r.Compositions[0].Failed:
-				t.Errorf("failed is %v with %v", r.Compositions[0].Failed, ds)
+			case diag.Errors(ds) != failed:
+				t.Errorf("failed is %v with %v", failed, ds)
 			case diag.Errors(ds) || got == "{}" && warned != "":
 				got = warned
 			case warned != "":
@@ -283,7 +291,7 @@ func TestRules(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s\n%v", got, test.want, ds)
 			}
-			checkLeaves(t, r.Compositions[0].Graph)
+			checkLeaves(t, g)
 		})
 	}
 }
@@ -295,7 +303,7 @@ func checkLeaves(t *testing.T, g *Graph) {
 		return
 	}
 	v := model.StructOf()
-	for _, leaf := range g.Leaves {
+	for _, leaf := range g.Leaves() {
 		if leaf.Value.Kind() == model.Struct && len(leaf.Value.Fields()) > 0 {
 			t.Errorf("leaf %s is a struct", leaf.Path)
 		}

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,8 +14,19 @@ import (
 // splitSecrets takes the secret references out of composed values: the plain
 // values, and the references by path, sorted.
 func splitSecrets(values model.Value) (plain model.Value, secrets []Secret) {
+	if !refersToSecret(values) {
+		return values, nil
+	}
 	plain, _ = split("", values, &secrets)
 	return plain, secrets
+}
+
+// refersToSecret says whether a secret reference is in structs.
+func refersToSecret(v model.Value) bool {
+	if v.Kind() == model.Struct {
+		return slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return refersToSecret(f.Value) })
+	}
+	return v.Kind() == model.Secret
 }
 
 // Secret is a value that refers to a secret.
@@ -46,7 +58,7 @@ var secretWords = []string{"password", "passwd", "secret", "token", "credential"
 
 // plaintexts warns of strings that look like secrets.
 func (m *merger) plaintexts(layers []layer) {
-	for _, leaf := range m.graph.Leaves {
+	for leaf := range m.marked(namedSecret) {
 		if leaf.Value.Kind() != model.String || leaf.Value.Text() == "" || !looksSecret(leaf.Path) {
 			continue
 		}
@@ -62,9 +74,28 @@ func (m *merger) plaintexts(layers []layer) {
 	}
 }
 
+// marked are the leaves that have a mark, or are in a struct that has.
+func (m *merger) marked(with mark) iter.Seq[Leaf] {
+	return func(yield func(Leaf) bool) {
+		if !slices.ContainsFunc(m.provenance.spans, func(s span) bool { return s.marks&with != 0 }) {
+			return
+		}
+		for _, leaf := range m.leaves() {
+			if !yield(leaf) {
+				return
+			}
+		}
+	}
+}
+
+// looksSecret says whether the last name of a path is one of a secret.
 func looksSecret(path string) bool {
 	names := elements(path)
-	return slices.ContainsFunc(words(names[len(names)-1]), func(w string) bool { return slices.Contains(secretWords, w) })
+	return len(names) > 0 && secretName(names[len(names)-1])
+}
+
+func secretName(name string) bool {
+	return slices.ContainsFunc(words(name), func(w string) bool { return slices.Contains(secretWords, w) })
 }
 
 // words splits a name at what is no letter or digit, and at camel humps.
@@ -96,7 +127,7 @@ func words(name string) []string {
 // undeliverable reports secret references in lists: a secret is delivered under
 // the path of its value, and an element's place in a list is none.
 func (m *merger) undeliverable() {
-	for _, leaf := range m.graph.Leaves {
+	for leaf := range m.marked(secretList) {
 		if leaf.Value.Kind() == model.List && holdsSecret(leaf.Value) {
 			d := diag.New(diag.UndeliverableSecret, leaf.Path+" is a list with a secret reference in it").On(leaf.Path).
 				Hinting("give the secret a key of its own")

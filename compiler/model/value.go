@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -32,11 +33,19 @@ func (k Kind) String() string {
 // Value is concrete data. It is immutable, so it may be shared freely between
 // goroutines. The zero Value is null.
 type Value struct {
-	kind   Kind
-	text   string  // of a scalar: "true", a number in canonical form, the string itself
-	elems  []Value // of a list
-	fields []Field // of a struct or secret, sorted by name
+	_ [0]func() // == would compare pointers, or panic: see Equal
+	// data is one of nil, bool, integer, float, string, []Value, structure and
+	// secret. An interface is all that a field of a struct costs, where a scalar
+	// is shared: there are many more of them than there are scalars.
+	data any
 }
+
+type (
+	integer   string // in canonical form
+	float     string // in canonical form
+	structure []Field
+	secret    []Field
+)
 
 // Field is a named value of a struct.
 type Field struct {
@@ -45,32 +54,28 @@ type Field struct {
 }
 
 // BoolOf returns a bool.
-func BoolOf(b bool) Value { return Value{kind: Bool, text: strconv.FormatBool(b)} }
+func BoolOf(b bool) Value { return Value{data: b} }
 
 // IntOf returns an int.
-func IntOf(i int64) Value { return Value{kind: Int, text: strconv.FormatInt(i, 10)} }
+func IntOf(i int64) Value { return Value{data: integer(strconv.FormatInt(i, 10))} }
 
 // StringOf returns a string.
-func StringOf(s string) Value { return Value{kind: String, text: s} }
+func StringOf(s string) Value { return Value{data: s} }
 
 // ListOf returns a list; it keeps elems.
-func ListOf(elems ...Value) Value { return Value{kind: List, elems: elems} }
+func ListOf(elems ...Value) Value { return Value{data: elems} }
 
 // StructOf returns a struct; it keeps and sorts fields, whose names must differ.
-func StructOf(fields ...Field) Value {
-	return Value{kind: Struct, fields: sortFields(fields)}
-}
+func StructOf(fields ...Field) Value { return Value{data: structure(sortFields(fields))} }
 
 // SecretOf returns a secret reference with the fields store, key and, where
 // given, property and version.
-func SecretOf(fields ...Field) Value {
-	return Value{kind: Secret, fields: sortFields(fields)}
-}
+func SecretOf(fields ...Field) Value { return Value{data: secret(sortFields(fields))} }
 
 func sortFields(fields []Field) []Field {
-	less := func(i, j int) bool { return fields[i].Name < fields[j].Name }
-	if !sort.SliceIsSorted(fields, less) {
-		sort.Slice(fields, less)
+	compare := func(f, g Field) int { return strings.Compare(f.Name, g.Name) }
+	if !slices.IsSortedFunc(fields, compare) {
+		slices.SortFunc(fields, compare)
 	}
 	return fields
 }
@@ -90,17 +95,34 @@ func NumberOf(s string) (Value, error) {
 		case neg:
 			s = "-" + s
 		}
-		return Value{kind: Int, text: s}, nil
+		return Value{data: integer(s)}, nil
 	}
-	text, err := canonicalFloat(s)
-	return Value{kind: Float, text: text}, err
+	return FloatOf(s)
 }
 
 // FloatOf returns the float that s writes in JSON, in canonical form, also
 // where it is spelt like an int.
 func FloatOf(s string) (Value, error) {
 	text, err := canonicalFloat(s)
-	return Value{kind: Float, text: text}, err
+	return Value{data: float(text)}, err
+}
+
+// ScalarOf returns the scalar of a kind that has this Text: a number's must be
+// canonical, as whoever writes it writes it as it is.
+func ScalarOf(kind Kind, text string) (Value, error) {
+	v, err := Value{}, error(nil)
+	switch kind {
+	case Bool:
+		v = BoolOf(text == "true")
+	case Int, Float:
+		v, err = NumberOf(text)
+	case String:
+		return StringOf(text), nil
+	}
+	if err == nil && (v.Kind() != kind || v.Text() != text) {
+		err = fmt.Errorf("%q is not the text of a scalar of kind %s", text, kind)
+	}
+	return v, err
 }
 
 // canonicalFloat writes a decimal exactly, without trailing zeros: with a point
@@ -153,51 +175,95 @@ func canonicalFloat(s string) (string, error) {
 }
 
 // Kind returns the value's type.
-func (v Value) Kind() Kind { return v.kind }
+func (v Value) Kind() Kind {
+	switch v.data.(type) {
+	case bool:
+		return Bool
+	case integer:
+		return Int
+	case float:
+		return Float
+	case string:
+		return String
+	case []Value:
+		return List
+	case structure:
+		return Struct
+	case secret:
+		return Secret
+	}
+	return Null
+}
 
 // IsScalar says whether the value is null, a bool, a number or a string.
-func (v Value) IsScalar() bool { return v.kind <= String }
+func (v Value) IsScalar() bool { return v.Kind() <= String }
 
 // Text returns a scalar as text: a string as it is, null as "null".
 func (v Value) Text() string {
-	if v.kind == Null {
+	switch data := v.data.(type) {
+	case nil:
 		return "null"
+	case bool:
+		return strconv.FormatBool(data)
+	case integer:
+		return string(data)
+	case float:
+		return string(data)
+	case string:
+		return data
 	}
-	return v.text
+	return ""
 }
 
 // Elems returns the elements of a list. The caller must not change them.
-func (v Value) Elems() []Value { return v.elems }
+func (v Value) Elems() []Value {
+	elems, _ := v.data.([]Value)
+	return elems
+}
 
 // Fields returns the fields of a struct or secret, sorted by name. The caller
 // must not change them.
-func (v Value) Fields() []Field { return v.fields }
+func (v Value) Fields() []Field {
+	switch data := v.data.(type) {
+	case structure:
+		return data
+	case secret:
+		return data
+	}
+	return nil
+}
 
 // Lookup returns the value of a field of a struct or secret.
 func (v Value) Lookup(name string) (Value, bool) {
-	i := sort.Search(len(v.fields), func(i int) bool { return v.fields[i].Name >= name })
-	if i < len(v.fields) && v.fields[i].Name == name {
-		return v.fields[i].Value, true
+	fields := v.Fields()
+	i := sort.Search(len(fields), func(i int) bool { return fields[i].Name >= name })
+	if i < len(fields) && fields[i].Name == name {
+		return fields[i].Value, true
 	}
 	return Value{}, false
 }
 
 // Equal says whether two values are the same, kinds included.
 func (v Value) Equal(w Value) bool {
-	if v.kind != w.kind || v.text != w.text || len(v.elems) != len(w.elems) || len(v.fields) != len(w.fields) {
-		return false
+	switch a := v.data.(type) {
+	case []Value:
+		b, same := w.data.([]Value)
+		return same && slices.EqualFunc(a, b, Value.Equal)
+	case structure:
+		b, same := w.data.(structure)
+		return same && equalFields(a, b)
+	case secret:
+		b, same := w.data.(secret)
+		return same && equalFields(a, b)
 	}
-	for i := range v.elems {
-		if !v.elems[i].Equal(w.elems[i]) {
-			return false
-		}
+	return v.Kind() == w.Kind() && v.Text() == w.Text()
+}
+
+func equalFields(a, b []Field) bool {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return true // as where both are of one tree
 	}
-	for i := range v.fields {
-		if v.fields[i].Name != w.fields[i].Name || !v.fields[i].Value.Equal(w.fields[i].Value) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(f, g Field) bool { return f.Name == g.Name && f.Value.Equal(g.Value) })
 }
 
 // String returns the value as JSON, for messages.
@@ -209,31 +275,36 @@ func (v Value) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
 // AppendJSON appends what MarshalJSON writes.
 func (v Value) AppendJSON(b []byte) []byte {
-	switch v.kind {
-	case String:
-		return AppendJSONString(b, v.text)
-	case List:
+	switch data := v.data.(type) {
+	case string:
+		return AppendJSONString(b, data)
+	case []Value:
 		b = append(b, '[')
-		for i, e := range v.elems {
+		for i, e := range data {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			b = e.AppendJSON(b)
 		}
 		return append(b, ']')
-	case Struct, Secret:
-		b = append(b, '{')
-		for i, f := range v.fields {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(AppendJSONString(b, f.Name), ':')
-			b = f.Value.AppendJSON(b)
-		}
-		return append(b, '}')
-	default:
-		return append(b, v.Text()...)
+	case structure:
+		return appendJSONFields(b, data)
+	case secret:
+		return appendJSONFields(b, data)
 	}
+	return append(b, v.Text()...)
+}
+
+func appendJSONFields(b []byte, fields []Field) []byte {
+	b = append(b, '{')
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(AppendJSONString(b, f.Name), ':')
+		b = f.Value.AppendJSON(b)
+	}
+	return append(b, '}')
 }
 
 // AppendJSONString appends s as a JSON string, without HTML escapes.

@@ -56,22 +56,22 @@ type Origin struct {
 // Explain explains a pair. key, if given, is a path, and only the values at or
 // below it are explained. Neither side needs to exist; ok is false where nothing
 // of the environment can be read.
-func Explain(b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool) {
+func Explain(b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool, err error) {
 	x = Explanation{Environment: environment, ClusterType: clusterType, DeploymentTarget: target}
 	e := find(b, environment)
 	if e == nil || e.Model == nil {
-		return x, false
+		return x, false, nil
 	}
 	absence, absent := e.Schedule.WhyNot(clusterType, target)
 	if absent {
 		x.Absence = &absence
 		x.Places = absencePlaces(e, &absence)
-		return x, true
+		return x, true, nil
 	}
 	i := slices.IndexFunc(e.Schedule.Assignments, func(a schedule.Assignment) bool {
 		return a.ClusterType.Name == clusterType && a.Target.FullName == target
 	})
-	a := assignmentOf(environment, &e.Schedule.Assignments[i], &e.Compositions[i], e.Failed(i))
+	a := assignmentOf(e, i)
 	x.Assigned, x.Assignment = true, &a
 	for _, p := range a.Policies {
 		x.Policies = append(x.Policies, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
@@ -80,7 +80,11 @@ func Explain(b *compiler.Build, environment, clusterType, target, key string) (x
 		key = path
 	}
 	x.Values = []Value{}
-	for _, leaf := range e.Compositions[i].Graph.Leaves {
+	g, err := e.Graph(i)
+	if err != nil {
+		return x, false, err
+	}
+	for _, leaf := range g.Leaves() {
 		if key == "" || leaf.Path == key || strings.HasPrefix(leaf.Path, key+".") {
 			x.Values = append(x.Values, Value{
 				Path: leaf.Path, Value: leaf.Value, Secret: leaf.Value.Kind() == model.Secret,
@@ -88,7 +92,7 @@ func Explain(b *compiler.Build, environment, clusterType, target, key string) (x
 			})
 		}
 	}
-	return x, true
+	return x, true, nil
 }
 
 func origins(e *compiler.Environment, of []compose.Origin) []Origin {

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
 // Environment is a stage of the platform.
@@ -168,21 +166,22 @@ func Assignments(b *compiler.Build) []Assignment {
 	out := []Assignment{}
 	for e := range readable(b) {
 		for i := range e.Schedule.Assignments {
-			out = append(out, assignmentOf(e.Name, &e.Schedule.Assignments[i], &e.Compositions[i], e.Failed(i)))
+			out = append(out, assignmentOf(e, i))
 		}
 	}
 	return out
 }
 
-func assignmentOf(environment string, a *schedule.Assignment, c *compose.Composition, failed bool) Assignment {
+func assignmentOf(e *compiler.Environment, i int) Assignment {
+	a := &e.Schedule.Assignments[i]
 	item := Assignment{
-		Environment: environment, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
+		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
-		Namespace: c.Namespace, Version: a.Version, Policies: append([]string{}, a.Policies...), Reconciler: a.ClusterType.Reconciler,
-		DependsOn: append([]string{}, a.DependsOn...), Failed: failed,
+		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...), Reconciler: a.ClusterType.Reconciler,
+		DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
 	}
-	if !failed {
-		item.Configuration = c.Graph.Digest
+	if !item.Failed {
+		item.Configuration = e.Configuration(i)
 	}
 	return item
 }
@@ -203,7 +202,7 @@ func Configs(b *compiler.Build) []Config {
 	out := []Config{}
 	for e := range readable(b) {
 		for i, c := range e.Model.Configs {
-			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Keys: []string{}, Assignments: e.Matches[i], Failed: c.Sick}
+			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Keys: []string{}, Assignments: e.Plan.Matches[i], Failed: c.Sick}
 			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
 				keys("", t, &item.Keys)
 			}

@@ -25,11 +25,16 @@ type Requirement struct {
 
 // Requirements lists what the contracts of all assignments name, by assignment,
 // key and contract.
-func Requirements(b *compiler.Build) []Requirement {
+func Requirements(b *compiler.Build) ([]Requirement, error) {
 	out := []Requirement{}
 	for e := range readable(b) {
 		for i := range e.Schedule.Assignments {
-			a, g := &e.Schedule.Assignments[i], e.Compositions[i].Graph
+			a := &e.Schedule.Assignments[i]
+			g, err := e.Graph(i)
+			if err != nil {
+				return nil, err
+			}
+			leaves := g.Leaves()
 			start := len(out)
 			for _, n := range g.Needs {
 				r := Requirement{
@@ -40,7 +45,7 @@ func Requirements(b *compiler.Build) []Requirement {
 				if n.Advise {
 					r.Enforce = "advise"
 				}
-				for _, leaf := range g.Leaves {
+				for _, leaf := range leaves {
 					if leaf.Path == n.Path || strings.HasPrefix(leaf.Path, n.Path+".") {
 						r.By = append(r.By, origins(e, leaf.From)...)
 					}
@@ -50,7 +55,7 @@ func Requirements(b *compiler.Build) []Requirement {
 			slices.SortStableFunc(out[start:], func(x, y Requirement) int { return strings.Compare(x.Key, y.Key) })
 		}
 	}
-	return out
+	return out, nil
 }
 
 func kindOf(contract model.Ref) string {

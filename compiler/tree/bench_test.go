@@ -11,13 +11,13 @@ import (
 )
 
 // largeTree is a tree of 5,000 assignments on 50 cluster types.
-func largeTree() *Tree {
+func largeTree() *plainTree {
 	content := []byte(strings.Repeat("key: value\n", 80))
-	t := &Tree{}
+	t := &plainTree{}
 	for c := range 50 {
-		ct := ClusterType{Name: fmt.Sprintf("type-%03d", c)}
+		ct := plainType{Name: fmt.Sprintf("type-%03d", c)}
 		for a := range 100 {
-			f := Folder{
+			f := plainFolder{
 				Info:   backends.Folder{DeploymentTarget: fmt.Sprintf("workload-%03d-target", a), Workload: "workload", Backend: "flux"},
 				Values: model.DigestBytes(content),
 			}
@@ -41,7 +41,7 @@ func BenchmarkWrite(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, report, err := d.Write(t, dev)
+		c, report, err := d.Write(t.tree(), dev)
 		if err != nil || len(report) > 0 {
 			b.Fatal(err, report)
 		}

@@ -1,21 +1,20 @@
 package tree
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // Changes are what a write did, or would do. Paths are sorted, and those in
-// .kalypso are not among them.
+// .kalypso are not among them. What concerns cluster types that are Outside is
+// not among them either.
 type Changes struct {
 	Written     []string // new files and files with new content
 	Removed     []string
 	Unchanged   int // files, kept ones included
 	Assignments AssignmentChanges
-	// Recorded says that the record itself is new or changed, as it is when the
+	// Recorded says that a record itself is new or changed, as it is when the
 	// source changed and the tree did not.
 	Recorded bool
-	// Record describes the tree that was, or would be, written.
+	// Record describes the tree that was, or would be, written. Its cluster types
+	// are read from the folder, which must be open then, or made from the tree.
 	Record *Record
 }
 
@@ -32,50 +31,24 @@ func (c *Changes) Empty() bool {
 	return len(c.Written) == 0 && len(c.Removed) == 0 && !c.Recorded
 }
 
-// Compare returns what differs between a previous record, nil for none, and a
-// tree. It looks at no folder, so files count as written or removed by what the
-// record says of them. It fails as Dir.Write does for a tree that is impossible.
-func Compare(previous *Record, t *Tree, o Options) (*Changes, error) {
-	out, err := outcomeOf(t, previous, o)
-	if err != nil {
-		return nil, err
-	}
-	c := &Changes{Record: out.record, Assignments: compareAssignments(previous, out.record)}
-	if c.Recorded, err = differ(previous, out.record); err != nil {
-		return nil, err
-	}
-	before := previous.Files()
-	for p, id := range out.record.each {
-		if before[p] == id {
-			c.Unchanged++
-		} else {
-			c.Written = append(c.Written, p)
-		}
-		delete(before, p)
-	}
-	slices.Sort(c.Written)
-	c.Removed = slices.Sorted(maps.Keys(before))
-	return c, nil
+// add adds those of the cluster type that follows.
+func (a *AssignmentChanges) add(b *AssignmentChanges) {
+	a.Added = append(a.Added, b.Added...)
+	a.Changed = append(a.Changed, b.Changed...)
+	a.Removed = append(a.Removed, b.Removed...)
+	a.Kept = append(a.Kept, b.Kept...)
+	a.Unchanged += b.Unchanged
 }
 
-func differ(previous, next *Record) (bool, error) {
-	b, err := next.Encode()
-	if err != nil || previous == nil {
-		return true, err
-	}
-	a, err := previous.Encode()
-	return string(a) != string(b), err
-}
-
-// compareAssignments sorts out the assignments of two records of one
-// environment. The first may be nil.
-func compareAssignments(previous, next *Record) AssignmentChanges {
+// compareAssignments sorts out the assignments of two records of one cluster
+// type, each of which may be nil.
+func compareAssignments(environment string, before, after *ClusterTypeRecord) AssignmentChanges {
 	var changes AssignmentChanges
-	for _, c := range next.ClusterTypes {
-		before := previous.clusterType(c.Name)
-		for _, a := range c.Assignments {
-			id := next.Environment + "/" + c.Name + "/" + a.DeploymentTarget
-			switch b := before.assignment(a.DeploymentTarget); {
+	if after != nil {
+		for i := range after.Assignments {
+			a := &after.Assignments[i]
+			id := environment + "/" + after.Name + "/" + a.DeploymentTarget
+			switch b := before.Assignment(a.DeploymentTarget); {
 			case a.Kept != nil:
 				changes.Kept = append(changes.Kept, id)
 			case b == nil:
@@ -87,16 +60,28 @@ func compareAssignments(previous, next *Record) AssignmentChanges {
 			}
 		}
 	}
-	if previous == nil {
-		return changes
-	}
-	for _, c := range previous.ClusterTypes {
-		after := next.clusterType(c.Name)
-		for _, a := range c.Assignments {
-			if after.assignment(a.DeploymentTarget) == nil {
-				changes.Removed = append(changes.Removed, next.Environment+"/"+c.Name+"/"+a.DeploymentTarget)
+	if before != nil {
+		for i := range before.Assignments {
+			target := before.Assignments[i].DeploymentTarget
+			if after.Assignment(target) == nil {
+				changes.Removed = append(changes.Removed, environment+"/"+before.Name+"/"+target)
 			}
 		}
 	}
 	return changes
+}
+
+// changes returns what the plan is, or was.
+func (p *plan) changes() *Changes {
+	c := &Changes{Recorded: p.recorded, Record: p.next}
+	for _, part := range p.parts {
+		c.Written = append(c.Written, part.written()...)
+		c.Removed = append(c.Removed, part.removed...)
+		c.Unchanged += part.unchanged
+		c.Assignments.add(&part.assignments)
+	}
+	// Cluster types are sorted by name, which is not the order of whole paths.
+	slices.Sort(c.Written)
+	slices.Sort(c.Removed)
+	return c
 }

@@ -1,44 +1,154 @@
 package tree
 
 import (
+	"errors"
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
-	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// comparison fills a plan.
+// comparison fills a part of a plan.
 type comparison struct {
 	dir    *Dir
 	survey *survey
-	*plan
+	*part
 	adopt    bool
-	owned    map[string]bool
+	owned    map[string]bool // paths that kalypso wrote
 	obsolete map[string]bool // owned, and neither desired nor kept
 	refused  map[string]bool // paths that were reported
-	report   []diag.Diagnostic
+}
+
+// compare compares a cluster type's folder with what it has to be.
+func (pl *planning) compare(p *part) error {
+	if p.wanted != nil && p.wanted.Outside && (p.before == nil || !p.before.settled) {
+		if p.before != nil {
+			p.next = p.before
+			return nil
+		}
+		p.wanted = nil // only what an unfinished write made of it
+	}
+	s := newSurvey(pl.dir.root)
+	defer s.close()
+	if pl.reusable(p) {
+		same, err := pl.asRecorded(s, p)
+		if err != nil || same {
+			return pl.unreadable(p, err)
+		}
+	}
+	return pl.compareContent(s, p)
+}
+
+// unreadable reports a record that cannot be used; other errors are returned.
+func (pl *planning) unreadable(p *part, err error) error {
+	var bad *RecordError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	p.report = append(p.report, bad.Diagnostic())
+	return nil
+}
+
+// reusable says whether the folder has to be what it is by the record.
+func (pl *planning) reusable(p *part) bool {
+	return p.wanted != nil && p.before != nil && p.wanted.Digest != "" && p.wanted.Digest == p.before.Digest &&
+		p.before.Kept == 0 && !p.before.settled
+}
+
+// asRecorded says whether the folder is as the record says, which then is what
+// it has to be.
+func (pl *planning) asRecorded(s *survey, p *part) (bool, error) {
+	record, err := pl.before.record.read(p.name)
+	if err != nil {
+		var bad *RecordError
+		if pl.o.Adopt && errors.As(err, &bad) && bad.adoptable() {
+			return false, nil
+		}
+		return false, err
+	}
+	n := 0
+	for path, id := range record.each {
+		there, err := s.look(path)
+		if err != nil {
+			return false, err
+		}
+		if there.kind != regular {
+			return false, nil
+		}
+		if same, err := s.holds(path, there.info, id, -1); err != nil || !same {
+			return false, err
+		}
+		n++
+	}
+	p.next, p.unchanged = p.before, n
+	p.assignments.Unchanged = p.before.Assignments
+	return true, nil
+}
+
+// compareContent compares the folder with the content that it has to have.
+func (pl *planning) compareContent(s *survey, p *part) error {
+	before, err := pl.before.record.read(p.name)
+	if err != nil {
+		var bad *RecordError
+		if !pl.o.Adopt || !errors.As(err, &bad) || !bad.adoptable() {
+			return pl.unreadable(p, err)
+		}
+		p.before, before = nil, nil
+	}
+	out := &outcome{}
+	if p.wanted != nil {
+		if out, err = outcomeOf(p.wanted, before, pl.before.record); err != nil {
+			return err
+		}
+		p.next = &out.entry
+		p.record = p.before == nil || p.before.settled || p.before.Record != p.next.Record
+		pl.hold(p, out)
+	}
+	if p.wanted == nil || !p.wanted.Outside {
+		p.assignments = compareAssignments(pl.o.Environment, before, out.record)
+	}
+	owned := map[string]bool{}
+	for path := range before.each {
+		owned[path] = true
+	}
+	for _, path := range pl.before.unfinished[p.name] {
+		owned[path] = true
+	}
+	c := &comparison{dir: pl.dir, survey: s, part: p, owned: owned, adopt: pl.o.Adopt, refused: map[string]bool{}}
+	return c.compare(out)
 }
 
 func (c *comparison) compare(out *outcome) error {
 	c.obsolete = maps.Clone(c.owned)
-	for _, f := range out.files {
-		delete(c.obsolete, f.Path)
+	for _, g := range out.groups {
+		for _, f := range g.files {
+			delete(c.obsolete, g.dir+"/"+f.Path)
+		}
 	}
 	for _, p := range out.kept {
 		delete(c.obsolete, p)
 	}
-	for _, f := range out.files {
-		if err := c.file(f); err != nil {
-			return err
+	for _, g := range out.groups {
+		changed := group{folder: g.folder, dir: g.dir}
+		for _, f := range g.files {
+			differs, err := c.file(g.dir+"/"+f.Path, f)
+			if err != nil {
+				return err
+			}
+			if differs {
+				changed.files = append(changed.files, f)
+			}
+		}
+		if len(changed.files) > 0 {
+			c.groups = append(c.groups, changed)
 		}
 	}
-	slices.SortFunc(c.files, func(a, b backends.File) int { return strings.Compare(a.Path, b.Path) })
-	for _, p := range out.kept {
-		if err := c.keep(p); err != nil {
-			return err
+	if c.wanted == nil || !c.wanted.Outside {
+		for _, p := range out.kept {
+			if err := c.keep(p); err != nil {
+				return err
+			}
 		}
 	}
 	if err := c.remove(); err != nil {
@@ -63,40 +173,39 @@ func (c *comparison) remove() error {
 	return nil
 }
 
-// file decides what has to be done for a file to be there.
-func (c *comparison) file(f backends.File) error {
-	there, err := c.survey.look(f.Path)
+// file says whether a file has to be written to be at p.
+func (c *comparison) file(p string, f File) (bool, error) {
+	there, err := c.survey.look(p)
 	if err != nil {
-		return err
+		return false, err
 	}
-	mine := c.owned[f.Path] || c.adopt
+	mine := c.owned[p] || c.adopt
 	switch there.kind {
 	case nothing:
 		c.unblock(there.blocker)
 	case regular:
-		equal, err := c.survey.holds(f.Path, there.info, f.Data)
+		equal, err := c.survey.holds(p, there.info, f.ID, f.Size)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if equal {
 			c.unchanged++
-			return nil
+			return false, nil
 		}
 		if !mine {
-			c.refuse(f.Path, "is not kalypso's and has other content", adoptHint)
+			c.refuse(p, "is not kalypso's and has other content", adoptHint)
 		}
 	case other:
 		// Renaming a file over a link replaces the link, not what it points to.
 		if !mine {
-			c.refuse(f.Path, "is not kalypso's, and not a file", adoptHint)
+			c.refuse(p, "is not kalypso's, and not a file", adoptHint)
 		}
 	case folder:
-		if err := c.replaceFolder(f.Path, mine); err != nil {
-			return err
+		if err := c.replaceFolder(p, mine); err != nil {
+			return false, err
 		}
 	}
-	c.files = append(c.files, f)
-	return nil
+	return true, nil
 }
 
 const (
@@ -161,14 +270,21 @@ func (c *comparison) keep(p string) error {
 // sortOut finds which of the files to remove stand in the way: where a folder
 // has to be, or in a folder that stands where a file has to be.
 func (c *comparison) sortOut() {
+	if len(c.removed) == 0 {
+		return
+	}
 	around := map[string]bool{}
 	for _, dir := range folders(c.written()) {
 		around[dir] = true
 	}
+	emptied := map[string]bool{}
+	for _, dir := range c.empty {
+		emptied[dir] = true
+	}
 	for _, p := range c.removed {
 		inTheWay := around[p]
 		for dir := path.Dir(p); dir != "." && !inTheWay; dir = path.Dir(dir) {
-			inTheWay = slices.Contains(c.empty, dir)
+			inTheWay = emptied[dir]
 		}
 		if inTheWay {
 			c.first = append(c.first, p)

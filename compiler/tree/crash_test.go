@@ -27,13 +27,13 @@ func failing(n int, killed bool) func(op, path string) error {
 }
 
 // writeFailing writes with a step that fails, and says whether it came to that.
-func writeFailing(t *testing.T, dir string, tree *Tree, o Options, step func(op, path string) error) bool {
+func writeFailing(t *testing.T, dir string, tree *plainTree, o Options, step func(op, path string) error) bool {
 	t.Helper()
 	d, err := open(dir, 0)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	d.workers, d.step = 1, step
-	_, report, err := d.Write(tree, o)
+	_, report, err := d.Write(tree.tree(), o)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)
 	}
@@ -210,7 +210,7 @@ func TestKilledWriteIsKept(t *testing.T) {
 	c.each(t, true, func(t *testing.T, dir string) {
 		half := read(t, dir)
 		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
-		write(t, dir, keeping(&Tree{}, "large/app"), dev)
+		write(t, dir, keeping(&plainTree{}, "large/app"), dev)
 		equal(t, "kept", read(t, dir), half)
 		clean(t, dir)
 		if got, want := record(t, dir).Tree, writeTree(t, dir); got != want {
@@ -229,7 +229,7 @@ func TestWriteKilledTwiceIsKept(t *testing.T) {
 		writeFailing(t, dir, treeOf(files{"large/app/a.yaml": "a3"}), dev, killedAt("rename", "large/app/a.yaml"))
 		half := read(t, dir)
 		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
-		write(t, dir, keeping(&Tree{}, "large/app"), dev)
+		write(t, dir, keeping(&plainTree{}, "large/app"), dev)
 		equal(t, "kept", read(t, dir), half)
 	})
 }

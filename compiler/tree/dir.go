@@ -91,7 +91,7 @@ func (d *Dir) Close() error {
 // that can be read: then there are diagnostics. Where a write was killed, the
 // record is true of what the folder is now.
 func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
-	st, problems, err := d.load(newSurvey(d.root))
+	st, problems, err := d.load(newSurvey(d.root), false)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the record of %s: %w", d.dir, err)
 	}

@@ -3,9 +3,9 @@ package tree
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,15 +53,49 @@ func appendEntry(b []byte, mode, name string, id ID) []byte {
 	if err != nil {
 		panic("tree: bad id " + string(id)) // ids are computed here, or checked by ParseRecord
 	}
-	b = fmt.Appendf(b, "%s %s\x00", mode, name)
+	b = append(append(append(append(b, mode...), ' '), name...), 0)
 	return append(b, sum...)
 }
 
 func objectID(kind string, content []byte) ID {
+	var buf [40]byte
+	header := append(strconv.AppendInt(append(append(buf[:0], kind...), ' '), int64(len(content)), 10), 0)
 	h := sha1.New()
-	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(header)
 	h.Write(content)
-	return ID(hex.EncodeToString(h.Sum(nil)))
+	return ID(hex.EncodeToString(h.Sum(buf[:0])))
+}
+
+// treeEntry is a file or a folder in a tree.
+type treeEntry struct {
+	name   string
+	id     ID
+	folder bool
+}
+
+// emptyTree is the id of a tree without files, which git has in no other.
+var emptyTree = objectID("tree", nil)
+
+// treeOfEntries returns the id of the tree with the entries, given in any order.
+func treeOfEntries(entries []treeEntry) ID {
+	// Git sorts a folder as if its name ended in a slash.
+	key := func(e treeEntry) string {
+		if e.folder {
+			return e.name + "/"
+		}
+		return e.name
+	}
+	slices.SortFunc(entries, func(a, b treeEntry) int { return strings.Compare(key(a), key(b)) })
+	var content []byte
+	for _, e := range entries {
+		switch {
+		case !e.folder:
+			content = appendEntry(content, "100644", e.name, e.id)
+		case e.id != emptyTree:
+			content = appendEntry(content, "40000", e.name, e.id)
+		}
+	}
+	return objectID("tree", content)
 }
 
 // valid says whether the id looks like one.

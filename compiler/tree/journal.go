@@ -1,7 +1,11 @@
 package tree
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -24,28 +28,44 @@ type journal struct {
 	Record ID       `json:"record"`
 	Write  []string `json:"write"`  // sorted
 	Remove []string `json:"remove"` // sorted
+	// Records are the cluster types whose records the write makes or removes, by
+	// name, with the blob ids that they may have until it ends, sorted.
+	Records map[string][]ID `json:"records,omitempty"`
 }
 
 // journalOf returns the journal of a write from the state before it. What an
 // unfinished write left is still unfinished in this one.
-func journalOf(p *plan, before *state) *journal {
+func journalOf(p *plan) *journal {
 	j := &journal{
 		APIVersion: apiVersion, Kind: journalKind,
 		Platform: p.next.Platform, Environment: p.next.Environment,
-		Write: p.written(), Remove: p.removed,
+		Records: map[string][]ID{},
 	}
-	if p.recorded {
+	if p.header {
 		j.Record = BlobID(p.nextBytes)
 	}
-	if old := before.journal; old != nil {
-		j.Write = union(j.Write, old.Write)
-		j.Remove = union(j.Remove, old.Remove)
+	old := p.before.journal
+	if old != nil {
+		j.Write, j.Remove = old.Write, old.Remove
+		for name, ids := range old.Records {
+			j.Records[name] = ids
+		}
 	}
+	for _, part := range p.parts {
+		j.Write = append(j.Write, part.written()...)
+		j.Remove = append(j.Remove, part.removed...)
+		if part.record {
+			j.Records[part.name] = union(j.Records[part.name], []ID{part.next.Record})
+		} else if part.next == nil && part.before != nil {
+			j.Records[part.name] = union(j.Records[part.name], nil)
+		}
+	}
+	j.Write, j.Remove = union(j.Write, nil), union(j.Remove, nil)
 	return j
 }
 
-func union(a, b []string) []string {
-	all := slices.Concat(a, b)
+func union[T cmp.Ordered](a, b []T) []T {
+	all := slices.Concat([]T{}, a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -65,6 +85,16 @@ func parseJournal(data []byte) (*journal, error) {
 			return nil, err
 		}
 	}
+	for name, ids := range j.Records {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if !id.valid() {
+				return nil, fmt.Errorf("%q is not a git id", id)
+			}
+		}
+	}
 	return &j, nil
 }
 
@@ -76,13 +106,73 @@ func (j *journal) paths() []string {
 	return union(j.Write, j.Remove)
 }
 
+// recordPaths returns where the records of the journal's cluster types are.
+func (j *journal) recordPaths() []string {
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(j.Records)) {
+		paths = append(paths, ClusterTypeRecordPath(name))
+	}
+	return paths
+}
+
 // settle makes the record true of the folders that an unfinished write was at:
 // the journal's files are in it with the ids that they have now, or are not in
 // it. So such a folder can be kept as it is. Files at a cluster type's root that
 // the record does not know stay the journal's.
-func (s *survey) settle(r *Record, j *journal) error {
-	for _, p := range j.paths() {
-		files, name := r.owner(p)
+func (d *Dir) settle(s *survey, st *state, adopt bool) ([]problem, error) {
+	r, j := st.record, st.journal
+	var problems []problem
+	var bad []string
+	for i := range r.ClusterTypes {
+		e := &r.ClusterTypes[i]
+		_, rewritten := j.Records[e.Name]
+		if len(st.unfinished[e.Name]) == 0 && !rewritten {
+			continue
+		}
+		c, err := d.halfway(e, j.Records[e.Name])
+		if err == nil {
+			err = s.settle(c, st.unfinished[e.Name])
+		}
+		var unusable *RecordError
+		switch {
+		case errors.As(err, &unusable):
+			problems = append(problems, problem{unusable.Diagnostic(), unusable.adoptable()})
+			bad = append(bad, e.Name)
+			continue
+		case err != nil:
+			return nil, err
+		}
+		*e = c.entry("", nil)
+		e.settled = true
+		r.remember(e.Name, func() (*ClusterTypeRecord, error) { return c, nil })
+	}
+	if adopt {
+		r.ClusterTypes = slices.DeleteFunc(r.ClusterTypes, func(e ClusterTypeEntry) bool { return slices.Contains(bad, e.Name) })
+	}
+	r.Tree = r.treeID()
+	return problems, nil
+}
+
+// halfway reads the record of a cluster type while it may be the one before the
+// unfinished write, or one with one of the ids. (The records are put into their
+// places after all other files: if it is a new one, the folder is as it says.)
+func (d *Dir) halfway(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, error) {
+	data, err := d.clusterTypeBytes(e)
+	if err != nil {
+		return nil, err
+	}
+	parse := e.parse
+	if slices.Contains(ids, BlobID(data)) {
+		parse = e.parseAny
+	}
+	c, err := parse(data)
+	return c, d.placed(err)
+}
+
+// settle makes the record of a cluster type true of the files at the paths.
+func (s *survey) settle(c *ClusterTypeRecord, paths []string) error {
+	for _, p := range paths {
+		files, name := c.owner(p)
 		if files == nil {
 			continue
 		}
@@ -100,25 +190,18 @@ func (s *survey) settle(r *Record, j *journal) error {
 		}
 		files[name] = BlobID(data)
 	}
-	for _, c := range r.ClusterTypes {
-		for i := range c.Assignments {
-			c.Assignments[i].Tree = TreeID(c.Assignments[i].Files)
-		}
+	for i := range c.Assignments {
+		c.Assignments[i].Tree = TreeID(c.Assignments[i].Files)
 	}
-	r.Tree = TreeID(r.Files())
 	return nil
 }
 
 // owner returns the files of the record's folder that a path is in, and the
 // path's name there; nil where the record has no such folder.
-func (r *Record) owner(p string) (map[string]ID, string) {
-	first, rest, _ := strings.Cut(p, "/")
-	c := r.clusterType(first)
-	if c == nil {
-		return nil, ""
-	}
+func (c *ClusterTypeRecord) owner(p string) (map[string]ID, string) {
+	_, rest, _ := strings.Cut(p, "/")
 	second, name, _ := strings.Cut(rest, "/")
-	if a := c.assignment(second); a != nil && name != "" {
+	if a := c.Assignment(second); a != nil && name != "" {
 		return a.Files, name
 	}
 	if _, known := c.Files[rest]; known {

@@ -13,6 +13,31 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+func clusterType(t *testing.T, r *Record, name string) *ClusterTypeRecord {
+	t.Helper()
+	c, err := r.ClusterType(name)
+	must(t, err)
+	return c
+}
+
+func assignment(t *testing.T, r *Record, name, target string) *AssignmentRecord {
+	t.Helper()
+	return clusterType(t, r, name).Assignment(target)
+}
+
+// filesOf returns the ids of all files that a record lists.
+func filesOf(t *testing.T, r *Record) map[string]ID {
+	t.Helper()
+	all := map[string]ID{}
+	if r == nil {
+		return all
+	}
+	for _, e := range r.ClusterTypes {
+		maps.Insert(all, clusterType(t, r, e.Name).each)
+	}
+	return all
+}
+
 // later returns the options of a later build.
 func later(base model.Digest) Options {
 	o := dev
@@ -21,7 +46,7 @@ func later(base model.Digest) Options {
 }
 
 // failed is small after large/app failed and small's index could not be made.
-func failed() *Tree {
+func failed() *plainTree {
 	t := treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.yaml": "", "large/db/a.yaml": "a2", "small/README.md": ""}))
 	clusterTypeOf(t, "small").Kept = "K3003"
 	return keeping(t, "large/app")
@@ -40,14 +65,14 @@ func TestKeptFoldersStay(t *testing.T) {
 		t.Errorf("changes are %+v", c)
 	}
 	r := record(t, dir)
-	a, was := r.clusterType("large").assignment("app"), before.clusterType("large").assignment("app")
+	a, was := assignment(t, r, "large", "app"), assignment(t, before, "large", "app")
 	if want := (Kept{Reason: "K2003", Compiler: dev.Compiler, Source: dev.Source}); a.Kept == nil || *a.Kept != want {
 		t.Errorf("kept is %+v, want %+v", a.Kept, want)
 	}
 	if a.Workload != was.Workload || a.Values != was.Values || a.Tree != was.Tree || !maps.Equal(a.Files, was.Files) {
 		t.Errorf("the record of the kept folder is %+v, was %+v", a, was)
 	}
-	if s := r.clusterType("small"); s.Kept != "K3003" || len(s.Files) != 1 {
+	if s := clusterType(t, r, "small"); s.Kept != "K3003" || len(s.Files) != 1 {
 		t.Errorf("the record of the kept cluster type is %+v", s)
 	}
 
@@ -55,13 +80,13 @@ func TestKeptFoldersStay(t *testing.T) {
 	again := failed()
 	folderOf(clusterTypeOf(again, "large"), "app").Kept.Reason = "K2009"
 	write(t, dir, again, later("b3"))
-	if a := record(t, dir).clusterType("large").assignment("app"); *a.Kept != (Kept{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
+	if a := assignment(t, record(t, dir), "large", "app"); *a.Kept != (Kept{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
 		t.Errorf("kept again is %+v", a.Kept)
 	}
 
 	write(t, dir, treeOf(small), dev)
 	equal(t, "corrected", read(t, dir), small)
-	if a := record(t, dir).clusterType("large").assignment("app"); a.Kept != nil {
+	if a := assignment(t, record(t, dir), "large", "app"); a.Kept != nil {
 		t.Errorf("corrected, and kept is %+v", a.Kept)
 	}
 }
@@ -92,17 +117,17 @@ func TestKeptFolderGetsItsTreeFromItsFiles(t *testing.T) {
 	p := filepath.Join(dir, recordPath)
 	data, err := os.ReadFile(p)
 	must(t, err)
-	right := record(t, dir).clusterType("large").assignment("app").Tree
+	right := assignment(t, record(t, dir), "large", "app").Tree
 	must(t, os.WriteFile(p, bytes.ReplaceAll(data, []byte(right), bytes.Repeat([]byte("0"), len(right))), 0o644))
 	write(t, dir, failed(), dev)
-	if got := record(t, dir).clusterType("large").assignment("app").Tree; got != right {
+	if got := assignment(t, record(t, dir), "large", "app").Tree; got != right {
 		t.Errorf("the tree is %s, want %s", got, right)
 	}
 }
 
 func TestNewClusterTypeWithoutIndexHasNoFiles(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, &Tree{ClusterTypes: []ClusterType{{Name: "large", Kept: "K3003", Folders: []Folder{{
+	write(t, dir, &plainTree{ClusterTypes: []plainType{{Name: "large", Kept: "K3003", Folders: []plainFolder{{
 		Info:  backends.Folder{DeploymentTarget: "app"},
 		Files: []backends.File{{Path: "a", Data: []byte("a")}},
 	}}}}}, dev)

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// ownFolder holds kalypso's own files: the record, and what must not get into
+// ownFolder holds kalypso's own files: the records, and what must not get into
 // git.
 const ownFolder = ".kalypso"
 
@@ -20,8 +20,16 @@ const (
 	recordPath    = ownFolder + "/provenance.json"
 	journalPath   = ownFolder + "/journal.json"
 	lockPath      = ownFolder + "/lock"
+	indexPath     = ownFolder + "/index"
 	gitignorePath = ownFolder + "/.gitignore"
 )
+
+// recordsFolder has the records of the cluster types.
+const recordsFolder = ownFolder + "/cluster-types"
+
+// ClusterTypeRecordPath returns where the record of a cluster type is in the
+// environment's folder.
+func ClusterTypeRecordPath(name string) string { return recordsFolder + "/" + name + ".json" }
 
 const gitignore = "lock\njournal.json\n*.tmp\nindex\n"
 

@@ -2,8 +2,14 @@ package tree
 
 import (
 	"bytes"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 
-	"github.com/kalypso-io/kalypso/backends"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -12,48 +18,66 @@ type plan struct {
 	before    *state
 	next      *Record
 	nextBytes []byte
-	recorded  bool // the record has to be written
+	header    bool // .kalypso/provenance.json has to be written
+	recorded  bool // that or the record of a cluster type has to be
+	parts     []*part
+}
 
-	files     []backends.File // to be written, by path in the environment, sorted
-	removed   []string        // paths of files to be removed, sorted
-	unchanged int
+// part is what a write has to do for a cluster type.
+type part struct {
+	name   string
+	wanted *ClusterType      // nil where it goes
+	before *ClusterTypeEntry // nil where there is no record of it
+	next   *ClusterTypeEntry // nil where it goes
+	record bool              // its record has to be written
 
+	outcome *outcome // nil where it was not looked for, or is not held
+	groups  []group  // files to be written
+	removed []string // paths of files to be removed, sorted
 	// first are those of removed that stand in the way of files, last are the
 	// others. empty are the folders that stand where a file has to be.
 	first, last []string
 	empty       []string
+
+	unchanged   int
+	assignments AssignmentChanges
+	report      []diag.Diagnostic
 }
 
 // done says whether the folder is as it should be, and nothing is left in it of
 // a write that was killed.
 func (p *plan) done() bool {
-	return len(p.files) == 0 && len(p.removed) == 0 && !p.recorded && p.before.journal == nil && len(p.before.litter) == 0
+	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.changesTree()
 }
 
-// written returns the paths of files.
-func (p *plan) written() []string {
+// changesTree says whether there are files to be written or removed.
+func (p *plan) changesTree() bool {
+	return slices.ContainsFunc(p.parts, func(p *part) bool { return len(p.groups) > 0 || len(p.removed) > 0 })
+}
+
+// written returns the paths of the files to be written.
+func (p *part) written() []string {
 	var paths []string
-	for _, f := range p.files {
-		paths = append(paths, f.Path)
+	for _, g := range p.groups {
+		for _, f := range g.files {
+			paths = append(paths, g.dir+"/"+f.Path)
+		}
 	}
 	return paths
 }
 
-func (p *plan) changes() *Changes {
-	return &Changes{
-		Written:     p.written(),
-		Removed:     p.removed,
-		Unchanged:   p.unchanged,
-		Assignments: compareAssignments(p.before.record, p.next),
-		Recorded:    p.recorded,
-		Record:      p.next,
-	}
+// planning is how a plan is made.
+type planning struct {
+	dir    *Dir
+	o      Options
+	before *state
+	// held is how many files the outcomes that are held have: see hold.
+	held atomic.Int64
 }
 
 // plan compares the folder with a tree. With diagnostics, the plan is nil.
 func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
-	s := newSurvey(d.root)
-	before, problems, err := d.load(s)
+	before, problems, err := d.load(newSurvey(d.root), o.Adopt)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,21 +85,151 @@ func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if report := unsolved(problems, o.Adopt); len(report) > 0 {
 		return nil, report, nil
 	}
-	out, err := outcomeOf(t, before.record, o)
+	parts, err := partsOf(t, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &plan{before: before, next: out.record}
-	if p.nextBytes, err = p.next.Encode(); err != nil {
+	pl := &planning{dir: d, o: o, before: before}
+	if err := pl.compareAll(parts); err != nil {
 		return nil, nil, err
 	}
-	p.recorded = !bytes.Equal(p.nextBytes, before.recordBytes)
-
-	c := &comparison{dir: d, survey: s, plan: p, owned: before.owned(), adopt: o.Adopt, refused: map[string]bool{}}
-	if err := c.compare(out); err != nil || len(c.report) > 0 {
-		return nil, c.report, err
+	var report []diag.Diagnostic
+	for _, p := range parts {
+		report = append(report, p.report...)
 	}
-	return p, nil, nil
+	if len(report) > 0 {
+		return nil, report, nil
+	}
+	return pl.finish(parts), nil, nil
+}
+
+// compareAll compares the cluster types, several at once. The error is that of
+// the first of them that has one.
+func (pl *planning) compareAll(parts []*part) error {
+	errs := make([]error, len(parts))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, p := range parts {
+		g.Go(func() error {
+			errs[i] = pl.compare(p)
+			return nil
+		})
+	}
+	_ = g.Wait() // no function returns an error
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
+}
+
+// partsOf returns the cluster types of the tree, of the record and of the
+// journal, by name.
+func partsOf(t *Tree, before *state) ([]*part, error) {
+	var parts []*part
+	last := ""
+	for i := range t.ClusterTypes {
+		ct := &t.ClusterTypes[i]
+		if err := checkNext("cluster type", last, ct.Name); err != nil {
+			return nil, err
+		}
+		last = ct.Name
+		parts = append(parts, &part{name: ct.Name, wanted: ct, before: before.record.entry(ct.Name)})
+	}
+	known := map[string]bool{}
+	for _, p := range parts {
+		known[p.name] = true
+	}
+	add := func(name string) {
+		if !known[name] {
+			known[name] = true
+			parts = append(parts, &part{name: name, before: before.record.entry(name)})
+		}
+	}
+	if before.record != nil {
+		for _, e := range before.record.ClusterTypes {
+			add(e.Name)
+		}
+	}
+	for name := range before.unfinished {
+		add(name)
+	}
+	slices.SortFunc(parts, func(a, b *part) int { return strings.Compare(a.name, b.name) })
+	return parts, nil
+}
+
+// finish makes the plan of its parts.
+func (pl *planning) finish(parts []*part) *plan {
+	p := &plan{before: pl.before, parts: parts}
+	p.next = &Record{
+		APIVersion: apiVersion, Kind: recordKind,
+		Platform: pl.o.Platform, Environment: pl.o.Environment,
+		Compiler: pl.o.Compiler, Source: pl.o.Source,
+		ClusterTypes: []ClusterTypeEntry{},
+	}
+	made := map[string]*part{}
+	for _, part := range parts {
+		if part.next != nil {
+			p.next.ClusterTypes = append(p.next.ClusterTypes, *part.next)
+		}
+		if part.record {
+			p.recorded = true
+			made[part.name] = part
+		}
+	}
+	p.next.Tree = p.next.treeID()
+	p.nextBytes = p.next.Encode()
+	p.header = !bytes.Equal(p.nextBytes, pl.before.recordBytes)
+	p.recorded = p.recorded || p.header
+	previous := pl.before.record
+	p.next.load = func(name string) (*ClusterTypeRecord, error) {
+		part, remade := made[name]
+		if !remade {
+			return previous.ClusterType(name)
+		}
+		out, err := part.remake(previous)
+		if err != nil {
+			return nil, err
+		}
+		return out.record, nil
+	}
+	return p
+}
+
+// maxHeld is for how many files what is to be written stays in memory from when
+// it is compared to when it is written. Of others it is made a second time.
+const maxHeld = 20_000
+
+// hold keeps the outcome of a part in memory if there is room.
+func (pl *planning) hold(p *part, out *outcome) {
+	n := int64(len(out.kept) + 1)
+	for _, g := range out.groups {
+		n += int64(len(g.files))
+	}
+	if pl.held.Add(n) <= maxHeld {
+		p.outcome = out
+	}
+}
+
+// remake returns what the part's folder will be, as it was when it was compared.
+func (p *part) remake(previous *Record) (*outcome, error) {
+	if p.outcome != nil {
+		return p.outcome, nil
+	}
+	var before *ClusterTypeRecord
+	if p.before != nil {
+		var err error
+		if before, err = previous.read(p.name); err != nil {
+			return nil, err
+		}
+	}
+	out, err := outcomeOf(p.wanted, before, previous)
+	if err != nil {
+		return nil, err
+	}
+	if out.entry.Record != p.next.Record {
+		return nil, errors.New("cluster type " + p.name + " has other content than a moment ago")
+	}
+	return out, nil
 }
 
 // unsolved returns the diagnostics of the problems that are left.

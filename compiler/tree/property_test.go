@@ -114,7 +114,7 @@ func (r *randomWrites) half(content files) {
 		if got[p] != data {
 			r.t.Errorf("%s is lost", p)
 		}
-		if _, equal := content[p]; equal && record(r.t, r.dir).Files()[p] != "" {
+		if _, equal := content[p]; equal && filesOf(r.t, record(r.t, r.dir))[p] != "" {
 			delete(r.foreign, p)
 		}
 	}
@@ -122,12 +122,12 @@ func (r *randomWrites) half(content files) {
 
 // keepSome makes some of the folders that the record lists kept ones, and
 // returns the files that there will be.
-func (r *randomWrites) keepSome(content files) (*Tree, files) {
+func (r *randomWrites) keepSome(content files) (*plainTree, files) {
 	there := read(r.t, r.dir)
 	var kept []string
 	if previous := record(r.t, r.dir); previous != nil {
 		for _, c := range previous.ClusterTypes {
-			for _, a := range c.Assignments {
+			for _, a := range clusterType(r.t, previous, c.Name).Assignments {
 				// A root file in the new tree may not be where the folder is.
 				if _, file := content[c.Name+"/"+a.DeploymentTarget]; !file && r.random.IntN(4) == 0 {
 					kept = append(kept, c.Name+"/"+a.DeploymentTarget)
@@ -139,7 +139,7 @@ func (r *randomWrites) keepSome(content files) (*Tree, files) {
 	previous := record(r.t, r.dir)
 	for _, dir := range kept {
 		maps.DeleteFunc(want, func(p, _ string) bool { return strings.HasPrefix(p, dir+"/") })
-		for p := range previous.Files() {
+		for p := range filesOf(r.t, previous) {
 			if strings.HasPrefix(p, dir+"/") {
 				want[p] = there[p]
 			}

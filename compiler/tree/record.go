@@ -1,14 +1,15 @@
 package tree
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
-	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -18,8 +19,9 @@ const (
 )
 
 // Record is .kalypso/provenance.json: what an environment's tree is and what
-// built it. Equal inputs give equal records: there is no clock and no host name
-// in it.
+// built it. It lists the cluster types; what is in them is in a file for each,
+// which is read when ClusterType is called. Equal inputs give equal records:
+// there is no clock and no host name in it.
 type Record struct {
 	APIVersion  string   `json:"apiVersion"`
 	Kind        string   `json:"kind"`
@@ -27,42 +29,58 @@ type Record struct {
 	Environment string   `json:"environment"`
 	Compiler    Compiler `json:"compiler"`
 	Source      Source   `json:"source"`
-	// Tree is the id of all files that the record lists, which .kalypso is not
-	// among: the version of the environment's tree.
-	Tree         ID                  `json:"tree"`
-	ClusterTypes []ClusterTypeRecord `json:"clusterTypes"` // sorted by name
+	// Tree is the id of all files that the cluster types' records list, which
+	// .kalypso is not among: the version of the environment's tree.
+	Tree         ID                 `json:"tree"`
+	ClusterTypes []ClusterTypeEntry `json:"clusterTypes"` // sorted by name
+
+	load   func(name string) (*ClusterTypeRecord, error)
+	mu     sync.Mutex
+	loaded map[string]func() (*ClusterTypeRecord, error)
 }
 
-// ClusterTypeRecord records a cluster type's folder.
-type ClusterTypeRecord struct {
-	Name  string        `json:"name"`
-	Files map[string]ID `json:"files"` // at its root, by path in it
-	// Kept is the reason why Files are those of an earlier build; "" for none.
-	Kept        string             `json:"kept,omitempty"`
-	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
+// ClusterTypeEntry is what a record says of a cluster type without its own file.
+type ClusterTypeEntry struct {
+	Name string `json:"name"`
+	Tree ID     `json:"tree"` // of the cluster type's folder
+	// Digest is that of ClusterType; "" where something is kept.
+	Digest      model.Digest `json:"digest,omitempty"`
+	Assignments int          `json:"assignments"`    // how many, kept ones included
+	Kept        int          `json:"kept,omitempty"` // how many of them are kept
+	Record      ID           `json:"record"`         // of the cluster type's file
+
+	// settled says that an unfinished write was at the folder: the cluster type's
+	// record is what the folder is, and not what Record says.
+	settled bool
 }
 
-// AssignmentRecord records an assignment's folder.
-type AssignmentRecord struct {
-	backends.Folder
-	Tree   ID            `json:"tree"` // of Files
-	Values model.Digest  `json:"values"`
-	Files  map[string]ID `json:"files"` // by path in the folder
-	// Kept is set where the folder is that of an earlier build.
-	Kept *Kept `json:"kept,omitempty"`
+// RecordError says that a record cannot be used: it is not there, damaged, or
+// of another version of kalypso.
+type RecordError struct {
+	Path string // in the environment's folder
+	File string // as the user would open it; "" where there is no such thing
+	Err  error
 }
 
-// Encode returns the record's JSON, indented, with a final newline. It fails
-// only if a folder's Shared is not JSON.
-func (r *Record) Encode() ([]byte, error) { return encode(r) }
+func (e *RecordError) Error() string { return e.Path + " cannot be read: " + e.Err.Error() }
 
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return buf.Bytes(), err
+func (e *RecordError) Unwrap() error { return e.Err }
+
+// adoptable says whether --adopt goes on all the same. A record of another
+// version of kalypso is not there to be overwritten.
+func (e *RecordError) adoptable() bool { return !errors.Is(e.Err, errVersion) }
+
+// Diagnostic returns the error as diag.BadRecord.
+func (e *RecordError) Diagnostic() diag.Diagnostic {
+	file := e.File
+	if file == "" {
+		file = e.Path
+	}
+	report := diag.New(diag.BadRecord, e.Error()).In(model.Position{File: file, Line: 1, Column: 1}, "")
+	if !e.adoptable() {
+		return report.Hinting("use the version of kalypso that wrote it, or a newer one")
+	}
+	return report.Hinting("restore the file from git, or take over the files that are there with --adopt")
 }
 
 // errVersion is what ParseRecord's error is for a record of another version of
@@ -70,20 +88,55 @@ func encode(v any) ([]byte, error) {
 var errVersion = errors.New("was written by another version of kalypso")
 
 // ParseRecord reads what Encode writes. The bytes need not be trusted: what it
-// returns names only paths that kalypso may write, and can be encoded again.
-func ParseRecord(data []byte) (*Record, error) {
+// returns names only folders that kalypso may write, and can be encoded again.
+// load returns the bytes of ClusterTypeRecordPath for a cluster type of the
+// record, which need not be trusted either, and is called by several goroutines.
+func ParseRecord(data []byte, load func(name string) ([]byte, error)) (*Record, error) {
 	if err := checkHeader(data, recordKind); err != nil {
 		return nil, err
 	}
-	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
+	r := &Record{}
+	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err
 	}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	r.normalize()
-	return &r, nil
+	if r.ClusterTypes == nil {
+		r.ClusterTypes = []ClusterTypeEntry{}
+	}
+	r.load = func(name string) (*ClusterTypeRecord, error) {
+		data, err := load(name)
+		if err != nil {
+			return nil, err
+		}
+		return r.entry(name).parse(data)
+	}
+	return r, nil
+}
+
+// parse reads the bytes of the cluster type's record. Its errors are RecordErrors.
+func (e *ClusterTypeEntry) parse(data []byte) (*ClusterTypeRecord, error) {
+	if id := BlobID(data); id != e.Record {
+		return nil, e.unusable(fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
+	}
+	return e.parseAny(data)
+}
+
+// parseAny is parse for a record that is not the entry's.
+func (e *ClusterTypeEntry) parseAny(data []byte) (*ClusterTypeRecord, error) {
+	c, err := ParseClusterTypeRecord(data)
+	if err == nil && c.Name != e.Name {
+		err = fmt.Errorf("it is about cluster type %q", c.Name)
+	}
+	if err != nil {
+		return nil, e.unusable(err)
+	}
+	return c, nil
+}
+
+func (e *ClusterTypeEntry) unusable(err error) *RecordError {
+	return &RecordError{Path: ClusterTypeRecordPath(e.Name), Err: err}
 }
 
 // checkHeader looks at what says how to read the rest.
@@ -108,27 +161,24 @@ func (r *Record) check() error {
 	if err := r.checkNames(); err != nil {
 		return err
 	}
-	ids := []ID{r.Tree}
-	var paths []string
-	for p, id := range r.each {
-		paths = append(paths, p)
-		ids = append(ids, id)
+	if !r.Tree.valid() {
+		return fmt.Errorf("%q is not a git id", r.Tree)
 	}
 	for _, c := range r.ClusterTypes {
-		for _, a := range c.Assignments {
-			ids = append(ids, a.Tree)
+		for _, id := range []ID{c.Tree, c.Record} {
+			if !id.valid() {
+				return fmt.Errorf("%q is not a git id", id)
+			}
+		}
+		if c.Kept < 0 || c.Assignments < c.Kept {
+			return fmt.Errorf("cluster type %s has %d assignments, of which %d are kept", c.Name, c.Assignments, c.Kept)
 		}
 	}
-	for _, id := range ids {
-		if !id.valid() {
-			return fmt.Errorf("%q is not a git id", id)
-		}
-	}
-	return checkPaths(paths)
+	return nil
 }
 
-// checkNames reports names that are not sorted, not unique or not names of
-// folders.
+// checkNames reports names of cluster types that are not sorted, not unique or
+// not names of folders.
 func (r *Record) checkNames() error {
 	last := ""
 	for _, c := range r.ClusterTypes {
@@ -136,13 +186,6 @@ func (r *Record) checkNames() error {
 			return err
 		}
 		last = c.Name
-		lastTarget := ""
-		for _, a := range c.Assignments {
-			if err := checkNext("folder of cluster type "+c.Name, lastTarget, a.DeploymentTarget); err != nil {
-				return err
-			}
-			lastTarget = a.DeploymentTarget
-		}
 	}
 	return nil
 }
@@ -157,78 +200,104 @@ func checkNext(what, last, name string) error {
 	return nil
 }
 
-// normalize gives a record that was read the form of one that was made.
-func (r *Record) normalize() {
-	if r.ClusterTypes == nil {
-		r.ClusterTypes = []ClusterTypeRecord{}
+// Encode returns the record's JSON, with a line for each cluster type.
+func (r *Record) Encode() []byte {
+	b := []byte("{\n")
+	field := func(name, value string) {
+		b = append(b, "  \""...)
+		b = append(b, name...)
+		b = append(b, "\": "...)
+		b = appendString(b, value)
+		b = append(b, ",\n"...)
 	}
+	object := func(name string, fields ...string) {
+		b = append(b, "  \""...)
+		b = append(b, name...)
+		b = append(b, "\": {"...)
+		for i := 0; i < len(fields); i += 2 {
+			b = appendField(b, fields[i], i == 0)
+			b = appendString(b, fields[i+1])
+		}
+		b = append(b, "},\n"...)
+	}
+	field("apiVersion", r.APIVersion)
+	field("kind", r.Kind)
+	field("platform", r.Platform)
+	field("environment", r.Environment)
+	object("compiler", "version", r.Compiler.Version, "cue", r.Compiler.CUE, "schema", r.Compiler.Schema)
+	object("source", "base", string(r.Source.Base), "environment", string(r.Source.Environment))
+	field("tree", string(r.Tree))
+	b = append(b, "  \"clusterTypes\": ["...)
 	for i := range r.ClusterTypes {
-		c := &r.ClusterTypes[i]
-		if c.Files == nil {
-			c.Files = map[string]ID{}
-		}
-		if c.Assignments == nil {
-			c.Assignments = []AssignmentRecord{}
-		}
-		for j := range c.Assignments {
-			a := &c.Assignments[j]
-			a.Shared = compacted(a.Shared)
-			if a.Files == nil {
-				a.Files = map[string]ID{}
-			}
-		}
+		b = appendNext(b, i)
+		b = r.ClusterTypes[i].append(b)
 	}
+	return append(b, "\n  ]\n}\n"...)
 }
 
-// compacted is raw JSON without the indentation that a record gives it, so that
-// a backend reads back what it gave.
-func compacted(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
+func (e *ClusterTypeEntry) append(b []byte) []byte {
+	b = append(b, '{')
+	b = appendString(appendField(b, "name", true), e.Name)
+	b = appendString(appendField(b, "tree", false), string(e.Tree))
+	if e.Digest != "" {
+		b = appendString(appendField(b, "digest", false), string(e.Digest))
+	}
+	b = strconv.AppendInt(appendField(b, "assignments", false), int64(e.Assignments), 10)
+	if e.Kept != 0 {
+		b = strconv.AppendInt(appendField(b, "kept", false), int64(e.Kept), 10)
+	}
+	b = appendString(appendField(b, "record", false), string(e.Record))
+	return append(b, '}')
+}
+
+// ClusterType returns what the record says of a cluster type; nil where it does
+// not list it, as in a nil record. It is read once. An error that is a
+// *RecordError says that the cluster type's file cannot be used; others come
+// from where it is read. ClusterType may be called by several goroutines; what
+// it returns must not be changed.
+func (r *Record) ClusterType(name string) (*ClusterTypeRecord, error) {
+	if r.entry(name) == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	load, known := r.loaded[name]
+	if !known {
+		load = sync.OnceValues(func() (*ClusterTypeRecord, error) { return r.load(name) })
+		r.remember(name, load)
+	}
+	r.mu.Unlock()
+	return load()
+}
+
+func (r *Record) remember(name string, load func() (*ClusterTypeRecord, error)) {
+	if r.loaded == nil {
+		r.loaded = map[string]func() (*ClusterTypeRecord, error){}
+	}
+	r.loaded[name] = load
+}
+
+// read is ClusterType for one use: what nobody has asked for is read, and not
+// remembered.
+func (r *Record) read(name string) (*ClusterTypeRecord, error) {
+	if r.entry(name) == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	load, known := r.loaded[name]
+	r.mu.Unlock()
+	if known {
+		return load()
+	}
+	return r.load(name)
+}
+
+// entry returns what the record says of a cluster type without its own file; nil
+// for nothing, as of any in a nil record.
+func (r *Record) entry(name string) *ClusterTypeEntry {
+	if r == nil {
 		return nil
 	}
-	var buf bytes.Buffer
-	_ = json.Compact(&buf, raw) // it was parsed, so it is JSON
-	return buf.Bytes()
-}
-
-// Files returns the ids of all files that the record lists, by path in the
-// environment. A nil record lists none.
-func (r *Record) Files() map[string]ID {
-	files := map[string]ID{}
-	for p, id := range r.each {
-		files[p] = id
-	}
-	return files
-}
-
-// each yields every file that the record lists, in no order.
-func (r *Record) each(yield func(string, ID) bool) {
-	if r == nil {
-		return
-	}
-	for _, c := range r.ClusterTypes {
-		for p, id := range c.Files {
-			if !yield(c.Name+"/"+p, id) {
-				return
-			}
-		}
-		for _, a := range c.Assignments {
-			for p, id := range a.Files {
-				if !yield(c.Name+"/"+a.DeploymentTarget+"/"+p, id) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// clusterType returns what the record says of a cluster type; nil for nothing,
-// as of any in a nil record.
-func (r *Record) clusterType(name string) *ClusterTypeRecord {
-	if r == nil {
-		return nil
-	}
-	i, found := slices.BinarySearchFunc(r.ClusterTypes, name, func(c ClusterTypeRecord, name string) int {
+	i, found := slices.BinarySearchFunc(r.ClusterTypes, name, func(c ClusterTypeEntry, name string) int {
 		return strings.Compare(c.Name, name)
 	})
 	if !found {
@@ -237,17 +306,11 @@ func (r *Record) clusterType(name string) *ClusterTypeRecord {
 	return &r.ClusterTypes[i]
 }
 
-// assignment returns what the record says of a folder; nil for nothing, as of
-// any in a nil record.
-func (c *ClusterTypeRecord) assignment(target string) *AssignmentRecord {
-	if c == nil {
-		return nil
+// treeID returns the id of the tree that the cluster types' trees make.
+func (r *Record) treeID() ID {
+	var entries []treeEntry
+	for _, c := range r.ClusterTypes {
+		entries = append(entries, treeEntry{c.Name, c.Tree, true})
 	}
-	i, found := slices.BinarySearchFunc(c.Assignments, target, func(a AssignmentRecord, target string) int {
-		return strings.Compare(a.DeploymentTarget, target)
-	})
-	if !found {
-		return nil
-	}
-	return &c.Assignments[i]
+	return treeOfEntries(entries)
 }

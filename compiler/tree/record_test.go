@@ -14,60 +14,33 @@ const goldenRecord = `{
   "kind": "Provenance",
   "platform": "example.com/platform@v0",
   "environment": "dev",
-  "compiler": {
-    "version": "v0.1.0",
-    "cue": "v0.17.1",
-    "schema": "v0"
-  },
-  "source": {
-    "base": "b1",
-    "environment": "e1"
-  },
+  "compiler": {"version":"v0.1.0","cue":"v0.17.1","schema":"v0"},
+  "source": {"base":"b1","environment":"e1"},
   "tree": "b7b336855da774f6e1dc9ca5c26ac4bb4633b740",
   "clusterTypes": [
-    {
-      "name": "large",
-      "files": {
-        "README.md": "b8626c4cff2849624fb67f87cd0ad72b163671ad"
-      },
-      "assignments": [
-        {
-          "deploymentTarget": "app-test",
-          "workspace": "team",
-          "workload": "app",
-          "namespace": "dev-large-app-test",
-          "version": "1.2.0",
-          "dependsOn": [
-            "db-test"
-          ],
-          "wave": 1,
-          "backend": "flux",
-          "shared": {
-            "x": "<&>"
-          },
-          "tree": "fcfa55af8981ea3f827543d552528218edaa2366",
-          "values": "d1",
-          "files": {
-            "kustomization.yaml": "00750edc07d6415dcc07ae0351e9397b0222b7ba"
-          }
-        }
-      ]
-    },
-    {
-      "name": "small",
-      "files": {},
-      "assignments": []
-    }
+    {"name":"large","tree":"37e1b3a0a2659422a46ba27d1061d7a85ab81206","digest":"d65611b386815b5822168239e7efa0a3536f587678028c58bf511aa5b72a1de3","assignments":1,"record":"18f3e5401cec71936850bc723187e038cd2ca25a"},
+    {"name":"small","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904","digest":"6ef20f9c14d5d91959c3f3bef4ac582f49b0ee03c5feddc5c1bd75c07ef52ee4","assignments":0,"record":"ff7a595f7e530a0c4e84ff8663339d3ec01fe6bd"}
   ]
 }
 `
 
-func goldenTree() *Tree {
-	return &Tree{ClusterTypes: []ClusterType{
+const goldenClusterType = `{
+  "apiVersion": "kalypso.io/v1alpha1",
+  "kind": "ClusterTypeProvenance",
+  "name": "large",
+  "files": {"README.md":"b8626c4cff2849624fb67f87cd0ad72b163671ad"},
+  "assignments": [
+    {"deploymentTarget":"app-test","workspace":"team","workload":"app","namespace":"dev-large-app-test","version":"1.2.0","dependsOn":["db-test"],"wave":1,"backend":"flux","shared":{"x":"<&>"},"tree":"fcfa55af8981ea3f827543d552528218edaa2366","values":"d1","files":{"kustomization.yaml":"00750edc07d6415dcc07ae0351e9397b0222b7ba"}}
+  ]
+}
+`
+
+func goldenTree() *plainTree {
+	return &plainTree{ClusterTypes: []plainType{
 		{
 			Name:  "large",
 			Files: []backends.File{{Path: "README.md", Data: []byte("4\n")}},
-			Folders: []Folder{{
+			Folders: []plainFolder{{
 				Info: backends.Folder{
 					DeploymentTarget: "app-test", Workspace: "team", Workload: "app", Namespace: "dev-large-app-test",
 					Version: "1.2.0", DependsOn: []string{"db-test"}, Wave: 1, Backend: "flux", Shared: []byte(`{"x":"<&>"}`),
@@ -88,11 +61,16 @@ func TestRecord(t *testing.T) {
 	if string(got) != goldenRecord {
 		t.Errorf("the record is %s", got)
 	}
+	got, err = os.ReadFile(filepath.Join(dir, ClusterTypeRecordPath("large")))
+	must(t, err)
+	if string(got) != goldenClusterType {
+		t.Errorf("the record of the cluster type is %s", got)
+	}
 	if tree := writeTree(t, dir); c.Record.Tree != tree {
 		t.Errorf("the tree is %s, git says %s", c.Record.Tree, tree)
 	}
 	r := record(t, dir)
-	if shared := string(r.ClusterTypes[0].Assignments[0].Shared); shared != `{"x":"<&>"}` {
+	if shared := string(clusterType(t, r, "large").Assignments[0].Shared); shared != `{"x":"<&>"}` {
 		t.Errorf("shared comes back as %s", shared)
 	}
 	ignored, err := os.ReadFile(filepath.Join(dir, gitignorePath))
@@ -103,56 +81,109 @@ func TestRecord(t *testing.T) {
 }
 
 func TestParseRecordRefuses(t *testing.T) {
-	id := strings.Repeat("0", 40)
 	for _, c := range []struct{ name, old, new, want string }{
 		{"no JSON", goldenRecord, "<<<<<<< HEAD", "invalid character"},
 		{"cut off", "}\n", "", "unexpected end"},
 		{"another kind", `"Provenance"`, `"Journal"`, "kind is"},
 		{"a newer version", "v1alpha1", "v1", "another version"},
 		{"another type", `"b1"`, `1`, "cannot unmarshal"},
+		{"no id", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "HEAD", "not a git id"},
+		{"no tree", "b7b336855da774f6e1dc9ca5c26ac4bb4633b740", "", "not a git id"},
+		{"kalypso's folder", `"large"`, `".kalypso"`, "own folder"},
+		{"a name with a slash", `"large"`, `"app/test"`, "slash"},
+		{"a name outside", `"large"`, `".."`, "relative path"},
+		{"a name twice", `"small"`, `"large"`, "comes after"},
+		{"less than nothing", `"assignments":1`, `"assignments":-1`, "has -1 assignments"},
+		{"more kept than there are", `"assignments":1`, `"assignments":1,"kept":2`, "2 are kept"},
+	} {
+		refuses(t, c.name, goldenRecord, c.old, c.new, c.want, func(data []byte) error {
+			_, err := ParseRecord(data, nil)
+			return err
+		})
+	}
+}
+
+// refuses checks the error for a text with a replacement; the end of the text
+// is what is replaced by nothing.
+func refuses(t *testing.T, name, text, old, replacement, want string, parse func([]byte) error) {
+	t.Helper()
+	changed := strings.Replace(text, old, replacement, 1)
+	if name == "cut off" {
+		changed = strings.TrimSuffix(text, old)
+	}
+	if err := parse([]byte(changed)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: the error is %v, want %q", name, err, want)
+	}
+}
+
+func TestParseClusterTypeRecordRefuses(t *testing.T) {
+	id := strings.Repeat("0", 40)
+	for _, c := range []struct{ name, old, new, want string }{
+		{"no JSON", goldenClusterType, "<<<<<<< HEAD", "invalid character"},
+		{"cut off", "}\n", "", "unexpected end"},
+		{"another kind", `"ClusterTypeProvenance"`, `"Provenance"`, "kind is"},
+		{"a newer version", "v1alpha1", "v1", "another version"},
+		{"another type", `"d1"`, `1`, "cannot unmarshal"},
 		{"no id", "00750edc07d6415dcc07ae0351e9397b0222b7ba", "HEAD", "not a git id"},
 		{"no tree", "fcfa55af8981ea3f827543d552528218edaa2366", "", "not a git id"},
 		{"a path outside", `"README.md"`, `"../../.bashrc"`, "relative path"},
 		{"a path of git", `"README.md"`, `"x/.git/config"`, "git's own"},
 		{"kalypso's folder", `"large"`, `".kalypso"`, "own folder"},
 		{"a name with a slash", `"app-test"`, `"app/test"`, "slash"},
-		{"a name twice", `"small"`, `"large"`, "comes after"},
 		{"one path twice", `"README.md"`, `"app-test/kustomization.yaml"`, "twice"},
-		{"a file that is a folder", `"README.md": "b8626c4cff2849624fb67f87cd0ad72b163671ad"`, `"app-test": "` + id + `"`, "folder of"},
+		{"a file that is a folder", `"README.md":"b8626c4cff2849624fb67f87cd0ad72b163671ad"`, `"app-test":"` + id + `"`, "folder of"},
 	} {
-		text := strings.Replace(goldenRecord, c.old, c.new, 1)
-		if c.name == "cut off" {
-			text = strings.TrimSuffix(goldenRecord, c.old)
-		}
-		if _, err := ParseRecord([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the error is %v, want %q", c.name, err, c.want)
-		}
+		refuses(t, c.name, goldenClusterType, c.old, c.new, c.want, func(data []byte) error {
+			_, err := ParseClusterTypeRecord(data)
+			return err
+		})
 	}
 }
 
-// A record is untrusted: whatever its bytes, it is refused or names only paths
-// that may be written, and is read again as it was.
+// Records are untrusted: whatever their bytes, they are refused or name only
+// paths that may be written, and are read again as they were.
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(goldenRecord))
-	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Provenance","tree":"` + strings.Repeat("a", 40) + `","clusterTypes":[{"name":"a"}]}`))
-	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Journal","write":["a/b"]}`))
+	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Provenance","tree":"` + strings.Repeat("a", 40) + `","clusterTypes":[]}`))
+	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"Journal","write":["a/b"],"records":{"a":[]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if j, err := parseJournal(data); err == nil {
 			for _, p := range j.paths() {
 				must(t, checkPath(p))
 			}
+			for name := range j.Records {
+				must(t, checkName(name))
+			}
 		}
-		r, err := ParseRecord(data)
+		r, err := ParseRecord(data, nil)
 		if err != nil {
 			return
 		}
-		for p := range r.Files() {
+		r.treeID()
+		once := r.Encode()
+		again, err := ParseRecord(once, nil)
+		must(t, err)
+		if twice := again.Encode(); string(once) != string(twice) {
+			t.Errorf("%s is read as %s", once, twice)
+		}
+	})
+}
+
+func FuzzParseClusterTypeRecord(f *testing.F) {
+	f.Add([]byte(goldenClusterType))
+	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"ClusterTypeProvenance","name":"a","kept":"\u2028<\"\\","assignments":[{"deploymentTarget":"b","tree":"` + strings.Repeat("a", 40) + `"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ParseClusterTypeRecord(data)
+		if err != nil {
+			return
+		}
+		for p := range c.each {
 			must(t, checkPath(p))
 		}
-		TreeID(r.Files())
-		once, err := r.Encode()
+		c.treeID()
+		once, err := c.Encode()
 		must(t, err)
-		again, err := ParseRecord(once)
+		again, err := ParseClusterTypeRecord(once)
 		must(t, err)
 		twice, err := again.Encode()
 		must(t, err)

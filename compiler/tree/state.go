@@ -3,6 +3,9 @@ package tree
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -13,6 +16,8 @@ type state struct {
 	record      *Record // settled with the journal; nil for none
 	recordBytes []byte  // as it is on disk; nil for none
 	journal     *journal
+	// unfinished are the journal's paths by their first element.
+	unfinished map[string][]string
 	// litter are files in ownFolder that a finished write left.
 	litter []string
 }
@@ -24,21 +29,9 @@ type problem struct {
 	adoptable bool
 }
 
-// owned returns the paths that kalypso wrote.
-func (st *state) owned() map[string]bool {
-	owned := map[string]bool{}
-	for p := range st.record.each {
-		owned[p] = true
-	}
-	for _, p := range st.journal.paths() {
-		owned[p] = true
-	}
-	return owned
-}
-
 // load reads the state. What cannot be read is a problem, and absent from the
 // state.
-func (d *Dir) load(s *survey) (*state, []problem, error) {
+func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 	st := &state{}
 	own, err := s.look(ownFolder)
 	if err != nil || own.kind == nothing {
@@ -55,19 +48,29 @@ func (d *Dir) load(s *survey) (*state, []problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	problems = append(problems, more...)
 	if st.record != nil && st.journal != nil {
-		if err := s.settle(st.record, st.journal); err != nil {
+		more, err := d.settle(s, st, adopt)
+		if err != nil {
+			return nil, nil, err
+		}
+		problems = append(problems, more...)
+	}
+	for _, p := range []string{recordPath, journalPath, gitignorePath, indexPath} {
+		if err := st.leave(s, tempPath(p)); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, p := range []string{recordPath, journalPath, gitignorePath} {
-		if there, err := s.look(tempPath(p)); err != nil {
-			return nil, nil, err
-		} else if there.kind != nothing {
-			st.litter = append(st.litter, tempPath(p))
-		}
+	return st, problems, nil
+}
+
+// leave adds a file to the litter if it is there.
+func (st *state) leave(s *survey, p string) error {
+	there, err := s.look(p)
+	if err == nil && there.kind != nothing {
+		st.litter = append(st.litter, p)
 	}
-	return st, append(problems, more...), nil
+	return err
 }
 
 func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
@@ -76,8 +79,53 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 		return problems, err
 	}
 	st.recordBytes = data
-	st.record, err = ParseRecord(data)
-	return d.unreadable(recordPath, err), nil
+	st.record, err = ParseRecord(data, nil)
+	if err != nil {
+		return d.unreadable(recordPath, err), nil
+	}
+	r := st.record
+	r.load = func(name string) (*ClusterTypeRecord, error) {
+		e := r.entry(name)
+		data, err := d.clusterTypeBytes(e)
+		if err != nil {
+			return nil, err
+		}
+		c, err := e.parse(data)
+		return c, d.placed(err)
+	}
+	return nil, nil
+}
+
+// clusterTypeBytes reads the record of a cluster type. That it cannot be read is
+// a RecordError.
+func (d *Dir) clusterTypeBytes(e *ClusterTypeEntry) ([]byte, error) {
+	if d.root == nil {
+		return nil, fmt.Errorf("reading the record of cluster type %s: %s is closed", e.Name, d.dir)
+	}
+	s := newSurvey(d.root)
+	defer s.close()
+	p := ClusterTypeRecordPath(e.Name)
+	there, err := s.look(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case there.kind == nothing:
+		return nil, d.placed(e.unusable(errors.New("it is not there")))
+	case there.kind != regular:
+		return nil, d.placed(e.unusable(errors.New("it is not a file")))
+	case there.info.Size() > maxOwnFile:
+		return nil, d.placed(e.unusable(errors.New("it is too large")))
+	}
+	return d.root.ReadFile(p)
+}
+
+// placed says in a RecordError where the folder is.
+func (d *Dir) placed(err error) error {
+	var bad *RecordError
+	if errors.As(err, &bad) {
+		bad.File = d.display(bad.Path)
+	}
+	return err
 }
 
 func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
@@ -91,15 +139,34 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 		st.litter = append(st.litter, journalPath)
 		return d.unreadable(journalPath, err), nil
 	case j.Record != "" && st.recordBytes != nil && j.Record == BlobID(st.recordBytes):
-		st.litter = append(st.litter, journalPath)
+		return nil, d.finished(s, st, j)
 	default:
 		st.journal = j
+		st.unfinished = map[string][]string{}
+		for _, p := range j.paths() {
+			first, _, _ := strings.Cut(p, "/")
+			st.unfinished[first] = append(st.unfinished[first], p)
+		}
 	}
 	return nil, nil
 }
 
+// finished finds what a journal that says nothing any more left: itself, and the
+// records of cluster types that went.
+func (d *Dir) finished(s *survey, st *state, j *journal) error {
+	for _, name := range slices.Sorted(maps.Keys(j.Records)) {
+		if st.record.entry(name) == nil && st.record != nil {
+			if err := st.leave(s, ClusterTypeRecordPath(name)); err != nil {
+				return err
+			}
+		}
+	}
+	st.litter = append(st.litter, journalPath) // last: it names the others
+	return nil
+}
+
 // maxOwnFile bounds what is read of a record, which may come from anywhere. That
-// of 100,000 assignments has about 100 MB.
+// of a cluster type with 100,000 assignments has about 70 MB.
 const maxOwnFile = 1 << 30
 
 // read returns a file of ownFolder; nil where there is none.
@@ -117,17 +184,10 @@ func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 	return data, nil, err
 }
 
-// unreadable reports that a file of ownFolder cannot be used; nothing for a nil
-// error. One of another version of kalypso is not there to be overwritten.
+// unreadable reports that a file of ownFolder cannot be used.
 func (d *Dir) unreadable(p string, err error) []problem {
-	if err == nil {
-		return nil
-	}
-	report := d.at(diag.New(diag.BadRecord, fmt.Sprintf("%s cannot be read: %s", p, err)), p)
-	if errors.Is(err, errVersion) {
-		return []problem{{report.Hinting("use the version of kalypso that wrote it, or a newer one"), false}}
-	}
-	return []problem{{report.Hinting("restore the file from git, or take over the files that are there with --adopt"), true}}
+	bad := &RecordError{Path: p, File: d.display(p), Err: err}
+	return []problem{{bad.Diagnostic(), bad.adoptable()}}
 }
 
 // belongs reports a record or journal of another platform or environment.

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -80,14 +79,14 @@ func (s *survey) folder(dir string) (found, error) {
 	return f, err
 }
 
-// holds says whether the regular file at p has the content, and is not
-// executable, which git would record.
-func (s *survey) holds(p string, info fs.FileInfo, data []byte) (bool, error) {
-	if info.Size() != int64(len(data)) || info.Mode()&0o111 != 0 {
+// holds says whether the regular file at p has the content with the id and the
+// size, where that is known, and is not executable, which git would record.
+func (s *survey) holds(p string, info fs.FileInfo, id ID, size int64) (bool, error) {
+	if size >= 0 && info.Size() != size || info.Mode()&0o111 != 0 {
 		return false, nil
 	}
 	b, err := s.root.ReadFile(p)
-	return bytes.Equal(b, data), err
+	return BlobID(b) == id, err
 }
 
 // within returns everything in the folder at dir, at any depth, that is no
@@ -102,3 +101,5 @@ func (s *survey) within(dir string) ([]string, error) {
 	})
 	return paths, err
 }
+
+func (s *survey) close() {}

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"cmp"
+	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -19,11 +20,61 @@ import (
 // "-> target", an empty folder a path that ends in a slash.
 type files map[string]string
 
+// plainTree is a tree with all its content, from which the tests make trees.
+type plainTree struct{ ClusterTypes []plainType }
+
+type plainType struct {
+	Name    string
+	Files   []backends.File
+	Kept    string
+	Folders []plainFolder
+	Outside bool
+}
+
+type plainFolder struct {
+	Info   backends.Folder
+	Files  []backends.File
+	Values model.Digest
+	Kept   *Kept
+}
+
+// tree returns the tree, with digests where nothing is kept.
+func (p *plainTree) tree() *Tree {
+	t := &Tree{}
+	for _, ct := range p.ClusterTypes {
+		t.ClusterTypes = append(t.ClusterTypes, ClusterType{Name: ct.Name, Outside: ct.Outside, Digest: ct.digest(), Content: func() (*Content, error) { return ct.content(), nil }})
+	}
+	return t
+}
+
+func (ct plainType) digest() model.Digest {
+	if ct.Kept != "" || slices.ContainsFunc(ct.Folders, func(f plainFolder) bool { return f.Kept != nil }) {
+		return ""
+	}
+	data, err := json.Marshal(ct)
+	if err != nil {
+		return "not JSON" // as a folder's Shared
+	}
+	return model.DigestBytes(data)
+}
+
+func (ct plainType) content() *Content {
+	c := &Content{Files: ct.Files, Kept: ct.Kept}
+	for _, f := range ct.Folders {
+		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept, Content: func() ([]backends.File, error) { return f.Files, nil }}
+		for _, file := range f.Files {
+			folder.Files = append(folder.Files, File{Path: file.Path, ID: BlobID(file.Data), Size: int64(len(file.Data))})
+		}
+		c.Folders = append(c.Folders, folder)
+	}
+	return c
+}
+
 // treeOf returns the tree with the files: those at <clusterType>/<name> are at
 // the cluster type's root, all deeper ones in the assignment folder that is
 // their second element.
-func treeOf(content files) *Tree {
-	t := &Tree{}
+func treeOf(content files) *plainTree {
+	t := &plainTree{}
 	for _, p := range slices.Sorted(maps.Keys(content)) {
 		first, rest, _ := strings.Cut(p, "/")
 		ct := clusterTypeOf(t, first)
@@ -38,31 +89,31 @@ func treeOf(content files) *Tree {
 	return t
 }
 
-func clusterTypeOf(t *Tree, name string) *ClusterType {
-	i := slices.IndexFunc(t.ClusterTypes, func(c ClusterType) bool { return c.Name == name })
+func clusterTypeOf(t *plainTree, name string) *plainType {
+	i := slices.IndexFunc(t.ClusterTypes, func(c plainType) bool { return c.Name == name })
 	if i < 0 {
-		t.ClusterTypes = append(t.ClusterTypes, ClusterType{Name: name})
-		slices.SortFunc(t.ClusterTypes, func(a, b ClusterType) int { return cmp.Compare(a.Name, b.Name) })
+		t.ClusterTypes = append(t.ClusterTypes, plainType{Name: name})
+		slices.SortFunc(t.ClusterTypes, func(a, b plainType) int { return cmp.Compare(a.Name, b.Name) })
 		return clusterTypeOf(t, name)
 	}
 	return &t.ClusterTypes[i]
 }
 
-func folderOf(c *ClusterType, name string) *Folder {
-	i := slices.IndexFunc(c.Folders, func(f Folder) bool { return f.Info.DeploymentTarget == name })
+func folderOf(c *plainType, name string) *plainFolder {
+	i := slices.IndexFunc(c.Folders, func(f plainFolder) bool { return f.Info.DeploymentTarget == name })
 	if i < 0 {
-		c.Folders = append(c.Folders, Folder{
+		c.Folders = append(c.Folders, plainFolder{
 			Info:   backends.Folder{DeploymentTarget: name, Workload: "w", Backend: "flux", Shared: []byte(`{"a":"<b>"}`)},
 			Values: model.DigestBytes([]byte(name)),
 		})
-		slices.SortFunc(c.Folders, func(a, b Folder) int { return cmp.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget) })
+		slices.SortFunc(c.Folders, func(a, b plainFolder) int { return cmp.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget) })
 		return folderOf(c, name)
 	}
 	return &c.Folders[i]
 }
 
 // keeping adds folders, as <clusterType>/<folder>, that are kept.
-func keeping(t *Tree, folders ...string) *Tree {
+func keeping(t *plainTree, folders ...string) *plainTree {
 	for _, p := range folders {
 		ct, name, _ := strings.Cut(p, "/")
 		f := folderOf(clusterTypeOf(t, ct), name)
@@ -135,7 +186,7 @@ func read(t *testing.T, dir string) files {
 }
 
 // write opens the folder and writes the tree, which must succeed.
-func write(t *testing.T, dir string, tree *Tree, o Options) *Changes {
+func write(t *testing.T, dir string, tree *plainTree, o Options) *Changes {
 	t.Helper()
 	c, report := tryWrite(t, dir, tree, o)
 	if len(report) > 0 {
@@ -144,14 +195,14 @@ func write(t *testing.T, dir string, tree *Tree, o Options) *Changes {
 	return c
 }
 
-func tryWrite(t *testing.T, dir string, tree *Tree, o Options) (*Changes, []diag.Diagnostic) {
+func tryWrite(t *testing.T, dir string, tree *plainTree, o Options) (*Changes, []diag.Diagnostic) {
 	t.Helper()
 	d, err := open(dir, 0)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	would, _, err := d.Compare(tree, o)
+	would, _, err := d.Compare(tree.tree(), o)
 	must(t, err)
-	c, report, err := d.Write(tree, o)
+	c, report, err := d.Write(tree.tree(), o)
 	must(t, err)
 	if c != nil && !sameChanges(would, c) {
 		t.Errorf("Compare says %+v, Write %+v", would, c)
@@ -171,6 +222,7 @@ func record(t *testing.T, dir string) *Record {
 	defer func() { must(t, d.Close()) }()
 	r, report, err := d.Record()
 	must(t, err)
+	filesOf(t, r) // while the folder is open
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)
 	}

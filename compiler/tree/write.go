@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
+	"maps"
 	"os"
 	"path"
+	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/kalypso-io/kalypso/backends"
 )
 
 // carryOut makes the changes of a plan, in the order that lets the next run go
@@ -24,23 +24,53 @@ func (d *Dir) carryOut(p *plan) error {
 	if err := w.ignore(); err != nil {
 		return err
 	}
-	if len(p.files) > 0 || len(p.removed) > 0 || p.before.journal != nil {
+	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*part).changes) {
 		if err := w.writeTree(); err != nil {
 			return err
 		}
 	}
-	if p.recorded {
+	if p.header {
 		if err := w.replace(recordPath, p.nextBytes); err != nil {
 			return err
 		}
 	}
+	if err := w.forget(); err != nil {
+		return err
+	}
 	return w.remove(journalPath)
+}
+
+// changes says whether a write does something in the cluster type's folder, or
+// with its record.
+func (p *part) changes() bool {
+	return p.record || len(p.groups) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
 }
 
 type writer struct {
 	disk
 	*plan
 	workers int
+}
+
+// forget removes the records of cluster types that went.
+func (w *writer) forget() error {
+	gone := map[string]bool{}
+	for _, p := range w.parts {
+		gone[p.name] = p.next == nil && p.before != nil
+	}
+	if j := w.before.journal; j != nil {
+		for name := range j.Records {
+			gone[name] = gone[name] || w.next.entry(name) == nil
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		if gone[name] {
+			if err := w.remove(ClusterTypeRecordPath(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // tidy removes what a killed write left under temporary names, and the folders
@@ -55,7 +85,7 @@ func (w *writer) tidy() error {
 	if j == nil {
 		return nil
 	}
-	if err := w.unstage(j.Write); err != nil {
+	if err := w.unstage(slices.Concat(j.Write, j.recordPaths())); err != nil {
 		return err
 	}
 	return w.prune(folders(j.paths()))
@@ -90,25 +120,65 @@ func (w *writer) ignore() error {
 
 // writeTree makes the files those of the tree. All are written before the first
 // is put into its place, and all are in place before others are removed, so that
-// a folder is half new only for as long as the renames take.
+// a folder is half new only for as long as the renames take. The records of the
+// cluster types come last: one that is new describes what is there.
 func (w *writer) writeTree() error {
-	journal, err := encode(journalOf(w.plan, w.before))
+	j := journalOf(w.plan)
+	journal, err := encode(j)
 	if err != nil {
 		return err
 	}
-	if err := w.replace(journalPath, journal); err != nil {
+	if err := w.replace(journalPath, append(journal, '\n')); err != nil {
 		return err
 	}
 	if err := w.makeWay(); err != nil {
 		return err
 	}
 	if err := w.stageAll(); err != nil {
-		return errors.Join(err, w.withdraw())
+		return errors.Join(err, w.withdraw(j))
 	}
-	for dir, files := range byFolder(w.files) {
+	if err := w.swapAll(); err != nil {
+		return err
+	}
+	var removed []string
+	for _, p := range w.parts {
+		for _, path := range p.last {
+			if err := w.remove(path); err != nil {
+				return err
+			}
+		}
+		removed = append(removed, p.removed...)
+	}
+	if err := w.prune(folders(removed)); err != nil {
+		return err
+	}
+	for _, p := range w.parts {
+		if p.record {
+			if err := w.in(recordsFolder, func(in *os.Root) error { return w.swap(in, ClusterTypeRecordPath(p.name)) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// swapAll puts all staged files of the tree into their places.
+func (w *writer) swapAll() error {
+	var g errgroup.Group
+	g.SetLimit(min(w.workers, runtime.GOMAXPROCS(0)))
+	for _, p := range w.parts {
+		for _, group := range p.groups {
+			g.Go(func() error { return w.swapGroup(group) })
+		}
+	}
+	return g.Wait()
+}
+
+func (w *writer) swapGroup(group group) error {
+	for dir, files := range group.byFolder {
 		err := w.in(dir, func(in *os.Root) error {
 			for _, f := range files {
-				if err := w.swap(in, f.Path); err != nil {
+				if err := w.swap(in, group.dir+"/"+f.Path); err != nil {
 					return err
 				}
 			}
@@ -118,25 +188,22 @@ func (w *writer) writeTree() error {
 			return err
 		}
 	}
-	for _, p := range w.last {
-		if err := w.remove(p); err != nil {
-			return err
-		}
-	}
-	return w.prune(folders(w.removed))
+	return nil
 }
 
 // makeWay removes what stands where a folder has to be, and the folders that
 // stand where a file has to be.
 func (w *writer) makeWay() error {
-	for _, p := range w.first {
-		if err := w.remove(p); err != nil {
-			return err
+	for _, p := range w.parts {
+		for _, path := range p.first {
+			if err := w.remove(path); err != nil {
+				return err
+			}
 		}
-	}
-	for _, dir := range w.empty {
-		if err := w.removeEmpty(dir); err != nil {
-			return err
+		for _, dir := range p.empty {
+			if err := w.removeEmpty(dir); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -182,25 +249,49 @@ const syncAtOnce = 256
 // (sync(2), since Linux 5.8 with its errors), and takes far less time for
 // thousands of files, each of which would wait for the file system's journal.
 func (w *writer) stageAll() error {
-	for _, dir := range folders(w.written()) {
-		if err := w.mkdir(dir); err != nil {
-			return err
+	n := 0
+	for _, p := range w.parts {
+		for _, g := range p.groups {
+			n += len(g.files)
 		}
 	}
-	atOnce := canSyncAll && len(w.files) >= syncAtOnce
+	atOnce := canSyncAll && n >= syncAtOnce
+	if err := w.mkdir(recordsFolder); err != nil {
+		return err
+	}
 	var g errgroup.Group
 	g.SetLimit(w.workers)
-	for dir, files := range byFolder(w.files) {
+	var failed atomic.Bool
+	stage := func(f func() error) {
 		g.Go(func() error {
-			return w.in(dir, func(in *os.Root) error {
-				for _, f := range files {
-					if err := w.stage(in, f.Path, f.Data, !atOnce); err != nil {
-						return err
-					}
-				}
+			if failed.Load() {
 				return nil
-			})
+			}
+			err := f()
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
 		})
+	}
+	for _, p := range w.parts {
+		if !p.record && len(p.groups) == 0 {
+			continue
+		}
+		out, err := p.remake(w.before.record)
+		if err != nil {
+			return errors.Join(err, g.Wait())
+		}
+		if p.record {
+			stage(func() error {
+				return w.in(recordsFolder, func(in *os.Root) error {
+					return w.stage(in, ClusterTypeRecordPath(p.name), out.encoded, !atOnce)
+				})
+			})
+		}
+		for _, group := range p.groups {
+			stage(func() error { return w.stageGroup(out, group, !atOnce) })
+		}
 	}
 	if err := g.Wait(); err != nil || !atOnce {
 		return err
@@ -208,34 +299,65 @@ func (w *writer) stageAll() error {
 	return w.syncAll()
 }
 
-// byFolder yields files that are next to each other and in one folder.
-func byFolder(files []backends.File) iter.Seq2[string, []backends.File] {
-	return func(yield func(string, []backends.File) bool) {
-		for len(files) > 0 {
-			dir := path.Dir(files[0].Path)
-			n := slices.IndexFunc(files, func(f backends.File) bool { return path.Dir(f.Path) != dir })
-			if n < 0 {
-				n = len(files)
-			}
-			if !yield(dir, files[:n]) {
-				return
-			}
-			files = files[n:]
+// stageGroup writes the files of a group under their temporary names. Their
+// folders are made.
+func (w *writer) stageGroup(out *outcome, group group, sync bool) error {
+	data, err := out.bytes(group)
+	if err != nil {
+		return err
+	}
+	for dir, files := range group.byFolder {
+		if err := w.mkdir(dir); err != nil {
+			return err
 		}
+		err := w.in(dir, func(in *os.Root) error {
+			for _, f := range files {
+				if err := w.stage(in, group.dir+"/"+f.Path, data[f.Path], sync); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byFolder yields the files of a group that are next to each other and in one
+// folder, with the folder.
+func (g group) byFolder(yield func(string, []File) bool) {
+	for files := g.files; len(files) > 0; {
+		dir := path.Dir(files[0].Path)
+		n := slices.IndexFunc(files, func(f File) bool { return path.Dir(f.Path) != dir })
+		if n < 0 {
+			n = len(files)
+		}
+		if !yield(path.Join(g.dir, dir), files[:n]) {
+			return
+		}
+		files = files[n:]
 	}
 }
 
 // withdraw leaves the tree as it was, after an error before the first rename.
 // What made way is gone, and an earlier write is still unfinished: then the
 // journal stays.
-func (w *writer) withdraw() error {
-	if err := w.unstage(w.written()); err != nil {
+func (w *writer) withdraw(j *journal) error {
+	var written []string
+	madeWay := false
+	for _, p := range w.parts {
+		written = append(written, p.written()...)
+		madeWay = madeWay || len(p.first) > 0
+	}
+	if err := w.unstage(slices.Concat(written, j.recordPaths())); err != nil {
 		return err
 	}
-	if err := w.prune(folders(w.written())); err != nil {
+	if err := w.prune(folders(written)); err != nil {
 		return err
 	}
-	if w.before.journal != nil || len(w.first) > 0 {
+	if w.before.journal != nil || madeWay {
 		return nil
 	}
 	return w.remove(journalPath)

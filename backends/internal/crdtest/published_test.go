@@ -10,7 +10,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // TestPublished compiles the repository's platforms and checks every YAML file
@@ -67,28 +66,17 @@ func platforms(t *testing.T) map[string]map[string][]byte {
 		}
 		files := map[string][]byte{}
 		for _, e := range b.Environments {
-			addYAML(files, e.Name, e.Tree)
+			all, err := e.Tree.Files()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range all {
+				if path.Ext(f.Path) == ".yaml" {
+					files[path.Join(e.Name, f.Path)] = f.Data
+				}
+			}
 		}
 		out[filepath.Base(dir)] = files
 	}
 	return out
-}
-
-// addYAML adds the YAML files of a tree.
-func addYAML(files map[string][]byte, environment string, tree *tree.Tree) {
-	for _, ct := range tree.ClusterTypes {
-		root := path.Join(environment, ct.Name)
-		for _, f := range ct.Files {
-			if path.Ext(f.Path) == ".yaml" {
-				files[path.Join(root, f.Path)] = f.Data
-			}
-		}
-		for _, folder := range ct.Folders {
-			for _, f := range folder.Files {
-				if path.Ext(f.Path) == ".yaml" {
-					files[path.Join(root, folder.Info.DeploymentTarget, f.Path)] = f.Data
-				}
-			}
-		}
-	}
 }

@@ -137,7 +137,7 @@ func runStep(step string, out io.Writer) error {
 
 // build is `kalypso build --to`.
 func build(j job, out io.Writer) (*compiler.Build, error) {
-	b, changed, err := compiler.Write(context.Background(), compiler.Request{Dir: j.platform()},
+	b, written, err := compiler.Write(context.Background(), compiler.Request{Dir: j.platform()},
 		compiler.Output{Dir: filepath.Join(j.Dir, "out")})
 	if err != nil {
 		return nil, err
@@ -147,9 +147,9 @@ func build(j job, out io.Writer) (*compiler.Build, error) {
 	}
 	var r result
 	for _, e := range b.Environments {
-		r.Assignments += e.Summary().Assignments
-		r.Tuples += e.Tuples
-		r.Files += len(changed[e.Name].Written)
+		r.Assignments += e.Summary.Assignments
+		r.Tuples += len(e.Plan.Tuples)
+		r.Files += len(written.Changes[e.Name].Written)
 	}
 	return b, json.NewEncoder(out).Encode(r)
 }

@@ -1,0 +1,327 @@
+package compiler
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// row is what became of one assignment.
+type row struct {
+	key    cache.Key // of its emission; zero where it failed before
+	head   []byte    // an emissionHead, as it is in the cache; nil where it failed before
+	failed bool
+}
+
+// build emits the assignments of every cluster type of this build.
+func (e *Environment) build(ctx context.Context) error {
+	e.spans = spansOf(e.Model, e.Schedule)
+	e.rows = make([]row, len(e.Schedule.Assignments))
+	e.newTuples()
+	var types []int
+	total := 0
+	for ct, s := range e.spans {
+		if e.request.Shard.Has(e.Model.ClusterTypes[ct].Name) {
+			types, total = append(types, ct), total+s.next-s.first
+		}
+	}
+	progress := e.progress(total)
+	collisions := make([][]collision, len(e.spans))
+	group, ctx := errgroup.WithContext(ctx)
+	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
+	for w := range workers {
+		group.Go(func() error {
+			composer := e.Plan.NewComposer()
+			for n := w; n < len(types); n += workers {
+				ct := types[n]
+				objects, err := e.buildClusterType(ctx, e.spans[ct], composer)
+				if err != nil {
+					return err
+				}
+				if collisions[ct], err = e.collisions(ct, objects); err != nil {
+					return err
+				}
+				progress(e.spans[ct].next - e.spans[ct].first)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	e.reportTuples()
+	if err := e.reportEmissions(); err != nil {
+		return err
+	}
+	e.collide(slices.Concat(collisions...))
+	return nil
+}
+
+// mine says whether an assignment is of a cluster type of this build.
+func (e *Environment) mine(assignment int) bool {
+	return e.request.Shard.Has(e.Schedule.Assignments[assignment].ClusterType.Name)
+}
+
+// buildClusterType makes the rows of a cluster type's assignments, and returns the
+// objects of those that had to be emitted, by assignment.
+func (e *Environment) buildClusterType(ctx context.Context, s span, composer *compose.Composer) (map[int][]backends.Object, error) {
+	var numbers []int32
+	for i := s.first; i < s.next; i++ {
+		numbers = append(numbers, e.Plan.TupleOf[i])
+	}
+	if err := e.resolve(ctx, numbers, composer); err != nil {
+		return nil, err
+	}
+	if err := e.wait(ctx, numbers); err != nil {
+		return nil, err
+	}
+	var missing []int
+	for i := s.first; i < s.next; i++ {
+		a := &e.Schedule.Assignments[i]
+		t := e.tuples[e.Plan.TupleOf[i]]
+		r := &e.rows[i]
+		if r.failed = a.Failed || e.Plan.Failed[i] || t.head.Failed || e.reconciler(a.ClusterType) == nil; r.failed {
+			continue
+		}
+		r.key = e.assignmentKey(i, a, t.head.Digest)
+		var ok bool
+		if r.head, ok = e.assignmentTable(a.ClusterType.Name).Head(r.key); ok {
+			if head, good := decodeHead(r.head); good {
+				r.failed = head.failed
+				continue
+			}
+		}
+		missing = append(missing, i)
+	}
+	objects, err := e.emit(ctx, missing)
+	for i := s.first; i < s.next; i++ {
+		e.release(i)
+	}
+	return objects, err
+}
+
+// assignmentKey identifies all that the emission of an assignment is made of;
+// values is the digest of its composed values.
+func (e *Environment) assignmentKey(i int, a *schedule.Assignment, values model.Digest) cache.Key {
+	h := e.key("assignment")
+	h.String(e.reconciler(a.ClusterType).Backend)
+	h.String(e.Name).String(a.ClusterType.Name).String(string(a.ClusterType.ConfigFormat))
+	h.String(a.ClusterType.NamespaceService).String(a.ClusterType.Reconciler)
+	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
+	h.String(a.Target.Name).String(a.Target.FullName).String(a.Version).String(e.Plan.Namespaces[i])
+	h.Bytes(e.manifests(a)).Bytes(e.gitOps())
+	h.Int(a.Wave).Int(len(a.DependsOn))
+	for _, target := range a.DependsOn {
+		h.String(target)
+	}
+	h.String(string(values))
+	h.Bytes(e.Plan.AppendSpecs(nil, i, values))
+	return h.Sum()
+}
+
+// emit emits assignments, which have not failed before, and remembers what became
+// of them.
+func (e *Environment) emit(ctx context.Context, missing []int) (map[int][]backends.Object, error) {
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	defer e.meter.took(cache.Assignment, time.Now())
+	graphs := make([]*compose.Graph, len(missing))
+	values := make([]model.Value, len(missing))
+	for n, i := range missing {
+		g, err := e.values(e.Plan.TupleOf[i])
+		if err != nil {
+			return nil, err
+		}
+		graphs[n], values[n] = g, g.Values
+	}
+	specs, err := e.Plan.SpecsOf(ctx, missing, values)
+	if err != nil {
+		return nil, err
+	}
+	objects := map[int][]backends.Object{}
+	for n, i := range missing {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		emission, head := e.emitOne(i, graphs[n], &specs[n])
+		objects[i] = emission.Objects
+		r := &e.rows[i]
+		r.head, r.failed = head.encode(), head.failed
+		table := e.assignmentTable(e.Schedule.Assignments[i].ClusterType.Name)
+		table.Put(r.key, r.head, encodeBody(emission.Files, emission.Objects))
+	}
+	return objects, nil
+}
+
+// emitOne has the backend emit an assignment.
+func (e *Environment) emitOne(i int, g *compose.Graph, s *compose.Specs) (backends.Emission, *emissionHead) {
+	a := &e.Schedule.Assignments[i]
+	head := &emissionHead{failed: s.Failed, diagnostics: s.Diagnostics}
+	if s.Failed {
+		return backends.Emission{}, head
+	}
+	emission, ds := allBackends[e.reconciler(a.ClusterType).Backend].Emit(e.assignment(i, g, s))
+	head.diagnostics = append(head.diagnostics, ds...)
+	head.failed = diag.Errors(ds)
+	if head.failed {
+		return backends.Emission{}, head
+	}
+	head.orphan = orphans(s.NamespaceService)
+	head.shared = emission.Shared
+	head.objects = objectsDigest(emission.Objects)
+	for _, f := range emission.Files {
+		head.files = append(head.files, tree.File{Path: f.Path, ID: tree.BlobID(f.Data), Size: int64(len(f.Data))})
+	}
+	return emission, head
+}
+
+// orphans says whether the namespace outlives the assignment.
+func orphans(namespaceService model.Value) bool {
+	deletion, _ := namespaceService.Lookup("deletion")
+	return deletion.Text() == "orphan"
+}
+
+// reportEmissions reports what the backends had to say, with where the values come
+// from that it is about.
+func (e *Environment) reportEmissions() error {
+	for i := range e.rows {
+		head, ok := decodeHead(e.rows[i].head)
+		if !ok || !head.hasDiagnostics {
+			continue
+		}
+		ds, err := head.decodeDiagnostics()
+		if err != nil {
+			return err
+		}
+		g, err := e.Graph(i)
+		if err != nil {
+			return err
+		}
+		for _, d := range ds {
+			e.report(locate(d, g).For(e.Schedule.Assignments[i].ID(e.Name)))
+		}
+	}
+	return nil
+}
+
+// locate adds where the values come from to a diagnostic about one of them.
+func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
+	if d.Path == "" {
+		return d
+	}
+	for _, leaf := range g.Leaves() {
+		if leaf.Path == d.Path {
+			for _, o := range leaf.From {
+				d.Sites = append([]diag.Site{{Ref: o.Ref}}, d.Sites...)
+			}
+		}
+	}
+	return d
+}
+
+// folder describes the folder of an assignment that was emitted.
+func (e *Environment) folder(i int, head emissionHead) backends.Folder {
+	a := &e.Schedule.Assignments[i]
+	return backends.Folder{
+		DeploymentTarget: a.Target.FullName,
+		Workspace:        a.Workload.Workspace,
+		Workload:         a.Workload.Name,
+		Namespace:        e.Plan.Namespaces[i],
+		Version:          a.Version,
+		Orphan:           head.orphan,
+		DependsOn:        a.DependsOn,
+		Wave:             a.Wave,
+		Backend:          e.reconciler(a.ClusterType).Backend,
+		Shared:           head.shared,
+	}
+}
+
+// content returns the files of an assignment that was emitted: from the cache, or
+// emitted once more.
+func (e *Environment) content(i int) ([]backends.File, error) {
+	table := e.assignmentTable(e.Schedule.Assignments[i].ClusterType.Name)
+	if body, ok := table.Body(e.rows[i].key); ok {
+		if files, _, err := decodeBody(body); err == nil {
+			return files, nil
+		}
+	}
+	emission, err := e.emitAgain(i)
+	return emission.Files, err
+}
+
+func (e *Environment) emitAgain(i int) (backends.Emission, error) {
+	g, err := e.values(e.Plan.TupleOf[i])
+	if err != nil {
+		return backends.Emission{}, err
+	}
+	specs, err := e.Plan.SpecsOf(e.ctx, []int{i}, []model.Value{g.Values})
+	if err != nil {
+		return backends.Emission{}, err
+	}
+	emission, _ := e.emitOne(i, g, &specs[0])
+	return emission, nil
+}
+
+// assignment is everything that was decided, as a backend sees it.
+func (e *Environment) assignment(i int, g *compose.Graph, s *compose.Specs) *backends.Assignment {
+	a := &e.Schedule.Assignments[i]
+	out := &backends.Assignment{
+		Environment:      e.Name,
+		ClusterType:      a.ClusterType.Name,
+		Workspace:        a.Workload.Workspace,
+		Application:      a.Workload.Application,
+		Workload:         a.Workload.Name,
+		Target:           a.Target.Name,
+		DeploymentTarget: a.Target.FullName,
+		Namespace:        e.Plan.Namespaces[i],
+		Version:          a.Version,
+		GitOps:           e.Model.GitOps,
+		Manifests:        a.Manifests,
+		ConfigFormat:     a.ClusterType.ConfigFormat,
+		Values:           g.Plain,
+		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}, Value: s.NamespaceService},
+		Reconciler:       backends.Spec{Ref: reconcilerRef(a.ClusterType), Value: s.Reconciler},
+		DependsOn:        a.DependsOn,
+		Wave:             a.Wave,
+		Ref:              a.Workload.TargetRef(a.Target.Name),
+	}
+	for _, secret := range g.Secrets {
+		out.Secrets = append(out.Secrets, secretOf(secret))
+	}
+	return out
+}
+
+func secretOf(s compose.Secret) backends.Secret {
+	text := func(name string) string {
+		v, there := s.Ref.Lookup(name)
+		if !there {
+			return ""
+		}
+		return v.Text()
+	}
+	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"), Property: text("property"), Version: text("version")}
+}
+
+// manifests and gitOps identify what they are named after.
+func (e *Environment) manifests(a *schedule.Assignment) []byte {
+	b, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
+	return b
+}
+
+func (e *Environment) gitOps() []byte {
+	b, _ := json.Marshal(e.Model.GitOps)
+	return b
+}

@@ -1,0 +1,126 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Flush makes what was put visible to other processes, as a new segment. Any
+// number of processes may flush a table at once; the segments of all are kept.
+// Its error is remembered by the Cache as well; the entries are then lost.
+func (t *Table) Flush() error {
+	if !t.c.open() {
+		return nil
+	}
+	t.mu.RLock()
+	clean := t.pending == nil && len(t.adopted) == 0
+	t.mu.RUnlock()
+	if clean {
+		return nil
+	}
+	t.load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.flush()
+	if err != nil {
+		err = fmt.Errorf("cache table %s %s: %w", t.level, t.name, err)
+		t.c.remember(err)
+	}
+	return err
+}
+
+func (t *Table) flush() error {
+	var fresh []*section
+	if t.pending != nil {
+		w := t.pending
+		t.pending, t.at = nil, map[Key]int{}
+		s, x, err := w.finish(t.level, t.name)
+		if err != nil {
+			return err
+		}
+		t.c.wrote(t.level, s.size())
+		fresh = append(fresh, newSection(s, x))
+		fresh[0].useAll()
+	}
+	unlock, err := t.c.store.lock(t.id)
+	if err != nil {
+		t.segments = append(t.segments, fresh...) // still good for this process
+		return err
+	}
+	defer unlock()
+	return t.publish(fresh)
+}
+
+// publish writes the manifest anew: what came from the remote cache, what the
+// manifest lists now, and what is fresh, compacted. The table must be locked
+// against other processes.
+func (t *Table) publish(fresh []*section) error {
+	listed, before := t.manifest()
+	all := mergeManifests(t.adopted, listed, nil)
+	// A segment that cannot be read is not listed again.
+	all = slices.DeleteFunc(all, func(s segment) bool {
+		return !t.c.store.has(s.id, s.indexSize) || !t.isHere(s) && !t.c.remote.usable()
+	})
+	for _, s := range fresh {
+		all = mergeManifests(all, []segment{s.segment}, nil)
+	}
+	t.adopted = nil
+	t.segments = append(t.segments, fresh...)
+	all, replaced, compactErr := t.compact(all)
+	now, err := t.c.store.put(t.id, t.header().seal(encodeManifest(all)))
+	if err != nil {
+		return errors.Join(compactErr, err)
+	}
+	if now != before {
+		t.c.store.retire(before)
+	}
+	for _, s := range replaced {
+		t.c.store.retire(s.id)
+		if s.dataSize > 0 {
+			t.c.store.retire(s.data)
+		}
+	}
+	t.upload(replaced)
+	return compactErr
+}
+
+// upload brings what the remote cache does not have yet to it, in the background:
+// files first, then the manifest that names them.
+func (t *Table) upload(replaced []segment) {
+	if !t.c.remote.writable() {
+		return
+	}
+	t.c.remote.later(func() {
+		t.uploading.Lock()
+		defer t.uploading.Unlock()
+		for _, s := range replaced {
+			if t.replaced == nil {
+				t.replaced = map[digest]bool{}
+			}
+			t.replaced[s.id] = true
+		}
+		there, err := t.remoteManifest()
+		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errForeign) {
+			return // to write now could lose what others wrote
+		}
+		here, _ := t.manifest()
+		here = slices.DeleteFunc(here, func(s segment) bool {
+			return !slices.Contains(there, s) && !t.uploadSegment(s)
+		})
+		all := mergeManifests(there, here, t.replaced)
+		t.c.remote.put(tableName(t.id), t.header().seal(encodeManifest(all)))
+	})
+}
+
+func (t *Table) uploadSegment(s segment) bool {
+	if s.dataSize > 0 && !t.uploadBlob(s.data, s.dataSize) {
+		return false
+	}
+	return t.uploadBlob(s.id, s.indexSize)
+}
+
+func (t *Table) uploadBlob(id digest, size int64) bool {
+	data, ok := t.c.store.blob(id, size)
+	return ok && t.c.remote.put(blobName(id), data)
+}

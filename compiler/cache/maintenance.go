@@ -1,0 +1,294 @@
+package cache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	gocache "github.com/rogpeppe/go-internal/cache"
+)
+
+// recognise says whether dir is a cache folder; one that is not there is none,
+// without an error. A folder that holds anything else is an error.
+func recognise(dir string) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(dir, readmeFile))
+	if err == nil && bytes.Equal(text, []byte(readme)) {
+		return true, nil
+	}
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, fmt.Errorf("%s is not a cache of kalypso: it has no %s that says so", dir, readmeFile)
+}
+
+// Size returns how large the files of a cache folder are together, and how many
+// entries it has: single results, and keys of tables, each counted in every
+// segment that holds it. A folder that is not there has none; one that is no
+// cache is an error.
+func Size(dir string) (size int64, entries int, err error) {
+	ours, err := recognise(dir)
+	if !ours {
+		return 0, 0, err
+	}
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return skipRemoved(err)
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return skipRemoved(err)
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	i, err := newInspection(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer i.restore()
+	for _, f := range i.files {
+		if id, isAction := fileID(f.path, "-a"); isAction {
+			entries += i.entries(id)
+		}
+	}
+	return size, entries, nil
+}
+
+// Clean removes a cache folder. A folder that is not recognisably one is an
+// error, and left as it is; one that is not there is none. Files that are not
+// the cache's own stay, and the folder with them.
+//
+// Processes that use the cache meanwhile compute again what they miss.
+func Clean(dir string) error {
+	ours, err := recognise(dir)
+	if !ours {
+		return err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !ourName(f.Name()) || f.Name() == readmeFile {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+			return err
+		}
+	}
+	// The README is the last to go: a run that breaks off can be repeated.
+	if err := os.Remove(filepath.Join(dir, readmeFile)); err != nil {
+		return err
+	}
+	_ = os.Remove(dir) // unless other files are in it
+	return nil
+}
+
+// VerifyAll reads every file of a cache folder, and removes what is damaged, what
+// is not what its name says, and tables' files that cannot be read. It returns
+// the names of what was bad, from the folder, with slashes, sorted, and how many
+// files it looked at. A folder that is not there has none; one that is no cache
+// is an error.
+//
+// A file that is only missing is not bad: a trim may have removed it. Verifying
+// does not count as a use. Other processes may use the cache meanwhile.
+func VerifyAll(dir string) (bad []string, checked int, err error) {
+	ours, err := recognise(dir)
+	if !ours {
+		return nil, 0, err
+	}
+	i, err := newInspection(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer i.restore()
+	for _, f := range i.files {
+		if id, isOutput := fileID(f.path, "-d"); isOutput && !i.verifyOutput(f, id) || !isOutput && !isAction(f.path) {
+			i.remove(f.path)
+		}
+	}
+	for _, f := range i.files {
+		if id, isAction := fileID(f.path, "-a"); isAction {
+			i.verifyAction(f, id)
+		}
+	}
+	for path := range i.bad {
+		name, err := filepath.Rel(i.store.dir, path)
+		if err != nil {
+			return nil, 0, err
+		}
+		bad = append(bad, filepath.ToSlash(name))
+	}
+	slices.Sort(bad)
+	return bad, len(i.files), i.err
+}
+
+// An inspection looks at all files of a cache folder.
+type inspection struct {
+	store *store
+	files []storedFile
+	bad   map[string]bool
+	err   error // of removing
+}
+
+func newInspection(dir string) (*inspection, error) {
+	s, err := openStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := storedFiles(s.dir)
+	return &inspection{store: s, files: files, bad: map[string]bool{}}, err
+}
+
+// restore sets the times of use back to what they were.
+func (i *inspection) restore() {
+	for _, f := range i.files {
+		if info, err := os.Stat(f.path); err == nil && !info.ModTime().Equal(f.used) {
+			os.Chtimes(f.path, f.used, f.used)
+		}
+	}
+}
+
+func (i *inspection) remove(path string) {
+	if i.bad[path] {
+		return
+	}
+	i.bad[path] = true
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		i.err = errors.Join(i.err, err)
+	}
+}
+
+// fileID is the hash in the name of a file XX/<hash><suffix>.
+func fileID(path, suffix string) (id digest, ok bool) {
+	text, ok := strings.CutSuffix(filepath.Base(path), suffix)
+	if !ok || len(text) != hex.EncodedLen(len(id)) || filepath.Base(filepath.Dir(path)) != text[:2] {
+		return id, false
+	}
+	_, err := hex.Decode(id[:], []byte(text))
+	return id, err == nil
+}
+
+func isAction(path string) bool {
+	_, ok := fileID(path, "-a")
+	return ok
+}
+
+// verifyOutput says whether an output has the hash that its name says. One that
+// was removed meanwhile is not bad.
+func (i *inspection) verifyOutput(f storedFile, id digest) bool {
+	data, err := os.ReadFile(f.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && sha256.Sum256(data) == id
+}
+
+// verifyAction removes an action that is damaged or another's, and what is bad
+// of the table that it names.
+func (i *inspection) verifyAction(f storedFile, id Key) {
+	data, _, ok := i.store.get(id)
+	if !ok {
+		if i.actionDamaged(f.path) {
+			i.remove(f.path)
+		}
+		return
+	}
+	h, payload, ok := unseal(data)
+	switch {
+	case ok && h.kind == kindEntry && len(h.name) == len(Key{}) && entryID(h.level, Key([]byte(h.name))) == id:
+	case ok && h.kind == kindManifest && tableID(h.level, h.name) == id:
+		segments, ok := decodeManifest(payload)
+		if !ok {
+			i.remove(f.path)
+		}
+		for _, s := range segments {
+			i.verifySegment(h, s)
+		}
+	default:
+		i.remove(f.path)
+	}
+}
+
+// actionDamaged says whether an action that leads nowhere is itself damaged. An
+// empty one may be about to be written.
+func (i *inspection) actionDamaged(path string) bool {
+	id, _ := fileID(path, "-a")
+	if _, err := i.store.files.Get(gocache.ActionID(id)); err == nil {
+		return false // its output is missing, or was removed as bad
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
+}
+
+// verifySegment removes the index of a table's segment if it is not one, or if it
+// does not agree with the data file. Without the index nobody reads the data.
+func (i *inspection) verifySegment(table header, s segment) {
+	text, ok := i.store.blob(s.id, s.indexSize)
+	if !ok {
+		return
+	}
+	x, ok := decodeIndex(text, table.level, table.name)
+	if !ok || x.data != s.data || x.dataSize != s.dataSize || x.n != s.entries ||
+		i.store.has(s.data, s.dataSize) && !bodiesMatch(x, i.store.path(s.data)) {
+		i.remove(i.store.path(s.id))
+	}
+}
+
+// bodiesMatch says whether a data file holds the bodies that the index promises.
+func bodiesMatch(x *index, file string) bool {
+	rows := make([][]row, len(x.blocks))
+	for i := range x.n {
+		if r := x.row(i); r.length > 0 {
+			rows[r.block] = append(rows[r.block], r)
+		}
+	}
+	for n, b := range x.blocks {
+		raw, err := b.read(file)
+		if err != nil {
+			return false
+		}
+		for _, r := range rows[n] {
+			if sumOf(raw[r.offset:r.offset+r.length]) != r.sum {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// entries is how many results an action stands for.
+func (i *inspection) entries(id Key) int {
+	data, _, ok := i.store.get(id)
+	if !ok {
+		return 0
+	}
+	h, payload, ok := unseal(data)
+	if !ok || h.kind != kindManifest {
+		return 1
+	}
+	n := 0
+	segments, _ := decodeManifest(payload)
+	for _, s := range segments {
+		n += s.entries
+	}
+	return n
+}
+
+// skipRemoved passes over files that were removed meanwhile.
+func skipRemoved(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package cache
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Stats counts what happened on one level since Open.
+type Stats struct {
+	Computed     int   // results that were put, each key once
+	Reused       int   // results that were found: reads of single results, and entries of tables, each once
+	ReadBytes    int64 // from the cache's files
+	WrittenBytes int64 // to the cache's files; rewriting a table counts too
+}
+
+// Stats returns the counts of every level that was used. The map is the caller's.
+func (c *Cache) Stats() map[Level]Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[Level]Stats{}
+	for l, s := range c.stats {
+		out[l] = *s
+	}
+	return out
+}
+
+// of returns the counts of a level; c.mu must be held.
+func (c *Cache) of(l Level) *Stats {
+	s := c.stats[l]
+	if s == nil {
+		s = &Stats{}
+		c.stats[l] = s
+	}
+	return s
+}
+
+func (c *Cache) count(l Level, more Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.of(l)
+	s.Computed += more.Computed
+	s.Reused += more.Reused
+	s.ReadBytes += more.ReadBytes
+	s.WrittenBytes += more.WrittenBytes
+}
+
+func (c *Cache) wrote(l Level, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of(l).WrittenBytes += n
+	c.written += n
+}
+
+func (c *Cache) lie(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lies[what] = true
+}
+
+// Lies returns what differed in the mode Verify, sorted, for people: the level,
+// the table's name if it was in one, and the key. It means that a key does not
+// cover all that its result depends on, or that someone forged an entry.
+func (c *Cache) Lies() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.lies))
+}
+
+func tableLie(l Level, name string, k Key) string { return fmt.Sprintf("%s %s %s", l, name, k) }

@@ -1,0 +1,220 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Table is a map from keys to results that belong together: all assignments of
+// one cluster type, all tuples of one environment. An entry has a small part, the
+// head, and a large one, the body. Any number of goroutines may use a Table.
+//
+// A table is a log of segments: each Flush appends one, and merges small ones.
+// Entries that go unused while their segment is merged again and again are
+// dropped. What another process flushes after this one first used the table is
+// not seen.
+type Table struct {
+	c     *Cache
+	level Level
+	name  string
+	id    Key
+
+	mu       sync.RWMutex
+	loaded   bool       // segments are those of the manifest
+	asked    bool       // those of the remote manifest too
+	adopted  []segment  // those that came from it since the last Flush
+	segments []*section // oldest first
+	pending  *writer    // what was put since the last Flush; nil if nothing
+	at       map[Key]int
+
+	uploading sync.Mutex
+	replaced  map[digest]bool // indexes of segments that compaction replaced
+}
+
+// A section is a segment in memory.
+type section struct {
+	segment
+	index *index
+	used  []atomic.Uint32 // a bit for each entry that this process used or put
+}
+
+func newSection(s segment, x *index) *section {
+	return &section{s, x, make([]atomic.Uint32, (x.n+31)/32)}
+}
+
+func (s *section) isUsed(i int) bool { return s.used[i/32].Load()&(1<<(i%32)) != 0 }
+
+// use marks an entry, and says whether it was not marked before.
+func (s *section) use(i int) bool {
+	bit := uint32(1) << (i % 32)
+	return s.used[i/32].Or(bit)&bit == 0
+}
+
+func (s *section) useAll() {
+	for i := range s.used {
+		s.used[i].Store(^uint32(0))
+	}
+}
+
+func (t *Table) header() header { return header{kindManifest, t.level, t.name} }
+
+// Head returns the small part of an entry, from memory: the first call of a table
+// reads all of them. The bytes belong to the table and must not be changed.
+func (t *Table) Head(k Key) (head []byte, ok bool) {
+	t.find(k,
+		func(i int) { head, ok = t.pending.head(i), true },
+		func(s *section, i int) { head, ok = s.index.head(i), true })
+	return head, ok
+}
+
+// Body returns the large part of an entry, which it reads from disk, together
+// with its neighbours. The bytes are the caller's. It can fail where Head
+// succeeds, if the file is damaged or was removed.
+func (t *Table) Body(k Key) (body []byte, ok bool) {
+	t.find(k,
+		func(i int) {
+			got, err := t.pending.body(i, &t.c.kept)
+			body, ok = bytes.Clone(got), err == nil
+		},
+		func(s *section, i int) {
+			got, found := t.read(s, i)
+			body, ok = bytes.Clone(got), found
+		})
+	return body, ok
+}
+
+// find calls one of the functions with where a key's entry is, or none. The
+// table is locked for reading meanwhile.
+func (t *Table) find(k Key, pending func(int), stored func(*section, int)) {
+	if !t.c.open() {
+		return
+	}
+	t.load()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if i, ok := t.at[k]; ok {
+		pending(i)
+		return
+	}
+	s, i := t.lookup(k, t.c.mode == Verify)
+	if s == nil && t.wantsRemote() {
+		t.mu.RUnlock()
+		t.ask()
+		t.mu.RLock()
+		s, i = t.lookup(k, false)
+	}
+	if s == nil {
+		return
+	}
+	if s.use(i) {
+		t.c.count(t.level, Stats{Reused: 1})
+	}
+	stored(s, i)
+}
+
+// lookup finds a key's newest entry in the segments; ofMine looks only at what
+// this process put.
+func (t *Table) lookup(k Key, ofMine bool) (*section, int) {
+	for n := len(t.segments) - 1; n >= 0; n-- {
+		s := t.segments[n]
+		if i, ok := s.index.find(k); ok && (!ofMine || s.isUsed(i)) {
+			return s, i
+		}
+	}
+	return nil, 0
+}
+
+// read returns an entry's body, which the caller must copy.
+func (t *Table) read(s *section, i int) ([]byte, bool) {
+	r := s.index.row(i)
+	if r.length == 0 {
+		return nil, true
+	}
+	raw, err := t.c.kept.get(blockKey{s.index, r.block}, s.index.blocks[r.block], func() ([]byte, error) {
+		return t.readBlock(s, r.block)
+	})
+	if err != nil {
+		return nil, false
+	}
+	body := raw[r.offset : r.offset+r.length]
+	return body, sumOf(body) == r.sum
+}
+
+// readBlock reads a block from the folder, where the data file may have to come
+// from the remote cache first.
+func (t *Table) readBlock(s *section, number uint32) ([]byte, error) {
+	b := s.index.blocks[number]
+	raw, err := b.read(t.c.store.path(s.data))
+	if err != nil && t.fetchBlob(s.data, s.dataSize) {
+		raw, err = b.read(t.c.store.path(s.data))
+	}
+	if err == nil {
+		t.c.count(t.level, Stats{ReadBytes: int64(b.size)})
+	}
+	return raw, err
+}
+
+// Put stores an entry, whose parts it copies; it is found at once, by this
+// process. A second Put of a key is ignored. In the mode Verify it is compared
+// with the first, and an entry that the table held before with this one.
+//
+// It does what it can: errors are remembered by the Cache. A body of more than
+// 256 MiB is not stored.
+func (t *Table) Put(k Key, head, body []byte) {
+	if !t.c.open() {
+		return
+	}
+	if t.c.mode == Verify {
+		t.load()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i, ok := t.at[k]; ok {
+		if t.c.mode == Verify && !t.equalsPending(i, head, body) {
+			t.c.lie(tableLie(t.level, t.name, k))
+		}
+		return
+	}
+	if t.c.mode == Verify && t.holds(k, head, body) {
+		return
+	}
+	if t.pending == nil {
+		t.pending = &writer{store: t.c.store}
+	}
+	n := len(t.pending.entries)
+	if err := t.pending.add(k, head, body, sumOf(body), 0); err != nil {
+		t.c.remember(fmt.Errorf("cache table %s %s: %w", t.level, t.name, err))
+		return
+	}
+	t.at[k] = n
+	t.c.count(t.level, Stats{Computed: 1})
+}
+
+func (t *Table) equalsPending(i int, head, body []byte) bool {
+	got, err := t.pending.body(i, &t.c.kept)
+	return bytes.Equal(t.pending.head(i), head) && (err != nil || bytes.Equal(got, body))
+}
+
+// holds says whether the segments hold an equal entry, which then counts as put
+// by this process. One that differs is a lie; one whose body cannot be read is
+// none.
+func (t *Table) holds(k Key, head, body []byte) bool {
+	s, i := t.lookup(k, false)
+	if s == nil {
+		return false
+	}
+	got, ok := t.read(s, i)
+	if !ok {
+		return false
+	}
+	if !bytes.Equal(s.index.head(i), head) || !bytes.Equal(got, body) {
+		t.c.lie(tableLie(t.level, t.name, k))
+		return false
+	}
+	if s.use(i) {
+		t.c.count(t.level, Stats{Computed: 1})
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package cache
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// trimInterval is how often a trim is due.
+	trimInterval = time.Hour
+	// grace is how long a retired file stays, for processes that still read it.
+	grace = time.Hour
+	// abandoned is when nobody writes a temporary file any more.
+	abandoned = 24 * time.Hour
+)
+
+// A storedFile is an action or an output.
+type storedFile struct {
+	path string
+	size int64
+	used time.Time
+}
+
+// trim removes what was not used for longest, until the folder is no larger than
+// it may be, if that is due. The library notes uses to the hour. Retired and
+// abandoned files go in any case.
+func (s *store) trim(maxBytes int64, due bool) error {
+	marker := filepath.Join(s.dir, trimmedFile)
+	if info, err := os.Stat(marker); !due && err == nil {
+		if since := time.Since(info.ModTime()); since >= 0 && since < trimInterval {
+			return nil
+		}
+	}
+	lock := flock.New(filepath.Join(s.dir, trimLock), flock.SetPermissions(0o666))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return err
+	}
+	if !locked {
+		return nil // another process is at it
+	}
+	defer lock.Close()
+	files, err := storedFiles(s.dir)
+	if err != nil {
+		return err
+	}
+	s.removeAbandoned()
+	removeDown(files, maxBytes, time.Now())
+	if err := os.WriteFile(marker, nil, 0o666); err != nil {
+		return err
+	}
+	now := time.Now()
+	return os.Chtimes(marker, now, now)
+}
+
+// removeDown removes retired files, and then as many as it takes. What cannot be
+// removed now stays until the next trim.
+func removeDown(files []storedFile, maxBytes int64, now time.Time) {
+	slices.SortFunc(files, func(a, b storedFile) int {
+		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.path, b.path))
+	})
+	total := int64(0)
+	for _, f := range files {
+		total += f.size
+	}
+	for _, f := range files {
+		if retired := f.used.Before(now.Add(-retiredBy - grace)); total > maxBytes || retired {
+			os.Remove(f.path)
+			total -= f.size
+		}
+	}
+}
+
+func (s *store) removeAbandoned() {
+	dir := filepath.Join(s.dir, tmpFolder)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// storedFiles lists the actions and outputs of a cache folder, sorted by path.
+func storedFiles(dir string) ([]storedFile, error) {
+	var out []storedFile
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		if len(folder.Name()) != 2 || !folder.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, folder.Name())
+		entries, err := os.ReadDir(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), "-a") && !strings.HasSuffix(e.Name(), "-d") {
+				continue
+			}
+			info, err := e.Info()
+			if err != nil {
+				continue // removed meanwhile
+			}
+			out = append(out, storedFile{filepath.Join(path, e.Name()), info.Size(), info.ModTime()})
+		}
+	}
+	return out, nil
+}

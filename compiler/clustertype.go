@@ -1,0 +1,303 @@
+package compiler
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/backends/flux"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// allBackends are the backends, by their key in #Reconciler.
+var allBackends = func() map[string]backends.Backend {
+	all := map[string]backends.Backend{}
+	for _, b := range []backends.Backend{flux.New(), argocd.New()} {
+		all[b.Name()] = b
+	}
+	return all
+}()
+
+// assemble makes the environment's tree of what was emitted. What failed keeps its
+// folder of the record.
+func (e *Environment) assemble(ctx context.Context) error {
+	k := newKeeper(e)
+	if err := k.load(); err != nil {
+		return err
+	}
+	e.settle(k)
+	k.explain(e.diagnostics)
+	outcomes := make([]clusterType, len(e.spans))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for ct := range e.spans {
+		group.Go(func() (err error) {
+			if e.request.Shard.Has(e.Model.ClusterTypes[ct].Name) && ctx.Err() == nil {
+				outcomes[ct], err = e.clusterType(ct, k)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	t := &tree.Tree{}
+	for ct := range outcomes {
+		name := e.Model.ClusterTypes[ct].Name
+		if !e.request.Shard.Has(name) {
+			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: name, Outside: true})
+			continue
+		}
+		e.report(outcomes[ct].diagnostics...)
+		t.ClusterTypes = append(t.ClusterTypes, outcomes[ct].tree)
+		e.Summary.add(outcomes[ct].summary)
+	}
+	for _, ct := range k.clusterTypes() {
+		t.ClusterTypes = append(t.ClusterTypes, ct.tree)
+		e.Summary.add(ct.summary)
+	}
+	slices.SortFunc(t.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	if e.unknown() {
+		e.Summary = Summary{}
+		return nil // its gitops is not known: the output stays as it is
+	}
+	e.Tree = t
+	return e.reportChanges(k, outcomes)
+}
+
+// clusterType is what became of a cluster type.
+type clusterType struct {
+	tree        tree.ClusterType
+	summary     Summary
+	diagnostics []diag.Diagnostic
+	kept        string // why the files at its root are not known
+	folders     []tree.Folder
+}
+
+// clusterType makes the folder of a cluster type. Where nothing failed, only the
+// digests of its assignments are looked at.
+func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
+	ct := &e.Model.ClusterTypes[n]
+	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
+	whole := len(k.keptOf(ct.Name)) == 0 && !e.Model.Uncertain
+	for i := e.spans[n].first; i < e.spans[n].next; i++ {
+		whole = whole && !e.rows[i].failed
+	}
+	if whole && e.reconciler(ct) != nil {
+		digest := e.clusterTypeKey(n)
+		out.tree.Digest = model.Digest(digest.String())
+		out.summary.Assignments = e.spans[n].next - e.spans[n].first
+		if ds, ok := e.indexDiagnostics(ct, digest); ok && !diag.Errors(ds) {
+			out.diagnostics = ds
+			out.tree.Content = func() (*tree.Content, error) {
+				folders, err := e.folders(n, k)
+				if err != nil {
+					return nil, err
+				}
+				files, _, _, err := e.index(ct, folders)
+				return &tree.Content{Files: files, Folders: folders}, err
+			}
+			return out, nil
+		}
+	}
+	folders, err := e.folders(n, k)
+	if err != nil {
+		return out, err
+	}
+	files, kept, ds, err := e.index(ct, folders)
+	if err != nil {
+		return out, err
+	}
+	if whole && kept == "" {
+		e.rememberIndex(ct, e.clusterTypeKey(n), ds)
+	} else {
+		out.tree.Digest = ""
+	}
+	out.diagnostics, out.kept, out.folders = ds, kept, folders
+	out.summary = Summary{ClusterTypes: 1}
+	out.summary.count(folders)
+	out.summary.Failed = e.lost(n, folders)
+	content := &tree.Content{Files: files, Kept: kept, Folders: folders}
+	out.tree.Content = func() (*tree.Content, error) { return content, nil }
+	return out, nil
+}
+
+// lost counts the assignments that failed and have nothing to keep.
+func (e *Environment) lost(n int, folders []tree.Folder) int {
+	there := map[string]bool{}
+	for _, f := range folders {
+		there[f.Info.DeploymentTarget] = true
+	}
+	lost := 0
+	for i := e.spans[n].first; i < e.spans[n].next; i++ {
+		if !there[e.Schedule.Assignments[i].Target.FullName] {
+			lost++
+		}
+	}
+	return lost
+}
+
+// clusterTypeKey identifies all that the folder of a cluster type is made of.
+func (e *Environment) clusterTypeKey(n int) cache.Key {
+	ct := &e.Model.ClusterTypes[n]
+	h := e.indexKey("cluster type", ct)
+	for i := e.spans[n].first; i < e.spans[n].next; i++ {
+		h.Key(e.rows[i].key)
+	}
+	return h.Sum()
+}
+
+// indexKey begins the key of something that is made of a cluster type.
+func (e *Environment) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
+	h := e.key(kind).String(e.Name).String(ct.Name).String(ct.Description).Bytes(e.gitOps())
+	if r := e.reconciler(ct); r != nil {
+		h.String(r.Backend)
+	}
+	return h.Bytes(e.Plan.Shared[ct.Name].AppendBinary(nil))
+}
+
+// folders returns the folders of a cluster type, sorted.
+func (e *Environment) folders(n int, k *keeper) ([]tree.Folder, error) {
+	ct := &e.Model.ClusterTypes[n]
+	var out []tree.Folder
+	for i := e.spans[n].first; i < e.spans[n].next; i++ {
+		a := &e.Schedule.Assignments[i]
+		if e.rows[i].failed {
+			if folder, kept := k.assignment(a); kept {
+				out = append(out, folder)
+			}
+			continue
+		}
+		head, _ := decodeHead(e.rows[i].head)
+		if err := head.decode(); err != nil {
+			return nil, err
+		}
+		out = append(out, tree.Folder{
+			Info:    e.folder(i, head),
+			Files:   head.files,
+			Content: func() ([]backends.File, error) { return e.content(i) },
+			Values:  e.tuples[e.Plan.TupleOf[i]].head.Digest,
+		})
+	}
+	out = append(out, k.others(ct.Name, out)...)
+	var kept []backends.Folder
+	there := map[string]bool{}
+	for _, f := range out {
+		there[f.Info.DeploymentTarget] = true
+		if f.Kept != nil {
+			kept = append(kept, f.Info)
+		}
+	}
+	for _, f := range k.needed(ct.Name, kept, there) {
+		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: "a folder that is kept depends on it"}})
+	}
+	slices.SortFunc(out, func(a, b tree.Folder) int {
+		return strings.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget)
+	})
+	return out, nil
+}
+
+// index makes the files at a cluster type's root; kept is the reason why it cannot.
+func (e *Environment) index(ct *model.ClusterType, folders []tree.Folder) (files []backends.File, kept string, ds []diag.Diagnostic, err error) {
+	r := e.reconciler(ct)
+	if _, known := e.Plan.Shared[ct.Name]; r == nil || !known {
+		return nil, "the reconciler " + ct.Reconciler + " has errors", nil, nil
+	}
+	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
+		return nil, "folders of another reconciler are kept", nil, nil // settle has reported it
+	}
+	all := infos(folders)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	table, key := e.assignmentTable(ct.Name), e.indexKey("index", ct).Bytes(text).Sum()
+	if body, ok := table.Body(key); ok {
+		if files, _, err := decodeBody(body); err == nil {
+			if head, ok := table.Head(key); ok && json.Unmarshal(head, &ds) == nil {
+				return files, "", ds, nil
+			}
+		}
+	}
+	files, ds = allBackends[r.Backend].Index(e.backendClusterType(ct), all)
+	if diag.Errors(ds) {
+		return nil, "errors: " + codes(ds), ds, nil
+	}
+	head, err := json.Marshal(ds)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	table.Put(key, head, encodeBody(files, nil))
+	return files, "", ds, nil
+}
+
+// indexDiagnostics returns what the index of a cluster type had to say, if the
+// cache knows it by the key of the cluster type.
+func (e *Environment) indexDiagnostics(ct *model.ClusterType, of cache.Key) (ds []diag.Diagnostic, ok bool) {
+	text, ok := e.assignmentTable(ct.Name).Head(e.indexSaid(of))
+	return ds, ok && json.Unmarshal(text, &ds) == nil
+}
+
+func (e *Environment) rememberIndex(ct *model.ClusterType, of cache.Key, ds []diag.Diagnostic) {
+	text, err := json.Marshal(ds)
+	if err == nil {
+		e.assignmentTable(ct.Name).Put(e.indexSaid(of), text, nil)
+	}
+}
+
+func (e *Environment) indexSaid(of cache.Key) cache.Key { return e.key("index said").Key(of).Sum() }
+
+func (e *Environment) backendClusterType(ct *model.ClusterType) *backends.ClusterType {
+	return &backends.ClusterType{
+		Environment: e.Name,
+		Name:        ct.Name,
+		Description: ct.Description,
+		GitOps:      e.Model.GitOps,
+		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: e.Plan.Shared[ct.Name]},
+		Ref:         model.Ref{Collection: "clusterTypes", Name: ct.Name},
+	}
+}
+
+// reconciler returns the cluster type's reconciler; nil where it is sick.
+func (e *Environment) reconciler(ct *model.ClusterType) *model.Reconciler {
+	i, found := slices.BinarySearchFunc(e.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
+		return strings.Compare(r.Name, name)
+	})
+	if !found {
+		return nil
+	}
+	return &e.Model.Reconcilers[i]
+}
+
+func reconcilerRef(ct *model.ClusterType) model.Ref {
+	return model.Ref{Collection: "reconcilers", Name: ct.Reconciler}
+}
+
+func infos(folders []tree.Folder) []backends.Folder {
+	out := make([]backends.Folder, len(folders))
+	for i, f := range folders {
+		out[i] = f.Info
+	}
+	return out
+}
+
+// codes lists the codes of the errors among diagnostics.
+func codes(ds []diag.Diagnostic) string {
+	var out []string
+	for _, d := range ds {
+		if d.Severity == diag.Error {
+			out = append(out, string(d.Code))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
+}

@@ -1,0 +1,80 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// match finds the configs and config schemas of every assignment.
+func (p *Plan) match(satisfies selector.Satisfier) {
+	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
+		facts := selector.Facts{}
+		for i := range p.assignments {
+			p.matchFacts(facts, i)
+			if !yield(facts) {
+				return
+			}
+		}
+	}, satisfies)
+	p.configs = make([][]int32, len(p.assignments))
+	p.Matches = make([]int, len(p.env.Configs))
+	for _, n := range p.inLayers() {
+		config := &p.env.Configs[n]
+		hits := p.hits(index, config.Match, config.MatchUnknown)
+		p.Matches[n] = len(hits)
+		for _, i := range hits {
+			p.configs[i] = append(p.configs[i], int32(n))
+		}
+		ref := model.Ref{Collection: "configs", Name: config.Name}
+		p.unmatched(hits, config.MatchUnknown, ref)
+		if config.Sick {
+			p.broken(ref, hits)
+		}
+	}
+	p.schemas = make([][]int32, len(p.assignments))
+	for n := range p.env.ConfigSchemas {
+		s := &p.env.ConfigSchemas[n]
+		hits := p.hits(index, s.Match, s.MatchUnknown)
+		for _, i := range hits {
+			p.schemas[i] = append(p.schemas[i], int32(n))
+		}
+		ref := model.Ref{Collection: "configSchemas", Name: s.Name}
+		p.unmatched(hits, s.MatchUnknown, ref)
+		if s.Sick {
+			p.broken(ref, hits)
+		}
+	}
+}
+
+// inLayers returns the numbers of the configs, sorted by layer, then name.
+func (p *Plan) inLayers() []int {
+	order := make([]int, len(p.env.Configs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return p.env.Configs[a].Layer - p.env.Configs[b].Layer })
+	return order
+}
+
+func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool) []int {
+	if unknown {
+		s = model.Selector{Op: model.OpAll}
+	}
+	return index.Select(s)
+}
+
+func (p *Plan) unmatched(hits []int, unknown bool, ref model.Ref) {
+	if len(hits) == 0 && !unknown && !p.env.Uncertain {
+		p.report(diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
+			At(ref.At("match"), "").On(ref.At("match").String()))
+	}
+}
+
+func (p *Plan) broken(ref model.Ref, hits []int) {
+	if len(hits) > 0 {
+		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these assignments need it").At(ref, "").On(ref.String()), hits...)
+	}
+}

@@ -1,0 +1,96 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// namespaces names the namespace of every assignment.
+func (p *Plan) namespaces(ctx context.Context) error {
+	var calls []call
+	var of []int // calls -> assignment
+	for i := range p.assignments {
+		a, s := &p.assignments[i], p.service(i)
+		switch {
+		case s == nil:
+			p.Failed[i] = true // its error is reported where it stands
+		case !s.HasPattern:
+			p.Namespaces[i] = p.env.Name + "-" + a.ClusterType.Name + "-" + a.Target.FullName
+		case s.PatternFacts == nil && s.Spec != nil:
+			pattern, _ := s.Spec.Lookup("pattern")
+			p.Namespaces[i] = pattern.Text()
+		default:
+			ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
+			calls = append(calls, newCall(evaluate.Call{Entity: ref, Field: "pattern", Facts: p.facts(i, s.PatternFacts, nil)}))
+			of = append(of, i)
+		}
+	}
+	made, err := p.functions.apply(ctx, calls)
+	if err != nil {
+		return err
+	}
+	for assignments, o := range made.each(calls, of) {
+		for _, d := range o.Diagnostics {
+			p.report(d, assignments...)
+		}
+		for _, i := range assignments {
+			p.Namespaces[i] = o.Spec.Text()
+		}
+	}
+	p.checkNamespaces()
+	return nil
+}
+
+// isReserved says whether a namespace is one that Kubernetes makes: an assignment
+// that goes would take it along.
+func isReserved(name string) bool { return name == "default" || strings.HasPrefix(name, "kube-") }
+
+// checkNamespaces shortens the names, and reports those that cannot be, and
+// those that two assignments of one cluster type share.
+func (p *Plan) checkNamespaces() {
+	type key struct{ clusterType, namespace string }
+	owners := map[key][]int{}
+	var order []key
+	for i := range p.Namespaces {
+		if p.service(i) == nil || p.Namespaces[i] == "" {
+			continue // its error is reported
+		}
+		name := p.Namespaces[i]
+		if !model.IsDNSLabel(name) {
+			ref := model.Ref{Collection: "namespaceServices", Name: p.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
+			p.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %q is not a DNS label", name)).At(ref, "").On(ref.String()).
+				Hinting("use lower case letters, digits and dashes"), i)
+			continue
+		}
+		if isReserved(name) {
+			ref := model.Ref{Collection: "namespaceServices", Name: p.assignments[i].ClusterType.NamespaceService, Path: "pattern"}
+			p.report(diag.New(diag.BadNamespace, fmt.Sprintf("the namespace %s belongs to Kubernetes itself", name)).At(ref, "").On(ref.String()).
+				Hinting("let the pattern give a name of the platform's own"), i)
+			continue
+		}
+		p.Namespaces[i] = model.ShortName(name, model.MaxLabel)
+		k := key{p.assignments[i].ClusterType.Name, p.Namespaces[i]}
+		if owners[k] == nil {
+			order = append(order, k)
+		}
+		owners[k] = append(owners[k], i)
+	}
+	for _, k := range order {
+		if len(owners[k]) < 2 {
+			continue
+		}
+		ref := model.Ref{Collection: "namespaceServices", Name: p.assignments[owners[k][0]].ClusterType.NamespaceService, Path: "pattern"}
+		d := diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), k.clusterType, k.namespace)).
+			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget")
+		for _, i := range owners[k] {
+			a := &p.assignments[i]
+			d = d.At(a.Workload.TargetRef(a.Target.Name), a.Target.FullName)
+		}
+		p.report(d, owners[k]...)
+	}
+}

@@ -1,0 +1,203 @@
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// structure composes the fields of structs, by their names.
+func (m *merger) structure(path string, parts, replaced []*node) (model.Value, bool) {
+	apart := only(parts, isOpened)
+	ok := m.required(path, parts, apart)
+	heads, fields := len(m.heads), len(m.fields)
+	for _, p := range parts {
+		if len(p.fields) > 0 {
+			m.heads = append(m.heads, p.fields)
+		}
+	}
+	for left := m.heads[heads:]; len(left) > 0; {
+		start := len(m.parts)
+		left = m.take(left)
+		name := m.parts[start].name
+		// What open structs say of a field counts where the field is there.
+		for _, p := range apart {
+			if i := indexOf(p.opened.optional, name); i >= 0 {
+				m.parts = append(m.parts, &p.opened.optional[i])
+			}
+		}
+		v, good := m.field(m.parts[start:], replaced)
+		m.parts = m.parts[:start]
+		if good {
+			m.fields = append(m.fields, model.Field{Name: name, Value: v})
+		}
+		ok = ok && good
+	}
+	v := model.StructOf(slices.Clone(m.fields[fields:])...)
+	m.heads, m.fields = m.heads[:heads], m.fields[:fields]
+	if len(v.Fields()) == 0 && path != "" && ok {
+		m.add(path, v, parts, replaced)
+	}
+	return v, ok && m.fitsRest(path, v, parts)
+}
+
+// take pushes the nodes with the least name of the lists, which are sorted, in
+// the order of the lists, and returns what is left of these. It works in place.
+func (m *merger) take(left [][]node) [][]node {
+	least := &left[0][0]
+	for _, l := range left[1:] {
+		if l[0].before(least) {
+			least = &l[0]
+		}
+	}
+	kept := left[:0]
+	for _, l := range left {
+		if l[0].named(least) {
+			m.parts = append(m.parts, &l[0])
+			if l = l[1:]; len(l) == 0 {
+				continue
+			}
+		}
+		kept = append(kept, l)
+	}
+	return kept
+}
+
+func indexOf(fields []node, name string) int {
+	return slices.IndexFunc(fields, func(n node) bool { return n.name == name })
+}
+
+// required reports what open structs demand and no struct has.
+func (m *merger) required(path string, parts, apart []*node) bool {
+	ok := true
+	for _, p := range apart {
+		for _, name := range p.opened.Required {
+			if !slices.ContainsFunc(parts, func(q *node) bool { return indexOf(q.fields, name) >= 0 }) {
+				m.noValue(model.JoinPath(path, model.Label(name)), []*node{p}, expr.Problem{Missing: true})
+				ok = false
+			}
+		}
+	}
+	return ok
+}
+
+// field composes what is at one path below structs. It is node, but for short
+// ways where only final data meet, as they do almost everywhere.
+func (m *merger) field(parts, replaced []*node) (model.Value, bool) {
+	path := parts[0].path
+	structs, finals := 0, 0
+	for _, p := range parts {
+		switch {
+		case isOverride(p):
+		case p.tree.Kind == model.StructTree:
+			structs++
+		case p.whole:
+			finals++
+		}
+	}
+	switch {
+	case len(parts) == 1 && len(replaced) == 0 && structs+finals == 1 && parts[0].whole && !m.ruled(path):
+		m.provenance.addWhole(parts[0])
+		return parts[0].value, true
+	case structs == len(parts):
+		return m.structure(path, parts, replaced)
+	case finals == len(parts):
+		return m.finals(path, parts, replaced)
+	}
+	return m.node(path, parts, replaced)
+}
+
+// ruled says whether a list strategy is for a path, or may be for one below it.
+func (m *merger) ruled(path string) bool {
+	for at := range m.lists {
+		if strings.HasPrefix(at, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// finals composes final leaves that are no overrides.
+func (m *merger) finals(path string, parts, replaced []*node) (model.Value, bool) {
+	if len(m.lists) > 0 {
+		if _, listed := m.lists[path]; listed {
+			return m.leaf(path, parts, replaced)
+		}
+	}
+	kept, dropped := len(m.parts), 0
+	isKept := not(isDefault)
+	if !slices.ContainsFunc(parts, isKept) {
+		isKept = inLayer(top(parts)) // of defaults alone
+	}
+	for _, p := range parts {
+		if isKept(p) {
+			m.parts = append(m.parts, p)
+		}
+	}
+	from := m.parts[kept:]
+	defer func() { m.parts = m.parts[:kept] }()
+	v, ok := agreed(from)
+	if !ok {
+		return m.node(path, parts, replaced)
+	}
+	dropped = len(m.parts)
+	m.parts = append(m.parts, replaced...)
+	for _, p := range parts {
+		if !isKept(p) {
+			m.parts = append(m.parts, p)
+		}
+	}
+	m.add(path, v, from, m.parts[dropped:])
+	return v, true
+}
+
+// agreed is the value of leaves that are all values, or all defaults of one
+// layer: values unify, and defaults must be equal.
+func agreed(from []*node) (model.Value, bool) {
+	v := from[0].value
+	for _, p := range from[1:] {
+		if isDefault(p) {
+			if !p.value.Equal(v) {
+				return v, false
+			}
+			continue
+		}
+		u, _, ok := unify(v, p.value)
+		if !ok {
+			return v, false
+		}
+		v = u
+	}
+	return v, true
+}
+
+// fitsRest checks a struct against what open structs say of any field.
+func (m *merger) fitsRest(path string, v model.Value, parts []*node) bool {
+	if len(only(parts, isOverride)) > 0 {
+		return true
+	}
+	ok := true
+	for _, p := range only(parts, isOpened) {
+		if p.opened.Rest == "" {
+			continue
+		}
+		r := m.ask(expr.Call{Terms: []model.Expr{p.opened.Rest}, Value: &v})
+		for _, problem := range r.Problems {
+			at := model.JoinPath(path, problem.Path)
+			d := diag.New(diag.ConflictingValues, fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.root.name, problem.Message)).On(at).
+				Hinting(loosen(problem))
+			for _, leaf := range m.leaves() {
+				if leaf.Path == at {
+					d = origins(d, leaf.From)
+				}
+			}
+			m.fail(d.At(p.origin().Ref, fmt.Sprintf("%s (config %s, layer %d)", short(string(p.opened.Rest)), p.root.name, p.root.layer)))
+			ok = false
+		}
+	}
+	return ok
+}

@@ -1,0 +1,217 @@
+package compose
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// group groups the assignments into tuples.
+func (p *Plan) group() {
+	p.TupleOf = make([]int32, len(p.assignments))
+	byDigest := map[[sha256.Size]byte]int32{}
+	for i := range p.assignments {
+		digest := p.digest(i)
+		n, seen := byDigest[digest]
+		if !seen {
+			n = int32(len(p.Tuples))
+			byDigest[digest] = n
+			p.Tuples = append(p.Tuples, Tuple{Digest: digest, configs: p.configs[i], schemas: p.schemas[i]})
+		}
+		p.Tuples[n].Assignments = append(p.Tuples[n].Assignments, int32(i))
+		p.TupleOf[i] = n
+	}
+	p.configs, p.schemas = nil, nil
+}
+
+// digest identifies all that the assignment's graph is composed of.
+func (p *Plan) digest(i int) [sha256.Size]byte {
+	d := p.digests
+	b := d.scratch[:0]
+	for _, n := range p.configs[i] {
+		b = append(b, d.configs[n][:]...)
+		if config := &p.env.Configs[n]; config.Facts != nil {
+			b = p.facts(i, config.Facts, nil).AppendBinary(b)
+		}
+	}
+	b = append(b, '|')
+	for _, n := range p.schemas[i] {
+		b = append(b, d.schemas[n][:]...)
+	}
+	for _, contract := range p.ownContracts(i) {
+		b = append(b, '|')
+		if contract != nil {
+			digest := d.contract(contract)
+			b = append(b, digest[:]...)
+		}
+	}
+	d.scratch = b
+	return sha256.Sum256(b)
+}
+
+// ownContracts are those of the assignment's workload and target; nil for none.
+func (p *Plan) ownContracts(i int) [2]*model.Contract {
+	return [2]*model.Contract{p.assignments[i].Workload.Requires, p.assignments[i].Target.Requires}
+}
+
+// UnusedLists warns of list strategies for paths that no assignment of their
+// config schema has a value at: most likely a misspelt path. lists are the paths
+// that composed by a strategy, by tuple; none may have failed.
+func (p *Plan) UnusedLists(lists func(tuple int) []string) []diag.Diagnostic {
+	if p.env.Uncertain {
+		return nil
+	}
+	used := map[string]bool{}
+	applied := map[int32]bool{}
+	for i := range p.Tuples {
+		for _, path := range lists(i) {
+			used[path] = true
+		}
+		for _, n := range p.Tuples[i].schemas {
+			applied[n] = true
+		}
+	}
+	var out []diag.Diagnostic
+	for n := range p.env.ConfigSchemas {
+		s := &p.env.ConfigSchemas[n]
+		if !applied[int32(n)] {
+			continue
+		}
+		for path := range s.Lists {
+			if ref := listRef(s, path); !used[path] {
+				out = append(out, diag.New(diag.SelectsNothing, fmt.Sprintf("config schema %s says how %s composes, and no assignment has it", s.Name, path)).
+					At(ref, "").On(ref.String()))
+			}
+		}
+	}
+	return out
+}
+
+func listRef(s *model.ConfigSchema, path string) model.Ref {
+	return model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
+}
+
+// Prepared is what tuples need of functions of the assignment.
+type Prepared struct{ outcomes outcomes }
+
+// Prepare evaluates the configs of tuples that are functions of the assignment,
+// all at once, which costs much less than one by one when they are composed.
+func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
+	var calls []call
+	for _, n := range tuples {
+		t := &p.Tuples[n]
+		for _, c := range t.configs {
+			if config := &p.env.Configs[c]; config.Facts != nil && !config.Sick {
+				calls = append(calls, p.configCall(config, t))
+			}
+		}
+	}
+	made, err := p.functions.apply(ctx, calls)
+	return &Prepared{made}, err
+}
+
+func (p *Plan) configCall(config *model.Config, t *Tuple) call {
+	ref := model.Ref{Collection: "configs", Name: config.Name}
+	return newCall(evaluate.Call{Entity: ref, Facts: p.facts(int(t.Assignments[0]), config.Facts, nil)})
+}
+
+// Composer composes tuples of a plan, one after the other.
+type Composer struct {
+	plan *Plan
+	eval *expr.Evaluator
+}
+
+// NewComposer returns a composer, which is for one goroutine.
+func (p *Plan) NewComposer() *Composer { return &Composer{p, expr.New()} }
+
+// Compose composes a tuple, by its number in Plan.Tuples, for which with must
+// have been prepared.
+func (c *Composer) Compose(tuple int32, with *Prepared) *Graph {
+	return c.plan.composeTuple(&c.plan.Tuples[tuple], with, c.eval)
+}
+
+func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Graph {
+	m := p.memo.merger(eval)
+	defer p.memo.release(m)
+	m.lists = p.strategies(t, m)
+	for _, n := range t.schemas {
+		if p.env.ConfigSchemas[n].Sick {
+			m.graph.Failed = true // how lists compose, or what must hold, is not known
+		}
+	}
+	var layers []layer
+	for _, n := range t.configs {
+		config := &p.env.Configs[n]
+		l := layer{config, config.Values, config.Defaults, config.Overrides}
+		if config.Facts != nil && !config.Sick {
+			o := with.outcomes.of(p.configCall(config, t))
+			m.graph.ds = append(m.graph.ds, o.Diagnostics...)
+			l.values, l.defaults, l.overrides = o.Values, o.Defaults, o.Overrides
+			if diag.Errors(o.Diagnostics) {
+				m.graph.Failed = true
+			}
+		}
+		if config.Sick {
+			m.graph.Failed = true
+		}
+		layers = append(layers, l)
+	}
+	if !m.graph.Failed {
+		m.compose(layers)
+	}
+	if !m.graph.Failed {
+		m.contracted(p.contracts(t))
+		m.undeliverable()
+		m.plaintexts(layers)
+	}
+	return m.finish()
+}
+
+// strategies collects the list strategies of the tuple's config schemas.
+func (p *Plan) strategies(t *Tuple, m *merger) map[string]listRule {
+	rules := map[string]listRule{}
+	for _, n := range t.schemas {
+		s := &p.env.ConfigSchemas[n]
+		for path, strategy := range s.Lists {
+			ref := listRef(s, path)
+			other, there := rules[path]
+			if there && other.ListStrategy != strategy {
+				m.fail(diag.New(diag.ListStrategies, "config schemas give "+path+" different list strategies").On(path).
+					At(other.ref, other.String()).At(ref, strategy.String()).
+					Hinting("give the path one strategy"))
+				continue
+			}
+			rules[path] = listRule{strategy, ref}
+		}
+	}
+	return rules
+}
+
+// contracts returns the tuple's contracts: the platform's by name, then those of
+// the workload and the target.
+func (p *Plan) contracts(t *Tuple) []*model.Contract {
+	var out []*model.Contract
+	for _, n := range t.schemas {
+		if s := &p.env.ConfigSchemas[n]; s.Schema != nil {
+			out = append(out, s.Schema)
+		}
+	}
+	for _, contract := range p.ownContracts(int(t.Assignments[0])) {
+		if contract != nil {
+			out = append(out, contract)
+		}
+	}
+	return out
+}
+
+func kindOf(ref model.Ref) string {
+	if ref.Collection == "configs" {
+		return "config"
+	}
+	return "config schema"
+}

@@ -1,0 +1,203 @@
+package compiler
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// emissionHead is what every build needs of an assignment's emission.
+//
+// In the cache it is a byte of flags, the digest of the objects, and, as uvarints
+// of their lengths with their bytes: the diagnostics in JSON, what Index needs to
+// know, and each file's path, id and size.
+type emissionHead struct {
+	failed, orphan bool
+	hasDiagnostics bool
+	objects        [objectsSize]byte
+	diagnostics    []diag.Diagnostic
+	shared         json.RawMessage
+	files          []tree.File
+
+	rest []byte // what decodeHead has not looked at
+}
+
+const (
+	headFailed = 1 << iota
+	headOrphan
+	headDiagnostics
+)
+
+// objectsSize is the size of a digest of objects.
+const objectsSize = 16
+
+// objectsDigest identifies the objects of an emission, in any order.
+func objectsDigest(objects []backends.Object) (digest [objectsSize]byte) {
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = fmt.Sprintf("%q %q %q %q\n", o.Group, o.Kind, o.Namespace, o.Name)
+	}
+	slices.Sort(names)
+	h := sha256.New()
+	for _, name := range names {
+		h.Write([]byte(name))
+	}
+	copy(digest[:], h.Sum(nil))
+	return digest
+}
+
+func appendBytes[T ~string | ~[]byte](b []byte, s T) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+func (h *emissionHead) encode() []byte {
+	flags := byte(0)
+	for _, f := range []struct {
+		set  bool
+		flag byte
+	}{{h.failed, headFailed}, {h.orphan, headOrphan}, {len(h.diagnostics) > 0, headDiagnostics}} {
+		if f.set {
+			flags |= f.flag
+		}
+	}
+	b := append([]byte{flags}, h.objects[:]...)
+	if len(h.diagnostics) > 0 {
+		text, _ := json.Marshal(h.diagnostics) // of strings and numbers
+		b = appendBytes(b, text)
+	}
+	b = appendBytes(b, h.shared)
+	for _, f := range h.files {
+		id, _ := hex.DecodeString(string(f.ID)) // made by tree.BlobID
+		b = append(appendBytes(b, f.Path), id...)
+		b = binary.AppendUvarint(b, uint64(f.Size))
+	}
+	return b
+}
+
+// decodeHead reads the part of a head that has a fixed place.
+func decodeHead(b []byte) (h emissionHead, ok bool) {
+	if len(b) < 1+objectsSize {
+		return h, false
+	}
+	h = emissionHead{
+		failed:         b[0]&headFailed != 0,
+		orphan:         b[0]&headOrphan != 0,
+		hasDiagnostics: b[0]&headDiagnostics != 0,
+		rest:           b[1+objectsSize:],
+	}
+	copy(h.objects[:], b[1:])
+	return h, true
+}
+
+var errHead = errors.New("the head of an emission is damaged")
+
+func takeBytes(b []byte) (taken, rest []byte, err error) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, errHead
+	}
+	return b[size : size+int(n)], b[size+int(n):], nil
+}
+
+// decodeDiagnostics reads the diagnostics of a head.
+func (h *emissionHead) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
+	if !h.hasDiagnostics {
+		return nil, nil
+	}
+	text, _, err := takeBytes(h.rest)
+	if err == nil {
+		err = json.Unmarshal(text, &ds)
+	}
+	return ds, err
+}
+
+// decode reads all of a head.
+func (h *emissionHead) decode() (err error) {
+	if h.diagnostics, err = h.decodeDiagnostics(); err != nil {
+		return err
+	}
+	rest := h.rest
+	if h.hasDiagnostics {
+		if _, rest, err = takeBytes(rest); err != nil {
+			return err
+		}
+	}
+	var text []byte
+	if text, rest, err = takeBytes(rest); err != nil {
+		return err
+	}
+	if len(text) > 0 {
+		h.shared = text
+	}
+	for len(rest) > 0 {
+		if text, rest, err = takeBytes(rest); err != nil {
+			return err
+		}
+		if len(rest) < 20 {
+			return errHead
+		}
+		f := tree.File{Path: string(text), ID: tree.ID(hex.EncodeToString(rest[:20]))}
+		size, n := binary.Uvarint(rest[20:])
+		if n <= 0 {
+			return errHead
+		}
+		f.Size, rest = int64(size), rest[20+n:]
+		h.files = append(h.files, f)
+	}
+	return nil
+}
+
+// encodeBody writes files and objects as uvarints of their numbers and, for each
+// of their parts, of its length with its bytes.
+func encodeBody(files []backends.File, objects []backends.Object) []byte {
+	b := binary.AppendUvarint(nil, uint64(len(files)))
+	for _, f := range files {
+		b = appendBytes(appendBytes(b, f.Path), f.Data)
+	}
+	b = binary.AppendUvarint(b, uint64(len(objects)))
+	for _, o := range objects {
+		for _, s := range []string{o.Group, o.Kind, o.Namespace, o.Name} {
+			b = appendBytes(b, s)
+		}
+	}
+	return b
+}
+
+func decodeBody(b []byte) (files []backends.File, objects []backends.Object, err error) {
+	take := func() []byte {
+		if err != nil {
+			return nil
+		}
+		var taken []byte
+		taken, b, err = takeBytes(b)
+		return taken
+	}
+	count := func() int {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)) {
+			err = errHead
+			return 0
+		}
+		b = b[size:]
+		return int(n)
+	}
+	for range count() {
+		files = append(files, backends.File{Path: string(take()), Data: take()})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for range count() {
+		objects = append(objects, backends.Object{Group: string(take()), Kind: string(take()), Namespace: string(take()), Name: string(take())})
+	}
+	return files, objects, err
+}

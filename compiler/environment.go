@@ -1,0 +1,164 @@
+package compiler
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// Environment is one compiled environment.
+type Environment struct {
+	Name   string
+	Source tree.Source
+	// Model is nil where nothing of the environment can be read. Then Schedule,
+	// Plan and Tree are nil, and its output stays as it is.
+	Model    *model.Environment
+	Schedule *schedule.Schedule
+	// Plan says what the assignments of the schedule are configured by.
+	Plan *compose.Plan
+	// Tree is the output; nil where it must stay as it is.
+	Tree *tree.Tree
+	// Summary counts what the build gave.
+	Summary Summary
+
+	platform string          // its module path
+	ctx      context.Context // of the build, for contents that are made when they are asked for
+	request  *Request
+	meter    *meter
+	spans    []span   // by cluster type of the model
+	tuples   []*tuple // by tuple of the plan
+	rows     []row    // by assignment
+	record   *tree.Record
+
+	diagnostics []diag.Diagnostic
+}
+
+// Failed says whether an error concerns the assignment with this number, so that
+// it is not built.
+func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].failed }
+
+// compile takes the environment through the pipeline. lost says that what it has
+// may be in a folder that is no environment's.
+func (e *Environment) compile(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
+	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages)
+	if err != nil {
+		return err
+	}
+	e.Source, e.Model, e.diagnostics = tree.Source{Base: pkg.Base, Environment: pkg.Own}, pkg.Model, ds
+	if e.Model == nil {
+		return nil
+	}
+	e.Model.Uncertain = e.Model.Uncertain || lost
+	satisfies := newSatisfier()
+	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
+	e.report(ds...)
+	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, e.meter.functions(pkg), satisfies); err != nil {
+		return err
+	}
+	e.report(ds...)
+	e.warnOfNoContent()
+	if err := e.previous(p); err != nil {
+		return err
+	}
+	if err := e.build(ctx); err != nil {
+		return err
+	}
+	if err := e.assemble(ctx); err != nil {
+		return err
+	}
+	diag.Resolve(e.diagnostics, e.Model.Positions)
+	return ctx.Err()
+}
+
+// previous reads the record of the output that exists. One of something else does
+// not count: writing over it is refused.
+func (e *Environment) previous(p *source.Platform) error {
+	if e.request.Previous == nil {
+		return nil
+	}
+	record, err := e.request.Previous(e.Name)
+	if err != nil {
+		return err
+	}
+	if record != nil && record.Platform == p.Module && record.Environment == e.Name {
+		e.record = record
+	}
+	return nil
+}
+
+func (e *Environment) report(ds ...diag.Diagnostic) {
+	for i := range ds {
+		ds[i].Environment = e.Name
+	}
+	e.diagnostics = append(e.diagnostics, ds...)
+}
+
+func (e *Environment) warnOfNoContent() {
+	if len(e.Model.ClusterTypes) == 0 && !e.Model.Uncertain {
+		ref := model.Ref{Collection: "environments", Name: e.Name}
+		e.report(diag.New(diag.NoContent, "environment "+e.Name+" has no cluster types").At(ref, "").On(ref.String()).
+			Hinting("declare clusterTypes in environments/" + e.Name))
+	}
+}
+
+// unknown says whether the environment's own declaration is not known, so that
+// its output must stay as it is.
+func (e *Environment) unknown() bool {
+	return e.Model.Sick[model.Ref{Collection: "environments", Name: e.Name}]
+}
+
+// span is a range of assignments by number: from first, up to next.
+type span struct{ first, next int }
+
+// spansOf returns the assignments of each cluster type: the schedule sorts them by
+// cluster type.
+func spansOf(m *model.Environment, s *schedule.Schedule) []span {
+	out := make([]span, len(m.ClusterTypes))
+	first := 0
+	for i := range m.ClusterTypes {
+		next := first
+		for next < len(s.Assignments) && s.Assignments[next].ClusterType.Name == m.ClusterTypes[i].Name {
+			next++
+		}
+		out[i] = span{first, next}
+		first = next
+	}
+	return out
+}
+
+// key begins the key of a result in the cache: of everything that kalypso itself
+// adds to what a result is made of.
+func (e *Environment) key(kind string) *cache.Hash {
+	return cache.NewHash(kind).String(identity())
+}
+
+// tupleTable is where the composed tuples are kept.
+func (e *Environment) tupleTable() table {
+	return e.meter.table(cache.Tuple, e.platform+" "+e.Name)
+}
+
+// assignmentTable is where the emitted assignments of a cluster type are kept.
+func (e *Environment) assignmentTable(clusterType string) table {
+	return e.meter.table(cache.Assignment, e.platform+" "+e.Name+" "+clusterType)
+}
+
+// progress returns what tells how many more assignments of total are done.
+func (e *Environment) progress(total int) func(done int) {
+	if e.request.Progress == nil {
+		return func(int) {}
+	}
+	var all atomic.Int64
+	tell := func(done int) {
+		e.request.Progress(Progress{Environment: e.Name, Done: int(all.Add(int64(done))), Total: total})
+	}
+	tell(0)
+	return tell
+}

@@ -1,0 +1,114 @@
+package compiler
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+)
+
+// Stats say, level by level, what a build computed and what it reused.
+type Stats struct {
+	Levels []LevelStats `json:"levels"`
+}
+
+// LevelStats are those of one level of the cache: the parts of evaluated packages,
+// the composed tuples, the emitted assignments.
+type LevelStats struct {
+	Level    cache.Level `json:"level"`
+	Computed int         `json:"computed"`
+	Reused   int         `json:"reused"`
+	// Seconds were spent computing, added up over all processors.
+	Seconds      float64 `json:"seconds"`
+	ReadBytes    int64   `json:"readBytes"`    // of the cache
+	WrittenBytes int64   `json:"writtenBytes"` // to the cache
+}
+
+// meter is the cache of a build, and what it does for it.
+type meter struct {
+	cache  *cache.Cache // nil for none
+	before map[cache.Level]cache.Stats
+	levels map[cache.Level]*counts
+}
+
+type counts struct {
+	computed, reused atomic.Int64
+	nanoseconds      atomic.Int64
+}
+
+func newMeter(c *cache.Cache) *meter {
+	m := &meter{cache: c, levels: map[cache.Level]*counts{cache.Model: {}, cache.Tuple: {}, cache.Assignment: {}}}
+	if c != nil {
+		m.before = c.Stats()
+	}
+	return m
+}
+
+func (m *meter) stats() Stats {
+	var s Stats
+	now := map[cache.Level]cache.Stats{}
+	if m.cache != nil {
+		now = m.cache.Stats()
+	}
+	for _, level := range []cache.Level{cache.Model, cache.Tuple, cache.Assignment} {
+		c := m.levels[level]
+		s.Levels = append(s.Levels, LevelStats{
+			Level:        level,
+			Computed:     int(c.computed.Load()),
+			Reused:       int(c.reused.Load()),
+			Seconds:      time.Duration(c.nanoseconds.Load()).Seconds(),
+			ReadBytes:    now[level].ReadBytes - m.before[level].ReadBytes,
+			WrittenBytes: now[level].WrittenBytes - m.before[level].WrittenBytes,
+		})
+	}
+	return s
+}
+
+// count adds results to those of a level.
+func (m *meter) count(level cache.Level, computed, reused int) {
+	m.levels[level].computed.Add(int64(computed))
+	m.levels[level].reused.Add(int64(reused))
+}
+
+// took adds the time since start to that of a level.
+func (m *meter) took(level cache.Level, start time.Time) {
+	m.levels[level].nanoseconds.Add(int64(time.Since(start)))
+}
+
+// table is where results of one kind are kept; that of a build without a cache
+// keeps none.
+type table interface {
+	Head(cache.Key) ([]byte, bool)
+	Body(cache.Key) ([]byte, bool)
+	Put(key cache.Key, head, body []byte)
+}
+
+type noTable struct{}
+
+func (noTable) Head(cache.Key) ([]byte, bool) { return nil, false }
+func (noTable) Body(cache.Key) ([]byte, bool) { return nil, false }
+func (noTable) Put(cache.Key, []byte, []byte) {}
+
+func (m *meter) table(level cache.Level, name string) table {
+	if m.cache == nil {
+		return noTable{}
+	}
+	return m.cache.Table(level, name)
+}
+
+// packages is where the parts of evaluated packages are kept; nil for nowhere.
+func (m *meter) packages() any {
+	if m.cache == nil {
+		return nil
+	}
+	return packageCache{m}
+}
+
+type packageCache struct{ *meter }
+
+func (c packageCache) Get(key [32]byte) ([]byte, bool) { return c.cache.Get(cache.Model, key) }
+func (c packageCache) Put(key [32]byte, data []byte)   { c.cache.Put(cache.Model, key, data) }
+
+func (m *meter) functions(pkg *evaluate.Package) compose.Functions { return pkg }

@@ -1,0 +1,319 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+const clusterTypeKind = "ClusterTypeProvenance"
+
+// ClusterTypeRecord is .kalypso/cluster-types/<name>.json: what a cluster type's
+// folder is.
+type ClusterTypeRecord struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Name       string        `json:"name"`
+	Files      map[string]ID `json:"files"` // at its root, by path in it
+	// Kept is the reason why Files are those of an earlier build; "" for none.
+	Kept        string             `json:"kept,omitempty"`
+	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
+}
+
+// AssignmentRecord records an assignment's folder.
+type AssignmentRecord struct {
+	backends.Folder
+	Tree   ID            `json:"tree"` // of Files
+	Values model.Digest  `json:"values"`
+	Files  map[string]ID `json:"files"` // by path in the folder
+	// Kept is set where the folder is that of an earlier build.
+	Kept *Kept `json:"kept,omitempty"`
+}
+
+// ParseClusterTypeRecord reads what Encode writes. The bytes need not be trusted:
+// what it returns names only paths that kalypso may write, and can be encoded
+// again.
+func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
+	c := &ClusterTypeRecord{}
+	if err := json.Unmarshal(data, c); err != nil {
+		// The header may say more: that of another version is not to be repaired.
+		if header := checkHeader(data, clusterTypeKind); header != nil {
+			return nil, header
+		}
+		return nil, err
+	}
+	if err := checkHeader(data, clusterTypeKind); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.normalize()
+	return c, nil
+}
+
+// check reports what must not be in a record: see ParseClusterTypeRecord.
+func (c *ClusterTypeRecord) check() error {
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	for i := range c.Assignments {
+		if id := c.Assignments[i].Tree; !id.valid() {
+			return fmt.Errorf("%q is not a git id", id)
+		}
+	}
+	var paths []string
+	for p, id := range c.each {
+		if !id.valid() {
+			return fmt.Errorf("%q is not a git id", id)
+		}
+		paths = append(paths, p)
+	}
+	return checkPaths(paths)
+}
+
+// checkNames reports names of folders that are not sorted, not unique or not
+// names of folders.
+func (c *ClusterTypeRecord) checkNames() error {
+	if err := checkName(c.Name); err != nil {
+		return fmt.Errorf("cluster type: %w", err)
+	}
+	last := ""
+	for i := range c.Assignments {
+		name := c.Assignments[i].DeploymentTarget
+		if err := checkNext("folder of cluster type "+c.Name, last, name); err != nil {
+			return err
+		}
+		last = name
+	}
+	return nil
+}
+
+// normalize gives a record that was read the form of one that was made.
+func (c *ClusterTypeRecord) normalize() {
+	if c.Files == nil {
+		c.Files = map[string]ID{}
+	}
+	if c.Assignments == nil {
+		c.Assignments = []AssignmentRecord{}
+	}
+	for i := range c.Assignments {
+		a := &c.Assignments[i]
+		a.Shared = compacted(a.Shared)
+		if a.Files == nil {
+			a.Files = map[string]ID{}
+		}
+	}
+}
+
+// compacted is raw JSON without white space between its tokens.
+func compacted(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return nil
+	}
+	var buf bytes.Buffer
+	_ = json.Compact(&buf, raw) // it was parsed, so it is JSON
+	return buf.Bytes()
+}
+
+// each yields every file that the record lists, by path in the environment, in
+// no order. A nil record lists none.
+func (c *ClusterTypeRecord) each(yield func(string, ID) bool) {
+	if c == nil {
+		return
+	}
+	for p, id := range c.Files {
+		if !yield(c.Name+"/"+p, id) {
+			return
+		}
+	}
+	for i := range c.Assignments {
+		dir := c.Name + "/" + c.Assignments[i].DeploymentTarget + "/"
+		for p, id := range c.Assignments[i].Files {
+			if !yield(dir+p, id) {
+				return
+			}
+		}
+	}
+}
+
+// Assignment returns what the record says of a folder; nil for nothing, as of
+// any in a nil record.
+func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
+	if c == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(c.Assignments, target, func(a AssignmentRecord, target string) int {
+		return strings.Compare(a.DeploymentTarget, target)
+	})
+	if !found {
+		return nil
+	}
+	return &c.Assignments[i]
+}
+
+// entry returns what the environment's record says of this one, whose bytes it
+// is given.
+func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTypeEntry {
+	e := ClusterTypeEntry{Name: c.Name, Tree: c.treeID(), Digest: digest, Assignments: len(c.Assignments), Record: BlobID(encoded)}
+	for i := range c.Assignments {
+		if c.Assignments[i].Kept != nil {
+			e.Kept++
+		}
+	}
+	if e.Kept > 0 || c.Kept != "" {
+		e.Digest = ""
+	}
+	return e
+}
+
+// treeID returns the id of the cluster type's folder. The assignments' own ids
+// are right.
+func (c *ClusterTypeRecord) treeID() ID {
+	entries := make([]treeEntry, 0, len(c.Files)+len(c.Assignments))
+	for p, id := range c.Files {
+		if strings.Contains(p, "/") { // in a folder, which may be an assignment's
+			files := map[string]ID{}
+			for p, id := range c.each {
+				files[p[len(c.Name)+1:]] = id
+			}
+			return TreeID(files)
+		}
+		entries = append(entries, treeEntry{p, id, false})
+	}
+	for i := range c.Assignments {
+		entries = append(entries, treeEntry{c.Assignments[i].DeploymentTarget, c.Assignments[i].Tree, true})
+	}
+	return treeOfEntries(entries)
+}
+
+// Encode returns the record's JSON, with a line for each assignment: so a change
+// of one is a change of a line. It fails only if a folder's Shared is not JSON.
+func (c *ClusterTypeRecord) Encode() ([]byte, error) {
+	b := make([]byte, 0, 256+len(c.Files)*80+len(c.Assignments)*768)
+	b = appendString(append(b, "{\n  \"apiVersion\": "...), c.APIVersion)
+	b = appendString(append(b, ",\n  \"kind\": "...), c.Kind)
+	b = appendString(append(b, ",\n  \"name\": "...), c.Name)
+	b = appendFiles(append(b, ",\n  \"files\": "...), c.Files)
+	if c.Kept != "" {
+		b = appendString(append(b, ",\n  \"kept\": "...), c.Kept)
+	}
+	b = append(b, ",\n  \"assignments\": ["...)
+	for i := range c.Assignments {
+		b = appendNext(b, i)
+		var err error
+		if b, err = c.Assignments[i].append(b); err != nil {
+			return nil, fmt.Errorf("folder %s/%s: %w", c.Name, c.Assignments[i].DeploymentTarget, err)
+		}
+	}
+	return append(b, "\n  ]\n}\n"...), nil
+}
+
+// append appends what encoding/json makes of the assignment, without its cost.
+func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
+	text := func(name, value string) {
+		b = appendString(appendField(b, name, b[len(b)-1] == '{'), value)
+	}
+	b = append(b, '{')
+	text("deploymentTarget", a.DeploymentTarget)
+	text("workspace", a.Workspace)
+	text("workload", a.Workload)
+	text("namespace", a.Namespace)
+	if a.Version != "" {
+		text("version", a.Version)
+	}
+	if a.Orphan {
+		b = append(appendField(b, "orphan", false), "true"...)
+	}
+	if len(a.DependsOn) > 0 {
+		b = append(appendField(b, "dependsOn", false), '[')
+		for i, target := range a.DependsOn {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, target)
+		}
+		b = append(b, ']')
+	}
+	if a.Wave != 0 {
+		b = strconv.AppendInt(appendField(b, "wave", false), int64(a.Wave), 10)
+	}
+	text("backend", a.Backend)
+	if len(a.Shared) > 0 {
+		buf := bytes.NewBuffer(appendField(b, "shared", false))
+		if err := json.Compact(buf, a.Shared); err != nil {
+			return nil, fmt.Errorf("what the index needs to know of it is not JSON: %w", err)
+		}
+		b = buf.Bytes()
+	}
+	text("tree", string(a.Tree))
+	text("values", string(a.Values))
+	b = appendFiles(appendField(b, "files", false), a.Files)
+	if a.Kept != nil {
+		kept, err := encode(a.Kept)
+		if err != nil {
+			return nil, err
+		}
+		b = append(appendField(b, "kept", false), kept...)
+	}
+	return append(b, '}'), nil
+}
+
+// encode is json.Marshal, but leaves the characters of HTML as they are.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// appendNext begins the line of an element of an array.
+func appendNext(b []byte, i int) []byte {
+	if i > 0 {
+		b = append(b, ',')
+	}
+	return append(b, "\n    "...)
+}
+
+func appendField(b []byte, name string, first bool) []byte {
+	if !first {
+		b = append(b, ',')
+	}
+	b = append(b, '"')
+	b = append(b, name...)
+	return append(b, "\":"...)
+}
+
+func appendFiles(b []byte, files map[string]ID) []byte {
+	b = append(b, '{')
+	for i, p := range slices.Sorted(maps.Keys(files)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, p), ':')
+		b = appendString(b, string(files[p]))
+	}
+	return append(b, '}')
+}
+
+// appendString appends a JSON string.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, _ := encode(s) // a string cannot fail
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

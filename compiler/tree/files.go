@@ -1,0 +1,36 @@
+package tree
+
+import "github.com/kalypso-io/kalypso/backends"
+
+// Files returns all files of a tree with their bytes, by cluster type and folder;
+// those of kept folders, which only the previous output has, are not among them.
+// It makes everything, so it is for trees that fit into memory.
+func (t *Tree) Files() ([]backends.File, error) {
+	var out []backends.File
+	add := func(dir string, files []backends.File) {
+		for _, f := range files {
+			out = append(out, backends.File{Path: dir + "/" + f.Path, Data: f.Data})
+		}
+	}
+	for _, ct := range t.ClusterTypes {
+		if ct.Outside {
+			continue
+		}
+		content, err := ct.Content()
+		if err != nil {
+			return nil, err
+		}
+		add(ct.Name, content.Files)
+		for _, f := range content.Folders {
+			if f.Kept != nil {
+				continue
+			}
+			files, err := f.Content()
+			if err != nil {
+				return nil, err
+			}
+			add(ct.Name+"/"+f.Info.DeploymentTarget, files)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,184 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// outcome is a cluster type's folder as it will be: its record, the files to
+// have and the files to leave alone.
+type outcome struct {
+	record  *ClusterTypeRecord
+	encoded []byte // the record's file
+	entry   ClusterTypeEntry
+	content *Content // nil where everything stays
+	groups  []group  // all files to have
+	kept    []string // paths in the environment, sorted
+}
+
+// group is files of a cluster type that are made together: those of an
+// assignment's folder, or those at the root.
+type group struct {
+	folder int    // its number in Content.Folders; -1 for the root
+	dir    string // in the environment
+	files  []File // by path in dir
+}
+
+// outcomeOf resolves what a cluster type keeps against its previous record, which
+// may be nil; whole is what that belongs to. It fails where the cluster type
+// contradicts itself, the record or the rules for paths, which are mistakes of
+// the caller or of a backend.
+func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
+	if ct.Outside {
+		return staying(ct.Name, before)
+	}
+	if ct.Content == nil {
+		return nil, fmt.Errorf("cluster type %s has no content", ct.Name)
+	}
+	content, err := ct.Content()
+	if err != nil {
+		return nil, fmt.Errorf("the content of cluster type %s: %w", ct.Name, err)
+	}
+	out := &outcome{content: content, record: &ClusterTypeRecord{
+		APIVersion: apiVersion, Kind: clusterTypeKind, Name: ct.Name, Kept: content.Kept,
+		Assignments: make([]AssignmentRecord, 0, len(content.Folders)),
+	}}
+	switch {
+	case content.Kept == "":
+		files := make([]File, len(content.Files))
+		for i, f := range content.Files {
+			files[i] = File{Path: f.Path, ID: BlobID(f.Data), Size: int64(len(f.Data))}
+		}
+		out.record.Files = out.add(-1, ct.Name, files)
+	case before != nil:
+		out.record.Files = out.keep(ct.Name, before.Files)
+	default:
+		out.record.Files = map[string]ID{}
+	}
+	for i := range content.Folders {
+		f := &content.Folders[i]
+		a, err := out.assignment(ct.Name, i, f, before.Assignment(f.Info.DeploymentTarget), whole)
+		if err != nil {
+			return nil, err
+		}
+		out.record.Assignments = append(out.record.Assignments, a)
+	}
+	return out, out.finish(ct.Digest)
+}
+
+// staying is the outcome for a folder that stays as the record describes it.
+func staying(name string, before *ClusterTypeRecord) (*outcome, error) {
+	next := *before
+	next.Name = name
+	next.Assignments = slices.Clone(before.Assignments)
+	out := &outcome{record: &next}
+	for i := range next.Assignments {
+		next.Assignments[i].Tree = TreeID(next.Assignments[i].Files)
+	}
+	for p := range before.each {
+		out.kept = append(out.kept, p)
+	}
+	return out, out.finish("")
+}
+
+// finish checks the outcome, and encodes its record.
+func (out *outcome) finish(digest model.Digest) error {
+	if err := out.record.checkNames(); err != nil {
+		return err
+	}
+	slices.Sort(out.kept)
+	paths := slices.Clone(out.kept)
+	for _, g := range out.groups {
+		for _, f := range g.files {
+			// Not path.Join, which would resolve the ".." that checkPaths must see.
+			paths = append(paths, g.dir+"/"+f.Path)
+		}
+	}
+	if err := checkPaths(paths); err != nil {
+		return err
+	}
+	var err error
+	if out.encoded, err = out.record.Encode(); err != nil {
+		return err
+	}
+	out.entry = out.record.entry(digest, out.encoded)
+	return nil
+}
+
+// assignment records a folder, and adds its files to those to have or to keep.
+func (out *outcome) assignment(clusterType string, number int, f *Folder, before *AssignmentRecord, whole *Record) (AssignmentRecord, error) {
+	dir := clusterType + "/" + f.Info.DeploymentTarget
+	if f.Kept == nil {
+		files := out.add(number, dir, f.Files)
+		for p, id := range files {
+			if !id.valid() {
+				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, p, id)
+			}
+		}
+		return AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files}, nil
+	}
+	if before == nil {
+		return AssignmentRecord{}, fmt.Errorf("keeping folder %s: the previous record does not list it", dir)
+	}
+	a := *before
+	a.Files = out.keep(dir, before.Files)
+	a.Tree = TreeID(a.Files)
+	kept := Kept{Reason: f.Kept.Reason, Compiler: whole.Compiler, Source: whole.Source}
+	if before.Kept != nil {
+		kept.Compiler, kept.Source = before.Kept.Compiler, before.Kept.Source
+	}
+	a.Kept = &kept
+	return a, nil
+}
+
+// add adds files of a folder to those to have, and returns their ids by path in
+// the folder.
+func (out *outcome) add(number int, dir string, files []File) map[string]ID {
+	if len(files) > 0 {
+		out.groups = append(out.groups, group{number, dir, files})
+	}
+	ids := make(map[string]ID, len(files))
+	for _, f := range files {
+		ids[f.Path] = f.ID
+	}
+	return ids
+}
+
+// keep adds files below a folder to those to leave alone.
+func (out *outcome) keep(dir string, files map[string]ID) map[string]ID {
+	for p := range files {
+		out.kept = append(out.kept, dir+"/"+p)
+	}
+	return files
+}
+
+// bytes returns the content of a group's files by path in its folder. It fails
+// if that is not what was announced.
+func (out *outcome) bytes(g group) (map[string][]byte, error) {
+	var files []backends.File
+	switch {
+	case g.folder < 0:
+		files = out.content.Files
+	case out.content.Folders[g.folder].Content == nil:
+		return nil, fmt.Errorf("folder %s has no content", g.dir)
+	default:
+		var err error
+		if files, err = out.content.Folders[g.folder].Content(); err != nil {
+			return nil, fmt.Errorf("the content of folder %s: %w", g.dir, err)
+		}
+	}
+	data := make(map[string][]byte, len(files))
+	for _, f := range files {
+		data[f.Path] = f.Data
+	}
+	for _, f := range g.files {
+		b, there := data[f.Path]
+		if id := BlobID(b); !there || id != f.ID || int64(len(b)) != f.Size {
+			return nil, fmt.Errorf("file %s/%s has other content than was announced", g.dir, f.Path)
+		}
+	}
+	return data, nil
+}
