@@ -84,7 +84,7 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 		return nil, err
 	}
 	meter := newMeter(r.Cache)
-	stages, more, err := evaluate.Stages(ctx, platform)
+	stages, more, err := evaluate.Stages(ctx, platform, meter.packages())
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -48,7 +49,7 @@ func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].fa
 // compile takes the environment through the pipeline. lost says that what it has
 // may be in a folder that is no environment's.
 func (e *Environment) compile(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
-	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages)
+	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages())
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,12 @@ func (e *Environment) compile(ctx context.Context, p *source.Platform, stages []
 	if err := e.build(ctx); err != nil {
 		return err
 	}
-	if err := e.assemble(ctx); err != nil {
+	var broken *tree.RecordError
+	if err := e.assemble(ctx); errors.As(err, &broken) {
+		// What there is to keep is not known: the output stays as it is.
+		e.report(broken.Diagnostic())
+		e.Tree, e.Summary = nil, Summary{}
+	} else if err != nil {
 		return err
 	}
 	diag.Resolve(e.diagnostics, e.Model.Positions)

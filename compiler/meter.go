@@ -99,7 +99,7 @@ func (m *meter) table(level cache.Level, name string) table {
 }
 
 // packages is where the parts of evaluated packages are kept; nil for nowhere.
-func (m *meter) packages() any {
+func (m *meter) packages() evaluate.Cache {
 	if m.cache == nil {
 		return nil
 	}

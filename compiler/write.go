@@ -133,12 +133,26 @@ func (f *folders) previous(environment string) (*tree.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.Adopt {
-		f.mu.Lock()
-		f.problems[environment] = ds
-		f.mu.Unlock()
+	if f.Adopt {
+		return whole(record), nil
 	}
+	f.mu.Lock()
+	f.problems[environment] = ds
+	f.mu.Unlock()
 	return record, nil
+}
+
+// whole returns a record of which everything can be read, or nil.
+func whole(record *tree.Record) *tree.Record {
+	if record == nil {
+		return nil
+	}
+	for _, ct := range record.ClusterTypes {
+		if _, err := record.ClusterType(ct.Name); err != nil {
+			return nil
+		}
+	}
+	return record
 }
 
 func (f *folders) close() error {

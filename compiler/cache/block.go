@@ -21,8 +21,9 @@ const blockSize = 256 << 10
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		// Only a wrong option is an error. The cache has hashes of its own.
+		// A single segment says how long it will be, however short it is.
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-			zstd.WithWindowSize(blockSize), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+			zstd.WithSingleSegment(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 		if err != nil {
 			panic(err)
 		}

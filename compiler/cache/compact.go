@@ -104,12 +104,12 @@ func (t *Table) merge(old []*section) (*section, error) {
 	if len(alive) == 0 {
 		return nil, nil
 	}
-	w := &writer{store: t.c.store}
+	w := t.newWriter()
 	if err := t.rewrite(w, old, alive); err != nil {
 		w.discard()
 		return nil, err
 	}
-	s, x, err := w.finish(t.level, t.name)
+	s, x, err := w.finish()
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ const (
 	kindEntry    kind = 'e' // a single result
 	kindManifest kind = 'm' // the segments of a table
 	kindIndex    kind = 'i' // the index of a segment
+	kindData     kind = 'd' // the bodies of a segment
 )
 
 // A header says what a file holds.

@@ -35,7 +35,7 @@ func (t *Table) flush() error {
 	if t.pending != nil {
 		w := t.pending
 		t.pending, t.at = nil, map[Key]int{}
-		s, x, err := w.finish(t.level, t.name)
+		s, x, err := w.finish()
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,8 @@ type Table struct {
 	pending  *writer    // what was put since the last Flush; nil if nothing
 	at       map[Key]int
 
+	broken sync.Map // Key -> true: a body was asked for in vain
+
 	uploading sync.Mutex
 	replaced  map[digest]bool // indexes of segments that compaction replaced
 }
@@ -58,6 +60,10 @@ func (s *section) useAll() {
 	}
 }
 
+func (t *Table) newWriter() *writer {
+	return &writer{store: t.c.store, level: t.level, table: t.name}
+}
+
 func (t *Table) header() header { return header{kindManifest, t.level, t.name} }
 
 // Head returns the small part of an entry, from memory: the first call of a table
@@ -65,7 +71,7 @@ func (t *Table) header() header { return header{kindManifest, t.level, t.name} }
 func (t *Table) Head(k Key) (head []byte, ok bool) {
 	t.find(k,
 		func(i int) { head, ok = t.pending.head(i), true },
-		func(s *section, i int) { head, ok = s.index.head(i), true })
+		func(s *section, i int) bool { head, ok = s.index.head(i), true; return true })
 	return head, ok
 }
 
@@ -78,16 +84,21 @@ func (t *Table) Body(k Key) (body []byte, ok bool) {
 			got, err := t.pending.body(i, &t.c.kept)
 			body, ok = bytes.Clone(got), err == nil
 		},
-		func(s *section, i int) {
-			got, found := t.read(s, i)
-			body, ok = bytes.Clone(got), found
+		func(s *section, i int) bool {
+			var got []byte
+			if got, ok = t.read(s, i); !ok {
+				t.broken.Store(k, true)
+			}
+			body = bytes.Clone(got)
+			return ok
 		})
 	return body, ok
 }
 
 // find calls one of the functions with where a key's entry is, or none. The
-// table is locked for reading meanwhile.
-func (t *Table) find(k Key, pending func(int), stored func(*section, int)) {
+// table is locked for reading meanwhile. The second one says whether the entry
+// was of use.
+func (t *Table) find(k Key, pending func(int), stored func(*section, int) bool) {
 	if !t.c.open() {
 		return
 	}
@@ -105,13 +116,9 @@ func (t *Table) find(k Key, pending func(int), stored func(*section, int)) {
 		t.mu.RLock()
 		s, i = t.lookup(k, false)
 	}
-	if s == nil {
-		return
-	}
-	if s.use(i) {
+	if s != nil && stored(s, i) && s.use(i) {
 		t.c.count(t.level, Stats{Reused: 1})
 	}
-	stored(s, i)
 }
 
 // lookup finds a key's newest entry in the segments; ofMine looks only at what
@@ -157,8 +164,9 @@ func (t *Table) readBlock(s *section, number uint32) ([]byte, error) {
 }
 
 // Put stores an entry, whose parts it copies; it is found at once, by this
-// process. A second Put of a key is ignored. In the mode Verify it is compared
-// with the first, and an entry that the table held before with this one.
+// process. A second Put of a key is ignored, until the next Flush; after it, and
+// if the table had the entry before, one that is equal. In the mode Verify both
+// are compared with what was there.
 //
 // It does what it can: errors are remembered by the Cache. A body of more than
 // 256 MiB is not stored.
@@ -177,14 +185,15 @@ func (t *Table) Put(k Key, head, body []byte) {
 		}
 		return
 	}
-	if t.c.mode == Verify && t.holds(k, head, body) {
+	sum := sumOf(body)
+	if t.c.mode == Verify && t.confirms(k, head, body) || t.c.mode != Verify && t.has(k, head, sum) {
 		return
 	}
 	if t.pending == nil {
-		t.pending = &writer{store: t.c.store}
+		t.pending = t.newWriter()
 	}
 	n := len(t.pending.entries)
-	if err := t.pending.add(k, head, body, sumOf(body), 0); err != nil {
+	if err := t.pending.add(k, head, body, sum, 0); err != nil {
 		t.c.remember(fmt.Errorf("cache table %s %s: %w", t.level, t.name, err))
 		return
 	}
@@ -197,10 +206,24 @@ func (t *Table) equalsPending(i int, head, body []byte) bool {
 	return bytes.Equal(t.pending.head(i), head) && (err != nil || bytes.Equal(got, body))
 }
 
-// holds says whether the segments hold an equal entry, which then counts as put
+// has says whether a segment that is loaded has an equal entry, and nobody asked
+// for its body in vain.
+func (t *Table) has(k Key, head []byte, sum bodySum) bool {
+	s, i := t.lookup(k, false)
+	if s == nil || s.index.row(i).sum != sum || !bytes.Equal(s.index.head(i), head) {
+		return false
+	}
+	if _, broken := t.broken.Load(k); broken {
+		return false
+	}
+	s.use(i)
+	return true
+}
+
+// confirms says whether the segments hold an equal entry, which then counts as put
 // by this process. One that differs is a lie; one whose body cannot be read is
 // none.
-func (t *Table) holds(k Key, head, body []byte) bool {
+func (t *Table) confirms(k Key, head, body []byte) bool {
 	s, i := t.lookup(k, false)
 	if s == nil {
 		return false

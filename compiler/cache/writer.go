@@ -12,9 +12,12 @@ import (
 // may add; any number may read in between.
 type writer struct {
 	store   *store
+	level   Level
+	table   string
 	entries []entry
 	heads   []byte
 	open    []byte // the block that is being filled
+	packed  []byte // the block before, compressed: memory for the next one
 	blocks  []block
 	file    string // the temporary file; "" as long as no block is full
 	size    int64  // of the file
@@ -63,7 +66,8 @@ func (w *writer) close() error {
 	if len(w.open) == 0 {
 		return nil
 	}
-	data := encoder().EncodeAll(w.open, nil)
+	w.packed = encoder().EncodeAll(w.open, w.packed[:0])
+	data := w.packed
 	err := w.addBlock(block{size: uint32(len(data)), raw: uint32(len(w.open)), sum: sha256.Sum256(data)}, data)
 	if err == nil {
 		w.open = w.open[:0]
@@ -80,7 +84,20 @@ func (w *writer) addBlock(b block, data []byte) error {
 			return err
 		}
 		w.file, w.sum = name, sha256.New()
+		if err := w.write(header{kindData, w.level, w.table}.append(nil)); err != nil {
+			return err
+		}
 	}
+	b.offset = w.size
+	if err := w.write(data); err != nil {
+		return err
+	}
+	w.blocks = append(w.blocks, b)
+	return nil
+}
+
+// write appends to the file.
+func (w *writer) write(data []byte) error {
 	// The file is not kept open: there may be more tables than open files.
 	f, err := os.OpenFile(w.file, os.O_WRONLY, 0)
 	if err != nil {
@@ -91,8 +108,6 @@ func (w *writer) addBlock(b block, data []byte) error {
 		return err
 	}
 	w.sum.Write(data)
-	b.offset = w.size
-	w.blocks = append(w.blocks, b)
 	w.size += int64(len(data))
 	return nil
 }
@@ -122,7 +137,7 @@ func (w *writer) body(i int, kept *blocks) ([]byte, error) {
 
 // finish stores the segment, and returns it with its index. The writer must not
 // be used afterwards.
-func (w *writer) finish(l Level, name string) (segment, *index, error) {
+func (w *writer) finish() (segment, *index, error) {
 	if err := w.close(); err != nil {
 		w.discard()
 		return segment{}, nil, err
@@ -134,13 +149,13 @@ func (w *writer) finish(l Level, name string) (segment, *index, error) {
 			return segment{}, nil, err
 		}
 	}
-	text := encodeIndex(l, name, s.data, s.dataSize, w.blocks, w.entries, w.heads)
+	text := encodeIndex(w.level, w.table, s.data, s.dataSize, w.blocks, w.entries, w.heads)
 	id, err := w.store.writeBlob(text)
 	if err != nil {
 		return segment{}, nil, err
 	}
 	s.id, s.indexSize, s.entries = id, int64(len(text)), len(w.entries)
-	x, ok := decodeIndex(text, l, name)
+	x, ok := decodeIndex(text, w.level, w.table)
 	if !ok {
 		return segment{}, nil, errors.New("the index of a table cannot be read back")
 	}

@@ -28,7 +28,7 @@ func BenchmarkCompose(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			pkg, ds, err := evaluate.Environment(ctx, p, "dev", nil)
+			pkg, ds, err := evaluate.Environment(ctx, p, "dev", nil, nil)
 			if err != nil || len(ds) > 0 {
 				b.Fatal(err, ds)
 			}

@@ -45,11 +45,11 @@ type Plan struct {
 	env         *model.Environment
 	assignments []schedule.Assignment
 	functions   *functions
-	digests     *digests
 	memo        *memo
 	configs     [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas     [][]int32 // assignment -> the config schemas that match it
 	ds          []about
+	scratch     []byte
 }
 
 // Tuple is a set of assignments that are configured alike.
@@ -71,7 +71,6 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		env:         env,
 		assignments: s.Assignments,
 		functions:   newFunctions(f),
-		digests:     digestsOf(env),
 		memo:        &memo{},
 	}
 	p.match(satisfies)

@@ -2,59 +2,41 @@ package compose
 
 import (
 	"crypto/sha256"
-	"encoding/json"
+	"encoding/binary"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// digests are those of what assignments are configured by, in the order of the
-// model.
-type digests struct {
-	configs, schemas [][sha256.Size]byte
-	contracts        map[*model.Contract][sha256.Size]byte
-	services         map[string][sha256.Size]byte
-	reconcilers      map[string][sha256.Size]byte
-	scratch          []byte
-}
-
-func digestsOf(env *model.Environment) *digests {
-	d := &digests{
-		contracts:   map[*model.Contract][sha256.Size]byte{},
-		services:    map[string][sha256.Size]byte{},
-		reconcilers: map[string][sha256.Size]byte{},
+// digest identifies all that the assignment's graph is composed of, and all that
+// there is to say of it.
+func (p *Plan) digest(i int) [sha256.Size]byte {
+	b := p.scratch[:0]
+	text := func(s string) {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
-	for i := range env.Configs {
-		c := env.Configs[i]
-		c.Match = model.Selector{}
-		d.configs = append(d.configs, digestOf(c))
+	for _, n := range p.configs[i] {
+		config := &p.env.Configs[n]
+		text(string(config.Digest))
+		if config.Facts != nil {
+			b = p.facts(i, config.Facts, nil).AppendBinary(b)
+		}
 	}
-	for i := range env.ConfigSchemas {
-		s := env.ConfigSchemas[i]
-		s.Match = model.Selector{}
-		d.schemas = append(d.schemas, digestOf(s))
+	text("")
+	for _, n := range p.schemas[i] {
+		text(string(p.env.ConfigSchemas[n].Digest))
 	}
-	for i := range env.NamespaceServices {
-		d.services[env.NamespaceServices[i].Name] = digestOf(env.NamespaceServices[i])
+	for _, contract := range p.ownContracts(i) {
+		text("")
+		if contract != nil {
+			text(string(contract.Digest))
+			text(contract.Ref.String())
+		}
 	}
-	for i := range env.Reconcilers {
-		d.reconcilers[env.Reconcilers[i].Name] = digestOf(env.Reconcilers[i])
-	}
-	return d
-}
-
-func (d *digests) contract(c *model.Contract) [sha256.Size]byte {
-	sum, known := d.contracts[c]
-	if !known {
-		sum = digestOf(c)
-		d.contracts[c] = sum
-	}
-	return sum
-}
-
-func digestOf(v any) [sha256.Size]byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("compose: " + err.Error())
-	}
+	p.scratch = b
 	return sha256.Sum256(b)
+}
+
+// ownContracts are those of the assignment's workload and target; nil for none.
+func (p *Plan) ownContracts(i int) [2]*model.Contract {
+	return [2]*model.Contract{p.assignments[i].Workload.Requires, p.assignments[i].Target.Requires}
 }

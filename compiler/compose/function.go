@@ -246,16 +246,14 @@ func (p *Plan) specCalls(i int, values *model.Value) (service, reconciler *call)
 func (p *Plan) AppendSpecs(b []byte, i int, values model.Digest) []byte {
 	id := model.StringOf(string(values))
 	s, r := p.service(i), p.reconciler(i)
-	digest := p.digests.services[s.Name]
-	b = append(b, digest[:]...)
+	b = append(b, s.Digest...)
 	if s.Spec == nil {
 		b = p.facts(i, s.Facts, &id).AppendBinary(b)
 	}
 	if r == nil {
 		return b
 	}
-	digest = p.digests.reconcilers[r.Name]
-	b = append(b, digest[:]...)
+	b = append(b, r.Digest...)
 	if r.Facts != nil {
 		b = p.facts(i, r.Facts, &id).AppendBinary(b)
 	}

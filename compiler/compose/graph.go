@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,9 +65,15 @@ type merger struct {
 	provenance provenance
 	// Stacks of what the structs around the current path are made of.
 	parts  []*node
-	heads  [][]node
+	heads  []head
 	fields []model.Field
+
+	layers []layer
+	listed []string // the paths of lists
 	bytes  []byte
+	// Of the list that is composed: its elements, and where they are by their key.
+	elems []model.Value
+	index map[string]int
 }
 
 // reset makes the merger ready for another tuple.
@@ -92,6 +99,7 @@ func (m *merger) finish() *Graph {
 
 // compose merges the layers, which are sorted by layer, then name.
 func (m *merger) compose(layers []layer) {
+	m.listed = slices.AppendSeq(m.listed[:0], maps.Keys(m.lists))
 	start := len(m.parts)
 	for i := range layers {
 		l := &layers[i]

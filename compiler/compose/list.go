@@ -28,12 +28,9 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 	} else {
 		replaced = append(slices.Clip(replaced), defaults...)
 	}
-	var elems []model.Value
+	elems := m.elems[:0]
 	for _, p := range from {
-		v := p.tree.Final
-		if isOpen(p) {
-			v = defaultOf(p)
-		}
+		v := valueOf(p)
 		if v.Kind() != model.List {
 			return m.noList(path, rule, p, "is no list")
 		}
@@ -47,11 +44,12 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 			return m.noList(path, rule, p, "has elements that are not final")
 		}
 	}
-	var ok bool
-	if elems, ok = m.combine(path, rule, elems, from); !ok {
+	m.elems = elems
+	elems, ok := m.combine(path, rule, elems, from)
+	if !ok {
 		return model.Value{}, false
 	}
-	v := model.ListOf(elems...)
+	v := model.ListOf(slices.Clone(elems)...)
 	if isOverride(from[0]) {
 		m.overridden(path, from, replaced)
 	} else if v, ok = m.satisfies(path, v, from, opens); !ok {
@@ -59,6 +57,14 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 	}
 	m.add(path, v, from, replaced)
 	return v, true
+}
+
+// valueOf returns the list that a part has, or has as its default.
+func valueOf(p *node) model.Value {
+	if isOpen(p) {
+		return defaultOf(p)
+	}
+	return p.tree.Final
 }
 
 // listsElements says whether a constraint is a list that names elements, and not
@@ -76,14 +82,15 @@ func (m *merger) noList(path string, rule listRule, p *node, why string) (model.
 	return model.Value{}, false
 }
 
+// combine combines elements in place.
 func (m *merger) combine(path string, rule listRule, elems []model.Value, from []*node) ([]model.Value, bool) {
 	switch {
 	case rule.Unique:
-		var out []model.Value
-		seen := map[string]bool{}
+		clear(m.index)
+		out := elems[:0]
 		for _, e := range elems {
-			if key := e.Kind().String() + e.String(); !seen[key] {
-				seen[key] = true
+			m.bytes = e.AppendJSON(append(m.bytes[:0], byte(e.Kind()))) // JSON does not tell a secret from a struct
+			if _, seen := m.place(len(out)); !seen {
 				out = append(out, e)
 			}
 		}
@@ -96,8 +103,8 @@ func (m *merger) combine(path string, rule listRule, elems []model.Value, from [
 
 // mergeBy unifies the elements that have the same value in a field.
 func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from []*node) ([]model.Value, bool) {
-	var out []model.Value
-	index := map[string]int{}
+	clear(m.index)
+	out := elems[:0]
 	for _, e := range elems {
 		key, there := e.Lookup(rule.MergeBy)
 		if e.Kind() != model.Struct || !there {
@@ -106,9 +113,9 @@ func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from [
 			m.fail(sites(d, from).At(rule.ref, rule.String()))
 			return nil, false
 		}
-		i, seen := index[key.String()]
+		m.bytes = key.AppendJSON(m.bytes[:0])
+		i, seen := m.place(len(out))
 		if !seen {
-			index[key.String()] = len(out)
 			out = append(out, e)
 			continue
 		}
@@ -125,4 +132,14 @@ func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from [
 		out[i] = u
 	}
 	return out, true
+}
+
+// place returns the place of the element whose key is in bytes, which is the next
+// one where the key is new.
+func (m *merger) place(next int) (i int, seen bool) {
+	if i, seen = m.index[string(m.bytes)]; !seen {
+		i = next
+		m.index[string(m.bytes)] = i
+	}
+	return i, seen
 }

@@ -183,16 +183,6 @@ func prefixOf(name string) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// before says whether a node's name comes before another's.
-func (n *node) before(o *node) bool {
-	if n.prefix != o.prefix {
-		return n.prefix < o.prefix
-	}
-	return n.name < o.name
-}
-
-func (n *node) named(o *node) bool { return n.prefix == o.prefix && n.name == o.name }
-
 func isStruct(n *node) bool   { return n.tree.Kind == model.StructTree }
 func isOpened(n *node) bool   { return n.opened != nil }
 func isOpen(n *node) bool     { return n.tree.Kind == model.OpenLeaf }

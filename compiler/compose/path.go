@@ -59,7 +59,7 @@ func withElements(v model.Value, path []string, leaf model.Value) model.Value {
 	if len(path) == 0 {
 		return leaf
 	}
-	var fields []model.Field
+	fields := make([]model.Field, 0, len(v.Fields())+1)
 	inner := model.StructOf()
 	for _, f := range v.Fields() {
 		if f.Name == path[0] {

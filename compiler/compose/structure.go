@@ -17,7 +17,7 @@ func (m *merger) structure(path string, parts, replaced []*node) (model.Value, b
 	heads, fields := len(m.heads), len(m.fields)
 	for _, p := range parts {
 		if len(p.fields) > 0 {
-			m.heads = append(m.heads, p.fields)
+			m.heads = append(m.heads, head{p.fields[0].prefix, p.fields})
 		}
 	}
 	for left := m.heads[heads:]; len(left) > 0; {
@@ -45,26 +45,42 @@ func (m *merger) structure(path string, parts, replaced []*node) (model.Value, b
 	return v, ok && m.fitsRest(path, v, parts)
 }
 
-// take pushes the nodes with the least name of the lists, which are sorted, in
-// the order of the lists, and returns what is left of these. It works in place.
-func (m *merger) take(left [][]node) [][]node {
-	least := &left[0][0]
-	for _, l := range left[1:] {
-		if l[0].before(least) {
-			least = &l[0]
+// head is what is left of a struct's fields, with the prefix of the first name.
+type head struct {
+	prefix uint64
+	fields []node
+}
+
+// take pushes the nodes with the least name of the heads, in the order of the
+// heads, and returns what is left of these. It works in place.
+func (m *merger) take(heads []head) []head {
+	prefix := heads[0].prefix
+	for i := 1; i < len(heads); i++ {
+		prefix = min(prefix, heads[i].prefix)
+	}
+	name, there := "", false
+	for i := range heads {
+		if heads[i].prefix == prefix && (!there || heads[i].fields[0].name < name) {
+			name, there = heads[i].fields[0].name, true
 		}
 	}
-	kept := left[:0]
-	for _, l := range left {
-		if l[0].named(least) {
-			m.parts = append(m.parts, &l[0])
-			if l = l[1:]; len(l) == 0 {
-				continue
-			}
+	empty := false
+	for i := range heads {
+		h := &heads[i]
+		if h.prefix != prefix || h.fields[0].name != name {
+			continue
 		}
-		kept = append(kept, l)
+		m.parts = append(m.parts, &h.fields[0])
+		if h.fields = h.fields[1:]; len(h.fields) == 0 {
+			empty = true
+		} else {
+			h.prefix = h.fields[0].prefix
+		}
 	}
-	return kept
+	if empty {
+		heads = slices.DeleteFunc(heads, func(h head) bool { return len(h.fields) == 0 })
+	}
+	return heads
 }
 
 func indexOf(fields []node, name string) int {
@@ -113,7 +129,7 @@ func (m *merger) field(parts, replaced []*node) (model.Value, bool) {
 
 // ruled says whether a list strategy is for a path, or may be for one below it.
 func (m *merger) ruled(path string) bool {
-	for at := range m.lists {
+	for _, at := range m.listed {
 		if strings.HasPrefix(at, path) {
 			return true
 		}
@@ -123,35 +139,48 @@ func (m *merger) ruled(path string) bool {
 
 // finals composes final leaves that are no overrides.
 func (m *merger) finals(path string, parts, replaced []*node) (model.Value, bool) {
-	if len(m.lists) > 0 {
+	if m.ruled(path) {
 		if _, listed := m.lists[path]; listed {
 			return m.leaf(path, parts, replaced)
 		}
 	}
-	kept, dropped := len(m.parts), 0
-	isKept := not(isDefault)
-	if !slices.ContainsFunc(parts, isKept) {
-		isKept = inLayer(top(parts)) // of defaults alone
-	}
+	// Values hold, and where there are none the defaults of the highest layer.
+	values := false
 	for _, p := range parts {
-		if isKept(p) {
+		values = values || !isDefault(p)
+	}
+	highest := 0
+	if !values {
+		highest = top(parts)
+	}
+	holds := func(p *node) bool {
+		if values {
+			return !isDefault(p)
+		}
+		return p.root.layer == highest
+	}
+	start := len(m.parts)
+	for _, p := range parts {
+		if holds(p) {
 			m.parts = append(m.parts, p)
 		}
 	}
-	from := m.parts[kept:]
-	defer func() { m.parts = m.parts[:kept] }()
+	from := m.parts[start:]
 	v, ok := agreed(from)
 	if !ok {
+		m.parts = m.parts[:start]
 		return m.node(path, parts, replaced)
 	}
-	dropped = len(m.parts)
 	m.parts = append(m.parts, replaced...)
-	for _, p := range parts {
-		if !isKept(p) {
-			m.parts = append(m.parts, p)
+	if len(from) < len(parts) {
+		for _, p := range parts {
+			if !holds(p) {
+				m.parts = append(m.parts, p)
+			}
 		}
 	}
-	m.add(path, v, from, m.parts[dropped:])
+	m.add(path, v, from, m.parts[start+len(from):])
+	m.parts = m.parts[:start]
 	return v, true
 }
 

@@ -29,36 +29,6 @@ func (p *Plan) group() {
 	p.configs, p.schemas = nil, nil
 }
 
-// digest identifies all that the assignment's graph is composed of.
-func (p *Plan) digest(i int) [sha256.Size]byte {
-	d := p.digests
-	b := d.scratch[:0]
-	for _, n := range p.configs[i] {
-		b = append(b, d.configs[n][:]...)
-		if config := &p.env.Configs[n]; config.Facts != nil {
-			b = p.facts(i, config.Facts, nil).AppendBinary(b)
-		}
-	}
-	b = append(b, '|')
-	for _, n := range p.schemas[i] {
-		b = append(b, d.schemas[n][:]...)
-	}
-	for _, contract := range p.ownContracts(i) {
-		b = append(b, '|')
-		if contract != nil {
-			digest := d.contract(contract)
-			b = append(b, digest[:]...)
-		}
-	}
-	d.scratch = b
-	return sha256.Sum256(b)
-}
-
-// ownContracts are those of the assignment's workload and target; nil for none.
-func (p *Plan) ownContracts(i int) [2]*model.Contract {
-	return [2]*model.Contract{p.assignments[i].Workload.Requires, p.assignments[i].Target.Requires}
-}
-
 // UnusedLists warns of list strategies for paths that no assignment of their
 // config schema has a value at: most likely a misspelt path. lists are the paths
 // that composed by a strategy, by tuple; none may have failed.

@@ -94,7 +94,7 @@ func (d Diagnostic) For(assignments ...string) Diagnostic {
 // Resolve replaces references by the positions that the table gives them. A
 // reference that is written in several places becomes several sites; one that
 // is written nowhere keeps none.
-func Resolve(ds []Diagnostic, table model.Positions) {
+func Resolve(ds []Diagnostic, table *model.Positions) {
 	for i := range ds {
 		var sites []Site
 		for _, s := range ds[i].Sites {

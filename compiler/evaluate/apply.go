@@ -33,25 +33,32 @@ type Outcome struct {
 }
 
 // Apply evaluates functions of assignments. Outcomes are in the order of calls.
-// It must not be called by two goroutines at once.
+// Of the environment only the parts that have the entities are evaluated for it,
+// once. It may be called by several goroutines, one of which works at a time.
 func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
+	if p.evaluation == nil {
+		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")
+	}
+	p.evaluation.mu.Lock()
+	defer p.evaluation.mu.Unlock()
 	out := make([]Outcome, len(calls))
 	for i, c := range calls {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if p.loaded == nil {
-			return nil, fmt.Errorf("environment %s has no functions of the assignment", p.Model.Name)
+		l, err := p.evaluation.load(ctx, c.Entity)
+		if err != nil {
+			return nil, err
 		}
-		out[i] = p.apply(c)
+		out[i] = l.apply(c)
 	}
 	return out, nil
 }
 
-func (p *Package) apply(c Call) Outcome {
-	x := newExporter(p.loaded)
-	entity := p.loaded.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
-	v := entity.FillPath(assignmentPath, p.loaded.ctx.BuildExpr(expr.Literal(c.Facts)))
+func (l *loaded) apply(c Call) Outcome {
+	x := newExporter(l)
+	entity := l.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
+	v := entity.FillPath(assignmentPath, l.ctx.BuildExpr(expr.Literal(c.Facts)))
 	var out Outcome
 	switch {
 	case c.Shared:

@@ -22,7 +22,7 @@ func BenchmarkEnvironment(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil)
+		pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, nil)
 		if err != nil || len(ds) > 0 || pkg.Model == nil {
 			b.Fatal(err, ds)
 		}

@@ -10,37 +10,11 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
-	"cuelang.org/go/cue/inject/embed"
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
-
-// embedded is a file that an @embed attribute names, by file= or glob=.
-type embedded struct {
-	name string    // from the folder of the CUE file, as CUE calls it
-	path string    // absolute
-	at   token.Pos // of the attribute
-}
-
-// embeds returns the files that a parsed CUE file embeds and that are there. It
-// reads the attributes as CUE does, so that it finds what CUE will read; of
-// attributes that CUE cannot read, building the package says so.
-func embeds(f *ast.File) []embedded {
-	dir := filepath.Dir(f.Filename)
-	attributes, _ := embed.EmbeddedPaths(filepath.Base(f.Filename), f)
-	var out []embedded
-	for _, a := range attributes {
-		names, err := a.FindAll(os.DirFS(dir))
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			out = append(out, embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Attribute.Pos})
-		}
-	}
-	return out
-}
 
 // packageFiles returns the parsed files of a package and of all that it imports.
 func packageFiles(inst *build.Instance) []*ast.File {
@@ -51,22 +25,19 @@ func packageFiles(inst *build.Instance) []*ast.File {
 	return files
 }
 
-// mostEmbedded is the size in bytes up to which a file can be embedded.
-const mostEmbedded = 16 << 20
-
 // checkEmbedded reports files that must not be embedded. The package must then
 // not be built, since that reads them: whoever writes the platform need not be
 // allowed to read what else the machine has, and a device or pipe never ends.
 func (p *places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, f := range packageFiles(inst) {
-		for _, e := range embeds(f) {
-			why, hint := p.forbids(e.path)
+		for _, e := range source.Embeds(f) {
+			why, hint := p.forbids(e.Path)
 			if why == "" {
 				continue
 			}
-			d := diag.New(diag.Compile, fmt.Sprintf("%s cannot be embedded: %s", e.name, why)).Hinting(hint)
-			for _, at := range p.all([]token.Pos{e.at}) {
+			d := diag.New(diag.Compile, fmt.Sprintf("%s cannot be embedded: %s", e.Name, why)).Hinting(hint)
+			for _, at := range p.all([]token.Pos{e.At}) {
 				d = d.In(at, "")
 			}
 			ds = append(ds, d)
@@ -93,8 +64,8 @@ func (p *places) forbids(path string) (why, hint string) {
 		return "", "" // CUE leaves it out of a glob, and refuses it otherwise
 	case !info.Mode().IsRegular():
 		return "it is " + article(kindOf(info.Mode())), "embed a regular file"
-	case info.Size() > mostEmbedded:
-		return fmt.Sprintf("it has more than %d MiB", mostEmbedded>>20), "embed what the platform needs of it"
+	case info.Size() > source.MostEmbedded:
+		return fmt.Sprintf("it has more than %d MiB", source.MostEmbedded>>20), "embed what the platform needs of it"
 	}
 	return "", ""
 }
@@ -108,21 +79,6 @@ func kindOf(m fs.FileMode) string {
 		return "socket"
 	}
 	return "device"
-}
-
-// eachEmbedded calls add with the path and content of every file that a file embeds.
-func eachEmbedded(f *ast.File, add func(name string, data []byte)) error {
-	for _, e := range embeds(f) {
-		if info, err := os.Stat(e.path); err == nil && info.IsDir() {
-			continue // of a glob, which CUE leaves out
-		}
-		data, err := os.ReadFile(e.path)
-		if err != nil {
-			return err
-		}
-		add(e.path, data)
-	}
-	return nil
 }
 
 // checkEmbeds reports @embed attributes that CUE ignores because their file does

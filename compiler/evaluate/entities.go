@@ -138,7 +138,7 @@ func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			continue
 		}
 		if t, in, ok := x.target(of, w, ref); ok {
-			x.checkEnvironment(in, ref.At("environment"))
+			x.uses = append(x.uses, use{ref.At("environment"), in})
 			if in == environment {
 				out = append(out, t)
 			} else {
@@ -255,8 +255,9 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 		}
 		out = append(out, s)
 	})
+	ref := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
 	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == defaultNamespaceService }) &&
-		!x.sick[model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}] {
+		!x.sick[ref] && (x.wants == nil || x.wants(ref)) {
 		out = append(out, x.defaultNamespaceService())
 		slices.SortFunc(out, func(a, b model.NamespaceService) int { return compareNames(a.Name, b.Name) })
 	}

@@ -30,36 +30,69 @@ type Package struct {
 	// environment's own folder, and all others.
 	Base, Own model.Digest
 
-	loaded *loaded // kept for functions of the assignment; nil where there are none
+	// Stats say how much was evaluated.
+	Stats Stats
+
+	evaluation *evaluation // for functions of the assignment
 }
 
 // Environment evaluates an environment of the platform. Diagnostics have
 // positions or references into Model.Positions. The error is about files that
 // cannot be read.
 //
-// stages are the environments that the base declares; nil where it cannot be read.
-func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage) (*Package, []diag.Diagnostic, error) {
+// stages are the environments that the base declares; nil where it cannot be
+// read. What c remembers is not evaluated again; the result is the same without
+// it. c may be nil.
+func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage, c Cache) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
-	l, ds, err := loadPackage(ctx, p, p.Dir(name))
-	if l == nil || err != nil {
+	return newEnvironment(ctx, p, name, c).environment(stages)
+}
+
+func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cache) *evaluation {
+	return &evaluation{ctx: ctx, platform: p, name: name, dir: p.Dir(name), cache: c, least: batchEntities,
+		export: func(x *exporter) *part { return x.environment(name) }}
+}
+
+func (e *evaluation) environment(stages []Stage) (*Package, []diag.Diagnostic, error) {
+	r, ds, err := e.evaluate()
+	if r == nil || err != nil {
 		return &Package{}, ds, err
 	}
-	pkg := &Package{}
-	if pkg.Base, pkg.Own, err = l.digests(p.Dir(name)); err != nil {
-		return nil, nil, err
+	pkg := &Package{Stats: e.stats, evaluation: e}
+	pkg.Base, pkg.Own = digests(e.sources, e.dir)
+	x := newExporter(nil)
+	x.resume(r, e.positions(r))
+	if e.platform.Hides(e.name) {
+		x.hideAll(e.name)
 	}
-	x := newExporter(l)
-	if p.Hides(name) {
-		x.hideAll(name)
-	}
-	x.checkOwnStages(stages, name)
-	pkg.Model = x.environment(name)
-	if hasFunctions(pkg.Model) {
-		pkg.loaded = l
-	}
+	x.checkMany()
+	x.checkOwnStages(stages, e.name)
+	pkg.Model = x.finish(&r.Model)
 	return pkg, x.ds, nil
+}
+
+// resume takes up what was exported where it ended.
+func (x *exporter) resume(r *result, positions *model.Positions) {
+	x.positions, x.ds, x.uncertain = positions, r.Diagnostics, r.Uncertain
+	if r.Sick != nil {
+		x.sick = r.Sick
+	}
+	x.entities, x.uses = r.Entities, r.Uses
+}
+
+// finish checks what needs all entities at once.
+func (x *exporter) finish(env *model.Environment) *model.Environment {
+	x.checkReferences(env)
+	for ref := range x.sick {
+		switch ref.Collection {
+		case "clusterTypes", "workloads", "schedulingPolicies":
+			x.uncertain = true
+		}
+	}
+	env.Positions, env.Sick, env.Uncertain = x.positions, x.sick, x.uncertain
+	return env
 }
 
 // hideAll marks the whole environment as not known: what it has may be in part
@@ -75,53 +108,12 @@ func hasFunctions(m *model.Environment) bool {
 		slices.ContainsFunc(m.Reconcilers, func(r model.Reconciler) bool { return r.Facts != nil })
 }
 
-// Stage is an environment as the platform's base declares it.
-type Stage struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	After       []string `json:"after"`
-}
-
-// Stages evaluates the platform's base, and returns the environments that it
-// declares, sorted by name; nil where nothing of the base is readable.
-func Stages(ctx context.Context, p *source.Platform) ([]Stage, []diag.Diagnostic, error) {
-	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
-		return nil, nil, nil // source.Open has said why nothing of the base counts
-	}
-	if !p.HasBase() && p.Module != "" {
-		d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
-			In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "").
-			Hinting("declare the collections there, in a file that begins with: package " + source.Package)
-		return nil, []diag.Diagnostic{d}, nil
-	}
-	l, ds, err := loadPackage(ctx, p, ".")
-	if l == nil || err != nil {
-		return nil, ds, err
-	}
-	x := newExporter(l)
-	broken := x.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
-	if x.checkComprehensions("environments") || broken {
-		return nil, x.ds, nil
-	}
-	stages := []Stage{}
-	x.each("environments", func(v cue.Value, ref model.Ref) {
-		s := Stage{Name: ref.Name}
-		if value, ok := x.data(v, ref); ok {
-			decode(value, &s)
-		}
-		stages = append(stages, s)
-	})
-	x.checkStages(p, stages)
-	diag.Resolve(x.ds, x.positions)
-	return stages, x.ds, nil
-}
-
-// environment exports the whole model.
-func (x *exporter) environment(name string) *model.Environment {
+// environment exports the model.
+func (x *exporter) environment(name string) *part {
 	x.checkEmbeds(name)
 	x.checkCollections(name)
-	env := &model.Environment{Name: name, Positions: x.positions, Sick: x.sick}
-	x.gitOps(env)
+	env := model.Environment{Name: name}
+	x.gitOps(&env)
 	env.ClusterTypes = x.clusterTypes()
 	env.Clusters = x.clusters()
 	env.Workloads = x.workloads(name)
@@ -131,15 +123,13 @@ func (x *exporter) environment(name string) *model.Environment {
 	env.NamespaceServices = x.namespaceServices()
 	env.Reconcilers = x.reconcilers()
 	x.registrations()
-	x.checkReferences(env)
-	for ref := range x.sick {
-		switch ref.Collection {
-		case "clusterTypes", "workloads", "schedulingPolicies":
-			x.uncertain = true
-		}
-	}
-	env.Uncertain = x.uncertain
-	return env
+	return x.part(env, nil)
+}
+
+// part is what was exported.
+func (x *exporter) part(env model.Environment, stages []Stage) *part {
+	slices.SortFunc(x.entities, compareEntities)
+	return &part{Clean: len(x.ds) == 0 && len(x.sick) == 0 && !x.uncertain, Model: env, Entities: x.entities, Uses: x.uses, Stages: stages}
 }
 
 // checkCollections reports top-level fields that are no collection, and
@@ -343,13 +333,13 @@ func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 	}
 	var all []entity
 	for name, v := range fields(field(x.value, collection)) {
-		all = append(all, entity{name, v})
+		ref := model.Ref{Collection: collection, Name: name}
+		if x.wants == nil || x.wants(ref) {
+			all = append(all, entity{name, v})
+			x.entities = append(x.entities, ref)
+		}
 	}
 	slices.SortFunc(all, func(a, b entity) int { return compareNames(a.name, b.name) })
-	if len(all) > tooMany {
-		x.report(x.at(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(all), tooMany)), all[0].value).On(collection).
-			Hinting("split the environment, or give what is alike one name"))
-	}
 	if x.undeclared[collection] {
 		return
 	}

@@ -19,17 +19,22 @@ import (
 // everything is written, and what is wrong.
 type exporter struct {
 	*loaded
-	positions model.Positions
+	positions *model.Positions
 	ds        []diag.Diagnostic
 	sick      map[model.Ref]bool
 	faults    []string // the paths of errors
 	uncertain bool
 	// undeclared are the collections that do not have the schema's type.
 	undeclared map[string]bool
+
+	// wants says which entities to export; nil for all.
+	wants    func(model.Ref) bool
+	entities []model.Ref // that there are, sick ones included
+	uses     []use
 }
 
 func newExporter(l *loaded) *exporter {
-	return &exporter{loaded: l, positions: model.Positions{}, sick: map[model.Ref]bool{}, undeclared: map[string]bool{}}
+	return &exporter{loaded: l, positions: &model.Positions{}, sick: map[model.Ref]bool{}, undeclared: map[string]bool{}}
 }
 
 func (x *exporter) report(d diag.Diagnostic) { x.ds = append(x.ds, d) }

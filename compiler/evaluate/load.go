@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -29,10 +28,10 @@ type loaded struct {
 	*places
 }
 
-// loadPackage loads and builds the package in a folder of the platform. The
-// diagnostics are about errors that leave nothing of the package readable: it
+// loadPackage loads and builds the package in a folder of the platform, without
+// the files that are left out, named from the root. The diagnostics are about errors that leave nothing of the package readable: it
 // is nil then. CUE cannot be interrupted, so ctx only counts before it starts.
-func loadPackage(ctx context.Context, p *source.Platform, dir string) (*loaded, []diag.Diagnostic, error) {
+func loadPackage(ctx context.Context, p *source.Platform, dir string, without []string) (*loaded, []diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -46,6 +45,9 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string) (*loaded, 
 	}
 	if p.Module == "" {
 		return nil, nil, nil // source.Open has said what is wrong with the module
+	}
+	for _, name := range without {
+		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("package " + source.Package + "\n")
 	}
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
 		Dir:        p.Root,
@@ -78,34 +80,27 @@ func languageDiagnostic(e *module.LanguageError) diag.Diagnostic {
 		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
 }
 
-// digests identifies what the package was made of: the files below folder, and
-// all others, with imports and embedded files.
-func (l *loaded) digests(folder string) (base, own model.Digest, err error) {
-	var baseLines, ownLines []string
-	add := func(file string, data []byte) {
-		rel := l.relative(file)
-		line := fmt.Sprintf("%s %x", rel, sha256.Sum256(data))
-		if folder != "." && strings.HasPrefix(rel, folder+"/") {
+// digests identifies what a package was made of: the files below folder, and all
+// others, with imports and embedded files.
+func digests(s *source.Sources, folder string) (base, own model.Digest) {
+	baseLines, ownLines := []string{fmt.Sprintf("cue.mod %x", s.Module)}, []string(nil)
+	add := func(name string, digest source.Digest) {
+		line := fmt.Sprintf("%s %x", name, digest)
+		if folder != "." && strings.HasPrefix(name, folder+"/") {
 			ownLines = append(ownLines, line)
 		} else {
 			baseLines = append(baseLines, line)
 		}
 	}
-	for _, inst := range append([]*build.Instance{l.inst}, l.inst.Dependencies()...) {
-		for i, f := range inst.BuildFiles {
-			if data, ok := f.Source.([]byte); ok {
-				add(f.Filename, data)
-			}
-			if i < len(inst.Files) {
-				if err := eachEmbedded(inst.Files[i], add); err != nil {
-					return "", "", err
-				}
-			}
+	for _, f := range s.Files {
+		add(f.Name, f.Content)
+		for name, digest := range f.Needs {
+			add(name, digest)
 		}
 	}
 	digest := func(lines []string) model.Digest {
 		slices.Sort(lines)
 		return model.DigestBytes([]byte(strings.Join(slices.Compact(lines), "\n")))
 	}
-	return digest(baseLines), digest(ownLines), nil
+	return digest(baseLines), digest(ownLines)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // places turns CUE's positions into those that a user can act on: of files of
@@ -39,8 +40,8 @@ func newPlaces(root string, inst *build.Instance) *places {
 				}
 			}
 		}
-		for _, e := range embeds(f) {
-			p.embeds[e.name] = filepath.ToSlash(filepath.Join(filepath.Dir(rel), e.name))
+		for _, e := range source.Embeds(f) {
+			p.embeds[e.Name] = filepath.ToSlash(filepath.Join(filepath.Dir(rel), e.Name))
 		}
 	}
 	return p

@@ -12,11 +12,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// keys returns the names that a collection declares, sick entities included.
-func (x *exporter) keys(collection string) []string {
+// names returns the names of a collection's entities, sick ones included.
+func (x *exporter) names(collection string) []string {
 	var names []string
-	for name := range fields(field(x.value, collection)) {
-		names = append(names, name)
+	for _, ref := range x.entities {
+		if ref.Collection == collection {
+			names = append(names, ref.Name)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -42,14 +44,14 @@ func (x *exporter) checkLabels(labels map[string]string, ref model.Ref) {
 	}
 }
 
-func (x *exporter) checkEnvironment(name string, ref model.Ref) {
-	x.reference("environment", name, x.keys("environments"), ref)
-}
-
 // checkReferences reports references to what is not there, and full names that
 // two deployment targets have.
 func (x *exporter) checkReferences(env *model.Environment) {
-	reconcilers, services := x.keys("reconcilers"), x.keys("namespaceServices")
+	environments := x.names("environments")
+	for _, u := range x.uses {
+		x.reference("environment", u.Name, environments, u.Ref)
+	}
+	reconcilers, services := x.names("reconcilers"), x.names("namespaceServices")
 	if !slices.Contains(services, defaultNamespaceService) {
 		services = append(services, defaultNamespaceService)
 	}
@@ -58,7 +60,7 @@ func (x *exporter) checkReferences(env *model.Environment) {
 		x.reference("reconciler", c.Reconciler, reconcilers, ref.At("reconciler"))
 		x.reference("namespace service", c.NamespaceService, services, ref.At("namespaceService"))
 	}
-	clusterTypes := x.keys("clusterTypes")
+	clusterTypes := x.names("clusterTypes")
 	for _, c := range env.Clusters {
 		x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
 	}
@@ -95,7 +97,7 @@ func (x *exporter) checkFullNames(env *model.Environment) {
 // checkStages reports folders without an entry, entries that wait for what is
 // not there, and entries that wait for each other.
 func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
-	names := x.keys("environments")
+	names := x.names("environments")
 	for _, folder := range p.Folders {
 		if slices.Contains(names, folder) {
 			continue
@@ -130,11 +132,30 @@ func (x *exporter) checkOwnStages(stages []Stage, name string) {
 	if stages == nil {
 		return
 	}
-	for key, v := range fields(field(x.value, "environments")) {
+	for _, key := range x.names("environments") {
 		if isName(key) && !slices.ContainsFunc(stages, func(s Stage) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
-			x.report(x.at(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)), v).On(ref.String()).
+			x.report(x.atEntity(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)), ref).On(ref.String()).
 				Hinting("declare it in the base, which all environments share"))
+		}
+	}
+}
+
+// atEntity adds to a diagnostic where an entity is written.
+func (x *exporter) atEntity(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
+	for _, p := range x.positions.Of(ref) {
+		d = d.In(p, "")
+	}
+	return d
+}
+
+// checkMany warns of collections that are too large for CUE.
+func (x *exporter) checkMany() {
+	for _, collection := range collectionNames() {
+		if names := x.names(collection); len(names) > tooMany {
+			x.report(x.atEntity(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)),
+				model.Ref{Collection: collection, Name: names[0]}).On(collection).
+				Hinting("split the environment, or give what is alike one name"))
 		}
 	}
 }

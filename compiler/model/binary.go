@@ -116,6 +116,9 @@ func (d *valueDecoder) list(depth int) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
+	if n == 0 {
+		return ListOf(), nil
+	}
 	elems := make([]Value, n)
 	for i := range elems {
 		if elems[i], err = d.value(depth + 1); err != nil {
@@ -130,7 +133,10 @@ func (d *valueDecoder) fields(kind Kind, depth int) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	fields := make([]Field, n)
+	var fields []Field
+	if n > 0 {
+		fields = make([]Field, n)
+	}
 	for i := range fields {
 		f := &fields[i]
 		if f.Name, err = d.text(); err != nil {

@@ -32,7 +32,7 @@ type Environment struct {
 	// that was built before may be removed.
 	Uncertain bool
 
-	Positions Positions `json:"-"`
+	Positions *Positions `json:"-"`
 }
 
 // GitOps is where an environment's compiled tree is kept.
@@ -62,6 +62,9 @@ type ClusterType struct {
 	Reconciler       string            `json:"reconciler"`
 	NamespaceService string            `json:"namespaceService"`
 	ConfigFormat     ConfigFormat      `json:"configFormat"`
+
+	// Digest identifies what it says, wherever and however that is written.
+	Digest Digest `json:"-"`
 }
 
 // Cluster is one physical cluster or host.
@@ -71,6 +74,9 @@ type Cluster struct {
 	ClusterType string            `json:"clusterType"`
 	Labels      map[string]string `json:"labels"`
 	Values      *Value            `json:"values"`
+
+	// Digest identifies what it says, wherever and however that is written.
+	Digest Digest `json:"-"`
 }
 
 // Workload is an application or service.
@@ -84,6 +90,9 @@ type Workload struct {
 
 	// Targets are the deployment targets of this environment.
 	Targets []DeploymentTarget
+
+	// Digest identifies what it says, wherever and however that is written.
+	Digest Digest `json:"-"`
 }
 
 // DeploymentTarget is one flavour of a workload in this environment.
@@ -95,6 +104,9 @@ type DeploymentTarget struct {
 	Manifests Manifests
 	Requires  *Contract
 	DependsOn []string // full names
+
+	// Digest identifies what it says, wherever and however that is written.
+	Digest Digest `json:"-"`
 }
 
 // Ref of the deployment target with this short name.
@@ -116,6 +128,9 @@ type Contract struct {
 	Fields []ContractField
 	// Advise says that a breach is reported, and does not fail the assignment.
 	Advise bool
+
+	// Digest identifies all of it but Ref.
+	Digest Digest
 }
 
 // ContractField is a path that a contract names.
@@ -133,6 +148,9 @@ type SchedulingPolicy struct {
 	Except            *Except
 	Deny              bool
 	Pin               *Pin
+
+	// Digest identifies what it says, wherever and however that is written.
+	Digest Digest `json:"-"`
 }
 
 // Except are pairs that a policy leaves out.
@@ -165,6 +183,10 @@ type Config struct {
 	// they use none.
 	Facts []string
 	Plain []string // paths
+
+	// Digest identifies all of it but Match: what an assignment that it matches
+	// gets. Where Facts are needed first it is that of the sources.
+	Digest Digest
 }
 
 // ConfigSchema is the platform's contract on composed values.
@@ -175,6 +197,9 @@ type ConfigSchema struct {
 	Sick         bool
 	Schema       *Contract
 	Lists        map[string]ListStrategy // by CUE path
+
+	// Digest identifies all of it but Match.
+	Digest Digest
 }
 
 // ListStrategy says how lists compose: one of append, unique and MergeBy.
@@ -205,6 +230,9 @@ type NamespaceService struct {
 	Facts []string
 	// PatternFacts are those that its pattern uses.
 	PatternFacts []string
+
+	// Digest identifies what it says; where Facts are needed first, its sources.
+	Digest Digest
 }
 
 // Reconciler is a configured backend.
@@ -214,4 +242,7 @@ type Reconciler struct {
 	// Spec are the backend's options; null where Facts are needed first.
 	Spec  Value
 	Facts []string
+
+	// Digest identifies what it says; where Facts are needed first, its sources.
+	Digest Digest
 }

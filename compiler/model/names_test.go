@@ -39,7 +39,7 @@ func TestParsePath(t *testing.T) {
 
 func TestPositionsOf(t *testing.T) {
 	at := func(line int) Position { return Position{"a.cue", line, 1} }
-	table := Positions{}
+	table := &Positions{}
 	config := Ref{Collection: "configs", Name: "a"}
 	table.Add(config, at(1))
 	table.Add(config.At("values"), at(2))

@@ -1,7 +1,10 @@
 package model
 
 import (
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Position is a place in a source file. Lines and columns count from 1, columns
@@ -80,28 +83,91 @@ func Label(name string) string {
 }
 
 // Positions is the table of where the platform's values are written. A value
-// written in several places has several positions.
-type Positions map[Ref][]Position
+// written in several places has several positions. Parts of the table may be
+// read only when something of them is asked for. It may be used by several
+// goroutines; a nil table is empty.
+type Positions struct {
+	mu       sync.Mutex
+	table    map[Ref][]Position
+	deferred map[Ref]*deferred // by entity
+}
+
+// deferred is a part of a table that has not been read.
+type deferred struct {
+	read func() map[Ref][]Position
+	done bool
+}
 
 // Add records that the value is written at p, once.
-func (t Positions) Add(r Ref, p Position) {
-	for _, q := range t[r] {
-		if q == p {
-			return
-		}
+func (t *Positions) Add(r Ref, p Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.table == nil {
+		t.table = map[Ref][]Position{}
 	}
-	t[r] = append(t[r], p)
+	if !slices.Contains(t.table[r], p) {
+		t.table[r] = append(t.table[r], p)
+	}
+}
+
+// Defer leaves the positions of some entities, and of all that is in them, to
+// read: it is called at most once, when the first of them is asked for. The
+// table owns the map that it returns, and must not be used by it.
+func (t *Positions) Defer(entities []Ref, read func() map[Ref][]Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.deferred == nil {
+		t.deferred = make(map[Ref]*deferred, len(entities))
+	}
+	d := &deferred{read: read}
+	for _, e := range entities {
+		t.deferred[e] = d
+	}
 }
 
 // Of returns where a value is written: its own positions, else those of the
 // nearest value around it that has some.
-func (t Positions) Of(r Ref) []Position {
+func (t *Positions) Of(r Ref) []Position {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d := t.deferred[Ref{Collection: r.Collection, Name: r.Name}]; d != nil {
+		t.read(d)
+	}
 	for {
-		if p := t[r]; len(p) > 0 || r.Path == "" {
+		if p := t.table[r]; len(p) > 0 || r.Path == "" {
 			return p
 		}
 		r.Path = parent(r.Path)
 	}
+}
+
+// All returns the whole table. The caller must not change it.
+func (t *Positions) All() map[Ref][]Position {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range t.deferred {
+		t.read(d)
+	}
+	return t.table
+}
+
+func (t *Positions) read(d *deferred) {
+	if d.done {
+		return
+	}
+	d.done = true
+	of := d.read()
+	if t.table == nil {
+		t.table = make(map[Ref][]Position, len(of))
+	}
+	maps.Copy(t.table, of)
+	d.read = nil
 }
 
 // parent cuts the last element off a CUE path.

@@ -1,0 +1,248 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	damageEntries = 8
+	damageKeys    = 120
+)
+
+func damagePair(n int) pair {
+	return pair{fmt.Sprintf("head %d", n), strings.Repeat(fmt.Sprintf("body %d ", n), 1+n*30)}
+}
+
+// fillDamaged puts what is not there, and fails if what is there is not what was
+// put. It returns how many results were there.
+func fillDamaged(t *testing.T, dir string) (found int) {
+	t.Helper()
+	c := open(t, Options{Dir: dir})
+	for n := range damageEntries {
+		want := fmt.Sprintf("entry %d", n)
+		if got, ok := c.Get(Model, key(n)); ok {
+			found++
+			if string(got) != want {
+				t.Fatalf("entry %d is %q", n, got)
+			}
+			continue
+		}
+		c.Put(Model, key(n), []byte(want))
+	}
+	for n := range damageKeys {
+		table := c.Table(Tuple, fmt.Sprint("table ", n%2))
+		want := damagePair(n)
+		head, headOK := table.Head(key(n))
+		body, bodyOK := table.Body(key(n))
+		if headOK && string(head) != want.head || bodyOK && string(body) != want.body {
+			t.Fatalf("%d of a table is %q %.40q", n, head, body)
+		}
+		if headOK && bodyOK {
+			found++
+			continue
+		}
+		table.Put(key(n), []byte(want.head), []byte(want.body))
+		if n == damageKeys/2 || n == damageKeys*9/10 {
+			if err := table.Flush(); err != nil { // so that there are several segments
+				t.Fatal(err)
+			}
+		}
+	}
+	closeCache(t, c)
+	return found
+}
+
+// Any damage to any file gives a miss or nothing at all, and heals.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	fillDamaged(t, dir)
+	const all = damageEntries + damageKeys
+	if found := fillDamaged(t, dir); found != all {
+		t.Fatalf("%d of %d found", found, all)
+	}
+	stored, err := storedFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := map[string][]byte{}
+	var names []string
+	for _, f := range stored {
+		text, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		original[f.path] = text
+		names = append(names, f.path)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	misses := 0
+	for n := range 600 {
+		name := names[n%len(names)]
+		damaged, how := damage(r, original, names, name)
+		if err := os.WriteFile(name, damaged, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprintf("%d %s %s", n, how, filepath.Base(name)), func(t *testing.T) {
+			found := fillDamaged(t, dir)
+			if found < all {
+				misses++
+			}
+			if again := fillDamaged(t, dir); again != all {
+				t.Errorf("%d of %d found after %d were, and the others were put", again, all, found)
+			}
+		})
+		restore(t, dir, original)
+	}
+	if misses < 300 {
+		t.Errorf("only %d of 600 damages had an effect", misses)
+	}
+}
+
+func damage(r *rand.Rand, original map[string][]byte, names []string, name string) ([]byte, string) {
+	text := slices.Clone(original[name])
+	switch r.IntN(6) {
+	case 0:
+		return text[:r.IntN(len(text))], "cut"
+	case 1:
+		return append(text, byte(r.IntN(256))), "longer"
+	case 2:
+		return nil, "empty"
+	case 3:
+		return original[names[r.IntN(len(names))]], "another's"
+	case 4:
+		from := r.IntN(len(text))
+		clear(text[from:min(len(text), from+64)])
+		return text, "zeros"
+	}
+	text[r.IntN(len(text))] ^= 1 << r.IntN(8)
+	return text, "bit"
+}
+
+// restore makes the stored files what they were.
+func restore(t *testing.T, dir string, original map[string][]byte) {
+	t.Helper()
+	stored, err := storedFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range stored {
+		if _, ok := original[f.path]; !ok {
+			if err := os.Remove(f.path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range original {
+		if now, err := os.ReadFile(name); err == nil && bytes.Equal(now, text) {
+			continue
+		}
+		if err := os.WriteFile(name, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A folder in the place of a file, and a missing file, are misses too.
+func TestDamagedTree(t *testing.T) {
+	for _, how := range []string{"missing", "folder"} {
+		dir := t.TempDir()
+		fillDamaged(t, dir)
+		stored, err := storedFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range stored {
+			t.Run(how+" "+filepath.Base(f.path), func(t *testing.T) {
+				text, err := os.ReadFile(f.path)
+				if err != nil {
+					t.Skip("an earlier round wrote the table anew")
+				}
+				if err := os.Remove(f.path); err != nil {
+					t.Fatal(err)
+				}
+				if how == "folder" {
+					if err := os.Mkdir(f.path, 0o777); err != nil {
+						t.Fatal(err)
+					}
+				}
+				wantNoLie(t, dir)
+				os.Remove(f.path)
+				if err := os.WriteFile(f.path, text, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// wantNoLie reads everything without putting anything.
+func wantNoLie(t *testing.T, dir string) {
+	t.Helper()
+	c := open(t, Options{Dir: dir})
+	for n := range damageEntries {
+		if got, ok := c.Get(Model, key(n)); ok && string(got) != fmt.Sprintf("entry %d", n) {
+			t.Errorf("entry %d is %q", n, got)
+		}
+	}
+	for n := range damageKeys {
+		table := c.Table(Tuple, fmt.Sprint("table ", n%2))
+		want := damagePair(n)
+		if head, ok := table.Head(key(n)); ok && string(head) != want.head {
+			t.Errorf("head %d is %q", n, head)
+		}
+		if body, ok := table.Body(key(n)); ok && string(body) != want.body {
+			t.Errorf("body %d is %q", n, body)
+		}
+	}
+	closeCache(t, c)
+}
+
+// An entry or a table that was copied to another's place, with actions that are
+// right in themselves, is foreign.
+func TestForeign(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, Options{Dir: dir})
+	c.Put(Model, key(1), []byte("one"))
+	c.Table(Tuple, "a").Put(key(1), []byte("head"), []byte("body"))
+	closeCache(t, c)
+
+	c = open(t, Options{Dir: dir})
+	entry, _, _ := c.store.get(entryID(Model, key(1)))
+	manifest, _, _ := c.store.get(tableID(Tuple, "a"))
+	plant := func(id Key, data []byte) {
+		if _, err := c.store.put(id, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plant(entryID(Model, key(2)), entry)
+	plant(entryID(Tuple, key(1)), entry)
+	plant(entryID(Model, key(3)), manifest)
+	plant(tableID(Tuple, "b"), manifest)
+	plant(tableID(Assignment, "a"), manifest)
+	plant(tableID(Tuple, "c"), entry)
+	// A manifest of its own that names another table's segment.
+	segments, _ := c.Table(Tuple, "a").manifest()
+	plant(tableID(Tuple, "d"), c.Table(Tuple, "d").header().seal(encodeManifest(segments)))
+	// A manifest that says something else of a segment than its index.
+	more := slices.Clone(segments)
+	more[0].entries++
+	plant(tableID(Tuple, "e"), c.Table(Tuple, "e").header().seal(encodeManifest(more)))
+
+	wantEntry(t, c, Model, key(2), "")
+	wantEntry(t, c, Tuple, key(1), "")
+	wantEntry(t, c, Model, key(3), "")
+	for _, name := range []string{"b", "c", "d", "e"} {
+		wantTable(t, c.Table(Tuple, name), key(1), nil)
+	}
+	wantTable(t, c.Table(Assignment, "a"), key(1), nil)
+	wantEntry(t, c, Model, key(1), "one")
+	wantTable(t, c.Table(Tuple, "a"), key(1), &pair{"head", "body"})
+	closeCache(t, c)
+}

@@ -1,0 +1,111 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// object returns what a document is; nil if it is no Kubernetes object.
+func (v *value) object() *Object {
+	o := Object{
+		APIVersion: v.string("apiVersion"), Kind: v.string("kind"),
+		Namespace: v.string("metadata", "namespace"), Name: v.string("metadata", "name"),
+	}
+	if o.Kind == "" || o.Name == "" || strings.ContainsRune(o.APIVersion+o.Kind+o.Namespace+o.Name, mark) {
+		return nil
+	}
+	return &o
+}
+
+// identity is what a document is matched by: the object that it is, and its
+// number among those that are the same. Documents that are no object are matched
+// by their order.
+type identity struct {
+	Object
+	number int
+}
+
+// identities returns the identity of each document.
+func identities(docs []value) []identity {
+	seen := map[Object]int{}
+	out := make([]identity, len(docs))
+	for i := range docs {
+		if o := docs[i].object(); o != nil {
+			out[i].Object = *o
+		}
+		out[i].number = seen[out[i].Object]
+		seen[out[i].Object]++
+	}
+	return out
+}
+
+// compareDocuments compares two YAML streams. The changes are in the order of
+// the documents of the first, then of those that only the second has.
+func compareDocuments(before, after []value) []Change {
+	ib, ia := identities(before), identities(after)
+	several := slices.Contains(ib, identity{number: 1}) || slices.Contains(ia, identity{number: 1})
+	where := make(map[identity]int, len(ia))
+	for j, id := range ia {
+		where[id] = j
+	}
+	var out []Change
+	tell := func(id identity, found []Change) {
+		var object *Object
+		if id.Object != (Object{}) {
+			object = &id.Object
+		}
+		for _, c := range found {
+			if c.Object = object; object == nil && several {
+				c.Document = id.number + 1
+			}
+			out = append(out, c)
+		}
+	}
+	for i, id := range ib {
+		j, there := where[id]
+		if !there {
+			tell(id, []Change{{Kind: Removed, From: before[i].json()}})
+			continue
+		}
+		delete(where, id)
+		d := differ{most: mostChanges}
+		d.values("", &before[i], &after[j])
+		tell(id, d.found)
+	}
+	for _, j := range slices.Sorted(maps.Values(where)) {
+		tell(ia[j], []Change{{Kind: Added, To: after[j].json()}})
+	}
+	return out
+}
+
+// namespaceOf returns the name of the one namespace that a folder declares; ""
+// for none or several.
+func namespaceOf(files map[string][]byte) string {
+	found := ""
+	for name, data := range files {
+		if !isYAML(name) || !bytes.Contains(data, []byte("kind: Namespace")) {
+			continue
+		}
+		docs, err := parseYAML(data)
+		if err != nil {
+			continue
+		}
+		for i := range docs {
+			o := docs[i].object()
+			if o == nil || o.APIVersion != "v1" || o.Kind != "Namespace" {
+				continue
+			}
+			if found != "" && found != o.Name {
+				return ""
+			}
+			found = o.Name
+		}
+	}
+	return found
+}
+
+// notShown stands for content that is no text, or too long.
+func notShown(n int) string { return fmt.Sprintf("(%d bytes)", n) }

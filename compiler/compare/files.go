@@ -1,0 +1,130 @@
+package compare
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// changes are those of one folder.
+type changes struct {
+	list []Change
+	// namespace is that of the folder, where it says which and it did not change.
+	namespace string
+}
+
+// mostChanges is how many changes of a file are told one by one. A file with
+// more is compared as text.
+const mostChanges = 1000
+
+// compareFiles compares the files of two folders, given by path.
+func compareFiles(before, after map[string][]byte) *changes {
+	c := &changes{namespace: namespaceOf(after)}
+	if namespaceOf(before) != c.namespace {
+		c.namespace = ""
+	}
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		a, inA := before[name]
+		b, inB := after[name]
+		var found []Change
+		switch {
+		case !inB:
+			found = wholeFile(name, a, Removed)
+		case !inA:
+			found = wholeFile(name, b, Added)
+		case !bytes.Equal(a, b):
+			found = compareFile(name, a, b)
+		}
+		for i := range found {
+			found[i].File = name
+		}
+		c.list = append(c.list, found...)
+	}
+	return c
+}
+
+// isYAML says whether a file is one of values, by its name. JSON is YAML.
+func isYAML(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+// compareFile compares the contents of a file, which differ.
+func compareFile(name string, a, b []byte) []Change {
+	if isYAML(name) {
+		before, err1 := parseYAML(a)
+		after, err2 := parseYAML(b)
+		if err1 == nil && err2 == nil {
+			found := compareDocuments(before, after)
+			if len(found) > 0 && len(found) <= mostChanges {
+				return found
+			}
+		}
+	}
+	return []Change{{Kind: Text, Diff: lines(a, b)}}
+}
+
+// wholeFile reports what a file that was added or removed holds.
+func wholeFile(name string, data []byte, kind Kind) []Change {
+	if isYAML(name) {
+		docs, err := parseYAML(data)
+		var found []Change
+		if err == nil && kind == Added {
+			found = compareDocuments(nil, docs)
+		} else if err == nil {
+			found = compareDocuments(docs, nil)
+		}
+		if len(found) > 0 && len(found) <= mostChanges {
+			return found
+		}
+	}
+	c := Change{Kind: kind}
+	content := value{kind: text, text: notShown(len(data))}
+	if isText(data) && len(data) <= mostShown {
+		content.text = string(data)
+	}
+	if kind == Added {
+		c.To = content.json()
+	} else {
+		c.From = content.json()
+	}
+	return []Change{c}
+}
+
+// Bounds of texts, in bytes: of the files that are compared by lines, and of
+// what is shown.
+const (
+	mostText  = 1 << 20
+	mostShown = 64 << 10
+)
+
+// lines returns how the lines of two texts differ.
+func lines(a, b []byte) string {
+	if !isText(a) || !isText(b) || len(a) > mostText || len(b) > mostText {
+		return "-" + notShown(len(a)) + "\n+" + notShown(len(b)) + "\n"
+	}
+	d := string(diff.Diff("a", a, "b", b))
+	for range 3 { // the names of the files
+		_, d, _ = strings.Cut(d, "\n")
+	}
+	if len(d) <= mostShown {
+		return d
+	}
+	cut := strings.LastIndexByte(d[:mostShown], '\n') + 1
+	if cut == 0 {
+		return "-" + notShown(len(a)) + "\n+" + notShown(len(b)) + "\n"
+	}
+	return d[:cut] + "\\ " + notShown(len(d)-cut) + "\n"
+}
+
+func isText(b []byte) bool { return utf8.Valid(b) && !bytes.ContainsRune(b, 0) }

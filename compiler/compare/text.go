@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TextOptions say how a report is written for people.
+type TextOptions struct {
+	// Stat writes only how many assignments of each cluster type differ.
+	Stat bool
+	// Color marks what was added, removed and changed with the colours of an ANSI
+	// terminal, beside their signs.
+	Color bool
+	// All names every folder of a group, and not only the first three.
+	All bool
+}
+
+// named is how many folders of a group are named.
+const named = 3
+
+// mostInline is how many bytes a value may have to stand in a line.
+const mostInline = 120
+
+// WriteText writes a report for people: what was added and removed, the groups
+// of changes, and a line of counts. Without a difference it is only that line.
+// No control character of an output gets to the terminal.
+func WriteText(w io.Writer, r *Report, o TextOptions) error {
+	t := &textWriter{w: bufio.NewWriter(w), TextOptions: o}
+	if o.Stat {
+		t.stat(r)
+	} else {
+		t.folders('+', "assignment", r.Assignments.Added)
+		t.folders('-', "assignment", r.Assignments.Removed)
+		t.folders('+', "cluster type", r.ClusterTypes.Added)
+		t.folders('-', "cluster type", r.ClusterTypes.Removed)
+		for i := range r.Groups {
+			t.group(&r.Groups[i])
+		}
+	}
+	fmt.Fprintln(t.w, Summary(r))
+	return t.w.Flush()
+}
+
+// Summary returns the counts of a report in a line, such as "3 added, 73
+// changed, 1 removed, 926 unchanged". They are of assignments; cluster types
+// whose own files differ follow them where there are any.
+func Summary(r *Report) string {
+	a, ct := r.Assignments, r.ClusterTypes
+	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", len(a.Added), len(a.Changed), len(a.Removed), a.Unchanged)
+	if n := len(ct.Added) + len(ct.Changed) + len(ct.Removed); n > 0 {
+		s += fmt.Sprintf("; cluster types: %d added, %d changed, %d removed, %d unchanged", len(ct.Added), len(ct.Changed), len(ct.Removed), ct.Unchanged)
+	}
+	return s
+}
+
+// textWriter writes text. The buffer keeps the first error.
+type textWriter struct {
+	w *bufio.Writer
+	TextOptions
+}
+
+// line writes a line that begins with a sign, in the sign's colour.
+func (t *textWriter) line(indent string, sign byte, text string) {
+	colors := map[byte]string{'+': "32", '-': "31", '~': "33"}
+	s := indent + string(sign) + " " + text
+	if t.Color && colors[sign] != "" {
+		s = "\x1b[" + colors[sign] + "m" + s + "\x1b[0m"
+	}
+	fmt.Fprintln(t.w, s)
+}
+
+func (t *textWriter) folders(sign byte, what string, ids []string) {
+	for _, id := range ids {
+		t.line("", sign, what+" "+printable(id))
+	}
+}
+
+func (t *textWriter) group(g *Group) {
+	ids, what := g.Assignments, "assignments"
+	if len(ids) == 0 {
+		ids, what = g.ClusterTypes, "cluster types"
+	}
+	in := fmt.Sprintf("%d %s", len(ids), what)
+	if len(ids) == 1 {
+		in = printable(ids[0])
+	}
+	t.line("", sign(g.Kind), headline(g)+", "+in)
+	t.body(g)
+	if len(ids) == 1 {
+		return
+	}
+	show := len(ids)
+	if !t.All && show > named {
+		show = named
+	}
+	for _, id := range ids[:show] {
+		fmt.Fprintln(t.w, "    "+printable(id))
+	}
+	if show < len(ids) {
+		fmt.Fprintf(t.w, "    and %d more\n", len(ids)-show)
+	}
+}
+
+func sign(k Kind) byte {
+	switch k {
+	case Added:
+		return '+'
+	case Removed:
+		return '-'
+	}
+	return '~'
+}
+
+// headline is what changed, in a line: where, and the values if they are short.
+func headline(g *Group) string {
+	where := printable(g.File)
+	if g.Object != nil {
+		where = printable(g.Object.Kind) + " " + printable(g.Object.Name)
+	} else if g.Document > 0 {
+		where += " document " + strconv.Itoa(g.Document)
+	}
+	if g.Path != "" {
+		where += " " + printable(g.Path)
+	}
+	from, ok1 := inline(g.From)
+	to, ok2 := inline(g.To)
+	switch {
+	case g.Kind == Reordered:
+		where += " in another order"
+		if ok1 && ok2 {
+			where += ": " + from + " -> " + to
+		}
+	case g.Kind == Changed && ok1 && ok2:
+		where += ": " + from + " -> " + to
+	case g.Kind == Added && ok2:
+		where += ": " + to
+	case g.Kind == Removed && ok1:
+		where += ": " + from
+	}
+	return where
+}
+
+// body writes the values that are not in the headline.
+func (t *textWriter) body(g *Group) {
+	_, ok1 := inline(g.From)
+	_, ok2 := inline(g.To)
+	switch {
+	case g.Kind == Text:
+		t.hunks(g.Diff)
+	case (g.From == nil || ok1) && (g.To == nil || ok2):
+	case g.Kind == Changed && isString(g.From) && isString(g.To):
+		t.hunks(lines(block(g.From), block(g.To)))
+	default:
+		t.block('-', g.From)
+		t.block('+', g.To)
+	}
+}
+
+func (t *textWriter) block(sign byte, v json.RawMessage) {
+	if v == nil {
+		return
+	}
+	for l := range strings.Lines(string(block(v))) {
+		t.line("    ", sign, printableLine(l))
+	}
+}
+
+// hunks writes a unified diff.
+func (t *textWriter) hunks(d string) {
+	for l := range strings.Lines(d) {
+		switch l[0] {
+		case '+', '-':
+			t.line("    ", l[0], printableLine(l[1:]))
+		default:
+			fmt.Fprintln(t.w, "    "+printableLine(l))
+		}
+	}
+}
+
+func isString(v json.RawMessage) bool { return len(v) > 0 && v[0] == '"' }
+
+// block returns a value as lines: a string as it is, everything else as YAML.
+func block(v json.RawMessage) []byte {
+	var s string
+	if json.Unmarshal(v, &s) == nil && isString(v) {
+		return []byte(s)
+	}
+	if b, err := yaml.JSONToYAML(v); err == nil {
+		return b
+	}
+	return v
+}
+
+// inline returns a value as it stands in a line, if it fits there. A string is
+// quoted where it could be read as something else.
+func inline(v json.RawMessage) (string, bool) {
+	var s string
+	if v == nil || len(v) > mostInline || v[0] == '{' && len(v) > 2 {
+		return "", false
+	}
+	if !isString(v) {
+		return printable(string(v)), true
+	}
+	if json.Unmarshal(v, &s) != nil || strings.ContainsRune(s, '\n') {
+		return "", false
+	}
+	if p := printable(s); p != s {
+		return p, true
+	}
+	if s == "" || s != strings.TrimSpace(s) || strings.Contains(s, " -> ") || strings.ContainsAny(s[:1], "\"'[{") || json.Valid([]byte(s)) {
+		return strconv.Quote(s), true
+	}
+	return s, true
+}
+
+// printable returns a text quoted if it has characters that do not show, or that
+// a terminal acts upon.
+func printable(s string) string {
+	for _, r := range s {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return strconv.Quote(s)
+		}
+	}
+	return s
+}
+
+// printableLine returns a line of a text without its end. Tabs are left as they
+// are.
+func printableLine(l string) string {
+	l = strings.TrimSuffix(l, "\n")
+	if strings.Contains(l, "\t") && printable(strings.ReplaceAll(l, "\t", " ")) == strings.ReplaceAll(l, "\t", " ") {
+		return l
+	}
+	return printable(l)
+}
+
+// stat writes a line for each cluster type that differs.
+func (t *textWriter) stat(r *Report) {
+	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
+	for _, c := range r.Counts {
+		own := cmp.Or(c.Own, string(unchanged)) != string(unchanged)
+		if c.Added+c.Changed+c.Removed == 0 && !own {
+			continue
+		}
+		s := fmt.Sprintf("%s/%s\t%d added\t%d changed\t%d removed\t%d unchanged", printable(c.Environment), printable(c.ClusterType), c.Added, c.Changed, c.Removed, c.Unchanged)
+		if own {
+			s += "\town files " + c.Own
+		}
+		fmt.Fprintln(table, s)
+	}
+	_ = table.Flush() // t.w keeps the error
+}

@@ -1,0 +1,183 @@
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// division is how a package is evaluated in parts: the shared files alone, and
+// with them the files of each component. What an entity is in such a reduced
+// package is what it is in the whole, because nothing in the files that are left
+// out is about it: they only declare other entities, and nothing refers to a
+// collection.
+type division struct {
+	// whole says why the package is evaluated in one piece; "" where it is not.
+	whole  string
+	shared []int // the files, by their numbers
+	// components declare no entity in common.
+	components []component
+	// twice are the entities that shared files declare as well as components.
+	twice []model.Ref
+	owner map[model.Ref]int // the component of each entity that one declares
+	bytes int               // of the shared files
+}
+
+// component is a set of leaf files that declare entities in common.
+type component struct {
+	files    []int
+	entities []model.Ref
+	bytes    int
+}
+
+// sharedPart is the number of the part that has the entities of no component.
+const sharedPart = -1
+
+// divide divides a package, given the profiles of its files.
+func divide(s *source.Sources, profiles []profile) division {
+	d := division{owner: map[model.Ref]int{}}
+	if s.Imported {
+		d.whole = "it imports itself"
+		return d
+	}
+	for i, p := range profiles {
+		if p.Whole != "" {
+			d.whole = fmt.Sprintf("%s: %s", s.Files[i].Name, p.Whole)
+			return d
+		}
+	}
+	first := map[model.Ref]int{} // the first leaf file that declares an entity
+	group := make([]int, len(profiles))
+	var find func(i int) int
+	find = func(i int) int {
+		if group[i] != i {
+			group[i] = find(group[i])
+		}
+		return group[i]
+	}
+	for i, p := range profiles {
+		group[i] = i
+		if !p.Leaf {
+			d.shared = append(d.shared, i)
+			d.bytes += len(s.Files[i].Data)
+			continue
+		}
+		for _, ref := range p.Entities {
+			if other, declared := first[ref]; declared {
+				group[find(i)] = find(other)
+			} else {
+				first[ref] = i
+			}
+		}
+	}
+	number := map[int]int{}
+	for i, p := range profiles {
+		if !p.Leaf {
+			continue
+		}
+		n, seen := number[find(i)]
+		if !seen {
+			n = len(d.components)
+			number[find(i)] = n
+			d.components = append(d.components, component{})
+		}
+		c := &d.components[n]
+		c.files = append(c.files, i)
+		c.bytes += len(s.Files[i].Data)
+		for _, ref := range p.Entities {
+			if _, owned := d.owner[ref]; !owned {
+				d.owner[ref] = n
+				c.entities = append(c.entities, ref)
+			}
+		}
+	}
+	if len(d.components) == 0 {
+		d.whole = "no file declares entities only"
+		return d
+	}
+	return d.withTwice(profiles)
+}
+
+// withTwice finds the entities that shared files and components declare. If a
+// shared file may refer to such a one by its name, from the same struct, what it
+// sees there depends on the component.
+func (d division) withTwice(profiles []profile) division {
+	for _, i := range d.shared {
+		for _, ref := range profiles[i].Entities {
+			if _, owned := d.owner[ref]; owned {
+				d.twice = append(d.twice, ref)
+			}
+		}
+	}
+	slices.SortFunc(d.twice, compareRefs)
+	d.twice = slices.Compact(d.twice)
+	for _, i := range d.shared {
+		for _, ref := range d.twice {
+			if slices.Contains(profiles[i].Uses, ref.Name) {
+				d.whole = fmt.Sprintf("a file refers to %s, of which others declare more", ref)
+			}
+		}
+	}
+	return d
+}
+
+// part returns the number of the part that an entity belongs to.
+func (d *division) part(ref model.Ref) int {
+	if n, owned := d.owner[model.Ref{Collection: ref.Collection, Name: ref.Name}]; owned {
+		return n
+	}
+	return sharedPart
+}
+
+// batchEntities is the least number of entities that are evaluated at once: CUE
+// evaluates the shared files and what they import each time.
+const batchEntities = 300
+
+// batches puts parts together that are to be evaluated at once, of at least so
+// many entities. The shared part costs nothing beside any other.
+func (d *division) batches(parts []int, least int) [][]int {
+	var out [][]int
+	var batch []int
+	entities, bytes := 0, 0
+	for _, n := range parts {
+		batch = append(batch, n)
+		if n == sharedPart {
+			continue
+		}
+		entities += len(d.components[n].entities)
+		bytes += d.components[n].bytes
+		if least <= 1 || entities >= least && bytes >= d.bytes {
+			out, batch, entities, bytes = append(out, batch), nil, 0, 0
+		}
+	}
+	switch {
+	case len(batch) == 0:
+	case len(out) > 0 && least > 1 && entities < least/2:
+		out[len(out)-1] = append(out[len(out)-1], batch...)
+	default:
+		out = append(out, batch)
+	}
+	return out
+}
+
+// leftOut returns the files that a batch does not need.
+func (d *division) leftOut(batch []int) []int {
+	var out []int
+	for n, c := range d.components {
+		if !slices.Contains(batch, n) {
+			out = append(out, c.files...)
+		}
+	}
+	return out
+}
+
+// all returns the numbers of the components.
+func (d *division) all() []int {
+	out := make([]int, len(d.components))
+	for n := range out {
+		out[n] = n
+	}
+	return out
+}

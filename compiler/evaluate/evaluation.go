@@ -1,0 +1,358 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Stats say how much of a package was evaluated.
+type Stats struct {
+	// Parts is the number of parts that the package is made of, one where it is
+	// evaluated in one piece; Evaluated of them were, the others were remembered.
+	Parts, Evaluated int
+	// Whole says why the package is not evaluated in parts; "" where it is.
+	Whole string
+}
+
+// evaluation evaluates one package of a platform: what is not remembered, in as
+// few and as small pieces as give the same as the whole.
+type evaluation struct {
+	ctx      context.Context
+	platform *source.Platform
+	name     string // of the environment; "" for the base
+	dir      string
+	cache    Cache
+	export   func(*exporter) *part
+	least    int  // the least number of entities to evaluate at once
+	asOne    bool // never in parts
+
+	sources  *source.Sources
+	division division
+	keys     *keys
+	stats    Stats
+
+	mu     sync.Mutex
+	fresh  map[int]map[model.Ref][]model.Position // of the parts that were evaluated
+	loaded map[int]*loaded                        // of parts with functions of the assignment
+	put    []func()                               // what is to be remembered
+}
+
+// wholePart is the number of the whole package as a part of itself.
+const wholePart = -2
+
+// evaluate returns what the package is, before what needs all entities at once
+// has been checked. The result is nil where nothing of the package is readable,
+// which the diagnostics say.
+func (e *evaluation) evaluate() (*result, []diag.Diagnostic, error) {
+	var err error
+	if e.sources, err = e.scan(); err != nil {
+		return nil, nil, err
+	}
+	e.fresh, e.loaded = map[int]map[model.Ref][]model.Position{}, map[int]*loaded{}
+	profiles := make([]profile, len(e.sources.Files))
+	for i := range e.sources.Files {
+		profiles[i] = e.profile(&e.sources.Files[i])
+	}
+	if e.division = divide(e.sources, profiles); e.asOne {
+		e.division = division{whole: "so it is asked for"}
+	}
+	e.keys = newKeys(e.name, e.sources, &e.division)
+	e.stats = Stats{Parts: 1, Whole: e.division.whole}
+	if r, ok := recall[result](e.cache, e.keys.whole); ok {
+		if e.division.whole == "" {
+			e.division.whole = notClean
+		}
+		e.stats.Whole = e.division.whole
+		return r, nil, nil
+	}
+	if e.division.whole == "" {
+		switch p, err := e.inParts(); {
+		case err == nil:
+			return &result{part: *p}, nil, e.remember()
+		case !errors.Is(err, errNotClean):
+			return nil, nil, err
+		}
+	}
+	r, ds, err := e.inOnePiece()
+	if err == nil && r != nil {
+		err = e.remember()
+	}
+	return r, ds, err
+}
+
+const notClean = "something is wrong in it"
+
+var errNotClean = errors.New(notClean)
+
+func (e *evaluation) scan() (*source.Sources, error) {
+	return e.platform.Sources(e.name)
+}
+
+func (e *evaluation) profile(f *source.File) profile {
+	key := profileKey(f)
+	if p, ok := recall[profile](e.cache, key); ok {
+		return *p
+	}
+	p := profileOf(f.Name, f.Data)
+	remember(e.cache, key, &p)
+	return p
+}
+
+// remember keeps what was evaluated, unless a file has changed in the meantime.
+func (e *evaluation) remember() error {
+	if e.cache == nil || len(e.put) == 0 {
+		return nil
+	}
+	now, err := e.scan()
+	if err != nil {
+		return err
+	}
+	if now.Digest() == e.sources.Digest() {
+		for _, put := range e.put {
+			put()
+		}
+	}
+	e.put = nil
+	return nil
+}
+
+// inParts evaluates the parts that are not remembered. The error is errNotClean
+// where the package has to be evaluated in one piece, since something is wrong.
+func (e *evaluation) inParts() (*part, error) {
+	d := &e.division
+	parts := map[int]*part{}
+	var missing []int
+	for n := sharedPart; n < len(d.components); n++ {
+		p, ok := recall[part](e.cache, e.keys.part(n))
+		switch {
+		case !ok:
+			missing = append(missing, n)
+		case !p.Clean:
+			return nil, errNotClean
+		default:
+			parts[n] = p
+		}
+	}
+	e.stats.Parts, e.stats.Evaluated = len(d.components)+1, len(missing)
+	batches := d.batches(missing, e.least)
+	if e.least > 1 && len(batches) == 1 && len(missing) == len(d.components)+1 {
+		return nil, errNotClean // all of it at once is the whole
+	}
+	group, ctx := errgroup.WithContext(e.ctx)
+	group.SetLimit(workers(batches, d))
+	for _, batch := range batches {
+		group.Go(func() error {
+			of, err := e.batch(ctx, batch)
+			if err != nil {
+				return err
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for n, p := range of {
+				parts[n] = p
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	all := make([]*part, 0, len(parts))
+	for n := sharedPart; n < len(d.components); n++ {
+		all = append(all, e.without(n, parts[n]))
+	}
+	return merge(e.name, all), nil
+}
+
+// without returns the shared part without the entities that components declare,
+// which a comprehension may have made as well.
+func (e *evaluation) without(n int, p *part) *part {
+	if n != sharedPart || !slices.ContainsFunc(p.Entities, func(ref model.Ref) bool { return e.division.part(ref) != sharedPart }) {
+		return p
+	}
+	return e.division.split(p, append(e.division.all(), sharedPart))[sharedPart]
+}
+
+// workers is how many batches are evaluated at once.
+func workers(batches [][]int, d *division) int {
+	return runtime.GOMAXPROCS(0)
+}
+
+// batch evaluates some parts at once.
+func (e *evaluation) batch(ctx context.Context, batch []int) (map[int]*part, error) {
+	x, all, err := e.reduced(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	if x == nil || !all.Clean {
+		if len(batch) == 1 {
+			remember(e.cache, e.keys.part(batch[0]), &part{})
+		}
+		return nil, errNotClean
+	}
+	return e.keep(x, all, batch), nil
+}
+
+// reduced evaluates a package without the files that some parts do not need; the
+// exporter is nil where it is not readable.
+func (e *evaluation) reduced(ctx context.Context, batch []int) (*exporter, *part, error) {
+	l, _, err := loadPackage(ctx, e.platform, e.dir, e.leftOut(batch))
+	if l == nil || err != nil {
+		return nil, nil, err
+	}
+	x := newExporter(l)
+	x.wants = func(ref model.Ref) bool { return slices.Contains(batch, e.partOf(ref)) }
+	return x, e.export(x), nil
+}
+
+// keep takes what was evaluated at once apart, to be remembered.
+func (e *evaluation) keep(x *exporter, all *part, batch []int) map[int]*part {
+	parts := e.division.split(all, batch)
+	positions := map[int]map[model.Ref][]model.Position{}
+	for _, n := range batch {
+		positions[n] = map[model.Ref][]model.Position{}
+	}
+	for ref, at := range x.positions.All() {
+		positions[e.division.part(ref)][ref] = at
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for n, p := range parts {
+		key := e.keys.part(n)
+		p.digest(key)
+		e.fresh[n] = positions[n]
+		if hasFunctions(&p.Model) {
+			e.loaded[n] = x.loaded
+		}
+		if e.cache != nil {
+			e.put = append(e.put, func() {
+				of := positions[n]
+				remember(e.cache, positionsOf(key), &of)
+			})
+			stored := model.Encode(*p)
+			e.put = append(e.put, func() { e.cache.Put(key, stored) })
+		}
+	}
+	return parts
+}
+
+// inOnePiece evaluates the whole package.
+func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
+	l, ds, err := loadPackage(e.ctx, e.platform, e.dir, nil)
+	if l == nil || err != nil {
+		return nil, ds, err
+	}
+	x := newExporter(l)
+	all := e.export(x)
+	if e.division.whole == "" && all.Clean {
+		e.stats.Evaluated = e.stats.Parts
+		batch := append(e.division.all(), sharedPart)
+		parts := e.keep(x, all, batch)
+		var list []*part
+		for n := sharedPart; n < len(e.division.components); n++ {
+			list = append(list, parts[n])
+		}
+		return &result{part: *merge(e.name, list)}, nil, nil
+	}
+	if e.division.whole == "" {
+		e.division.whole = notClean
+	}
+	e.stats = Stats{Parts: 1, Evaluated: 1, Whole: e.division.whole}
+	all.digest(e.keys.whole)
+	e.fresh[wholePart] = x.positions.All()
+	if hasFunctions(&all.Model) {
+		e.loaded[wholePart] = l
+	}
+	r := &result{*all, x.ds, x.sick, x.uncertain}
+	if e.cache != nil {
+		stored, positions := model.Encode(*r), model.Encode(x.positions.All())
+		e.put = append(e.put, func() { e.cache.Put(positionsOf(e.keys.whole), positions) }, func() { e.cache.Put(e.keys.whole, stored) })
+	}
+	return r, nil, nil
+}
+
+// positions is the table of the positions of what was evaluated. They are read
+// when they are asked for.
+func (e *evaluation) positions(r *result) *model.Positions {
+	of := map[int][]model.Ref{}
+	for _, ref := range r.Entities {
+		of[e.partOf(ref)] = append(of[e.partOf(ref)], ref)
+	}
+	// It is there where nobody declares it.
+	standard := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
+	of[e.partOf(standard)] = append(of[e.partOf(standard)], standard)
+	t := &model.Positions{}
+	for n, entities := range of {
+		t.Defer(entities, func() map[model.Ref][]model.Position { return e.positionsOf(n) })
+	}
+	return t
+}
+
+// partOf returns the number of the part that an entity is in.
+func (e *evaluation) partOf(ref model.Ref) int {
+	if e.division.whole != "" {
+		return wholePart
+	}
+	return e.division.part(ref)
+}
+
+// positionsOf returns where the entities of a part are written: as it was found
+// just now, as it is remembered, or else by evaluating the part once more.
+func (e *evaluation) positionsOf(n int) map[model.Ref][]model.Position {
+	e.mu.Lock()
+	fresh, ok := e.fresh[n]
+	e.mu.Unlock()
+	if ok {
+		return fresh
+	}
+	key := e.keys.whole
+	if n != wholePart {
+		key = e.keys.part(n)
+	}
+	if stored, ok := recall[map[model.Ref][]model.Position](e.cache, positionsOf(key)); ok {
+		return *stored
+	}
+	x, _, err := e.reduced(context.Background(), []int{n})
+	if x == nil || err != nil {
+		return nil // the sources have gone in the meantime
+	}
+	return x.positions.All()
+}
+
+// load returns the part that an entity is in, evaluated. It is evaluated once.
+func (e *evaluation) load(ctx context.Context, ref model.Ref) (*loaded, error) {
+	n := e.partOf(ref)
+	if l, done := e.loaded[n]; done {
+		return l, nil
+	}
+	l, ds, err := loadPackage(ctx, e.platform, e.dir, e.leftOut([]int{n}))
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, fmt.Errorf("the files of %s have changed, and cannot be read: %s", ref, ds[0].Message)
+	}
+	e.loaded[n] = l
+	return l, nil
+}
+
+// leftOut returns the names of the files that a batch does not need.
+func (e *evaluation) leftOut(batch []int) []string {
+	var out []string
+	if batch[0] != wholePart {
+		for _, i := range e.division.leftOut(batch) {
+			out = append(out, e.sources.Files[i].Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,217 @@
+package evaluate
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// part is what the entities of one part of a package are.
+type part struct {
+	// Clean says that nothing is wrong in the reduced package, which may have more
+	// entities. Of one that is not clean nothing else is known: what is wrong is
+	// said of the whole package.
+	Clean bool
+	// Model has the part's entities, and nothing of the environment that they do
+	// not say.
+	Model model.Environment
+	// Entities are all of the part, sorted.
+	Entities []model.Ref
+	// Uses are the environments that deployment targets name.
+	Uses []use
+	// Stages are the environments, of the base.
+	Stages []Stage
+}
+
+// use is where something is referred to by its name.
+type use struct {
+	Ref  model.Ref
+	Name string
+}
+
+// result is what a whole package gives.
+type result struct {
+	part
+	Diagnostics []diag.Diagnostic
+	Sick        map[model.Ref]bool
+	Uncertain   bool
+}
+
+// split takes what was evaluated at once apart.
+func (d *division) split(all *part, batch []int) map[int]*part {
+	out := map[int]*part{}
+	for _, n := range batch {
+		out[n] = &part{Clean: true}
+	}
+	to := func(collection, name string) *model.Environment {
+		return &out[d.part(model.Ref{Collection: collection, Name: name})].Model
+	}
+	from := &all.Model
+	if p, ok := out[d.part(model.Ref{Collection: "environments", Name: from.Name})]; ok {
+		p.Model.Description, p.Model.After, p.Model.GitOps = from.Description, from.After, from.GitOps
+	}
+	for _, e := range from.ClusterTypes {
+		m := to("clusterTypes", e.Name)
+		m.ClusterTypes = append(m.ClusterTypes, e)
+	}
+	for _, e := range from.Clusters {
+		m := to("clusters", e.Name)
+		m.Clusters = append(m.Clusters, e)
+	}
+	for _, e := range from.Workloads {
+		m := to("workloads", e.Name)
+		m.Workloads = append(m.Workloads, e)
+	}
+	for _, e := range from.SchedulingPolicies {
+		m := to("schedulingPolicies", e.Name)
+		m.SchedulingPolicies = append(m.SchedulingPolicies, e)
+	}
+	for _, e := range from.Configs {
+		m := to("configs", e.Name)
+		m.Configs = append(m.Configs, e)
+	}
+	for _, e := range from.ConfigSchemas {
+		m := to("configSchemas", e.Name)
+		m.ConfigSchemas = append(m.ConfigSchemas, e)
+	}
+	for _, e := range from.NamespaceServices {
+		m := to("namespaceServices", e.Name)
+		m.NamespaceServices = append(m.NamespaceServices, e)
+	}
+	for _, e := range from.Reconcilers {
+		m := to("reconcilers", e.Name)
+		m.Reconcilers = append(m.Reconcilers, e)
+	}
+	for _, ref := range all.Entities {
+		p := out[d.part(ref)]
+		p.Entities = append(p.Entities, ref)
+	}
+	for _, u := range all.Uses {
+		p := out[d.part(u.Ref)]
+		p.Uses = append(p.Uses, u)
+	}
+	for _, s := range all.Stages {
+		p := out[d.part(model.Ref{Collection: "environments", Name: s.Name})]
+		p.Stages = append(p.Stages, s)
+	}
+	return out
+}
+
+// merge puts the parts of a package together.
+func merge(name string, parts []*part) *part {
+	out := &part{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []Stage{}}
+	m := &out.Model
+	for _, p := range parts {
+		of := &p.Model
+		if of.Description != "" || of.After != nil || of.GitOps != nil {
+			m.Description, m.After, m.GitOps = of.Description, of.After, of.GitOps
+		}
+		m.ClusterTypes = append(m.ClusterTypes, of.ClusterTypes...)
+		m.Clusters = append(m.Clusters, of.Clusters...)
+		m.Workloads = append(m.Workloads, of.Workloads...)
+		m.SchedulingPolicies = append(m.SchedulingPolicies, of.SchedulingPolicies...)
+		m.Configs = append(m.Configs, of.Configs...)
+		m.ConfigSchemas = append(m.ConfigSchemas, of.ConfigSchemas...)
+		m.NamespaceServices = append(m.NamespaceServices, of.NamespaceServices...)
+		m.Reconcilers = append(m.Reconcilers, of.Reconcilers...)
+		out.Entities = append(out.Entities, p.Entities...)
+		out.Uses = append(out.Uses, p.Uses...)
+		out.Stages = append(out.Stages, p.Stages...)
+	}
+	byName(m.ClusterTypes, func(e *model.ClusterType) string { return e.Name })
+	byName(m.Clusters, func(e *model.Cluster) string { return e.Name })
+	byName(m.Workloads, func(e *model.Workload) string { return e.Name })
+	byName(m.SchedulingPolicies, func(e *model.SchedulingPolicy) string { return e.Name })
+	byName(m.Configs, func(e *model.Config) string { return e.Name })
+	byName(m.ConfigSchemas, func(e *model.ConfigSchema) string { return e.Name })
+	byName(m.NamespaceServices, func(e *model.NamespaceService) string { return e.Name })
+	byName(m.Reconcilers, func(e *model.Reconciler) string { return e.Name })
+	byName(out.Stages, func(e *Stage) string { return e.Name })
+	slices.SortFunc(out.Entities, compareEntities)
+	slices.SortStableFunc(out.Uses, func(a, b use) int { return compareEntities(a.Ref, b.Ref) })
+	return out
+}
+
+func byName[T any](entities []T, name func(*T) string) {
+	slices.SortFunc(entities, func(a, b T) int { return compareNames(name(&a), name(&b)) })
+}
+
+func compareEntities(a, b model.Ref) int {
+	return cmp.Or(strings.Compare(a.Collection, b.Collection), strings.Compare(a.Name, b.Name))
+}
+
+// digest gives every entity of a part the digest of what it says; key is that of
+// the part's sources, for what is a function of the assignment.
+func (p *part) digest(key Key) {
+	m := &p.Model
+	function := func(ref model.Ref) model.Digest {
+		return model.DigestBytes(append(key[:], ref.String()...))
+	}
+	for i := range m.ClusterTypes {
+		e := &m.ClusterTypes[i]
+		e.Digest = digestOf(*e)
+	}
+	for i := range m.Clusters {
+		e := &m.Clusters[i]
+		e.Digest = digestOf(*e)
+	}
+	for i := range m.Workloads {
+		e := &m.Workloads[i]
+		digestContract(e.Requires)
+		for j := range e.Targets {
+			t := &e.Targets[j]
+			digestContract(t.Requires)
+			t.Digest = digestOf(*t)
+		}
+		e.Digest = digestOf(*e)
+	}
+	for i := range m.SchedulingPolicies {
+		e := &m.SchedulingPolicies[i]
+		e.Digest = digestOf(*e)
+	}
+	for i := range m.Configs {
+		e := &m.Configs[i]
+		without := *e
+		without.Match = model.Selector{}
+		if e.Digest = digestOf(without); e.Facts != nil {
+			e.Digest = function(model.Ref{Collection: "configs", Name: e.Name})
+		}
+	}
+	for i := range m.ConfigSchemas {
+		e := &m.ConfigSchemas[i]
+		digestContract(e.Schema)
+		without := *e
+		without.Match = model.Selector{}
+		e.Digest = digestOf(without)
+	}
+	for i := range m.NamespaceServices {
+		e := &m.NamespaceServices[i]
+		if e.Digest = digestOf(*e); e.Facts != nil {
+			e.Digest = function(model.Ref{Collection: "namespaceServices", Name: e.Name})
+		}
+	}
+	for i := range m.Reconcilers {
+		e := &m.Reconcilers[i]
+		if e.Digest = digestOf(*e); e.Facts != nil {
+			e.Digest = function(model.Ref{Collection: "reconcilers", Name: e.Name})
+		}
+	}
+}
+
+func digestContract(c *model.Contract) {
+	if c != nil {
+		without := *c
+		without.Ref = model.Ref{}
+		c.Digest = digestOf(without)
+	}
+}
+
+// digestOf returns the digest of an entity whose own Digest is still empty.
+func digestOf(entity any) model.Digest { return model.DigestBytes(model.Encode(entity)) }
+
+// Key identifies something that has been evaluated by all that can change it.
+type Key [sha256.Size]byte

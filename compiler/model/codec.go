@@ -1,0 +1,298 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Encode returns a binary form of v, which Decode reads. Equal values have equal
+// bytes: maps are sorted. It keeps everything: nil slices and maps differ from
+// empty ones, as in reflect.DeepEqual. v may be made of bools, integers, strings,
+// arrays, slices, maps, pointers, structs of exported fields, and Values; anything
+// else is a mistake of the program, and panics. The form is that of the type as it
+// is: see Layout.
+//
+//	bool, uint8, array of uint8 = its bytes
+//	other integers = varint, zigzag where signed
+//	string         = length text
+//	slice, map     = 0 for nil, else count+1, then the elements; of a map each
+//	                 key and value, sorted by the keys' bytes
+//	pointer        = 0 for nil, else 1 and what it points to
+//	struct         = its fields
+func Encode(v any) []byte {
+	return appendAny(nil, reflect.ValueOf(v))
+}
+
+// Layout describes the form of v's type: what Encode writes of one type cannot
+// be read as another.
+func Layout(v any) string {
+	var b strings.Builder
+	layout(&b, reflect.TypeOf(v), map[reflect.Type]bool{})
+	return b.String()
+}
+
+var valueType = reflect.TypeFor[Value]()
+
+func layout(b *strings.Builder, t reflect.Type, seen map[reflect.Type]bool) {
+	fmt.Fprintf(b, "%s=%s;", t, t.Kind())
+	if seen[t] || t == valueType {
+		return
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Map:
+		layout(b, t.Key(), seen)
+		layout(b, t.Elem(), seen)
+	case reflect.Slice, reflect.Pointer, reflect.Array:
+		layout(b, t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			b.WriteString(t.Field(i).Name + " ")
+			layout(b, t.Field(i).Type, seen)
+		}
+		b.WriteString("end;")
+	}
+}
+
+func appendAny(b []byte, v reflect.Value) []byte {
+	if v.Type() == valueType {
+		return v.Interface().(Value).AppendBinary(b)
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		if v.Bool() {
+			return append(b, 1)
+		}
+		return append(b, 0)
+	case reflect.Uint8:
+		return append(b, byte(v.Uint()))
+	case reflect.Uint, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return binary.AppendUvarint(b, v.Uint())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return binary.AppendVarint(b, v.Int())
+	case reflect.String:
+		return appendText(b, v.String())
+	case reflect.Pointer:
+		if v.IsNil() {
+			return append(b, 0)
+		}
+		return appendAny(append(b, 1), v.Elem())
+	case reflect.Slice:
+		if v.IsNil() {
+			return append(b, 0)
+		}
+		b = binary.AppendUvarint(b, uint64(v.Len())+1)
+		return appendElems(b, v)
+	case reflect.Array:
+		return appendElems(b, v)
+	case reflect.Map:
+		return appendMap(b, v)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			b = appendAny(b, v.Field(i))
+		}
+		return b
+	}
+	panic(fmt.Sprintf("model: a %s has no binary form", v.Type()))
+}
+
+func appendElems(b []byte, v reflect.Value) []byte {
+	for i := range v.Len() {
+		b = appendAny(b, v.Index(i))
+	}
+	return b
+}
+
+func appendMap(b []byte, v reflect.Value) []byte {
+	if v.IsNil() {
+		return append(b, 0)
+	}
+	b = binary.AppendUvarint(b, uint64(v.Len())+1)
+	type entry struct{ key, value []byte }
+	entries := make([]entry, 0, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		entries = append(entries, entry{appendAny(nil, it.Key()), appendAny(nil, it.Value())})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
+	for _, e := range entries {
+		b = append(append(b, e.key...), e.value...)
+	}
+	return b
+}
+
+// Decode reads into what a pointer points to, as Encode wrote it. Bytes that
+// Encode does not write of that type are an error, and what is allocated is
+// linear in their number; into is not to be used then. It shares no memory with
+// data.
+func Decode(data []byte, into any) error {
+	d := decoder{data}
+	if err := d.any(reflect.ValueOf(into).Elem(), 0); err != nil {
+		return fmt.Errorf("decode %T: %w", into, err)
+	}
+	if len(d.rest) > 0 {
+		return fmt.Errorf("decode %T: %d bytes too many", into, len(d.rest))
+	}
+	return nil
+}
+
+type decoder struct{ rest []byte }
+
+func (d *decoder) any(v reflect.Value, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("more than %d levels", maxDepth)
+	}
+	if v.Type() == valueType {
+		of, rest, err := DecodeValue(d.rest)
+		if err != nil {
+			return err
+		}
+		*v.Addr().Interface().(*Value), d.rest = of, rest
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		n, err := d.byte()
+		if err == nil && n > 1 {
+			err = fmt.Errorf("invalid bool %d", n)
+		}
+		v.SetBool(n == 1)
+		return err
+	case reflect.Uint8:
+		n, err := d.byte()
+		v.SetUint(uint64(n))
+		return err
+	case reflect.Uint, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n, err := d.uint()
+		if err == nil && v.OverflowUint(n) {
+			err = errOverflow
+		}
+		v.SetUint(n)
+		return err
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n, size := binary.Varint(d.rest)
+		if size <= 0 {
+			return errCutShort
+		}
+		if v.OverflowInt(n) {
+			return errOverflow
+		}
+		d.rest = d.rest[size:]
+		v.SetInt(n)
+		return nil
+	case reflect.String:
+		n, err := d.uint()
+		if err != nil || n > uint64(len(d.rest)) {
+			return errCutShort
+		}
+		v.SetString(string(d.rest[:n]))
+		d.rest = d.rest[n:]
+		return nil
+	case reflect.Pointer:
+		n, err := d.byte()
+		if err != nil || n == 0 {
+			return err
+		}
+		v.Set(reflect.New(v.Type().Elem()))
+		return d.any(v.Elem(), depth+1)
+	case reflect.Slice:
+		return d.slice(v, depth)
+	case reflect.Array:
+		for i := range v.Len() {
+			if err := d.any(v.Index(i), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Map:
+		return d.pairs(v, depth)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if err := d.any(v.Field(i), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	panic(fmt.Sprintf("model: a %s has no binary form", v.Type()))
+}
+
+var errOverflow = errors.New("a number is too large")
+
+func (d *decoder) byte() (byte, error) {
+	if len(d.rest) == 0 {
+		return 0, errCutShort
+	}
+	n := d.rest[0]
+	d.rest = d.rest[1:]
+	return n, nil
+}
+
+func (d *decoder) uint() (uint64, error) {
+	n, size := binary.Uvarint(d.rest)
+	if size <= 0 {
+		return 0, errCutShort
+	}
+	d.rest = d.rest[size:]
+	return n, nil
+}
+
+// count reads how many elements follow. Each has at least a byte.
+func (d *decoder) count() (n int, isNil bool, err error) {
+	m, err := d.uint()
+	if err != nil || m == 0 {
+		return 0, true, err
+	}
+	if m-1 > uint64(len(d.rest)) {
+		return 0, false, errCutShort
+	}
+	return int(m - 1), false, nil
+}
+
+// atOnce is how many elements are allocated before one of them has been read.
+const atOnce = 1 << 10
+
+func (d *decoder) slice(v reflect.Value, depth int) error {
+	n, isNil, err := d.count()
+	if err != nil || isNil {
+		return err
+	}
+	v.Set(reflect.MakeSlice(v.Type(), 0, min(n, atOnce)))
+	for i := range n {
+		if i == v.Cap() {
+			v.Grow(min(n-i, i))
+		}
+		v.SetLen(i + 1)
+		if err := d.any(v.Index(i), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *decoder) pairs(v reflect.Value, depth int) error {
+	n, isNil, err := d.count()
+	if err != nil || isNil {
+		return err
+	}
+	out := reflect.MakeMapWithSize(v.Type(), min(n, atOnce))
+	for range n {
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		if err := d.any(key, depth+1); err != nil {
+			return err
+		}
+		if err := d.any(value, depth+1); err != nil {
+			return err
+		}
+		out.SetMapIndex(key, value)
+	}
+	if out.Len() != n {
+		return errors.New("a key stands twice in a map")
+	}
+	v.Set(out)
+	return nil
+}

@@ -1,0 +1,39 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/inject/embed"
+	"cuelang.org/go/cue/token"
+)
+
+// Embedded is a file that an @embed attribute names, by file= or glob=.
+type Embedded struct {
+	Name string    // from the folder of the CUE file, as CUE calls it
+	Path string    // that of the CUE file's folder and Name together
+	At   token.Pos // of the attribute
+}
+
+// Embeds returns the files that a parsed CUE file embeds and that are there. It
+// reads the attributes as CUE does, so that it finds what CUE will read; of
+// attributes that CUE cannot read, building the package says so.
+func Embeds(f *ast.File) []Embedded {
+	dir := filepath.Dir(f.Filename)
+	attributes, _ := embed.EmbeddedPaths(filepath.Base(f.Filename), f)
+	var out []Embedded
+	for _, a := range attributes {
+		names, err := a.FindAll(os.DirFS(dir))
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			out = append(out, Embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Attribute.Pos})
+		}
+	}
+	return out
+}
+
+// MostEmbedded is the size in bytes up to which a file can be embedded.
+const MostEmbedded = 16 << 20

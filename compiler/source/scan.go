@@ -1,0 +1,393 @@
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+)
+
+// Digest is a SHA-256.
+type Digest [sha256.Size]byte
+
+// Sources is everything in a platform that can change what one of its packages
+// is: what is read, without what is read being understood. Two packages whose
+// Sources have one digest are the same to CUE, given the same CUE and the same
+// kalypso. The rule is to cover more where it is not certain what CUE reads,
+// never less:
+//
+//   - Files are those in the folder and the folders above it, up to the root, that
+//     are of package platform, have no package clause, or cannot be parsed.
+//   - An import may be of the platform itself, or lie in cue.mod/pkg, cue.mod/gen
+//     or cue.mod/usr: all of these folders count, where they exist, each with the
+//     files of the same package above it. Theirs are followed in turn.
+//   - Of an embedded file its name, where its links lead, and its content count; of
+//     a glob, the files that it finds.
+//   - Other modules are what cue.mod says: their content is fixed by their
+//     versions. Folders that cue.mod/local-module.cue puts in their place are read
+//     whole.
+//   - The module kalypso.io is that of the binary, which is left to the caller.
+type Sources struct {
+	// Files are those of the package, sorted by name.
+	Files []File
+	// Module is the digest of the module's files in cue.mod.
+	Module Digest
+	// Imported says that an import leads to a file of the package itself.
+	Imported bool
+}
+
+// File is a file of a package.
+type File struct {
+	// Name is relative to the platform's root, with slashes.
+	Name string
+	Data []byte
+	// Content is the digest of Data.
+	Content Digest
+	// Needs are the digests of all files that this one imports or embeds, and that
+	// those do, by their names from the root. The name of an embedded file that
+	// is a link is followed by where it leads.
+	Needs map[string]Digest
+}
+
+// Digest identifies all of it.
+func (s *Sources) Digest() Digest {
+	h := sha256.New()
+	h.Write(s.Module[:])
+	for _, f := range s.Files {
+		d := f.Digest()
+		h.Write(d[:])
+	}
+	return Digest(h.Sum(nil))
+}
+
+// Digest identifies the file with its name and all that it needs.
+func (f *File) Digest() Digest {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %x\n", f.Name, f.Content)
+	for _, name := range slices.Sorted(maps.Keys(f.Needs)) {
+		fmt.Fprintf(h, "%q %x\n", name, f.Needs[name])
+	}
+	return Digest(h.Sum(nil))
+}
+
+// Sources reads what the package of an environment is made of, or that of the
+// base for "". Each file is read once. The error is about files that cannot be
+// read.
+func (p *Platform) Sources(environment string) (*Sources, error) {
+	dir := "."
+	if environment != "" {
+		dir = p.Dir(environment)
+	}
+	base, _, _ := strings.Cut(p.Module, "@")
+	s := &scanner{root: p.Root, module: base, files: map[string]*scanned{}, folders: map[string][]string{}}
+	out := &Sources{}
+	var err error
+	if out.Module, err = s.moduleDigest(); err != nil {
+		return nil, err
+	}
+	files, err := s.packageFiles(".", dir, []string{Package, ""})
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]bool{}
+	for _, f := range files {
+		of[f.name] = true
+	}
+	for _, f := range files {
+		needs := map[string]Digest{}
+		if err := s.follow(f, needs, map[string]bool{}); err != nil {
+			return nil, err
+		}
+		for name := range needs {
+			out.Imported = out.Imported || of[name]
+		}
+		out.Files = append(out.Files, File{f.name, f.data, f.content, needs})
+	}
+	slices.SortFunc(out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// scanner reads files once.
+type scanner struct {
+	root, module string
+	files        map[string]*scanned
+	folders      map[string][]string // the CUE files of a folder
+}
+
+// scanned is a CUE file that has been read.
+type scanned struct {
+	name    string
+	data    []byte
+	content Digest
+	parses  bool // as far as its imports
+	pkg     string
+	imports []string
+	embeds  []Embedded
+}
+
+func (s *scanner) path(name string) string { return filepath.Join(s.root, filepath.FromSlash(name)) }
+
+// file reads a CUE file.
+func (s *scanner) file(name string) (*scanned, error) {
+	if f, done := s.files[name]; done {
+		return f, nil
+	}
+	data, err := readRegular(s.path(name))
+	if err != nil {
+		return nil, err
+	}
+	f := &scanned{name: name, data: data, content: sha256.Sum256(data)}
+	s.files[name] = f
+	syntax, err := parser.ParseFile(s.path(name), data, parser.ImportsOnly)
+	if err != nil || syntax == nil {
+		return f, nil
+	}
+	f.parses, f.pkg = true, syntax.PackageName()
+	for spec := range syntax.ImportSpecs() {
+		if of, err := literal.Unquote(spec.Path.Value); err == nil {
+			f.imports = append(f.imports, of)
+		}
+	}
+	if bytes.Contains(data, []byte("@embed(")) {
+		// What is wrong with it, loading reports.
+		if syntax, err := parser.ParseFile(s.path(name), data); err == nil {
+			f.embeds = Embeds(syntax)
+		}
+	}
+	return f, nil
+}
+
+// folder returns the names of a folder's CUE files, from the root; none for a
+// folder that is not there.
+func (s *scanner) folder(dir string) ([]string, error) {
+	if names, done := s.folders[dir]; done {
+		return names, nil
+	}
+	entries, err := os.ReadDir(s.path(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNoFolder(s.path(dir)) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if !isSource(e.Name()) {
+			continue
+		}
+		if info, err := os.Stat(s.path(path.Join(dir, e.Name()))); err == nil && info.IsDir() {
+			continue
+		}
+		names = append(names, path.Join(dir, e.Name()))
+	}
+	s.folders[dir] = names
+	return names, nil
+}
+
+// isNoFolder says whether there is something of that name that is no folder.
+func isNoFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err != nil || !info.IsDir()
+}
+
+// packageFiles returns the files of a folder and of those above it, up to top,
+// that may be of one of the packages.
+func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scanned, error) {
+	var out []*scanned
+	for {
+		names, err := s.folder(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			f, err := s.file(name)
+			if err != nil {
+				return nil, err
+			}
+			if !f.parses || slices.Contains(packages, f.pkg) {
+				out = append(out, f)
+			}
+		}
+		if dir == top || dir == "." {
+			return out, nil
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+// follow adds to needs what a file imports and embeds.
+func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[string]bool) error {
+	for _, e := range f.embeds {
+		s.embedded(f, e, needs)
+	}
+	for _, of := range f.imports {
+		if followed[of] {
+			continue
+		}
+		followed[of] = true
+		files, err := s.resolve(of)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if _, done := needs[f.name]; done {
+				continue
+			}
+			needs[f.name] = f.content
+			if err := s.follow(f, needs, followed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// embedded adds a file that another embeds. What must not be embedded is refused
+// when the package is loaded, and is not read here either.
+func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
+	name := path.Join(path.Dir(by.name), e.Name)
+	target, err := filepath.EvalSymlinks(e.Path)
+	within, _ := filepath.Rel(s.root, target)
+	if err != nil || !filepath.IsLocal(within) {
+		needs[name+" -> nowhere"] = Digest{}
+		return
+	}
+	what := name
+	if within = filepath.ToSlash(within); within != name {
+		what += " -> " + within
+	}
+	info, err := os.Stat(target)
+	if err == nil && info.Mode().IsRegular() && info.Size() <= MostEmbedded {
+		if data, err := os.ReadFile(target); err == nil {
+			needs[what] = sha256.Sum256(data)
+			return
+		}
+	}
+	needs[what] = Digest{} // it is refused, or left out of a glob
+}
+
+// resolve returns the files that an import may lead to, but for those of other
+// modules.
+func (s *scanner) resolve(of string) ([]*scanned, error) {
+	parts := ast.ParseImportPath(of)
+	folders := []struct{ top, dir string }{}
+	if below, ok := strings.CutPrefix(parts.Path, s.module); ok && s.module != "" && (below == "" || below[0] == '/') {
+		folders = append(folders, struct{ top, dir string }{".", path.Join(".", strings.TrimPrefix(below, "/"))})
+	}
+	written, _, _ := strings.Cut(of, ":")
+	for _, kind := range []string{"pkg", "gen", "usr"} {
+		top := path.Join("cue.mod", kind)
+		for _, p := range slices.Compact([]string{parts.Path, written}) {
+			folders = append(folders, struct{ top, dir string }{top, path.Join(top, p)})
+		}
+	}
+	var out []*scanned
+	for _, f := range folders {
+		if !filepath.IsLocal(filepath.FromSlash(f.dir)) {
+			continue
+		}
+		packages, err := s.packagesOf(f.dir, parts.Qualifier)
+		if err != nil {
+			return nil, err
+		}
+		files, err := s.packageFiles(f.top, f.dir, packages)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}
+
+// packagesOf returns the packages of a folder that an import may mean: the one
+// that it names, or else all.
+func (s *scanner) packagesOf(dir, named string) ([]string, error) {
+	names, err := s.folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	packages := []string{named}
+	for _, name := range names {
+		f, err := s.file(name)
+		if err != nil {
+			return nil, err
+		}
+		packages = append(packages, f.pkg)
+	}
+	if named != "" && slices.Contains(packages[1:], named) {
+		return packages[:1], nil
+	}
+	return packages, nil
+}
+
+// localModuleFile replaces modules for whoever works on them.
+const localModuleFile = "cue.mod/local-module.cue"
+
+// moduleDigest covers the files that say which modules there are.
+func (s *scanner) moduleDigest() (Digest, error) {
+	h := sha256.New()
+	for _, name := range []string{moduleFile, localModuleFile} {
+		data, err := os.ReadFile(s.path(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Digest{}, err
+		}
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(data))
+		if name != localModuleFile {
+			continue
+		}
+		for _, dir := range replacements(data) {
+			if !filepath.IsAbs(dir) {
+				dir = filepath.Join(s.root, dir)
+			}
+			if err := hashTree(dir, func(line string) { h.Write([]byte(line)) }); err != nil {
+				return Digest{}, err
+			}
+		}
+	}
+	return Digest(h.Sum(nil)), nil
+}
+
+// replacements returns every string of a file that may be a folder that stands
+// for a module.
+func replacements(data []byte) []string {
+	f, err := parser.ParseFile(localModuleFile, data)
+	if err != nil {
+		return nil // loading reports it
+	}
+	var out []string
+	ast.Walk(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := literal.Unquote(lit.Value); err == nil && (strings.HasPrefix(text, ".") || filepath.IsAbs(text)) {
+				out = append(out, text)
+			}
+		}
+		return true
+	}, nil)
+	return out
+}
+
+// hashTree hands on a line for every regular file below a folder, in a fixed order.
+func hashTree(dir string, add func(line string)) error {
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		rel, _ := filepath.Rel(dir, name)
+		add(fmt.Sprintf("%q %x\n", filepath.ToSlash(rel), sha256.Sum256(data)))
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // loading reports it
+	}
+	return err
+}
