@@ -27,13 +27,10 @@ type row struct {
 
 // build emits the assignments of every cluster type of this build.
 func (e *Environment) build(ctx context.Context) error {
-	e.spans = spansOf(e.Model, e.Schedule)
-	e.rows = make([]row, len(e.Schedule.Assignments))
-	e.newTuples()
 	var types []int
 	total := 0
 	for ct, s := range e.spans {
-		if e.request.Shard.Has(e.Model.ClusterTypes[ct].Name) {
+		if e.builds(e.Model.ClusterTypes[ct].Name) {
 			types, total = append(types, ct), total+s.next-s.first
 		}
 	}
@@ -71,33 +68,23 @@ func (e *Environment) build(ctx context.Context) error {
 
 // mine says whether an assignment is of a cluster type of this build.
 func (e *Environment) mine(assignment int) bool {
-	return e.request.Shard.Has(e.Schedule.Assignments[assignment].ClusterType.Name)
+	return e.builds(e.Schedule.Assignments[assignment].ClusterType.Name)
 }
 
 // buildClusterType makes the rows of a cluster type's assignments, and returns the
 // objects of those that had to be emitted, by assignment.
 func (e *Environment) buildClusterType(ctx context.Context, s span, composer *compose.Composer) (map[int][]backends.Object, error) {
-	var numbers []int32
-	for i := s.first; i < s.next; i++ {
-		numbers = append(numbers, e.Plan.TupleOf[i])
-	}
-	if err := e.resolve(ctx, numbers, composer); err != nil {
-		return nil, err
-	}
-	if err := e.wait(ctx, numbers); err != nil {
+	if err := e.identify(ctx, s, composer); err != nil {
 		return nil, err
 	}
 	var missing []int
 	for i := s.first; i < s.next; i++ {
-		a := &e.Schedule.Assignments[i]
-		t := e.tuples[e.Plan.TupleOf[i]]
 		r := &e.rows[i]
-		if r.failed = a.Failed || e.Plan.Failed[i] || t.head.Failed || e.reconciler(a.ClusterType) == nil; r.failed {
+		if r.failed {
 			continue
 		}
-		r.key = e.assignmentKey(i, a, t.head.Digest)
 		var ok bool
-		if r.head, ok = e.assignmentTable(a.ClusterType.Name).Head(r.key); ok {
+		if r.head, ok = e.assignmentTable(e.Schedule.Assignments[i].ClusterType.Name).Head(r.key); ok {
 			if head, good := decodeHead(r.head); good {
 				r.failed = head.failed
 				continue
@@ -105,11 +92,35 @@ func (e *Environment) buildClusterType(ctx context.Context, s span, composer *co
 		}
 		missing = append(missing, i)
 	}
+	e.meter.count(cache.Assignment, len(missing), s.next-s.first-len(missing))
 	objects, err := e.emit(ctx, missing)
 	for i := s.first; i < s.next; i++ {
 		e.release(i)
 	}
 	return objects, err
+}
+
+// identify makes the keys of the rows of a cluster type's assignments.
+func (e *Environment) identify(ctx context.Context, s span, composer *compose.Composer) error {
+	numbers := make([]int32, 0, s.next-s.first)
+	for i := s.first; i < s.next; i++ {
+		numbers = append(numbers, e.Plan.TupleOf[i])
+	}
+	if err := e.resolve(ctx, numbers, composer); err != nil {
+		return err
+	}
+	if err := e.wait(ctx, numbers); err != nil {
+		return err
+	}
+	for i := s.first; i < s.next; i++ {
+		a := &e.Schedule.Assignments[i]
+		t := e.tuples[e.Plan.TupleOf[i]]
+		r := &e.rows[i]
+		if r.failed = a.Failed || e.Plan.Failed[i] || t.head.Failed || e.reconciler(a.ClusterType) == nil; !r.failed {
+			r.key = e.assignmentKey(i, a, t.head.Digest)
+		}
+	}
+	return nil
 }
 
 // assignmentKey identifies all that the emission of an assignment is made of;

@@ -41,7 +41,7 @@ func (e *Environment) assemble(ctx context.Context) error {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for ct := range e.spans {
 		group.Go(func() (err error) {
-			if e.request.Shard.Has(e.Model.ClusterTypes[ct].Name) && ctx.Err() == nil {
+			if e.builds(e.Model.ClusterTypes[ct].Name) && ctx.Err() == nil {
 				outcomes[ct], err = e.clusterType(ct, k)
 			}
 			return err
@@ -53,7 +53,7 @@ func (e *Environment) assemble(ctx context.Context) error {
 	t := &tree.Tree{}
 	for ct := range outcomes {
 		name := e.Model.ClusterTypes[ct].Name
-		if !e.request.Shard.Has(name) {
+		if !e.builds(name) {
 			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: name, Outside: true})
 			continue
 		}

@@ -56,6 +56,8 @@ type Build struct {
 	Diagnostics []diag.Diagnostic
 	// Stats say what was computed and what was reused.
 	Stats Stats
+
+	meter *meter
 }
 
 // Failed says whether the platform has errors.
@@ -79,6 +81,16 @@ func (e *UnknownEnvironmentError) Error() string {
 // the diagnostics; the error is about what cannot be read, or a request for
 // what is not there.
 func Compile(ctx context.Context, r Request) (*Build, error) {
+	b, err := plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.finish(ctx)
+}
+
+// plan takes the environments through the pipeline up to what their assignments
+// are configured by.
+func plan(ctx context.Context, r Request) (*Build, error) {
 	platform, ds, err := source.Open(r.Dir)
 	if err != nil {
 		return nil, err
@@ -88,28 +100,41 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), more...)}
+	b := &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), more...), meter: meter}
 	names, err := b.environments(r.Environments)
 	if err != nil {
 		return nil, err
 	}
-	b.Environments = make([]*Environment, len(names))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range names {
-		e := &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter}
-		b.Environments[i] = e
-		group.Go(func() error { return e.compile(groupCtx, platform, stages, losesSome(more)) })
+	for _, name := range names {
+		b.Environments = append(b.Environments, &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	return b, b.each(ctx, func(ctx context.Context, e *Environment) error {
+		return e.plan(ctx, platform, stages, losesSome(more))
+	})
+}
+
+// finish takes planned environments through the rest of the pipeline.
+func (b *Build) finish(ctx context.Context) error {
+	err := b.each(ctx, func(ctx context.Context, e *Environment) error { return e.finish(ctx) })
+	if err != nil {
+		return err
 	}
 	for _, e := range b.Environments {
 		b.Diagnostics = append(b.Diagnostics, e.diagnostics...)
 	}
 	b.Diagnostics = diag.Sort(b.Diagnostics)
-	b.Stats = meter.stats()
-	return b, nil
+	b.Stats = b.meter.stats()
+	return nil
+}
+
+// each calls a function for every environment, several at once.
+func (b *Build) each(ctx context.Context, f func(context.Context, *Environment) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, e := range b.Environments {
+		group.Go(func() error { return f(ctx, e) })
+	}
+	return group.Wait()
 }
 
 // environments returns those that were asked for, or all, sorted. Where the base

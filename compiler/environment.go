@@ -38,6 +38,7 @@ type Environment struct {
 	tuples   []*tuple // by tuple of the plan
 	rows     []row    // by assignment
 	record   *tree.Record
+	same     map[string]bool // cluster types that a comparison knows to be equal
 
 	diagnostics []diag.Diagnostic
 }
@@ -46,9 +47,10 @@ type Environment struct {
 // it is not built.
 func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].failed }
 
-// compile takes the environment through the pipeline. lost says that what it has
-// may be in a folder that is no environment's.
-func (e *Environment) compile(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
+// plan takes the environment through the pipeline up to what its assignments are
+// configured by. lost says that what it has may be in a folder that is no
+// environment's.
+func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
 	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages())
 	if err != nil {
 		return err
@@ -66,7 +68,18 @@ func (e *Environment) compile(ctx context.Context, p *source.Platform, stages []
 	}
 	e.report(ds...)
 	e.warnOfNoContent()
-	if err := e.previous(p); err != nil {
+	e.spans = spansOf(e.Model, e.Schedule)
+	e.rows = make([]row, len(e.Schedule.Assignments))
+	e.newTuples()
+	return nil
+}
+
+// finish takes a planned environment through the rest of the pipeline.
+func (e *Environment) finish(ctx context.Context) error {
+	if e.Model == nil {
+		return nil
+	}
+	if err := e.previous(); err != nil {
 		return err
 	}
 	if err := e.build(ctx); err != nil {
@@ -84,9 +97,14 @@ func (e *Environment) compile(ctx context.Context, p *source.Platform, stages []
 	return ctx.Err()
 }
 
+// builds says whether a cluster type is a part of this build.
+func (e *Environment) builds(clusterType string) bool {
+	return e.request.Shard.Has(clusterType) && !e.same[clusterType]
+}
+
 // previous reads the record of the output that exists. One of something else does
 // not count: writing over it is refused.
-func (e *Environment) previous(p *source.Platform) error {
+func (e *Environment) previous() error {
 	if e.request.Previous == nil {
 		return nil
 	}
@@ -94,7 +112,7 @@ func (e *Environment) previous(p *source.Platform) error {
 	if err != nil {
 		return err
 	}
-	if record != nil && record.Platform == p.Module && record.Environment == e.Name {
+	if record != nil && record.Platform == e.platform && record.Environment == e.Name {
 		e.record = record
 	}
 	return nil

@@ -39,7 +39,7 @@ func (k *keeper) load() error {
 		}
 	}
 	for _, summary := range e.record.ClusterTypes {
-		if !e.request.Shard.Has(summary.Name) || !failed[summary.Name] && !e.Model.Uncertain {
+		if !e.builds(summary.Name) || !failed[summary.Name] && !e.Model.Uncertain {
 			continue
 		}
 		ct, err := e.record.ClusterType(summary.Name)
@@ -139,7 +139,7 @@ func (k *keeper) clusterTypes() []clusterType {
 	for _, ct := range e.record.ClusterTypes {
 		switch {
 		case known[ct.Name]:
-		case !e.request.Shard.Has(ct.Name):
+		case !e.builds(ct.Name):
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case e.Model.Uncertain:
 			content := &tree.Content{Kept: uncertain, Folders: k.others(ct.Name, nil)}
@@ -166,7 +166,7 @@ func (e *Environment) reportChanges(k *keeper, outcomes []clusterType) error {
 	}
 	for _, summary := range e.record.ClusterTypes {
 		n, there := now[summary.Name]
-		stays := !e.request.Shard.Has(summary.Name) || !there && e.Model.Uncertain
+		stays := !e.builds(summary.Name) || !there && e.Model.Uncertain
 		if stays || there && summary.Digest != "" && summary.Digest == outcomes[n].tree.Digest {
 			continue
 		}

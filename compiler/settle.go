@@ -17,7 +17,7 @@ import (
 func (e *Environment) settle(k *keeper) {
 	for n, at := range e.spans {
 		ct := &e.Model.ClusterTypes[n]
-		if !e.request.Shard.Has(ct.Name) {
+		if !e.builds(ct.Name) {
 			continue
 		}
 		s := &standing{e, ct, at, k}

@@ -68,6 +68,7 @@ func (e *Environment) resolve(ctx context.Context, numbers []int32, composer *co
 	if err := e.compose(ctx, missing, composer, table); err != nil {
 		return err
 	}
+	e.meter.count(cache.Tuple, len(missing), len(mine)-len(missing))
 	return nil
 }
 

@@ -12,29 +12,89 @@ import (
 
 // groups are changes by what is equal of them in many folders: a digest of the
 // change without what is particular to a folder.
-type groups map[[sha256.Size]byte]*group
+type groups map[digest]*group
 
 // group is a change, and the pairs of folders that have it.
 type group struct {
 	own bool // in cluster types' own files
-	// concrete is the change as it is in the first folder, and general what it is
-	// in all of them.
+	// concrete is the change as it is in one of the folders, and general what it
+	// is in all of them.
 	concrete, general Change
-	pairs             []int
+	// varies says which parts of it, as parts numbers them, are not the same in
+	// all of them.
+	varies [parts]bool
+	pairs  []int
+}
+
+type digest [sha256.Size]byte
+
+// The parts of a change that may have names of a folder in them.
+const (
+	partFile = iota
+	partNamespace
+	partName
+	partPath
+	partFrom
+	partTo
+	partDiff
+	parts
+)
+
+// compareParts notes which parts of another folder's change are different.
+func (g *group) compareParts(c *Change) {
+	var a, b Object
+	if g.concrete.Object != nil && c.Object != nil {
+		a, b = *g.concrete.Object, *c.Object
+	}
+	for i, differs := range [parts]bool{
+		partFile:      g.concrete.File != c.File,
+		partNamespace: a.Namespace != b.Namespace,
+		partName:      a.Name != b.Name,
+		partPath:      g.concrete.Path != c.Path,
+		partFrom:      !bytes.Equal(g.concrete.From, c.From),
+		partTo:        !bytes.Equal(g.concrete.To, c.To),
+		partDiff:      g.concrete.Diff != c.Diff,
+	} {
+		g.varies[i] = g.varies[i] || differs
+	}
+}
+
+// change is what a report says: the parts that vary in general, and the others
+// as they are.
+func (g *group) change() Change {
+	c, general := g.concrete.clone(), display(g.general)
+	if c.Object != nil {
+		pick(&c.Object.Namespace, general.Object.Namespace, g.varies[partNamespace])
+		pick(&c.Object.Name, general.Object.Name, g.varies[partName])
+	}
+	pick(&c.File, general.File, g.varies[partFile])
+	pick(&c.Path, general.Path, g.varies[partPath])
+	pick(&c.From, general.From, g.varies[partFrom])
+	pick(&c.To, general.To, g.varies[partTo])
+	pick(&c.Diff, general.Diff, g.varies[partDiff])
+	return c
+}
+
+func pick[T any](to *T, from T, really bool) {
+	if really {
+		*to = from
+	}
 }
 
 // add adds the changes of a pair of folders. Only the first of equal changes is
 // kept. A folder that has a change twice counts once for it.
 func (g groups) add(number int, p pair, cs *changes) {
 	ns := namesOf(p.after, cs.namespace)
+	own := p.after.Assignment == ""
 	for _, c := range cs.list {
 		general := ns.generalize(c)
-		key := keyOf(general, p.after.Assignment == "")
+		key := digestOf(general, own)
 		known := g[key]
 		if known == nil {
-			known = &group{own: p.after.Assignment == "", concrete: c, general: general}
+			known = &group{own: own, concrete: c, general: general}
 			g[key] = known
 		}
+		known.compareParts(&c)
 		if n := len(known.pairs); n == 0 || known.pairs[n-1] != number {
 			known.pairs = append(known.pairs, number)
 		}
@@ -49,16 +109,17 @@ func (g groups) merge(more groups) {
 			g[key] = b
 			continue
 		}
-		if b.pairs[0] < a.pairs[0] {
-			a.concrete = b.concrete
+		a.compareParts(&b.concrete)
+		for i := range a.varies {
+			a.varies[i] = a.varies[i] || b.varies[i]
 		}
 		a.pairs = append(a.pairs, b.pairs...)
 		slices.Sort(a.pairs)
 	}
 }
 
-// keyOf is the digest of a change in which names are marked.
-func keyOf(c Change, own bool) [sha256.Size]byte {
+// digestOf is the digest of a change, in which names are marked.
+func digestOf(c Change, own bool) digest {
 	h := sha256.New()
 	var o Object
 	if c.Object != nil {
@@ -68,7 +129,7 @@ func keyOf(c Change, own bool) [sha256.Size]byte {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	fmt.Fprintf(h, "%d %v %v %v %v", c.Document, c.Object != nil, c.From != nil, c.To != nil, own)
-	return [sha256.Size]byte(h.Sum(nil))
+	return digest(h.Sum(nil))
 }
 
 // list returns the groups in the order of a report.
@@ -83,10 +144,7 @@ func (g groups) list(pairs []pair) []Group {
 	}
 	items := make([]item, 0, len(g))
 	for _, known := range g {
-		out := Group{Change: known.concrete, Assignments: []string{}, ClusterTypes: []string{}}
-		if len(known.pairs) > 1 {
-			out.Change = display(known.general)
-		}
+		out := Group{Change: known.change(), Assignments: []string{}, ClusterTypes: []string{}}
 		folders := make([]string, len(known.pairs))
 		for i, n := range known.pairs {
 			folders[i] = ids[n]
@@ -119,118 +177,4 @@ func sortText(g *Group) string {
 		panic(fmt.Sprintf("compare: encoding a change: %v", err)) // From and To are JSON
 	}
 	return string(b)
-}
-
-// A mark stands for a name. Nothing else in a change has the byte that it begins
-// with: JSON and paths escape it, and a file that has it is no text.
-const mark = '\x00'
-
-// shown are the marks as a report has them.
-var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType>", "\x00t", "<deploymentTarget>", "\x00n", "<namespace>",
-	"\x00i", "<environment>/<clusterType>", "\x00j", "<environment>-<clusterType>")
-
-func display(c Change) Change {
-	c = c.clone()
-	c.File, c.Path, c.Diff = shown.Replace(c.File), shown.Replace(c.Path), shown.Replace(c.Diff)
-	if c.Object != nil {
-		c.Object.Namespace, c.Object.Name = shown.Replace(c.Object.Namespace), shown.Replace(c.Object.Name)
-	}
-	for _, v := range []*json.RawMessage{&c.From, &c.To} {
-		if *v != nil {
-			*v = json.RawMessage(shown.Replace(string(*v)))
-		}
-	}
-	return c
-}
-
-// particular are the names that are particular to a folder, with their marks,
-// the longest first.
-type particular struct {
-	// names are looked for in paths and in the names of objects, values in
-	// values: there only those that no other word is likely to be.
-	names, values []name
-}
-
-type name struct {
-	text string
-	mark byte
-}
-
-func namesOf(f *Folder, namespace string) particular {
-	in := func(all ...name) []name {
-		all = slices.DeleteFunc(all, func(n name) bool { return n.text == "" })
-		slices.SortStableFunc(all, func(a, b name) int { return cmp.Compare(len(b.text), len(a.text)) })
-		return all
-	}
-	values := []name{
-		{namespace, 'n'}, {f.Assignment, 't'},
-		{f.Environment + "/" + f.ClusterType, 'i'}, {f.Environment + "-" + f.ClusterType, 'j'},
-	}
-	return particular{names: in(append(values, name{f.Environment, 'e'}, name{f.ClusterType, 'c'})...), values: in(slices.Clone(values)...)}
-}
-
-// generalize returns a change in which names are marked.
-func (p particular) generalize(c Change) Change {
-	c = c.clone()
-	c.File, c.Path, c.Diff = markNames(c.File, p.names, false), markNames(c.Path, p.names, false), markNames(c.Diff, p.values, false)
-	if c.Object != nil {
-		c.Object.Namespace, c.Object.Name = markNames(c.Object.Namespace, p.names, false), markNames(c.Object.Name, p.names, false)
-	}
-	for _, v := range []*json.RawMessage{&c.From, &c.To} {
-		if *v != nil {
-			*v = json.RawMessage(markNames(string(*v), p.values, true))
-		}
-	}
-	return c
-}
-
-// markNames replaces names that stand for themselves, not within a word. In
-// JSON it does so within strings only.
-func markNames(s string, names []name, isJSON bool) string {
-	if !slices.ContainsFunc(names, func(n name) bool { return strings.Contains(s, n.text) }) {
-		return s
-	}
-	var b bytes.Buffer
-	inString, within := !isJSON, false // within: after a letter or digit
-	for len(s) > 0 {
-		if inString && !within {
-			if n, ok := leading(s, names); ok {
-				b.WriteByte(mark)
-				b.WriteByte(n.mark)
-				s, within = s[len(n.text):], true
-				continue
-			}
-		}
-		n := 1
-		switch {
-		case isJSON && inString && s[0] == '\\':
-			if n = 2; s[1] == 'u' {
-				n = 6
-			}
-			within = false
-		case isJSON && s[0] == '"':
-			inString, within = !inString, false
-		default:
-			within = isWord(s[0])
-		}
-		b.WriteString(s[:n])
-		s = s[n:]
-	}
-	return b.String()
-}
-
-// leading returns the first of the names that a text begins with as a word.
-func leading(s string, names []name) (name, bool) {
-	for _, n := range names {
-		if strings.HasPrefix(s, n.text) && (len(s) == len(n.text) || !isWord(s[len(n.text)])) {
-			return n, true
-		}
-	}
-	return name{}, false
-}
-
-// isWord says whether a byte belongs to a word: letters and digits, and what is
-// not ASCII.
-func isWord(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

@@ -42,9 +42,9 @@ type Counts struct {
 	Own string `json:"own,omitempty"`
 }
 
-// Group is a change, and the folders that it is in. In a group of several
-// folders, what is particular to each of them is written as <environment>,
-// <clusterType>, <deploymentTarget> and <namespace>.
+// Group is a change, and the folders that it is in. A part of the change that is
+// the same in all of them but for their names has <environment>, <clusterType>,
+// <deploymentTarget> and <namespace> for these.
 type Group struct {
 	Change
 	Assignments  []string `json:"assignments"`  // ids, sorted as outputs are

@@ -26,7 +26,7 @@ import (
 
 // run runs git in a folder, without the user's configuration, and returns what
 // it prints.
-func run(t *testing.T, dir string, args ...string) string {
+func run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main", "-c", "gc.auto=0"}, args...)...)
 	cmd.Dir = dir
@@ -42,7 +42,7 @@ func run(t *testing.T, dir string, args ...string) string {
 }
 
 // commit writes files into a work tree and commits all there is.
-func commit(t *testing.T, dir string, files map[string]string) {
+func commit(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		at := filepath.Join(dir, filepath.FromSlash(name))
@@ -59,7 +59,7 @@ func commit(t *testing.T, dir string, files map[string]string) {
 
 // repo makes a repository with a platform in the folder p, and a history with a
 // branch, a merge and tags.
-func repo(t *testing.T) string {
+func repo(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -481,4 +481,30 @@ func TestCheckoutIsBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "too deeply") {
 		t.Error(err)
 	}
+}
+
+// FuzzResolve checks that any revision is either an error or what git says.
+func FuzzResolve(f *testing.F) {
+	dir := repo(f)
+	for _, rev := range []string{"HEAD", "main~2^2", "v1^{}~1", "@{1}", "HEAD^{/x}", "dead", "a^0", "HEAD~99", "v1-2-g1234", "refs/heads/main", "../HEAD", "^", "~", "HEAD^^2~0"} {
+		f.Add(rev)
+	}
+	r, err := openRepository(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			f.Error(err)
+		}
+	})
+	f.Fuzz(func(t *testing.T, rev string) {
+		c, err := r.resolve(rev)
+		if err != nil || strings.HasPrefix(rev, "-") || strings.Contains(rev, "\x00") {
+			return
+		}
+		if want := run(t, dir, "rev-parse", "--verify", rev+"^{commit}"); c.Hash.String() != want {
+			t.Errorf("%q is %s, and git says %s", rev, c.Hash, want)
+		}
+	})
 }
