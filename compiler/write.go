@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -161,4 +162,71 @@ func (f *folders) close() error {
 		errs = append(errs, d.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// writeGit writes the trees as one commit.
+func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
+	repository, err := tree.OpenRepository(o.Git)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, repository.Close()) }()
+	branch, err := repository.Branch(o.Branch)
+	if err != nil {
+		return nil, nil, err
+	}
+	var mu sync.Mutex
+	problems := map[string][]diag.Diagnostic{}
+	r.Previous = func(environment string) (*tree.Record, error) {
+		record, ds, err := branch.Record(o.folder(environment))
+		if !o.Adopt {
+			mu.Lock()
+			problems[environment] = ds
+			mu.Unlock()
+		}
+		return record, err
+	}
+	if b, err = Compile(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if b != nil {
+			b.Diagnostics = diag.Sort(b.Diagnostics)
+		}
+	}()
+	for _, e := range b.Environments {
+		b.Diagnostics = append(b.Diagnostics, problems[e.Name]...)
+	}
+	w = &Written{Changes: map[string]*tree.Changes{}}
+	if o.Strict && b.Failed() {
+		return b, w, nil
+	}
+	var placements []tree.Placement
+	var names []string
+	for _, e := range b.Environments {
+		if e.Tree != nil && !diag.Errors(problems[e.Name]) {
+			placements = append(placements, tree.Placement{Folder: o.folder(e.Name), Tree: e.Tree, Options: o.options(b, e)})
+			names = append(names, e.Name)
+		}
+	}
+	if len(placements) == 0 {
+		return b, w, nil
+	}
+	result, ds, err := branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Diagnostics = append(b.Diagnostics, ds...)
+	if result != nil {
+		w.Commit = result.Commit
+		for n, c := range result.Changes {
+			w.Changes[names[n]] = c
+		}
+	}
+	return b, w, nil
+}
+
+// message is that of the commit with the trees of environments.
+func message(b *Build, environments []string) string {
+	return fmt.Sprintf("Build %s\n\nPlatform: %s\nCompiler: %s\n", strings.Join(environments, ", "), b.Platform.Module, Version().Version)
 }

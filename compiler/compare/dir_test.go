@@ -66,17 +66,13 @@ func found(t *testing.T, dir string) string {
 }
 
 // record is the provenance record of an environment.
-func record(t *testing.T, environment string, types ...tree.ClusterTypeRecord) string {
-	t.Helper()
+func record(environment string, types ...tree.ClusterTypeEntry) string {
 	r := tree.Record{APIVersion: "kalypso.io/v1alpha1", Kind: "Provenance", Environment: environment, Tree: tree.TreeID(nil), ClusterTypes: types}
-	b, err := r.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(r.Encode())
 }
 
 func TestReadDir(t *testing.T) {
+	large := `{"apiVersion": "kalypso.io/v1alpha1", "kind": "ClusterTypeProvenance", "name": "large", "files": {"apps/x/a.yaml": "` + string(tree.BlobID(nil)) + `"}, "assignments": []}`
 	for name, c := range map[string]struct {
 		files map[string]string
 		below string // the folder to read
@@ -90,17 +86,18 @@ func TestReadDir(t *testing.T) {
 			"dev/large/README.md": "", "dev/large/a/b.yaml": "", "dev/small/b/x": "",
 		}, "dev", "dev/large: README.md\ndev/large/a: b.yaml\ndev/small/b: x"},
 		"a flat output with a record": {map[string]string{
-			"out/.kalypso/provenance.json": record(t, "prod"), "out/large/a/b.yaml": "", "out/large/a/c/d/e": "",
+			"out/.kalypso/provenance.json": record("prod"), "out/large/a/b.yaml": "", "out/large/a/c/d/e": "",
 		}, "out", "prod/large/a: b.yaml c/d/e"},
 		"a flat output with a broken record": {map[string]string{
 			"dev/.kalypso/provenance.json": "{", "dev/large/a/b/c.yaml": "",
 		}, "dev", "dev/large/a: b/c.yaml"},
 		"environments with a record and files beside": {map[string]string{
-			"out/README": "", "out/dev/.kalypso/provenance.json": record(t, "dev"), "out/dev/README": "", "out/dev/large/a/b": "", "out/other/README": "", "out/other/x/y/z": "",
+			"out/README": "", "out/dev/.kalypso/provenance.json": record("dev"), "out/dev/README": "", "out/dev/large/a/b": "", "out/other/README": "", "out/other/x/y/z": "",
 		}, "out", "dev/large/a: b\nother/x/y: z"},
 		"a cluster type's own folders": {map[string]string{
-			"out/dev/.kalypso/provenance.json": record(t, "dev", tree.ClusterTypeRecord{Name: "large", Files: map[string]tree.ID{"apps/x/a.yaml": tree.BlobID(nil)}}),
-			"out/dev/large/apps/x/a.yaml":      "", "out/dev/large/b.yaml": "", "out/dev/large/a/x": "", "out/dev/small/apps/x": "",
+			"out/dev/.kalypso/provenance.json":          record("dev", tree.ClusterTypeEntry{Name: "large", Tree: tree.TreeID(nil), Record: tree.BlobID([]byte(large))}),
+			"out/dev/.kalypso/cluster-types/large.json": large,
+			"out/dev/large/apps/x/a.yaml":               "", "out/dev/large/b.yaml": "", "out/dev/large/a/x": "", "out/dev/small/apps/x": "",
 		}, "out", "dev/large: apps/x/a.yaml b.yaml\ndev/large/a: x\ndev/small/apps: x"},
 		"what does not count": {map[string]string{
 			"out/.git/a/b/c": "", "out/dev/.git/a/b": "", "out/dev/large/.git/a": "", "out/dev/large/a/.git/b": "", "out/dev/large/a/.kalypso-0123456789abcdef.tmp": "",

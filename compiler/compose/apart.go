@@ -150,7 +150,7 @@ func (c *contract) fills(path string, given, got model.Value) []fill {
 		case f.Value.Kind() == model.Struct && len(f.Value.Fields()) > 0:
 			out = append(out, c.fills(at, model.StructOf(), f.Value)...)
 		default:
-			out = append(out, fill{value: f.Value, from: []*site{{root: c.root, path: at, text: f.Value.String()}}})
+			out = append(out, fill{value: f.Value, from: []*site{{root: c.root, path: at}}})
 		}
 	}
 	return out

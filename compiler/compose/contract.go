@@ -87,7 +87,7 @@ func (m *merger) fill(filled map[string]fill, f fill) {
 	default:
 		d := diag.New(diag.ConflictingContracts, "contracts give "+f.path()+" different defaults").On(f.path()).
 			Hinting("give the key a value in a config")
-		m.fail(origins(d, originsOf(slices.Concat(other.from, f.from))))
+		m.fail(origins(d, slices.Concat(originsOf(other.from, other.value), originsOf(f.from, f.value))))
 	}
 }
 

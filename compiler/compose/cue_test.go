@@ -37,8 +37,8 @@ type choices func(n int) int
 
 func random(r *rand.Rand) choices { return r.IntN }
 
-// bytes makes choices of data, all 0 at its end.
-func bytes(data []byte) choices {
+// drawn makes choices of data, all 0 at its end.
+func drawn(data []byte) choices {
 	return func(n int) int {
 		if len(data) == 0 {
 			return 0
@@ -156,7 +156,7 @@ func TestSameAsCUE(t *testing.T) {
 func FuzzSameAsCUE(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3})
 	eval := expr.New()
-	f.Fuzz(func(t *testing.T, data []byte) { sameAsCUE(t, eval, bytes(data)) })
+	f.Fuzz(func(t *testing.T, data []byte) { sameAsCUE(t, eval, drawn(data)) })
 }
 
 // formula is what one config says of one key.
@@ -356,6 +356,7 @@ func TestOpenStructs(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
 		}
 		checkLeaves(t, g)
+		sameDecoded(t, g)
 		if t.Failed() {
 			return
 		}

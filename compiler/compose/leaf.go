@@ -297,7 +297,7 @@ func (m *merger) overridden(path string, overrides, overruled []*node) {
 // sites adds each part as a place to look at.
 func sites(d diag.Diagnostic, parts []*node) diag.Diagnostic {
 	for _, p := range parts {
-		d = origins(d, []Origin{p.origin()})
+		d = origins(d, []Origin{p.origin(model.Value{})})
 	}
 	return d
 }

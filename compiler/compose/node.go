@@ -22,13 +22,16 @@ type site struct {
 	root *root
 	path string      // in the values, which it has in common with the tree
 	tree *model.Tree // what stands there; nil where text says it
-	text string
+	text string      // "" for the value of the leaf as JSON
 }
 
-// origin is what there is to say of the source.
-func (s *site) origin() Origin {
+// origin is what there is to say of the site, for a leaf with a value.
+func (s *site) origin(v model.Value) Origin {
 	o := Origin{Kind: s.root.kind, Name: s.root.name, Layer: s.root.layer, Ref: s.root.ref.At(s.path), Text: s.text}
 	if s.tree == nil {
+		if s.text == "" {
+			o.Text = v.String()
+		}
 		return o
 	}
 	switch s.tree.Kind {

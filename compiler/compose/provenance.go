@@ -146,24 +146,25 @@ func (p *provenance) leaves(valueAt func(path string) model.Value) []Leaf {
 			continue
 		}
 		from, replaced := e.origins()
-		leaf := Leaf{Path: e.path(), From: originsOf(from), Replaced: originsOf(replaced)}
+		leaf := Leaf{Path: e.path()}
 		if p.values != nil {
 			leaf.Value = p.values[e.number]
 		} else {
 			leaf.Value = valueAt(leaf.Path)
 		}
+		leaf.From, leaf.Replaced = originsOf(from, leaf.Value), originsOf(replaced, leaf.Value)
 		out = append(out, leaf)
 	}
 	return out
 }
 
-func originsOf(sites []*site) []Origin {
+func originsOf(sites []*site, v model.Value) []Origin {
 	if len(sites) == 0 {
 		return nil
 	}
 	out := make([]Origin, len(sites))
 	for i, s := range sites {
-		out[i] = s.origin()
+		out[i] = s.origin(v)
 	}
 	return out
 }
@@ -172,11 +173,8 @@ func originsOf(sites []*site) []Origin {
 func leavesOfTree(s *site) []Leaf {
 	var out []Leaf
 	for below := range s.leaves {
-		v := model.StructOf()
-		if below.tree.Kind == model.FinalLeaf {
-			v = below.tree.Final
-		}
-		out = append(out, Leaf{Path: below.path, Value: v, From: []Origin{below.origin()}})
+		v := below.data()
+		out = append(out, Leaf{Path: below.path, Value: v, From: []Origin{below.origin(v)}})
 	}
 	return out
 }
@@ -209,10 +207,7 @@ func (p *provenance) unfold(path string) {
 				if strings.HasPrefix(path, below.path+".") {
 					continue
 				}
-				v := model.StructOf()
-				if below.tree.Kind == model.FinalLeaf {
-					v = below.tree.Final
-				}
+				v := below.data()
 				out.addSites(v, marksOf(below.path, v), below)
 			}
 		case above:

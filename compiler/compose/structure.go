@@ -224,7 +224,7 @@ func (m *merger) fitsRest(path string, v model.Value, parts []*node) bool {
 					d = origins(d, leaf.From)
 				}
 			}
-			m.fail(d.At(p.origin().Ref, fmt.Sprintf("%s (config %s, layer %d)", short(string(p.opened.Rest)), p.root.name, p.root.layer)))
+			m.fail(d.At(p.root.ref.At(p.path), fmt.Sprintf("%s (config %s, layer %d)", short(string(p.opened.Rest)), p.root.name, p.root.layer)))
 			ok = false
 		}
 	}

@@ -44,8 +44,8 @@ func unifyStructs(a, b model.Value) (model.Value, string, bool) {
 	if len(a.Fields()) == 0 {
 		return b, "", true
 	}
-	var fields []model.Field
 	fa, fb := a.Fields(), b.Fields()
+	fields := make([]model.Field, 0, len(fa)+len(fb))
 	for len(fa) > 0 || len(fb) > 0 {
 		switch {
 		case len(fb) == 0 || len(fa) > 0 && fa[0].Name < fb[0].Name:

@@ -11,13 +11,13 @@ import (
 
 // comparison fills a part of a plan.
 type comparison struct {
-	dir    *Dir
-	survey *survey
+	*planning
 	*part
-	adopt    bool
-	owned    map[string]bool // paths that kalypso wrote
-	obsolete map[string]bool // owned, and neither desired nor kept
-	refused  map[string]bool // paths that were reported
+	survey   surveyor
+	known    map[string]entry // of files that are as the index says
+	owned    map[string]bool  // paths that kalypso wrote
+	obsolete map[string]bool  // owned, and neither desired nor kept
+	refused  map[string]bool  // paths that were reported
 }
 
 // compare compares a cluster type's folder with what it has to be.
@@ -25,29 +25,33 @@ func (pl *planning) compare(p *part) error {
 	if p.wanted != nil && p.wanted.Outside && (p.before == nil || !p.before.settled) {
 		if p.before != nil {
 			p.next = p.before
+			p.section = pl.index.section(p.name)
 			return nil
 		}
 		p.wanted = nil // only what an unfinished write made of it
 	}
-	s := newSurvey(pl.dir.root)
-	defer s.close()
-	if pl.reusable(p) {
-		same, err := pl.asRecorded(s, p)
-		if err != nil || same {
-			return pl.unreadable(p, err)
-		}
+	s := pl.survey()
+	err := pl.compareIn(s, p)
+	var bad *RecordError
+	if errors.As(err, &bad) {
+		p.report = append(p.report, bad.Diagnostic())
+		err = nil
 	}
-	return pl.compareContent(s, p)
+	return errors.Join(err, s.close())
 }
 
-// unreadable reports a record that cannot be used; other errors are returned.
-func (pl *planning) unreadable(p *part, err error) error {
-	var bad *RecordError
-	if !errors.As(err, &bad) {
+func (pl *planning) compareIn(s surveyor, p *part) error {
+	seen, err := pl.sight(p.name)
+	if err != nil {
 		return err
 	}
-	p.report = append(p.report, bad.Diagnostic())
-	return nil
+	if pl.reusable(p) {
+		same, err := pl.asRecorded(s, p, seen)
+		if same || err != nil && !pl.adoptable(err) {
+			return err
+		}
+	}
+	return pl.compareContent(s, p, seen)
 }
 
 // reusable says whether the folder has to be what it is by the record.
@@ -58,43 +62,57 @@ func (pl *planning) reusable(p *part) bool {
 
 // asRecorded says whether the folder is as the record says, which then is what
 // it has to be.
-func (pl *planning) asRecorded(s *survey, p *part) (bool, error) {
-	record, err := pl.before.record.read(p.name)
-	if err != nil {
-		var bad *RecordError
-		if pl.o.Adopt && errors.As(err, &bad) && bad.adoptable() {
-			return false, nil
-		}
+func (pl *planning) asRecorded(s surveyor, p *part, seen *sighting) (bool, error) {
+	if seen == nil {
+		return pl.readAsRecorded(s, p)
+	}
+	if err := pl.checkRecord(p.before); err != nil {
 		return false, err
 	}
-	n := 0
-	for path, id := range record.each {
-		there, err := s.look(path)
-		if err != nil {
-			return false, err
-		}
-		if there.kind != regular {
-			return false, nil
-		}
-		if same, err := s.holds(path, there.info, id, -1); err != nil || !same {
-			return false, err
-		}
-		n++
+	if same, err := pl.resolve(s, seen); err != nil || !same {
+		return false, err
 	}
-	p.next, p.unchanged = p.before, n
+	p.next, p.unchanged = p.before, seen.files
+	p.section, p.revised = seen.section, len(seen.doubted) > 0
+	p.assignments.Unchanged = p.before.Assignments
+	return true, nil
+}
+
+// readAsRecorded is asRecorded without an index: every file is read.
+func (pl *planning) readAsRecorded(s surveyor, p *part) (bool, error) {
+	record, err := pl.before.record.read(p.name)
+	if err != nil {
+		return false, err
+	}
+	files := map[string]ID{}
+	maps.Insert(files, record.each)
+	section := &section{}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		there, err := s.look(path)
+		if err != nil || there.kind != regular {
+			return false, err
+		}
+		if same, err := s.holds(path, there.info, files[path], -1); err != nil || !same {
+			return false, err
+		}
+		is := statOf(there.info)
+		section.add(path[len(p.name)+1:], files[path], is, compared)
+		pl.compared(is)
+	}
+	p.next, p.unchanged = p.before, len(files)
+	p.section, p.revised = section, true
 	p.assignments.Unchanged = p.before.Assignments
 	return true, nil
 }
 
 // compareContent compares the folder with the content that it has to have.
-func (pl *planning) compareContent(s *survey, p *part) error {
+func (pl *planning) compareContent(s surveyor, p *part, seen *sighting) error {
 	before, err := pl.before.record.read(p.name)
+	if pl.adoptable(err) {
+		p.before, before, err = nil, nil, nil
+	}
 	if err != nil {
-		var bad *RecordError
-		if !pl.o.Adopt || !errors.As(err, &bad) || !bad.adoptable() {
-			return pl.unreadable(p, err)
-		}
-		p.before, before = nil, nil
+		return err
 	}
 	out := &outcome{}
 	if p.wanted != nil {
@@ -103,6 +121,7 @@ func (pl *planning) compareContent(s *survey, p *part) error {
 		}
 		p.next = &out.entry
 		p.record = p.before == nil || p.before.settled || p.before.Record != p.next.Record
+		p.section, p.revised = &section{}, true
 		pl.hold(p, out)
 	}
 	if p.wanted == nil || !p.wanted.Outside {
@@ -115,7 +134,7 @@ func (pl *planning) compareContent(s *survey, p *part) error {
 	for _, path := range pl.before.unfinished[p.name] {
 		owned[path] = true
 	}
-	c := &comparison{dir: pl.dir, survey: s, part: p, owned: owned, adopt: pl.o.Adopt, refused: map[string]bool{}}
+	c := &comparison{planning: pl, survey: s, part: p, known: seen.known(p.name), owned: owned, refused: map[string]bool{}}
 	return c.compare(out)
 }
 
@@ -132,13 +151,17 @@ func (c *comparison) compare(out *outcome) error {
 	for _, g := range out.groups {
 		changed := group{folder: g.folder, dir: g.dir}
 		for _, f := range g.files {
-			differs, err := c.file(g.dir+"/"+f.Path, f)
+			p := g.dir + "/" + f.Path
+			is, differs, err := c.file(p, f)
 			if err != nil {
 				return err
 			}
+			worth := compared
 			if differs {
 				changed.files = append(changed.files, f)
+				is, worth = stat{size: f.Size}, fresh
 			}
+			c.section.add(p[len(c.name)+1:], f.ID, is, worth)
 		}
 		if len(changed.files) > 0 {
 			c.groups = append(c.groups, changed)
@@ -173,24 +196,34 @@ func (c *comparison) remove() error {
 	return nil
 }
 
-// file says whether a file has to be written to be at p.
-func (c *comparison) file(p string, f File) (bool, error) {
+// file says whether a file has to be written to be at p, and, if not, how it
+// looked before it was compared.
+func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
+	mine := c.owned[p] || c.o.Adopt
+	if e, known := c.known[p]; known && (mine || e.id() == f.ID) {
+		if e.id() != f.ID {
+			return stat{}, true, nil
+		}
+		c.unchanged++
+		return e.stat(), false, nil
+	}
 	there, err := c.survey.look(p)
 	if err != nil {
-		return false, err
+		return stat{}, false, err
 	}
-	mine := c.owned[p] || c.adopt
 	switch there.kind {
 	case nothing:
 		c.unblock(there.blocker)
 	case regular:
 		equal, err := c.survey.holds(p, there.info, f.ID, f.Size)
 		if err != nil {
-			return false, err
+			return stat{}, false, err
 		}
 		if equal {
 			c.unchanged++
-			return false, nil
+			is := statOf(there.info)
+			c.compared(is)
+			return is, false, nil
 		}
 		if !mine {
 			c.refuse(p, "is not kalypso's and has other content", adoptHint)
@@ -202,10 +235,10 @@ func (c *comparison) file(p string, f File) (bool, error) {
 		}
 	case folder:
 		if err := c.replaceFolder(p, mine); err != nil {
-			return false, err
+			return stat{}, false, err
 		}
 	}
-	return true, nil
+	return stat{}, true, nil
 }
 
 const (
@@ -217,7 +250,7 @@ const (
 func (c *comparison) refuse(p, what, hint string) {
 	if !c.refused[p] {
 		c.refused[p] = true
-		c.report = append(c.report, c.dir.foreign(p, what).Hinting(hint))
+		c.report = append(c.report, c.at.foreign(p, what).Hinting(hint))
 	}
 }
 
@@ -254,6 +287,10 @@ func (c *comparison) replaceFolder(dir string, mine bool) error {
 // cluster type, and leaving the folder out would delete a running workload
 // because of an error. So nothing is written.
 func (c *comparison) keep(p string) error {
+	if _, known := c.known[p]; known {
+		c.unchanged++
+		return nil
+	}
 	there, err := c.survey.look(p)
 	if err != nil {
 		return err
@@ -262,7 +299,7 @@ func (c *comparison) keep(p string) error {
 		c.unchanged++
 		return nil
 	}
-	c.report = append(c.report, c.dir.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
+	c.report = append(c.report, c.at.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
 		Hinting("restore it from git, or correct the errors because of which it is kept"))
 	return nil
 }

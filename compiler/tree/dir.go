@@ -17,6 +17,7 @@ import (
 // Dir is the folder of one environment. It is not for use by several goroutines
 // at once; other processes, and other Dirs, are kept out by a lock.
 type Dir struct {
+	location
 	dir  string
 	root *os.Root // nil while the folder does not exist
 	held *flock.Flock
@@ -46,6 +47,7 @@ func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
 
 func open(dir string, wait time.Duration) (*Dir, error) {
 	d := &Dir{dir: dir, wait: wait, workers: workers}
+	d.location = d.display
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
 		return d, nil
@@ -130,8 +132,14 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 // about the file system, or a tree that is impossible.
 func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 	p, report, err := d.plan(t, o)
-	if err == nil && p != nil && !p.done() {
+	switch {
+	case err != nil || p == nil:
+	case !p.done():
 		p, report, err = d.writeLocked(p, t, o)
+	case p.learnt && d.held != nil:
+		// The index is of no consequence where nothing else is written: the folder
+		// may be one that must not be written to.
+		_ = (&indexing{disk: d.disk(), plan: p}).write()
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing %s: %w", d.dir, err)
@@ -142,8 +150,8 @@ func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 	return p.changes(), nil, nil
 }
 
-// writeLocked carries out a plan, or, if it has to take the lock first, the plan
-// for what is there then.
+// writeLocked carries out a plan, or, if it has to take the lock first and
+// something is there by then, the plan for that.
 func (d *Dir) writeLocked(p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if d.unlockable != nil {
 		return nil, nil, d.unlockable
@@ -155,13 +163,35 @@ func (d *Dir) writeLocked(p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic
 		if err := d.lock(); err != nil {
 			return nil, nil, err
 		}
-		var report []diag.Diagnostic
-		var err error
-		if p, report, err = d.plan(t, o); p == nil {
-			return nil, report, err
+		still, err := d.vacant()
+		if err != nil {
+			return nil, nil, err
+		}
+		if !p.vacant || !still {
+			var report []diag.Diagnostic
+			if p, report, err = d.plan(t, o); p == nil {
+				return nil, report, err
+			}
 		}
 	}
 	return p, nil, d.carryOut(p)
+}
+
+// vacant says whether nothing is in the folder but the lock.
+func (d *Dir) vacant() (bool, error) {
+	if d.root == nil {
+		return true, nil
+	}
+	for _, c := range []struct{ dir, only string }{{".", ownFolder}, {ownFolder, path.Base(lockPath)}} {
+		entries, err := fs.ReadDir(d.root.FS(), c.dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != c.only {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // create makes the folder and kalypso's own folder in it.

@@ -34,17 +34,7 @@ func (k disk) mkdir(dir string) error {
 // synced. in is the file's folder.
 func (k disk) stage(in *os.Root, p string, data []byte, sync bool) error {
 	temp := tempPath(p)
-	if err := k.step("create", temp); err != nil {
-		return err
-	}
-	f, err := create(in, path.Base(temp))
-	if errors.Is(err, fs.ErrExist) {
-		// Something of a write that was killed, which nobody else has told apart.
-		if err := k.remove(temp); err != nil {
-			return err
-		}
-		f, err = create(in, path.Base(temp))
-	}
+	f, err := k.create(in, temp)
 	if err != nil {
 		return err
 	}
@@ -61,6 +51,22 @@ func (k disk) stage(in *os.Root, p string, data []byte, sync bool) error {
 		}
 	}
 	return f.Close()
+}
+
+// create makes a temporary file. in is its folder.
+func (k disk) create(in *os.Root, temp string) (*os.File, error) {
+	if err := k.step("create", temp); err != nil {
+		return nil, err
+	}
+	f, err := create(in, path.Base(temp))
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	// Something of a write that was killed, which nobody else has told apart.
+	if err := k.remove(temp); err != nil {
+		return nil, err
+	}
+	return create(in, path.Base(temp))
 }
 
 func create(in *os.Root, name string) (*os.File, error) {

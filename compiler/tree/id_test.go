@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// git runs git in a repository of its own, without the user's configuration.
-func git(t *testing.T, dir, stdin string, args ...string) string {
+// runGit runs git in a repository of its own, without the user's configuration.
+func runGit(t *testing.T, dir, stdin string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
@@ -25,14 +25,14 @@ func git(t *testing.T, dir, stdin string, args ...string) string {
 func writeTree(t *testing.T, dir string) ID {
 	t.Helper()
 	repo := t.TempDir()
-	git(t, repo, "", "init", "--quiet")
-	git(t, repo, "", "--work-tree", dir, "add", "--all", "--", ".", ":!"+ownFolder)
-	return ID(git(t, repo, "", "write-tree"))
+	runGit(t, repo, "", "init", "--quiet")
+	runGit(t, repo, "", "--work-tree", dir, "add", "--all", "--", ".", ":!"+ownFolder)
+	return ID(runGit(t, repo, "", "write-tree"))
 }
 
 func TestBlobIDIsGits(t *testing.T) {
 	for _, data := range []string{"", "a", "line\n", "crlf\r\n", "\x00\xff", strings.Repeat("long", 100000)} {
-		if got, want := BlobID([]byte(data)), ID(git(t, t.TempDir(), data, "hash-object", "--stdin")); got != want {
+		if got, want := BlobID([]byte(data)), ID(runGit(t, t.TempDir(), data, "hash-object", "--stdin")); got != want {
 			t.Errorf("BlobID of %d bytes is %s, git says %s", len(data), got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,6 +22,10 @@ type plan struct {
 	header    bool // .kalypso/provenance.json has to be written
 	recorded  bool // that or the record of a cluster type has to be
 	parts     []*part
+	began     time.Time // when the first file was looked at
+	vacant    bool      // there was nothing in the folder
+	// learnt says that a file was read that need not be read again.
+	learnt bool
 }
 
 // part is what a write has to do for a cluster type.
@@ -38,6 +43,9 @@ type part struct {
 	// others. empty are the folders that stand where a file has to be.
 	first, last []string
 	empty       []string
+
+	section *section // of the index; nil where nothing is known
+	revised bool     // the section is not that of the index before
 
 	unchanged   int
 	assignments AssignmentChanges
@@ -68,19 +76,29 @@ func (p *part) written() []string {
 
 // planning is how a plan is made.
 type planning struct {
-	dir    *Dir
+	at     location
+	survey func() surveyor
+	dir    *Dir // nil where there is no index
 	o      Options
 	before *state
+	began  time.Time
+	index  *index          // nil where it says nothing
+	intact map[string]bool // cluster types whose records are as recorded
+	learnt atomic.Bool
 	// held is how many files the outcomes that are held have: see hold.
 	held atomic.Int64
 }
 
 // plan compares the folder with a tree. With diagnostics, the plan is nil.
 func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
-	before, problems, err := d.load(newSurvey(d.root), o.Adopt)
+	s := newSurvey(d.root)
+	defer s.close()
+	pl := &planning{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, o: o, began: time.Now()}
+	before, problems, err := d.load(s, o.Adopt)
 	if err != nil {
 		return nil, nil, err
 	}
+	pl.before = before
 	problems = append(problems, d.belongs(before, o)...)
 	if report := unsolved(problems, o.Adopt); len(report) > 0 {
 		return nil, report, nil
@@ -89,7 +107,18 @@ func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	pl := &planning{dir: d, o: o, before: before}
+	if !o.Verify {
+		if pl.index, err = d.loadIndex(s, before); err != nil {
+			return nil, nil, err
+		}
+	}
+	vacant, err := d.vacant()
+	if err != nil {
+		return nil, nil, err
+	}
+	if pl.intact, err = pl.intactRecords(); err != nil {
+		return nil, nil, err
+	}
 	if err := pl.compareAll(parts); err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +129,9 @@ func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if len(report) > 0 {
 		return nil, report, nil
 	}
-	return pl.finish(parts), nil, nil
+	p := pl.finish(parts)
+	p.vacant = vacant
+	return p, nil, nil
 }
 
 // compareAll compares the cluster types, several at once. The error is that of
@@ -159,7 +190,7 @@ func partsOf(t *Tree, before *state) ([]*part, error) {
 
 // finish makes the plan of its parts.
 func (pl *planning) finish(parts []*part) *plan {
-	p := &plan{before: pl.before, parts: parts}
+	p := &plan{before: pl.before, parts: parts, began: pl.began, learnt: pl.learnt.Load()}
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,

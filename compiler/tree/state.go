@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // state is what a folder's own files say of it.
@@ -119,15 +118,6 @@ func (d *Dir) clusterTypeBytes(e *ClusterTypeEntry) ([]byte, error) {
 	return d.root.ReadFile(p)
 }
 
-// placed says in a RecordError where the folder is.
-func (d *Dir) placed(err error) error {
-	var bad *RecordError
-	if errors.As(err, &bad) {
-		bad.File = d.display(bad.Path)
-	}
-	return err
-}
-
 func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 	data, problems, err := d.read(s, journalPath)
 	if err != nil || data == nil {
@@ -182,39 +172,4 @@ func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 	}
 	data, err := s.root.ReadFile(p)
 	return data, nil, err
-}
-
-// unreadable reports that a file of ownFolder cannot be used.
-func (d *Dir) unreadable(p string, err error) []problem {
-	bad := &RecordError{Path: p, File: d.display(p), Err: err}
-	return []problem{{bad.Diagnostic(), bad.adoptable()}}
-}
-
-// belongs reports a record or journal of another platform or environment.
-func (d *Dir) belongs(st *state, o Options) []problem {
-	check := func(p, platform, environment string) []problem {
-		if platform == o.Platform && environment == o.Environment {
-			return nil
-		}
-		message := fmt.Sprintf("the folder belongs to environment %s of platform %s, not to %s of %s",
-			environment, platform, o.Environment, o.Platform)
-		return []problem{{d.at(diag.New(diag.ForeignRecord, message), p), false}}
-	}
-	if r := st.record; r != nil {
-		return check(recordPath, r.Platform, r.Environment)
-	}
-	if j := st.journal; j != nil {
-		return check(journalPath, j.Platform, j.Environment)
-	}
-	return nil
-}
-
-// foreign reports that what stands at p is not kalypso's.
-func (d *Dir) foreign(p, what string) diag.Diagnostic {
-	return d.at(diag.New(diag.ForeignFile, p+" "+what), p)
-}
-
-// at points a diagnostic to a path in the folder, as the user would open it.
-func (d *Dir) at(report diag.Diagnostic, p string) diag.Diagnostic {
-	return report.In(model.Position{File: d.display(p), Line: 1, Column: 1}, "")
 }

@@ -1,22 +1,54 @@
 package tree
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 )
+
+// surveyor looks at what is in an environment's folder before it is changed. A
+// surveyor is for one goroutine, and for as long as nothing changes.
+type surveyor interface {
+	// look returns what stands at p. It follows no symbolic link.
+	look(p string) (found, error)
+	// holds says whether the file at p, of which look has returned info, has the
+	// content with the id and the size, -1 for any, and is not executable, which
+	// git would record.
+	holds(p string, info fs.FileInfo, id ID, size int64) (bool, error)
+	// within returns everything in the folder at dir, at any depth, that is no
+	// folder.
+	within(dir string) ([]string, error)
+	close() error
+}
 
 // survey looks at what is in a folder before it is changed. It follows no
 // symbolic link, not even one that stays in the folder: what is behind a link
-// is not at the path that was asked for.
+// is not at the path that was asked for. It is for one goroutine, and holds the
+// folder of the last path open until close.
 type survey struct {
 	root    *os.Root         // nil where the folder does not exist
 	folders map[string]found // what stands where folders are looked for
+	dir     string           // the folder that is open
+	in      *os.Root         // nil for none
+	buffer  []byte
 }
 
 func newSurvey(root *os.Root) *survey {
 	return &survey{root: root, folders: map[string]found{}}
+}
+
+func (s *survey) close() error {
+	if s.in == nil {
+		return nil
+	}
+	err := s.in.Close()
+	s.in = nil
+	return err
 }
 
 // found is what stands at a path.
@@ -42,7 +74,8 @@ func (s *survey) look(p string) (found, error) {
 	if s.root == nil {
 		return found{}, nil
 	}
-	if dir := path.Dir(p); dir != "." {
+	dir := path.Dir(p)
+	if dir != "." {
 		around, err := s.folder(dir)
 		switch {
 		case err != nil:
@@ -53,7 +86,11 @@ func (s *survey) look(p string) (found, error) {
 			return found{blocker: dir}, nil
 		}
 	}
-	info, err := s.root.Lstat(p)
+	in, err := s.open(dir)
+	if err != nil {
+		return found{}, err
+	}
+	info, err := in.Lstat(path.Base(p))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return found{}, nil
@@ -79,14 +116,61 @@ func (s *survey) folder(dir string) (found, error) {
 	return f, err
 }
 
+// open returns a folder that is there. It is closed when another one is opened:
+// looking up a path from the root costs more than most of what is done with it.
+func (s *survey) open(dir string) (*os.Root, error) {
+	if dir == "." {
+		return s.root, nil
+	}
+	if s.in != nil && s.dir == dir {
+		return s.in, nil
+	}
+	if err := s.close(); err != nil {
+		return nil, err
+	}
+	in, err := s.root.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.dir, s.in = dir, in
+	return in, nil
+}
+
 // holds says whether the regular file at p has the content with the id and the
 // size, where that is known, and is not executable, which git would record.
 func (s *survey) holds(p string, info fs.FileInfo, id ID, size int64) (bool, error) {
-	if size >= 0 && info.Size() != size || info.Mode()&0o111 != 0 {
+	if size >= 0 && info.Size() != size || !isPlain(info.Mode()) {
 		return false, nil
 	}
-	b, err := s.root.ReadFile(p)
-	return BlobID(b) == id, err
+	is, err := s.hash(p)
+	return is == id, err
+}
+
+// hash returns the blob id of the regular file at p. That of a file that changes
+// while it is read is the id of nothing that it was.
+func (s *survey) hash(p string) (ID, error) {
+	in, err := s.open(path.Dir(p))
+	if err != nil {
+		return "", err
+	}
+	f, err := in.Open(path.Base(p))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if s.buffer == nil {
+		s.buffer = make([]byte, 64<<10)
+	}
+	h := sha1.New()
+	h.Write(append(strconv.AppendInt([]byte("blob "), info.Size(), 10), 0))
+	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, io.LimitReader(f, info.Size()+1), s.buffer); err != nil {
+		return "", err
+	}
+	return ID(hex.EncodeToString(h.Sum(nil))), nil
 }
 
 // within returns everything in the folder at dir, at any depth, that is no
@@ -101,5 +185,3 @@ func (s *survey) within(dir string) ([]string, error) {
 	})
 	return paths, err
 }
-
-func (s *survey) close() {}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -37,7 +38,10 @@ func (d *Dir) carryOut(p *plan) error {
 	if err := w.forget(); err != nil {
 		return err
 	}
-	return w.remove(journalPath)
+	if err := w.remove(journalPath); err != nil {
+		return err
+	}
+	return (&indexing{disk: w.disk, plan: p, staged: w.staged}).write()
 }
 
 // changes says whether a write does something in the cluster type's folder, or
@@ -50,6 +54,7 @@ type writer struct {
 	disk
 	*plan
 	workers int
+	staged  time.Time // when all files were written
 }
 
 // forget removes the records of cluster types that went.
@@ -137,6 +142,7 @@ func (w *writer) writeTree() error {
 	if err := w.stageAll(); err != nil {
 		return errors.Join(err, w.withdraw(j))
 	}
+	w.staged = time.Now()
 	if err := w.swapAll(); err != nil {
 		return err
 	}

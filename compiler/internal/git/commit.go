@@ -1,0 +1,162 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Signature is who made a commit, and when.
+type Signature struct {
+	Name, Email string
+	When        time.Time
+}
+
+// String returns the signature as commits and reflogs have it. What would break
+// the line is left out of names, as git does.
+func (s Signature) String() string {
+	return fmt.Sprintf("%s <%s> %d %s", clean(s.Name), clean(s.Email), s.When.Unix(), s.When.Format("-0700"))
+}
+
+// clean is git's strbuf_addstr_without_crud.
+func clean(s string) string {
+	s = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`.,:;<>"\'`, r) })
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '<' || r == '>' || r == 0 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// Commit is a commit to be made. It is not signed.
+type Commit struct {
+	Tree              Hash
+	Parents           []Hash
+	Author, Committer Signature
+	Message           string
+}
+
+// Encode returns the commit's content. The message ends in one newline.
+func (c Commit) Encode() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", c.Tree)
+	for _, p := range c.Parents {
+		fmt.Fprintf(&b, "parent %s\n", p)
+	}
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n", c.Author, c.Committer)
+	message := strings.TrimRight(strings.ReplaceAll(c.Message, "\x00", ""), "\n")
+	fmt.Fprintf(&b, "\n%s\n", message)
+	return b.Bytes()
+}
+
+// CommitTree returns the tree of a commit.
+func (r *Repository) CommitTree(id Hash) (Hash, error) {
+	data, err := r.read(id, CommitKind)
+	if err != nil {
+		return Hash{}, err
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	tree, found := strings.CutPrefix(line, "tree ")
+	if !found || !plumbing.IsHash(tree) {
+		return Hash{}, fmt.Errorf("commit %s of %s names no tree", id, r.dir)
+	}
+	return plumbing.NewHash(tree), nil
+}
+
+// Signatures returns the author and the committer as git finds them: each part
+// from GIT_AUTHOR_* and GIT_COMMITTER_*, then from given, then from author.*,
+// committer.* and user.* of the repository's config and the user's. A part that
+// is nowhere is that of fallback. The time is that of GIT_AUTHOR_DATE and
+// GIT_COMMITTER_DATE (as seconds and offset, RFC 3339 or RFC 2822), then given's,
+// then SOURCE_DATE_EPOCH, then fallback's.
+func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature, err error) {
+	configs := append(userConfigs(), nil)
+	copy(configs[1:], configs)
+	configs[0] = r.config
+	find := func(role, part string) string {
+		if v := os.Getenv("GIT_" + strings.ToUpper(role+"_"+part)); v != "" {
+			return v
+		}
+		if v := map[string]string{"name": given.Name, "email": given.Email}[part]; v != "" {
+			return v
+		}
+		for _, section := range []string{role, "user"} {
+			for _, c := range configs {
+				if v, _ := option(c, section, part); v != "" {
+					return v
+				}
+			}
+		}
+		return map[string]string{"name": fallback.Name, "email": fallback.Email}[part]
+	}
+	when := given.When
+	if epoch := os.Getenv("SOURCE_DATE_EPOCH"); when.IsZero() && epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return author, committer, fmt.Errorf("SOURCE_DATE_EPOCH is %q, not seconds", epoch)
+		}
+		when = time.Unix(seconds, 0).UTC()
+	}
+	if when.IsZero() {
+		when = fallback.When
+	}
+	make := func(role string) (Signature, error) {
+		s := Signature{Name: find(role, "name"), Email: find(role, "email"), When: when}
+		name := "GIT_" + strings.ToUpper(role) + "_DATE"
+		v := os.Getenv(name)
+		if v == "" {
+			return s, nil
+		}
+		if s.When, err = parseDate(v); err != nil {
+			return s, fmt.Errorf("%s is %q, which is not a date: write 2006-01-02T15:04:05Z or @seconds +0000", name, v)
+		}
+		return s, nil
+	}
+	if author, err = make("author"); err != nil {
+		return author, committer, err
+	}
+	if committer, err = make("committer"); err != nil {
+		return author, committer, err
+	}
+	for _, s := range []Signature{author, committer} {
+		if s.When.Unix() < 0 {
+			return author, committer, fmt.Errorf("%s is before 1970, which git does not know", s.When)
+		}
+		if clean(s.Name) == "" {
+			return author, committer, fmt.Errorf("%q is not a name for an author or committer", s.Name)
+		}
+	}
+	return author, committer, nil
+}
+
+// parseDate reads the formats that git documents for its variables
+// (https://git-scm.com/docs/git-commit#_date_formats).
+func parseDate(s string) (time.Time, error) {
+	s = strings.TrimSpace(s)
+	if seconds, offset, ok := strings.Cut(strings.TrimPrefix(s, "@"), " "); ok {
+		n, err := strconv.ParseInt(seconds, 10, 64)
+		zone, zoneErr := time.Parse("-0700", offset)
+		if err == nil && zoneErr == nil {
+			return time.Unix(n, 0).In(zone.Location()), nil
+		}
+	}
+	if n, err := strconv.ParseInt(strings.TrimPrefix(s, "@"), 10, 64); err == nil {
+		return time.Unix(n, 0).UTC(), nil
+	}
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05",
+		time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700",
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("no known format")
+}

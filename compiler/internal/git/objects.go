@@ -1,0 +1,192 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zlib"
+)
+
+// maxObject bounds what is read of one object, which may come from anywhere.
+const maxObject = 1 << 30
+
+// Object reads an object. Its content is compared with its id. The error is a
+// *MissingError where the repository does not have it.
+func (r *Repository) Object(id Hash) (Object, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o, err := r.object(id)
+	if err != nil {
+		return Object{}, fmt.Errorf("reading object %s of %s: %w", id, r.dir, err)
+	}
+	if ID(o.Kind, o.Data) != id {
+		return Object{}, fmt.Errorf("object %s of %s is corrupt", id, r.dir)
+	}
+	return o, nil
+}
+
+// object looks twice: another process may have packed the object in between, or
+// replaced the pack that it was in.
+func (r *Repository) object(id Hash) (Object, error) {
+	for _, again := range []bool{false, true} {
+		if again || r.dirs == nil {
+			if err := r.list(); err != nil {
+				return Object{}, err
+			}
+		}
+		o, err := r.lookUp(id)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return o, err
+		}
+	}
+	return Object{}, &MissingError{id, r.dir}
+}
+
+func (r *Repository) lookUp(id Hash) (Object, error) {
+	for _, p := range r.packs {
+		offset, found, err := p.find(id)
+		if err != nil {
+			return Object{}, err
+		}
+		if found {
+			return p.read(offset, 0)
+		}
+	}
+	name := id.String()
+	for _, dir := range r.dirs {
+		data, err := os.ReadFile(filepath.Join(dir, name[:2], name[2:]))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Object{}, err
+		}
+		return loose(data)
+	}
+	return Object{}, fs.ErrNotExist
+}
+
+// list finds the packs, the newest first because what is asked for is mostly in
+// the last one, and the folders of objects that the repository borrows from.
+func (r *Repository) list() error {
+	known := map[string]*pack{}
+	for _, p := range r.packs {
+		known[p.path] = p
+	}
+	r.packs, r.dirs = nil, nil
+	if err := r.addDir(filepath.Join(r.dir, "objects"), 0); err != nil {
+		return err
+	}
+	times := map[string]int64{}
+	for _, dir := range r.dirs {
+		entries, err := os.ReadDir(filepath.Join(dir, "pack"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			name, isIndex := strings.CutSuffix(e.Name(), ".idx")
+			if !isIndex {
+				continue
+			}
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			p := filepath.Join(dir, "pack", name)
+			times[p] = info.ModTime().UnixNano()
+			if known[p] == nil {
+				known[p] = &pack{path: p}
+			}
+			r.packs = append(r.packs, known[p])
+			delete(known, p)
+		}
+	}
+	slices.SortFunc(r.packs, func(a, b *pack) int {
+		if c := times[b.path] - times[a.path]; c != 0 {
+			return int(max(-1, min(c, 1)))
+		}
+		return strings.Compare(a.path, b.path)
+	})
+	var errs []error
+	for _, p := range known {
+		errs = append(errs, p.close())
+	}
+	return errors.Join(errs...)
+}
+
+// addDir adds a folder of objects, and those that its info/alternates names.
+// Git follows them five levels deep.
+func (r *Repository) addDir(dir string, depth int) error {
+	if slices.Contains(r.dirs, dir) {
+		return nil
+	}
+	r.dirs = append(r.dirs, dir)
+	data, err := os.ReadFile(filepath.Join(dir, "info", "alternates"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && depth == 5 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if !filepath.IsAbs(line) {
+			line = filepath.Join(dir, line)
+		}
+		if err := r.addDir(filepath.Clean(line), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loose decodes an object's own file.
+func loose(data []byte) (Object, error) {
+	z, err := zlib.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return Object{}, err
+	}
+	in := bufio.NewReader(z)
+	header, err := in.ReadString(0)
+	if err != nil {
+		return Object{}, fmt.Errorf("its header: %w", err)
+	}
+	name, length, _ := strings.Cut(strings.TrimSuffix(header, "\x00"), " ")
+	kind := slices.Index(kinds[:], name)
+	size, err := strconv.ParseInt(length, 10, 64)
+	if kind <= 0 || err != nil {
+		return Object{}, fmt.Errorf("its header is %q", header)
+	}
+	content, err := exactly(in, size)
+	return Object{Kind(kind), content}, err
+}
+
+// exactly reads a stream of the size. Memory is taken for what is there, not for
+// what is announced.
+func exactly(in io.Reader, size int64) ([]byte, error) {
+	if size < 0 || size > maxObject {
+		return nil, fmt.Errorf("its size is %d", size)
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(size, 1<<20)) + bytes.MinRead)
+	n, err := io.Copy(&b, io.LimitReader(in, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("its size is not the %d that it says", size)
+	}
+	return b.Bytes(), err
+}

@@ -1,0 +1,99 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Mode is the mode of a tree's entry: git's, which are few.
+type Mode string
+
+// The modes that git writes.
+const (
+	FileMode       Mode = "100644"
+	ExecutableMode Mode = "100755"
+	LinkMode       Mode = "120000"
+	FolderMode     Mode = "40000"
+	SubmoduleMode  Mode = "160000"
+)
+
+// Entry is one entry of a tree.
+type Entry struct {
+	Name string
+	Mode Mode
+	ID   Hash
+}
+
+// Compare orders the entries of a tree: folders as if their names ended in a
+// slash.
+func (e Entry) Compare(other Entry) int { return strings.Compare(e.sortName(), other.sortName()) }
+
+func (e Entry) sortName() string {
+	if e.Mode == FolderMode {
+		return e.Name + "/"
+	}
+	return e.Name
+}
+
+// ParseTree returns the entries of a tree's content, in its order. The content
+// need not be trusted: names have no slash and are not empty, but may be anything
+// else.
+func ParseTree(data []byte) ([]Entry, error) {
+	var entries []Entry
+	for len(data) > 0 {
+		head, rest, found := bytes.Cut(data, []byte{0})
+		mode, name, spaced := bytes.Cut(head, []byte{' '})
+		if !found || !spaced || len(name) == 0 || bytes.IndexByte(name, '/') >= 0 || len(rest) < len(Hash{}) {
+			return nil, errors.New("the content of the tree is malformed")
+		}
+		e := Entry{Name: string(name), Mode: Mode(mode)}
+		copy(e.ID[:], rest)
+		entries = append(entries, e)
+		data = rest[len(e.ID):]
+	}
+	return entries, nil
+}
+
+// EncodeTree returns the content of the tree with the entries, which it sorts.
+func EncodeTree(entries []Entry) []byte {
+	slices.SortFunc(entries, Entry.Compare)
+	var data []byte
+	for _, e := range entries {
+		data = append(data, e.Mode...)
+		data = append(data, ' ')
+		data = append(data, e.Name...)
+		data = append(data, 0)
+		data = append(data, e.ID[:]...)
+	}
+	return data
+}
+
+// Tree returns the entries of a tree in the repository.
+func (r *Repository) Tree(id Hash) ([]Entry, error) {
+	data, err := r.read(id, TreeKind)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := ParseTree(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading tree %s of %s: %w", id, r.dir, err)
+	}
+	return entries, nil
+}
+
+// Blob returns a file's content.
+func (r *Repository) Blob(id Hash) ([]byte, error) { return r.read(id, BlobKind) }
+
+func (r *Repository) read(id Hash, kind Kind) ([]byte, error) {
+	o, err := r.Object(id)
+	if err != nil {
+		return nil, err
+	}
+	if o.Kind != kind {
+		return nil, fmt.Errorf("object %s of %s is a %s, not a %s", id, r.dir, o.Kind, kind)
+	}
+	return o.Data, nil
+}

@@ -1,0 +1,238 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrLostRace is what the error of Update is when the ref is not what it was.
+var ErrLostRace = errors.New("another process changed it in the meantime")
+
+// lockWait is how long Update waits for a process that holds a ref's lock, which
+// is for a moment only; lockRetry is how often it looks.
+const (
+	lockWait  = time.Second
+	lockRetry = 5 * time.Millisecond
+)
+
+// Update moves a ref from one commit to another; from the zero Hash where it does
+// not exist. The change is on the disk when Update returns. Where git would keep
+// a reflog, it gets an entry with by, of which only the subject of message is
+// used.
+//
+// It does what git does: the ref's lock file is made, the ref is compared, the
+// lock file becomes the ref. The error is an ErrLostRace where the ref differs
+// from the one expected. A lock file that stays is one that a killed process
+// left: the error says so.
+func (r *Repository) Update(ref string, from, to Hash, by Signature, message string) error {
+	if err := r.update(ref, from, to, by, message); err != nil {
+		return fmt.Errorf("updating %s of %s: %w", ref, r.dir, err)
+	}
+	return nil
+}
+
+func (r *Repository) update(ref string, from, to Hash, by Signature, message string) (err error) {
+	file := filepath.Join(r.dir, filepath.FromSlash(ref))
+	lock, err := r.lock(ref, from, file+".lock")
+	if err != nil {
+		return err
+	}
+	locked := true
+	defer func() {
+		lock.Close() // a second time, unless there is an error
+		if locked {
+			err = errors.Join(err, os.Remove(lock.Name()))
+		}
+	}()
+	if err := r.compare(ref, from); err != nil {
+		return err
+	}
+	if from.IsZero() {
+		if err := r.vacant(ref, file); err != nil {
+			return err
+		}
+	}
+	if err := r.step("write", lock.Name()); err != nil {
+		return err
+	}
+	if _, err := lock.WriteString(to.String() + "\n"); err != nil {
+		return err
+	}
+	if err := errors.Join(lock.Sync(), lock.Close()); err != nil {
+		return err
+	}
+	if err := r.log(ref, from, to, by, message); err != nil {
+		return err
+	}
+	if err := r.step("rename", file); err != nil {
+		return err
+	}
+	if err := os.Rename(lock.Name(), file); err != nil {
+		return err
+	}
+	locked = false
+	return syncDir(filepath.Dir(file))
+}
+
+func (r *Repository) compare(ref string, from Hash) error {
+	switch is, err := r.Ref(ref); {
+	case err != nil:
+		return err
+	case is != from:
+		return fmt.Errorf("%w: it is at %s, not at %s", ErrLostRace, is, from)
+	}
+	return nil
+}
+
+// lock makes a ref's lock file, and waits for a process that has it.
+func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) {
+	if err := r.step("lock", file); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockRetry) {
+		err := os.MkdirAll(filepath.Dir(file), 0o777)
+		if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("a ref with the name of one of its folders is there: %w", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil {
+			return f, nil
+		}
+		// git removes a folder of refs that becomes empty, also between these lines.
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if time.Now().After(end) {
+			if lost := r.compare(ref, from); lost != nil {
+				return nil, lost
+			}
+			return nil, fmt.Errorf("another process holds the lock %s; if none does, one was killed while it updated the branch: remove the file", file)
+		}
+	}
+}
+
+// vacant makes sure that a new ref is no folder of refs, and that none of its
+// folders is a ref.
+func (r *Repository) vacant(ref, file string) error {
+	var taken string
+	err := r.eachPacked(func(_, other string) {
+		if strings.HasPrefix(other, ref+"/") || strings.HasPrefix(ref, other+"/") {
+			taken = other
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if taken != "" {
+		return fmt.Errorf("%s is there, and one cannot be the folder of the other", taken)
+	}
+	// A ref that was removed leaves its folders.
+	if err := removeEmpty(file); err != nil {
+		return fmt.Errorf("refs are there whose folder it would be: %w", err)
+	}
+	return nil
+}
+
+// removeEmpty removes a folder in which there are only folders; what is not there
+// or is a file stays as it is.
+func removeEmpty(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeEmpty(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Remove(dir)
+}
+
+// log appends to the reflogs of a ref and of the HEAD that stands for it, where
+// they exist or core.logAllRefUpdates asks for them.
+func (r *Repository) log(ref string, from, to Hash, by Signature, message string) error {
+	subject, _, _ := strings.Cut(message, "\n")
+	what := "commit"
+	if from.IsZero() {
+		what = "commit (initial)"
+	}
+	line := fmt.Sprintf("%s %s %s\t%s: %s\n", from, to, by, what, subject)
+	logs := []string{ref}
+	head, err := r.headOf(r.dir)
+	if err != nil {
+		return err
+	}
+	if head == ref {
+		logs = append(logs, "HEAD")
+	}
+	for _, name := range logs {
+		if err := r.appendLog(name, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Repository) appendLog(name, line string) error {
+	file := filepath.Join(r.dir, "logs", filepath.FromSlash(name))
+	flags := os.O_WRONLY | os.O_APPEND
+	if r.logs() {
+		flags |= os.O_CREATE
+		if err := removeEmpty(file); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return err
+		}
+	}
+	if err := r.step("log", file); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, flags, 0o666)
+	if flags&os.O_CREATE == 0 && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
+}
+
+// logs says whether branches get a reflog.
+func (r *Repository) logs() bool {
+	v, set := option(r.config, "core", "logAllRefUpdates")
+	if !set {
+		return !r.bare
+	}
+	return strings.EqualFold(v, "always") || isTrue(r.config, "core", "logAllRefUpdates")
+}
+
+// syncDir writes a folder's names down to the disk, where the system can.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	// Some file systems refuse, and then there is nothing that could be done.
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrPermission) {
+		return errors.Join(fmt.Errorf("writing folder %s to the disk: %w", path.Base(dir), err), f.Close())
+	}
+	return f.Close()
+}

@@ -1,0 +1,186 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
+)
+
+// ErrLostRace is what Commit's error is when another process moved the branch
+// since it was opened. Nothing was changed. Open the branch again, and commit to
+// what it is now.
+var ErrLostRace = git.ErrLostRace
+
+// Placement is an environment's tree, and where in a branch it goes.
+type Placement struct {
+	Folder  string // "" for the branch's root
+	Tree    *Tree
+	Options Options
+}
+
+// CommitResult is what a commit did, or would do.
+type CommitResult struct {
+	// Tree is the id of the branch's whole tree with the placements.
+	Tree ID
+	// Commit is the branch's new commit; "" where there is none.
+	Commit ID
+	// Changes are those of the placements, in their order. Files of a cluster type
+	// that is reused as a whole are not counted, since its record is not read.
+	// Their Record is read from the repository, which must be open then.
+	Changes []*Changes
+	// Objects were written, into a pack of Bytes.
+	Objects int
+	Bytes   int64
+}
+
+// Commit makes the branch have all the placements, in one commit, or changes
+// nothing. A branch that does not exist begins with this commit; where nothing
+// differs, none is made.
+//
+// With diagnostics nothing was changed: they are those of Dir.Write, for the same
+// reasons, and Options.Adopt does what it does there. Paths in them are as git
+// has them: <branch>:<path>. What an environment needs not to change is reused by
+// its id, and neither read nor made. A .kalypso/journal.json that is in the branch
+// is of no meaning.
+//
+// The error is an ErrLostRace where the branch is not what it was when it was
+// opened; see also CheckWritable. A process that is killed leaves the branch as
+// it was or with the commit, and at most objects that `git gc` removes.
+func (b *Branch) Commit(placements []Placement, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
+	if err := b.CheckWritable(); err != nil {
+		return nil, nil, err
+	}
+	pack := b.repository.git.NewPack()
+	result, report, err := b.place(placements, pack)
+	if err == nil && result != nil && string(result.Tree) != b.root.String() {
+		err = b.commit(result, pack, placements, c)
+	}
+	if err = errors.Join(err, pack.Abort()); err != nil {
+		return nil, nil, fmt.Errorf("committing to branch %s of %s: %w", b.name, b.repository.dir, err)
+	}
+	return result, report, nil
+}
+
+// WriteTree writes the tree that Commit would commit, and no commit. The branch
+// stays as it is, whatever it is by now. Nothing refers to the tree: `git gc` removes
+// it after two weeks.
+func (b *Branch) WriteTree(placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
+	pack := b.repository.git.NewPack()
+	result, report, err := b.place(placements, pack)
+	if err == nil && result != nil {
+		result.Objects, result.Bytes = pack.Len(), pack.Size()
+		err = pack.Finish()
+	}
+	if err = errors.Join(err, pack.Abort()); err != nil {
+		return nil, nil, fmt.Errorf("writing a tree for branch %s to %s: %w", b.name, b.repository.dir, err)
+	}
+	return result, report, nil
+}
+
+// Compare returns what Commit would do, and writes nothing. Where Commit would
+// report diagnostics, it reports them.
+func (b *Branch) Compare(placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
+	result, report, err := b.place(placements, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("comparing with branch %s of %s: %w", b.name, b.repository.dir, err)
+	}
+	return result, report, nil
+}
+
+// commit makes a commit of the result's tree, and moves the branch to it.
+func (b *Branch) commit(result *CommitResult, pack *git.PackWriter, placements []Placement, c CommitInfo) error {
+	r := b.repository.git
+	message := c.Message
+	if strings.TrimSpace(message) == "" {
+		message = defaultMessage(placements)
+	}
+	author, committer, err := r.Signatures(git.Signature{Name: c.Name, Email: c.Email, When: c.When}, fallback())
+	if err != nil {
+		return err
+	}
+	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer, Message: message}
+	if !b.tip.IsZero() {
+		commit.Parents = []git.Hash{b.tip}
+	}
+	id, err := pack.Add(git.CommitKind, commit.Encode())
+	if err != nil {
+		return err
+	}
+	result.Commit, result.Objects, result.Bytes = ID(id.String()), pack.Len(), pack.Size()
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	return r.Update(b.ref, b.tip, id, committer, message)
+}
+
+// defaultMessage names the environments.
+func defaultMessage(placements []Placement) string {
+	var names []string
+	for _, p := range placements {
+		names = append(names, p.Options.Environment)
+	}
+	return "Build " + strings.Join(names, ", ")
+}
+
+// place finds the branch's tree with the placements. With a pack, it writes what
+// is new into it. With diagnostics there is no result.
+func (b *Branch) place(placements []Placement, pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
+	if err := checkFolders(placements); err != nil {
+		return nil, nil, err
+	}
+	w := &gitWriter{branch: b, pack: pack}
+	result := &CommitResult{}
+	var report []diag.Diagnostic
+	var grafts []graft
+	root := b.root
+	for _, p := range placements {
+		e, ds, err := w.environment(p)
+		if err != nil {
+			return nil, nil, fmt.Errorf("environment %s: %w", p.Options.Environment, err)
+		}
+		if e == nil {
+			for i := range ds {
+				ds[i].Environment = p.Options.Environment
+			}
+			report = append(report, ds...)
+			continue
+		}
+		result.Changes = append(result.Changes, e.changes)
+		if p.Folder == "" {
+			root = e.root
+		} else {
+			grafts = append(grafts, graft{p.Folder, &git.Entry{Mode: git.FolderMode, ID: e.root}})
+		}
+	}
+	if len(report) > 0 {
+		return nil, report, nil
+	}
+	root, err := w.grafter().apply(root, grafts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if root.IsZero() { // a commit has a tree, be it empty
+		if root, err = w.add(git.TreeKind, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	result.Tree = ID(root.String())
+	return result, nil, nil
+}
+
+// checkFolders reports placements that are in each other's way.
+func checkFolders(placements []Placement) error {
+	var paths []string
+	for _, p := range placements {
+		if p.Folder == "" && len(placements) > 1 {
+			return errors.New("an environment at the root of a branch must be the only one")
+		}
+		if p.Folder != "" {
+			paths = append(paths, p.Folder)
+		}
+	}
+	return checkPaths(paths)
+}

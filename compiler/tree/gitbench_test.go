@@ -1,0 +1,117 @@
+package tree
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// hugeTree is a tree of 100,000 assignments on 300 cluster types, each of four
+// files of 1 KB, none equal to another. Its content is made when it is asked for.
+// version is in the files of the first assignment.
+func hugeTree(version string) *Tree {
+	const types, perType = 300, 334
+	t := &Tree{}
+	for c := range types {
+		name := fmt.Sprintf("type-%03d", c)
+		of := ""
+		if c == 0 {
+			of = version
+		}
+		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
+			Name: name, Digest: model.DigestBytes([]byte(name + of)),
+			Content: func() (*Content, error) {
+				content := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
+				for a := range perType {
+					if a > 0 {
+						of = ""
+					}
+					content.Folders = append(content.Folders, hugeFolder(name, fmt.Sprintf("workload-%03d-target", a), of))
+				}
+				return content, nil
+			},
+		})
+	}
+	return t
+}
+
+func hugeFolder(clusterType, target, version string) Folder {
+	f := Folder{Info: backends.Folder{DeploymentTarget: target, Workload: "workload", Backend: "flux"}, Values: "values"}
+	make := func() ([]backends.File, error) {
+		var all []backends.File
+		for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
+			data := fmt.Appendf(nil, "# %s/%s/%s %s\n", clusterType, target, name, version)
+			for i := 0; len(data) < 1000; i++ {
+				data = fmt.Appendf(data, "  setting-%d: value of %s\n", i, target)
+			}
+			all = append(all, backends.File{Path: name, Data: data})
+		}
+		return all, nil
+	}
+	f.Content = make
+	all, _ := make()
+	for _, file := range all {
+		f.Files = append(f.Files, File{file.Path, BlobID(file.Data), int64(len(file.Data))})
+	}
+	return f
+}
+
+// BenchmarkCommit commits 100,000 assignments to a new branch (cold), the same
+// again (unchanged) and with one folder changed (one), and reads the record.
+func BenchmarkCommit(b *testing.B) {
+	commit := func(b *testing.B, repo string, t *Tree, changed bool) {
+		r, err := OpenRepository(repo)
+		if err != nil {
+			b.Fatal(err)
+		}
+		branch, err := r.Branch("main")
+		if err != nil {
+			b.Fatal(err)
+		}
+		got, report, err := branch.Commit([]Placement{{Folder: "dev", Tree: t, Options: dev}}, by)
+		if err != nil || len(report) > 0 || (got.Commit != "") != changed {
+			b.Fatal(got, report, err)
+		}
+		b.ReportMetric(float64(got.Objects), "objects")
+		b.ReportMetric(float64(got.Bytes), "bytes")
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("cold", func(b *testing.B) {
+		for b.Loop() {
+			commit(b, newMirror(b, "").repo, hugeTree(""), true)
+		}
+	})
+	m := newMirror(b, "")
+	commit(b, m.repo, hugeTree(""), true)
+	b.Run("unchanged", func(b *testing.B) {
+		for b.Loop() {
+			commit(b, m.repo, hugeTree(""), false)
+		}
+	})
+	n := 0
+	b.Run("one", func(b *testing.B) {
+		for b.Loop() {
+			n++
+			commit(b, m.repo, hugeTree(fmt.Sprint(n)), true)
+		}
+	})
+	b.Run("record", func(b *testing.B) {
+		for b.Loop() {
+			branch := m.branch()
+			record, report, err := branch.Record("dev")
+			if err != nil || len(report) > 0 || len(record.ClusterTypes) != 300 {
+				b.Fatal(record, report, err)
+			}
+		}
+		packs, err := filepath.Glob(filepath.Join(m.repo, "objects/pack/*.pack"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(packs)), "packs")
+	})
+}

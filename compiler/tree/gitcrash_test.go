@@ -1,0 +1,219 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A test that needs a process of its own runs this binary with one of these
+// variables: the others are arguments.
+const (
+	commitAndDie  = "KALYPSO_TEST_COMMIT_AND_DIE"
+	commitAndRace = "KALYPSO_TEST_COMMIT_AND_RACE"
+	testRepo      = "KALYPSO_TEST_REPO"
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	switch {
+	case os.Getenv(commitAndDie) != "":
+		err = dieAtStep(os.Getenv(commitAndDie))
+	case os.Getenv(commitAndRace) != "":
+		err = raceFor(os.Getenv(commitAndRace))
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// process returns the command that runs this binary as a helper.
+func process(variable, value, repo string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), variable+"="+value, testRepo+"="+repo)
+	return cmd
+}
+
+// commitTo commits a tree to the branch main of a repository, at dev.
+func commitTo(repo string, tree *plainTree, step func(op, file string) error) error {
+	r, err := OpenRepository(repo)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	r.git.Step = step
+	b, err := r.Branch("main")
+	if err != nil {
+		return err
+	}
+	_, report, err := b.Commit([]Placement{{Folder: "dev", Tree: tree.tree(), Options: dev}}, by)
+	if len(report) > 0 {
+		return fmt.Errorf("diagnostics: %v", report)
+	}
+	return err
+}
+
+var next = changed(files{"large/README.md": "new", "large/app/a.yaml": "new"})
+
+// dieAtStep commits next, but kills its process, as nothing can prevent, before
+// one of the changes to the file system.
+func dieAtStep(n string) error {
+	left, err := strconv.Atoi(n)
+	if err != nil {
+		return err
+	}
+	return commitTo(os.Getenv(testRepo), treeOf(next), func(string, string) error {
+		if left--; left >= 0 {
+			return nil
+		}
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		if err == nil {
+			select {} // the signal is on its way
+		}
+		return err
+	})
+}
+
+// Whenever a commit is killed, the branch is as it was or has the commit, and git
+// has nothing to complain of.
+func TestKilledCommit(t *testing.T) {
+	for _, existing := range []bool{true, false} {
+		steps := 0
+		for done := false; !done; steps++ {
+			m := newMirror(t, "dev")
+			m.git("config", "core.logAllRefUpdates", "true")
+			if existing {
+				m.commit(treeOf(small), dev)
+			}
+			before := m.tip()
+			err := process(commitAndDie, strconv.Itoa(steps), m.repo).Run()
+			done = err == nil
+			m.healthy()
+			if !done && m.tip() != before {
+				t.Errorf("step %d: killed before the end, and the branch has moved", steps)
+			}
+			if done && m.tip() == before {
+				t.Errorf("step %d: not killed, and the branch has not moved", steps)
+			}
+			lock := filepath.Join(m.repo, "refs/heads/main.lock")
+			if _, err := os.Stat(lock); err == nil {
+				if err := commitTo(m.repo, treeOf(next), nil); err == nil || !strings.Contains(err.Error(), lock) || !strings.Contains(err.Error(), "remove") {
+					t.Errorf("step %d: over a lock that is left: %v", steps, err)
+				}
+				must(t, os.Remove(lock))
+			}
+			must(t, commitTo(m.repo, treeOf(next), nil))
+			if got := m.git("show", "main:dev/large/README.md"); got != "new" {
+				t.Errorf("step %d: the file is %q", steps, got)
+			}
+			m.healthy()
+			m.git("gc", "-q", "--prune=now")
+			m.healthy()
+		}
+		if steps < 9 {
+			t.Errorf("only %d steps", steps)
+		}
+	}
+}
+
+// A commit that fails leaves the branch as it was, no lock and no temporary file.
+func TestCommitThatFails(t *testing.T) {
+	full := errors.New("no space")
+	for n, done := 0, false; !done; n++ {
+		m := newMirror(t, "dev")
+		m.commit(treeOf(small), dev)
+		before, left := m.tip(), n
+		err := commitTo(m.repo, treeOf(next), func(string, string) error {
+			if left--; left < 0 {
+				return full
+			}
+			return nil
+		})
+		done = err == nil
+		if done != (m.tip() != before) || !done && !errors.Is(err, full) {
+			t.Errorf("step %d: %v", n, err)
+		}
+		m.healthy()
+		for _, pattern := range []string{"refs/heads/*.lock", "objects/pack/tmp_*"} {
+			if left, _ := filepath.Glob(filepath.Join(m.repo, pattern)); len(left) > 0 {
+				t.Errorf("step %d: %v is left", n, left)
+			}
+		}
+		must(t, commitTo(m.repo, treeOf(next), nil))
+	}
+}
+
+const raceRounds = 4
+
+// raceFor commits an environment of its own, some times, and tries again where
+// another process was faster.
+func raceFor(environment string) error {
+	o := dev
+	o.Environment = environment
+	for i := range raceRounds {
+		for {
+			err := func() error {
+				r, err := OpenRepository(os.Getenv(testRepo))
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				b, err := r.Branch("main")
+				if err != nil {
+					return err
+				}
+				tree := treeOf(changed(files{"large/README.md": fmt.Sprint(i)}))
+				_, report, err := b.Commit([]Placement{{Folder: environment, Tree: tree.tree(), Options: o}}, CommitInfo{})
+				if len(report) > 0 {
+					return fmt.Errorf("diagnostics: %v", report)
+				}
+				return err
+			}()
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrLostRace) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Processes that commit to one branch at once, while git packs it, lose nothing.
+func TestProcessesThatRace(t *testing.T) {
+	m := newMirror(t, "")
+	const n = 6
+	var all []*exec.Cmd
+	for i := range n {
+		cmd := process(commitAndRace, fmt.Sprintf("env%d", i), m.repo)
+		cmd.Stderr = os.Stderr
+		must(t, cmd.Start())
+		all = append(all, cmd)
+	}
+	m.git("pack-refs", "--all", "--prune")
+	m.git("repack", "-q", "-a", "-d")
+	for _, cmd := range all {
+		must(t, cmd.Wait())
+	}
+	m.healthy()
+	if got := m.git("rev-list", "--count", "main"); got != fmt.Sprint(n*raceRounds) {
+		t.Errorf("there are %s commits", got)
+	}
+	for i := range n {
+		if got := m.git("show", fmt.Sprintf("main:env%d/large/README.md", i)); got != fmt.Sprint(raceRounds-1) {
+			t.Errorf("env%d has %q", i, got)
+		}
+	}
+}

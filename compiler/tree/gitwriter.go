@@ -1,0 +1,269 @@
+package tree
+
+import (
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
+)
+
+// gitWriter makes the trees of environments. What it writes is of no effect
+// before the pack is finished, so it writes while it compares: the content of a
+// cluster type is made once, and held no longer than it takes to write it.
+type gitWriter struct {
+	branch *Branch
+	pack   *git.PackWriter // nil where nothing is to be written
+}
+
+// add stores an object, or returns the id that it would have.
+func (w *gitWriter) add(kind git.Kind, data []byte) (git.Hash, error) {
+	if w.pack == nil {
+		return git.ID(kind, data), nil
+	}
+	return w.pack.Add(kind, data)
+}
+
+func (w *gitWriter) grafter() *grafter { return &grafter{w.branch.repository.git, w.add} }
+
+// placed is an environment as it will be.
+type placed struct {
+	changes *Changes
+	root    git.Hash
+}
+
+// environment makes the tree of an environment. With diagnostics it returns nil.
+func (w *gitWriter) environment(p Placement) (*placed, []diag.Diagnostic, error) {
+	before, problems, err := w.branch.load(p.Folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := w.branch.location(p.Folder)
+	problems = append(problems, at.belongs(&before.state, p.Options)...)
+	if report := unsolved(problems, p.Options.Adopt); len(report) > 0 {
+		return nil, report, nil
+	}
+	parts, err := partsOf(p.Tree, &before.state)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := &gitEnvironment{gitWriter: w, at: at, o: p.Options, before: before}
+	grafts, err := e.clusterTypes(parts)
+	if err != nil {
+		return nil, nil, err
+	}
+	var report []diag.Diagnostic
+	for _, p := range parts {
+		report = append(report, p.report...)
+	}
+	if len(report) > 0 {
+		return nil, report, nil
+	}
+	plan := e.planning().finish(parts)
+	if w.pack != nil {
+		plan.next.load = w.branch.repository.load(plan.next, at)
+	}
+	done := &placed{changes: plan.changes(), root: before.root}
+	if plan.done() {
+		return done, nil, nil
+	}
+	done.root, err = e.finish(plan, grafts)
+	return done, nil, err
+}
+
+// load returns the loader of a record whose cluster types' records are in the
+// repository.
+func (r *Repository) load(record *Record, at location) func(string) (*ClusterTypeRecord, error) {
+	return func(name string) (*ClusterTypeRecord, error) {
+		e := record.entry(name)
+		data, err := r.git.Blob(hash(e.Record))
+		if err != nil {
+			return nil, err
+		}
+		c, err := e.parse(data)
+		return c, at.placed(err)
+	}
+}
+
+// gitEnvironment is an environment while its tree is made.
+type gitEnvironment struct {
+	*gitWriter
+	at     location
+	o      Options
+	before *gitState
+}
+
+func (e *gitEnvironment) survey() *gitSurvey {
+	return newGitSurvey(e.branch.repository.git, e.before.root)
+}
+
+// planning returns one for a single cluster type: what one of them holds in memory
+// is released before the next.
+func (e *gitEnvironment) planning() *planning {
+	return &planning{at: e.at, survey: func() surveyor { return e.survey() }, o: e.o, before: &e.before.state}
+}
+
+// clusterTypes compares and makes the cluster types, several at once, and returns
+// the changes to the environment's tree. The error is that of the first that has
+// one.
+func (e *gitEnvironment) clusterTypes(parts []*part) ([]graft, error) {
+	grafts := make([][]graft, len(parts))
+	errs := make([]error, len(parts))
+	reused, err := e.reuse(parts)
+	if err != nil {
+		return nil, err
+	}
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, p := range parts {
+		if reused[p] {
+			continue
+		}
+		g.Go(func() error {
+			grafts[i], errs[i] = e.clusterType(p)
+			return nil
+		})
+	}
+	_ = g.Wait() // no function returns an error
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return nil, errs[i]
+	}
+	return slices.Concat(grafts...), nil
+}
+
+// reuse returns the cluster types whose folders and records have the ids that the
+// environment's record says, and have to be what it says.
+func (e *gitEnvironment) reuse(parts []*part) (map[*part]bool, error) {
+	reused := map[*part]bool{}
+	pl, s := e.planning(), e.survey()
+	for _, p := range parts {
+		if !pl.reusable(p) {
+			continue
+		}
+		tree, err := s.id(p.name)
+		if err != nil {
+			return nil, err
+		}
+		record, err := s.id(ClusterTypeRecordPath(p.name))
+		if err != nil {
+			return nil, err
+		}
+		if tree == p.before.Tree && record == p.before.Record {
+			reused[p] = true
+			p.next = p.before
+			p.assignments.Unchanged = p.before.Assignments
+		}
+	}
+	return reused, nil
+}
+
+// clusterType compares a cluster type, and makes its tree and its record. Where
+// there are diagnostics, nothing of that is of any use.
+func (e *gitEnvironment) clusterType(p *part) ([]graft, error) {
+	err := e.planning().compare(p)
+	p.section = nil // of the index, which a branch has none of
+	if err != nil || len(p.report) > 0 || !p.changes() {
+		return nil, err
+	}
+	if p.next == nil || !p.record && len(p.groups) == 0 {
+		return e.graft(p, nil)
+	}
+	out, err := p.remake(e.before.record)
+	if err != nil {
+		return nil, err
+	}
+	p.outcome = nil
+	return e.graft(p, out)
+}
+
+// graft makes the tree of a cluster type, and returns what changes by it in the
+// environment's. The outcome is nil where nothing is written.
+func (e *gitEnvironment) graft(p *part, out *outcome) ([]graft, error) {
+	var changes []graft
+	for _, name := range p.removed {
+		changes = append(changes, graft{path: strings.TrimPrefix(name, p.name+"/")})
+	}
+	for _, g := range p.groups {
+		written, err := e.group(p.name, out, g)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, written...)
+	}
+	var all []graft
+	if len(changes) > 0 {
+		there, _, err := e.survey().entry(p.name)
+		if err != nil {
+			return nil, err
+		}
+		var base git.Hash
+		if there != nil && there.Mode == git.FolderMode {
+			base = there.ID
+		}
+		id, err := e.grafter().apply(base, changes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, graft{p.name, &git.Entry{Mode: git.FolderMode, ID: id}})
+	}
+	record := ClusterTypeRecordPath(p.name)
+	switch file := e.before.records[path.Base(record)]; {
+	case p.next == nil && p.before != nil:
+		all = append(all, graft{path: record})
+	case p.record && file.Mode == git.FolderMode:
+		p.report = append(p.report, e.at.foreign(record, "is a folder, and kalypso has to write a file there").Hinting(moveHint))
+	case p.record:
+		id, err := e.add(git.BlobKind, out.encoded)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, graft{record, &git.Entry{Mode: git.FileMode, ID: id}})
+	}
+	return all, nil
+}
+
+// group writes the files of a group, and returns their changes to the cluster
+// type's tree.
+func (e *gitEnvironment) group(clusterType string, out *outcome, g group) ([]graft, error) {
+	changes := make([]graft, len(g.files))
+	for i, f := range g.files {
+		p := strings.TrimPrefix(g.dir+"/"+f.Path, clusterType+"/")
+		changes[i] = graft{p, &git.Entry{Mode: git.FileMode, ID: hash(f.ID)}}
+	}
+	if e.pack == nil {
+		return changes, nil
+	}
+	data, err := out.bytes(g)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range g.files {
+		if _, err := e.add(git.BlobKind, data[f.Path]); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
+}
+
+// finish makes the environment's tree of the changes of its cluster types.
+func (e *gitEnvironment) finish(p *plan, grafts []graft) (git.Hash, error) {
+	own := map[string][]byte{}
+	if p.header {
+		own[recordPath] = p.nextBytes
+	}
+	if !e.before.ignored {
+		own[gitignorePath] = []byte(gitignore)
+	}
+	for name, data := range own {
+		id, err := e.add(git.BlobKind, data)
+		if err != nil {
+			return git.Hash{}, err
+		}
+		grafts = append(grafts, graft{name, &git.Entry{Mode: git.FileMode, ID: id}})
+	}
+	return e.grafter().apply(e.before.root, grafts)
+}

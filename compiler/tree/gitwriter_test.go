@@ -1,0 +1,639 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
+)
+
+// mirror is a folder and a branch of a bare repository with the same content. An
+// environment in it is written to both.
+type mirror struct {
+	t    testing.TB
+	dir  string
+	repo string
+	at   string // the environment's folder in them
+}
+
+func newMirror(t testing.TB, at string) *mirror {
+	t.Helper()
+	isolate(t)
+	m := &mirror{t: t, dir: filepath.Join(t.TempDir(), "dir"), repo: filepath.Join(t.TempDir(), "r.git"), at: at}
+	if err := os.Mkdir(m.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.git("init", "-q", "--bare", "-b", "main", m.repo)
+	return m
+}
+
+// isolate keeps the user's own git config away.
+func isolate(t testing.TB) {
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "GIT_") || name == "SOURCE_DATE_EPOCH" {
+			t.Setenv(name, "") // so that it is restored
+			os.Unsetenv(name)
+		}
+	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+}
+
+// git runs git in the repository.
+func (m *mirror) git(args ...string) string { return m.gitWith(nil, "", args...) }
+
+func (m *mirror) gitWith(env []string, stdin string, args ...string) string {
+	m.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(append(os.Environ(), "GIT_AUTHOR_NAME=o", "GIT_AUTHOR_EMAIL=o@x", "GIT_COMMITTER_NAME=o", "GIT_COMMITTER_EMAIL=o@x"), env...)
+	if args[0] != "init" {
+		cmd.Env = append(cmd.Env, "GIT_DIR="+m.repo)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// folderTree returns git's id of all that is in the folder.
+func (m *mirror) folderTree() string {
+	m.t.Helper()
+	env := []string{"GIT_WORK_TREE=" + m.dir, "GIT_INDEX_FILE=" + filepath.Join(m.t.TempDir(), "index")}
+	m.gitWith(env, "", "add", "-A", m.dir)
+	return m.gitWith(env, "", "write-tree")
+}
+
+// commitTree makes a tree the branch's.
+func (m *mirror) commitTree(tree string) {
+	m.t.Helper()
+	args := []string{"commit-tree", tree, "-m", "by hand"}
+	if tip := m.tip(); tip != "" {
+		args = append(args, "-p", tip)
+	}
+	m.git("update-ref", "refs/heads/main", m.git(args...))
+}
+
+// follow makes the branch what the folder is.
+func (m *mirror) follow() { m.t.Helper(); m.commitTree(m.folderTree()) }
+
+func (m *mirror) tip() string {
+	out, _ := exec.Command("git", "-C", m.repo, "rev-parse", "-q", "--verify", "refs/heads/main").Output()
+	return strings.TrimSpace(string(out))
+}
+
+// branch opens the branch.
+func (m *mirror) branch() *Branch {
+	m.t.Helper()
+	r, err := OpenRepository(m.repo)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { _ = r.Close() })
+	b, err := r.Branch("main")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return b
+}
+
+func (m *mirror) placement(tree *plainTree, o Options) []Placement {
+	return []Placement{{Folder: m.at, Tree: tree.tree(), Options: o}}
+}
+
+var by = CommitInfo{Message: "m", Name: "A", Email: "a@x", When: time.Unix(1_000_000_000, 0).UTC()}
+
+// commit commits a tree and checks everything that holds for any commit.
+func (m *mirror) commit(tree *plainTree, o Options) (*CommitResult, []diag.Diagnostic) {
+	m.t.Helper()
+	b, before := m.branch(), m.tip()
+	would, wouldReport, err := b.Compare(m.placement(tree, o))
+	must(m.t.(*testing.T), err)
+	got, report, err := b.Commit(m.placement(tree, o), by)
+	must(m.t.(*testing.T), err)
+	if !slices.EqualFunc(report, wouldReport, func(a, b diag.Diagnostic) bool { return a.Message == b.Message }) {
+		m.t.Errorf("Compare reports %v, Commit %v", wouldReport, report)
+	}
+	if got == nil {
+		if m.tip() != before {
+			m.t.Error("the branch moved in spite of diagnostics")
+		}
+		return nil, report
+	}
+	if would.Tree != got.Tree || !sameChanges(would.Changes[0], got.Changes[0]) || would.Commit != "" {
+		m.t.Errorf("Compare says %+v, Commit %+v", would, got)
+	}
+	if is := m.git("rev-parse", "main^{tree}"); is != string(got.Tree) {
+		m.t.Errorf("the branch's tree is %s, the result's %s", is, got.Tree)
+	}
+	if tip := m.tip(); got.Commit != "" && tip != string(got.Commit) || got.Commit == "" && tip != before {
+		m.t.Errorf("the branch was at %s and is at %s, the result's commit is %q", before, tip, got.Commit)
+	}
+	if (got.Commit == "") != got.Changes[0].Empty() {
+		m.t.Errorf("commit %q for changes %+v", got.Commit, got.Changes[0])
+	}
+	m.healthy()
+	return got, nil
+}
+
+// healthy runs git's own check.
+func (m *mirror) healthy() {
+	m.t.Helper()
+	out := m.git("fsck", "--strict", "--full", "--no-dangling", "--no-progress")
+	if out != "" && !strings.HasPrefix(out, "notice: HEAD points to an unborn branch") {
+		m.t.Errorf("fsck: %s", out)
+	}
+}
+
+// both writes a tree to the folder and to the branch, which then are the same
+// again.
+func (m *mirror) both(tree *plainTree, o Options) (*Changes, []diag.Diagnostic) {
+	m.t.Helper()
+	t := m.t.(*testing.T)
+	inDir, wantReport := tryWrite(t, filepath.Join(m.dir, m.at), tree, o)
+	got, report := m.commit(tree, o)
+	for i := range wantReport {
+		where := wantReport[i].Sites[0].Position.File
+		if want := "main:" + strings.TrimPrefix(strings.TrimPrefix(where, m.dir), "/"); i < len(report) && report[i].Sites[0].Position.File != want {
+			t.Errorf("diagnostic at %s, want %s", report[i].Sites[0].Position.File, want)
+		}
+	}
+	if !slices.EqualFunc(report, wantReport, func(a, b diag.Diagnostic) bool {
+		return a.Code == b.Code && a.Message == b.Message && a.Hint == b.Hint && a.Environment == o.Environment
+	}) {
+		t.Errorf("the folder reports\n%v\nthe branch\n%v", wantReport, report)
+	}
+	if inDir == nil || got == nil {
+		return nil, report
+	}
+	c := got.Changes[0]
+	if !slices.Equal(c.Written, inDir.Written) || !slices.Equal(c.Removed, inDir.Removed) || c.Recorded != inDir.Recorded ||
+		!equalAssignments(c.Assignments, inDir.Assignments) || c.Record.Tree != inDir.Record.Tree {
+		t.Errorf("in the folder the changes are\n%+v\nin the branch\n%+v", inDir, c)
+	}
+	if want := m.folderTree(); string(got.Tree) != want {
+		t.Fatalf("the trees differ:\n%s", m.git("diff-tree", "-r", want, string(got.Tree)))
+	}
+	record, ds, err := m.branch().Record(m.at)
+	must(t, err)
+	if len(ds) > 0 || !maps.Equal(filesOf(t, record), filesOf(t, c.Record)) {
+		t.Errorf("the record that is read is not the one that was returned: %v", ds)
+	}
+	return c, nil
+}
+
+func TestCommitIsWhatWriteIs(t *testing.T) {
+	for _, at := range []string{"", "dev", "a/b"} {
+		t.Run("at "+at, func(t *testing.T) {
+			m := newMirror(t, at)
+			put(t, m.dir, files{"notes.txt": "mine", path.Join(at, "large/notes.txt"): "mine", path.Join(at, "other/x"): "mine"})
+			m.follow()
+			for _, next := range []files{
+				small, small,
+				changed(files{"large/app/a.yaml": "a2", "small/README.md": "new"}),
+				changed(files{"large/app/c.yaml": "c1", "large/app/b.yaml": ""}),
+				changed(files{"large/db/a.yaml": "", "small/app/deep/x.yaml": "", "small/README.md": "", "edge/app/x": "x"}),
+				changed(files{"large/app/a.yaml": "", "large/app/a.yaml/x": "x", "large/app/a.yaml.b/x": "x"}),
+				small,
+				changed(files{"small/app/deep/x.yaml": "", "small/app/deep": "x"}),
+				small,
+				{},
+				small,
+			} {
+				m.both(treeOf(next), dev)
+			}
+			m.both(failed(), later("b2"))
+			m.both(failed(), later("b3"))
+			m.both(treeOf(small), later("b4"))
+		})
+	}
+}
+
+func TestRandomCommits(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := newMirror(t, []string{"", "dev"}[seed%2])
+			random := rand.New(rand.NewPCG(seed, 7))
+			dir := filepath.Join(m.dir, m.at)
+			must(t, os.MkdirAll(dir, 0o755))
+			for range 15 {
+				if random.IntN(2) == 0 {
+					edit(t, random, dir)
+					m.follow()
+				}
+				if _, report := m.both(treeOf(randomFiles(random, 12)), dev); len(report) > 0 {
+					_, report = m.both(treeOf(randomFiles(random, 12)), adopting(dev))
+					if len(report) > 0 { // what --adopt does not take over
+						must(t, os.RemoveAll(dir))
+						m.follow()
+					}
+				}
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// edit does something to a folder as a person would.
+func edit(t *testing.T, random *rand.Rand, dir string) {
+	t.Helper()
+	there := slices.Sorted(maps.Keys(read(t, dir)))
+	there = slices.DeleteFunc(there, func(p string) bool { return strings.HasSuffix(p, "/") })
+	if len(there) == 0 || random.IntN(3) == 0 {
+		for p, data := range randomFiles(random, 1) {
+			if checkPaths(append(there, p)) == nil {
+				put(t, dir, files{p: data})
+			}
+		}
+		return
+	}
+	p := there[random.IntN(len(there))]
+	must(t, os.Remove(filepath.Join(dir, p)))
+	switch random.IntN(4) {
+	case 0:
+		put(t, dir, files{p: "by hand"})
+	case 1:
+		put(t, dir, files{p: "-> elsewhere"})
+	case 2:
+		put(t, dir, files{p + "/x": "by hand"})
+	}
+	// git has no empty folders.
+	for d := path.Dir(p); d != "."; d = path.Dir(d) {
+		if os.Remove(filepath.Join(dir, d)) != nil {
+			break
+		}
+	}
+}
+
+func TestWhatIsInTheWayOfACommit(t *testing.T) {
+	for _, c := range []struct {
+		name, there, data string
+		adopt             bool // --adopt helps
+	}{
+		{"other content", "large/README.md", "mine", true},
+		{"link", "large/README.md", "-> elsewhere", true},
+		{"link to outside", "large", "-> /tmp", false},
+		{"file for a folder", "large/app", "mine", false},
+		{"file for a cluster type", "large", "mine", false},
+		{"folder for a file", "large/README.md/x", "mine", false},
+		{"file for the record's folder", ".kalypso", "mine", false},
+		{"link for the record", recordPath, "-> elsewhere", false},
+		{"folder for the record", recordPath + "/x", "mine", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMirror(t, "dev")
+			dir := filepath.Join(m.dir, "dev")
+			put(t, dir, files{c.there: c.data})
+			m.follow()
+			before := m.tip()
+			_, report := m.commit(treeOf(small), dev)
+			if len(report) == 0 || report[0].Code != diag.ForeignFile || report[0].Hint == "" || m.tip() != before {
+				t.Errorf("the diagnostics are %v", report)
+			}
+			got, report := m.commit(treeOf(small), adopting(dev))
+			if c.adopt != (got != nil) {
+				t.Errorf("with --adopt: %v", report)
+			}
+		})
+	}
+	t.Run("file for the environment", func(t *testing.T) {
+		m := newMirror(t, "a/dev")
+		put(t, m.dir, files{"a": "mine"})
+		m.follow()
+		if _, report := m.commit(treeOf(small), adopting(dev)); len(report) != 1 || report[0].Code != diag.ForeignFile || report[0].Sites[0].Position.File != "main:a" {
+			t.Errorf("the diagnostics are %v", report)
+		}
+	})
+}
+
+// hostile makes a tree of entries that git itself would not make.
+func (m *mirror) hostile(entries ...git.Entry) string {
+	m.t.Helper()
+	r, err := git.Open(m.repo)
+	must(m.t.(*testing.T), err)
+	defer r.Close()
+	w := r.NewPack()
+	id, err := w.Add(git.TreeKind, git.EncodeTree(entries))
+	must(m.t.(*testing.T), err)
+	must(m.t.(*testing.T), w.Finish())
+	return id.String()
+}
+
+func TestHostileTrees(t *testing.T) {
+	commit := func(m *mirror, o Options) (*CommitResult, []diag.Diagnostic) {
+		got, report, err := m.branch().Commit(m.placement(treeOf(small), o), by)
+		must(t, err)
+		return got, report
+	}
+	t.Run("executable", func(t *testing.T) {
+		m := newMirror(t, "")
+		m.both(treeOf(small), dev)
+		must(t, os.Chmod(filepath.Join(m.dir, "large/README.md"), 0o755))
+		m.follow()
+		if c, _ := m.both(treeOf(small), dev); !slices.Equal(c.Written, []string{"large/README.md"}) {
+			t.Errorf("written %v", c.Written)
+		}
+	})
+	t.Run("submodule", func(t *testing.T) {
+		m := newMirror(t, "")
+		put(t, m.dir, files{"x": "x"})
+		m.follow()
+		sub := git.Entry{Name: "app", Mode: git.SubmoduleMode, ID: git.Hash{1}}
+		large := m.hostile(sub)
+		m.commitTree(m.hostile(git.Entry{Name: "large", Mode: git.FolderMode, ID: hash(ID(large))}))
+		for _, o := range []Options{dev, adopting(dev)} {
+			if _, report := commit(m, o); len(report) != 1 || report[0].Code != diag.ForeignFile || report[0].Sites[0].Position.File != "main:large/app" {
+				t.Errorf("the diagnostics are %v", report)
+			}
+		}
+	})
+	t.Run("names", func(t *testing.T) {
+		m := newMirror(t, "")
+		blob := hash(ID(m.gitWith(nil, "x", "hash-object", "-w", "--stdin")))
+		evil := []git.Entry{{Name: "..", Mode: git.FileMode, ID: blob}, {Name: ".git", Mode: git.FileMode, ID: blob}, {Name: "large", Mode: git.FileMode, ID: blob}}
+		m.commitTree(m.hostile(evil...))
+		if _, report := commit(m, dev); len(report) != 1 || report[0].Code != diag.ForeignFile {
+			t.Errorf("the diagnostics are %v", report)
+		}
+		m.commitTree(m.hostile(evil[:2]...))
+		commit(m, dev)
+		if got := m.git("ls-tree", "--name-only", "main"); got != "..\n.git\n.kalypso\nlarge\nsmall" {
+			t.Errorf("the tree is\n%s", got)
+		}
+	})
+	t.Run("missing objects", func(t *testing.T) {
+		m := newMirror(t, "")
+		m.commitTree(m.hostile(git.Entry{Name: "large", Mode: git.FolderMode, ID: git.Hash{1}}))
+		_, _, err := m.branch().Commit(m.placement(treeOf(small), dev), by)
+		var missing *git.MissingError
+		if !errors.As(err, &missing) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("record that is not its own", func(t *testing.T) {
+		m := newMirror(t, "")
+		m.both(treeOf(small), dev)
+		put(t, m.dir, files{ClusterTypeRecordPath("large"): "{}"})
+		m.follow()
+		next := treeOf(changed(files{"large/README.md": "2"}))
+		if _, report := m.both(next, dev); len(report) != 1 || report[0].Code != diag.BadRecord {
+			t.Errorf("the diagnostics are %v", report)
+		}
+		m.both(next, adopting(dev))
+	})
+}
+
+func TestRecordsInABranchThatCannotBeUsed(t *testing.T) {
+	m := newMirror(t, "dev")
+	m.both(treeOf(small), dev)
+	other := dev
+	other.Platform = "example.com/other@v0"
+	for _, o := range []Options{other, adopting(other)} {
+		if _, report := m.both(treeOf(small), o); len(report) != 1 || report[0].Code != diag.ForeignRecord {
+			t.Errorf("another platform: %v", report)
+		}
+	}
+	put(t, filepath.Join(m.dir, "dev"), files{recordPath: "<<<<"})
+	m.follow()
+	if _, report, err := m.branch().Record("dev"); err != nil || len(report) != 1 || report[0].Code != diag.BadRecord {
+		t.Errorf("reading a broken record: %v %v", report, err)
+	}
+	if _, report := m.both(treeOf(small), dev); len(report) != 1 || report[0].Code != diag.BadRecord {
+		t.Errorf("broken: %v", report)
+	}
+	m.both(treeOf(small), adopting(dev))
+}
+
+func TestKeptFoldersInABranch(t *testing.T) {
+	for _, gone := range []string{"large/app", "large/app/b.yaml", "small/README.md"} {
+		m := newMirror(t, "dev")
+		m.both(treeOf(small), dev)
+		put(t, filepath.Join(m.dir, "dev"), files{"large/app/a.yaml": "by hand"})
+		m.follow()
+		m.both(failed(), later("b2"))
+		must(t, os.RemoveAll(filepath.Join(m.dir, "dev", gone)))
+		m.follow()
+		if _, report := m.both(failed(), later("b3")); len(report) == 0 || report[0].Code != diag.KeptMissing {
+			t.Errorf("without %s: %v", gone, report)
+		}
+		m.both(treeOf(small), later("b4"))
+	}
+}
+
+// A cluster type that has to be what it is by its record is neither made nor read.
+func TestClusterTypesAreReused(t *testing.T) {
+	m := newMirror(t, "dev")
+	m.both(treeOf(small), dev)
+	made := map[string]int{}
+	counting := func(content files) []Placement {
+		clear(made)
+		tree := treeOf(content).tree()
+		for i := range tree.ClusterTypes {
+			ct := &tree.ClusterTypes[i]
+			of := ct.Content
+			ct.Content = func() (*Content, error) { made[ct.Name]++; return of() }
+		}
+		return []Placement{{Folder: "dev", Tree: tree, Options: dev}}
+	}
+	commit := func(content files, objects int, want map[string]int) {
+		t.Helper()
+		got, report, err := m.branch().Commit(counting(content), by)
+		must(t, err)
+		if len(report) > 0 || !maps.Equal(made, want) || got.Objects != objects {
+			t.Errorf("made %v, %d objects, want %v and %d: %v", made, got.Objects, want, objects, report)
+		}
+		m.healthy()
+	}
+	commit(small, 0, map[string]int{})
+	// The file, its folder, large, its record, their folder, the header, .kalypso, dev, the root and the commit.
+	commit(changed(files{"large/app/a.yaml": "a2"}), 10, map[string]int{"large": 1})
+
+	// Someone else's file is in the folder: it is compared, and made only if it
+	// differs. What is there is not written again.
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
+	m.gitWith(env, "", "read-tree", "main")
+	blob := m.gitWith(env, "mine", "hash-object", "-w", "--stdin")
+	m.gitWith(env, "", "update-index", "--add", "--cacheinfo", "100644,"+blob+",dev/large/notes.txt")
+	m.commitTree(m.gitWith(env, "", "write-tree"))
+	commit(changed(files{"large/app/a.yaml": "a2"}), 0, map[string]int{})
+
+	// Drift is repaired.
+	m.gitWith(env, "", "update-index", "--add", "--cacheinfo", "100644,"+blob+",dev/large/app/a.yaml")
+	m.commitTree(m.gitWith(env, "", "write-tree"))
+	commit(changed(files{"large/app/a.yaml": "a2"}), 6, map[string]int{"large": 1})
+	if got := m.git("show", "main:dev/large/notes.txt", "main:dev/large/app/a.yaml"); got != "minea2" {
+		t.Errorf("the files are %q", got)
+	}
+}
+
+func TestClusterTypesOutsideOfACommit(t *testing.T) {
+	m := newMirror(t, "dev")
+	m.both(treeOf(small), dev)
+	next := treeOf(changed(files{"large/app/a.yaml": "a2"}))
+	*clusterTypeOf(next, "small") = plainType{Name: "small", Outside: true}
+	m.both(next, dev)
+	if got := m.git("show", "main:dev/small/README.md"); got != "readme" {
+		t.Errorf("the file outside is %q", got)
+	}
+}
+
+func TestEnvironmentsAreCommittedTogether(t *testing.T) {
+	m := newMirror(t, "")
+	prod := dev
+	prod.Environment = "prod"
+	both := func(devTree, prodTree files) []Placement {
+		return []Placement{{"dev", treeOf(devTree).tree(), dev}, {"prod", treeOf(prodTree).tree(), prod}}
+	}
+	got, report, err := m.branch().Commit(both(small, small), CommitInfo{})
+	must(t, err)
+	if len(report) > 0 || len(got.Changes) != 2 || m.git("rev-list", "--count", "main") != "1" {
+		t.Errorf("%+v %v", got, report)
+	}
+	if log := m.git("log", "--format=%B"); log != "Build dev, prod" {
+		t.Errorf("the message is %q", log)
+	}
+	tip := m.tip()
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
+	m.gitWith(env, "", "read-tree", "main")
+	m.gitWith(env, "", "update-index", "--add", "--cacheinfo", "100644,"+m.gitWith(env, "mine", "hash-object", "-w", "--stdin")+",prod/large/x")
+	m.commitTree(m.gitWith(env, "", "write-tree"))
+	byHand := m.tip()
+	got, report, err = m.branch().Commit(both(changed(files{"large/app/a.yaml": "2"}), changed(files{"large/x": "2"})), by)
+	if got != nil || err != nil || len(report) != 1 || report[0].Environment != "prod" || report[0].Sites[0].Position.File != "main:prod/large/x" || m.tip() != byHand {
+		t.Errorf("one of two: %+v %v %v", got, report, err)
+	}
+	if m.git("rev-parse", "main~1") != tip {
+		t.Error("the history is not one of two commits")
+	}
+	for _, folders := range [][2]string{{"", "a"}, {"a", "a"}, {"a", "a/b"}, {"../a", "b"}, {"a/", "b"}, {".git", "b"}} {
+		ps := both(small, small)
+		ps[0].Folder, ps[1].Folder = folders[0], folders[1]
+		if _, _, err := m.branch().Commit(ps, by); err == nil {
+			t.Errorf("folders %q are accepted", folders)
+		}
+	}
+}
+
+func TestCommitSaysWhoAndWhen(t *testing.T) {
+	m := newMirror(t, "")
+	t.Setenv("SOURCE_DATE_EPOCH", "1000000000")
+	_, _, err := m.branch().Commit(m.placement(treeOf(small), dev), CommitInfo{Message: "Subject\n\nBody\n\n"})
+	must(t, err)
+	const format = "--format=%an <%ae> %ad, %cn <%ce> %cd, %P: %B"
+	if got := m.git("log", "-1", "--date=raw", format); got != "kalypso <kalypso@localhost> 1000000000 +0000, kalypso <kalypso@localhost> 1000000000 +0000, : Subject\n\nBody" {
+		t.Errorf("the commit is %s", got)
+	}
+	first := m.tip()
+	m.git("config", "user.name", "Configured")
+	info := by
+	info.Name = ""
+	_, _, err = m.branch().Commit(m.placement(treeOf(changed(files{"large/README.md": "2"})), dev), info)
+	must(t, err)
+	if got := m.git("log", "-1", "--date=raw", format); got != "Configured <a@x> 1000000000 +0000, Configured <a@x> 1000000000 +0000, "+first+": m" {
+		t.Errorf("the commit is %s", got)
+	}
+}
+
+// The same placements on the same branch by the same person at the same time are
+// the same commit.
+func TestCommitsAreReproducible(t *testing.T) {
+	var tips []string
+	for range 2 {
+		m := newMirror(t, "dev")
+		m.commit(treeOf(small), dev)
+		tips = append(tips, m.tip())
+	}
+	if tips[0] != tips[1] {
+		t.Errorf("the commits are %v", tips)
+	}
+}
+
+func TestTreesWithoutACommit(t *testing.T) {
+	m := newMirror(t, "dev")
+	b := m.branch()
+	packs := func() int {
+		all, err := filepath.Glob(filepath.Join(m.repo, "objects/pack/*"))
+		must(t, err)
+		return len(all)
+	}
+	would, _, err := b.Compare(m.placement(treeOf(small), dev))
+	must(t, err)
+	if packs() != 0 || b.Tip() != "" {
+		t.Error("Compare wrote something")
+	}
+	if got := filesOf(t, would.Changes[0].Record); len(got) != len(small) {
+		t.Errorf("the record that would be lists %v", got)
+	}
+	got, _, err := b.WriteTree(m.placement(treeOf(small), dev))
+	must(t, err)
+	if got.Tree != would.Tree || got.Commit != "" || got.Objects == 0 || m.tip() != "" {
+		t.Errorf("WriteTree: %+v, Compare %+v", got, would)
+	}
+	if listed := strings.Split(m.git("ls-tree", "-r", "--name-only", string(got.Tree)+":dev"), "\n"); len(listed) != len(small)+4 {
+		t.Errorf("the tree has %v", listed)
+	}
+	if got := filesOf(t, got.Changes[0].Record); len(got) != len(small) {
+		t.Errorf("the record lists %v", got)
+	}
+	m.healthy()
+}
+
+func TestBranchesThatAreCheckedOut(t *testing.T) {
+	isolate(t)
+	dir := filepath.Join(t.TempDir(), "w")
+	runGit(t, t.TempDir(), "", "init", "-q", "-b", "main", dir)
+	r, err := OpenRepository(dir)
+	must(t, err)
+	defer r.Close()
+	for _, c := range []struct {
+		branch  string
+		refused bool
+	}{{"main", true}, {"out", false}} {
+		b, err := r.Branch(c.branch)
+		must(t, err)
+		_, _, err = b.Commit([]Placement{{Tree: treeOf(small).tree(), Options: dev}}, by)
+		if (err != nil) != c.refused || err != nil && (!strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "checked out")) {
+			t.Errorf("%s: %v", c.branch, err)
+		}
+	}
+	if got := runGit(t, dir, "", "status", "--porcelain"); got != "" {
+		t.Errorf("git status: %s", got)
+	}
+	if _, err := r.Branch("a..b"); err == nil {
+		t.Error("a bad name was accepted")
+	}
+}
+
+func TestLostRace(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		m := newMirror(t, "dev")
+		if !first {
+			m.commit(treeOf(changed(files{"large/README.md": "1"})), dev)
+		}
+		b := m.branch()
+		m.commit(treeOf(changed(files{"large/README.md": "2"})), dev)
+		tip := m.tip()
+		if _, _, err := b.Commit(m.placement(treeOf(small), dev), by); !errors.Is(err, ErrLostRace) {
+			t.Errorf("the error is %v", err)
+		}
+		if m.tip() != tip {
+			t.Error("the branch moved")
+		}
+		m.healthy()
+		m.commit(treeOf(small), dev)
+	}
+}

@@ -1,0 +1,176 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"hash/crc32"
+	"strings"
+)
+
+// index is .kalypso/index: for the files that kalypso wrote, how they looked when
+// they had the content that the record says. A file that looks the same has it
+// still, and is not read. The index is of use only where it was made. It is for
+// one record, and for that very file, so that a copied folder or one that came
+// with an index says nothing; nor does one that is damaged.
+//
+// Its format is indexMagic, then an appendStat of the record and its blob id,
+// then for each section its name and its data, each with its length before it,
+// and last the CRC-32C of all that. Numbers are little-endian.
+type index struct {
+	sections map[string]*section
+}
+
+const indexMagic = "kalypso index 1\n"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// section returns what the index says of a cluster type; nil for nothing, as of
+// any in a nil index.
+func (x *index) section(name string) *section {
+	if x == nil {
+		return nil
+	}
+	return x.sections[name]
+}
+
+// section is what the index says of the files of a cluster type, and of the
+// records in the section ownFolder. It has an entry for each folder with files,
+// and one for each file after that of its folder:
+//
+//	folder  'd'  length  path in the section's folder
+//	file    'f'  length  name  trust(1)  blob id(20)  stat(32)
+//
+// Lengths are 32 bits. The fixed size of a file's entry lets it be changed in
+// place.
+type section struct {
+	data []byte
+	dir  string // of the last entry
+	any  bool   // there is an entry
+}
+
+// entry is the fixed part of a file's entry.
+type entry []byte
+
+const entrySize = 1 + 20 + 32
+
+// trust says what an entry is worth.
+type trust byte
+
+const (
+	// doubtful: the file may have changed at the time of its last change, after
+	// it was looked at. It has to be read.
+	doubtful trust = iota
+	// trusted: the file cannot change without looking different.
+	trusted
+	// compared: its content was compared in this process.
+	compared
+	// fresh: it is written by this process, and has to be looked at.
+	fresh
+)
+
+func (e entry) trust() trust     { return trust(e[0]) }
+func (e entry) setTrust(t trust) { e[0] = byte(t) }
+func (e entry) id() ID           { return ID(hex.EncodeToString(e[1:21])) }
+func (e entry) stat() stat       { return readStat(e[21:]) }
+func (e entry) setStat(s stat)   { appendStat(e[:21], s) }
+
+func appendStat(b []byte, s stat) []byte {
+	for _, n := range []uint64{uint64(s.size), uint64(s.mtime), uint64(s.ctime), s.ino} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func readStat(b []byte) stat {
+	n := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	return stat{size: int64(n(0)), mtime: int64(n(1)), ctime: int64(n(2)), ino: n(3)}
+}
+
+// add appends the entry of a file, given by its path in the section's folder.
+func (s *section) add(p string, id ID, st stat, t trust) {
+	dir, name := "", p
+	if i := strings.LastIndexByte(p, '/'); i >= 0 {
+		dir, name = p[:i], p[i+1:]
+	}
+	if !s.any || s.dir != dir {
+		s.data = appendBytes(append(s.data, 'd'), dir)
+		s.any, s.dir = true, dir
+	}
+	s.data = append(appendBytes(append(s.data, 'f'), name), byte(t))
+	s.data, _ = hex.AppendDecode(s.data, []byte(id)) // ids are valid here
+	s.data = appendStat(s.data, st)
+}
+
+// each calls a function with every file's folder, name and entry, in which it may
+// change the trust and the stat. It returns false where the section is not
+// well formed.
+func (s *section) each(f func(dir, name string, e entry)) bool {
+	dir := ""
+	for data := s.data; len(data) > 0; {
+		kind := data[0]
+		text, rest, ok := cutBytes(data[1:])
+		switch {
+		case !ok:
+			return false
+		case kind == 'd':
+			dir, data = string(text), rest
+		case kind != 'f' || len(rest) < entrySize || bytes.IndexByte(text, '/') >= 0 || trust(rest[0]) > fresh:
+			return false
+		default:
+			f(dir, string(text), entry(rest[:entrySize:entrySize]))
+			data = rest[entrySize:]
+		}
+	}
+	return true
+}
+
+func appendBytes[T string | []byte](b []byte, text T) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
+	return append(b, text...)
+}
+
+func cutBytes(b []byte) (text, rest []byte, ok bool) {
+	if len(b) < 4 {
+		return nil, nil, false
+	}
+	n := int64(binary.LittleEndian.Uint32(b))
+	b = b[4:]
+	if n > int64(len(b)) {
+		return nil, nil, false
+	}
+	return b[:n], b[n:], true
+}
+
+// appendIndexHeader begins an index for a record.
+func appendIndexHeader(b []byte, record ID, st stat) []byte {
+	b = appendStat(append(b, indexMagic...), st)
+	return append(b, record...)
+}
+
+// parseIndex reads an index, which need not be trusted; nil where it is not one
+// for the record.
+func parseIndex(data []byte, record ID, st stat) *index {
+	header := appendIndexHeader(nil, record, st)
+	if len(data) < len(header)+crc32.Size || !bytes.HasPrefix(data, header) {
+		return nil
+	}
+	end := len(data) - crc32.Size
+	if crc32.Checksum(data[:end], castagnoli) != binary.LittleEndian.Uint32(data[end:]) {
+		return nil
+	}
+	idx := &index{sections: map[string]*section{}}
+	for rest := data[len(header):end:end]; len(rest) > 0; {
+		name, after, ok := cutBytes(rest)
+		if !ok {
+			return nil
+		}
+		content, after, ok := cutBytes(after)
+		if !ok {
+			return nil
+		}
+		idx.sections[string(name)] = &section{data: content[:len(content):len(content)]}
+		rest = after
+	}
+	return idx
+}

@@ -1,0 +1,110 @@
+package tree
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
+)
+
+// Repository is a git repository that environments' trees are committed to. It
+// may be used by several goroutines at once, and while git and other processes
+// work on it. Nothing of it is locked, but a branch for the moment in which it
+// moves.
+type Repository struct {
+	dir string // as the user gave it
+	git *git.Repository
+}
+
+// OpenRepository opens a git repository: a bare one, or one with a work tree, by
+// its folder or the .git in it. A linked work tree and a submodule will do. It
+// fails for repositories in a format that is not supported: objects under
+// SHA-256, refs in a reftable, an extension that is not known.
+func OpenRepository(dir string) (*Repository, error) {
+	r, err := git.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Repository{dir, r}, nil
+}
+
+// Close releases the repository, and everything that was read from it and reads
+// on: a Branch, a Record.
+func (r *Repository) Close() error { return r.git.Close() }
+
+// Branch is a branch as it was when it was opened, whatever becomes of it.
+type Branch struct {
+	repository *Repository
+	name, ref  string
+	tip        git.Hash // zero where the branch does not exist
+	root       git.Hash // the tree of tip
+}
+
+// Branch returns a branch as it is now. It need not exist. It fails for a name
+// that git does not allow.
+func (r *Repository) Branch(name string) (*Branch, error) {
+	ref, err := git.BranchRef(name)
+	if err != nil {
+		return nil, err
+	}
+	b := &Branch{repository: r, name: name, ref: ref}
+	if b.tip, err = r.git.Ref(ref); err != nil {
+		return nil, err
+	}
+	if !b.tip.IsZero() {
+		if b.root, err = r.git.CommitTree(b.tip); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Tip returns the id of the branch's commit; "" where the branch does not exist.
+func (b *Branch) Tip() ID {
+	if b.tip.IsZero() {
+		return ""
+	}
+	return ID(b.tip.String())
+}
+
+// CheckWritable returns an error if the branch is checked out in a work tree, this
+// repository's or a linked one. Moving it would make everything that is new look
+// like a change that the work tree undoes.
+func (b *Branch) CheckWritable() error {
+	dir, err := b.repository.git.CheckedOut(b.ref)
+	if err != nil {
+		return fmt.Errorf("looking for work trees of %s: %w", b.repository.dir, err)
+	}
+	if dir != "" {
+		return fmt.Errorf("branch %s is checked out in %s, whose files would no longer be those of the branch: "+
+			"write to another branch or to a bare repository, or check out something else there", b.name, dir)
+	}
+	return nil
+}
+
+// CommitInfo is what a commit says of itself. What is empty is found as git does:
+// in GIT_AUTHOR_* and GIT_COMMITTER_*, which are stronger than Name, Email and
+// When, and in user.*, author.* and committer.* of the repository's config and
+// the user's, files that these include left out. Where nobody is named, it is
+// kalypso <kalypso@localhost>. Commits are not signed, whatever the config says.
+type CommitInfo struct {
+	Message     string // "" for one that names the environments
+	Name, Email string
+	// When is the commit's time; zero for SOURCE_DATE_EPOCH, or for now.
+	When time.Time
+}
+
+// fallback is who makes a commit where nobody is named.
+func fallback() git.Signature {
+	return git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: time.Now()}
+}
+
+// hash returns an id, which is valid, in its binary form.
+func hash(id ID) git.Hash {
+	h, err := hex.DecodeString(string(id))
+	if err != nil {
+		panic("tree: bad id " + string(id)) // ids are computed here, or checked by ParseRecord
+	}
+	return git.Hash(h)
+}

@@ -1,0 +1,110 @@
+package tree
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func changeOf(info fs.FileInfo) (ctime int64, ino uint64) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0
+	}
+	return st.Ctim.Nano(), st.Ino
+}
+
+// scanner looks at many files, folder by folder, and follows no symbolic link. A
+// folder is opened once, and its files are looked for in it: a path would be
+// looked up from the root for each.
+type scanner struct {
+	root   *os.File
+	around int    // the folder that was last opened by its first element
+	name   string // that element
+	in     int    // the folder that is looked into
+}
+
+const notOpen = -1
+
+// openScanner returns a scanner of the folder. It is for one goroutine.
+func openScanner(root *os.Root) (*scanner, error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	return &scanner{root: f, around: notOpen, in: notOpen}, nil
+}
+
+func (s *scanner) close() error {
+	s.leave()
+	closeFD(&s.around)
+	return s.root.Close()
+}
+
+func (s *scanner) leave() {
+	if s.in != s.around {
+		closeFD(&s.in)
+	}
+	s.in = notOpen
+}
+
+func closeFD(fd *int) {
+	if *fd != notOpen {
+		_ = unix.Close(*fd) // it was opened to look, so nothing can be lost
+		*fd = notOpen
+	}
+}
+
+// enter goes into a folder; false where there is none.
+func (s *scanner) enter(dir string) bool {
+	s.leave()
+	first, rest, deeper := strings.Cut(dir, "/")
+	if s.around == notOpen || s.name != first {
+		closeFD(&s.around)
+		s.name = first
+		s.around = openFolder(int(s.root.Fd()), first)
+	}
+	s.in = s.around
+	for deeper && s.in != notOpen {
+		var name string
+		name, rest, deeper = strings.Cut(rest, "/")
+		next := openFolder(s.in, name)
+		s.leave()
+		s.in = next
+	}
+	return s.in != notOpen
+}
+
+func openFolder(in int, name string) int {
+	if name == "" || name == "." || name == ".." { // an index may be damaged
+		return notOpen
+	}
+	for {
+		fd, err := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return notOpen
+		}
+		return fd
+	}
+}
+
+// stat looks at a file of the folder; false where there is none that isPlain.
+func (s *scanner) stat(name string) (stat, bool) {
+	var st unix.Stat_t
+	for {
+		err := unix.Fstatat(s.in, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o111 != 0 {
+			return stat{}, false
+		}
+		return stat{size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), ino: st.Ino}, true
+	}
+}
