@@ -107,6 +107,9 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 		}
 		r.Shard = shard
 	}
+	if o.since != "" {
+		return g.since(cmd, r, o)
+	}
 	b, written, err := compiler.Write(cmd.Context(), r, o.Output)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func exitOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, errLied):
+	case errors.Is(err, errLied), errors.Is(err, errDiffers):
 		return exitDifference
 	case errors.Is(err, errPlatform):
 		return exitPlatform

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -106,6 +105,3 @@ func namespaceOf(files map[string][]byte) string {
 	}
 	return found
 }
-
-// notShown stands for content that is no text, or too long.
-func notShown(n int) string { return fmt.Sprintf("(%d bytes)", n) }

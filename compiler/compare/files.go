@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -128,3 +129,6 @@ func lines(a, b []byte) string {
 }
 
 func isText(b []byte) bool { return utf8.Valid(b) && !bytes.ContainsRune(b, 0) }
+
+// notShown stands for content that is no text, or too long.
+func notShown(n int) string { return fmt.Sprintf("(%d bytes)", n) }

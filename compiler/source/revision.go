@@ -49,6 +49,22 @@ func Checkout(ctx context.Context, dir, rev string) (platform string, remove fun
 	return platform, func() error { return os.RemoveAll(platform) }, nil
 }
 
+// HasRevision says whether a name is that of a revision of the repository that a
+// folder is in, as Checkout takes it.
+func HasRevision(dir, rev string) bool {
+	root, err := Root(dir)
+	if err != nil {
+		return false
+	}
+	r, err := openRepository(root)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	_, err = r.resolve(rev)
+	return err == nil
+}
+
 // checkout returns the folder it made also with an error.
 func (r *repository) checkout(ctx context.Context, root, rev string) (string, error) {
 	commit, err := r.resolve(rev)

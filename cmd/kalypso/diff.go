@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// diffOptions are the flags of diff.
+type diffOptions struct {
+	stat, all, exitCode bool
+	output              *string
+}
+
+func newDiff(g *global) *cobra.Command {
+	o := &diffOptions{}
+	cmd := &cobra.Command{
+		Use:   "diff [REV|DIR] [REV|DIR]",
+		Short: "Say what differs between two builds",
+		Long: `diff compares what two sides give: a side is a git revision of the platform, which
+is compiled, or a folder that a build wrote. The second is the platform as it is
+in its folder, unless it is given; the first is HEAD. Neither the folder nor the
+repository is touched.
+
+Assignments that were added, removed and changed are counted; their differences
+are those of the YAML's content, not of its lines, and equal ones are told once,
+with how many assignments have them. An assignment with errors on either side is
+left out: it would keep what was built before.
+
+A folder is preferred to a revision of the same name only if it is written with a
+slash, as ./main is.`,
+		Example: `  kalypso diff                    # what the changes since the last commit do
+  kalypso diff origin/main --stat
+  kalypso diff v1.4.0 v1.5.0
+  kalypso diff ./out              # what a build would change in out/`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return usagef("diff compares two sides, and %d are given", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, after := compiler.Side{Revision: "HEAD"}, compiler.Side{}
+			for n, s := range []*compiler.Side{&before, &after}[:len(args)] {
+				if err := g.side(args[n], s); err != nil {
+					return err
+				}
+			}
+			return g.withCache(func(c *cache.Cache) error {
+				return g.diff(cmd, compiler.Request{Dir: g.dir, Cache: c}, before, after, o)
+			})
+		},
+	}
+	o.output = outputFlag(cmd)
+	cmd.Flags().BoolVar(&o.stat, "stat", false, "only how many assignments of each cluster type differ")
+	cmd.Flags().BoolVar(&o.all, "all", false, "name all assignments of a difference, not only the first three")
+	cmd.Flags().BoolVar(&o.exitCode, "exit-code", false, "exit with 1 if there are differences")
+	return cmd
+}
+
+// side reads an argument: a folder, or else a revision.
+func (g *global) side(arg string, s *compiler.Side) error {
+	path := arg
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(g.dir, path)
+	}
+	info, err := os.Stat(path)
+	isDir := err == nil && info.IsDir()
+	named := filepath.Base(arg) != arg || arg == "." || arg == ".."
+	switch {
+	case arg == "":
+		return usagef("a side of diff is a revision or a folder, and not empty")
+	case isDir && !named && source.HasRevision(g.dir, arg):
+		return usagef("%s is both a folder and a revision: write ./%s for the folder, or refs/heads/%s for the branch", arg, arg, arg)
+	case isDir:
+		*s = compiler.Side{Output: path}
+	default:
+		*s = compiler.Side{Revision: arg}
+	}
+	return nil
+}
+
+// diff compares two sides and prints what differs.
+func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side, o *diffOptions) error {
+	d, err := compiler.Compare(cmd.Context(), r, before, after)
+	if err != nil {
+		return err
+	}
+	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+		return err
+	}
+	if *o.output == "table" {
+		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, All: o.all, Color: colour(g.out)})
+	} else {
+		err = g.print(*o.output, d.Report, nil)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.After != nil && d.After.Failed(), d.After == nil && d.Before != nil && d.Before.Failed():
+		return errPlatform
+	case o.exitCode && !d.Report.Empty():
+		return errDiffers
+	}
+	return nil
+}
+
+// errDiffers says that there are differences, which are already told.
+var errDiffers = fmt.Errorf("there are differences")
