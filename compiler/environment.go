@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
@@ -51,10 +52,13 @@ func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].fa
 // configured by. lost says that what it has may be in a folder that is no
 // environment's.
 func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
+	start := time.Now()
 	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages())
+	e.meter.took(cache.Model, start)
 	if err != nil {
 		return err
 	}
+	e.meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Parts-pkg.Stats.Evaluated)
 	e.Source, e.Model, e.diagnostics = tree.Source{Base: pkg.Base, Environment: pkg.Own}, pkg.Model, ds
 	if e.Model == nil {
 		return nil
@@ -63,7 +67,7 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	satisfies := newSatisfier()
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds...)
-	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, e.meter.functions(pkg), satisfies); err != nil {
+	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, functions{e, pkg}, satisfies); err != nil {
 		return err
 	}
 	e.report(ds...)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 )
 
@@ -110,5 +109,3 @@ type packageCache struct{ *meter }
 
 func (c packageCache) Get(key [32]byte) ([]byte, bool) { return c.cache.Get(cache.Model, key) }
 func (c packageCache) Put(key [32]byte, data []byte)   { c.cache.Put(cache.Model, key, data) }
-
-func (m *meter) functions(pkg *evaluate.Package) compose.Functions { return pkg }

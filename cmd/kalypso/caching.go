@@ -21,9 +21,6 @@ func (c *caching) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.mode, "cache", string(cache.On), "how to use the cache: on, off, or verify, which computes everything and fails if the cache was wrong")
 }
 
-// errLied says that the cache held something else than what was computed.
-var errLied = errors.New("the cache was wrong")
-
 // withCache calls a function with the open cache. One that cannot be used is no
 // failure: the work only takes longer.
 func (g *global) withCache(use func(*cache.Cache) error) error {
@@ -44,7 +41,7 @@ func (g *global) withCache(use func(*cache.Cache) error) error {
 		for _, lie := range lies {
 			fmt.Fprintf(g.err, "kalypso: the cache was wrong about %s\n", lie)
 		}
-		return errors.Join(err, errLied)
+		return errors.Join(err, errDifference)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -108,10 +107,7 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	case d.After != nil && d.After.Failed(), d.After == nil && d.Before != nil && d.Before.Failed():
 		return errPlatform
 	case o.exitCode && !d.Report.Empty():
-		return errDiffers
+		return errDifference
 	}
 	return nil
 }
-
-// errDiffers says that there are differences, which are already told.
-var errDiffers = fmt.Errorf("there are differences")

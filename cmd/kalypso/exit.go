@@ -19,6 +19,10 @@ const (
 // errPlatform says that the platform has errors, which are already told.
 var errPlatform = errors.New("the platform has errors")
 
+// errDifference says that a difference was found where one was asked for, which
+// is already told.
+var errDifference = errors.New("a difference was found")
+
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
@@ -28,7 +32,7 @@ func exitOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, errLied), errors.Is(err, errDiffers):
+	case errors.Is(err, errDifference):
 		return exitDifference
 	case errors.Is(err, errPlatform):
 		return exitPlatform

@@ -32,7 +32,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errLied), errors.Is(err, errDiffers):
+	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference):
 	case errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
@@ -67,7 +67,7 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 	g.caching.flags(root.PersistentFlags())
 	root.AddCommand(
 		newBuild(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
-		newBootstrap(g), newMod(g), newVersion(g), newExitCodes(),
+		newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
 	)
 	return root
 }

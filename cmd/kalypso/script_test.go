@@ -13,6 +13,7 @@ import (
 	cuecmd "cuelang.org/go/cmd/cue/cmd"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -39,7 +40,8 @@ func TestScript(t *testing.T) {
 			"platform": func(ts *testscript.TestScript, neg bool, args []string) {
 				copyCommand(ts, neg, args, filepath.Join(repository, "testdata", "platform"))
 			},
-			"exits": exitsCommand,
+			"exits":  exitsCommand,
+			"cached": cachedCommand,
 			"example": func(ts *testscript.TestScript, neg bool, args []string) {
 				if len(args) != 2 {
 					ts.Fatalf("usage: example NAME DIR")
@@ -77,6 +79,24 @@ func exitsCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code is %d, not %s", got, args[0])
 	}
+}
+
+// cachedCommand is `cached DIR`: the cache in that folder holds two single
+// entries and a table of three.
+func cachedCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: cached DIR")
+	}
+	c, err := cache.Open(cache.Options{Dir: ts.MkAbs(args[0])})
+	ts.Check(err)
+	key := func(n int) cache.Key { return cache.NewHash("script").Int(n).Sum() }
+	for n := range 2 {
+		c.Put(cache.Model, key(n), []byte("a model"))
+	}
+	for n := range 3 {
+		c.Table(cache.Assignment, "dev/small").Put(key(n), []byte("head"), []byte("body"))
+	}
+	ts.Check(c.Close())
 }
 
 // copyCommand copies a folder of the repository to the one that a script names.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -93,6 +94,8 @@ func (b block) decompress(data []byte) ([]byte, error) {
 // many tables there are. Any number of goroutines may use it; a block that
 // several ask for at once is read once.
 type blocks struct {
+	owners atomic.Uint64
+
 	mu    sync.Mutex
 	bytes int64
 	byKey map[blockKey]*list.Element
@@ -103,11 +106,11 @@ type blocks struct {
 // that is larger is kept until the next one is read.
 const keptBytes = 64 << 20
 
-// A blockKey is a block of a segment: of its index, or of the writer that is
-// still making it.
+// A blockKey is a block of a section, or of a writer. It holds the owner's number
+// and not the owner, which would stay in memory with its blocks.
 type blockKey struct {
-	segment any
-	number  uint32
+	owner  uint64
+	number uint32
 }
 
 type keptBlock struct {
@@ -117,6 +120,9 @@ type keptBlock struct {
 	raw  []byte
 	err  error
 }
+
+// newOwner returns a number that no other section or writer of the cache has.
+func (l *blocks) newOwner() uint64 { return l.owners.Add(1) }
 
 // get returns a block, which must not be changed. An error is not kept: the file
 // may come from a remote cache later.

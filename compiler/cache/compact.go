@@ -10,9 +10,10 @@ import (
 const (
 	// fewSegments is how many segments a table has after compaction, at most.
 	fewSegments = 10
-	// maxAge is how many compactions in a row an entry outlives without being used.
+	// maxAge is how many processes in a row may compact an entry without using it.
 	// More than one, because a process that builds one environment of many uses but
-	// a part of a table.
+	// a part of a table. What appeared while a process ran does not age by it: it
+	// never looked for that.
 	maxAge = 3
 )
 
@@ -95,6 +96,7 @@ func (t *Table) section(s segment) *section {
 type survivor struct {
 	from  int // number of the old section
 	entry int
+	used  bool
 	age   uint8
 }
 
@@ -114,9 +116,9 @@ func (t *Table) merge(old []*section) (*section, error) {
 		return nil, err
 	}
 	t.c.wrote(t.level, s.size())
-	merged := newSection(s, x)
+	merged := t.newSection(s, x)
 	for _, a := range alive {
-		if a.age > 0 {
+		if !a.used {
 			continue
 		}
 		// An entry whose block is damaged is not in the new segment.
@@ -147,17 +149,18 @@ func survivors(old []*section) []survivor {
 		if newest < 0 {
 			return out
 		}
-		a := survivor{from: newest, entry: next[newest], age: maxAge + 1}
+		a := survivor{from: newest, entry: next[newest]}
 		for n, s := range old {
 			if i := next[n]; i < s.index.n && bytes.Equal(s.index.keyBytes(i), least) {
-				if s.isUsed(i) {
-					a.age = 0
-				}
+				a.used = a.used || s.isUsed(i)
 				next[n]++
 			}
 		}
-		if x := old[a.from].index; a.age > 0 {
-			a.age = min(x.ages[a.entry], maxAge) + 1
+		if s := old[a.from]; !a.used {
+			a.age = s.index.ages[a.entry]
+			if s.old {
+				a.age = min(a.age, maxAge) + 1
+			}
 		}
 		if a.age <= maxAge {
 			out = append(out, a)
@@ -188,11 +191,11 @@ func (t *Table) rewrite(w *writer, old []*section, alive []survivor) error {
 			r.block = number
 			w.append(Key(s.index.keyBytes(a.entry)), s.index.head(a.entry), r, a.age)
 		}
-		copied[blockKey{s.index, b.number}] = true
+		copied[blockKey{s.owner, b.number}] = true
 	}
 	for _, b := range blocks {
 		s := old[b.from]
-		if copied[blockKey{s.index, b.number}] {
+		if copied[blockKey{s.owner, b.number}] {
 			continue
 		}
 		for _, a := range b.entries {

@@ -246,3 +246,30 @@ func TestForeign(t *testing.T) {
 	wantTable(t, c.Table(Tuple, "a"), key(1), &pair{"head", "body"})
 	closeCache(t, c)
 }
+
+// flipInData damages the last block of every data file that is there.
+func flipInData(t *testing.T, dir string) {
+	t.Helper()
+	stored, err := storedFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := 0
+	for _, f := range stored {
+		text, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, _, ok := parseHeader(text); !ok || h.kind != kindData {
+			continue
+		}
+		text[len(text)-1] ^= 1
+		if err := os.WriteFile(f.path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		flipped++
+	}
+	if flipped == 0 {
+		t.Fatal("no data file")
+	}
+}

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -22,12 +21,10 @@ func (t *Table) Flush() error {
 	t.load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.flush()
-	if err != nil {
-		err = fmt.Errorf("cache table %s %s: %w", t.level, t.name, err)
-		t.c.remember(err)
+	if err := t.flush(); err != nil {
+		return t.fail(err)
 	}
-	return err
+	return nil
 }
 
 func (t *Table) flush() error {
@@ -40,7 +37,7 @@ func (t *Table) flush() error {
 			return err
 		}
 		t.c.wrote(t.level, s.size())
-		fresh = append(fresh, newSection(s, x))
+		fresh = append(fresh, t.newSection(s, x))
 		fresh[0].useAll()
 	}
 	unlock, err := t.c.store.lock(t.id)
@@ -109,6 +106,9 @@ func (t *Table) upload(replaced []segment) {
 			return !slices.Contains(there, s) && !t.uploadSegment(s)
 		})
 		all := mergeManifests(there, here, t.replaced)
+		if err == nil && slices.Equal(all, there) {
+			return
+		}
 		t.c.remote.put(tableName(t.id), t.header().seal(encodeManifest(all)))
 	})
 }

@@ -19,6 +19,7 @@ func (t *Table) load() {
 	segments, _ := t.manifest()
 	for _, s := range segments {
 		if section := t.loadSegment(s); section != nil {
+			section.old = true
 			t.segments = append(t.segments, section)
 		}
 	}
@@ -63,7 +64,7 @@ func (t *Table) loadSegment(s segment) *section {
 		return nil
 	}
 	t.c.count(t.level, Stats{ReadBytes: s.indexSize})
-	return newSection(s, x)
+	return t.newSection(s, x)
 }
 
 // isHere says whether the data file of a segment is in the folder.
@@ -97,6 +98,7 @@ func (t *Table) ask() {
 			continue
 		}
 		if section := t.loadSegment(s); section != nil {
+			section.old = true
 			fetched = append(fetched, section)
 			t.adopted = append(t.adopted, s)
 		}

@@ -115,15 +115,17 @@ func VerifyAll(dir string) (bad []string, checked int, err error) {
 		return nil, 0, err
 	}
 	defer i.restore()
-	for _, f := range i.files {
-		if id, isOutput := fileID(f.path, "-d"); isOutput && !i.verifyOutput(f, id) || !isOutput && !isAction(f.path) {
+	var actions []storedFile
+	for _, f := range i.files { // outputs first: actions lead to them
+		if _, ok := fileID(f.path, "-a"); ok {
+			actions = append(actions, f)
+		} else if id, ok := fileID(f.path, "-d"); !ok || outputDamaged(f, id) {
 			i.remove(f.path)
 		}
 	}
-	for _, f := range i.files {
-		if id, isAction := fileID(f.path, "-a"); isAction {
-			i.verifyAction(f, id)
-		}
+	for _, f := range actions {
+		id, _ := fileID(f.path, "-a")
+		i.verifyAction(f, id)
 	}
 	for path := range i.bad {
 		name, err := filepath.Rel(i.store.dir, path)
@@ -145,12 +147,16 @@ type inspection struct {
 }
 
 func newInspection(dir string) (*inspection, error) {
-	s, err := openStore(dir)
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	files, err := storedFiles(s.dir)
-	return &inspection{store: s, files: files, bad: map[string]bool{}}, err
+	library, err := gocache.Open(dir) // nothing is written where the cache is whole
+	if err != nil {
+		return nil, err
+	}
+	files, err := storedFiles(dir)
+	return &inspection{store: &store{dir, library}, files: files, bad: map[string]bool{}}, err
 }
 
 // restore sets the times of use back to what they were.
@@ -182,16 +188,14 @@ func fileID(path, suffix string) (id digest, ok bool) {
 	return id, err == nil
 }
 
-func isAction(path string) bool {
-	_, ok := fileID(path, "-a")
-	return ok
-}
-
-// verifyOutput says whether an output has the hash that its name says. One that
-// was removed meanwhile is not bad.
-func (i *inspection) verifyOutput(f storedFile, id digest) bool {
+// outputDamaged says whether an output has another hash than its name says. One
+// that was removed meanwhile is not damaged.
+func outputDamaged(f storedFile, id digest) bool {
 	data, err := os.ReadFile(f.path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && sha256.Sum256(data) == id
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return sha256.Sum256(data) != id
 }
 
 // verifyAction removes an action that is damaged or another's, and what is bad

@@ -12,6 +12,10 @@ import (
 // Remote is a cache that machines share. Implementations verify content; errors
 // are never fatal. Any number of goroutines may call the methods at once.
 //
+// Damage of any kind is noticed, and leads to a miss. A result that was forged
+// with care is not, except in the mode Verify: who may write to a remote cache is
+// trusted as much as who runs builds.
+//
 // The keys are of lower-case letters, digits and slashes. What a key "blob/<hex>"
 // names never changes, and the hexadecimal number is its SHA-256; what other keys
 // name can be replaced. This package verifies again whatever it gets.
@@ -30,7 +34,7 @@ var ErrNotFound = errors.New("not in the remote cache")
 const (
 	remoteFailures = 3 // then the remote is left alone
 	remoteWriters  = 4 // uploads at once
-	remoteTimeout  = time.Minute
+	remoteTimeout  = 30 * time.Second
 )
 
 func entryName(id Key) string   { return "entry/" + hex.EncodeToString(id[:]) }

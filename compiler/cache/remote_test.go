@@ -3,7 +3,13 @@ package cache
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"testing"
 )
 
 // memory is a Remote in memory. change, if set, changes what it gives.
@@ -43,3 +49,239 @@ func (m *memory) Put(_ context.Context, key string, data []byte) error {
 }
 
 func (m *memory) ReadOnly() bool { return m.readOnly }
+
+// fill puts entries and two tables through a cache of their own.
+func (m *memory) fill(t *testing.T, entries int) {
+	t.Helper()
+	c := open(t, Options{Dir: t.TempDir(), Remote: m})
+	for n := range entries {
+		c.Put(Model, key(n), fmt.Append(nil, "entry ", n))
+		p := damagePair(n)
+		c.Table(Tuple, fmt.Sprint("table ", n%2)).Put(key(n), []byte(p.head), []byte(p.body))
+	}
+	closeCache(t, c)
+	if err := c.RemoteErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// found counts the results that a cache finds, and fails if one is wrong.
+func found(t *testing.T, c *Cache, entries int) (n int) {
+	t.Helper()
+	for i := range entries {
+		if got, ok := c.Get(Model, key(i)); ok {
+			n++
+			if string(got) != fmt.Sprint("entry ", i) {
+				t.Errorf("entry %d is %q", i, got)
+			}
+		}
+		table, want := c.Table(Tuple, fmt.Sprint("table ", i%2)), damagePair(i)
+		if head, ok := table.Head(key(i)); ok && string(head) != want.head {
+			t.Errorf("head %d is %q", i, head)
+		}
+		if body, ok := table.Body(key(i)); ok {
+			n++
+			if string(body) != want.body {
+				t.Errorf("body %d is %q", i, body)
+			}
+		}
+	}
+	return n
+}
+
+func TestRemote(t *testing.T) {
+	const entries = 30
+	m := newMemory()
+	m.fill(t, entries)
+	m.readOnly = true
+	before := maps.Clone(m.data)
+	dir := t.TempDir()
+	c := open(t, Options{Dir: dir, Remote: m})
+	if n := found(t, c, entries); n != 2*entries {
+		t.Errorf("%d results come from the remote cache", n)
+	}
+	wantEntry(t, c, Model, key(1000), "")
+	c.Put(Model, key(1000), []byte("more"))
+	c.Table(Tuple, "table 0").Put(key(1000), []byte("more"), nil)
+	closeCache(t, c)
+	if err := c.RemoteErr(); err != nil {
+		t.Error(err)
+	}
+	if !maps.EqualFunc(before, m.data, bytes.Equal) {
+		t.Error("a remote cache was written that is only for reading")
+	}
+	// It is in the folder now.
+	c = open(t, Options{Dir: dir})
+	if n := found(t, c, entries); n != 2*entries {
+		t.Errorf("%d results are in the folder", n)
+	}
+	wantTable(t, c.Table(Tuple, "table 0"), key(1000), &pair{"more", ""})
+	closeCache(t, c)
+	// What is in the folder is not asked for.
+	m.gets = 0
+	c = open(t, Options{Dir: dir, Remote: m})
+	if n := found(t, c, entries); n != 2*entries || m.gets != 0 {
+		t.Errorf("%d results found, the remote cache was asked %d times", n, m.gets)
+	}
+	for range 5 {
+		wantTable(t, c.Table(Tuple, "table 0"), key(2000), nil)
+	}
+	if m.gets != 1 {
+		t.Errorf("the manifest was asked for %d times", m.gets)
+	}
+	closeCache(t, c)
+}
+
+// A trimmed data file comes back from the remote cache.
+func TestRemoteData(t *testing.T) {
+	m := newMemory()
+	m.fill(t, 10)
+	dir := t.TempDir()
+	for range 2 {
+		c := open(t, Options{Dir: dir, Remote: m})
+		if n := found(t, c, 10); n != 20 {
+			t.Fatalf("%d results", n)
+		}
+		closeCache(t, c)
+		flipInData(t, dir)
+	}
+}
+
+// Two machines that know nothing of each other share one table, also when both
+// compact it.
+func TestRemoteMerges(t *testing.T) {
+	m := newMemory()
+	dirs := []string{t.TempDir(), t.TempDir()}
+	want := map[int]pair{}
+	for round := range 24 {
+		c := open(t, Options{Dir: dirs[round%2], Remote: m})
+		table := c.Table(Tuple, "t")
+		for n, p := range want {
+			wantTable(t, table, key(n), &p)
+		}
+		for i := range 5 {
+			n := 10*round + i
+			want[n] = damagePair(n)
+			table.Put(key(n), []byte(want[n].head), []byte(want[n].body))
+		}
+		closeCache(t, c)
+		if err := c.RemoteErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	segments, err := open(t, Options{Dir: t.TempDir(), Remote: m}).Table(Tuple, "t").remoteManifest()
+	if err != nil || len(segments) > 2*fewSegments {
+		t.Errorf("%d segments, %v", len(segments), err)
+	}
+}
+
+// Whatever a remote cache gives, nothing wrong is found.
+func TestLyingRemote(t *testing.T) {
+	const entries = 30
+	honest := newMemory()
+	honest.fill(t, entries)
+	keys := slices.Sorted(maps.Keys(honest.data))
+	another := func(name string) []byte {
+		i := slices.Index(keys, name)
+		return honest.data[keys[(i+1)%len(keys)]]
+	}
+	for name, change := range map[string]func(string, []byte) ([]byte, error){
+		"cut":       func(_ string, data []byte) ([]byte, error) { return data[:len(data)*2/3], nil },
+		"empty":     func(string, []byte) ([]byte, error) { return nil, nil },
+		"longer":    func(_ string, data []byte) ([]byte, error) { return append(data, 0), nil },
+		"wrong":     func(_ string, data []byte) ([]byte, error) { data[len(data)/2] ^= 4; return data, nil },
+		"header":    func(_ string, data []byte) ([]byte, error) { data[12] ^= 1; return data, nil },
+		"another's": func(name string, _ []byte) ([]byte, error) { return another(name), nil },
+		"fails":     func(string, []byte) ([]byte, error) { return nil, errors.New("no network") },
+		"both":      func(_ string, data []byte) ([]byte, error) { return data, errors.New("half an answer") },
+	} {
+		for _, kind := range []string{"entry/", "table/", "blob/"} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				m := newMemory()
+				m.data = maps.Clone(honest.data)
+				m.change = func(key string, data []byte) ([]byte, error) {
+					if data == nil {
+						return nil, ErrNotFound
+					}
+					if strings.HasPrefix(key, kind) {
+						return change(key, data)
+					}
+					return data, nil
+				}
+				dir := t.TempDir()
+				c := open(t, Options{Dir: dir, Remote: m})
+				if n := found(t, c, entries); n == 2*entries {
+					t.Error("everything is found")
+				}
+				closeCache(t, c)
+				if err := c.RemoteErr(); err == nil || !strings.Contains(err.Error(), kind) {
+					t.Errorf("the error is %v", err)
+				}
+				c = open(t, Options{Dir: dir})
+				found(t, c, entries)
+				closeCache(t, c)
+				if bad, _, err := VerifyAll(dir); len(bad) > 0 || err != nil {
+					t.Error(bad, err)
+				}
+			})
+		}
+	}
+}
+
+// A remote cache that fails three times is left alone; a miss is no failure.
+func TestRemoteGivesUp(t *testing.T) {
+	m := newMemory()
+	c := open(t, Options{Dir: t.TempDir(), Remote: m})
+	for n := range 10 {
+		wantEntry(t, c, Model, key(n), "")
+	}
+	if m.gets != 10 || c.RemoteErr() != nil {
+		t.Errorf("asked %d times, %v", m.gets, c.RemoteErr())
+	}
+	noNetwork := errors.New("no network")
+	m.change = func(string, []byte) ([]byte, error) { return nil, noNetwork }
+	m.refuse = noNetwork
+	for n := range 10 {
+		wantEntry(t, c, Model, key(n), "")
+		c.Put(Model, key(n), []byte("x"))
+		c.Table(Tuple, "t").Head(key(n))
+	}
+	closeCache(t, c)
+	if m.gets > 10+remoteFailures {
+		t.Errorf("asked %d times", m.gets-10)
+	}
+	if !errors.Is(c.RemoteErr(), noNetwork) {
+		t.Error(c.RemoteErr())
+	}
+}
+
+// Many goroutines and a remote cache: every result is uploaded before Close ends.
+func TestRemoteGoroutines(t *testing.T) {
+	m := newMemory()
+	c := open(t, Options{Dir: t.TempDir(), Remote: m})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 30 {
+				n := g*30 + i
+				c.Put(Model, key(n), fmt.Append(nil, "entry ", n))
+				p := damagePair(n)
+				table := c.Table(Tuple, fmt.Sprint("table ", n%2))
+				table.Put(key(n), []byte(p.head), []byte(p.body))
+				table.Body(key(240 - n))
+				if i%10 == 5 {
+					if err := table.Flush(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	closeCache(t, c)
+	c = open(t, Options{Dir: t.TempDir(), Remote: m})
+	if n := found(t, c, 240); n != 480 {
+		t.Errorf("%d results", n)
+	}
+	closeCache(t, c)
+}

@@ -38,12 +38,14 @@ type Table struct {
 // A section is a segment in memory.
 type section struct {
 	segment
+	owner uint64 // of its blocks
 	index *index
 	used  []atomic.Uint32 // a bit for each entry that this process used or put
+	old   bool            // it was there before, so this process could have used all that it needs
 }
 
-func newSection(s segment, x *index) *section {
-	return &section{s, x, make([]atomic.Uint32, (x.n+31)/32)}
+func (t *Table) newSection(s segment, x *index) *section {
+	return &section{segment: s, owner: t.c.kept.newOwner(), index: x, used: make([]atomic.Uint32, (x.n+31)/32)}
 }
 
 func (s *section) isUsed(i int) bool { return s.used[i/32].Load()&(1<<(i%32)) != 0 }
@@ -61,7 +63,7 @@ func (s *section) useAll() {
 }
 
 func (t *Table) newWriter() *writer {
-	return &writer{store: t.c.store, level: t.level, table: t.name}
+	return &writer{store: t.c.store, owner: t.c.kept.newOwner(), level: t.level, table: t.name}
 }
 
 func (t *Table) header() header { return header{kindManifest, t.level, t.name} }
@@ -139,7 +141,7 @@ func (t *Table) read(s *section, i int) ([]byte, bool) {
 	if r.length == 0 {
 		return nil, true
 	}
-	raw, err := t.c.kept.get(blockKey{s.index, r.block}, s.index.blocks[r.block], func() ([]byte, error) {
+	raw, err := t.c.kept.get(blockKey{s.owner, r.block}, s.index.blocks[r.block], func() ([]byte, error) {
 		return t.readBlock(s, r.block)
 	})
 	if err != nil {
@@ -174,6 +176,10 @@ func (t *Table) Put(k Key, head, body []byte) {
 	if !t.c.open() {
 		return
 	}
+	if len(body) > maxBlock {
+		t.fail(errFull)
+		return
+	}
 	if t.c.mode == Verify {
 		t.load()
 	}
@@ -194,11 +200,18 @@ func (t *Table) Put(k Key, head, body []byte) {
 	}
 	n := len(t.pending.entries)
 	if err := t.pending.add(k, head, body, sum, 0); err != nil {
-		t.c.remember(fmt.Errorf("cache table %s %s: %w", t.level, t.name, err))
+		t.fail(err)
 		return
 	}
 	t.at[k] = n
 	t.c.count(t.level, Stats{Computed: 1})
+}
+
+// fail remembers an error, and returns it with the table's name.
+func (t *Table) fail(err error) error {
+	err = fmt.Errorf("cache table %s %s: %w", t.level, t.name, err)
+	t.c.remember(err)
+	return err
 }
 
 func (t *Table) equalsPending(i int, head, body []byte) bool {

@@ -12,6 +12,7 @@ import (
 // may add; any number may read in between.
 type writer struct {
 	store   *store
+	owner   uint64 // of its blocks
 	level   Level
 	table   string
 	entries []entry
@@ -34,9 +35,10 @@ type entry struct {
 
 var errFull = errors.New("too large for the cache")
 
-// add adds an entry whose key was not added yet.
+// add adds an entry whose key was not added yet. Its body is no larger than a
+// block can be.
 func (w *writer) add(k Key, head, body []byte, sum bodySum, age uint8) error {
-	if len(body) > maxBlock || len(w.heads)+len(head) > maxHeads {
+	if len(w.heads)+len(head) > maxHeads {
 		return errFull
 	}
 	if len(w.open) > 0 && len(w.open)+len(body) > blockSize {
@@ -127,7 +129,7 @@ func (w *writer) body(i int, kept *blocks) ([]byte, error) {
 	if int(e.block) < len(w.blocks) {
 		var err error
 		b := w.blocks[e.block]
-		in, err = kept.get(blockKey{w, e.block}, b, func() ([]byte, error) { return b.read(w.file) })
+		in, err = kept.get(blockKey{w.owner, e.block}, b, func() ([]byte, error) { return b.read(w.file) })
 		if err != nil {
 			return nil, err
 		}

@@ -39,20 +39,38 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 	if p.evaluation == nil {
 		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")
 	}
-	p.evaluation.mu.Lock()
-	defer p.evaluation.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	out := make([]Outcome, len(calls))
 	for i, c := range calls {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		l, err := p.evaluation.load(ctx, c.Entity)
+		l, err := p.load(ctx, c.Entity)
 		if err != nil {
 			return nil, err
 		}
 		out[i] = l.apply(c)
 	}
 	return out, nil
+}
+
+// load returns the part that an entity is in, evaluated. It is evaluated once.
+func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
+	e := p.evaluation
+	n := e.partOf(ref)
+	if l, done := p.loaded[n]; done {
+		return l, nil
+	}
+	l, ds, err := loadPackage(ctx, e.platform, e.dir, e.leftOut([]int{n}))
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, fmt.Errorf("the files of %s have changed, and cannot be read: %s", ref, ds[0].Message)
+	}
+	p.loaded[n] = l
+	return l, nil
 }
 
 func (l *loaded) apply(c Call) Outcome {

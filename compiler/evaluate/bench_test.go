@@ -2,6 +2,9 @@ package evaluate_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -9,22 +12,66 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// BenchmarkEnvironment evaluates a platform of 5,000 assignments: some 700
-// entities, in the files of several teams.
+// remembering is a cache that forgets nothing.
+type remembering struct{ sync.Map }
+
+func (r *remembering) Get(key [32]byte) ([]byte, bool) {
+	data, ok := r.Load(key)
+	if !ok {
+		return nil, false
+	}
+	return data.([]byte), true
+}
+
+func (r *remembering) Put(key [32]byte, data []byte) { r.Store(key, data) }
+
+// BenchmarkEnvironment evaluates a platform of 5,000 assignments, some 700
+// entities in the files of several teams: for the first time, when nothing has
+// changed, and when one file has.
 func BenchmarkEnvironment(b *testing.B) {
 	dir := b.TempDir()
 	if _, err := generate.Write(dir, 1, generate.ForAssignments(5_000)); err != nil {
 		b.Fatal(err)
 	}
-	p, ds, err := source.Open(dir)
-	if err != nil || len(ds) > 0 {
-		b.Fatal(err, ds)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, nil)
+	evaluateWith := func(b *testing.B, c evaluate.Cache) {
+		p, ds, err := source.Open(dir)
+		if err != nil || len(ds) > 0 {
+			b.Fatal(err, ds)
+		}
+		pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, c)
 		if err != nil || len(ds) > 0 || pkg.Model == nil {
 			b.Fatal(err, ds)
 		}
 	}
+	b.Run("cold", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			evaluateWith(b, nil)
+		}
+	})
+	b.Run("unchanged", func(b *testing.B) {
+		c := &remembering{}
+		evaluateWith(b, c)
+		b.ReportAllocs()
+		for b.Loop() {
+			evaluateWith(b, c)
+		}
+	})
+	b.Run("one file changed", func(b *testing.B) {
+		c := &remembering{}
+		evaluateWith(b, c)
+		name := filepath.Join(dir, "environments", "dev", "configs-001.cue")
+		text, err := os.ReadFile(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			text = append(text, "// One more line.\n"...)
+			if err := os.WriteFile(name, text, 0o666); err != nil {
+				b.Fatal(err)
+			}
+			evaluateWith(b, c)
+		}
+	})
 }

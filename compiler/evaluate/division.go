@@ -97,13 +97,15 @@ func divide(s *source.Sources, profiles []profile) division {
 		d.whole = "no file declares entities only"
 		return d
 	}
-	return d.withTwice(profiles)
+	return d.withTwice(s, profiles)
 }
 
-// withTwice finds the entities that shared files and components declare. If a
-// shared file may refer to such a one by its name, from the same struct, what it
-// sees there depends on the component.
-func (d division) withTwice(profiles []profile) division {
+// withTwice finds the entities that shared files and components declare, and
+// whether the shared files leave the components to themselves. They do not where
+// one may refer to such an entity by its name, from the same struct: what it sees
+// there depends on the component. A collection that they do not declare may be
+// anything.
+func (d division) withTwice(s *source.Sources, profiles []profile) division {
 	for _, i := range d.shared {
 		for _, ref := range profiles[i].Entities {
 			if _, owned := d.owner[ref]; owned {
@@ -113,10 +115,19 @@ func (d division) withTwice(profiles []profile) division {
 	}
 	slices.SortFunc(d.twice, compareRefs)
 	d.twice = slices.Compact(d.twice)
+	for _, c := range d.components {
+		for _, ref := range c.entities {
+			declared := slices.ContainsFunc(d.shared, func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
+			if !declared {
+				d.whole = ref.Collection + " is not declared as a collection of the schema"
+				return d
+			}
+		}
+	}
 	for _, i := range d.shared {
 		for _, ref := range d.twice {
 			if slices.Contains(profiles[i].Uses, ref.Name) {
-				d.whole = fmt.Sprintf("a file refers to %s, of which others declare more", ref)
+				d.whole = fmt.Sprintf("%s: it may refer to %s, of which another file says more", s.Files[i].Name, ref)
 			}
 		}
 	}

@@ -85,7 +85,6 @@ func (x *exporter) registrations() {
 	x.each("registrations", func(v cue.Value, ref model.Ref) {
 		x.fail(ref, diag.New(diag.Registration, "registration "+ref.Name+" cannot be compiled by this version").
 			Hinting("declare the workload in the platform, or import it as a CUE module"))
-		x.uncertain = true
 	})
 }
 

@@ -1,10 +1,14 @@
 // Package evaluate turns a platform's CUE into the model.
 //
-// One environment is one CUE package, evaluated in a context of its own that is
-// dropped when its model is made; only what is a function of the assignment
-// keeps it. An error stays with its entity, which is then sick and absent from
-// the model, unless it hides which entities there are: then the environment is
-// uncertain, or nothing of it is readable at all.
+// One environment is one CUE package. It is evaluated in parts where that cannot
+// be told from evaluating it at once: each part is some of its files, evaluated
+// in a context of its own that is dropped when its model is made; only what is a
+// function of the assignment keeps it. What a part gave is remembered by a digest
+// of all that can change it, so that after an edit little is evaluated.
+//
+// An error stays with its entity, which is then sick and absent from the model,
+// unless it hides which entities there are: then the environment is evaluated in
+// one piece, and is uncertain, or nothing of it is readable at all.
 package evaluate
 
 import (
@@ -33,7 +37,10 @@ type Package struct {
 	// Stats say how much was evaluated.
 	Stats Stats
 
-	evaluation *evaluation // for functions of the assignment
+	// For functions of the assignment:
+	evaluation *evaluation
+	mu         sync.Mutex
+	loaded     map[int]*loaded // the parts that are
 }
 
 // Environment evaluates an environment of the platform. Diagnostics have
@@ -60,7 +67,9 @@ func (e *evaluation) environment(stages []Stage) (*Package, []diag.Diagnostic, e
 	if r == nil || err != nil {
 		return &Package{}, ds, err
 	}
-	pkg := &Package{Stats: e.stats, evaluation: e}
+	// Who asks for positions must not keep CUE's values alive.
+	pkg := &Package{Stats: e.stats, evaluation: e, loaded: e.loaded}
+	e.loaded = nil
 	pkg.Base, pkg.Own = digests(e.sources, e.dir)
 	x := newExporter(nil)
 	x.resume(r, e.positions(r))
@@ -75,9 +84,9 @@ func (e *evaluation) environment(stages []Stage) (*Package, []diag.Diagnostic, e
 
 // resume takes up what was exported where it ended.
 func (x *exporter) resume(r *result, positions *model.Positions) {
-	x.positions, x.ds, x.uncertain = positions, r.Diagnostics, r.Uncertain
-	if r.Sick != nil {
-		x.sick = r.Sick
+	x.positions, x.sick, x.uncertain = positions, r.Sick, r.Uncertain
+	for _, t := range r.Told {
+		x.ds, x.about = append(x.ds, t.Diagnostic), append(x.about, t.Of)
 	}
 	x.entities, x.uses = r.Entities, r.Uses
 }
@@ -87,7 +96,7 @@ func (x *exporter) finish(env *model.Environment) *model.Environment {
 	x.checkReferences(env)
 	for ref := range x.sick {
 		switch ref.Collection {
-		case "clusterTypes", "workloads", "schedulingPolicies":
+		case "clusterTypes", "workloads", "schedulingPolicies", "registrations":
 			x.uncertain = true
 		}
 	}
@@ -129,7 +138,13 @@ func (x *exporter) environment(name string) *part {
 // part is what was exported.
 func (x *exporter) part(env model.Environment, stages []Stage) *part {
 	slices.SortFunc(x.entities, compareEntities)
-	return &part{Clean: len(x.ds) == 0 && len(x.sick) == 0 && !x.uncertain, Model: env, Entities: x.entities, Uses: x.uses, Stages: stages}
+	p := &part{Model: env, Entities: x.entities, Uses: x.uses, Stages: stages, Sick: x.sick}
+	p.Clean = !x.uncertain
+	for i, d := range x.ds {
+		p.Clean = p.Clean && x.about[i] != model.Ref{}
+		p.Told = append(p.Told, told{x.about[i], d})
+	}
+	return p
 }
 
 // checkCollections reports top-level fields that are no collection, and
@@ -344,8 +359,10 @@ func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 		return
 	}
 	s := entityShape(collection)
+	defer func() { x.exported = model.Ref{} }()
 	for _, e := range all {
 		ref := model.Ref{Collection: collection, Name: e.name}
+		x.exported = ref
 		for _, p := range x.written(e.value) {
 			x.positions.Add(ref, p)
 		}

@@ -3,8 +3,8 @@ package evaluate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -167,25 +167,51 @@ func (e *evaluation) inParts() (*part, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	all := make([]*part, 0, len(parts))
-	for n := sharedPart; n < len(d.components); n++ {
-		all = append(all, e.without(n, parts[n]))
+	parts[sharedPart] = e.without(parts[sharedPart])
+	all := e.inOrder(parts)
+	if repeats(all) {
+		return nil, errNotClean
 	}
 	return merge(e.name, all), nil
 }
 
-// without returns the shared part without the entities that components declare,
-// which a comprehension may have made as well.
-func (e *evaluation) without(n int, p *part) *part {
-	if n != sharedPart || !slices.ContainsFunc(p.Entities, func(ref model.Ref) bool { return e.division.part(ref) != sharedPart }) {
-		return p
+// inOrder returns all parts in the order of their numbers.
+func (e *evaluation) inOrder(parts map[int]*part) []*part {
+	out := make([]*part, 0, len(parts))
+	for n := sharedPart; n < len(e.division.components); n++ {
+		out = append(out, parts[n])
 	}
-	return e.division.split(p, append(e.division.all(), sharedPart))[sharedPart]
+	return out
 }
 
-// workers is how many batches are evaluated at once.
+// without returns the shared part without the entities that components declare,
+// which a comprehension may have made as well.
+func (e *evaluation) without(shared *part) *part {
+	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.division.part(ref) != sharedPart }) {
+		return shared
+	}
+	return e.division.split(shared, append(e.division.all(), sharedPart))[sharedPart]
+}
+
+// heapPerByte is about how much memory CUE takes for each byte of sources, as
+// measured on generated platforms.
+const heapPerByte = 250
+
+// workers is how many batches are evaluated at once: as many as there are
+// processors, and as the soft memory limit of the process leaves room for.
 func workers(batches [][]int, d *division) int {
-	return runtime.GOMAXPROCS(0)
+	largest := 1
+	for _, batch := range batches {
+		bytes := d.bytes
+		for _, n := range batch {
+			if n != sharedPart {
+				bytes += d.components[n].bytes
+			}
+		}
+		largest = max(largest, bytes)
+	}
+	room := debug.SetMemoryLimit(-1) / int64(largest) / heapPerByte
+	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), room)))
 }
 
 // batch evaluates some parts at once.
@@ -194,7 +220,7 @@ func (e *evaluation) batch(ctx context.Context, batch []int) (map[int]*part, err
 	if err != nil {
 		return nil, err
 	}
-	if x == nil || !all.Clean {
+	if x == nil || !all.Clean || e.crosses(x) {
 		if len(batch) == 1 {
 			remember(e.cache, e.keys.part(batch[0]), &part{})
 		}
@@ -213,6 +239,17 @@ func (e *evaluation) reduced(ctx context.Context, batch []int) (*exporter, *part
 	x := newExporter(l)
 	x.wants = func(ref model.Ref) bool { return slices.Contains(batch, e.partOf(ref)) }
 	return x, e.export(x), nil
+}
+
+// crosses says whether a mistake in one part was not repeated for another, which
+// would tell it if it were evaluated alone.
+func (e *evaluation) crosses(x *exporter) bool {
+	for pair := range x.alike {
+		if e.division.part(pair[0]) != e.division.part(pair[1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // keep takes what was evaluated at once apart, to be remembered.
@@ -254,15 +291,12 @@ func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
 	}
 	x := newExporter(l)
 	all := e.export(x)
-	if e.division.whole == "" && all.Clean {
-		e.stats.Evaluated = e.stats.Parts
+	if e.division.whole == "" && all.Clean && !e.crosses(x) {
 		batch := append(e.division.all(), sharedPart)
-		parts := e.keep(x, all, batch)
-		var list []*part
-		for n := sharedPart; n < len(e.division.components); n++ {
-			list = append(list, parts[n])
+		if !repeats(e.inOrder(e.division.split(all, batch))) {
+			e.stats.Evaluated = e.stats.Parts
+			return &result{part: *merge(e.name, e.inOrder(e.keep(x, all, batch)))}, nil, nil
 		}
-		return &result{part: *merge(e.name, list)}, nil, nil
 	}
 	if e.division.whole == "" {
 		e.division.whole = notClean
@@ -273,7 +307,7 @@ func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
 	if hasFunctions(&all.Model) {
 		e.loaded[wholePart] = l
 	}
-	r := &result{*all, x.ds, x.sick, x.uncertain}
+	r := &result{*all, x.uncertain}
 	if e.cache != nil {
 		stored, positions := model.Encode(*r), model.Encode(x.positions.All())
 		e.put = append(e.put, func() { e.cache.Put(positionsOf(e.keys.whole), positions) }, func() { e.cache.Put(e.keys.whole, stored) })
@@ -327,23 +361,6 @@ func (e *evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 		return nil // the sources have gone in the meantime
 	}
 	return x.positions.All()
-}
-
-// load returns the part that an entity is in, evaluated. It is evaluated once.
-func (e *evaluation) load(ctx context.Context, ref model.Ref) (*loaded, error) {
-	n := e.partOf(ref)
-	if l, done := e.loaded[n]; done {
-		return l, nil
-	}
-	l, ds, err := loadPackage(ctx, e.platform, e.dir, e.leftOut([]int{n}))
-	if err != nil {
-		return nil, err
-	}
-	if l == nil {
-		return nil, fmt.Errorf("the files of %s have changed, and cannot be read: %s", ref, ds[0].Message)
-	}
-	e.loaded[n] = l
-	return l, nil
 }
 
 // leftOut returns the names of the files that a batch does not need.

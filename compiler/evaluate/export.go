@@ -31,13 +31,22 @@ type exporter struct {
 	wants    func(model.Ref) bool
 	entities []model.Ref // that there are, sick ones included
 	uses     []use
+
+	// exported is the entity that is being exported, and of those that the diagnostics
+	// were reported for; zero for none.
+	exported model.Ref
+	about    []model.Ref
+	// alike says that a diagnostic of one entity was not repeated for another.
+	alike map[[2]model.Ref]bool
 }
 
 func newExporter(l *loaded) *exporter {
-	return &exporter{loaded: l, positions: &model.Positions{}, sick: map[model.Ref]bool{}, undeclared: map[string]bool{}}
+	return &exporter{loaded: l, positions: &model.Positions{}, sick: map[model.Ref]bool{}, undeclared: map[string]bool{}, alike: map[[2]model.Ref]bool{}}
 }
 
-func (x *exporter) report(d diag.Diagnostic) { x.ds = append(x.ds, d) }
+func (x *exporter) report(d diag.Diagnostic) {
+	x.ds, x.about = append(x.ds, d), append(x.about, x.exported)
+}
 
 // fail reports a diagnostic about the entity that ref is in, which is sick with it.
 func (x *exporter) fail(ref model.Ref, d diag.Diagnostic) {
@@ -48,10 +57,13 @@ func (x *exporter) fail(ref model.Ref, d diag.Diagnostic) {
 		d.Path = ref.String()
 	}
 	// What a template says wrong is wrong in each entity, and one mistake.
-	if !slices.ContainsFunc(x.ds, func(o diag.Diagnostic) bool {
+	told := slices.IndexFunc(x.ds, func(o diag.Diagnostic) bool {
 		return o.Code == d.Code && o.Message == d.Message && slices.Equal(x.sites(o), x.sites(d))
-	}) {
+	})
+	if told < 0 {
 		x.report(d)
+	} else if x.about[told] != x.exported {
+		x.alike[[2]model.Ref{x.about[told], x.exported}] = true
 	}
 	if d.Severity == diag.Error {
 		x.faults = append(x.faults, d.Path)

@@ -3,6 +3,8 @@ package evaluate
 import (
 	"cmp"
 	"crypto/sha256"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,8 +14,8 @@ import (
 
 // part is what the entities of one part of a package are.
 type part struct {
-	// Clean says that nothing is wrong in the reduced package, which may have more
-	// entities. Of one that is not clean nothing else is known: what is wrong is
+	// Clean says that all that is wrong in the reduced package is wrong in single
+	// entities. Of a part that is not clean nothing else is known: what is wrong is
 	// said of the whole package.
 	Clean bool
 	// Model has the part's entities, and nothing of the environment that they do
@@ -25,6 +27,15 @@ type part struct {
 	Uses []use
 	// Stages are the environments, of the base.
 	Stages []Stage
+	// Told is what is wrong, and Sick the entities that have errors.
+	Told []told
+	Sick map[model.Ref]bool
+}
+
+// told is a diagnostic about an entity; zero for what is no entity's.
+type told struct {
+	Of         model.Ref
+	Diagnostic diag.Diagnostic
 }
 
 // use is where something is referred to by its name.
@@ -36,16 +47,14 @@ type use struct {
 // result is what a whole package gives.
 type result struct {
 	part
-	Diagnostics []diag.Diagnostic
-	Sick        map[model.Ref]bool
-	Uncertain   bool
+	Uncertain bool
 }
 
 // split takes what was evaluated at once apart.
 func (d *division) split(all *part, batch []int) map[int]*part {
 	out := map[int]*part{}
 	for _, n := range batch {
-		out[n] = &part{Clean: true}
+		out[n] = &part{Clean: true, Sick: map[model.Ref]bool{}}
 	}
 	to := func(collection, name string) *model.Environment {
 		return &out[d.part(model.Ref{Collection: collection, Name: name})].Model
@@ -98,12 +107,54 @@ func (d *division) split(all *part, batch []int) map[int]*part {
 		p := out[d.part(model.Ref{Collection: "environments", Name: s.Name})]
 		p.Stages = append(p.Stages, s)
 	}
+	for _, t := range all.Told {
+		p := out[d.part(t.Of)]
+		p.Told = append(p.Told, t)
+	}
+	for ref := range all.Sick {
+		out[d.part(ref)].Sick[ref] = true
+	}
 	return out
+}
+
+// repeats says whether two parts may tell the same mistake at the same place: of
+// those the whole tells the first.
+func repeats(parts []*part) bool {
+	type mistake struct {
+		code    diag.Code
+		message string
+		at      string // "" where the place is a reference
+	}
+	in := map[mistake]int{}
+	vague, several := map[mistake]bool{}, map[mistake]bool{}
+	for n, p := range parts {
+		for _, t := range p.Told {
+			what := mistake{code: t.Diagnostic.Code, message: t.Diagnostic.Message}
+			exact := what
+			for _, s := range t.Diagnostic.Sites {
+				exact.at += fmt.Sprint(s.Position, " ")
+				vague[what] = vague[what] || s.Position.IsZero()
+			}
+			if other, there := in[exact]; there && other != n {
+				return true
+			}
+			if other, there := in[what]; there && other != n {
+				several[what] = true
+			}
+			in[exact], in[what] = n, n
+		}
+	}
+	for what := range several {
+		if vague[what] {
+			return true
+		}
+	}
+	return false
 }
 
 // merge puts the parts of a package together.
 func merge(name string, parts []*part) *part {
-	out := &part{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []Stage{}}
+	out := &part{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []Stage{}, Sick: map[model.Ref]bool{}}
 	m := &out.Model
 	for _, p := range parts {
 		of := &p.Model
@@ -121,6 +172,8 @@ func merge(name string, parts []*part) *part {
 		out.Entities = append(out.Entities, p.Entities...)
 		out.Uses = append(out.Uses, p.Uses...)
 		out.Stages = append(out.Stages, p.Stages...)
+		out.Told = append(out.Told, p.Told...)
+		maps.Copy(out.Sick, p.Sick)
 	}
 	byName(m.ClusterTypes, func(e *model.ClusterType) string { return e.Name })
 	byName(m.Clusters, func(e *model.Cluster) string { return e.Name })

@@ -144,8 +144,9 @@ func check(t *testing.T, p *source.Platform, name string) Stats {
 	return each.stats
 }
 
-// nasty are packages of two files or more, and whether they are evaluated in
-// parts: with an error or without, nothing may tell that they are.
+// nasty are packages of two files or more, and in how many parts they are
+// evaluated, but for that of the empty file: with an error or without, nothing
+// else may tell that they are. It is none where nothing is readable.
 var nasty = map[string]struct {
 	files map[string]string
 	parts int
@@ -186,7 +187,7 @@ var nasty = map[string]struct {
 	"a pattern that conflicts": {map[string]string{
 		"a.cue": `configs: [string]: layer: 3`,
 		"b.cue": `configs: b: {match: {}, layer: 4, values: B: "x"}`,
-		"c.cue": `configs: c: {match: {}, layer: 5, values: C: "x"}`}, 1},
+		"c.cue": `configs: c: {match: {}, layer: 5, values: C: "x"}`}, 3},
 	"a mistake in a pattern": {map[string]string{
 		"a.cue": `configs: [string]: layr: 3`,
 		"b.cue": `configs: b: {match: {}, values: B: "x"}`,
@@ -295,10 +296,10 @@ var nasty = map[string]struct {
 		"c.cue": `configs: c: match: {}`}, 3},
 	"the default namespace service": {map[string]string{
 		"b.cue": `namespaceServices: default: pod: labels: {a: "b"}`,
-		"c.cue": `configs: c: match: {}`}, 1},
+		"c.cue": `configs: c: match: {}`}, 3},
 	"an unknown field in one of several": {map[string]string{
 		"b.cue": `configs: b: {match: {}, layr: 1}`,
-		"c.cue": `configs: c: match: {}`}, 1},
+		"c.cue": `configs: c: match: {}`}, 3},
 	"a file that does not compile": {map[string]string{
 		"b.cue": `configs: b: {match: {}, values: X: nope}`,
 		"c.cue": `configs: c: match: {}`}, 0},
@@ -310,13 +311,13 @@ var nasty = map[string]struct {
 		"c.cue": `configs: c: match: {}`}, 0},
 	"a bad name": {map[string]string{
 		"b.cue": `configs: Bad: match: {}`,
-		"c.cue": `configs: c: match: {}`}, 1},
+		"c.cue": `configs: c: match: {}`}, 3},
 	"an unknown collection": {map[string]string{
 		"b.cue": `config: b: match: {}`,
 		"c.cue": `configs: c: match: {}`}, 1},
 	"a registration": {map[string]string{
 		"b.cue": `registrations: b: {}`,
-		"c.cue": `configs: c: match: {}`}, 1},
+		"c.cue": `configs: c: match: {}`}, 3},
 	"a contract": {map[string]string{
 		"a.cue": "#C: {LEVEL: *\"info\" | \"debug\", PORT!: int & >0, opt?: [...string]}",
 		"b.cue": `configSchemas: b: {match: {}, schema: #C}`,
@@ -327,20 +328,47 @@ var nasty = map[string]struct {
 		"c.cue": `configs: c: {match: x: "a" | =~"^b", defaults: {L: "x"}}`}, 3},
 	"values that refer to open ones": {map[string]string{
 		"b.cue": `configs: b: {match: {}, values: {L: string, M: "\(L)-x"}}`,
-		"c.cue": `configs: c: match: {}`}, 1},
+		"c.cue": `configs: c: match: {}`}, 3},
 	"a conflict between two files": {map[string]string{
 		"a.cue": `configs: b: {match: {}, values: X: 1}`,
 		"b.cue": `configs: b: {match: {}, values: X: 2}`,
-		"c.cue": `configs: c: match: {}`}, 1},
+		"c.cue": `configs: c: match: {}`}, 3},
 	"a collection within its own struct": {map[string]string{
 		"b.cue": `schedulingPolicies: p: {deploymentTargets: {}, clusterTypes: labels: x: "1", except: clusterTypes: name: "c"}`,
 		"c.cue": `clusterTypes: c: {reconciler: "flux", labels: x: "1"}`}, 3},
+	"a collection that nobody declares": {map[string]string{
+		"../../platform.cue": "package platform\n\nimport \"kalypso.io/schema\"\n\nenvironments: schema.#Environments\nenvironments: dev: {}\n",
+		"a.cue":              `configs: a: {name: "a", match: {}}`,
+		"b.cue":              `configs: b: {name: "b", match: {}}`,
+		"c.cue":              `configs: c: match: {}`}, 1},
 	"a broken assertion": {map[string]string{
 		"a.cue": "_assert: 1 & 2",
 		"b.cue": `configs: b: match: {}`}, 1},
 	"an attribute of a file": {map[string]string{
 		"a.cue": "@if(prod)\npackage platform\nconfigs: a: match: {}",
 		"b.cue": `configs: b: match: {}`}, 1},
+	"mistakes that are alike": {map[string]string{
+		"b.cue": `configs: b: {match: {}, layr: 1}`,
+		"c.cue": `configs: c: {match: {}, layr: 1}`}, 3},
+	"mistakes of one template": {map[string]string{
+		"a.cue": "#T: {match: {}, layer: \"x\", ...}",
+		"b.cue": `configs: b: #T`,
+		"c.cue": `configs: c: #T`}, 3},
+	"a mistake of a template, and one more": {map[string]string{
+		"a.cue": "#T: {match: {}, values: {A: int, B: 1 & 2}, ...}",
+		"b.cue": `configs: b: #T`,
+		"c.cue": `configs: c: {match: {}, values: X: nowhere & 3, #nowhere: 1}`}, 0},
+	"a target in another environment's folder": {map[string]string{
+		"b.cue": `workloads: b: {workspace: "w", deploymentTargets: c: {environment: "prod", manifests: git: {repo: "https://a/b", branch: "main"}}}`,
+		"c.cue": `configs: c: match: {}`}, 3},
+	"mistakes of every kind": {map[string]string{
+		"b.cue": `workloads: b: {workspace: "w", labels: workload: "x", deploymentTargets: c: {environment: "dev"}}`,
+		"c.cue": `configs: c: {match: {}, values: '1'}`,
+		"d.cue": `clusters: d: {clusterType: "c", values: A: 1}`,
+		"e.cue": `clusterTypes: c: {reconciler: "flux", configFormat: "xml"}`,
+		"f.cue": `schedulingPolicies: p: {deploymentTargets: {}, clusterTypes: [string]: "x"}`,
+		"g.cue": `configSchemas: s: {match: {}, schema: {A: 1 & 2}}`,
+		"h.cue": `reconcilers: r: {flux: {}, argocd: {}}`}, 8},
 	"an embed without effect": {map[string]string{
 		"b.json": `{"X": 1}`,
 		"b.cue":  "configs: b: {match: {}, values: {} @embed(file=b.json)}",

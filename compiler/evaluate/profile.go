@@ -23,6 +23,8 @@ type profile struct {
 	// Whole says why no package with this file can be evaluated in parts; "" where
 	// it can.
 	Whole string
+	// Declares are the collections that the file declares as the schema's, sorted.
+	Declares []string
 	// Entities are those that the file declares by their names, once each.
 	Entities []model.Ref
 	// Uses are the identifiers that stand in expressions, sorted.
@@ -49,6 +51,7 @@ func profileOf(name string, data []byte) profile {
 	}
 	slices.SortFunc(p.Entities, compareRefs)
 	p.Entities = slices.Compact(p.Entities)
+	slices.Sort(p.Declares)
 	if p.Whole != "" {
 		return profile{Whole: p.Whole}
 	}
@@ -92,7 +95,8 @@ func (p *profile) declaration(d ast.Decl) {
 			p.shares()
 			return
 		}
-		if at, ok := declaresCollection(d); ok && at.IsValid() && isOfSchema(d.Value) {
+		if _, ok := declaresCollection(d); ok && isOfSchema(d.Value) {
+			p.Declares = append(p.Declares, name)
 			p.shares()
 			return
 		}

@@ -1,0 +1,80 @@
+package compiler
+
+import (
+	"context"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// functions are those of the assignment in an environment's package, remembered:
+// what a call gives follows from the function's sources and the facts.
+type functions struct {
+	*Environment
+	pkg *evaluate.Package
+}
+
+// Apply makes calls that the cache does not know.
+func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate.Outcome, error) {
+	out := make([]evaluate.Outcome, len(calls))
+	keys := make([]cache.Key, len(calls))
+	table := f.meter.table(cache.Model, f.platform+" "+f.Name)
+	var missing []int
+	var todo []evaluate.Call
+	for i, c := range calls {
+		keys[i] = f.callKey(c)
+		if text, ok := table.Body(keys[i]); ok && model.Decode(text, &out[i]) == nil {
+			continue
+		}
+		out[i] = evaluate.Outcome{}
+		missing, todo = append(missing, i), append(todo, c)
+	}
+	if len(todo) == 0 {
+		return out, nil
+	}
+	made, err := f.pkg.Apply(ctx, todo)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range missing {
+		out[i] = made[n]
+		table.Put(keys[i], nil, model.Encode(&made[n]))
+	}
+	return out, nil
+}
+
+// callKey identifies a call.
+func (f functions) callKey(c evaluate.Call) cache.Key {
+	shared := 0
+	if c.Shared {
+		shared = 1
+	}
+	return f.key("function").String(f.Name).String(string(f.digest(c.Entity))).String(c.Entity.String()).String(c.Field).Int(shared).
+		Bytes(c.Facts.AppendBinary(nil)).Sum()
+}
+
+// digest identifies what a function is made of.
+func (f functions) digest(ref model.Ref) model.Digest {
+	switch ref.Collection {
+	case "configs":
+		for i := range f.Model.Configs {
+			if f.Model.Configs[i].Name == ref.Name {
+				return f.Model.Configs[i].Digest
+			}
+		}
+	case "namespaceServices":
+		for i := range f.Model.NamespaceServices {
+			if f.Model.NamespaceServices[i].Name == ref.Name {
+				return f.Model.NamespaceServices[i].Digest
+			}
+		}
+	case "reconcilers":
+		for i := range f.Model.Reconcilers {
+			if f.Model.Reconcilers[i].Name == ref.Name {
+				return f.Model.Reconcilers[i].Digest
+			}
+		}
+	}
+	panic("compiler: there is no function " + ref.String()) // calls are made of the model's entities
+}
