@@ -12,52 +12,105 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// BenchmarkCompose composes 5,000 assignments whose configurations many share,
-// and 5,000 that differ in each.
+// planned returns what plans a generated platform.
+func planned(b *testing.B, size generate.Size) func() *compose.Plan {
+	b.Helper()
+	dir := b.TempDir()
+	if _, err := generate.Write(dir, 1, size); err != nil {
+		b.Fatal(err)
+	}
+	p, _, err := source.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, nil)
+	if err != nil || len(ds) > 0 {
+		b.Fatal(err, ds)
+	}
+	satisfies := expr.New().Satisfies
+	s, _ := schedule.Assign(pkg.Model, satisfies)
+	return func() *compose.Plan {
+		plan, _, err := compose.NewPlan(context.Background(), pkg.Model, s, pkg, satisfies)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return plan
+	}
+}
+
+// graphs composes all tuples of a plan.
+func graphs(b *testing.B, plan *compose.Plan) []*compose.Graph {
+	b.Helper()
+	all := make([]int32, len(plan.Tuples))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	prepared, err := plan.Prepare(context.Background(), all)
+	if err != nil {
+		b.Fatal(err)
+	}
+	composer := plan.NewComposer()
+	out := make([]*compose.Graph, len(all))
+	for _, tuple := range all {
+		if out[tuple] = composer.Compose(tuple, prepared); out[tuple].Failed {
+			b.Fatal(out[tuple].Diagnostics())
+		}
+	}
+	return out
+}
+
+// BenchmarkCompose plans and composes 5,000 assignments whose configurations many
+// share, and 5,000 that differ in each.
 func BenchmarkCompose(b *testing.B) {
 	for name, distinct := range map[string]bool{"shared": false, "distinct": true} {
 		b.Run(name, func(b *testing.B) {
-			dir := b.TempDir()
 			size := generate.ForAssignments(5_000)
 			size.DistinctTuples = distinct
-			if _, err := generate.Write(dir, 1, size); err != nil {
-				b.Fatal(err)
-			}
-			ctx := context.Background()
-			p, _, err := source.Open(dir)
-			if err != nil {
-				b.Fatal(err)
-			}
-			pkg, ds, err := evaluate.Environment(ctx, p, "dev", nil, nil)
-			if err != nil || len(ds) > 0 {
-				b.Fatal(err, ds)
-			}
-			satisfies := expr.New().Satisfies
-			s, _ := schedule.Assign(pkg.Model, satisfies)
+			plan := planned(b, size)
 			tuples := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				plan, _, err := compose.NewPlan(ctx, pkg.Model, s, pkg, satisfies)
-				if err != nil {
-					b.Fatal(err)
-				}
-				all := make([]int32, len(plan.Tuples))
-				for i := range all {
-					all[i] = int32(i)
-				}
-				prepared, err := plan.Prepare(ctx, all)
-				if err != nil {
-					b.Fatal(err)
-				}
-				composer := plan.NewComposer()
-				for _, tuple := range all {
-					if g := composer.Compose(tuple, prepared); g.Failed {
-						b.Fatal(g.Diagnostics())
-					}
-				}
-				tuples = len(all)
+				tuples = len(graphs(b, plan()))
 			}
 			b.ReportMetric(float64(tuples), "tuples")
 		})
 	}
+}
+
+// BenchmarkPlan plans 20,000 assignments, which every build does.
+func BenchmarkPlan(b *testing.B) {
+	plan := planned(b, generate.ForAssignments(20_000))
+	b.ReportAllocs()
+	for b.Loop() {
+		plan()
+	}
+}
+
+// BenchmarkGraph writes and reads the binary form of one of 200 graphs.
+func BenchmarkGraph(b *testing.B) {
+	size := generate.ForAssignments(200)
+	size.DistinctTuples = true
+	all := graphs(b, planned(b, size)())
+	var forms [][]byte
+	length := 0
+	for _, g := range all {
+		forms = append(forms, g.AppendBinary(nil))
+		length += len(forms[len(forms)-1])
+	}
+	b.Run("append", func(b *testing.B) {
+		b.ReportAllocs()
+		var form []byte
+		for i := 0; b.Loop(); i++ {
+			form = all[i%len(all)].AppendBinary(form[:0])
+		}
+		b.ReportMetric(float64(length)/float64(len(all)), "B/graph")
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, err := compose.DecodeGraph(forms[i%len(forms)]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

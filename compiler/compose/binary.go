@@ -199,7 +199,7 @@ func (e *encoder) leaves(g *Graph) {
 	if p.values == nil {
 		e.walk(g.Values, 0)
 	}
-	leaves, sites := p.count()
+	leaves, sites := p.size()
 	e.number(leaves)
 	e.number(sites)
 	next := 0
@@ -341,8 +341,8 @@ func (e *encoder) diagnostics(ds []diag.Diagnostic) {
 	}
 }
 
-// count counts the leaves, and the sites that they come from and replaced.
-func (p *provenance) count() (leaves, sites int) {
+// size counts the leaves, and the sites that they come from and replaced.
+func (p *provenance) size() (leaves, sites int) {
 	for entry := range p.entries {
 		if entry.whole {
 			for range entry.sites[0].leaves {
@@ -352,7 +352,7 @@ func (p *provenance) count() (leaves, sites int) {
 			continue
 		}
 		leaves++
-		sites += int(entry.from + entry.replaced)
+		sites += entry.from + entry.replaced
 	}
 	return leaves, sites
 }

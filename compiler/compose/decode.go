@@ -244,15 +244,15 @@ func (d *decoder) walk(to []found, path string, v model.Value) []found {
 // provenance reads the leaves, most of which are in the values.
 func (d *decoder) provenance(g *Graph) {
 	p := &g.provenance
-	spans, sites := d.count(), d.count()
+	leaves, sites := d.count(), d.count()
 	if d.err != nil {
 		return
 	}
-	in := d.walk(make([]found, 0, spans), "", g.Values)
-	p.spans, p.sites = make([]span, 0, spans), make([]*site, 0, sites)
+	in := d.walk(make([]found, 0, leaves), "", g.Values)
+	p.heads, p.sites, p.values = make([]byte, 0, 2*leaves), make([]*site, 0, sites), make([]model.Value, 0, leaves)
 	slab := make([]site, sites)
 	next := 0
-	for range spans {
+	for range leaves {
 		var leaf found
 		if steps := d.number(); steps == 0 {
 			leaf = found{d.text(), d.value(0)}
@@ -276,26 +276,26 @@ func (d *decoder) provenance(g *Graph) {
 		for i := range own {
 			d.site(&own[i], leaf)
 		}
-		p.addDecoded(leaf.path, from, own)
-		if g.Failed {
-			p.values = append(p.values, leaf.value)
-		}
+		p.enterDecoded(leaf, from, own)
+	}
+	if !g.Failed {
+		p.values = nil
 	}
 	if len(slab) > 0 {
 		d.fail("fewer sites than there are")
 	}
 }
 
-// addDecoded adds a leaf with all its sites.
-func (p *provenance) addDecoded(path string, from int, sites []site) {
-	s := span{from: uint32(from), replaced: uint32(len(sites) - from)}
-	if s.placed = from == 0 || sites[0].path != path; s.placed {
-		p.sites = append(p.sites, &site{path: path})
+// enterDecoded notes a leaf with all its sites.
+func (p *provenance) enterDecoded(leaf found, from int, sites []site) {
+	h := head{from: from, replaced: len(sites) - from, placed: from == 0 || sites[0].path != leaf.path}
+	if h.placed {
+		p.sites = append(p.sites, &site{path: leaf.path})
 	}
 	for i := range sites {
 		p.sites = append(p.sites, &sites[i])
 	}
-	p.spans = append(p.spans, s)
+	p.enter(h, leaf.value, 0)
 }
 
 // head reads how many sites a leaf comes from and replaced.

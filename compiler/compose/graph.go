@@ -65,7 +65,7 @@ type merger struct {
 	provenance provenance
 	// Stacks of what the structs around the current path are made of.
 	parts  []*node
-	heads  []head
+	queues []queue
 	fields []model.Field
 
 	layers []layer
@@ -79,7 +79,7 @@ type merger struct {
 // reset makes the merger ready for another tuple.
 func (m *merger) reset(eval *expr.Evaluator) {
 	m.graph, m.eval, m.lists = &Graph{}, eval, nil
-	m.provenance.truncate(place{})
+	m.provenance.reset()
 }
 
 func (m *merger) fail(d diag.Diagnostic) {
@@ -92,7 +92,7 @@ func (m *merger) finish() *Graph {
 	g := m.graph
 	g.provenance = m.provenance.clone(g.Failed)
 	g.Plain, g.Secrets = splitSecrets(g.Values)
-	m.bytes = g.Values.AppendJSON(m.bytes[:0])
+	m.bytes = g.Values.AppendBinary(m.bytes[:0]) // which tells a secret from a struct
 	g.Digest = model.DigestBytes(m.bytes)
 	return g
 }

@@ -46,8 +46,7 @@ func (t *table[K, V]) store(key K, v V) V {
 	return v
 }
 
-// treeKey identifies a tree: by where it is, and by what it is made of, as a
-// config that is a function has several.
+// treeKey identifies a tree: by where it is, and by what it is made of.
 type treeKey struct {
 	config *model.Config
 	side   OriginKind
@@ -62,12 +61,16 @@ func (m *memo) tree(config *model.Config, side OriginKind, name string, t *model
 	if len(t.Fields) > 0 {
 		key.fields = &t.Fields[0]
 	}
-	if n, there := m.trees.load(key); there && t.Kind != model.FinalLeaf {
-		return n
+	// What a function gave may be of one tuple alone, and is not kept for others.
+	shared := t.Kind != model.FinalLeaf && config.Facts == nil
+	if shared {
+		if n, there := m.trees.load(key); there {
+			return n
+		}
 	}
 	ref := model.Ref{Collection: "configs", Name: config.Name, Path: name}
 	n := rootNode(&root{kind: side, name: config.Name, layer: config.Layer, ref: ref}, *t)
-	if t.Kind == model.FinalLeaf {
+	if !shared {
 		return n
 	}
 	return m.trees.store(key, n)

@@ -59,14 +59,14 @@ type node struct {
 	// a struct with fields.
 	whole bool
 	value model.Value
-	// marks of the leaf, or of what is below a whole struct.
+	// marks of the leaf, or of all leaves below a struct.
 	marks mark
 	open  *openLeaf // of an open leaf
 	// opened is set where the tree is that of an open leaf, taken apart.
 	opened *opened
 }
 
-// mark says what contracts aside is worth a second look.
+// mark says what a leaf is to be looked at for.
 type mark uint8
 
 const (
@@ -87,8 +87,6 @@ type opened struct {
 	*expr.Struct
 	optional []node
 }
-
-func (n *node) kind() OriginKind { return n.root.kind }
 
 // rootNode makes the nodes of a config's tree.
 func rootNode(r *root, t model.Tree) *node {

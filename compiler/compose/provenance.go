@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -37,34 +38,54 @@ type Leaf struct {
 }
 
 // provenance is where the leaves of a graph come from, in the order in which
-// they were composed. A whole struct of one source is one entry.
+// they were composed. A whole struct of one site is one entry.
 type provenance struct {
-	spans []span
-	// sites are, for each span: one that only has the path, where the span is
+	count int
+	// heads are the entries' heads, as bytes: there are many, and few numbers in
+	// them are greater than 3.
+	heads []byte
+	// sites are, for each entry: one that only has the path, where the entry is
 	// placed; those that it comes from; those that it replaced.
 	sites []*site
-	// values are those of the spans; nil where all are in the graph's values.
+	// values are those of the entries; nil where all are in the graph's values.
 	values []model.Value
+	marks  mark // of any of the entries
 }
 
-type span struct {
-	from, replaced uint32
-	placed         bool // the path is not that of the first source that it comes from
+// head is what an entry begins with.
+type head struct {
+	from, replaced int
+	placed         bool // the path is not that of the first site that it comes from
 	whole          bool // all leaves of a struct
-	marks          mark
 }
 
-func (s span) len() int {
-	n := int(s.from + s.replaced)
-	if s.placed {
-		n++
+const (
+	placedEntry = 1 << iota
+	wholeEntry
+	entryBits = 2
+)
+
+func (h head) append(b []byte) []byte {
+	bits := 0
+	if h.placed {
+		bits |= placedEntry
 	}
-	return n
+	if h.whole {
+		bits |= wholeEntry
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.from<<entryBits|bits)), uint64(h.replaced))
 }
 
-// entry is a span with its place in the provenance.
+// readHead reads what append wrote, and returns its length.
+func readHead(b []byte) (head, int) {
+	first, n := binary.Uvarint(b)
+	replaced, m := binary.Uvarint(b[n:])
+	return head{from: int(first >> entryBits), replaced: int(replaced), placed: first&placedEntry != 0, whole: first&wholeEntry != 0}, n + m
+}
+
+// entry is a leaf, or a whole struct.
 type entry struct {
-	span
+	head
 	number int
 	sites  []*site
 }
@@ -80,21 +101,32 @@ func (e entry) origins() (from, replaced []*site) {
 }
 
 func (p *provenance) entries(yield func(entry) bool) {
-	at := 0
-	for i, s := range p.spans {
-		end := at + s.len()
-		if !yield(entry{s, i, p.sites[at:end:end]}) {
+	heads, sites := p.heads, p.sites
+	for i := range p.count {
+		h, size := readHead(heads)
+		n := h.from + h.replaced
+		if h.placed {
+			n++
+		}
+		if !yield(entry{h, i, sites[:n:n]}) {
 			return
 		}
-		at = end
+		heads, sites = heads[size:], sites[n:]
 	}
 }
 
-// add notes a leaf, or all leaves of a whole node. The value of one that comes
-// from nowhere, or from places around it, has the path of its own.
+// enter notes an entry, whose sites are there.
+func (p *provenance) enter(h head, v model.Value, marks mark) {
+	p.count++
+	p.heads = h.append(p.heads)
+	p.values = append(p.values, v)
+	p.marks |= marks
+}
+
+// add notes a leaf. One that comes from places around it, or from none, is placed.
 func (p *provenance) add(path string, v model.Value, marks mark, from, replaced []*node) {
-	s := span{from: uint32(len(from)), replaced: uint32(len(replaced)), marks: marks}
-	if s.placed = len(from) == 0 || from[0].path != path; s.placed {
+	h := head{from: len(from), replaced: len(replaced), placed: len(from) == 0 || from[0].path != path}
+	if h.placed {
 		p.sites = append(p.sites, &site{path: path})
 	}
 	for _, n := range from {
@@ -103,33 +135,39 @@ func (p *provenance) add(path string, v model.Value, marks mark, from, replaced 
 	for _, n := range replaced {
 		p.sites = append(p.sites, &n.site)
 	}
-	p.spans, p.values = append(p.spans, s), append(p.values, v)
+	p.enter(h, v, marks)
 }
 
 // addSites notes a leaf that comes from sites with its path.
 func (p *provenance) addSites(v model.Value, marks mark, from ...*site) {
 	p.sites = append(p.sites, from...)
-	p.spans, p.values = append(p.spans, span{from: uint32(len(from)), marks: marks}), append(p.values, v)
+	p.enter(head{from: len(from)}, v, marks)
 }
 
 // addWhole notes all leaves of a node.
 func (p *provenance) addWhole(n *node) {
 	p.sites = append(p.sites, &n.site)
-	p.spans, p.values = append(p.spans, span{from: 1, whole: len(n.fields) > 0, marks: n.marks}), append(p.values, n.value)
+	p.enter(head{from: 1, whole: len(n.fields) > 0}, n.value, n.marks)
 }
 
 // place is a position in a provenance that grows.
-type place struct{ spans, sites int }
+type place struct{ count, heads, sites int }
 
-func (p *provenance) end() place { return place{len(p.spans), len(p.sites)} }
+func (p *provenance) end() place { return place{p.count, len(p.heads), len(p.sites)} }
 
 func (p *provenance) truncate(to place) {
-	p.spans, p.values, p.sites = p.spans[:to.spans], p.values[:to.spans], p.sites[:to.sites]
+	p.count, p.heads, p.values, p.sites = to.count, p.heads[:to.heads], p.values[:to.count], p.sites[:to.sites]
+}
+
+// reset empties a provenance, and keeps its memory.
+func (p *provenance) reset() {
+	p.truncate(place{})
+	p.marks = 0
 }
 
 // clone returns a copy that wastes nothing, with the values only where asked for.
 func (p *provenance) clone(values bool) provenance {
-	out := provenance{spans: slices.Clone(p.spans), sites: slices.Clone(p.sites)}
+	out := provenance{count: p.count, heads: slices.Clone(p.heads), sites: slices.Clone(p.sites)}
 	if values {
 		out.values = slices.Clone(p.values)
 	}
@@ -212,8 +250,8 @@ func (p *provenance) unfold(path string) {
 			}
 		case above:
 		default:
-			out.spans, out.values = append(out.spans, e.span), append(out.values, p.values[e.number])
 			out.sites = append(out.sites, e.sites...)
+			out.enter(e.head, p.values[e.number], p.marks)
 		}
 	}
 	*p = out

@@ -74,10 +74,10 @@ func (m *merger) plaintexts(layers []layer) {
 	}
 }
 
-// marked are the leaves that have a mark, or are in a struct that has.
+// marked are all leaves where one may have a mark, and none elsewhere.
 func (m *merger) marked(with mark) iter.Seq[Leaf] {
 	return func(yield func(Leaf) bool) {
-		if !slices.ContainsFunc(m.provenance.spans, func(s span) bool { return s.marks&with != 0 }) {
+		if m.provenance.marks&with == 0 {
 			return
 		}
 		for _, leaf := range m.leaves() {

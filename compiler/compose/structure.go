@@ -14,13 +14,13 @@ import (
 func (m *merger) structure(path string, parts, replaced []*node) (model.Value, bool) {
 	apart := only(parts, isOpened)
 	ok := m.required(path, parts, apart)
-	heads, fields := len(m.heads), len(m.fields)
+	queues, fields := len(m.queues), len(m.fields)
 	for _, p := range parts {
 		if len(p.fields) > 0 {
-			m.heads = append(m.heads, head{p.fields[0].prefix, p.fields})
+			m.queues = append(m.queues, queue{p.fields[0].prefix, p.fields})
 		}
 	}
-	for left := m.heads[heads:]; len(left) > 0; {
+	for left := m.queues[queues:]; len(left) > 0; {
 		start := len(m.parts)
 		left = m.take(left)
 		name := m.parts[start].name
@@ -38,49 +38,49 @@ func (m *merger) structure(path string, parts, replaced []*node) (model.Value, b
 		ok = ok && good
 	}
 	v := model.StructOf(slices.Clone(m.fields[fields:])...)
-	m.heads, m.fields = m.heads[:heads], m.fields[:fields]
+	m.queues, m.fields = m.queues[:queues], m.fields[:fields]
 	if len(v.Fields()) == 0 && path != "" && ok {
 		m.add(path, v, parts, replaced)
 	}
 	return v, ok && m.fitsRest(path, v, parts)
 }
 
-// head is what is left of a struct's fields, with the prefix of the first name.
-type head struct {
+// queue is what is left of a struct's fields, with the prefix of the first name.
+type queue struct {
 	prefix uint64
 	fields []node
 }
 
-// take pushes the nodes with the least name of the heads, in the order of the
-// heads, and returns what is left of these. It works in place.
-func (m *merger) take(heads []head) []head {
-	prefix := heads[0].prefix
-	for i := 1; i < len(heads); i++ {
-		prefix = min(prefix, heads[i].prefix)
+// take pushes the nodes with the least name of the queues, in the order of the
+// queues, and returns what is left of these. It works in place.
+func (m *merger) take(queues []queue) []queue {
+	prefix := queues[0].prefix
+	for i := 1; i < len(queues); i++ {
+		prefix = min(prefix, queues[i].prefix)
 	}
 	name, there := "", false
-	for i := range heads {
-		if heads[i].prefix == prefix && (!there || heads[i].fields[0].name < name) {
-			name, there = heads[i].fields[0].name, true
+	for i := range queues {
+		if queues[i].prefix == prefix && (!there || queues[i].fields[0].name < name) {
+			name, there = queues[i].fields[0].name, true
 		}
 	}
 	empty := false
-	for i := range heads {
-		h := &heads[i]
-		if h.prefix != prefix || h.fields[0].name != name {
+	for i := range queues {
+		q := &queues[i]
+		if q.prefix != prefix || q.fields[0].name != name {
 			continue
 		}
-		m.parts = append(m.parts, &h.fields[0])
-		if h.fields = h.fields[1:]; len(h.fields) == 0 {
+		m.parts = append(m.parts, &q.fields[0])
+		if q.fields = q.fields[1:]; len(q.fields) == 0 {
 			empty = true
 		} else {
-			h.prefix = h.fields[0].prefix
+			q.prefix = q.fields[0].prefix
 		}
 	}
 	if empty {
-		heads = slices.DeleteFunc(heads, func(h head) bool { return len(h.fields) == 0 })
+		queues = slices.DeleteFunc(queues, func(q queue) bool { return len(q.fields) == 0 })
 	}
-	return heads
+	return queues
 }
 
 func indexOf(fields []node, name string) int {

@@ -114,7 +114,7 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 			m.graph.Failed = true // how lists compose, or what must hold, is not known
 		}
 	}
-	var layers []layer
+	layers := m.layers[:0]
 	for _, n := range t.configs {
 		config := &p.env.Configs[n]
 		l := layer{config, config.Values, config.Defaults, config.Overrides}
@@ -131,6 +131,7 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 		}
 		layers = append(layers, l)
 	}
+	m.layers = layers
 	if !m.graph.Failed {
 		m.compose(layers)
 	}
