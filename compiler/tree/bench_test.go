@@ -2,6 +2,8 @@ package tree
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,61 +12,166 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// largeTree is a tree of 5,000 assignments on 50 cluster types.
-func largeTree() *plainTree {
-	content := []byte(strings.Repeat("key: value\n", 80))
-	t := &plainTree{}
-	for c := range 50 {
-		ct := plainType{Name: fmt.Sprintf("type-%03d", c)}
-		for a := range 100 {
-			f := plainFolder{
-				Info:   backends.Folder{DeploymentTarget: fmt.Sprintf("workload-%03d-target", a), Workload: "workload", Backend: "flux"},
-				Values: model.DigestBytes(content),
-			}
-			for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
-				f.Files = append(f.Files, backends.File{Path: name, Data: content})
-			}
-			ct.Folders = append(ct.Folders, f)
+// generated returns a tree of assignments, a hundred on each cluster type, with
+// four files each. Its content is made when it is asked for. version is that of
+// the assignment changed.
+func generated(assignments, changed int, version string) *Tree {
+	t := &Tree{}
+	for first := 0; first < assignments; first += 100 {
+		name := fmt.Sprintf("type-%04d", first/100)
+		digest := name
+		if first <= changed && changed < first+100 {
+			digest += version
 		}
-		t.ClusterTypes = append(t.ClusterTypes, ct)
+		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
+			Name: name, Digest: model.DigestBytes([]byte(digest)),
+			Content: func() (*Content, error) {
+				c := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
+				for a := first; a < first+100; a++ {
+					text := fmt.Sprintf("assignment: %d\n", a)
+					if a == changed {
+						text += version
+					}
+					c.Folders = append(c.Folders, generatedFolder(a, text))
+				}
+				return c, nil
+			},
+		})
 	}
 	return t
 }
 
-// BenchmarkWrite writes 5,000 assignments into a folder that is not there (new),
-// and once more (unchanged). What new takes is up to the file system: see
-// compiler/internal/bench for what the numbers depend on.
-func BenchmarkWrite(b *testing.B) {
-	t := largeTree()
-	into := func(b *testing.B, dir string) *Changes {
-		d, err := Open(dir)
-		if err != nil {
-			b.Fatal(err)
+var filler = strings.Repeat("key: value\n", 80)
+
+func generatedFolder(a int, text string) Folder {
+	names := []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"}
+	content := func() ([]backends.File, error) {
+		var files []backends.File
+		for _, name := range names {
+			files = append(files, backends.File{Path: name, Data: []byte(text + name + filler)})
 		}
-		c, report, err := d.Write(t.tree(), dev)
-		if err != nil || len(report) > 0 {
-			b.Fatal(err, report)
-		}
-		if err := d.Close(); err != nil {
-			b.Fatal(err)
-		}
-		return c
+		return files, nil
 	}
+	f := Folder{
+		Info: backends.Folder{
+			DeploymentTarget: fmt.Sprintf("workload-%06d-target", a), Workload: "workload", Workspace: "team",
+			Namespace: fmt.Sprintf("dev-workload-%06d-target", a), Backend: "flux",
+		},
+		Values: model.DigestBytes([]byte(text)), Content: content,
+	}
+	files, _ := content()
+	for _, file := range files {
+		f.Files = append(f.Files, File{Path: file.Path, ID: BlobID(file.Data), Size: int64(len(file.Data))})
+	}
+	return f
+}
+
+// writeGenerated writes a tree, and returns what it changed.
+func writeGenerated(tb testing.TB, dir string, t *Tree) *Changes {
+	tb.Helper()
+	d, err := Open(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c, report, err := d.Write(t, dev)
+	if err != nil || len(report) > 0 {
+		tb.Fatal(err, report)
+	}
+	if err := d.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// BenchmarkWrite writes assignments into a folder that is not there (new), and
+// then once more (unchanged), or with one folder changed (one). git is what
+// `git status` takes in that folder once all is committed. What new takes is up
+// to the file system: see compiler/internal/bench for what the numbers depend on.
+func BenchmarkWrite(b *testing.B) {
+	for _, n := range []int{5_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmarkWrite(b, n) })
+	}
+}
+
+func benchmarkWrite(b *testing.B, n int) {
+	dir := filepath.Join(b.TempDir(), "dev")
+	first := generated(n, -1, "")
 	b.Run("new", func(b *testing.B) {
-		dir, n := b.TempDir(), 0
 		for b.Loop() {
-			n++
-			if c := into(b, filepath.Join(dir, fmt.Sprint(n))); len(c.Written) != 20_000 {
+			b.StopTimer()
+			if err := os.RemoveAll(dir); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			if c := writeGenerated(b, dir, first); len(c.Written) != 4*n+n/100 {
 				b.Fatalf("%d files written", len(c.Written))
 			}
 		}
 	})
 	b.Run("unchanged", func(b *testing.B) {
-		dir := filepath.Join(b.TempDir(), "dev")
-		into(b, dir)
+		writeGenerated(b, dir, first)
+		writeGenerated(b, dir, first)
 		for b.Loop() {
-			if !into(b, dir).Empty() {
+			if !writeGenerated(b, dir, first).Empty() {
 				b.Fatal("something changed")
+			}
+		}
+	})
+	b.Run("one", func(b *testing.B) {
+		i := 0
+		for b.Loop() {
+			i++
+			if c := writeGenerated(b, dir, generated(n, 42, fmt.Sprint("v", i))); len(c.Written) != 4 {
+				b.Fatalf("%d files written", len(c.Written))
+			}
+		}
+	})
+	b.Run("git", func(b *testing.B) {
+		git := func(args ...string) {
+			cmd := exec.Command("git", args...)
+			cmd.Dir = dir
+			cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/local/bin", "HOME=" + b.TempDir(), "GIT_CONFIG_NOSYSTEM=1"}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				b.Fatalf("git %s: %v\n%s", args[0], err, out)
+			}
+		}
+		git("init", "--quiet")
+		git("add", "--all")
+		git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message=all")
+		git("status", "--porcelain")
+		for b.Loop() {
+			git("status", "--porcelain")
+		}
+	})
+}
+
+// BenchmarkRecord encodes and parses the record of a cluster type with 1,000
+// assignments.
+func BenchmarkRecord(b *testing.B) {
+	c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]ID{}}
+	for a := range 1000 {
+		f := generatedFolder(a, "")
+		files := map[string]ID{}
+		for _, file := range f.Files {
+			files[file.Path] = file.ID
+		}
+		c.Assignments = append(c.Assignments, AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files})
+	}
+	encoded, err := c.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("encode", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.Encode(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("parse", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := ParseClusterTypeRecord(encoded); err != nil {
+				b.Fatal(err)
 			}
 		}
 	})

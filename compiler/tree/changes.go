@@ -75,7 +75,7 @@ func compareAssignments(environment string, before, after *ClusterTypeRecord) As
 func (p *plan) changes() *Changes {
 	c := &Changes{Recorded: p.recorded, Record: p.next}
 	for _, part := range p.parts {
-		c.Written = append(c.Written, part.written()...)
+		c.Written = slices.AppendSeq(c.Written, part.written)
 		c.Removed = append(c.Removed, part.removed...)
 		c.Unchanged += part.unchanged
 		c.Assignments.add(&part.assignments)

@@ -50,7 +50,7 @@ func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
 		}
 		return nil, err
 	}
-	if err := checkHeader(data, clusterTypeKind); err != nil {
+	if err := checkKind(c.APIVersion, c.Kind, clusterTypeKind); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {

@@ -119,9 +119,10 @@ func (pl *planning) compareContent(s surveyor, p *part, seen *sighting) error {
 		if out, err = outcomeOf(p.wanted, before, pl.before.record); err != nil {
 			return err
 		}
-		p.next = &out.entry
+		next := out.entry // the outcome itself is not held
+		p.next = &next
 		p.record = p.before == nil || p.before.settled || p.before.Record != p.next.Record
-		p.section, p.revised = &section{}, true
+		p.section, p.revised = newSection(out), true
 		pl.hold(p, out)
 	}
 	if p.wanted == nil || !p.wanted.Outside {
@@ -149,7 +150,7 @@ func (c *comparison) compare(out *outcome) error {
 		delete(c.obsolete, p)
 	}
 	for _, g := range out.groups {
-		changed := group{folder: g.folder, dir: g.dir}
+		lacking := missing{folder: g.folder, dir: g.dir}
 		for _, f := range g.files {
 			p := g.dir + "/" + f.Path
 			is, differs, err := c.file(p, f)
@@ -158,13 +159,13 @@ func (c *comparison) compare(out *outcome) error {
 			}
 			worth := compared
 			if differs {
-				changed.files = append(changed.files, f)
+				lacking.names = append(lacking.names, f.Path)
 				is, worth = stat{size: f.Size}, fresh
 			}
 			c.section.add(p[len(c.name)+1:], f.ID, is, worth)
 		}
-		if len(changed.files) > 0 {
-			c.groups = append(c.groups, changed)
+		if len(lacking.names) > 0 {
+			c.missing = append(c.missing, lacking)
 		}
 	}
 	if c.wanted == nil || !c.wanted.Outside {
@@ -311,7 +312,7 @@ func (c *comparison) sortOut() {
 		return
 	}
 	around := map[string]bool{}
-	for _, dir := range folders(c.written()) {
+	for _, dir := range folders(slices.Collect(c.written)) {
 		around[dir] = true
 	}
 	emptied := map[string]bool{}

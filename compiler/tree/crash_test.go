@@ -32,7 +32,7 @@ func writeFailing(t *testing.T, dir string, tree *plainTree, o Options, step fun
 	d, err := open(dir, 0)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	d.workers, d.step = 1, step
+	d.workers, d.step, d.maxHeld = 1, step, 0
 	_, report, err := d.Write(tree.tree(), o)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)

@@ -26,7 +26,8 @@ type Dir struct {
 	unlockable error
 
 	wait    time.Duration
-	workers int // files that are written at once
+	workers int   // files that are written at once
+	maxHeld int64 // see the constant
 	// step is called before each change, which it can fail; nil except in tests.
 	step func(op, path string) error
 }
@@ -46,7 +47,7 @@ const workers = 64
 func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
 
 func open(dir string, wait time.Duration) (*Dir, error) {
-	d := &Dir{dir: dir, wait: wait, workers: workers}
+	d := &Dir{dir: dir, wait: wait, workers: workers, maxHeld: maxHeld}
 	d.location = d.display
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -91,7 +92,8 @@ func (d *Dir) Close() error {
 
 // Record returns what the folder's record says; nil where there is none, or none
 // that can be read: then there are diagnostics. Where a write was killed, the
-// record is true of what the folder is now.
+// record is true of what the folder is now. Its cluster types are read from the
+// folder when they are asked for, so the Dir must be open then.
 func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
 	st, problems, err := d.load(newSurvey(d.root), false)
 	if err != nil {
@@ -114,8 +116,8 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 }
 
 // Write makes the folder the tree, and records it. It returns what it changed;
-// where nothing differs, it writes nothing at all, so that a folder without
-// write permission will do.
+// where nothing differs, it writes nothing but the index, where that can be
+// better, so that a folder without write permission will do.
 //
 // With diagnostics there are no changes, and nothing was written: something that
 // kalypso did not write is in the way (diag.ForeignFile), the folder is another
@@ -128,8 +130,9 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 // Files are replaced one by one, each atomically, after all of them were written
 // under temporary names: a full disk changes nothing, unless a file had to make
 // way for a folder or a folder for a file. After any other error, or a kill, the
-// next Write finishes or undoes what this one began. An error is
-// about the file system, or a tree that is impossible.
+// next Write finishes or undoes what this one began. An error is about the file
+// system, a tree that is impossible, or content that cannot be had or is not what
+// was announced.
 func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 	p, report, err := d.plan(t, o)
 	switch {

@@ -2,9 +2,11 @@ package tree
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 )
 
 // disk makes the changes to a folder: there are no others, so that tests can
@@ -33,6 +35,13 @@ func (k disk) mkdir(dir string) error {
 // stage writes a file to its temporary path, down to the disk if it is to be
 // synced. in is the file's folder.
 func (k disk) stage(in *os.Root, p string, data []byte, sync bool) error {
+	return k.stageWith(in, p, func(out io.Writer) error {
+		_, err := out.Write(data)
+		return err
+	}, sync)
+}
+
+func (k disk) stageWith(in *os.Root, p string, write func(io.Writer) error, sync bool) error {
 	temp := tempPath(p)
 	f, err := k.create(in, temp)
 	if err != nil {
@@ -42,7 +51,7 @@ func (k disk) stage(in *os.Root, p string, data []byte, sync bool) error {
 	if err := k.step("write", temp); err != nil {
 		return err
 	}
-	if _, err := f.Write(data); err != nil {
+	if err := write(f); err != nil {
 		return err
 	}
 	if sync {
@@ -94,12 +103,36 @@ func (k disk) in(dir string, f func(*os.Root) error) error {
 
 // replace writes a file atomically.
 func (k disk) replace(p string, data []byte) error {
+	return k.replaceWith(p, func(out io.Writer) error {
+		_, err := out.Write(data)
+		return err
+	})
+}
+
+// replaceWith is replace for a file that is written piece by piece.
+func (k disk) replaceWith(p string, write func(io.Writer) error) error {
 	return k.in(path.Dir(p), func(in *os.Root) error {
-		if err := k.stage(in, p, data, true); err != nil {
+		if err := k.stageWith(in, p, write, true); err != nil {
 			return err
 		}
 		return k.swap(in, p)
 	})
+}
+
+// syncFolder writes the names in a folder to the disk, where the system can. in
+// is the folder.
+func (k disk) syncFolder(in *os.Root, dir string) error {
+	if err := k.step("sync", dir); err != nil {
+		return err
+	}
+	f, err := in.Open(".")
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS != "windows" {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // remove removes a file if it is there.

@@ -40,20 +40,20 @@ func hugeTree(version string) *Tree {
 
 func hugeFolder(clusterType, target, version string) Folder {
 	f := Folder{Info: backends.Folder{DeploymentTarget: target, Workload: "workload", Backend: "flux"}, Values: "values"}
-	make := func() ([]backends.File, error) {
-		var all []backends.File
+	all := func() ([]backends.File, error) {
+		var files []backends.File
 		for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
 			data := fmt.Appendf(nil, "# %s/%s/%s %s\n", clusterType, target, name, version)
 			for i := 0; len(data) < 1000; i++ {
 				data = fmt.Appendf(data, "  setting-%d: value of %s\n", i, target)
 			}
-			all = append(all, backends.File{Path: name, Data: data})
+			files = append(files, backends.File{Path: name, Data: data})
 		}
-		return all, nil
+		return files, nil
 	}
-	f.Content = make
-	all, _ := make()
-	for _, file := range all {
+	f.Content = all
+	files, _ := all()
+	for _, file := range files {
 		f.Files = append(f.Files, File{file.Path, BlobID(file.Data), int64(len(file.Data))})
 	}
 	return f
@@ -64,22 +64,16 @@ func hugeFolder(clusterType, target, version string) Folder {
 func BenchmarkCommit(b *testing.B) {
 	commit := func(b *testing.B, repo string, t *Tree, changed bool) {
 		r, err := OpenRepository(repo)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		branch, err := r.Branch("main")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		got, report, err := branch.Commit([]Placement{{Folder: "dev", Tree: t, Options: dev}}, by)
 		if err != nil || len(report) > 0 || (got.Commit != "") != changed {
 			b.Fatal(got, report, err)
 		}
 		b.ReportMetric(float64(got.Objects), "objects")
 		b.ReportMetric(float64(got.Bytes), "bytes")
-		if err := r.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, r.Close())
 	}
 	b.Run("cold", func(b *testing.B) {
 		for b.Loop() {
@@ -109,9 +103,7 @@ func BenchmarkCommit(b *testing.B) {
 			}
 		}
 		packs, err := filepath.Glob(filepath.Join(m.repo, "objects/pack/*.pack"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		b.ReportMetric(float64(len(packs)), "packs")
 	})
 }

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"math"
 	"path"
 	"runtime"
 	"slices"
@@ -101,10 +102,10 @@ func (e *gitEnvironment) survey() *gitSurvey {
 	return newGitSurvey(e.branch.repository.git, e.before.root)
 }
 
-// planning returns one for a single cluster type: what one of them holds in memory
-// is released before the next.
+// planning returns one for a single cluster type, which is held in memory until it
+// is written.
 func (e *gitEnvironment) planning() *planning {
-	return &planning{at: e.at, survey: func() surveyor { return e.survey() }, o: e.o, before: &e.before.state}
+	return &planning{at: e.at, survey: func() surveyor { return e.survey() }, maxHeld: math.MaxInt64, o: e.o, before: &e.before.state}
 }
 
 // clusterTypes compares and makes the cluster types, several at once, and returns
@@ -169,7 +170,7 @@ func (e *gitEnvironment) clusterType(p *part) ([]graft, error) {
 	if err != nil || len(p.report) > 0 || !p.changes() {
 		return nil, err
 	}
-	if p.next == nil || !p.record && len(p.groups) == 0 {
+	if p.next == nil || !p.record && len(p.missing) == 0 {
 		return e.graft(p, nil)
 	}
 	out, err := p.remake(e.before.record)
@@ -187,8 +188,8 @@ func (e *gitEnvironment) graft(p *part, out *outcome) ([]graft, error) {
 	for _, name := range p.removed {
 		changes = append(changes, graft{path: strings.TrimPrefix(name, p.name+"/")})
 	}
-	for _, g := range p.groups {
-		written, err := e.group(p.name, out, g)
+	for _, m := range p.missing {
+		written, err := e.files(p.name, out, m)
 		if err != nil {
 			return nil, err
 		}
@@ -226,23 +227,25 @@ func (e *gitEnvironment) graft(p *part, out *outcome) ([]graft, error) {
 	return all, nil
 }
 
-// group writes the files of a group, and returns their changes to the cluster
-// type's tree.
-func (e *gitEnvironment) group(clusterType string, out *outcome, g group) ([]graft, error) {
-	changes := make([]graft, len(g.files))
-	for i, f := range g.files {
-		p := strings.TrimPrefix(g.dir+"/"+f.Path, clusterType+"/")
-		changes[i] = graft{p, &git.Entry{Mode: git.FileMode, ID: hash(f.ID)}}
+// files writes missing files, and returns their changes to the cluster type's
+// tree.
+func (e *gitEnvironment) files(clusterType string, out *outcome, m missing) ([]graft, error) {
+	changes := make([]graft, 0, len(m.names))
+	for _, f := range out.announced(m.folder) {
+		if n := len(changes); n < len(m.names) && f.Path == m.names[n] {
+			p := strings.TrimPrefix(m.dir+"/"+f.Path, clusterType+"/")
+			changes = append(changes, graft{p, &git.Entry{Mode: git.FileMode, ID: hash(f.ID)}})
+		}
 	}
 	if e.pack == nil {
 		return changes, nil
 	}
-	data, err := out.bytes(g)
+	data, err := out.bytes(m)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range g.files {
-		if _, err := e.add(git.BlobKind, data[f.Path]); err != nil {
+	for _, b := range data {
+		if _, err := e.add(git.BlobKind, b); err != nil {
 			return nil, err
 		}
 	}

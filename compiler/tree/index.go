@@ -87,6 +87,18 @@ func readStat(b []byte) stat {
 	return stat{size: int64(n(0)), mtime: int64(n(1)), ctime: int64(n(2)), ino: n(3)}
 }
 
+// newSection returns an empty section with room for the files of an outcome.
+func newSection(out *outcome) *section {
+	n := 0
+	for _, g := range out.groups {
+		n += 5 + len(g.dir)
+		for _, f := range g.files {
+			n += 5 + len(f.Path) + entrySize
+		}
+	}
+	return &section{data: make([]byte, 0, n)}
+}
+
 // add appends the entry of a file, given by its path in the section's folder.
 func (s *section) add(p string, id ID, st stat, t trust) {
 	dir, name := "", p

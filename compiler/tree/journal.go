@@ -1,10 +1,12 @@
 package tree
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -26,15 +28,15 @@ type journal struct {
 	// Record is the blob id of the record that ends the write: once it is there,
 	// the journal says nothing any more. It is "" where the record stays as it is.
 	Record ID       `json:"record"`
-	Write  []string `json:"write"`  // sorted
-	Remove []string `json:"remove"` // sorted
+	Write  []string `json:"write"`
+	Remove []string `json:"remove"`
 	// Records are the cluster types whose records the write makes or removes, by
 	// name, with the blob ids that they may have until it ends, sorted.
 	Records map[string][]ID `json:"records,omitempty"`
 }
 
-// journalOf returns the journal of a write from the state before it. What an
-// unfinished write left is still unfinished in this one.
+// journalOf returns the journal of a write without the paths that are the plan's:
+// those of an unfinished write, which is still unfinished in this one.
 func journalOf(p *plan) *journal {
 	j := &journal{
 		APIVersion: apiVersion, Kind: journalKind,
@@ -44,24 +46,80 @@ func journalOf(p *plan) *journal {
 	if p.header {
 		j.Record = BlobID(p.nextBytes)
 	}
-	old := p.before.journal
-	if old != nil {
+	if old := p.before.journal; old != nil {
 		j.Write, j.Remove = old.Write, old.Remove
-		for name, ids := range old.Records {
-			j.Records[name] = ids
-		}
+		maps.Copy(j.Records, old.Records)
 	}
 	for _, part := range p.parts {
-		j.Write = append(j.Write, part.written()...)
-		j.Remove = append(j.Remove, part.removed...)
 		if part.record {
 			j.Records[part.name] = union(j.Records[part.name], []ID{part.next.Record})
 		} else if part.next == nil && part.before != nil {
 			j.Records[part.name] = union(j.Records[part.name], nil)
 		}
 	}
-	j.Write, j.Remove = union(j.Write, nil), union(j.Remove, nil)
 	return j
+}
+
+// writeJournal writes the journal with the plan's paths, each on a line.
+func (p *plan) writeJournal(w io.Writer, j *journal) error {
+	header, err := encode(struct {
+		*journal
+		Write  *struct{} `json:"write,omitempty"`
+		Remove *struct{} `json:"remove,omitempty"`
+	}{journal: j})
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<18)
+	out.Write(header[:len(header)-1]) // all but its brace; out keeps the error
+	var line []byte
+	list := func(name string, before []string, each func(yield func(string) bool)) {
+		known := map[string]bool{}
+		for _, p := range before {
+			known[p] = true
+		}
+		out.WriteString(",\n\"" + name + "\":[")
+		first := true
+		add := func(p string) bool {
+			line = line[:0]
+			if !first {
+				line = append(line, ',')
+			}
+			first = false
+			line = appendString(append(line, '\n'), p)
+			_, err := out.Write(line)
+			return err == nil
+		}
+		for _, p := range before {
+			add(p)
+		}
+		for p := range each {
+			if !known[p] && !add(p) {
+				return
+			}
+		}
+		out.WriteString("]")
+	}
+	list("write", j.Write, func(yield func(string) bool) {
+		for _, part := range p.parts {
+			for path := range part.written {
+				if !yield(path) {
+					return
+				}
+			}
+		}
+	})
+	list("remove", j.Remove, func(yield func(string) bool) {
+		for _, part := range p.parts {
+			for _, path := range part.removed {
+				if !yield(path) {
+					return
+				}
+			}
+		}
+	})
+	out.WriteString("}\n")
+	return out.Flush()
 }
 
 func union[T cmp.Ordered](a, b []T) []T {

@@ -155,30 +155,36 @@ func (out *outcome) keep(dir string, files map[string]ID) map[string]ID {
 	return files
 }
 
-// bytes returns the content of a group's files by path in its folder. It fails
-// if that is not what was announced.
-func (out *outcome) bytes(g group) (map[string][]byte, error) {
+// announced returns the files of a group by the number of its folder.
+func (out *outcome) announced(folder int) []File {
+	i, _ := slices.BinarySearchFunc(out.groups, folder, func(g group, folder int) int { return g.folder - folder })
+	return out.groups[i].files
+}
+
+// bytes returns the content of files, in their order. It fails if that is not
+// what was announced.
+func (out *outcome) bytes(m missing) ([][]byte, error) {
 	var files []backends.File
 	switch {
-	case g.folder < 0:
+	case m.folder < 0:
 		files = out.content.Files
-	case out.content.Folders[g.folder].Content == nil:
-		return nil, fmt.Errorf("folder %s has no content", g.dir)
+	case out.content.Folders[m.folder].Content == nil:
+		return nil, fmt.Errorf("folder %s has no content", m.dir)
 	default:
 		var err error
-		if files, err = out.content.Folders[g.folder].Content(); err != nil {
-			return nil, fmt.Errorf("the content of folder %s: %w", g.dir, err)
+		if files, err = out.content.Folders[m.folder].Content(); err != nil {
+			return nil, fmt.Errorf("the content of folder %s: %w", m.dir, err)
 		}
 	}
-	data := make(map[string][]byte, len(files))
-	for _, f := range files {
-		data[f.Path] = f.Data
-	}
-	for _, f := range g.files {
-		b, there := data[f.Path]
-		if id := BlobID(b); !there || id != f.ID || int64(len(b)) != f.Size {
-			return nil, fmt.Errorf("file %s/%s has other content than was announced", g.dir, f.Path)
+	var data [][]byte
+	for at, f := range out.announced(m.folder) {
+		if len(data) == len(m.names) || f.Path != m.names[len(data)] {
+			continue
 		}
+		if at >= len(files) || files[at].Path != f.Path || int64(len(files[at].Data)) != f.Size || BlobID(files[at].Data) != f.ID {
+			return nil, fmt.Errorf("file %s/%s has other content than was announced", m.dir, f.Path)
+		}
+		data = append(data, files[at].Data)
 	}
 	return data, nil
 }

@@ -36,9 +36,9 @@ type part struct {
 	next   *ClusterTypeEntry // nil where it goes
 	record bool              // its record has to be written
 
-	outcome *outcome // nil where it was not looked for, or is not held
-	groups  []group  // files to be written
-	removed []string // paths of files to be removed, sorted
+	outcome *outcome  // nil where it was not looked for, or is not held
+	missing []missing // files to be written
+	removed []string  // paths of files to be removed, sorted
 	// first are those of removed that stand in the way of files, last are the
 	// others. empty are the folders that stand where a file has to be.
 	first, last []string
@@ -60,18 +60,25 @@ func (p *plan) done() bool {
 
 // changesTree says whether there are files to be written or removed.
 func (p *plan) changesTree() bool {
-	return slices.ContainsFunc(p.parts, func(p *part) bool { return len(p.groups) > 0 || len(p.removed) > 0 })
+	return slices.ContainsFunc(p.parts, func(p *part) bool { return len(p.missing) > 0 || len(p.removed) > 0 })
 }
 
-// written returns the paths of the files to be written.
-func (p *part) written() []string {
-	var paths []string
-	for _, g := range p.groups {
-		for _, f := range g.files {
-			paths = append(paths, g.dir+"/"+f.Path)
+// missing are files of a group that have to be written. Their ids are not held.
+type missing struct {
+	folder int      // as in group
+	dir    string   // as in group
+	names  []string // paths in dir, in the order of the group
+}
+
+// written yields the paths of the files to be written.
+func (p *part) written(yield func(string) bool) {
+	for _, m := range p.missing {
+		for _, name := range m.names {
+			if !yield(m.dir + "/" + name) {
+				return
+			}
 		}
 	}
-	return paths
 }
 
 // planning is how a plan is made.
@@ -85,15 +92,17 @@ type planning struct {
 	index  *index          // nil where it says nothing
 	intact map[string]bool // cluster types whose records are as recorded
 	learnt atomic.Bool
-	// held is how many files the outcomes that are held have: see hold.
-	held atomic.Int64
+	// held is how many files the outcomes that are held have, and maxHeld how many
+	// they may have: see hold.
+	held    atomic.Int64
+	maxHeld int64
 }
 
 // plan compares the folder with a tree. With diagnostics, the plan is nil.
 func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	s := newSurvey(d.root)
 	defer s.close()
-	pl := &planning{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, o: o, began: time.Now()}
+	pl := &planning{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, maxHeld: d.maxHeld, o: o, began: time.Now()}
 	before, problems, err := d.load(s, o.Adopt)
 	if err != nil {
 		return nil, nil, err
@@ -236,7 +245,7 @@ func (pl *planning) hold(p *part, out *outcome) {
 	for _, g := range out.groups {
 		n += int64(len(g.files))
 	}
-	if pl.held.Add(n) <= maxHeld {
+	if pl.held.Add(n) <= pl.maxHeld {
 		p.outcome = out
 	}
 }

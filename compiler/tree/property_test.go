@@ -71,6 +71,43 @@ func (r *randomWrites) step() {
 	maps.Copy(all, r.foreign)
 	equal(r.t, "folder", read(r.t, r.dir), all)
 	clean(r.t, r.dir)
+	r.isFresh(tree)
+}
+
+// isFresh checks that the records are those of a first write of the tree, unless
+// it keeps something, and that the index hides nothing.
+func (r *randomWrites) isFresh(tree *plainTree) {
+	verify := dev
+	verify.Verify = true
+	if c := write(r.t, r.dir, tree, verify); !c.Empty() {
+		r.t.Errorf("with every file read: %+v", c)
+	}
+	if slices.ContainsFunc(tree.ClusterTypes, func(ct plainType) bool { return ct.digest() == "" }) {
+		return
+	}
+	fresh := r.t.TempDir()
+	write(r.t, fresh, tree, dev)
+	if got, want := records(r.t, r.dir), records(r.t, fresh); !maps.Equal(got, want) {
+		r.t.Errorf("the records are %v, those of a first write %v", got, want)
+	}
+}
+
+// records returns the records in a folder by path.
+func records(t *testing.T, dir string) files {
+	t.Helper()
+	paths := []string{recordPath}
+	entries, err := os.ReadDir(filepath.Join(dir, recordsFolder))
+	must(t, err)
+	for _, e := range entries {
+		paths = append(paths, recordsFolder+"/"+e.Name())
+	}
+	all := files{}
+	for _, p := range paths {
+		data, err := os.ReadFile(filepath.Join(dir, p))
+		must(t, err)
+		all[p] = string(data)
+	}
+	return all
 }
 
 // someoneElse puts a file where there is none and no file is a folder of it, and

@@ -148,11 +148,15 @@ func checkHeader(data []byte, kind string) error {
 	if err := json.Unmarshal(data, &header); err != nil {
 		return err
 	}
-	if header.Kind != kind {
-		return fmt.Errorf("kind is %q, not %s", header.Kind, kind)
+	return checkKind(header.APIVersion, header.Kind, kind)
+}
+
+func checkKind(version, is, want string) error {
+	if is != want {
+		return fmt.Errorf("kind is %q, not %s", is, want)
 	}
-	if header.APIVersion != apiVersion {
-		return fmt.Errorf("apiVersion %q %w", header.APIVersion, errVersion)
+	if version != apiVersion {
+		return fmt.Errorf("apiVersion %q %w", version, errVersion)
 	}
 	return nil
 }

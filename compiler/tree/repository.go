@@ -83,15 +83,16 @@ func (b *Branch) CheckWritable() error {
 	return nil
 }
 
-// CommitInfo is what a commit says of itself. What is empty is found as git does:
-// in GIT_AUTHOR_* and GIT_COMMITTER_*, which are stronger than Name, Email and
-// When, and in user.*, author.* and committer.* of the repository's config and
-// the user's, files that these include left out. Where nobody is named, it is
-// kalypso <kalypso@localhost>. Commits are not signed, whatever the config says.
+// CommitInfo is what a commit says of itself. Who is not said is found as git
+// does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
+// user.* of the repository's config and the user's, without files that these
+// include. Where nobody is named, it is kalypso <kalypso@localhost>. Commits are
+// not signed, whatever the config says.
 type CommitInfo struct {
 	Message     string // "" for one that names the environments
 	Name, Email string
-	// When is the commit's time; zero for SOURCE_DATE_EPOCH, or for now.
+	// When is the commit's time; zero for GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, or
+	// SOURCE_DATE_EPOCH, or now.
 	When time.Time
 }
 

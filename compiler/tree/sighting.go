@@ -79,6 +79,9 @@ func (pl *planning) sight(name string) (*sighting, error) {
 // the index says.
 func (pl *planning) resolve(s surveyor, seen *sighting) (bool, error) {
 	for _, f := range seen.doubted {
+		if checkPath(f.path) != nil {
+			return false, nil // nothing that kalypso wrote: the index lies
+		}
 		there, err := s.look(f.path)
 		if err != nil || there.kind != regular {
 			return false, err

@@ -1,11 +1,17 @@
 // Package tree is the output of a build for one environment: which files there
-// are, what built them, and how they get into a folder.
+// are, what built them, and how they get into a folder or a branch.
 //
 // A Tree is what an environment should look like; a Record is what it does look
 // like, with git's own ids, and says which of a folder's files are kalypso's. A
 // Dir makes a folder look like a tree. It touches only what differs, removes
 // only what the folder's record says kalypso wrote, and can be killed at any
-// moment: the next write finishes what the killed one left.
+// moment: the next write finishes what the killed one left. A Branch of a git
+// Repository gets trees by the same rules, in one commit and without a work tree.
+//
+// Trees may be large. A tree and a record go cluster type by cluster type, several
+// at once, and none is made or read that is known by its digest to be what it
+// was; the bytes of files are asked for when they are written. An index, which is
+// no part of the tree, tells which files have to be read to be compared.
 //
 // All paths are relative to the environment's folder, with slashes.
 package tree

@@ -248,7 +248,7 @@ func equal(t *testing.T, what string, got, want files) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -47,7 +48,7 @@ func (d *Dir) carryOut(p *plan) error {
 // changes says whether a write does something in the cluster type's folder, or
 // with its record.
 func (p *part) changes() bool {
-	return p.record || len(p.groups) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
+	return p.record || len(p.missing) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
 }
 
 type writer struct {
@@ -129,11 +130,7 @@ func (w *writer) ignore() error {
 // cluster types come last: one that is new describes what is there.
 func (w *writer) writeTree() error {
 	j := journalOf(w.plan)
-	journal, err := encode(j)
-	if err != nil {
-		return err
-	}
-	if err := w.replace(journalPath, append(journal, '\n')); err != nil {
+	if err := w.replaceWith(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
 	if err := w.makeWay(); err != nil {
@@ -158,14 +155,26 @@ func (w *writer) writeTree() error {
 	if err := w.prune(folders(removed)); err != nil {
 		return err
 	}
-	for _, p := range w.parts {
-		if p.record {
-			if err := w.in(recordsFolder, func(in *os.Root) error { return w.swap(in, ClusterTypeRecordPath(p.name)) }); err != nil {
+	return w.swapRecords()
+}
+
+// swapRecords puts the staged records of cluster types into their places, where
+// they are on the disk before the environment's record says so.
+func (w *writer) swapRecords() error {
+	if !slices.ContainsFunc(w.parts, func(p *part) bool { return p.record }) {
+		return nil
+	}
+	return w.in(recordsFolder, func(in *os.Root) error {
+		for _, p := range w.parts {
+			if !p.record {
+				continue
+			}
+			if err := w.swap(in, ClusterTypeRecordPath(p.name)); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return w.syncFolder(in, recordsFolder)
+	})
 }
 
 // swapAll puts all staged files of the tree into their places.
@@ -173,18 +182,18 @@ func (w *writer) swapAll() error {
 	var g errgroup.Group
 	g.SetLimit(min(w.workers, runtime.GOMAXPROCS(0)))
 	for _, p := range w.parts {
-		for _, group := range p.groups {
-			g.Go(func() error { return w.swapGroup(group) })
+		for _, m := range p.missing {
+			g.Go(func() error { return w.swapInto(m) })
 		}
 	}
 	return g.Wait()
 }
 
-func (w *writer) swapGroup(group group) error {
-	for dir, files := range group.byFolder {
+func (w *writer) swapInto(m missing) error {
+	for dir, names := range m.byFolder {
 		err := w.in(dir, func(in *os.Root) error {
-			for _, f := range files {
-				if err := w.swap(in, group.dir+"/"+f.Path); err != nil {
+			for _, name := range names {
+				if err := w.swap(in, m.dir+"/"+name); err != nil {
 					return err
 				}
 			}
@@ -257,8 +266,8 @@ const syncAtOnce = 256
 func (w *writer) stageAll() error {
 	n := 0
 	for _, p := range w.parts {
-		for _, g := range p.groups {
-			n += len(g.files)
+		for _, m := range p.missing {
+			n += len(m.names)
 		}
 	}
 	atOnce := canSyncAll && n >= syncAtOnce
@@ -281,7 +290,7 @@ func (w *writer) stageAll() error {
 		})
 	}
 	for _, p := range w.parts {
-		if !p.record && len(p.groups) == 0 {
+		if !p.record && len(p.missing) == 0 {
 			continue
 		}
 		out, err := p.remake(w.before.record)
@@ -295,8 +304,8 @@ func (w *writer) stageAll() error {
 				})
 			})
 		}
-		for _, group := range p.groups {
-			stage(func() error { return w.stageGroup(out, group, !atOnce) })
+		for _, m := range p.missing {
+			stage(func() error { return w.stageInto(out, m, !atOnce) })
 		}
 	}
 	if err := g.Wait(); err != nil || !atOnce {
@@ -305,20 +314,20 @@ func (w *writer) stageAll() error {
 	return w.syncAll()
 }
 
-// stageGroup writes the files of a group under their temporary names. Their
-// folders are made.
-func (w *writer) stageGroup(out *outcome, group group, sync bool) error {
-	data, err := out.bytes(group)
+// stageInto writes files of a group under their temporary names. Their folders
+// are made.
+func (w *writer) stageInto(out *outcome, m missing, sync bool) error {
+	data, err := out.bytes(m)
 	if err != nil {
 		return err
 	}
-	for dir, files := range group.byFolder {
+	for dir, names := range m.byFolder {
 		if err := w.mkdir(dir); err != nil {
 			return err
 		}
 		err := w.in(dir, func(in *os.Root) error {
-			for _, f := range files {
-				if err := w.stage(in, group.dir+"/"+f.Path, data[f.Path], sync); err != nil {
+			for i, name := range names {
+				if err := w.stage(in, m.dir+"/"+name, data[i], sync); err != nil {
 					return err
 				}
 			}
@@ -327,23 +336,24 @@ func (w *writer) stageGroup(out *outcome, group group, sync bool) error {
 		if err != nil {
 			return err
 		}
+		data = data[len(names):]
 	}
 	return nil
 }
 
-// byFolder yields the files of a group that are next to each other and in one
-// folder, with the folder.
-func (g group) byFolder(yield func(string, []File) bool) {
-	for files := g.files; len(files) > 0; {
-		dir := path.Dir(files[0].Path)
-		n := slices.IndexFunc(files, func(f File) bool { return path.Dir(f.Path) != dir })
+// byFolder yields the files that are next to each other and in one folder, with
+// the folder.
+func (m missing) byFolder(yield func(string, []string) bool) {
+	for names := m.names; len(names) > 0; {
+		dir := path.Dir(names[0])
+		n := slices.IndexFunc(names, func(name string) bool { return path.Dir(name) != dir })
 		if n < 0 {
-			n = len(files)
+			n = len(names)
 		}
-		if !yield(path.Join(g.dir, dir), files[:n]) {
+		if !yield(path.Join(m.dir, dir), names[:n]) {
 			return
 		}
-		files = files[n:]
+		names = names[n:]
 	}
 }
 
@@ -354,7 +364,7 @@ func (w *writer) withdraw(j *journal) error {
 	var written []string
 	madeWay := false
 	for _, p := range w.parts {
-		written = append(written, p.written()...)
+		written = slices.AppendSeq(written, p.written)
 		madeWay = madeWay || len(p.first) > 0
 	}
 	if err := w.unstage(slices.Concat(written, j.recordPaths())); err != nil {

@@ -70,21 +70,21 @@ func (r *Repository) CommitTree(id Hash) (Hash, error) {
 	return plumbing.NewHash(tree), nil
 }
 
-// Signatures returns the author and the committer as git finds them: each part
-// from GIT_AUTHOR_* and GIT_COMMITTER_*, then from given, then from author.*,
-// committer.* and user.* of the repository's config and the user's. A part that
-// is nowhere is that of fallback. The time is that of GIT_AUTHOR_DATE and
-// GIT_COMMITTER_DATE (as seconds and offset, RFC 3339 or RFC 2822), then given's,
-// then SOURCE_DATE_EPOCH, then fallback's.
+// Signatures returns the author and the committer. Each part that given leaves
+// empty is found as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in
+// author.*, committer.* and user.* of the repository's config and the user's. A
+// part that is nowhere is that of fallback. The time is given's, then that of
+// GIT_AUTHOR_DATE and GIT_COMMITTER_DATE (as seconds and offset, RFC 3339 or RFC
+// 2822), then SOURCE_DATE_EPOCH, then fallback's.
 func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature, err error) {
 	configs := append(userConfigs(), nil)
 	copy(configs[1:], configs)
 	configs[0] = r.config
 	find := func(role, part string) string {
-		if v := os.Getenv("GIT_" + strings.ToUpper(role+"_"+part)); v != "" {
+		if v := map[string]string{"name": given.Name, "email": given.Email}[part]; v != "" {
 			return v
 		}
-		if v := map[string]string{"name": given.Name, "email": given.Email}[part]; v != "" {
+		if v := os.Getenv("GIT_" + strings.ToUpper(role+"_"+part)); v != "" {
 			return v
 		}
 		for _, section := range []string{role, "user"} {
@@ -107,11 +107,11 @@ func (r *Repository) Signatures(given, fallback Signature) (author, committer Si
 	if when.IsZero() {
 		when = fallback.When
 	}
-	make := func(role string) (Signature, error) {
+	sign := func(role string) (Signature, error) {
 		s := Signature{Name: find(role, "name"), Email: find(role, "email"), When: when}
 		name := "GIT_" + strings.ToUpper(role) + "_DATE"
 		v := os.Getenv(name)
-		if v == "" {
+		if v == "" || !given.When.IsZero() {
 			return s, nil
 		}
 		if s.When, err = parseDate(v); err != nil {
@@ -119,10 +119,10 @@ func (r *Repository) Signatures(given, fallback Signature) (author, committer Si
 		}
 		return s, nil
 	}
-	if author, err = make("author"); err != nil {
+	if author, err = sign("author"); err != nil {
 		return author, committer, err
 	}
-	if committer, err = make("committer"); err != nil {
+	if committer, err = sign("committer"); err != nil {
 		return author, committer, err
 	}
 	for _, s := range []Signature{author, committer} {

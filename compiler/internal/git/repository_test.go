@@ -107,7 +107,9 @@ func TestSignatures(t *testing.T) {
 		{name: "environment", env: map[string]string{
 			"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x", "GIT_AUTHOR_DATE": "@9 +0200",
 			"GIT_COMMITTER_NAME": "F", "GIT_COMMITTER_EMAIL": "f@x", "GIT_COMMITTER_DATE": "2001-09-09T01:46:40Z",
-		}, given: Signature{Name: "G"}, author: "E <e@x> 9 +0200", committer: "F <f@x> 1000000000 +0000"},
+		}, author: "E <e@x> 9 +0200", committer: "F <f@x> 1000000000 +0000"},
+		{name: "given is stronger", env: map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_COMMITTER_EMAIL": "f@x", "GIT_AUTHOR_DATE": "@9 +0200"},
+			given: Signature{Name: "G", When: time.Unix(7, 0).UTC()}, author: "G <kalypso@localhost> 7 +0000", committer: "G <f@x> 7 +0000"},
 		{name: "epoch", env: map[string]string{"SOURCE_DATE_EPOCH": "99"}, author: "kalypso <kalypso@localhost> 99 +0000"},
 		{name: "what breaks the line", given: Signature{Name: " <A\nB>.", Email: "a>@x"}, author: "AB <a@x> 42 +0000"},
 	} {

@@ -78,7 +78,17 @@ func (r *Repository) update(ref string, from, to Hash, by Signature, message str
 		return err
 	}
 	locked = false
-	return syncDir(filepath.Dir(file))
+	if err := syncDir(filepath.Dir(file)); err != nil || !from.IsZero() {
+		return err
+	}
+	// Its folders may be new as well.
+	for dir := filepath.Dir(file); dir != r.dir; {
+		dir = filepath.Dir(dir)
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Repository) compare(ref string, from Hash) error {

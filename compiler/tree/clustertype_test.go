@@ -1,0 +1,211 @@
+package tree
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// What is appended by hand is what encoding/json would make of it, whichever
+// fields are set.
+func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
+	full := AssignmentRecord{
+		Folder: backends.Folder{
+			DeploymentTarget: "a", Workspace: "b", Workload: "c \"quoted\" \\ \n \u2028 <&>", Namespace: "ä", Version: "1",
+			Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Shared: json.RawMessage(`{"a":["<"]}`),
+		},
+		Tree: emptyTree, Values: "v", Files: map[string]ID{"b/c": "1", "a": "2"},
+		Kept: &Kept{Reason: "<K>", Compiler: Compiler{"1", "2", "3"}, Source: Source{"4", "5"}},
+	}
+	cases := []AssignmentRecord{full, {Files: map[string]ID{}}}
+	fields := reflect.TypeFor[backends.Folder]()
+	for i := range fields.NumField() {
+		one, without := AssignmentRecord{Files: map[string]ID{}}, full
+		reflect.ValueOf(&one.Folder).Elem().Field(i).Set(reflect.ValueOf(full.Folder).Field(i))
+		reflect.ValueOf(&without.Folder).Elem().Field(i).SetZero()
+		cases = append(cases, one, without)
+	}
+	for i, a := range cases {
+		want, err := encode(a)
+		must(t, err)
+		got, err := a.append(nil)
+		must(t, err)
+		if string(got) != string(want) {
+			t.Errorf("case %d is\n%s\nwant\n%s", i, got, want)
+		}
+	}
+}
+
+// damages are what may be the matter with a cluster type's record.
+var damages = map[string]func(t *testing.T, file string){
+	"gone": func(t *testing.T, file string) { must(t, os.Remove(file)) },
+	"cut off": func(t *testing.T, file string) {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		must(t, os.WriteFile(file, data[:len(data)/2], 0o644))
+	},
+	"another's": func(t *testing.T, file string) {
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "small.json"))
+		must(t, err)
+		must(t, os.WriteFile(file, data, 0o644))
+	},
+	"one character": func(t *testing.T, file string) {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		must(t, os.WriteFile(file, []byte(strings.Replace(string(data), "flux", "argo", 1)), 0o644))
+	},
+	"a link": func(t *testing.T, file string) {
+		must(t, os.Rename(file, file+".real"))
+		must(t, os.Symlink(file+".real", file))
+	},
+	"a folder": func(t *testing.T, file string) {
+		must(t, os.Remove(file))
+		must(t, os.Mkdir(file, 0o755))
+	},
+}
+
+// A record of a cluster type that is not what the environment's record says is
+// reported where it is, whether it is needed or not, and --adopt goes on without.
+func TestDamagedClusterTypeRecords(t *testing.T) {
+	for name, damage := range damages {
+		for what, next := range map[string]files{"unchanged": small, "changed": changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": ""})} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				dir := indexed(t)
+				p := ClusterTypeRecordPath("large")
+				damage(t, filepath.Join(dir, p))
+
+				d, err := open(dir, 0)
+				must(t, err)
+				r, report, err := d.Record()
+				must(t, err)
+				var bad *RecordError
+				if _, err := r.ClusterType("large"); len(report) > 0 || !errors.As(err, &bad) || bad.Path != p || bad.Diagnostic().Code != diag.BadRecord {
+					t.Errorf("the record has the error %v, %v", err, report)
+				}
+				if small, err := r.ClusterType("small"); err != nil || len(small.Assignments) != 1 {
+					t.Errorf("the other record is %v %v", small, err)
+				}
+				must(t, d.Close())
+
+				_, report = tryWrite(t, dir, treeOf(next), dev)
+				points(t, report, diag.BadRecord, dir, p)
+				equal(t, "refused", read(t, dir), small)
+				if name == "a folder" {
+					return // what stands there has to be moved away by hand
+				}
+				_, report = tryWrite(t, dir, treeOf(next), adopting(dev))
+				if len(report) > 0 {
+					t.Fatalf("diagnostics: %v", report)
+				}
+				want := maps.Clone(next)
+				if what == "changed" {
+					want["large/app/b.yaml"] = small["large/app/b.yaml"] // nobody's, now
+				}
+				equal(t, "adopted", read(t, dir), want)
+				if c := write(t, dir, treeOf(next), dev); !c.Empty() {
+					t.Errorf("written again: %+v", c)
+				}
+			})
+		}
+	}
+}
+
+func TestClusterTypeRecordOfAnotherVersion(t *testing.T) {
+	dir := indexed(t)
+	// As a newer version would have written both.
+	file := filepath.Join(dir, ClusterTypeRecordPath("large"))
+	data, err := os.ReadFile(file)
+	must(t, err)
+	newer := strings.Replace(string(data), apiVersion, "kalypso.io/v9", 1)
+	must(t, os.WriteFile(file, []byte(newer), 0o644))
+	header, err := os.ReadFile(filepath.Join(dir, recordPath))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, recordPath), []byte(strings.Replace(string(header), string(BlobID(data)), string(BlobID([]byte(newer))), 1)), 0o644))
+	for _, o := range []Options{dev, adopting(dev)} {
+		_, report := tryWrite(t, dir, treeOf(changed(files{"large/app/a.yaml": "a2"})), o)
+		points(t, report, diag.BadRecord, dir, ClusterTypeRecordPath("large"))
+	}
+}
+
+// The record of a cluster type comes and goes with it; other files stay.
+func TestClusterTypeRecordsComeAndGo(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	must(t, os.WriteFile(filepath.Join(dir, recordsFolder, "notes"), nil, 0o644))
+	write(t, dir, treeOf(files{"small/README.md": "readme", "third/app/x": "x"}), dev)
+	entries, err := os.ReadDir(filepath.Join(dir, recordsFolder))
+	must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"notes", "small.json", "third.json"}; !slices.Equal(names, want) {
+		t.Errorf("there are %v, want %v", names, want)
+	}
+}
+
+// What a write changes in one cluster type touches the record of no other.
+func TestOtherRecordsAreNotTouched(t *testing.T) {
+	dir := indexed(t)
+	before := times(t, dir)
+	write(t, dir, treeOf(changed(files{"large/app/a.yaml": "a2"})), dev)
+	after := times(t, dir)
+	if p := ClusterTypeRecordPath("small"); before[p] != after[p] {
+		t.Error("the other record was written")
+	}
+	if p := ClusterTypeRecordPath("large"); before[p] == after[p] {
+		t.Error("the record was not written")
+	}
+}
+
+func TestClusterTypesAreLoadedOnceAndTogether(t *testing.T) {
+	encoded := map[string][]byte{}
+	r := &Record{APIVersion: apiVersion, Kind: recordKind, Tree: emptyTree}
+	for i := range 8 {
+		c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: fmt.Sprint("type-", i)}
+		data, err := c.Encode()
+		must(t, err)
+		encoded[c.Name] = data
+		r.ClusterTypes = append(r.ClusterTypes, c.entry("", data))
+	}
+	var mu sync.Mutex
+	loads := map[string]int{}
+	r, err := ParseRecord(r.Encode(), func(name string) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		loads[name]++
+		return encoded[name], nil
+	})
+	must(t, err)
+	var wg sync.WaitGroup
+	for i := range 80 {
+		wg.Go(func() {
+			name := fmt.Sprint("type-", i%8)
+			if c, err := r.ClusterType(name); err != nil || c.Name != name {
+				t.Errorf("%s is %v, %v", name, c, err)
+			}
+		})
+	}
+	wg.Wait()
+	for name := range encoded {
+		if loads[name] != 1 {
+			t.Errorf("%s was loaded %d times", name, loads[name])
+		}
+	}
+	for _, r := range []*Record{r, nil} {
+		if c, err := r.ClusterType("other"); c != nil || err != nil {
+			t.Errorf("what is not listed is %v, %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package tree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+)
+
+// outside makes cluster types of a tree no part of the build, with what is in them.
+func outside(tree *plainTree, names ...string) *plainTree {
+	for _, name := range names {
+		*clusterTypeOf(tree, name) = plainType{Name: name, Outside: true}
+	}
+	return tree
+}
+
+// What is outside stays as it is, changes by hand included, and so does what the
+// record says of it.
+func TestOutsideStays(t *testing.T) {
+	dir := indexed(t)
+	must(t, os.Remove(filepath.Join(dir, "small/README.md")))
+	put(t, dir, files{"small/app/deep/x.yaml": "by hand"})
+	before := *record(t, dir).entry("small")
+
+	c := write(t, dir, outside(treeOf(files{"large/db/a.yaml": "a2"}), "small", "unknown"), later("b2"))
+	equal(t, "folder", read(t, dir), files{"large/db/a.yaml": "a2", "small/app/deep/x.yaml": "by hand"})
+	if want := []string{"dev/large/app"}; !slices.Equal(c.Assignments.Removed, want) || len(c.Removed) != 3 {
+		t.Errorf("changes are %+v", c)
+	}
+	r := record(t, dir)
+	if after := r.entry("small"); *after != before || r.entry("unknown") != nil {
+		t.Errorf("the record says %+v, and said %+v", after, before)
+	}
+	// The whole tree restores what was changed.
+	c = write(t, dir, treeOf(small), dev)
+	equal(t, "restored", read(t, dir), small)
+	if !slices.Contains(c.Written, "small/README.md") || !slices.Contains(c.Written, "small/app/deep/x.yaml") {
+		t.Errorf("changes are %+v", c)
+	}
+}
+
+// Neither the content nor the record of what is outside is asked for.
+func TestOutsideIsNotRead(t *testing.T) {
+	dir := indexed(t)
+	file := filepath.Join(dir, ClusterTypeRecordPath("small"))
+	must(t, os.WriteFile(file, []byte("damaged"), 0o644))
+	tree := outside(treeOf(changed(files{"large/app/a.yaml": "a2"})), "small").tree()
+	for i := range tree.ClusterTypes {
+		if tree.ClusterTypes[i].Outside {
+			tree.ClusterTypes[i].Content = nil
+		}
+	}
+	d, err := open(dir, 0)
+	must(t, err)
+	defer func() { must(t, d.Close()) }()
+	c, report, err := d.Write(tree, dev)
+	must(t, err)
+	if len(report) > 0 || !slices.Equal(c.Written, []string{"large/app/a.yaml"}) {
+		t.Errorf("changes are %+v, %v", c, report)
+	}
+}
+
+// Where a write of the whole tree was killed, one of a part finishes its part and
+// makes the record true of the rest.
+func TestOutsideAfterAKilledWrite(t *testing.T) {
+	to := changed(files{"large/app/a.yaml": "a2", "small/app/deep/x.yaml": "x2", "small/app/new": "n", "small/README.md": "", "new/app/a": "a"})
+	c := crash{from: small, to: to, o: dev}
+	c.each(t, true, func(t *testing.T, dir string) {
+		half := read(t, dir)
+		listed := record(t, dir).entry("new") != nil
+		write(t, dir, outside(treeOf(changed(files{"small/README.md": "", "small/app/deep/x.yaml": ""})), "small", "new"), dev)
+		got := read(t, dir)
+		for p, data := range got {
+			first, _, _ := strings.Cut(p, "/")
+			switch {
+			case first == "large" && data != small[p], first == "small" && data != half[p], first == "new" && !listed:
+				t.Errorf("%s is %q", p, data)
+			}
+		}
+		if is, want := record(t, dir).Tree, writeTree(t, dir); is != want {
+			t.Errorf("the record's tree is %s, git says %s", is, want)
+		}
+		clean(t, dir)
+		write(t, dir, treeOf(to), dev)
+		equal(t, "finished", read(t, dir), to)
+	})
+}
+
+// Content that cannot be had, or is not what was announced, changes nothing.
+func TestContentThatIsNotAsAnnounced(t *testing.T) {
+	failed := errors.New("no content")
+	for _, c := range []struct {
+		name    string
+		spoil   func(*Content)
+		content func() error // of the cluster type
+		want    string
+	}{
+		{name: "other bytes", spoil: func(c *Content) {
+			c.Folders[0].Content = func() ([]backends.File, error) {
+				return []backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.yaml", Data: []byte("b1")}}, nil
+			}
+		}, want: "other content than was announced"},
+		{name: "fewer files", spoil: func(c *Content) {
+			c.Folders[0].Content = func() ([]backends.File, error) { return nil, nil }
+		}, want: "other content than was announced"},
+		{name: "an error", spoil: func(c *Content) {
+			c.Folders[0].Content = func() ([]backends.File, error) { return nil, failed }
+		}, want: "no content"},
+		{name: "no function", spoil: func(c *Content) { c.Folders[0].Content = nil }, want: "no content"},
+		{name: "no id", spoil: func(c *Content) { c.Folders[0].Files[0].ID = "HEAD" }, want: "not a git id"},
+		{name: "an error of the cluster type", content: func() error { return failed }, want: "no content"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := indexed(t)
+			tree := treeOf(changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": "b2", "small/README.md": "new"})).tree()
+			made := tree.ClusterTypes[0].Content
+			tree.ClusterTypes[0].Content = func() (*Content, error) {
+				if c.content != nil {
+					return nil, c.content()
+				}
+				content, err := made()
+				c.spoil(content)
+				return content, err
+			}
+			d, err := open(dir, 0)
+			must(t, err)
+			defer func() { must(t, d.Close()) }()
+			if _, _, err := d.Write(tree, dev); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %q", err, c.want)
+			}
+			equal(t, "folder", read(t, dir), small)
+			clean(t, dir)
+		})
+	}
+}
+
+// A cluster type that gives something else when it is asked again is an error.
+func TestContentThatChanges(t *testing.T) {
+	dir := indexed(t)
+	d, err := open(dir, 0)
+	must(t, err)
+	defer func() { must(t, d.Close()) }()
+	d.maxHeld = 0
+	tree := treeOf(changed(files{"large/app/a.yaml": "a2"})).tree()
+	calls, first, other := 0, tree.ClusterTypes[0].Content, treeOf(changed(files{"large/app/a.yaml": "a3"})).tree().ClusterTypes[0].Content
+	tree.ClusterTypes[0].Content = func() (*Content, error) {
+		if calls++; calls > 1 {
+			return other()
+		}
+		return first()
+	}
+	if _, _, err := d.Write(tree, dev); err == nil || !strings.Contains(err.Error(), "a moment ago") {
+		t.Errorf("the error is %v", err)
+	}
+	equal(t, "folder", read(t, dir), small)
+	clean(t, dir)
+}
