@@ -112,34 +112,75 @@ func (e *Environment) identify(ctx context.Context, s span, composer *compose.Co
 	if err := e.wait(ctx, numbers); err != nil {
 		return err
 	}
+	if s.first == s.next {
+		return nil
+	}
+	ct := e.Schedule.Assignments[s.first].ClusterType
+	healthy := e.reconciler(ct) != nil
+	k := &keys{hash: cache.NewHash(""), clusterType: e.clusterTypeFacts(ct)}
 	for i := s.first; i < s.next; i++ {
 		a := &e.Schedule.Assignments[i]
 		t := e.tuples[e.Plan.TupleOf[i]]
 		r := &e.rows[i]
-		if r.failed = a.Failed || e.Plan.Failed[i] || t.head.Failed || e.reconciler(a.ClusterType) == nil; !r.failed {
-			r.key = e.assignmentKey(i, a, t.head.Digest)
+		if r.failed = a.Failed || e.Plan.Failed[i] || t.head.Failed || !healthy; !r.failed {
+			r.key = e.assignmentKey(k, i, a, t.head.Digest)
 		}
 	}
 	return nil
 }
 
+// keys makes the keys of a cluster type's assignments, one after the other.
+type keys struct {
+	hash        *cache.Hash
+	clusterType cache.Key // what all of them share
+	specs       []byte
+}
+
+// clusterTypeFacts identifies what the emissions of a cluster type's assignments
+// are made of that is the same in all of them.
+func (e *Environment) clusterTypeFacts(ct *model.ClusterType) cache.Key {
+	h := e.key("assignments")
+	if r := e.reconciler(ct); r != nil {
+		h.String(r.Backend)
+	}
+	return h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
+		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps()).Sum()
+}
+
 // assignmentKey identifies all that the emission of an assignment is made of;
 // values is the digest of its composed values.
-func (e *Environment) assignmentKey(i int, a *schedule.Assignment, values model.Digest) cache.Key {
-	h := e.key("assignment")
-	h.String(e.reconciler(a.ClusterType).Backend)
-	h.String(e.Name).String(a.ClusterType.Name).String(string(a.ClusterType.ConfigFormat))
-	h.String(a.ClusterType.NamespaceService).String(a.ClusterType.Reconciler)
-	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
-	h.String(a.Target.Name).String(a.Target.FullName).String(a.Version).String(e.Plan.Namespaces[i])
-	h.Bytes(e.manifests(a)).Bytes(e.gitOps())
+func (e *Environment) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
+	h := k.hash.Reset("assignment").Key(k.clusterType).Key(e.targetFacts(a))
+	h.String(a.Version).String(e.Plan.Namespaces[i])
 	h.Int(a.Wave).Int(len(a.DependsOn))
 	for _, target := range a.DependsOn {
 		h.String(target)
 	}
-	h.String(string(values))
-	h.Bytes(e.Plan.AppendSpecs(nil, i, values))
-	return h.Sum()
+	k.specs = e.Plan.AppendSpecs(k.specs[:0], i, values)
+	return h.String(string(values)).Bytes(k.specs).Sum()
+}
+
+// targetFacts identifies what the emissions of a deployment target's assignments
+// are made of that is the same on all cluster types, but for those of pins.
+func (e *Environment) targetFacts(a *schedule.Assignment) cache.Key {
+	id := targetID{a.Target, a.Manifests}
+	if key, known := e.targets.Load(id); known {
+		return key.(cache.Key)
+	}
+	h := cache.NewHash("deployment target")
+	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
+	h.String(a.Target.Name).String(a.Target.FullName)
+	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
+	key := h.Bytes(manifests).Sum()
+	e.targets.Store(id, key)
+	return key
+}
+
+// targetID tells what deployment targets deploy; the manifests are pointers that
+// the schedule shares.
+type targetID struct {
+	target    *model.DeploymentTarget
+	manifests model.Manifests
 }
 
 // emit emits assignments, which have not failed before, and remembers what became
@@ -326,13 +367,8 @@ func secretOf(s compose.Secret) backends.Secret {
 	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"), Property: text("property"), Version: text("version")}
 }
 
-// manifests and gitOps identify what they are named after.
-func (e *Environment) manifests(a *schedule.Assignment) []byte {
-	b, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
-	return b
-}
-
+// gitOps identifies where the environment's output is kept.
 func (e *Environment) gitOps() []byte {
-	b, _ := json.Marshal(e.Model.GitOps)
+	b, _ := json.Marshal(e.Model.GitOps) // of strings
 	return b
 }

@@ -3,6 +3,7 @@ package compiler
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,7 @@ type Environment struct {
 	tuples   []*tuple // by tuple of the plan
 	rows     []row    // by assignment
 	record   *tree.Record
+	targets  sync.Map        // targetID -> cache.Key
 	same     map[string]bool // cluster types that a comparison knows to be equal
 
 	diagnostics []diag.Diagnostic
@@ -165,7 +167,7 @@ func spansOf(m *model.Environment, s *schedule.Schedule) []span {
 // key begins the key of a result in the cache: of everything that kalypso itself
 // adds to what a result is made of.
 func (e *Environment) key(kind string) *cache.Hash {
-	return cache.NewHash(kind).String(identity())
+	return cache.NewHash(kind).Key(identity())
 }
 
 // tupleTable is where the composed tuples are kept.

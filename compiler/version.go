@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -50,10 +51,15 @@ func moduleDigest() string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// identity is what tells this compiler from any other that may give other results
-// for the same input: the version of a release; of a development build, whose
-// version says nothing of its source, also which binary it is.
-var identity = sync.OnceValue(func() string {
+// identity tells this compiler from any other that may give other results for the
+// same input, in the keys of the cache.
+var identity = sync.OnceValue(func() cache.Key {
+	return cache.NewHash("kalypso").String(describe()).Sum()
+})
+
+// describe says what compiles: the version of a release; of a development build,
+// whose version says nothing of its source, also which binary it is.
+func describe() string {
 	v := Version()
 	id := strings.Join([]string{v.Version, v.CUE, v.Schema, runtime.Version(), os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG")}, "\n")
 	if v.Version != "devel" && !strings.HasSuffix(v.Version, "+dirty") {
@@ -67,4 +73,4 @@ var identity = sync.OnceValue(func() string {
 		}
 	}
 	return fmt.Sprintf("%s\n%d", id, time.Now().UnixNano()) // nothing is known: nothing is reused
-})
+}

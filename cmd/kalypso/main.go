@@ -10,7 +10,10 @@ import (
 	"time"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	tuneMemory()
+	os.Exit(run())
+}
 
 // grace is how long a command may take to end after it was asked to.
 const grace = 2 * time.Second

@@ -44,12 +44,15 @@ type Plan struct {
 
 	env         *model.Environment
 	assignments []schedule.Assignment
+	specs       map[*model.ClusterType]specs
 	functions   *functions
 	memo        *memo
 	configs     [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas     [][]int32 // assignment -> the config schemas that match it
 	ds          []about
-	scratch     []byte
+
+	configDigests [][]byte
+	scratch       []byte
 }
 
 // Tuple is a set of assignments that are configured alike.
@@ -72,7 +75,10 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		assignments: s.Assignments,
 		functions:   newFunctions(f),
 		memo:        &memo{},
+
+		configDigests: rawDigests(env.Configs),
 	}
+	p.findSpecs()
 	p.match(satisfies)
 	if err := p.namespaces(ctx); err != nil {
 		return nil, nil, err

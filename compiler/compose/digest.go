@@ -3,6 +3,7 @@ package compose
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -16,12 +17,12 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 	}
 	for _, n := range p.configs[i] {
 		config := &p.env.Configs[n]
-		text(string(config.Digest))
+		b = append(b, p.configDigests[n]...)
 		if config.Facts != nil {
 			b = p.facts(i, config.Facts, nil).AppendBinary(b)
 		}
 	}
-	text("")
+	text("|")
 	for _, n := range p.schemas[i] {
 		text(string(p.env.ConfigSchemas[n].Digest))
 	}
@@ -34,6 +35,21 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 	}
 	p.scratch = b
 	return sha256.Sum256(b)
+}
+
+// rawDigests returns the digests of configs as bytes, which are half as long as
+// their text.
+func rawDigests(configs []model.Config) [][]byte {
+	out := make([][]byte, len(configs))
+	for i := range configs {
+		sum, err := hex.DecodeString(string(configs[i].Digest))
+		if err != nil || len(sum) != sha256.Size {
+			sum = make([]byte, sha256.Size)
+			copy(sum, configs[i].Digest) // a sick config has none
+		}
+		out[i] = sum
+	}
+	return out
 }
 
 // ownContracts are those of the assignment's workload and target; nil for none.

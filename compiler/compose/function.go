@@ -101,18 +101,31 @@ func (f *functions) apply(ctx context.Context, calls []call) (outcomes, error) {
 	return out, nil
 }
 
+// specs are what a cluster type refers to; nil where it is sick.
+type specs struct {
+	service    *model.NamespaceService
+	reconciler *model.Reconciler
+}
+
+func (p *Plan) findSpecs() {
+	p.specs = make(map[*model.ClusterType]specs, len(p.env.ClusterTypes))
+	for i := range p.env.ClusterTypes {
+		ct := &p.env.ClusterTypes[i]
+		p.specs[ct] = specs{
+			find(p.env.NamespaceServices, ct.NamespaceService, func(s *model.NamespaceService) string { return s.Name }),
+			find(p.env.Reconcilers, ct.Reconciler, func(r *model.Reconciler) string { return r.Name }),
+		}
+	}
+}
+
 // service returns the namespace service of an assignment; nil where it is sick.
 func (p *Plan) service(i int) *model.NamespaceService {
-	return find(p.env.NamespaceServices, p.assignments[i].ClusterType.NamespaceService, func(s *model.NamespaceService) string { return s.Name })
+	return p.specs[p.assignments[i].ClusterType].service
 }
 
+// reconciler returns the reconciler of an assignment; nil where it is sick.
 func (p *Plan) reconciler(i int) *model.Reconciler {
-	return p.reconcilerNamed(p.assignments[i].ClusterType.Reconciler)
-}
-
-// reconcilerNamed returns a reconciler; nil where it is sick.
-func (p *Plan) reconcilerNamed(name string) *model.Reconciler {
-	return find(p.env.Reconcilers, name, func(r *model.Reconciler) string { return r.Name })
+	return p.specs[p.assignments[i].ClusterType].reconciler
 }
 
 func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
@@ -135,16 +148,11 @@ func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
 // reconciler that is a function. Where that fails, all of them do.
 func (p *Plan) sharedSpecs(ctx context.Context) error {
 	p.Shared = map[string]model.Value{}
-	on := map[string][]int{}
-	for i := range p.assignments {
-		name := p.assignments[i].ClusterType.Name
-		on[name] = append(on[name], i)
-	}
 	var calls []call
 	var types []string
 	for n := range p.env.ClusterTypes {
 		ct := &p.env.ClusterTypes[n]
-		r := p.reconcilerNamed(ct.Reconciler)
+		r := p.specs[ct].reconciler
 		switch {
 		case r == nil:
 		case r.Facts == nil:
@@ -165,13 +173,24 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 	for n, c := range calls {
 		o := made.of(c)
 		for _, d := range o.Diagnostics {
-			p.report(d, on[types[n]]...)
+			p.report(d, p.on(types[n])...)
 		}
 		if !diag.Errors(o.Diagnostics) {
 			p.Shared[types[n]] = o.Spec
 		}
 	}
 	return nil
+}
+
+// on returns the assignments of a cluster type.
+func (p *Plan) on(clusterType string) []int {
+	var out []int
+	for i := range p.assignments {
+		if p.assignments[i].ClusterType.Name == clusterType {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // Specs are the namespace service and the reconciler of an assignment, with the

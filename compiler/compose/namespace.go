@@ -53,10 +53,13 @@ func isReserved(name string) bool { return name == "default" || strings.HasPrefi
 // checkNamespaces shortens the names, and reports those that cannot be, and
 // those that two assignments of one cluster type share.
 func (p *Plan) checkNamespaces() {
-	type key struct{ clusterType, namespace string }
-	owners := map[key][]int{}
-	var order []key
+	first := map[string]int{} // of the cluster type at hand, by namespace
+	owners := map[int][]int{} // of namespaces that are shared, by the first
+	var order []int
 	for i := range p.Namespaces {
+		if i > 0 && p.assignments[i].ClusterType != p.assignments[i-1].ClusterType {
+			clear(first)
+		}
 		if p.service(i) == nil || p.Namespaces[i] == "" {
 			continue // its error is reported
 		}
@@ -74,18 +77,21 @@ func (p *Plan) checkNamespaces() {
 			continue
 		}
 		p.Namespaces[i] = model.ShortName(name, model.MaxLabel)
-		k := key{p.assignments[i].ClusterType.Name, p.Namespaces[i]}
-		if owners[k] == nil {
-			order = append(order, k)
-		}
-		owners[k] = append(owners[k], i)
-	}
-	for _, k := range order {
-		if len(owners[k]) < 2 {
+		owner, taken := first[p.Namespaces[i]]
+		if !taken {
+			first[p.Namespaces[i]] = i
 			continue
 		}
-		ref := model.Ref{Collection: "namespaceServices", Name: p.assignments[owners[k][0]].ClusterType.NamespaceService, Path: "pattern"}
-		d := diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), k.clusterType, k.namespace)).
+		if owners[owner] == nil {
+			owners[owner] = []int{owner}
+			order = append(order, owner)
+		}
+		owners[owner] = append(owners[owner], i)
+	}
+	for _, k := range order {
+		ct := p.assignments[k].ClusterType
+		ref := model.Ref{Collection: "namespaceServices", Name: ct.NamespaceService, Path: "pattern"}
+		d := diag.New(diag.NamespaceCollision, fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), ct.Name, p.Namespaces[k])).
 			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget")
 		for _, i := range owners[k] {
 			a := &p.assignments[i]

@@ -3,7 +3,6 @@ package model
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 )
 
@@ -26,11 +25,18 @@ func ShortName(name string, limit int) string {
 	return strings.TrimRight(name[:limit-len(hash)-1], "-") + "-" + hash
 }
 
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-
 // IsDNSLabel says whether a name is a DNS label but for its length, which
-// ShortName takes care of (RFC 1123, section 2.1).
-func IsDNSLabel(name string) bool { return dnsLabel.MatchString(name) }
+// ShortName takes care of (RFC 1123, section 2.1): lower case letters, digits
+// and, not at either end, dashes.
+func IsDNSLabel(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c != '-' || i == 0 || i == len(name)-1) {
+			return false
+		}
+	}
+	return name != ""
+}
 
 // FullName returns the full name of a deployment target.
 func FullName(workload, target string) string { return workload + "-" + target }

@@ -2,6 +2,7 @@ package selector
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -9,10 +10,54 @@ import (
 // Select returns the entities that the selector holds for, ascending. The slice
 // is the caller's.
 func (x *Index) Select(s model.Selector) []int {
+	if list, ok := x.equal(&s); ok {
+		out := make([]int, len(list))
+		for i, e := range list {
+			out[i] = int(e)
+		}
+		return out
+	}
 	var out []int
 	for _, e := range x.union(x.candidates(&s, &x.root, nil)) {
 		if x.structHolds(&s, &x.root, e) {
 			out = append(out, int(e))
+		}
+	}
+	return out
+}
+
+// equal returns the entities of a selector that only asks for fields to have
+// values, as most do: those that are in the lists of all of its values.
+func (x *Index) equal(s *model.Selector) ([]int32, bool) {
+	switch {
+	case s.Op == model.OpField && s.Args[0].Op == model.OpEqual:
+		field := x.root.below[s.Key]
+		if field == nil {
+			return nil, true
+		}
+		return distinct(field.having(s.Args[0].Text)), true
+	case s.Op == model.OpAnd && len(s.Args) > 0:
+		list, ok := x.equal(&s.Args[0])
+		for i := 1; i < len(s.Args) && ok; i++ {
+			var other []int32
+			other, ok = x.equal(&s.Args[i])
+			list = intersection(list, other)
+		}
+		return list, ok
+	}
+	return nil, false
+}
+
+// intersection returns what is in both of two ascending lists.
+func intersection(a, b []int32) []int32 {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	var out []int32
+	for _, e := range a {
+		n, found := slices.BinarySearch(b, e)
+		if b = b[n:]; found {
+			out = append(out, e)
 		}
 	}
 	return out

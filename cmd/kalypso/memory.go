@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// The collector's settings, where GOGC and GOMEMLIMIT say nothing else. A command
+// runs for seconds: most need no collection at all below softMemory, and what
+// needs more gets twice what lives.
+const (
+	collectAt  = 400     // percent of what lives
+	softMemory = 1 << 30 // bytes
+)
+
+// tuneMemory makes the collector fit for commands that run once.
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(softMemory)
+		afterCollection(raiseLimit)
+	}
+}
+
+// raiseLimit keeps the limit at twice what lives, at least: near a limit the
+// collector would do nothing but collect.
+func raiseLimit() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() != metrics.KindUint64 {
+		return
+	}
+	if twice := int64(2 * live[0].Value.Uint64()); twice > debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(twice)
+	}
+}
+
+// afterCollection calls a function after every collection.
+func afterCollection(f func()) {
+	sentinel := new([16]byte)
+	runtime.AddCleanup(sentinel, func(struct{}) {
+		f()
+		afterCollection(f)
+	}, struct{}{})
+}
