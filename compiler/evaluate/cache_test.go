@@ -100,7 +100,11 @@ clusterTypes: c: {reconciler: "flux", labels: zone: "a"}
 clusters: k: clusterType: "c"
 workloads: w: {
 	workspace: "team"
-	requires: {LEVEL: "info" | "debug", PORT!: int}
+	requires: {
+		LEVEL: "info" |
+			"debug"
+		PORT!: int
+	}
 	deploymentTargets: t: {environment: "dev", manifests: git: {repo: "https://git.example/a", branch: "main"}}
 }
 schedulingPolicies: p: {deploymentTargets: workspace: "team", clusterTypes: labels: zone: "a"}
@@ -126,15 +130,16 @@ namespaceServices: n: quota: pods: "3"
 		}
 	}
 	for name, c := range map[string]struct{ from, to, changes string }{
-		"nothing":            {"clusterTypes", "clusterTypes", ""},
-		"lines and comments": {"package platform\n", "// A comment.\npackage platform\n\n// Another one.\n\n", "configs.f"},
-		"comments inside":    {"workspace: \"team\"\n", "// Whose it is.\n\tworkspace: \"team\" // the team's\n", "configs.f"},
-		"a value":            {"A: 1", "A: 2", "configs.a configs.f"},
-		"a match":            {"match: zone: \"a\"", "match: zone: \"b\"", "configs.f"},
-		"a label":            {"labels: zone: \"a\"}", "labels: zone: \"b\"}", "clusterTypes.c configs.f"},
-		"a contract":         {"\"debug\"", "\"trace\"", "configs.f workloads.w workloads.w.requires"},
-		"a branch":           {"main", "next", "configs.f targets.w-t workloads.w"},
-		"a quota":            {"\"3\"", "\"4\"", "configs.f namespaceServices.n"},
+		"nothing":                {"clusterTypes", "clusterTypes", ""},
+		"lines and comments":     {"package platform\n", "// A comment.\npackage platform\n\n// Another one.\n\n", "configs.f"},
+		"comments inside":        {"workspace: \"team\"\n", "// Whose it is.\n\tworkspace: \"team\" // the team's\n", "configs.f"},
+		"comments in a contract": {"LEVEL: \"info\" |\n", "// How much.\n\t\tLEVEL: \"info\" | // or more\n", "configs.f"},
+		"a value":                {"A: 1", "A: 2", "configs.a configs.f"},
+		"a match":                {"match: zone: \"a\"", "match: zone: \"b\"", "configs.f"},
+		"a label":                {"labels: zone: \"a\"}", "labels: zone: \"b\"}", "clusterTypes.c configs.f"},
+		"a contract":             {"\"debug\"", "\"trace\"", "configs.f workloads.w workloads.w.requires"},
+		"a branch":               {"main", "next", "configs.f targets.w-t workloads.w"},
+		"a quota":                {"\"3\"", "\"4\"", "configs.f namespaceServices.n"},
 	} {
 		var changed []string
 		after := evaluated(strings.Replace(file, c.from, c.to, 1))

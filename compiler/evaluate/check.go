@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -100,6 +101,7 @@ func (x *exporter) checkWithoutEffect(v cue.Value, s *shape, given map[string]cu
 	if len(s.fields) == 0 {
 		return
 	}
+	in := sync.OnceValue(func() syntaxOf { return newSyntaxOf(v) })
 	it, err := v.Fields(cue.Optional(true), cue.Hidden(true), cue.Definitions(true))
 	for err == nil && it.Next() {
 		written := it.Selector().String()
@@ -114,17 +116,40 @@ func (x *exporter) checkWithoutEffect(v cue.Value, s *shape, given map[string]cu
 		if it.FieldType()&cue.OptionalConstraint != 0 || strings.HasSuffix(written, "?") {
 			what = name + "? is only a constraint, and has no effect"
 		}
-		if !x.isWritten(it.Value(), strings.TrimRight(written, "?!"), v) {
+		if !x.isWritten(it.Value(), strings.TrimRight(written, "?!"), in()) {
 			continue // the schema's own, a template's, or a pattern's
 		}
 		x.tell(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)), told, it.Value())
 	}
 }
 
+// syntaxOf is the source of a struct, with the names of all fields in it.
+type syntaxOf struct {
+	nodes []ast.Node
+	names map[string]bool
+}
+
+func newSyntaxOf(v cue.Value) syntaxOf {
+	s := syntaxOf{sourceNodes(v), map[string]bool{}}
+	for _, n := range s.nodes {
+		ast.Walk(n, func(n ast.Node) bool {
+			if f, ok := n.(*ast.Field); ok {
+				if name, _, err := ast.LabelName(f.Label); err == nil {
+					s.names[name] = true
+				}
+			}
+			return true
+		}, nil)
+	}
+	return s
+}
+
 // isWritten says whether a field is written, by its name, in the source of the
 // struct that it is in.
-func (x *exporter) isWritten(of cue.Value, name string, in cue.Value) bool {
-	around := sourceNodes(in)
+func (x *exporter) isWritten(of cue.Value, name string, in syntaxOf) bool {
+	if !in.names[name] {
+		return false // which is cheaper to see than what CUE knows of the field
+	}
 	return slices.ContainsFunc(sourceNodes(of), func(n ast.Node) bool {
 		f, ok := n.(*ast.Field)
 		if !ok {
@@ -132,7 +157,7 @@ func (x *exporter) isWritten(of cue.Value, name string, in cue.Value) bool {
 		}
 		label, _, err := ast.LabelName(f.Label)
 		at := x.of(f.Pos())
-		return err == nil && label == name && !at.IsZero() && x.contain(at, around)
+		return err == nil && label == name && !at.IsZero() && x.contain(at, in.nodes)
 	})
 }
 

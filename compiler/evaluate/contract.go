@@ -133,7 +133,7 @@ func asWritten(v cue.Value) string {
 			parts = nil
 			break
 		}
-		if text, err := write(f.Value); err == nil && !slices.Contains(parts, text) {
+		if text, err := writeWithoutComments(f.Value); err == nil && !slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
 	}

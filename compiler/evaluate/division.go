@@ -147,18 +147,18 @@ func (d *division) part(ref model.Ref) int {
 const batchEntities = 300
 
 // batches puts parts together that are to be evaluated at once, of at least so
-// many entities. The shared part costs nothing beside any other.
+// many entities, or each alone where that is one. The shared part costs nothing
+// beside any other.
 func (d *division) batches(parts []int, least int) [][]int {
 	var out [][]int
 	var batch []int
 	entities, bytes := 0, 0
 	for _, n := range parts {
 		batch = append(batch, n)
-		if n == sharedPart {
-			continue
+		if n != sharedPart {
+			entities += len(d.components[n].entities)
+			bytes += d.components[n].bytes
 		}
-		entities += len(d.components[n].entities)
-		bytes += d.components[n].bytes
 		if least <= 1 || entities >= least && bytes >= d.bytes {
 			out, batch, entities, bytes = append(out, batch), nil, 0, 0
 		}

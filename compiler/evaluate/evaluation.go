@@ -33,7 +33,7 @@ type evaluation struct {
 	dir      string
 	cache    Cache
 	export   func(*exporter) *part
-	least    int  // the least number of entities to evaluate at once
+	least    int  // the least number of entities to evaluate at once; 1 for each component alone
 	asOne    bool // never in parts
 
 	sources  *source.Sources
@@ -78,14 +78,15 @@ func (e *evaluation) evaluate() (*result, []diag.Diagnostic, error) {
 	if e.division.whole == "" {
 		switch p, err := e.inParts(); {
 		case err == nil:
-			return &result{part: *p}, nil, e.remember()
+			e.remember()
+			return &result{part: *p}, nil, nil
 		case !errors.Is(err, errNotClean):
 			return nil, nil, err
 		}
 	}
 	r, ds, err := e.inOnePiece()
 	if err == nil && r != nil {
-		err = e.remember()
+		e.remember()
 	}
 	return r, ds, err
 }
@@ -109,21 +110,16 @@ func (e *evaluation) profile(f *source.File) profile {
 }
 
 // remember keeps what was evaluated, unless a file has changed in the meantime.
-func (e *evaluation) remember() error {
-	if e.cache == nil || len(e.put) == 0 {
-		return nil
+func (e *evaluation) remember() {
+	if len(e.put) == 0 {
+		return
 	}
-	now, err := e.scan()
-	if err != nil {
-		return err
-	}
-	if now.Digest() == e.sources.Digest() {
+	if now, err := e.scan(); err == nil && now.Digest() == e.sources.Digest() {
 		for _, put := range e.put {
 			put()
 		}
 	}
 	e.put = nil
-	return nil
 }
 
 // inParts evaluates the parts that are not remembered. The error is errNotClean
@@ -289,6 +285,7 @@ func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
+	clear(e.loaded) // of parts that count no longer
 	x := newExporter(l)
 	all := e.export(x)
 	if e.division.whole == "" && all.Clean && !e.crosses(x) {
@@ -313,54 +310,6 @@ func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
 		e.put = append(e.put, func() { e.cache.Put(positionsOf(e.keys.whole), positions) }, func() { e.cache.Put(e.keys.whole, stored) })
 	}
 	return r, nil, nil
-}
-
-// positions is the table of the positions of what was evaluated. They are read
-// when they are asked for.
-func (e *evaluation) positions(r *result) *model.Positions {
-	of := map[int][]model.Ref{}
-	for _, ref := range r.Entities {
-		of[e.partOf(ref)] = append(of[e.partOf(ref)], ref)
-	}
-	// It is there where nobody declares it.
-	standard := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
-	of[e.partOf(standard)] = append(of[e.partOf(standard)], standard)
-	t := &model.Positions{}
-	for n, entities := range of {
-		t.Defer(entities, func() map[model.Ref][]model.Position { return e.positionsOf(n) })
-	}
-	return t
-}
-
-// partOf returns the number of the part that an entity is in.
-func (e *evaluation) partOf(ref model.Ref) int {
-	if e.division.whole != "" {
-		return wholePart
-	}
-	return e.division.part(ref)
-}
-
-// positionsOf returns where the entities of a part are written: as it was found
-// just now, as it is remembered, or else by evaluating the part once more.
-func (e *evaluation) positionsOf(n int) map[model.Ref][]model.Position {
-	e.mu.Lock()
-	fresh, ok := e.fresh[n]
-	e.mu.Unlock()
-	if ok {
-		return fresh
-	}
-	key := e.keys.whole
-	if n != wholePart {
-		key = e.keys.part(n)
-	}
-	if stored, ok := recall[map[model.Ref][]model.Position](e.cache, positionsOf(key)); ok {
-		return *stored
-	}
-	x, _, err := e.reduced(context.Background(), []int{n})
-	if x == nil || err != nil {
-		return nil // the sources have gone in the meantime
-	}
-	return x.positions.All()
 }
 
 // leftOut returns the names of the files that a batch does not need.

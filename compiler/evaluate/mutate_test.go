@@ -56,7 +56,7 @@ func mutate(draw *rand.Rand, text string) string {
 
 // Whatever slip is made in a platform, its parts say what the whole says.
 func TestSlipsInParts(t *testing.T) {
-	steps := 12
+	steps := 8
 	if testing.Short() {
 		steps = 3
 	}

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -110,7 +111,8 @@ func withoutFunctionDigests(m *model.Environment) {
 // same says in what two answers differ.
 func same(t *testing.T, what string, got, want answer) {
 	t.Helper()
-	if !reflect.DeepEqual(got.model, want.model) {
+	// It tells nil from empty, but not how a Value is held in memory.
+	if !bytes.Equal(model.Encode(got.model), model.Encode(want.model)) {
 		t.Errorf("%s: the models differ:\n%+v\n%+v", what, got.model, want.model)
 	}
 	if !reflect.DeepEqual(got.ds, want.ds) {
@@ -477,7 +479,7 @@ func TestEditsInParts(t *testing.T) {
 	root := open(t, files).Root
 	c := newMemory()
 	parts := 0
-	for step := range 40 {
+	for step := range 25 {
 		name := fmt.Sprintf("environments/dev/f%d.cue", draw.IntN(6))
 		text := "package platform\n"
 		for range draw.IntN(4) {

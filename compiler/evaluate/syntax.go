@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
 )
 
@@ -80,6 +81,20 @@ func write(e ast.Expr) (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(string(bytes.TrimSpace(b))), nil
+}
+
+// writeWithoutComments prints an expression of a source file, which keeps its
+// comments.
+func writeWithoutComments(e ast.Expr) (string, error) {
+	text, err := write(e)
+	if err != nil || !strings.Contains(text, "//") {
+		return text, err
+	}
+	without, err := parser.ParseExpr("", text)
+	if err != nil {
+		return "", err
+	}
+	return write(without)
 }
 
 // hasDefault says whether an expression marks a default.

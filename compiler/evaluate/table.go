@@ -1,0 +1,55 @@
+package evaluate
+
+import (
+	"context"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// positions is the table of the positions of what was evaluated. They are read
+// when they are asked for.
+func (e *evaluation) positions(r *result) *model.Positions {
+	of := map[int][]model.Ref{}
+	for _, ref := range r.Entities {
+		of[e.partOf(ref)] = append(of[e.partOf(ref)], ref)
+	}
+	// It is there where nobody declares it.
+	standard := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
+	of[e.partOf(standard)] = append(of[e.partOf(standard)], standard)
+	t := &model.Positions{}
+	for n, entities := range of {
+		t.Defer(entities, func() map[model.Ref][]model.Position { return e.positionsOf(n) })
+	}
+	return t
+}
+
+// partOf returns the number of the part that an entity is in.
+func (e *evaluation) partOf(ref model.Ref) int {
+	if e.division.whole != "" {
+		return wholePart
+	}
+	return e.division.part(ref)
+}
+
+// positionsOf returns where the entities of a part are written: as it was found
+// just now, as it is remembered, or else by evaluating the part once more.
+func (e *evaluation) positionsOf(n int) map[model.Ref][]model.Position {
+	e.mu.Lock()
+	fresh, ok := e.fresh[n]
+	e.mu.Unlock()
+	if ok {
+		return fresh
+	}
+	key := e.keys.whole
+	if n != wholePart {
+		key = e.keys.part(n)
+	}
+	if stored, ok := recall[map[model.Ref][]model.Position](e.cache, positionsOf(key)); ok {
+		return *stored
+	}
+	x, _, err := e.reduced(context.Background(), []int{n})
+	if x == nil || err != nil {
+		return nil // the sources have gone in the meantime
+	}
+	return x.positions.All()
+}
