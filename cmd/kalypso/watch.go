@@ -105,8 +105,12 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		stop := g.showProgress(ctx, &r)
 		b, written, err := compiler.Write(ctx, r, o.Output)
 		stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// One that was there may come back; one that never was is misspelt.
 		var unknown *compiler.UnknownEnvironmentError
-		if ctx.Err() != nil || first && errors.As(err, &unknown) {
+		if first && errors.As(err, &unknown) {
 			return err
 		}
 		if err := s.show(built{b, written, err, time.Since(begin)}); err != nil {
