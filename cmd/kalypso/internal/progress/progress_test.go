@@ -78,6 +78,7 @@ func TestTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
 		d := Start(Options{Out: &out, Size: func() (int, int) { return 80, 24 }})
+		time.Sleep(redraw / 2) // between two drawings
 		for done := range 40 {
 			d.Tell(at("dev", done*10, 1000))
 			time.Sleep(redraw)
