@@ -116,6 +116,8 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		if err := s.show(built{b, written, err, time.Since(begin)}); err != nil {
 			return err
 		}
+		// There is time now, and little of it once this is interrupted.
+		c.Flush()
 		if err := w.Next(ctx); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cheggaaa/pb/v3"
@@ -22,34 +23,37 @@ const (
 // %.0s hides, is nobody's concern.
 const look = `{{string . "name"}} {{bar . "[" "=" ">" " " "]"}} {{string . "counts"}}{{rtime . ", %s left" "%.0s" ""}}`
 
-// draw draws the bars in place of those that are on the terminal.
+// draw draws the bars in place of those that are on the terminal, if they differ.
 func (d *Display) draw() {
 	columns, rows := d.Size()
 	lines := d.lines(min(columns-1, widest), max(min(rows-1, mostBars), 1))
+	if slices.Equal(lines, d.drawn) {
+		return
+	}
 	var out strings.Builder
 	out.WriteString(d.back())
 	for _, line := range lines {
 		out.WriteString(line + "\x1b[K\n") // erase what is left of the line before
 	}
 	out.WriteString("\x1b[J") // erase the lines below
-	d.drawn = len(lines)
+	d.drawn = lines
 	d.write(out.String())
 }
 
 // erase removes the bars from the terminal.
 func (d *Display) erase() {
-	if d.drawn > 0 {
+	if len(d.drawn) > 0 {
 		d.write(d.back() + "\x1b[J")
-		d.drawn = 0
+		d.drawn = nil
 	}
 }
 
 // back moves the cursor to where the bars begin.
 func (d *Display) back() string {
-	if d.drawn == 0 {
+	if len(d.drawn) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\r\x1b[%dA", d.drawn)
+	return fmt.Sprintf("\r\x1b[%dA", len(d.drawn))
 }
 
 // lines returns at most so many lines of at most that width, those of

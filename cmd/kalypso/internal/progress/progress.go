@@ -45,7 +45,7 @@ type Display struct {
 	// Of the display's goroutine only:
 	listed map[string]int // assignments in the last line of an environment
 	bars   map[string]*pb.ProgressBar
-	drawn  int // lines that are on the terminal
+	drawn  []string // the lines that are on the terminal
 
 	end   func()
 	ended chan struct{}
