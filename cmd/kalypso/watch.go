@@ -91,8 +91,8 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		Root: root, Except: except, Poll: o.poll, Warn: s.warn,
 		Outside: func() []string { return source.Outside(root) },
 		Follow: func(folder string) bool {
-			rel, err := filepath.Rel(root, folder)
-			return err == nil && source.IsEnvironmentFolder(filepath.ToSlash(rel))
+			rel, inside := fromRoot(root, folder)
+			return inside && source.IsEnvironmentFolder(rel)
 		},
 	})
 	if err != nil {
@@ -125,27 +125,32 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 }
 
 // except returns the folders of which no change counts, since a build makes it.
-func (o *watchOptions) except(root string) ([]string, error) {
-	var out []string
+func (o *watchOptions) except(root string) (out []string, err error) {
 	if dir, err := cache.DefaultDir(); err == nil {
-		out = append(out, resolved(dir))
+		dir = resolved(dir)
+		if rel, inside := fromRoot(root, dir); inside && rel != "." {
+			out = append(out, dir)
+		}
 	}
 	if o.Dir == "" {
 		return out, nil
 	}
 	to := resolved(o.Dir)
-	rel, err := filepath.Rel(root, to)
-	if err != nil {
-		return append(out, to), nil // on another volume
-	}
-	rel = filepath.ToSlash(rel)
-	if rel == "." || rel == source.Environments || strings.HasPrefix(rel, source.Environments+"/") {
+	rel, inside := fromRoot(root, to)
+	switch {
+	case !inside:
+		return out, nil
+	case rel == ".", rel == source.Environments, strings.HasPrefix(rel, source.Environments+"/"):
 		return nil, usagef("--to %s is a folder of the platform itself, whose changes would not be told from those of a build: name another", o.Dir)
 	}
-	if rel == ".." || strings.HasPrefix(rel, "../") {
-		return out, nil
-	}
 	return append(out, to), nil
+}
+
+// fromRoot returns a path relative to the root, with slashes, and whether it is in
+// the root.
+func fromRoot(root, path string) (rel string, inside bool) {
+	rel, err := filepath.Rel(root, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
 // resolved returns the absolute path, without links, of what may not be there yet.
