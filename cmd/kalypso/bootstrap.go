@@ -37,7 +37,10 @@ runs on. The environment's gitops says which repository that is.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withCache(func(c *cache.Cache) error {
-				objects, ds, err := compiler.Bootstrap(cmd.Context(), compiler.Request{Dir: g.dir, Environments: args[1:], Cache: c}, args[0])
+				r := compiler.Request{Dir: g.dir, Environments: args[1:], Cache: c}
+				stop := g.showProgress(cmd.Context(), &r)
+				objects, ds, err := compiler.Bootstrap(cmd.Context(), r, args[0])
+				stop()
 				if err != nil {
 					return err
 				}

@@ -93,12 +93,7 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 }
 
 func (g *global) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
-	// -C works elsewhere, as that of git and cue.
-	for _, dir := range []*string{&o.Dir, &o.Git} {
-		if *dir != "" && !filepath.IsAbs(*dir) {
-			*dir = filepath.Join(g.dir, *dir)
-		}
-	}
+	o.Dir, o.Git = g.path(o.Dir), g.path(o.Git)
 	r := compiler.Request{Dir: g.dir, Environments: environments, Cache: c}
 	if o.shard != "" {
 		shard, err := compiler.ParseShard(o.shard)
@@ -110,7 +105,9 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	if o.since != "" {
 		return g.since(cmd, r, o)
 	}
+	stop := g.showProgress(cmd.Context(), &r)
 	b, written, err := compiler.Write(cmd.Context(), r, o.Output)
+	stop()
 	if err != nil {
 		return err
 	}
@@ -132,6 +129,15 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 		return errPlatform
 	}
 	return nil
+}
+
+// path returns what a path on the command line means: -C works elsewhere, as that
+// of git and cue. "" stays "".
+func (g *global) path(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(g.dir, path)
 }
 
 // builtPlatform is the document of a build.

@@ -49,7 +49,10 @@ func (g *global) withCache(use func(*cache.Cache) error) error {
 // compile compiles environments and calls a function with them.
 func (g *global) compile(ctx context.Context, environments []string, use func(*compiler.Build) error) error {
 	return g.withCache(func(c *cache.Cache) error {
-		b, err := compiler.Compile(ctx, compiler.Request{Dir: g.dir, Environments: environments, Cache: c})
+		r := compiler.Request{Dir: g.dir, Environments: environments, Cache: c}
+		stop := g.showProgress(ctx, &r)
+		b, err := compiler.Compile(ctx, r)
+		stop()
 		if err != nil {
 			return err
 		}

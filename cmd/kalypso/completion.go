@@ -12,6 +12,7 @@ import (
 // environmentArgs completes the names of environments.
 func environmentArgs(g *global) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		g.progress = progressNone // the shell is where it would be
 		err := g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
 			for _, s := range b.Stages {
 				if !slices.Contains(given, s.Name) {
@@ -30,6 +31,7 @@ func environmentArgs(g *global) cobra.CompletionFunc {
 // assignmentArgs completes assignments, and then the keys of their values.
 func assignmentArgs(g *global) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+		g.progress = progressNone
 		if len(given) > 1 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -18,10 +16,7 @@ import (
 // diagnosticWriters are the values of --diagnostics.
 var diagnosticWriters = map[string]func(io.Writer, []diag.Diagnostic) error{
 	"text": func(w io.Writer, ds []diag.Diagnostic) error {
-		if colour(w) {
-			return diag.WriteText(w, ds, bold)
-		}
-		return diag.WriteText(w, ds, nil)
+		return diag.WriteText(w, ds, emphasis(w))
 	},
 	"json":   diag.WriteJSON,
 	"github": diag.WriteGitHub,
@@ -98,11 +93,13 @@ func (g *global) tellErrors(b *compiler.Build) error {
 	return errPlatform
 }
 
-// colour says whether to use colour: on a terminal that has it, and where
-// nobody asked not to (https://no-color.org).
-func colour(w io.Writer) bool {
-	f, isFile := w.(*os.File)
-	return isFile && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+// emphasis returns what sets off text on a terminal that has colour, where nobody
+// asked for none (https://no-color.org); otherwise nil.
+func emphasis(w io.Writer) func(diag.Severity, string) string {
+	if os.Getenv("NO_COLOR") != "" || terminal(w) == nil {
+		return nil
+	}
+	return bold
 }
 
 func bold(s diag.Severity, text string) string {

@@ -88,7 +88,9 @@ func (g *global) side(arg string, s *compiler.Side) error {
 
 // diff compares two sides and prints what differs.
 func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after compiler.Side, o *diffOptions) error {
+	stop := g.showProgress(cmd.Context(), &r)
 	d, err := compiler.Compare(cmd.Context(), r, before, after)
+	stop()
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 		return err
 	}
 	if *o.output == "table" {
-		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, All: o.all, Color: colour(g.out)})
+		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, All: o.all, Color: emphasis(g.out) != nil})
 	} else {
 		err = g.print(*o.output, d.Report, nil)
 	}

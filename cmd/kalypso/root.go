@@ -22,6 +22,7 @@ type global struct {
 	streams
 	dir         string
 	diagnostics string
+	progress    string
 	caching     caching
 }
 
@@ -64,9 +65,10 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
 	root.PersistentFlags().StringVar(&g.diagnostics, "diagnostics", "text", "how to tell what is wrong: text, json, github or sarif")
+	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	root.AddCommand(
-		newBuild(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
+		newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
 		newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
 	)
 	return root
@@ -78,6 +80,11 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 func (g *global) prepare(ctx context.Context) error {
 	if _, known := diagnosticWriters[g.diagnostics]; !known {
 		return usagef("--diagnostics %s: there are text, json, github and sarif", g.diagnostics)
+	}
+	switch g.progress {
+	case progressAuto, progressPlain, progressNone:
+	default:
+		return usagef("--progress %s: there are auto, plain and none", g.progress)
 	}
 	var different *module.DifferentError
 	if err := module.EnsureCache(ctx); errors.As(err, &different) {

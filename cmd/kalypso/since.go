@@ -22,7 +22,9 @@ type affected struct {
 // since is `build --since`: it builds what differs from a revision of the platform,
 // and prints what that is.
 func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) error {
+	stop := g.showProgress(cmd.Context(), &r)
 	d, err := compiler.Compare(cmd.Context(), r, compiler.Side{Revision: o.since}, compiler.Side{})
+	stop()
 	if err != nil {
 		return err
 	}

@@ -303,6 +303,18 @@ func tableID(l Level, name string) Key {
 	return NewHash("kalypso cache table v1").String(string(l)).String(name).Sum()
 }
 
+// Flush writes what the tables hold, so that other processes find it, and the end
+// of this one does not lose it. It is for those that live long; Close does it too.
+// Errors are remembered (Err).
+func (c *Cache) Flush() {
+	if !c.open() || c.temporary {
+		return
+	}
+	for _, t := range c.allTables() {
+		_ = t.Flush() // remembered
+	}
+}
+
 // Close writes what the tables still hold, waits for uploads, trims the folder
 // if that is due, and removes the folder of a Cache that is Off. It returns what
 // Err returns, including what Close itself met; nothing of it concerns results.
@@ -313,10 +325,8 @@ func (c *Cache) Close() error {
 	if !c.open() {
 		return c.Err()
 	}
+	c.Flush()
 	if !c.temporary {
-		for _, t := range c.allTables() {
-			_ = t.Flush() // remembered
-		}
 		c.remote.wait()
 	}
 	c.mu.Lock()

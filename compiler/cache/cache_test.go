@@ -128,6 +128,26 @@ func TestOff(t *testing.T) {
 	closeCache(t, on)
 }
 
+// TestFlush: what was put is found by others while this Cache is open, and later.
+func TestFlush(t *testing.T) {
+	dir := t.TempDir()
+	long := open(t, Options{Dir: dir})
+	for i := range 2 {
+		for _, name := range []string{"a", "b"} {
+			long.Table(Tuple, name).Put(key(i), []byte(name), nil)
+		}
+		long.Flush()
+		other := open(t, Options{Dir: dir})
+		for _, name := range []string{"a", "b"} {
+			wantTable(t, other.Table(Tuple, name), key(i), &pair{name, ""})
+			wantTable(t, long.Table(Tuple, name), key(i), &pair{name, ""})
+		}
+		closeCache(t, other)
+	}
+	closeCache(t, long)
+	long.Flush()
+}
+
 func TestUnusable(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("TMPDIR", t.TempDir())

@@ -344,10 +344,7 @@ func (s *scanner) moduleDigest() (Digest, error) {
 		if name != localModuleFile {
 			continue
 		}
-		for _, dir := range replacements(data) {
-			if !filepath.IsAbs(dir) {
-				dir = filepath.Join(s.root, dir)
-			}
+		for _, dir := range replacements(s.root, data) {
 			if err := hashTree(dir, func(line string) { h.Write([]byte(line)) }); err != nil {
 				return Digest{}, err
 			}
@@ -356,9 +353,9 @@ func (s *scanner) moduleDigest() (Digest, error) {
 	return Digest(h.Sum(nil)), nil
 }
 
-// replacements returns every string of a file that may be a folder that stands
-// for a module.
-func replacements(data []byte) []string {
+// replacements returns what every string of a file may mean as a folder that
+// stands for a module, as absolute paths.
+func replacements(root string, data []byte) []string {
 	f, err := parser.ParseFile(localModuleFile, data)
 	if err != nil {
 		return nil // loading reports it
@@ -367,6 +364,9 @@ func replacements(data []byte) []string {
 	ast.Walk(f, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 			if text, err := literal.Unquote(lit.Value); err == nil && (strings.HasPrefix(text, ".") || filepath.IsAbs(text)) {
+				if !filepath.IsAbs(text) {
+					text = filepath.Join(root, text)
+				}
 				out = append(out, text)
 			}
 		}

@@ -218,7 +218,7 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 	for _, entry := range entries {
 		rel := path.Join(dir, entry.Name())
 		isDir := entry.IsDir()
-		if entry.Type()&fs.ModeSymlink != 0 && (rel == Environments || dir == Environments) {
+		if entry.Type()&fs.ModeSymlink != 0 && IsEnvironmentFolder(rel) {
 			info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
 			isDir = err == nil && info.IsDir()
 		}

@@ -1,0 +1,159 @@
+// Package progress shows how far a build has come: as bars on a terminal, which
+// go again, or as lines at a slow rhythm for logs.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cheggaaa/pb/v3"
+
+	"github.com/kalypso-io/kalypso/compiler"
+)
+
+const (
+	// patience is how long a build takes before bars are shown.
+	patience = 300 * time.Millisecond
+	// redraw is how often bars are drawn.
+	redraw = 100 * time.Millisecond
+	// rhythm is how often lines are written.
+	rhythm = 10 * time.Second
+)
+
+// Options say where to show progress.
+type Options struct {
+	// Out gets it.
+	Out io.Writer
+	// Size returns the columns and rows of the terminal that Out is; nil if it is
+	// none, or is not to be drawn on.
+	Size func() (columns, rows int)
+}
+
+// Display shows the progress of one build. Its methods may be called by several
+// goroutines. A nil Display shows nothing.
+type Display struct {
+	Options
+	mu  sync.Mutex
+	far map[string]compiler.Progress // by environment
+
+	// Of the display's goroutine only:
+	listed map[string]int // assignments in the last line of an environment
+	bars   map[string]*pb.ProgressBar
+	drawn  []string // the lines that are on the terminal
+
+	end   func()
+	ended chan struct{}
+}
+
+// Start begins to show progress. Stop must be called.
+func Start(o Options) *Display {
+	end := make(chan struct{})
+	d := &Display{
+		Options: o, far: map[string]compiler.Progress{}, listed: map[string]int{}, bars: map[string]*pb.ProgressBar{},
+		end: sync.OnceFunc(func() { close(end) }), ended: make(chan struct{}),
+	}
+	go func() {
+		defer close(d.ended)
+		if d.Size == nil {
+			tick(end, rhythm, rhythm, d.list)
+			return
+		}
+		tick(end, patience, redraw, d.draw)
+		d.erase()
+	}()
+	return d
+}
+
+// tick calls show after the first wait, and then every so often, until end is
+// closed.
+func tick(end <-chan struct{}, first, every time.Duration, show func()) {
+	for wait := first; ; wait = every {
+		select {
+		case <-end:
+			return
+		case <-time.After(wait):
+			show()
+		}
+	}
+}
+
+// Tell takes note of how far an environment is.
+func (d *Display) Tell(p compiler.Progress) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Goroutines overtake each other on their way here.
+	p.Done = max(p.Done, d.far[p.Environment].Done)
+	d.far[p.Environment] = p
+}
+
+// Stop ends the display, and returns once nothing of it is on the terminal. After
+// the first call it does nothing.
+func (d *Display) Stop() {
+	if d == nil {
+		return
+	}
+	d.end()
+	<-d.ended
+}
+
+// all returns how far the environments are, by name, those that are done after
+// the others.
+func (d *Display) all() []compiler.Progress {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.SortedFunc(maps.Values(d.far), func(a, b compiler.Progress) int {
+		if isDone(a) != isDone(b) {
+			if isDone(b) {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Environment, b.Environment)
+	})
+}
+
+func isDone(p compiler.Progress) bool { return p.Done >= p.Total }
+
+// list writes a line for each environment that is not done, and further than its
+// last line says.
+func (d *Display) list() {
+	var out strings.Builder
+	for _, p := range d.all() {
+		if !isDone(p) && p.Done > d.listed[p.Environment] {
+			d.listed[p.Environment] = p.Done
+			fmt.Fprintf(&out, "%s: %s\n", p.Environment, counts(p))
+		}
+	}
+	d.write(out.String())
+}
+
+// counts says how many of the assignments are done.
+func counts(p compiler.Progress) string {
+	return grouped(p.Done) + " of " + grouped(p.Total) + " assignments"
+}
+
+// grouped writes a number with commas between thousands.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// write writes to Out. An error is no concern of the build, which does not need
+// to be watched.
+func (d *Display) write(text string) {
+	if text != "" {
+		_, _ = io.WriteString(d.Out, text)
+	}
+}

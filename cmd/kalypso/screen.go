@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// built is what came of a build: an error, or the rest.
+type built struct {
+	*compiler.Build
+	written *compiler.Written
+	err     error
+	took    time.Duration
+}
+
+// screen shows one build after the other.
+type screen struct {
+	*global
+	root string
+	// talk gets what is no diagnostic in a format for programs.
+	talk io.Writer
+	// redraws says that talk is a terminal, on which a build takes the place of the
+	// one before.
+	redraws bool
+	warning string // that belongs to every build
+}
+
+func (g *global) newScreen(root string) *screen {
+	s := &screen{global: g, root: root, talk: g.out}
+	if g.diagnostics != "text" {
+		s.talk = g.err
+		return s
+	}
+	s.redraws = terminal(g.out) != nil
+	return s
+}
+
+// warn keeps a warning where it is redrawn, and otherwise writes it.
+func (s *screen) warn(err error) {
+	if s.warning = fmt.Sprintf("kalypso: warning: %v; looking for changes twice a second instead\n", err); !s.redraws {
+		fmt.Fprint(s.err, s.warning)
+	}
+}
+
+// erased is what makes a terminal empty. What was scrolled away stays.
+const erased = "\x1b[H\x1b[2J"
+
+// show shows a build in one write, so that a terminal does not flicker and a
+// reader finds it whole.
+func (s *screen) show(b built) error {
+	var page bytes.Buffer
+	if s.redraws {
+		page.WriteString(erased)
+	}
+	if b.err != nil {
+		fmt.Fprintf(&page, "not built: %v\n", b.err)
+	} else if err := s.page(&page, b); err != nil {
+		return err
+	}
+	page.WriteString("\n")
+	if s.redraws {
+		fmt.Fprintf(&page, "%swaiting for changes of %s; Ctrl-C ends\n", s.warning, s.root)
+	}
+	_, err := s.talk.Write(page.Bytes())
+	return err
+}
+
+// page writes what was built, what changed, and what is wrong.
+func (s *screen) page(page *bytes.Buffer, b built) error {
+	fmt.Fprintf(page, "built in %.2f s, %s\n", b.took.Seconds(), counted(b.Diagnostics))
+	w := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
+	summary(w, b.Build, b.written)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	changed(page, b)
+	if s.diagnostics == "text" {
+		return diag.WriteText(page, b.Diagnostics, emphasis(s.out))
+	}
+	return s.tell(s.out, b.Diagnostics)
+}
+
+// counted says how many errors and warnings there are.
+func counted(ds []diag.Diagnostic) string {
+	errs := 0
+	for _, d := range ds {
+		if d.Severity == diag.Error {
+			errs++
+		}
+	}
+	if len(ds) == 0 {
+		return "nothing to say"
+	}
+	return plural(errs, "error") + " and " + plural(len(ds)-errs, "warning")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// mostChanged is how many changed assignments are named.
+const mostChanged = 10
+
+// changed writes which assignments of the output a build changed.
+func changed(page *bytes.Buffer, b built) {
+	named, left := 0, 0
+	for _, e := range b.Environments {
+		c := b.written.Changes[e.Name]
+		if c == nil {
+			continue
+		}
+		for _, kind := range changesOf(c.Assignments) {
+			for _, name := range kind.names {
+				if named == mostChanged {
+					left++
+					continue
+				}
+				named++
+				fmt.Fprintf(page, "%-8s %s\n", kind.word, name)
+			}
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(page, "and %d more\n", left)
+	}
+}
+
+// changes are assignments that became something.
+type changes struct {
+	word  string
+	names []string
+}
+
+func changesOf(c tree.AssignmentChanges) []changes {
+	return []changes{{"added", c.Added}, {"changed", c.Changed}, {"removed", c.Removed}}
+}
