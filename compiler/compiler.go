@@ -4,6 +4,7 @@ package compiler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -88,9 +89,21 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	return b, b.finish(ctx)
 }
 
+// mostAttempts is how often a platform is read whose files change meanwhile.
+const mostAttempts = 3
+
 // plan takes the environments through the pipeline up to what their assignments
-// are configured by.
-func plan(ctx context.Context, r Request) (*Build, error) {
+// are configured by. Where files change while they are read, it begins anew.
+func plan(ctx context.Context, r Request) (b *Build, err error) {
+	for range mostAttempts {
+		if b, err = planOnce(ctx, r); !errors.Is(err, evaluate.ErrChanged) {
+			break
+		}
+	}
+	return b, err
+}
+
+func planOnce(ctx context.Context, r Request) (*Build, error) {
 	platform, ds, err := source.Open(r.Dir)
 	if err != nil {
 		return nil, err

@@ -66,8 +66,11 @@ func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.unchanged(); err != nil {
+		return nil, err
+	}
 	if l == nil {
-		return nil, fmt.Errorf("the files of %s have changed, and cannot be read: %s", ref, ds[0].Message)
+		return nil, fmt.Errorf("%s cannot be read again: %s", ref, ds[0].Message)
 	}
 	p.loaded[n] = l
 	return l, nil

@@ -78,15 +78,14 @@ func (e *evaluation) evaluate() (*result, []diag.Diagnostic, error) {
 	if e.division.whole == "" {
 		switch p, err := e.inParts(); {
 		case err == nil:
-			e.remember()
-			return &result{part: *p}, nil, nil
+			return &result{part: *p}, nil, e.remember()
 		case !errors.Is(err, errNotClean):
 			return nil, nil, err
 		}
 	}
 	r, ds, err := e.inOnePiece()
 	if err == nil && r != nil {
-		e.remember()
+		err = e.remember()
 	}
 	return r, ds, err
 }
@@ -109,17 +108,29 @@ func (e *evaluation) profile(f *source.File) profile {
 	return p
 }
 
-// remember keeps what was evaluated, unless a file has changed in the meantime.
-func (e *evaluation) remember() {
-	if len(e.put) == 0 {
-		return
+// ErrChanged says that a file of the platform was changed while it was evaluated,
+// so that what was read may be partly old and partly new.
+var ErrChanged = errors.New("files of the platform were changed while it was compiled")
+
+// unchanged returns ErrChanged if the files are not those that were scanned.
+func (e *evaluation) unchanged() error {
+	now, err := e.scan()
+	if err == nil && now.Digest() != e.sources.Digest() {
+		err = ErrChanged
 	}
-	if now, err := e.scan(); err == nil && now.Digest() == e.sources.Digest() {
-		for _, put := range e.put {
-			put()
-		}
+	return err
+}
+
+// remember keeps what was evaluated, if it is of the files that were scanned.
+func (e *evaluation) remember() error {
+	if err := e.unchanged(); err != nil {
+		return err
+	}
+	for _, put := range e.put {
+		put()
 	}
 	e.put = nil
+	return nil
 }
 
 // inParts evaluates the parts that are not remembered. The error is errNotClean
