@@ -50,6 +50,8 @@ func (e *Environment) build(ctx context.Context) error {
 				if collisions[ct], err = e.collisions(ct, objects); err != nil {
 					return err
 				}
+				// What the cache cannot write it remembers itself, and only costs time.
+				_ = e.assignmentTable(e.Model.ClusterTypes[ct].Name).Flush()
 				progress(e.spans[ct].next - e.spans[ct].first)
 			}
 			return nil

@@ -82,6 +82,7 @@ type table interface {
 	Head(cache.Key) ([]byte, bool)
 	Body(cache.Key) ([]byte, bool)
 	Put(key cache.Key, head, body []byte)
+	Flush() error
 }
 
 type noTable struct{}
@@ -89,6 +90,7 @@ type noTable struct{}
 func (noTable) Head(cache.Key) ([]byte, bool) { return nil, false }
 func (noTable) Body(cache.Key) ([]byte, bool) { return nil, false }
 func (noTable) Put(cache.Key, []byte, []byte) {}
+func (noTable) Flush() error                  { return nil }
 
 func (m *meter) table(level cache.Level, name string) table {
 	if m.cache == nil {
