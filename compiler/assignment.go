@@ -60,6 +60,7 @@ func (e *Environment) build(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	_ = e.tupleTable().Flush()
 	e.reportTuples()
 	if err := e.reportEmissions(); err != nil {
 		return err
