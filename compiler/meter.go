@@ -109,5 +109,13 @@ func (m *meter) packages() evaluate.Cache {
 
 type packageCache struct{ *meter }
 
-func (c packageCache) Get(key [32]byte) ([]byte, bool) { return c.cache.Get(cache.Model, key) }
-func (c packageCache) Put(key [32]byte, data []byte)   { c.cache.Put(cache.Model, key, data) }
+func (c packageCache) Get(key [32]byte) ([]byte, bool) {
+	return c.cache.Get(cache.Model, packageKey(key))
+}
+
+func (c packageCache) Put(key [32]byte, data []byte) { c.cache.Put(cache.Model, packageKey(key), data) }
+
+// packageKey adds to a key of sources what evaluates them.
+func packageKey(key cache.Key) cache.Key {
+	return cache.NewHash("package").Key(identity()).Key(key).Sum()
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // Encode returns a binary form of v, which Decode reads. Equal values have equal
@@ -15,7 +14,8 @@ import (
 // empty ones, as in reflect.DeepEqual. v may be made of bools, integers, strings,
 // arrays, slices, maps, pointers, structs of exported fields, and Values; anything
 // else is a mistake of the program, and panics. The form is that of the type as it
-// is: see Layout.
+// is: bytes of another version of the type cannot be read, or not as they were
+// meant, so that whoever keeps them keeps versions apart.
 //
 //	bool, uint8, array of uint8 = its bytes
 //	other integers = varint, zigzag where signed
@@ -28,36 +28,7 @@ func Encode(v any) []byte {
 	return appendAny(nil, reflect.ValueOf(v))
 }
 
-// Layout describes the form of v's type: what Encode writes of one type cannot
-// be read as another.
-func Layout(v any) string {
-	var b strings.Builder
-	layout(&b, reflect.TypeOf(v), map[reflect.Type]bool{})
-	return b.String()
-}
-
 var valueType = reflect.TypeFor[Value]()
-
-func layout(b *strings.Builder, t reflect.Type, seen map[reflect.Type]bool) {
-	fmt.Fprintf(b, "%s=%s;", t, t.Kind())
-	if seen[t] || t == valueType {
-		return
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Map:
-		layout(b, t.Key(), seen)
-		layout(b, t.Elem(), seen)
-	case reflect.Slice, reflect.Pointer, reflect.Array:
-		layout(b, t.Elem(), seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			b.WriteString(t.Field(i).Name + " ")
-			layout(b, t.Field(i).Type, seen)
-		}
-		b.WriteString("end;")
-	}
-}
 
 func appendAny(b []byte, v reflect.Value) []byte {
 	if v.Type() == valueType {

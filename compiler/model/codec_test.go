@@ -48,21 +48,6 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-func TestLayout(t *testing.T) {
-	type a struct{ X, Y string }
-	type b struct {
-		X string
-		Y []byte
-	}
-	if Layout(a{}) == Layout(b{}) || Layout(a{}) != Layout(a{X: "1"}) {
-		t.Errorf("%s\n%s", Layout(a{}), Layout(b{}))
-	}
-	type inner struct{ Of a }
-	if Layout(inner{}) == Layout(struct{ Of b }{}) {
-		t.Error("what is inside does not count")
-	}
-}
-
 // FuzzDecode checks that bytes that are not to be trusted are read or refused,
 // and that what is read has one form for maps that are sorted.
 func FuzzDecode(f *testing.F) {
