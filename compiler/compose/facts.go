@@ -5,25 +5,88 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// matchFacts makes facts those that selectors may know of an assignment.
-func (p *Plan) matchFacts(facts selector.Facts, i int) {
+// matchFacts makes facts those of an assignment, as far as selectors ask for them.
+func (p *Plan) matchFacts(facts selector.Facts, i int, asked *asked) {
 	a := &p.assignments[i]
 	clear(facts)
-	facts["environment"] = selector.Values(p.env.Name)
-	facts["workspace"] = selector.Values(a.Workload.Workspace)
-	facts["workload"] = selector.Values(a.Workload.Name)
-	facts["deploymentTarget"] = selector.Values(a.Target.FullName)
-	facts["clusterType"] = selector.Values(a.ClusterType.Name)
-	for k, v := range a.ClusterType.Labels {
-		facts[k] = selector.Values(v)
+	for _, f := range [...]struct{ name, value string }{
+		{"environment", p.env.Name},
+		{"workspace", a.Workload.Workspace},
+		{"workload", a.Workload.Name},
+		{"deploymentTarget", a.Target.FullName},
+		{"clusterType", a.ClusterType.Name},
+	} {
+		if asked.names[f.name] {
+			facts[f.name] = selector.Values(f.value)
+		}
 	}
-	for k, v := range a.Target.Labels {
-		if other, both := a.ClusterType.Labels[k]; both && other != v {
-			facts[k] = selector.Values(other, v)
+	for _, l := range asked.clusterType(a.ClusterType) {
+		facts[l.name] = l.fact
+	}
+	for _, l := range asked.target(a.Target) {
+		if other, both := a.ClusterType.Labels[l.name]; both && other != a.Target.Labels[l.name] {
+			facts[l.name] = selector.Values(other, a.Target.Labels[l.name])
 			continue
 		}
-		facts[k] = selector.Values(v)
+		facts[l.name] = l.fact
 	}
+}
+
+// asked are the labels that selectors ask for, of both sides of assignments.
+type asked struct {
+	names        map[string]bool
+	clusterTypes map[*model.ClusterType][]label
+	targets      map[*model.DeploymentTarget][]label
+}
+
+type label struct {
+	name string
+	fact selector.Fact
+}
+
+func newAsked(env *model.Environment) *asked {
+	a := &asked{map[string]bool{}, map[*model.ClusterType][]label{}, map[*model.DeploymentTarget][]label{}}
+	for i := range env.Configs {
+		a.ask(&env.Configs[i].Match)
+	}
+	for i := range env.ConfigSchemas {
+		a.ask(&env.ConfigSchemas[i].Match)
+	}
+	return a
+}
+
+// ask notes the names of the fields in a selector; those of fields in fields too,
+// which asks for more than is needed and not for less.
+func (a *asked) ask(s *model.Selector) {
+	if s.Key != "" {
+		a.names[s.Key] = true
+	}
+	for i := range s.Args {
+		a.ask(&s.Args[i])
+	}
+}
+
+func (a *asked) clusterType(ct *model.ClusterType) []label {
+	return remembered(a.clusterTypes, ct, ct.Labels, a.names)
+}
+
+func (a *asked) target(t *model.DeploymentTarget) []label {
+	return remembered(a.targets, t, t.Labels, a.names)
+}
+
+// remembered returns those of the labels of an entity that are asked for.
+func remembered[E any](known map[*E][]label, of *E, labels map[string]string, names map[string]bool) []label {
+	out, there := known[of]
+	if there {
+		return out
+	}
+	for name, value := range labels {
+		if names[name] {
+			out = append(out, label{name, selector.Values(value)})
+		}
+	}
+	known[of] = out
+	return out
 }
 
 // facts returns the fields of #assignment with these names, as far as they are

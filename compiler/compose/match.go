@@ -11,9 +11,9 @@ import (
 // match finds the configs and config schemas of every assignment.
 func (p *Plan) match(satisfies selector.Satisfier) {
 	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
-		facts := selector.Facts{}
+		facts, asked := selector.Facts{}, newAsked(p.env)
 		for i := range p.assignments {
-			p.matchFacts(facts, i)
+			p.matchFacts(facts, i, asked)
 			if !yield(facts) {
 				return
 			}
