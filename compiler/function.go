@@ -39,7 +39,7 @@ func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate
 	}
 	for n, i := range missing {
 		out[i] = made[n]
-		table.Put(keys[i], nil, model.Encode(&made[n]))
+		table.Put(keys[i], nil, model.Encode(made[n]))
 	}
 	return out, nil
 }
