@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -30,9 +31,11 @@ func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate
 		out[i] = evaluate.Outcome{}
 		missing, todo = append(missing, i), append(todo, c)
 	}
+	f.meter.count(cache.Model, len(todo), len(calls)-len(todo))
 	if len(todo) == 0 {
 		return out, nil
 	}
+	defer f.meter.took(cache.Model, time.Now())
 	made, err := f.pkg.Apply(ctx, todo)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,9 @@ type Stats struct {
 	Levels []LevelStats `json:"levels"`
 }
 
-// LevelStats are those of one level of the cache: the parts of evaluated packages,
-// the composed tuples, the emitted assignments.
+// LevelStats are those of one level of the cache: the parts of evaluated packages
+// and what functions of the assignment gave, the composed tuples, the emitted
+// assignments.
 type LevelStats struct {
 	Level    cache.Level `json:"level"`
 	Computed int         `json:"computed"`
