@@ -89,7 +89,8 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	return b, b.finish(ctx)
 }
 
-// mostAttempts is how often a platform is read whose files change meanwhile.
+// mostAttempts is how often a build begins anew where someone else changes what it
+// reads or writes.
 const mostAttempts = 3
 
 // plan takes the environments through the pipeline up to what their assignments

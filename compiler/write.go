@@ -20,6 +20,9 @@ type Output struct {
 	// Git is a repository, and Branch the branch of it that gets a commit with a
 	// folder for each environment; "" for none. It excludes Dir.
 	Git, Branch string
+	// TreeOnly writes what the branch's tree would be, and leaves the branch as it
+	// is.
+	TreeOnly bool
 	// Flat writes the one environment straight into Dir, or the branch's root.
 	Flat bool
 	// Strict writes nothing at all if there is any error.
@@ -43,6 +46,9 @@ type Written struct {
 	Changes map[string]*tree.Changes
 	// Commit is the commit that was made, "" for none.
 	Commit tree.ID
+	// Tree is the id of the branch's whole tree; "" where it is not known, since
+	// nothing was written to git.
+	Tree tree.ID
 }
 
 // Write compiles environments and writes their trees. Without a folder or a
@@ -164,16 +170,31 @@ func (f *folders) close() error {
 	return errors.Join(errs...)
 }
 
-// writeGit writes the trees as one commit.
+// writeGit writes the trees as one commit. Where another process moves the branch
+// meanwhile, it begins anew with what the branch is then.
 func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
 	repository, err := tree.OpenRepository(o.Git)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, repository.Close()) }()
+	for range mostAttempts {
+		if b, w, err = writeBranch(ctx, r, o, repository); !errors.Is(err, tree.ErrLostRace) {
+			break
+		}
+	}
+	return b, w, err
+}
+
+func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repository) (b *Build, w *Written, err error) {
 	branch, err := repository.Branch(o.Branch)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !o.TreeOnly {
+		if err := branch.CheckWritable(); err != nil {
+			return nil, nil, err
+		}
 	}
 	var mu sync.Mutex
 	problems := map[string][]diag.Diagnostic{}
@@ -212,13 +233,19 @@ func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 	if len(placements) == 0 {
 		return b, w, nil
 	}
-	result, ds, err := branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+	var result *tree.CommitResult
+	var ds []diag.Diagnostic
+	if o.TreeOnly {
+		result, ds, err = branch.WriteTree(placements)
+	} else {
+		result, ds, err = branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	b.Diagnostics = append(b.Diagnostics, ds...)
 	if result != nil {
-		w.Commit = result.Commit
+		w.Commit, w.Tree = result.Commit, result.Tree
 		for n, c := range result.Changes {
 			w.Changes[names[n]] = c
 		}

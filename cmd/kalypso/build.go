@@ -57,6 +57,7 @@ machines that together build them all.`,
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the trees to `DIR`/<environment>")
 	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare or not; needs --branch")
 	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a commit with <environment>/...")
+	cmd.Flags().BoolVar(&o.TreeOnly, "tree", false, "write the tree that BRANCH would have, tell its id, and leave BRANCH as it is")
 	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR, or the root of BRANCH")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
@@ -84,6 +85,8 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 		return usagef("--flat writes one environment straight into --to DIR, or the root of --branch: name the environment and where")
 	case (o.Adopt || o.Strict) && !writes:
 		return usagef("--adopt and --strict say how to write: they need --to DIR, or --git DIR --branch BRANCH")
+	case o.TreeOnly && o.Git == "":
+		return usagef("--tree writes to a git repository: it needs --git DIR --branch BRANCH")
 	case o.Verify && o.Dir == "":
 		return usagef("--verify reads the files of --to DIR: name it")
 	case o.since != "" && writes:
@@ -122,8 +125,11 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	}); err != nil {
 		return err
 	}
-	if written.Commit != "" {
+	switch {
+	case written.Commit != "":
 		fmt.Fprintf(g.err, "commit %s on %s\n", written.Commit, o.Branch)
+	case o.TreeOnly && written.Tree != "":
+		fmt.Fprintf(g.err, "tree %s\n", written.Tree)
 	}
 	if b.Failed() {
 		return errPlatform
@@ -143,7 +149,8 @@ func (g *global) path(path string) string {
 // builtPlatform is the document of a build.
 type builtPlatform struct {
 	Environments []builtEnvironment `json:"environments"`
-	Commit       tree.ID            `json:"commit,omitempty"`
+	Commit       tree.ID            `json:"commit,omitempty"` // that was made
+	Tree         tree.ID            `json:"tree,omitempty"`   // of the whole branch
 	Stats        *compiler.Stats    `json:"stats,omitempty"`
 }
 
@@ -160,7 +167,7 @@ type builtEnvironment struct {
 }
 
 func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) builtPlatform {
-	out := builtPlatform{Environments: []builtEnvironment{}, Commit: written.Commit}
+	out := builtPlatform{Environments: []builtEnvironment{}, Commit: written.Commit, Tree: written.Tree}
 	for _, e := range b.Environments {
 		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Summary: e.Summary}
 		if c := written.Changes[e.Name]; c != nil {

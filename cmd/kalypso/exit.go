@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // exitCode is what a command says to its caller.
@@ -14,6 +16,7 @@ const (
 	exitDifference exitCode = 1 // a difference was found where one was asked for
 	exitFailure    exitCode = 2 // usage, I/O or internal error
 	exitPlatform   exitCode = 3 // the platform has errors
+	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
 // errPlatform says that the platform has errors, which are already told.
@@ -32,6 +35,8 @@ func exitOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.Is(err, tree.ErrLostRace):
+		return exitLostRace
 	case errors.Is(err, errDifference):
 		return exitDifference
 	case errors.Is(err, errPlatform):

@@ -103,6 +103,7 @@ func newExitCodes() *cobra.Command {
   1    a difference was found where one was asked for
   2    usage, I/O or internal error
   3    the platform has errors
+  9    another process moved the branch that --git writes to, again and again
   130  interrupted
   143  terminated`,
 	}
