@@ -98,19 +98,56 @@ func (t *Table) upload(replaced []segment) {
 			t.replaced[s.id] = true
 		}
 		there, err := t.remoteManifest()
-		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errForeign) {
-			return // to write now could lose what others wrote
+		if !mayReplace(err) {
+			return
 		}
 		here, _ := t.manifest()
 		here = slices.DeleteFunc(here, func(s segment) bool {
 			return !slices.Contains(there, s) && !t.uploadSegment(s)
 		})
-		all := mergeManifests(there, here, t.replaced)
-		if err == nil && slices.Equal(all, there) {
+		t.uploadManifest(here)
+	})
+}
+
+// manifestTries is how often the remote manifest is written at most.
+const manifestTries = 5
+
+// uploadManifest adds segments to the remote manifest. Machines that end together
+// write it at once, no lock is between them, and the last one holds. So it is read
+// just before it is written, not before the files are sent, and read again
+// afterwards: what another machine left out is added again.
+func (t *Table) uploadManifest(here []segment) {
+	for range manifestTries {
+		there, err := t.remoteManifest()
+		if !mayReplace(err) || err == nil && t.lists(there, here) {
 			return
 		}
-		t.c.remote.put(tableName(t.id), t.header().seal(encodeManifest(all)))
-	})
+		all := mergeManifests(there, here, t.replaced)
+		if !t.c.remote.put(tableName(t.id), t.header().seal(encodeManifest(all))) {
+			return
+		}
+	}
+}
+
+// lists says whether a remote manifest has all segments, and none that was replaced.
+func (t *Table) lists(there, here []segment) bool {
+	for _, s := range there {
+		if t.replaced[s.id] {
+			return false
+		}
+	}
+	for _, s := range here {
+		if !t.replaced[s.id] && !slices.Contains(there, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayReplace says whether a remote manifest may be written, after it was read with
+// that error: where it could not be read, writing could lose what others wrote.
+func mayReplace(err error) bool {
+	return err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, errForeign)
 }
 
 func (t *Table) uploadSegment(s segment) bool {

@@ -1,0 +1,74 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/retry"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// answerTimeout is how long a registry may be silent once it has a request. A
+	// build must not wait long for a registry that hangs: it computes instead.
+	answerTimeout = 15 * time.Second
+	retries       = 3
+)
+
+// retryWait is how long to wait before a request is repeated.
+type retryWait struct {
+	first time.Duration // doubled each time, 0 for 250 ms
+	most  time.Duration // also where the registry asks for more; 0 for 3 s
+}
+
+// newClient returns a client with docker's credentials for all hosts.
+func newClient(wait retryWait) (*auth.Client, error) {
+	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries ($DOCKER_CONFIG names its folder): %w", err)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	transport.ResponseHeaderTimeout = answerTimeout
+	transport.MaxResponseHeaderBytes = 256 << 10
+	// Data is compressed already, and sizes are those of the bytes that travel.
+	transport.DisableCompression = true
+	policy := newPolicy(wait)
+	client := &auth.Client{
+		Client: &http.Client{Transport: &retry.Transport{
+			Base:   transport,
+			Policy: func() retry.Policy { return policy },
+		}},
+		Cache:      auth.NewCache(),
+		Credential: credentials.Credential(store),
+	}
+	client.SetUserAgent("kalypso")
+	return client, nil
+}
+
+// newPolicy repeats what a registry may do better the next time: 429, 408, 5xx and
+// connections that break. A host that does not answer is not asked again.
+func newPolicy(wait retryWait) retry.Policy {
+	if wait.first == 0 {
+		wait.first = 250 * time.Millisecond
+	}
+	if wait.most == 0 {
+		wait.most = 3 * time.Second
+	}
+	return &retry.GenericPolicy{
+		Retryable: func(response *http.Response, err error) (bool, error) {
+			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+				return false, err
+			}
+			return retry.DefaultPredicate(response, err)
+		},
+		Backoff:  retry.ExponentialBackoff(wait.first, 2, 0.1),
+		MaxWait:  wait.most,
+		MaxRetry: retries,
+	}
+}

@@ -1,0 +1,94 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+// A RegistryError says what a registry did not do.
+type RegistryError struct {
+	Repository string // HOST/PATH
+	Op         string // read or write
+	Tag        string
+	Err        error
+}
+
+// Error is one line that a terminal can print, whatever the registry said. It
+// holds no address that was redirected to: those may be signed, and a log of CI is
+// no place for them.
+func (e *RegistryError) Error() string {
+	return printable(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
+}
+
+func (e *RegistryError) Unwrap() error { return e.Err }
+
+func (e *RegistryError) host() string {
+	host, _, _ := strings.Cut(e.Repository, "/")
+	return host
+}
+
+// failed wraps an error. A call that took too long failed for that, whatever broke
+// off then.
+func (r *Remote) failed(ctx context.Context, op, key string, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
+	return &RegistryError{Repository: r.name, Op: op, Tag: tagOf(key), Err: err}
+}
+
+// reason says why, and what the user can do.
+func reason(err error, host string) string {
+	var answer *errcode.ErrorResponse
+	var address *url.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the registry takes too long"
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return fmt.Sprintf("the registry wants credentials, and docker's config.json has none for %s: `docker login %s` adds them", host, host)
+	case errors.As(err, &answer):
+		return answered(answer, host)
+	case errors.As(err, &address):
+		return reason(address.Err, host)
+	}
+	return err.Error()
+}
+
+// answered says what an answer means that is no success.
+func answered(answer *errcode.ErrorResponse, host string) string {
+	text := fmt.Sprintf("the registry answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	if len(answer.Errors) > 0 {
+		text += " (" + answer.Errors.Error() + ")"
+	}
+	switch answer.StatusCode {
+	case http.StatusUnauthorized:
+		return text + fmt.Sprintf(": the credentials for %s in docker's config.json are missing or wrong; `docker login %s` replaces them", host, host)
+	case http.StatusForbidden:
+		return text + ": the credentials do not allow this; those that may only read need a read-only remote cache"
+	}
+	return text
+}
+
+// longest is how long an error is for people, in runes.
+const longest = 500
+
+// printable is text as one line that does nothing to a terminal.
+func printable(text string) string {
+	line := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
+	if len(line) > longest {
+		return string(line[:longest]) + "..."
+	}
+	return string(line)
+}

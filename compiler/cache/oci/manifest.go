@@ -1,0 +1,99 @@
+package oci
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+)
+
+// The media types of an entry.
+const (
+	// ArtifactType is the artifact type of an entry's manifest.
+	ArtifactType = "application/vnd.kalypso.cache.v1"
+	// DataType is the media type of an entry's only layer.
+	DataType = "application/vnd.kalypso.cache.data.v1"
+
+	manifestType = ocispec.MediaTypeImageManifest
+)
+
+// KeyAnnotation is the annotation of a manifest that holds the entry's key.
+const KeyAnnotation = "io.kalypso.cache.key"
+
+// What is read at most, in bytes. A registry that sends more gives an error, not
+// an exhausted memory.
+const (
+	maxManifest = 1 << 20
+	maxData     = 1 << 30
+)
+
+// plainKey are the keys that are a tag with dashes for slashes. No such key has a
+// dash or an underscore, so no two have one tag, and none has that of a hash.
+var plainKey = regexp.MustCompile(`^[a-z0-9][a-z0-9/]{0,127}$`)
+
+// tagOf is the tag of a key, by the rule of the distribution specification:
+// [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}. A key that cannot be one is hashed.
+func tagOf(key string) string {
+	if plainKey.MatchString(key) {
+		return strings.ReplaceAll(key, "/", "-")
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "sha256_" + hex.EncodeToString(sum[:])
+}
+
+// newManifest is the manifest of an entry. Equal entries have equal manifests: it
+// holds no time.
+func newManifest(key string, layer ocispec.Descriptor) ([]byte, error) {
+	return json.Marshal(ocispec.Manifest{
+		Versioned:    specs.Versioned{SchemaVersion: 2},
+		MediaType:    manifestType,
+		ArtifactType: ArtifactType,
+		Config:       emptyConfig(),
+		Layers:       []ocispec.Descriptor{layer},
+		Annotations:  map[string]string{KeyAnnotation: key},
+	})
+}
+
+// emptyConfig is the config of an artifact that has none, without its content.
+func emptyConfig() ocispec.Descriptor {
+	empty := ocispec.DescriptorEmptyJSON
+	empty.Data = nil
+	return empty
+}
+
+// layerOf describes data as a layer.
+func layerOf(data []byte) ocispec.Descriptor { return content.NewDescriptorFromBytes(DataType, data) }
+
+var errForeign = errors.New("it is no entry of kalypso's cache (delete the tag if nothing else needs it)")
+
+// parseManifest returns the layer of a manifest, of which it believes nothing: the
+// descriptor has no more than a size within the bounds and a SHA-256.
+func parseManifest(text []byte, key string) (ocispec.Descriptor, error) {
+	var m ocispec.Manifest
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {
+		return ocispec.Descriptor{}, errForeign
+	}
+	if m.SchemaVersion != 2 || m.MediaType != manifestType || m.ArtifactType != ArtifactType || len(m.Layers) != 1 {
+		return ocispec.Descriptor{}, errForeign
+	}
+	if m.Annotations[KeyAnnotation] != key {
+		return ocispec.Descriptor{}, fmt.Errorf("it holds the entry of another key, %q", m.Annotations[KeyAnnotation])
+	}
+	layer := m.Layers[0]
+	switch {
+	case layer.MediaType != DataType, layer.Digest.Validate() != nil, layer.Digest.Algorithm() != digest.SHA256:
+		return ocispec.Descriptor{}, errForeign
+	case layer.Size < 0 || layer.Size > maxData:
+		return ocispec.Descriptor{}, fmt.Errorf("an entry of %d bytes: there are at most %d", layer.Size, maxData)
+	}
+	return ocispec.Descriptor{MediaType: DataType, Digest: layer.Digest, Size: layer.Size}, nil
+}

@@ -1,0 +1,66 @@
+package oci
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"oras.land/oras-go/v2/registry"
+)
+
+// A ReferenceError says why a reference names no repository.
+type ReferenceError struct {
+	Reference string // as it was given, but for a password
+	Problem   string
+}
+
+func (e *ReferenceError) Error() string {
+	return fmt.Sprintf("%s is no remote cache: %s", e.Reference, e.Problem)
+}
+
+// parseReference returns the repository that a reference names, and whether it is
+// asked without TLS.
+func parseReference(reference string) (where registry.Reference, plain bool, err error) {
+	shown := reference
+	problem := func(format string, args ...any) (registry.Reference, bool, error) {
+		return registry.Reference{}, false, &ReferenceError{Reference: shown, Problem: fmt.Sprintf(format, args...)}
+	}
+	scheme, rest, ok := strings.Cut(reference, "://")
+	if !ok || scheme != "oci" && scheme != "oci+http" {
+		return problem("write oci://HOST/REPOSITORY, such as oci://ghcr.io/acme/platform-cache")
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if user, after, ok := strings.Cut(host, "@"); ok {
+		name, _, _ := strings.Cut(user, ":")
+		shown = fmt.Sprintf("%s://%s@%s/%s", scheme, name, after, path)
+		return problem("credentials come from docker's config.json (`docker login %s`), and are not written here", after)
+	}
+	where = registry.Reference{Registry: host, Repository: path}
+	switch {
+	case host == "":
+		return problem("there is no host before the first slash")
+	case where.ValidateRegistry() != nil:
+		return problem("%q is neither HOST nor HOST:PORT", host)
+	case path == "":
+		return problem("a repository is missing, such as oci://%s/platform-cache", host)
+	case strings.ContainsAny(path, ":@"):
+		return problem("a repository is named without a tag or digest: every entry of the cache has a tag of its own")
+	case where.ValidateRepository() != nil:
+		return problem("%q is no name of a repository: that is of lower-case letters, digits, and single . _ - / between them", path)
+	}
+	return where, scheme == "oci+http" || isLoopback(host), nil
+}
+
+// isLoopback says whether HOST or HOST:PORT is this machine: docker and oras ask
+// such registries without TLS as well.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.Unmap().IsLoopback()
+}

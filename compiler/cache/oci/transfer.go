@@ -1,0 +1,117 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+)
+
+// Get returns what a key names: exactly the bytes that some Put of that key
+// stored, up to 1 GiB. Where there are none, or only half of an entry is left, the
+// error is [cache.ErrNotFound]. Any other error is a *RegistryError.
+func (r *Remote) Get(ctx context.Context, key string) ([]byte, error) {
+	ctx, cancel := r.during(ctx)
+	defer cancel()
+	data, err := r.get(ctx, key)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil, cache.ErrNotFound
+	}
+	if err != nil {
+		return nil, r.failed(ctx, "read", key, err)
+	}
+	return data, nil
+}
+
+func (r *Remote) get(ctx context.Context, key string) ([]byte, error) {
+	d, body, err := r.repository.Manifests().FetchReference(ctx, tagOf(key))
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	if d.Size > maxManifest {
+		return nil, fmt.Errorf("a manifest of %d bytes: there are at most %d", d.Size, maxManifest)
+	}
+	text, err := content.ReadAll(body, d)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := parseManifest(text, key)
+	if err != nil {
+		return nil, err
+	}
+	data, err := r.repository.Blobs().Fetch(ctx, layer)
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	return content.ReadAll(data, layer)
+}
+
+var errReadOnly = errors.New("the remote cache is read-only")
+
+// Put stores or replaces what a key names, up to 1 GiB. Bytes that the repository
+// already holds are not sent again. When it returns, all can read the entry; until
+// then they find the one before, never half of one. Errors are *RegistryError.
+func (r *Remote) Put(ctx context.Context, key string, data []byte) error {
+	ctx, cancel := r.during(ctx)
+	defer cancel()
+	if err := r.put(ctx, key, data); err != nil {
+		return r.failed(ctx, "write", key, err)
+	}
+	return nil
+}
+
+func (r *Remote) put(ctx context.Context, key string, data []byte) error {
+	switch {
+	case r.readOnly:
+		return errReadOnly
+	case len(data) > maxData:
+		return fmt.Errorf("an entry of %d bytes: there are at most %d", len(data), maxData)
+	}
+	layer := layerOf(data)
+	text, err := newManifest(key, layer)
+	if err != nil {
+		return err
+	}
+	// A registry takes a manifest only when it has what that refers to.
+	if err := r.putConfig(ctx); err != nil {
+		return err
+	}
+	if err := r.putBlob(ctx, layer, data); err != nil {
+		return err
+	}
+	manifest := content.NewDescriptorFromBytes(manifestType, text)
+	return r.repository.Manifests().PushReference(ctx, manifest, bytes.NewReader(text), tagOf(key))
+}
+
+// putConfig brings the empty config to the repository, once. Goroutines that come
+// while it is on its way bring it as well, which does no harm and waits for nobody.
+func (r *Remote) putConfig(ctx context.Context) error {
+	r.mu.Lock()
+	has := r.hasConfig
+	r.mu.Unlock()
+	if has {
+		return nil
+	}
+	if err := r.putBlob(ctx, emptyConfig(), ocispec.DescriptorEmptyJSON.Data); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hasConfig = true
+	return nil
+}
+
+func (r *Remote) putBlob(ctx context.Context, d ocispec.Descriptor, data []byte) error {
+	if has, err := r.repository.Blobs().Exists(ctx, d); err != nil || has {
+		return err
+	}
+	return r.repository.Blobs().Push(ctx, d, bytes.NewReader(data))
+}
