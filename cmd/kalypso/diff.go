@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,10 +82,19 @@ func (g *global) side(arg string, s *compiler.Side) error {
 		return usagef("%s is both a folder and a revision: write ./%s for the folder, or refs/heads/%s for the branch", arg, arg, arg)
 	case isDir:
 		*s = compiler.Side{Output: path}
+	case isPath(arg):
+		return usagef("%s is no folder; kalypso build --to DIR writes one", path)
 	default:
 		*s = compiler.Side{Revision: arg}
 	}
 	return nil
+}
+
+// isPath says whether an argument can only be a path: no revision begins or ends
+// like that.
+func isPath(arg string) bool {
+	slashed := filepath.ToSlash(arg)
+	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "./") || strings.HasPrefix(slashed, "../") || strings.HasSuffix(slashed, "/") || arg == ".."
 }
 
 // diff compares two sides and prints what differs.
@@ -104,6 +115,9 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	}
 	if err != nil {
 		return err
+	}
+	if len(d.Report.Counts) == 0 && before.Output+after.Output != "" {
+		fmt.Fprintln(g.err, "kalypso: warning: nothing was compared: a folder is compared by the environments that a build wrote to it, and there is none that the other side has")
 	}
 	switch {
 	case d.After != nil && d.After.Failed(), d.After == nil && d.Before != nil && d.Before.Failed():
