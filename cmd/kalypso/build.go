@@ -114,6 +114,10 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	if err := g.tell(g.err, b.Diagnostics); err != nil {
 		return err
 	}
+	if o.stats {
+		c.Flush()
+		b.Recount()
+	}
 	if err := g.print(*o.output, document[builtPlatform]{apiVersion, "Build", builtOf(b, written, o.stats)}, func(w *tabwriter.Writer) {
 		summary(w, b, written)
 		if o.stats {
@@ -196,19 +200,6 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 func stats(w *tabwriter.Writer, s compiler.Stats) {
 	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
 	for _, l := range s.Levels {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, size(l.ReadBytes), size(l.WrittenBytes))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, bytesText(l.ReadBytes), bytesText(l.WrittenBytes))
 	}
-}
-
-// size writes a number of bytes for people.
-func size(bytes int64) string {
-	switch {
-	case bytes < 1<<10:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	case bytes < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

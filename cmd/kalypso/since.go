@@ -33,6 +33,8 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 	}
 	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes}
 	if o.stats {
+		r.Cache.Flush()
+		d.After.Recount()
 		item.Stats = &d.After.Stats
 	}
 	err = g.print(*o.output, document[affected]{apiVersion, "Affected", item}, func(w *tabwriter.Writer) {
