@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -41,7 +40,10 @@ func (g *global) withCache(use func(*cache.Cache) error) error {
 		for _, lie := range lies {
 			fmt.Fprintf(g.err, "kalypso: the cache was wrong about %s\n", lie)
 		}
-		return errors.Join(err, errDifference)
+		fmt.Fprintln(g.err, "kalypso: nothing of that was used, and the cache is corrected; if nobody changed its files, please report it")
+		if err == nil {
+			err = errDifference
+		}
 	}
 	return err
 }
