@@ -3,7 +3,9 @@ package compiler
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -24,6 +26,8 @@ type Difference struct {
 	// environment may only seem to have lost, and the own files of their cluster
 	// types.
 	Report *compare.Report
+	// LeftOut are the ids of the assignments that are left out for that, sorted.
+	LeftOut []string
 }
 
 // Diagnostics returns what there is to say of After that was not to say of Before:
@@ -84,8 +88,8 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 			return nil, err
 		}
 	}
-	narrow(sides[0], sides[1])
 	d = &Difference{Before: sides[0].build, After: sides[1].build}
+	d.LeftOut = narrow(sides[0], sides[1])
 	d.Report, err = compare.Compare(sides[0].folders, sides[1].folders)
 	return d, err
 }
@@ -286,23 +290,34 @@ func (e *Environment) leftOut(clusterType string) []compare.Folder {
 }
 
 // narrow leaves out what is not known on either side, and, beside an output, the
-// environments that the output does not have.
-func narrow(before, after *side) {
+// environments that the output does not have. It returns the ids of the assignments
+// that are not known, sorted.
+func narrow(before, after *side) []string {
 	pairs := [][2]*side{{before, after}, {after, before}}
 	for _, p := range pairs {
 		p[0].seemsGone(p[1])
 	}
+	leftOut := map[string]bool{}
 	for _, p := range pairs {
 		s, other := p[0], p[1]
+		for id := range s.unknown {
+			leftOut[id] = true
+		}
 		has := map[string]bool{}
 		for _, f := range s.folders {
 			has[f.Environment] = true
 		}
 		other.folders = slices.DeleteFunc(other.folders, func(f compare.Folder) bool {
 			id := f.ID()
-			return s.unknown[f.Environment] || s.unknown[id] || other.unknown[id] || s.Output != "" && !has[f.Environment]
+			if s.unknown[f.Environment] || s.unknown[id] || other.unknown[id] {
+				leftOut[id] = true
+				return true
+			}
+			return s.Output != "" && !has[f.Environment]
 		})
 	}
+	maps.DeleteFunc(leftOut, func(id string, _ bool) bool { return strings.Count(id, "/") < 2 })
+	return slices.Sorted(maps.Keys(leftOut))
 }
 
 // seemsGone makes what only the other side has unknown where errors may hide it on

@@ -105,7 +105,7 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err != nil {
 		return err
 	}
-	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+	if err := g.tellDifference(d); err != nil {
 		return err
 	}
 	if *o.output == "table" {
@@ -124,6 +124,22 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 		return errPlatform
 	case o.exitCode && !d.Report.Empty():
 		return errDifference
+	}
+	return nil
+}
+
+// tellDifference says what is wrong, and what is not compared because of that.
+func (g *global) tellDifference(d *compiler.Difference) error {
+	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+		return err
+	}
+	const named = 3
+	if n := len(d.LeftOut); n > 0 && g.diagnostics == "text" {
+		text := strings.Join(d.LeftOut[:min(n, named)], ", ")
+		if n > named {
+			text += fmt.Sprintf(" and %d more", n-named)
+		}
+		fmt.Fprintf(g.err, "kalypso: not compared, because of errors on a side: %s\n", text)
 	}
 	return nil
 }
