@@ -27,8 +27,9 @@ func newBuild(g *global) *cobra.Command {
 		Use:   "build [ENVIRONMENT...]",
 		Short: "Compile environments into their GitOps trees",
 		Long: `build compiles the environments, or all, and writes their trees: below --to, or
-as a commit to a branch of a git repository, which needs no work tree. Without
-either it writes nothing, and prints what it would build.
+as one commit to a branch of a git repository, which needs no work tree. Where
+nothing differs there is no commit, and a branch that is checked out is refused.
+Without either build writes nothing, and prints what it would build.
 
 An assignment with an error keeps its last good folder, and everything else is
 written; the exit code is then 3. --strict writes nothing at all on any error.
@@ -44,6 +45,7 @@ machines that together build them all.`,
   kalypso build dev --to out              # one
   kalypso build dev --flat --to tree      # one, straight into tree
   kalypso build --git gitops.git --branch deploy
+  kalypso build --to out --shard 2/4      # the second of four parts
   kalypso build --since origin/main       # what a change of the platform affects`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {

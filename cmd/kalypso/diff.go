@@ -33,7 +33,8 @@ repository is touched.
 Assignments that were added, removed and changed are counted; their differences
 are those of the YAML's content, not of its lines, and equal ones are told once,
 with how many assignments have them. An assignment with errors on either side is
-left out: it would keep what was built before.
+left out: it would keep what was built before. The exit code is 3 where the second
+side has errors.
 
 A folder is preferred to a revision of the same name only if it is written with a
 slash, as ./main is.`,
@@ -84,6 +85,8 @@ func (g *global) side(arg string, s *compiler.Side) error {
 		*s = compiler.Side{Output: path}
 	case isPath(arg):
 		return usagef("%s is no folder; kalypso build --to DIR writes one", path)
+	case strings.Contains(arg, ".."): // which git allows in no name
+		return usagef("%s is a range: write the two sides apart, as in kalypso diff v1.4.0 v1.5.0", arg)
 	default:
 		*s = compiler.Side{Revision: arg}
 	}
@@ -93,8 +96,8 @@ func (g *global) side(arg string, s *compiler.Side) error {
 // isPath says whether an argument can only be a path: no revision begins or ends
 // like that.
 func isPath(arg string) bool {
-	slashed := filepath.ToSlash(arg)
-	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "./") || strings.HasPrefix(slashed, "../") || strings.HasSuffix(slashed, "/") || arg == ".."
+	slashed := "/" + filepath.ToSlash(arg) + "/"
+	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "/./") || strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
 }
 
 // diff compares two sides and prints what differs.
