@@ -164,7 +164,9 @@ func (s *side) finish(ctx context.Context) error {
 				s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
 			}
 		}
-		s.uncertain[e.Name] = e.Model.Uncertain
+		if e.Model.Uncertain {
+			s.uncertain[e.Name] = true
+		}
 	}
 	return nil
 }
@@ -323,6 +325,9 @@ func narrow(before, after *side) []string {
 // seemsGone makes what only the other side has unknown where errors may hide it on
 // this one, and with it the own files of its cluster type, which list it.
 func (s *side) seemsGone(other *side) {
+	if len(s.uncertain) == 0 {
+		return
+	}
 	has := map[string]bool{}
 	for _, f := range s.folders {
 		has[f.ID()] = true
