@@ -55,7 +55,7 @@ type Build struct {
 	Environments []*Environment
 	// Diagnostics of all of it have positions and are sorted by them.
 	Diagnostics []diag.Diagnostic
-	// Stats say what was computed and what was reused.
+	// Stats say what was computed and what was reused; see Recount.
 	Stats Stats
 
 	meter *meter
@@ -140,6 +140,10 @@ func (b *Build) finish(ctx context.Context) error {
 	b.Stats = b.meter.stats()
 	return nil
 }
+
+// Recount brings Stats up to date with what was read and written of the cache since:
+// trees that are written read from it, and most results get there with its Flush.
+func (b *Build) Recount() { b.Stats = b.meter.stats() }
 
 // each calls a function for every environment, several at once.
 func (b *Build) each(ctx context.Context, f func(context.Context, *Environment) error) error {

@@ -3,7 +3,9 @@ package compiler
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -19,18 +21,24 @@ type Difference struct {
 	// Before and After are the builds; nil for an output that was only read. Of two
 	// builds, cluster types that are made of the same on both sides are not built.
 	Before, After *Build
-	// Report says what differs. An assignment that has errors on either side is in
-	// none of its lists: it would keep what was built before.
+	// Report says what differs. What a build would keep, because of errors on either
+	// side, is in none of its lists: an assignment with an error, what an uncertain
+	// environment may only seem to have lost, and the own files of their cluster
+	// types.
 	Report *compare.Report
+	// LeftOut are the ids of the assignments that are left out for that, sorted.
+	LeftOut []string
 }
 
 // Diagnostics returns what there is to say of After that was not to say of Before:
 // all errors, and the warnings that are new.
 func (d *Difference) Diagnostics() []diag.Diagnostic {
-	if d.After == nil {
+	switch {
+	case d.After == nil && d.Before == nil:
+		return nil // two outputs
+	case d.After == nil:
 		return d.Before.Diagnostics
-	}
-	if d.Before == nil {
+	case d.Before == nil:
 		return d.After.Diagnostics
 	}
 	type said struct {
@@ -80,8 +88,8 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 			return nil, err
 		}
 	}
-	narrow(sides[0], sides[1])
 	d = &Difference{Before: sides[0].build, After: sides[1].build}
+	d.LeftOut = narrow(sides[0], sides[1])
 	d.Report, err = compare.Compare(sides[0].folders, sides[1].folders)
 	return d, err
 }
@@ -93,13 +101,15 @@ type side struct {
 	remove  func() error // removes the checked out revision
 	build   *Build       // nil for an output
 	folders []compare.Folder
-	// unknown are the ids of assignments with errors, and of environments of which
-	// nothing is known.
+	// unknown are the names of environments of which nothing is known, and the ids of
+	// folders with errors.
 	unknown map[string]bool
+	// uncertain are the environments in which errors hide which folders there are.
+	uncertain map[string]bool
 }
 
 func (s *side) open(ctx context.Context) (err error) {
-	s.unknown = map[string]bool{}
+	s.unknown, s.uncertain = map[string]bool{}, map[string]bool{}
 	if s.Output != "" {
 		s.folders, err = compare.ReadDir(s.Output)
 		return err
@@ -143,15 +153,19 @@ func (s *side) finish(ctx context.Context) error {
 			s.unknown[e.Name] = true
 			continue
 		}
-		folders, err := e.compared()
+		folders, err := e.compared(s.unknown)
 		if err != nil {
 			return err
 		}
 		s.folders = append(s.folders, folders...)
 		for i := range e.rows {
 			if e.rows[i].failed && e.mine(i) {
-				s.unknown[e.Schedule.Assignments[i].ID(e.Name)] = true
+				a := &e.Schedule.Assignments[i]
+				s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
 			}
+		}
+		if e.Model.Uncertain {
+			s.uncertain[e.Name] = true
 		}
 	}
 	return nil
@@ -215,8 +229,8 @@ func (e *Environment) clusterTypeKeys() map[string]cache.Key {
 
 // compared returns the folders of the environment's tree for a comparison. Those
 // of cluster types that were left out, because both sides have them, get ids that
-// are equal as well.
-func (e *Environment) compared() ([]compare.Folder, error) {
+// are equal as well. The ids of those that cannot be made become unknown.
+func (e *Environment) compared(unknown map[string]bool) ([]compare.Folder, error) {
 	var out []compare.Folder
 	for _, ct := range e.Tree.ClusterTypes {
 		if e.same[ct.Name] {
@@ -229,7 +243,9 @@ func (e *Environment) compared() ([]compare.Folder, error) {
 		if err != nil {
 			return nil, err
 		}
-		if content.Kept == "" {
+		if content.Kept != "" {
+			unknown[e.Name+"/"+ct.Name] = true
+		} else {
 			ids := map[string]tree.ID{}
 			for _, f := range content.Files {
 				ids[f.Path] = tree.BlobID(f.Data)
@@ -276,17 +292,49 @@ func (e *Environment) leftOut(clusterType string) []compare.Folder {
 }
 
 // narrow leaves out what is not known on either side, and, beside an output, the
-// environments that the output does not have.
-func narrow(before, after *side) {
-	for _, s := range [][2]*side{{before, after}, {after, before}} {
-		s, other := s[0], s[1]
+// environments that the output does not have. It returns the ids of the assignments
+// that are not known, sorted.
+func narrow(before, after *side) []string {
+	pairs := [][2]*side{{before, after}, {after, before}}
+	for _, p := range pairs {
+		p[0].seemsGone(p[1])
+	}
+	leftOut := map[string]bool{}
+	for _, p := range pairs {
+		s, other := p[0], p[1]
+		for id := range s.unknown {
+			leftOut[id] = true
+		}
 		has := map[string]bool{}
 		for _, f := range s.folders {
 			has[f.Environment] = true
 		}
 		other.folders = slices.DeleteFunc(other.folders, func(f compare.Folder) bool {
-			id := f.Environment + "/" + f.ClusterType + "/" + f.Assignment
-			return s.unknown[f.Environment] || s.unknown[id] || other.unknown[id] || s.Output != "" && !has[f.Environment]
+			id := f.ID()
+			if s.unknown[f.Environment] || s.unknown[id] || other.unknown[id] {
+				leftOut[id] = true
+				return true
+			}
+			return s.Output != "" && !has[f.Environment]
 		})
+	}
+	maps.DeleteFunc(leftOut, func(id string, _ bool) bool { return strings.Count(id, "/") < 2 })
+	return slices.Sorted(maps.Keys(leftOut))
+}
+
+// seemsGone makes what only the other side has unknown where errors may hide it on
+// this one, and with it the own files of its cluster type, which list it.
+func (s *side) seemsGone(other *side) {
+	if len(s.uncertain) == 0 {
+		return
+	}
+	has := map[string]bool{}
+	for _, f := range s.folders {
+		has[f.ID()] = true
+	}
+	for _, f := range other.folders {
+		if s.uncertain[f.Environment] && !has[f.ID()] {
+			s.unknown[f.ID()], s.unknown[f.Environment+"/"+f.ClusterType] = true, true
+		}
 	}
 }

@@ -200,12 +200,16 @@ func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repo
 	problems := map[string][]diag.Diagnostic{}
 	r.Previous = func(environment string) (*tree.Record, error) {
 		record, ds, err := branch.Record(o.folder(environment))
-		if !o.Adopt {
-			mu.Lock()
-			problems[environment] = ds
-			mu.Unlock()
+		if err != nil {
+			return nil, err
 		}
-		return record, err
+		if o.Adopt {
+			return whole(record), nil
+		}
+		mu.Lock()
+		problems[environment] = ds
+		mu.Unlock()
+		return record, nil
 	}
 	if b, err = Compile(ctx, r); err != nil {
 		return nil, nil, err

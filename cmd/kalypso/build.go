@@ -27,8 +27,9 @@ func newBuild(g *global) *cobra.Command {
 		Use:   "build [ENVIRONMENT...]",
 		Short: "Compile environments into their GitOps trees",
 		Long: `build compiles the environments, or all, and writes their trees: below --to, or
-as a commit to a branch of a git repository, which needs no work tree. Without
-either it writes nothing, and prints what it would build.
+as one commit to a branch of a git repository, which needs no work tree. Where
+nothing differs there is no commit, and a branch that is checked out is refused.
+Without either build writes nothing, and prints what it would build.
 
 An assignment with an error keeps its last good folder, and everything else is
 written; the exit code is then 3. --strict writes nothing at all on any error.
@@ -44,6 +45,7 @@ machines that together build them all.`,
   kalypso build dev --to out              # one
   kalypso build dev --flat --to tree      # one, straight into tree
   kalypso build --git gitops.git --branch deploy
+  kalypso build --to out --shard 2/4      # the second of four parts
   kalypso build --since origin/main       # what a change of the platform affects`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
@@ -116,6 +118,10 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	}
 	if err := g.tell(g.err, b.Diagnostics); err != nil {
 		return err
+	}
+	if o.stats {
+		c.Flush()
+		b.Recount()
 	}
 	if err := g.print(*o.output, document[builtPlatform]{apiVersion, "Build", builtOf(b, written, o.stats)}, func(w *tabwriter.Writer) {
 		summary(w, b, written)
@@ -203,19 +209,6 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 func stats(w *tabwriter.Writer, s compiler.Stats) {
 	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
 	for _, l := range s.Levels {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, size(l.ReadBytes), size(l.WrittenBytes))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, bytesText(l.ReadBytes), bytesText(l.WrittenBytes))
 	}
-}
-
-// size writes a number of bytes for people.
-func size(bytes int64) string {
-	switch {
-	case bytes < 1<<10:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	case bytes < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

@@ -36,7 +36,7 @@ func newCacheClean() *cobra.Command {
 kalypso.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			dir, err := cache.DefaultDir()
+			dir, err := cacheDir()
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func newCacheSize(g *global) *cobra.Command {
 			Bytes   int64  `json:"bytes"`
 			Entries int    `json:"entries"`
 		}
-		dir, err := cache.DefaultDir()
+		dir, err := cacheDir()
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ whatever they read.`,
 			Files   int      `json:"files"`
 			Removed []string `json:"removed"`
 		}
-		dir, err := cache.DefaultDir()
+		dir, err := cacheDir()
 		if err != nil {
 			return err
 		}
@@ -111,6 +111,15 @@ whatever they read.`,
 		return err
 	}
 	return cmd
+}
+
+// cacheDir returns the cache's folder.
+func cacheDir() (string, error) {
+	dir, err := cache.DefaultDir()
+	if err != nil {
+		return "", &cache.UnusableError{Err: err}
+	}
+	return dir, nil
 }
 
 // bytesText shows a number of bytes with the largest unit that it has one of.

@@ -24,7 +24,6 @@ const (
 // caching are the options about the cache.
 type caching struct {
 	mode           string
-	maxBytes       int64
 	remote         string
 	remoteReadOnly bool
 	given          *pflag.FlagSet
@@ -40,7 +39,7 @@ func (c *caching) flags(flags *pflag.FlagSet) {
 // withCache calls a function with the open cache. One that cannot be used is no
 // failure: the work only takes longer.
 func (g *global) withCache(use func(*cache.Cache) error) error {
-	o := cache.Options{Mode: cache.Mode(g.caching.mode), MaxBytes: g.caching.maxBytes}
+	o := cache.Options{Mode: cache.Mode(g.caching.mode)}
 	switch o.Mode {
 	case cache.On, cache.Off, cache.Verify:
 	default:
@@ -70,7 +69,10 @@ func (g *global) withCache(use func(*cache.Cache) error) error {
 		for _, lie := range lies {
 			fmt.Fprintf(g.err, "kalypso: the cache was wrong about %s\n", lie)
 		}
-		return errors.Join(err, errDifference)
+		fmt.Fprintln(g.err, "kalypso: nothing of that was used, and the cache is corrected; if nobody changed its files, please report it")
+		if err == nil {
+			err = errDifference
+		}
 	}
 	return err
 }

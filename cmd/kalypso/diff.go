@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,8 @@ repository is touched.
 Assignments that were added, removed and changed are counted; their differences
 are those of the YAML's content, not of its lines, and equal ones are told once,
 with how many assignments have them. An assignment with errors on either side is
-left out: it would keep what was built before.
+left out: it would keep what was built before. The exit code is 3 where the second
+side has errors.
 
 A folder is preferred to a revision of the same name only if it is written with a
 slash, as ./main is.`,
@@ -80,10 +83,21 @@ func (g *global) side(arg string, s *compiler.Side) error {
 		return usagef("%s is both a folder and a revision: write ./%s for the folder, or refs/heads/%s for the branch", arg, arg, arg)
 	case isDir:
 		*s = compiler.Side{Output: path}
+	case isPath(arg):
+		return usagef("%s is no folder; kalypso build --to DIR writes one", path)
+	case strings.Contains(arg, ".."): // which git allows in no name
+		return usagef("%s is a range: write the two sides apart, as in kalypso diff v1.4.0 v1.5.0", arg)
 	default:
 		*s = compiler.Side{Revision: arg}
 	}
 	return nil
+}
+
+// isPath says whether an argument can only be a path: no revision begins or ends
+// like that.
+func isPath(arg string) bool {
+	slashed := "/" + filepath.ToSlash(arg) + "/"
+	return filepath.IsAbs(arg) || strings.HasPrefix(slashed, "/./") || strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
 }
 
 // diff compares two sides and prints what differs.
@@ -94,7 +108,7 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err != nil {
 		return err
 	}
-	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+	if err := g.tellDifference(d); err != nil {
 		return err
 	}
 	if *o.output == "table" {
@@ -105,11 +119,30 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err != nil {
 		return err
 	}
+	if len(d.Report.Counts) == 0 && before.Output+after.Output != "" {
+		fmt.Fprintln(g.err, "kalypso: warning: nothing was compared: a folder is compared by the environments that a build wrote to it, and there is none that the other side has")
+	}
 	switch {
 	case d.After != nil && d.After.Failed(), d.After == nil && d.Before != nil && d.Before.Failed():
 		return errPlatform
 	case o.exitCode && !d.Report.Empty():
 		return errDifference
+	}
+	return nil
+}
+
+// tellDifference says what is wrong, and what is not compared because of that.
+func (g *global) tellDifference(d *compiler.Difference) error {
+	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+		return err
+	}
+	const named = 3
+	if n := len(d.LeftOut); n > 0 && g.diagnostics == "text" {
+		text := strings.Join(d.LeftOut[:min(n, named)], ", ")
+		if n > named {
+			text += fmt.Sprintf(" and %d more", n-named)
+		}
+		fmt.Fprintf(g.err, "kalypso: not compared, because of errors on a side: %s\n", text)
 	}
 	return nil
 }

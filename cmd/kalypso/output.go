@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,11 +18,29 @@ import (
 // apiVersion is that of all JSON and YAML results.
 const apiVersion = "kalypso.io/v1alpha1"
 
+// outputFormat is the value of -o: one of outputFormats.
+type outputFormat string
+
+var outputFormats = []string{"table", "json", "yaml"}
+
+func (o *outputFormat) String() string { return string(*o) }
+func (o *outputFormat) Type() string   { return "string" }
+
+// Set refuses other formats before anything is done.
+func (o *outputFormat) Set(s string) error {
+	if !slices.Contains(outputFormats, s) {
+		return errors.New("there are table, json and yaml")
+	}
+	*o = outputFormat(s)
+	return nil
+}
+
 // outputFlag adds -o, and returns where its value will be.
 func outputFlag(cmd *cobra.Command) *string {
-	o := cmd.Flags().StringP("output", "o", "table", "how to print the result: table, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	return o
+	o := outputFormat("table")
+	cmd.Flags().VarP(&o, "output", "o", "how to print the result: table, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
+	return (*string)(&o)
 }
 
 // list is the document of a list result.
@@ -49,15 +69,13 @@ func (g *global) print(output string, result any, fill func(*tabwriter.Writer)) 
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(result)
-	case "yaml":
-		text, err := toYAML(result)
-		if err != nil {
-			return err
-		}
-		_, err = g.out.Write(text)
+	}
+	text, err := toYAML(result)
+	if err != nil {
 		return err
 	}
-	return usagef("--output %s: there are table, json and yaml", output)
+	_, err = g.out.Write(text)
+	return err
 }
 
 // toYAML writes what a type's JSON says as YAML, in the same order.

@@ -24,6 +24,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// gitVariables make git do the same everywhere: the same people, at the same time,
+// on a branch of the same name.
+var gitVariables = []string{
+	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=init.defaultBranch", "GIT_CONFIG_VALUE_0=main",
+	"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z",
+	"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
+}
+
 // TestScript runs the command line as users do, with the real cue beside it.
 // KALYPSO_UPDATE=1 writes the expected output anew.
 func TestScript(t *testing.T) {
@@ -54,6 +62,10 @@ func TestScript(t *testing.T) {
 			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache", "cue"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("NO_COLOR", "1")
+			for _, v := range gitVariables {
+				name, value, _ := strings.Cut(v, "=")
+				e.Setenv(name, value)
+			}
 			// CUE looks for a module in the folders above.
 			err := os.Mkdir(filepath.Join(filepath.Dir(e.WorkDir), "cue.mod"), 0o777)
 			if errors.Is(err, fs.ErrExist) {

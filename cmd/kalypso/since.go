@@ -28,11 +28,13 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 	if err != nil {
 		return err
 	}
-	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+	if err := g.tellDifference(d); err != nil {
 		return err
 	}
 	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes}
 	if o.stats {
+		r.Cache.Flush()
+		d.After.Recount()
 		item.Stats = &d.After.Stats
 	}
 	err = g.print(*o.output, document[affected]{apiVersion, "Affected", item}, func(w *tabwriter.Writer) {

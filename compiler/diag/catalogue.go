@@ -226,9 +226,9 @@ var Codes = []Explanation{
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",
-		"The folder's record names another platform or another environment. Write to a folder of its own."},
+		"The folder's record names another platform or another environment. Write to a folder, or a branch, of its own."},
 	{BadRecord, BadRecord.Severity(), "the folder's record cannot be read",
-		".kalypso/provenance.json says what kalypso wrote there. Restore it from git; without it, --adopt takes over the files that are there."},
+		"The record says what kalypso wrote there: .kalypso/provenance.json lists the cluster types, and .kalypso/cluster-types has a file for each of them. One of these is missing, damaged, not the one that provenance.json names, or of another version of kalypso. Restore all of .kalypso from git; without it, --adopt takes over the files that are there."},
 	{KeptMissing, KeptMissing.Severity(), "a kept folder is not there",
 		"The folder of an assignment that failed is to stay as it was, and files of it are missing. Restore them from git, or correct the errors, so that the folder is built again."},
 }

@@ -179,6 +179,9 @@ func (r *repository) parent(c *object.Commit, n int) (*object.Commit, error) {
 		if len(c.ParentHashes) == 0 {
 			return nil, fmt.Errorf("commit %s is the first one, and has none before it", short(c.Hash))
 		}
+		if len(c.ParentHashes) == 1 {
+			return nil, fmt.Errorf("commit %s has only one parent", short(c.Hash))
+		}
 		return nil, fmt.Errorf("commit %s has only %d parents", short(c.Hash), len(c.ParentHashes))
 	}
 	h := c.ParentHashes[n-1]

@@ -59,6 +59,9 @@ func (b *Branch) Commit(placements []Placement, c CommitInfo) (*CommitResult, []
 		err = b.commit(result, pack, placements, c)
 	}
 	if err = errors.Join(err, pack.Abort()); err != nil {
+		if errors.Is(err, ErrLostRace) {
+			err = fmt.Errorf("%w; nothing was changed: build again", err)
+		}
 		return nil, nil, fmt.Errorf("committing to branch %s of %s: %w", b.name, b.repository.dir, err)
 	}
 	return result, report, nil

@@ -35,7 +35,8 @@ func (at location) belongs(st *state, o Options) []problem {
 		}
 		message := fmt.Sprintf("the folder belongs to environment %s of platform %s, not to %s of %s",
 			environment, platform, o.Environment, o.Platform)
-		return []problem{{at.at(diag.New(diag.ForeignRecord, message), p), false}}
+		report := at.at(diag.New(diag.ForeignRecord, message), p)
+		return []problem{{report.Hinting("write to a folder, or a branch, of its own"), false}}
 	}
 	if r := st.record; r != nil {
 		return check(recordPath, r.Platform, r.Environment)

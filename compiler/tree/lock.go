@@ -44,7 +44,7 @@ func (d *Dir) lock() error {
 		_, err = l.TryLockContext(ctx, lockRetry)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("locking %s: %w (waited %s)", d.dir, errHeld, d.wait)
+		return fmt.Errorf("locking %s: %w (waited %s); build again when that one is done", d.dir, errHeld, d.wait)
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", d.dir, err)

@@ -1,6 +1,6 @@
 // Package oci keeps the entries of a cache in a repository of an OCI registry, so
 // that machines share them. What comes in is a reference such as
-// oci://ghcr.io/acme/platform-cache; what goes out is a [cache.Remote].
+// oci://registry.example.com/acme/platform-cache; what goes out is a [cache.Remote].
 //
 // A key is a tag of an OCI 1.1 image manifest with the artifact type
 // [ArtifactType], the empty config, the key as an annotation, and one layer, which

@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 		name  string
 		plain bool
 	}{
-		"oci://ghcr.io/acme/cache":              {"ghcr.io/acme/cache", false},
+		"oci://registry.example.com/acme/cache":              {"registry.example.com/acme/cache", false},
 		"oci://registry.acme.example:5000/c":    {"registry.acme.example:5000/c", false},
 		"oci://localhost/c":                     {"localhost/c", true},
 		"oci://localhost:5000/c":                {"localhost:5000/c", true},
@@ -51,21 +51,21 @@ func TestOpenRefuses(t *testing.T) {
 	anonymous(t)
 	for reference, want := range map[string]string{
 		"":                               "oci://HOST/REPOSITORY",
-		"ghcr.io/acme/cache":             "oci://HOST/REPOSITORY",
-		"https://ghcr.io/acme/cache":     "oci://HOST/REPOSITORY",
-		"OCI://ghcr.io/acme/cache":       "oci://HOST/REPOSITORY",
+		"registry.example.com/acme/cache":             "oci://HOST/REPOSITORY",
+		"https://registry.example.com/acme/cache":     "oci://HOST/REPOSITORY",
+		"OCI://registry.example.com/acme/cache":       "oci://HOST/REPOSITORY",
 		"oci:///cache":                   "no host",
-		"oci://ghcr.io":                  "a repository is missing",
-		"oci://ghcr.io/":                 "a repository is missing",
+		"oci://registry.example.com":                  "a repository is missing",
+		"oci://registry.example.com/":                 "a repository is missing",
 		"oci://gh cr.io/acme":            "HOST:PORT",
-		"oci://ghcr.io:port/acme":        "HOST:PORT",
-		"oci://ghcr.io/Acme/cache":       "lower-case",
-		"oci://ghcr.io/acme//cache":      "lower-case",
-		"oci://ghcr.io/acme/../cache":    "lower-case",
-		"oci://ghcr.io/acme/cache?a=b":   "lower-case",
-		"oci://ghcr.io/acme/cache:v1":    "without a tag",
-		"oci://ghcr.io/acme@sha256:00":   "without a tag",
-		"oci://me:hunter2@ghcr.io/cache": "docker login ghcr.io",
+		"oci://registry.example.com:port/acme":        "HOST:PORT",
+		"oci://registry.example.com/Acme/cache":       "lower-case",
+		"oci://registry.example.com/acme//cache":      "lower-case",
+		"oci://registry.example.com/acme/../cache":    "lower-case",
+		"oci://registry.example.com/acme/cache?a=b":   "lower-case",
+		"oci://registry.example.com/acme/cache:v1":    "without a tag",
+		"oci://registry.example.com/acme@sha256:00":   "without a tag",
+		"oci://me:hunter2@registry.example.com/cache": "docker login registry.example.com",
 	} {
 		_, err := Open(reference, Options{})
 		if wrong := (*ReferenceError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
@@ -126,7 +126,7 @@ func TestCredentials(t *testing.T) {
 	}
 	anonymous(t)
 	fails("has none for " + r.Host)
-	dockerConfig(t, authOf("ghcr.io", "ci", "hunter2"))
+	dockerConfig(t, authOf("registry.example.com", "ci", "hunter2"))
 	fails("has none for " + r.Host)
 	dockerConfig(t, authOf(r.Host, "ci", "wrong"))
 	fails("missing or wrong")

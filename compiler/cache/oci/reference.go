@@ -28,7 +28,7 @@ func parseReference(reference string) (where registry.Reference, plain bool, err
 	}
 	scheme, rest, ok := strings.Cut(reference, "://")
 	if !ok || scheme != "oci" && scheme != "oci+http" {
-		return problem("write oci://HOST/REPOSITORY, such as oci://ghcr.io/acme/platform-cache")
+		return problem("write oci://HOST/REPOSITORY, such as oci://registry.example.com/acme/platform-cache")
 	}
 	host, path, _ := strings.Cut(rest, "/")
 	if user, after, ok := strings.Cut(host, "@"); ok {

@@ -118,7 +118,7 @@ func find(dir string) (string, error) {
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
-		return "", errors.New("it is not a git repository (git init --bare makes one)")
+		return "", errors.New("it is not a git repository: name a bare one, or the folder that has .git (git init --bare makes one)")
 	}
 	return dir, nil
 }

@@ -92,13 +92,18 @@ func (r *Repository) update(ref string, from, to Hash, by Signature, message str
 }
 
 func (r *Repository) compare(ref string, from Hash) error {
-	switch is, err := r.Ref(ref); {
+	is, err := r.Ref(ref)
+	switch {
 	case err != nil:
 		return err
-	case is != from:
-		return fmt.Errorf("%w: it is at %s, not at %s", ErrLostRace, is, from)
+	case is == from:
+		return nil
+	case from.IsZero():
+		return fmt.Errorf("%w: it was not there, and is at %s", ErrLostRace, is)
+	case is.IsZero():
+		return fmt.Errorf("%w: it was at %s, and is not there", ErrLostRace, from)
 	}
-	return nil
+	return fmt.Errorf("%w: it was at %s, and is at %s", ErrLostRace, from, is)
 }
 
 // lock makes a ref's lock file, and waits for a process that has it.
