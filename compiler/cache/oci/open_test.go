@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 		name  string
 		plain bool
 	}{
-		"oci://registry.example.com/acme/cache":              {"registry.example.com/acme/cache", false},
+		"oci://registry.example.com/acme/cache": {"registry.example.com/acme/cache", false},
 		"oci://registry.acme.example:5000/c":    {"registry.acme.example:5000/c", false},
 		"oci://localhost/c":                     {"localhost/c", true},
 		"oci://localhost:5000/c":                {"localhost:5000/c", true},
@@ -50,14 +50,14 @@ func TestOpen(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	anonymous(t)
 	for reference, want := range map[string]string{
-		"":                               "oci://HOST/REPOSITORY",
-		"registry.example.com/acme/cache":             "oci://HOST/REPOSITORY",
+		"":                                "oci://HOST/REPOSITORY",
+		"registry.example.com/acme/cache": "oci://HOST/REPOSITORY",
 		"https://registry.example.com/acme/cache":     "oci://HOST/REPOSITORY",
 		"OCI://registry.example.com/acme/cache":       "oci://HOST/REPOSITORY",
-		"oci:///cache":                   "no host",
+		"oci:///cache":                                "no host",
 		"oci://registry.example.com":                  "a repository is missing",
 		"oci://registry.example.com/":                 "a repository is missing",
-		"oci://gh cr.io/acme":            "HOST:PORT",
+		"oci://gh cr.io/acme":                         "HOST:PORT",
 		"oci://registry.example.com:port/acme":        "HOST:PORT",
 		"oci://registry.example.com/Acme/cache":       "lower-case",
 		"oci://registry.example.com/acme//cache":      "lower-case",
