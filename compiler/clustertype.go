@@ -158,7 +158,7 @@ func (e *Environment) clusterTypeKey(n int) cache.Key {
 
 // indexKey begins the key of something that is made of a cluster type.
 func (e *Environment) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
-	h := e.key(kind).String(e.Name).String(ct.Name).String(ct.Description).Bytes(e.gitOps())
+	h := e.key(kind).String(e.Name).String(ct.Name).String(ct.Description).String(ct.Reconciler).Bytes(e.gitOps())
 	if r := e.reconciler(ct); r != nil {
 		h.String(r.Backend)
 	}

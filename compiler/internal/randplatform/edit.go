@@ -12,44 +12,54 @@ import (
 // did, or "" where the platform has nothing for it; then it changed nothing.
 type editKind struct {
 	weight int
+	kind   Kind
 	apply  func(p *Platform, r *rand.Rand) string
 }
+
+// Kind says what an edit may change.
+type Kind int
+
+const (
+	Meaning  Kind = iota // anything, errors included
+	Cosmetic             // how the platform is written, and nothing that it means
+	Nothing              // no byte of any file
+)
 
 // editKinds are weighed as people edit: mostly values, then entities, then the
 // rest, mistakes on the way.
 var editKinds = []editKind{
-	{20, changeValue},
-	{6, changeDefault},
-	{6, addEntity},
-	{5, removeEntity},
-	{4, renameEntity},
-	{5, addTarget},
-	{3, removeTarget},
-	{6, changeLabel},
-	{5, changeSelector},
-	{2, changeLayer},
-	{2, changeStrategy},
-	{3, changeContract},
-	{4, changeVersion},
-	{3, changeManifests},
-	{4, changeService},
-	{4, changeReconciler},
-	{2, changeClusterType},
-	{2, changeGitOps},
-	{1, changeAfter},
-	{2, changeDependsOn},
-	{2, changeComprehension},
-	{2, changeHidden},
-	{2, changeHelper},
-	{2, changeData},
-	{3, changeComment},
-	{2, reorder},
-	{3, move},
-	{2, renameFile},
-	{2, reformat},
-	{2, touch},
-	{8, undo},
-	{14, breakSomething},
+	{20, Meaning, changeValue},
+	{6, Meaning, changeDefault},
+	{6, Meaning, addEntity},
+	{5, Meaning, removeEntity},
+	{4, Meaning, renameEntity},
+	{5, Meaning, addTarget},
+	{3, Meaning, removeTarget},
+	{6, Meaning, changeLabel},
+	{5, Meaning, changeSelector},
+	{2, Meaning, changeLayer},
+	{2, Meaning, changeStrategy},
+	{3, Meaning, changeContract},
+	{4, Meaning, changeVersion},
+	{3, Meaning, changeManifests},
+	{4, Meaning, changeService},
+	{4, Meaning, changeReconciler},
+	{2, Meaning, changeClusterType},
+	{2, Meaning, changeGitOps},
+	{1, Meaning, changeAfter},
+	{2, Meaning, changeDependsOn},
+	{2, Meaning, changeComprehension},
+	{2, Meaning, changeHidden},
+	{2, Meaning, changeHelper},
+	{2, Meaning, changeData},
+	{3, Cosmetic, changeComment},
+	{2, Cosmetic, reorder},
+	{3, Cosmetic, move},
+	{2, Cosmetic, renameFile},
+	{2, Cosmetic, reformat},
+	{2, Nothing, touch},
+	{8, Meaning, undo},
+	{14, Meaning, breakSomething},
 }
 
 // Edit makes one random edit and says in one line what it did. The more is
@@ -58,6 +68,7 @@ func (p *Platform) Edit(r *rand.Rand) (what string) {
 	before := p.Clone()
 	before.before = nil
 	p.touched = false
+	p.last = Meaning
 	total := 0
 	for _, k := range editKinds {
 		total += k.weight
@@ -72,10 +83,14 @@ func (p *Platform) Edit(r *rand.Rand) (what string) {
 			n -= editKinds[i].weight
 		}
 		what = editKinds[i].apply(p, r)
+		p.last = editKinds[i].kind
 	}
 	p.before = before
 	return what
 }
+
+// LastEdit says what kind of edit the last one was; Meaning where there was none.
+func (p *Platform) LastEdit() Kind { return p.last }
 
 func undo(p *Platform, _ *rand.Rand) string {
 	if p.before == nil {

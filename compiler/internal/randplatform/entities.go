@@ -187,7 +187,9 @@ func (p *Platform) addServices(r *rand.Rand) {
 				"egressTo", arr(obj("cidr", "10.0.0.0/8", "except", arr("10.1.0.0/16"))))),
 			"rbac", obj("viewers", obj("clusterRole", "view", "groups", arr("viewers"))),
 			"serviceAccount", obj("automountToken", raw("true"), "imagePullSecrets", arr("registry")),
-			"secrets", secrets())
+			"secrets", secrets(),
+			"#assignment", raw("schema.#Assignment"),
+			"pattern", raw(`"\(#assignment.deploymentTarget)-\(#assignment.labels.size)"`))
 		p.entity(r, "", "namespaceServices", "tight", tight)
 	}
 	if chance(r, 20) {

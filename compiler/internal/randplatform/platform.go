@@ -24,6 +24,7 @@ type Platform struct {
 	data         map[string]*value // path of an embedded JSON file -> what it holds
 	broken       []breakage
 	touched      bool
+	last         Kind      // of edit
 	names        int       // how many names were made, so that none is made twice
 	before       *Platform // the last edit, which is not in its own history
 }

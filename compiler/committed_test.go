@@ -1,0 +1,108 @@
+package compiler_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// committed builds into a branch, which has a commit for each change, with the
+// files that a folder would have.
+func committed(shared *cache.Cache) variant {
+	return func(t *testing.T, root string) follower {
+		git(t, root, "init", "--quiet", "--bare", ".")
+		commits := 0
+		return follower{
+			name: "committed",
+			step: func(s *step) string {
+				before := maps.Clone(s.before.files)
+				got := write(t, compiler.Request{Dir: s.platformDir, Cache: shared}, compiler.Output{Git: root, Branch: "out"})
+				for _, what := range []string{"text", "json", "github", "error"} {
+					if d := differs(map[string]string{what: got.said[what]}, map[string]string{what: s.want.said[what]}); d != "" {
+						return d
+					}
+				}
+				if changes := !maps.Equal(before, s.want.files); changes != (got.commit != "") {
+					return fmt.Sprintf("the commit is %q, but that something changes is %t", got.commit, changes)
+				}
+				if got.commit == "" {
+					return ""
+				}
+				commits++
+				if tip := strings.TrimSpace(git(t, root, "rev-parse", "out")); tip != string(got.commit) {
+					return fmt.Sprintf("the branch is at %s, and the commit is %s", tip, got.commit)
+				}
+				ids := map[string]string{}
+				for p, text := range s.want.files {
+					ids[p] = string(tree.BlobID([]byte(text)))
+				}
+				return differs(listed(git(t, root, "ls-tree", "-r", "-z", "out")), ids)
+			},
+			end: func(s *step) string {
+				if commits == 0 {
+					return ""
+				}
+				if n := strings.Count(git(t, root, "rev-list", "out"), "\n"); n != commits {
+					return fmt.Sprintf("%d commits, want %d", n, commits)
+				}
+				if said := git(t, root, "fsck", "--full", "--strict", "--no-progress", "--no-dangling"); said != "" {
+					return said
+				}
+				var paths bytes.Buffer
+				names := slices.Sorted(maps.Keys(s.want.files))
+				for _, p := range names {
+					fmt.Fprintf(&paths, "out:%s\n", p)
+				}
+				cmd := exec.Command("git", "-C", root, "cat-file", "--batch=%(objectsize)")
+				cmd.Stdin = &paths
+				text, err := cmd.Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var want strings.Builder
+				for _, p := range names {
+					fmt.Fprintf(&want, "%d\n%s\n", len(s.want.files[p]), s.want.files[p])
+				}
+				return differs(map[string]string{"what git reads": string(text)}, map[string]string{"what git reads": want.String()})
+			},
+		}
+	}
+}
+
+// listed reads what git ls-tree -z lists, as ids by path. Anything but a file that
+// is not executable gets no id.
+func listed(text string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
+		about, p, _ := strings.Cut(line, "\t")
+		id, _ := strings.CutPrefix(about, "100644 blob ")
+		out[p] = id
+	}
+	return out
+}
+
+// git runs git in a folder, without the user's configuration.
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=gc.auto", "GIT_CONFIG_VALUE_0=0",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, stderr.Bytes())
+	}
+	return string(out)
+}

@@ -1,0 +1,341 @@
+//go:build unix
+
+package compiler_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/internal/randplatform"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// childEnv holds the childBuild that the test binary makes instead of testing.
+const childEnv = "KALYPSO_TEST_BUILD"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childEnv); text != "" {
+		if err := runChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// childBuild is a build in a process of its own.
+type childBuild struct {
+	Platform, Cache string
+	Dir, Git        string // where to, one of them
+	Kill            *kill  // nil for never
+}
+
+// kill is when a process kills itself, as kill -9 does.
+type kill struct {
+	Progress int // at which report of progress, from 1; 0 for when the build begins
+	// Journal is a pattern of files: the first that is there, instead of Progress,
+	// says that the build has begun to change its output.
+	Journal string
+	After   time.Duration // how long after that
+}
+
+func runChild(text string) error {
+	var b childBuild
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return err
+	}
+	r := compiler.Request{Dir: b.Platform}
+	if b.Kill != nil {
+		r.Progress = b.Kill.start()
+		if b.Kill.Journal != "" {
+			go b.Kill.watch()
+		}
+	}
+	c, err := cache.Open(cache.Options{Dir: b.Cache})
+	if err != nil {
+		return err
+	}
+	r.Cache = c
+	to := compiler.Output{Dir: b.Dir}
+	if b.Git != "" {
+		to = compiler.Output{Git: b.Git, Branch: "out"}
+	}
+	_, _, err = compiler.Write(context.Background(), r, to)
+	return errors.Join(err, c.Close())
+}
+
+func killSelf() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+
+// start returns what is to be told how far the build has come.
+func (k *kill) start() func(compiler.Progress) {
+	if k.Progress == 0 && k.Journal == "" {
+		time.AfterFunc(k.After, killSelf)
+	}
+	var reports atomic.Int64
+	return func(compiler.Progress) {
+		if int(reports.Add(1)) == k.Progress {
+			killSelf()
+		}
+	}
+}
+
+// watch kills the process once there is a journal.
+func (k *kill) watch() {
+	for {
+		if found, _ := filepath.Glob(k.Journal); len(found) > 0 {
+			for begun := time.Now(); time.Since(begun) < k.After; {
+			}
+			killSelf()
+		}
+	}
+}
+
+// randomKill is at any moment of a small build into a folder, mostly while it
+// writes.
+func randomKill(r *rand.Rand, dir string) *kill {
+	switch r.IntN(5) {
+	case 0:
+		return &kill{After: time.Duration(r.IntN(200_000)) * time.Microsecond}
+	case 1:
+		return &kill{Progress: 1 + r.IntN(6)}
+	}
+	return &kill{Journal: filepath.Join(dir, "*", ".kalypso", "journal.json"), After: time.Duration(r.IntN(600)) * time.Microsecond}
+}
+
+// run runs the build, and says whether it was killed. An error is what it printed.
+func (b childBuild) run() (killed bool, err error) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return false, err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	said, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return status.Signal() == syscall.SIGKILL && b.Kill != nil, nil
+		}
+		return false, errors.New(string(bytes.TrimSpace(said)))
+	}
+	return false, err
+}
+
+// TestManyProcesses has several processes build one platform into one output with
+// one cache at once, after every edit. What they leave is what one of them would
+// have left.
+func TestManyProcesses(t *testing.T) {
+	for seed := range uint64(howMany(1, 3, 20)) {
+		for _, inGit := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d git=%t", seed, inGit), func(t *testing.T) {
+				p, r := randplatform.New(2000+seed), rand.New(rand.NewPCG(seed, 5))
+				root := t.TempDir()
+				b := childBuild{Platform: filepath.Join(root, "platform"), Cache: filepath.Join(root, "cache")}
+				b.to(t, root, inGit)
+				var before map[string]string
+				var did []string
+				for range howMany(2, 3, 8) {
+					if err := p.Write(b.Platform); err != nil {
+						t.Fatal(err)
+					}
+					many(t, b, 3)
+					want := cold(t, root, b.Platform, before)
+					if d := b.again(t, want); d != "" {
+						t.Fatalf("seed %d: %s\n%s", seed, d, strings.Join(did, "\n"))
+					}
+					before = want.files
+					did = append(did, p.Edit(r))
+				}
+			})
+		}
+	}
+}
+
+// to says where to build to: a folder, or a new repository.
+func (b *childBuild) to(t *testing.T, root string, inGit bool) {
+	t.Helper()
+	if !inGit {
+		b.Dir = filepath.Join(root, "out")
+		return
+	}
+	b.Git = filepath.Join(root, "repository")
+	git(t, root, "init", "--quiet", "--bare", b.Git)
+}
+
+// many runs n processes at once. All but one may say that another was there.
+func many(t *testing.T, b childBuild, n int) {
+	t.Helper()
+	var group sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		group.Go(func() { _, errs[i] = b.run() })
+	}
+	group.Wait()
+	done := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			done++
+		case b.Git == "" && strings.Contains(err.Error(), "another kalypso works on this folder"):
+		case b.Git != "" && strings.Contains(err.Error(), tree.ErrLostRace.Error()):
+		default:
+			t.Error(err)
+		}
+	}
+	if done == 0 {
+		t.Errorf("none of %d processes builds: %v", n, errs)
+	}
+}
+
+// again builds once more, and says in what that is not as it should be.
+func (b childBuild) again(t *testing.T, want outcome) string {
+	c := openCache(t, cache.Options{Dir: b.Cache})
+	defer closeCache(t, c)
+	r := compiler.Request{Dir: b.Platform, Cache: c}
+	if b.Git == "" {
+		return differs(build(t, r, b.Dir).files, want.files)
+	}
+	got := write(t, r, compiler.Output{Git: b.Git, Branch: "out"})
+	if lock := filepath.Join(b.Git, "refs", "heads", "out.lock"); strings.Contains(got.said["error"], "remove the file") {
+		// As with git itself, the lock of a process that was killed stays.
+		if err := os.Remove(lock); err != nil {
+			return err.Error()
+		}
+		got = write(t, r, compiler.Output{Git: b.Git, Branch: "out"})
+	}
+	if got.said["error"] != "" {
+		return got.said["error"]
+	}
+	if said := git(t, b.Git, "fsck", "--full", "--strict", "--no-progress", "--no-dangling"); said != "" {
+		return said
+	}
+	if len(want.files) == 0 {
+		return ""
+	}
+	ids := map[string]string{}
+	for p, text := range want.files {
+		ids[p] = string(tree.BlobID([]byte(text)))
+	}
+	return differs(listed(git(t, b.Git, "ls-tree", "-r", "-z", "out")), ids)
+}
+
+// TestKilledBuilds kills builds. The next one finishes what the killed one left: it
+// gives what it would have given without the kill, and what a build without a
+// cache makes of the same folder.
+func TestKilledBuilds(t *testing.T) {
+	seeds, kills := howMany(2, 5, 60), atomic.Int64{}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range uint64(seeds) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				kills.Add(int64(killEach(t, seed)))
+			})
+		}
+	})
+	if kills.Load() == 0 {
+		t.Error("no build was killed")
+	}
+}
+
+// killEach kills a build after every edit, and returns how many were killed.
+func killEach(t *testing.T, seed uint64) (kills int) {
+	p, r := randplatform.New(3000+seed), rand.New(rand.NewPCG(seed, 6))
+	root := t.TempDir()
+	b := childBuild{Platform: filepath.Join(root, "platform"), Cache: filepath.Join(root, "cache")}
+	b.to(t, root, seed%3 == 2)
+	did := []string{fmt.Sprintf("seed %d", 3000+seed)}
+	var before map[string]string
+	for range howMany(4, 8, 20) {
+		if err := p.Write(b.Platform); err != nil {
+			t.Fatal(err)
+		}
+		want := cold(t, root, b.Platform, before)
+		b.Kill = randomKill(r, b.Dir+b.Git)
+		did = append(did, fmt.Sprintf("build, to be killed at %+v", *b.Kill))
+		killed, err := b.run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			kills++
+		}
+		if b.Git == "" && r.IntN(3) == 0 {
+			did = append(did, p.Edit(r)) // so that the next build is not what finishes this one
+			if err := p.Write(b.Platform); err != nil {
+				t.Fatal(err)
+			}
+			want = outcome{}
+		}
+		d := ""
+		if b.Git == "" {
+			before, d = b.finish(t, root, want)
+		} else {
+			before, d = want.files, b.again(t, want)
+		}
+		if d != "" {
+			t.Fatalf("%s\n%s", d, strings.Join(did, "\n"))
+		}
+		did = append(did, p.Edit(r))
+	}
+	return kills
+}
+
+// finish builds over what a killed build left, and says in what that is not as it
+// should be; want, if any, is what the killed one would have given.
+func (b childBuild) finish(t *testing.T, root string, want outcome) (files map[string]string, broken string) {
+	left := without(everything(t, b.Dir), func(p string) bool {
+		return strings.HasSuffix(p, ".kalypso/index") || strings.HasSuffix(p, ".kalypso/lock")
+	})
+	fromLeft := cold(t, root, b.Platform, left)
+	c := openCache(t, cache.Options{Dir: b.Cache})
+	defer closeCache(t, c)
+	got := build(t, compiler.Request{Dir: b.Platform, Cache: c}, b.Dir)
+	if d := same(got, fromLeft); d != "" {
+		return nil, "what a cold build makes of what was left: " + d
+	}
+	if want.said != nil {
+		if d := differs(got.files, want.files); d != "" {
+			return nil, "without the kill: " + d
+		}
+	}
+	return got.files, ""
+}
+
+// everything reads a folder, with what is kalypso's own.
+func everything(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(at)
+		rel, _ := filepath.Rel(dir, at)
+		out[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
