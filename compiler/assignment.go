@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"runtime"
 	"slices"
@@ -237,9 +238,12 @@ func (e *Environment) emitOne(i int, g *compose.Graph, s *compose.Specs) (backen
 	head.orphan = orphans(s.NamespaceService)
 	head.shared = emission.Shared
 	head.objects = objectsDigest(emission.Objects)
+	ids := map[string]tree.ID{}
 	for _, f := range emission.Files {
-		head.files = append(head.files, tree.File{Path: f.Path, ID: tree.BlobID(f.Data), Size: int64(len(f.Data))})
+		ids[f.Path] = tree.BlobID(f.Data)
+		head.files = append(head.files, tree.File{Path: f.Path, ID: ids[f.Path], Size: int64(len(f.Data))})
 	}
+	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(ids)))
 	return emission, head
 }
 

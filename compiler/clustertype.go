@@ -93,11 +93,13 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 		whole = whole && !e.rows[i].failed
 	}
 	if whole && e.reconciler(ct) != nil {
-		digest := e.clusterTypeKey(n)
-		out.tree.Digest = model.Digest(digest.String())
 		out.summary.Assignments = e.spans[n].next - e.spans[n].first
-		if ds, ok := e.indexDiagnostics(ct, digest); ok && !diag.Errors(ds) {
-			out.diagnostics = ds
+		if said, ok := e.indexSaid(ct, e.clusterTypeKey(n)); ok && !diag.Errors(said.Diagnostics) {
+			digest, err := e.contentDigest(n, said.Tree)
+			if err != nil {
+				return out, err
+			}
+			out.tree.Digest, out.diagnostics = digest, said.Diagnostics
 			out.tree.Content = func() (*tree.Content, error) {
 				folders, err := e.folders(n, k)
 				if err != nil {
@@ -118,9 +120,11 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 		return out, err
 	}
 	if whole && kept == "" {
-		e.rememberIndex(ct, e.clusterTypeKey(n), ds)
-	} else {
-		out.tree.Digest = ""
+		said := indexHead{Tree: treeOf(files), Diagnostics: ds}
+		e.rememberIndex(ct, e.clusterTypeKey(n), said)
+		if out.tree.Digest, err = e.contentDigest(n, said.Tree); err != nil {
+			return out, err
+		}
 	}
 	out.diagnostics, out.kept, out.folders = ds, kept, folders
 	out.summary = Summary{ClusterTypes: 1}
@@ -240,21 +244,57 @@ func (e *Environment) index(ct *model.ClusterType, folders []tree.Folder) (files
 	return files, "", ds, nil
 }
 
-// indexDiagnostics returns what the index of a cluster type had to say, if the
-// cache knows it by the key of the cluster type.
-func (e *Environment) indexDiagnostics(ct *model.ClusterType, of cache.Key) (ds []diag.Diagnostic, ok bool) {
-	text, ok := e.assignmentTable(ct.Name).Head(e.indexSaid(of))
-	return ds, ok && json.Unmarshal(text, &ds) == nil
+// indexHead is what every build needs of the files at a cluster type's root.
+type indexHead struct {
+	Tree        tree.ID           `json:"tree"`
+	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved
 }
 
-func (e *Environment) rememberIndex(ct *model.ClusterType, of cache.Key, ds []diag.Diagnostic) {
-	text, err := json.Marshal(ds)
+// indexSaid returns what the cache knows of a cluster type's index by the key of
+// the cluster type.
+func (e *Environment) indexSaid(ct *model.ClusterType, of cache.Key) (said indexHead, ok bool) {
+	text, ok := e.assignmentTable(ct.Name).Head(e.saidKey(of))
+	return said, ok && json.Unmarshal(text, &said) == nil
+}
+
+func (e *Environment) rememberIndex(ct *model.ClusterType, of cache.Key, said indexHead) {
+	text, err := json.Marshal(said)
 	if err == nil {
-		e.assignmentTable(ct.Name).Put(e.indexSaid(of), text, nil)
+		e.assignmentTable(ct.Name).Put(e.saidKey(of), text, nil)
 	}
 }
 
-func (e *Environment) indexSaid(of cache.Key) cache.Key { return e.key("index said").Key(of).Sum() }
+func (e *Environment) saidKey(of cache.Key) cache.Key { return e.key("index said").Key(of).Sum() }
+
+// treeOf returns the id of a tree of files.
+func treeOf(files []backends.File) tree.ID {
+	ids := map[string]tree.ID{}
+	for _, f := range files {
+		ids[f.Path] = tree.BlobID(f.Data)
+	}
+	return tree.TreeID(ids)
+}
+
+// contentDigest identifies the folder of a cluster type in which nothing failed,
+// and all that its record says of it, whatever they were made of; index is the
+// tree of the files at its root.
+func (e *Environment) contentDigest(n int, index tree.ID) (model.Digest, error) {
+	h := cache.NewHash("cluster type").String(string(index))
+	for i := e.spans[n].first; i < e.spans[n].next; i++ {
+		head, _ := decodeHead(e.rows[i].head)
+		if _, err := head.decodeShared(); err != nil {
+			return "", err
+		}
+		f := e.folder(i, head)
+		h.Bytes(head.tree[:]).String(string(e.Configuration(i)))
+		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
+		h.Int(int(e.rows[i].head[0] & headOrphan)).Int(f.Wave).Bytes(f.Shared).Int(len(f.DependsOn))
+		for _, target := range f.DependsOn {
+			h.String(target)
+		}
+	}
+	return model.Digest(h.Sum().String()), nil
+}
 
 func (e *Environment) backendClusterType(ct *model.ClusterType) *backends.ClusterType {
 	return &backends.ClusterType{

@@ -246,12 +246,8 @@ func (e *Environment) compared(unknown map[string]bool) ([]compare.Folder, error
 		if content.Kept != "" {
 			unknown[e.Name+"/"+ct.Name] = true
 		} else {
-			ids := map[string]tree.ID{}
-			for _, f := range content.Files {
-				ids[f.Path] = tree.BlobID(f.Data)
-			}
 			out = append(out, compare.Folder{
-				Environment: e.Name, ClusterType: ct.Name, Tree: tree.TreeID(ids),
+				Environment: e.Name, ClusterType: ct.Name, Tree: treeOf(content.Files),
 				Files: func() ([]backends.File, error) {
 					content, err := ct.Content()
 					if err != nil {

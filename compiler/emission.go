@@ -16,13 +16,14 @@ import (
 
 // emissionHead is what every build needs of an assignment's emission.
 //
-// In the cache it is a byte of flags, the digest of the objects, and, as uvarints
-// of their lengths with their bytes: the diagnostics in JSON, what Index needs to
-// know, and each file's path, id and size.
+// In the cache it is a byte of flags, the digest of the objects, the folder's tree
+// id, and, as uvarints of their lengths with their bytes: the diagnostics in JSON,
+// what Index needs to know, and each file's path, id and size.
 type emissionHead struct {
 	failed, orphan bool
 	hasDiagnostics bool
 	objects        [objectsSize]byte
+	tree           [idSize]byte
 	diagnostics    []diag.Diagnostic
 	shared         json.RawMessage
 	files          []tree.File
@@ -36,8 +37,12 @@ const (
 	headDiagnostics
 )
 
-// objectsSize is the size of a digest of objects.
-const objectsSize = 16
+// objectsSize is the size of a digest of objects, and idSize that of git's ids.
+const (
+	objectsSize = 16
+	idSize      = 20
+	fixedSize   = 1 + objectsSize + idSize
+)
 
 // objectsDigest identifies the objects of an emission, in any order.
 func objectsDigest(objects []backends.Object) (digest [objectsSize]byte) {
@@ -69,7 +74,7 @@ func (h *emissionHead) encode() []byte {
 			flags |= f.flag
 		}
 	}
-	b := append([]byte{flags}, h.objects[:]...)
+	b := append(append([]byte{flags}, h.objects[:]...), h.tree[:]...)
 	if len(h.diagnostics) > 0 {
 		text, _ := json.Marshal(h.diagnostics) // of strings and numbers
 		b = appendBytes(b, text)
@@ -85,16 +90,17 @@ func (h *emissionHead) encode() []byte {
 
 // decodeHead reads the part of a head that has a fixed place.
 func decodeHead(b []byte) (h emissionHead, ok bool) {
-	if len(b) < 1+objectsSize {
+	if len(b) < fixedSize {
 		return h, false
 	}
 	h = emissionHead{
 		failed:         b[0]&headFailed != 0,
 		orphan:         b[0]&headOrphan != 0,
 		hasDiagnostics: b[0]&headDiagnostics != 0,
-		rest:           b[1+objectsSize:],
+		rest:           b[fixedSize:],
 	}
 	copy(h.objects[:], b[1:])
+	copy(h.tree[:], b[1+objectsSize:])
 	return h, true
 }
 
@@ -120,37 +126,44 @@ func (h *emissionHead) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
 	return ds, err
 }
 
+// decodeShared reads what Index needs to know, and returns what follows it.
+func (h *emissionHead) decodeShared() (rest []byte, err error) {
+	rest = h.rest
+	if h.hasDiagnostics {
+		if _, rest, err = takeBytes(rest); err != nil {
+			return nil, err
+		}
+	}
+	text, rest, err := takeBytes(rest)
+	if len(text) > 0 {
+		h.shared = text
+	}
+	return rest, err
+}
+
 // decode reads all of a head.
 func (h *emissionHead) decode() (err error) {
 	if h.diagnostics, err = h.decodeDiagnostics(); err != nil {
 		return err
 	}
-	rest := h.rest
-	if h.hasDiagnostics {
-		if _, rest, err = takeBytes(rest); err != nil {
-			return err
-		}
-	}
-	var text []byte
-	if text, rest, err = takeBytes(rest); err != nil {
+	rest, err := h.decodeShared()
+	if err != nil {
 		return err
 	}
-	if len(text) > 0 {
-		h.shared = text
-	}
+	var text []byte
 	for len(rest) > 0 {
 		if text, rest, err = takeBytes(rest); err != nil {
 			return err
 		}
-		if len(rest) < 20 {
+		if len(rest) < idSize {
 			return errHead
 		}
-		f := tree.File{Path: string(text), ID: tree.ID(hex.EncodeToString(rest[:20]))}
-		size, n := binary.Uvarint(rest[20:])
+		f := tree.File{Path: string(text), ID: tree.ID(hex.EncodeToString(rest[:idSize]))}
+		size, n := binary.Uvarint(rest[idSize:])
 		if n <= 0 {
 			return errHead
 		}
-		f.Size, rest = int64(size), rest[20+n:]
+		f.Size, rest = int64(size), rest[idSize+n:]
 		h.files = append(h.files, f)
 	}
 	return nil

@@ -29,10 +29,10 @@ type Tree struct {
 // ClusterType is the desired content of a cluster type's folder.
 type ClusterType struct {
 	Name string
-	// Digest identifies everything that the folder is made of; "" where something
-	// is kept or nothing is known. Where the previous record has the same digest,
-	// the folder is what the record describes, and Content is not called unless
-	// something in the folder is not as recorded.
+	// Digest identifies the folder's content and all that its record says of it; ""
+	// where something is kept or nothing is known. Where the previous record has the
+	// same digest, the folder is what the record describes, and Content is not
+	// called unless something in the folder is not as recorded.
 	Digest model.Digest
 	// Outside says that the cluster type is no part of this build, as with a
 	// shard: everything of it stays as it is and as the previous record describes
