@@ -30,8 +30,8 @@ func printPlatform(out io.Writer, m, smallest *measured) {
 		fmt.Fprintf(out, row, w, seconds(c.CPU), seconds(c.System), seconds(c.Wall), mebibytes(c.Memory),
 			fmt.Sprintf("%.1f µs", each(c, m)), growth)
 	}
-	fmt.Fprintf(out, "One value of config %s changed %d of %d folders: those that hold it, and no others.\n",
-		m.Change.Config, m.Change.Folders, m.Assignments)
+	fmt.Fprintf(out, "One value of config %s changed %s of %s folders: those that hold it, and no others.\n",
+		m.Change.Config, thousands(m.Change.Folders), thousands(m.Assignments))
 }
 
 // each is the CPU time per assignment, in microseconds.
