@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // work is something that is measured on a platform.
@@ -78,7 +79,7 @@ func measurePlatform(k *kalypso, j job, o options) (*measured, error) {
 }
 
 func (b *bench) remove(dir string) error {
-	if filepath.Dir(filepath.Dir(b.Dir)) != memoryFolder {
+	if !strings.HasPrefix(b.Dir, memoryFolder+"/") {
 		return nil
 	}
 	return os.RemoveAll(dir)
