@@ -22,7 +22,7 @@ lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE file
 	$(GO) tool staticcheck $(PACKAGES)
 
 bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-quick for small ones
-	$(GO) test -run '^$$' -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...
+	$(GO) test -run '^$$' -short -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...
 	$(GO) run ./compiler/internal/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew

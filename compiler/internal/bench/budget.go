@@ -43,17 +43,22 @@ func over2(a, b work) func(*measured) float64 {
 
 const budgetRow = "%-56s %10s %11s %11s  %s\n"
 
-// printBudgets prints the budgets of the sizes that were measured.
+// printBudgets prints what was measured beside the budgets: "-" for a size that
+// was not measured.
 func printBudgets(out io.Writer, r *report) {
 	fmt.Fprintf(out, "\n"+budgetRow, "budget", "at most", "shared", "distinct", "")
 	for _, b := range budgets {
-		shared, distinct := r.find("shared", b.assignments), r.find("distinct", b.assignments)
-		if shared == nil || distinct == nil {
-			continue
+		got, told := map[string]string{}, ""
+		for _, kind := range []string{"shared", "distinct"} {
+			got[kind] = "-"
+			if m := r.find(kind, b.assignments); m != nil {
+				got[kind] = amount(b.of(m), b.unit)
+				if told != missed {
+					told = verdict(b.of(m), b.most)
+				}
+			}
 		}
-		s, d := b.of(shared), b.of(distinct)
-		fmt.Fprintf(out, budgetRow, thousands(b.assignments)+": "+b.work, amount(b.most, b.unit), amount(s, b.unit), amount(d, b.unit),
-			verdict(max(s, d), b.most))
+		fmt.Fprintf(out, budgetRow, thousands(b.assignments)+": "+b.work, amount(b.most, b.unit), got["shared"], got["distinct"], told)
 	}
 	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"), amount(r.Vet.CPU, "s"), "", verdict(r.Vet.CPU, vetBudget))
 }
@@ -65,9 +70,15 @@ func amount(n float64, unit string) string {
 	return fmt.Sprintf("%.3g %s", n, unit)
 }
 
+// What there is to say of a budget.
+const (
+	held   = "held"
+	missed = "MISSED"
+)
+
 func verdict(got, most float64) string {
 	if got > most {
-		return "MISSED"
+		return missed
 	}
-	return "held"
+	return held
 }

@@ -33,7 +33,10 @@ func profileBuilds(j job) error {
 	for _, name := range []string{"cold", "idle", "value"} {
 		if name == "value" {
 			c := &change{Config: j.Config}
-			if err := errors.Join(c.find(j.configs()), c.write(0)); err != nil {
+			if err := c.find(j.configs()); err != nil {
+				return err
+			}
+			if err := c.write(0); err != nil {
 				return err
 			}
 		}

@@ -79,6 +79,17 @@ func TestOneKindMisses(t *testing.T) {
 	}
 }
 
+// TestNotMeasured has no platform of the sizes of most budgets.
+func TestNotMeasured(t *testing.T) {
+	r := sampleReport(cost{CPU: 0.1})
+	r.Platforms = r.Platforms[:1]
+	var out strings.Builder
+	printBudgets(&out, r)
+	if strings.Contains(out.String(), missed) || strings.Count(out.String(), held) != 2 || strings.Count(out.String(), " -") < len(budgets) {
+		t.Errorf("5,000 shared assignments only:\n%s", &out)
+	}
+}
+
 func TestGrowthIsPerAssignment(t *testing.T) {
 	r := sampleReport(cost{CPU: 1})
 	var out strings.Builder
