@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // it checks itself.
 func TestMeasures(t *testing.T) {
 	dir, profiles, page := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"old\n"+pageEnd+"after\n"), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"stale\n"+pageEnd+"after\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
@@ -64,7 +64,7 @@ func TestMeasures(t *testing.T) {
 	}
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.HasPrefix(string(text), "before\n"+pageBegin+"```text\n") ||
-		!strings.HasSuffix(string(text), "```\n"+pageEnd+"after\n") || strings.Contains(string(text), "old") {
+		!strings.HasSuffix(string(text), "```\n"+pageEnd+"after\n") || strings.Contains(string(text), "stale") {
 		t.Errorf("%v, the page is\n%s", err, text)
 	}
 	if found, _ := filepath.Glob(filepath.Join(profiles, "distinct-200-*.cpu")); len(found) != 3 {
