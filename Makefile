@@ -21,9 +21,9 @@ lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE file
 	$(GO) vet $(PACKAGES)
 	$(GO) tool staticcheck $(PACKAGES)
 
-bench: ## cold builds of generated platforms: time, memory, assignments a second
-	$(GO) test -run '^$$' -bench . -benchmem ./compiler/... ./backends/...
-	$(GO) run ./compiler/internal/bench
+bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-quick for small ones
+	$(GO) test -run '^$$' -short -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...
+	$(GO) run ./compiler/internal/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew
 	KALYPSO_UPDATE=1 $(GO) test ./cmd/kalypso -run 'TestDocs|TestReference'

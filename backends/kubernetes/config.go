@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends/yaml"
@@ -85,11 +84,20 @@ func valueText(v model.Value, encode func(model.Value) ([]byte, error)) (string,
 	return string(text), err
 }
 
-// dataKey is a key of a ConfigMap or Secret (Kubernetes' IsConfigMapKey).
-var dataKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
-
+// validKey says whether a ConfigMap or Secret may have the key (Kubernetes'
+// IsConfigMapKey).
 func validKey(key string) bool {
-	return dataKey.MatchString(key) && key != "." && !strings.HasPrefix(key, "..")
+	if key == "" || len(key) > 253 || key == "." || strings.HasPrefix(key, "..") {
+		return false
+	}
+	for _, c := range []byte(key) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // badKey reports a key of the values.

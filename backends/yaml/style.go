@@ -3,6 +3,7 @@ package yaml
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // style is how a string is written.
@@ -49,25 +50,37 @@ type class struct {
 
 func classOf(s string) class {
 	var c class
-	for i, r := range s {
-		switch {
-		case r == '\n':
+	for i := 0; i < len(s); i++ {
+		switch b := s[i]; {
+		case ordinary[b]:
+		case b == '\n':
 			c.lines = true
-		case r == '\t':
+		case b == '\t':
 			c.tabs = true
-		case r == '"' || r == '\\':
+		case b == '"' || b == '\\':
 			c.escapes = true
-		case r == ':':
+		case b == ':':
 			c.indicators = c.indicators || i+1 == len(s) || s[i+1] == ' '
-		case r == '#':
+		case b == '#':
 			c.indicators = c.indicators || i > 0 && s[i-1] == ' '
-		case !printable(r):
-			c.special = true
+		default:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			c.special = c.special || !printable(r)
+			i += size - 1
 		}
 	}
 	c.indicators = c.indicators || s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || indicatorFirst(s)
 	return c
 }
+
+// ordinary are the characters of ASCII that decide nothing, wherever they stand
+// but in the first place. Almost all characters are.
+var ordinary = func() (is [256]bool) {
+	for b := ' '; b <= '~'; b++ {
+		is[b] = !strings.ContainsRune("\"\\:#", b)
+	}
+	return is
+}()
 
 // printable says whether every reader of YAML takes the character unescaped, in
 // any place: NEL, LS and PS are line breaks in YAML 1.1 and none in 1.2, a BOM

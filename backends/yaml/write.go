@@ -170,15 +170,21 @@ func (w *writer) indent(indent int) {
 // reason for the limit, and this is the one of libyaml and its descendants.
 const longestKey = 128
 
-// lineBreaks are those of YAML 1.1.
-const lineBreaks = "\n\r\u0085\u2028\u2029"
+// isLineBreak says whether a character ends a line in YAML 1.1.
+func isLineBreak(r rune) bool {
+	switch r {
+	case '\n', '\r', 0x85, 0x2028, 0x2029:
+		return true
+	}
+	return false
+}
 
 // key writes an entry: its key, and then its value, which is told where it is.
 // A key of several lines, or a long one, gets a line of its own, after "? ".
 func (w *writer) key(key string, indent int, value func(place) error) error {
 	w.begin(indent)
 	at := afterKey
-	if len(key) > longestKey || strings.ContainsAny(key, lineBreaks) {
+	if len(key) > longestKey || strings.ContainsFunc(key, isLineBreak) {
 		w.out = append(w.out, '?')
 		if err := w.text(key, afterDash, indent); err != nil {
 			return err

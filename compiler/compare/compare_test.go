@@ -378,6 +378,9 @@ func TestEqualChangesAreHeldOnce(t *testing.T) {
 func BenchmarkCompare(b *testing.B) {
 	for _, n := range []int{1000, 100000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			if testing.Short() && n > 1000 {
+				b.Skip("takes minutes")
+			}
 			before, after := equalChanges(n, 2000)
 			b.ReportAllocs()
 			for b.Loop() {

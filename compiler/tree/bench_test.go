@@ -89,7 +89,12 @@ func writeGenerated(tb testing.TB, dir string, t *Tree) *Changes {
 // to the file system: see compiler/internal/bench for what the numbers depend on.
 func BenchmarkWrite(b *testing.B) {
 	for _, n := range []int{5_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmarkWrite(b, n) })
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			if testing.Short() && n > 5_000 {
+				b.Skip("takes minutes")
+			}
+			benchmarkWrite(b, n)
+		})
 	}
 }
 

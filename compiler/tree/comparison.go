@@ -150,6 +150,13 @@ func (c *comparison) compare(out *outcome) error {
 		delete(c.obsolete, p)
 	}
 	for _, g := range out.groups {
+		same, err := c.group(out, g)
+		if err != nil {
+			return err
+		}
+		if same {
+			continue
+		}
 		lacking := missing{folder: g.folder, dir: g.dir}
 		for _, f := range g.files {
 			p := g.dir + "/" + f.Path
@@ -180,6 +187,23 @@ func (c *comparison) compare(out *outcome) error {
 	}
 	c.sortOut()
 	return nil
+}
+
+// group says whether the files of an assignment are known to be there by the id
+// of their folder, and notes them. Most assignments of a cluster type are as they
+// were where one of them changes.
+func (c *comparison) group(out *outcome, g group) (same bool, err error) {
+	if g.folder < 0 {
+		return false, nil // there are other folders around them
+	}
+	if same, err = c.survey.holdsTree(g.dir, out.record.Assignments[g.folder].Tree); !same || err != nil {
+		return false, err
+	}
+	for _, f := range g.files {
+		c.unchanged++
+		c.section.add((g.dir + "/" + f.Path)[len(c.name)+1:], f.ID, stat{}, compared)
+	}
+	return true, nil
 }
 
 // remove finds which obsolete files are there.

@@ -131,6 +131,15 @@ func (s *gitSurvey) holds(p string, _ fs.FileInfo, id ID, _ int64) (bool, error)
 	return e.Mode == git.FileMode && e.ID.String() == string(id), nil
 }
 
+// holdsTree says whether the folder at dir is the tree with the id.
+func (s *gitSurvey) holdsTree(dir string, id ID) (bool, error) {
+	e, _, err := s.entry(dir)
+	if err != nil || e == nil {
+		return false, err
+	}
+	return e.Mode == git.FolderMode && e.ID.String() == string(id), nil
+}
+
 // file returns the content of the file at p, of which there must not be more than
 // maxOwnFile.
 func (s *gitSurvey) file(p string) ([]byte, error) {

@@ -57,20 +57,29 @@ func isTemp(p string) bool {
 // and one that is a folder of another.
 func checkPaths(paths []string) error {
 	all := make(map[string]bool, len(paths))
+	sound := map[string]bool{} // folders: of many paths that are in one, it is checked once
 	for _, p := range paths {
-		if err := checkPath(p); err != nil {
+		dir, name := path.Split(p)
+		if sound[dir] {
+			if err := nameError(name); err != nil {
+				return fmt.Errorf("path %q %w", p, err)
+			}
+		} else if err := checkPath(p); err != nil {
 			return err
 		}
+		sound[dir] = dir != ""
 		if all[p] {
 			return fmt.Errorf("path %q is given twice", p)
 		}
 		all[p] = true
 	}
+	around := map[string]bool{} // folders that are no files
 	for _, p := range paths {
-		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(p); dir != "." && !around[dir]; dir = path.Dir(dir) {
 			if all[dir] {
 				return fmt.Errorf("path %q is a file and the folder of %q", dir, p)
 			}
+			around[dir] = true
 		}
 	}
 	return nil
@@ -85,9 +94,19 @@ func checkPath(p string) error {
 	return nil
 }
 
+var errNotRelative = errors.New("is not a relative path without \"..\"")
+
+// nameError is pathError for the last element of a path in a sound folder.
+func nameError(name string) error {
+	if !fs.ValidPath(name) || name == "." {
+		return errNotRelative
+	}
+	return elementError(name)
+}
+
 func pathError(p string) error {
 	if !fs.ValidPath(p) || p == "." {
-		return errors.New("is not a relative path without \"..\"")
+		return errNotRelative
 	}
 	for e := range strings.SplitSeq(p, "/") {
 		if err := elementError(e); err != nil {

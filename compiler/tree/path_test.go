@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"fmt"
+	"path"
 	"strings"
 	"testing"
 )
@@ -14,6 +16,7 @@ func TestCheckPath(t *testing.T) {
 		{"large/app/group_vars/all.yaml", ""},
 		{"large/app/.gitignore", ""},
 		{"large/app/a..b", ""},
+		{"large/app/.kalypso", ""},
 		{"large/app/grün.yaml", ""},
 		{"", "relative path"},
 		{".", "relative path"},
@@ -40,6 +43,13 @@ func TestCheckPath(t *testing.T) {
 		err := checkPath(c.path)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("checkPath(%q) = %v, want %q", c.path, err, c.want)
+		}
+		// The same holds beside a file in the same folder.
+		dir, _ := path.Split(c.path)
+		if sibling := dir + "sibling"; checkPath(sibling) == nil {
+			if beside := checkPaths([]string{sibling, c.path}); fmt.Sprint(beside) != fmt.Sprint(err) {
+				t.Errorf("beside %s: %v, want %v", sibling, beside, err)
+			}
 		}
 	}
 }

@@ -20,6 +20,9 @@ type surveyor interface {
 	// content with the id and the size, -1 for any, and is not executable, which
 	// git would record.
 	holds(p string, info fs.FileInfo, id ID, size int64) (bool, error)
+	// holdsTree says whether it is known, without a look at them, that the folder
+	// at dir has the files of the tree with the id, and nothing else.
+	holdsTree(dir string, id ID) (bool, error)
 	// within returns everything in the folder at dir, at any depth, that is no
 	// folder.
 	within(dir string) ([]string, error)
@@ -145,6 +148,9 @@ func (s *survey) holds(p string, info fs.FileInfo, id ID, size int64) (bool, err
 	is, err := s.hash(p)
 	return is == id, err
 }
+
+// holdsTree is never known: a folder has no id.
+func (s *survey) holdsTree(string, ID) (bool, error) { return false, nil }
 
 // hash returns the blob id of the regular file at p. That of a file that changes
 // while it is read is the id of nothing that it was.

@@ -1,21 +1,22 @@
 //go:build unix
 
-// Bench builds generated platforms, cold, and prints what that costs:
+// Bench measures kalypso on generated platforms, prints what it found beside the
+// budgets, and writes it into a page:
 //
-//	go run ./compiler/internal/bench [-sizes 1000,5000,20000] [-seed 1] [-dir DIR] [-profile DIR]
+//	go run ./compiler/internal/bench [-sizes 5000,20000,100000] [-runs 3] [-quick] [-json] [-doc PAGE] [-profile DIR]
 //
-// Every platform is built once by a process of its own into a folder that does
-// not exist, so that the peak memory, which the kernel counts per process, is
-// that of one build. A machine that does other things too changes the wall time
-// and hardly the CPU time: compare by that. System is the part of the CPU time
-// that the kernel took, most of it for files. Growth is the CPU time, or the
-// memory, per assignment over that of the size before: 1.00 is linear.
+// It builds the real binary and runs it as users do, each command in a process of
+// its own with a cache of its own: what the kernel counts per process, the CPU
+// time and the peak memory, is then that of one command. A machine that does other
+// things too changes the wall time and hardly the CPU time, so that ratios, growth
+// and budgets are of CPU time.
 //
 // Files are kept in memory where they can be, so that the disk and what else it
 // has to do are left out; -dir . takes them in.
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,64 +35,151 @@ func main() {
 	}
 }
 
+// options are what the command line says.
+type options struct {
+	sizes, compositions []int
+	runs                int
+	seed                uint64
+	dir, profiles, page string
+	json                bool
+}
+
 // run is the program, or, if the environment says so, one of its processes.
 func run(args []string, out io.Writer) error {
 	if step := os.Getenv(stepVariable); step != "" {
-		return runStep(step, out)
+		return runStep(step)
 	}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	sizes := flags.String("sizes", "1000,5000,20000", "numbers of assignments")
-	seed := flags.Uint64("seed", 1, "seed of the generated platforms")
-	dir := flags.String("dir", "", "`folder` to work in, for its file system; default: memory, if there is room")
-	profiles := flags.String("profile", "", "`folder` for the profiles of the builds, for go tool pprof")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	numbers, err := parseSizes(*sizes)
+	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	if *dir == "" {
-		*dir = workFolder(numbers)
-	}
-	work, err := os.MkdirTemp(*dir, "kalypso-bench-")
+	work, err := os.MkdirTemp(o.dir, "kalypso-bench-")
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Cold builds of generated platforms into %s, on %d processors:\n\n", *dir, runtime.NumCPU())
-	err = measureAll(out, numbers, *seed, work, *profiles)
-	return errors.Join(err, os.RemoveAll(work))
+	talk := out
+	if o.json {
+		talk = os.Stderr
+	}
+	r, err := measureAll(o, work, talk)
+	if err = errors.Join(err, os.RemoveAll(work)); err != nil {
+		return err
+	}
+	if o.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	}
+	if o.page != "" {
+		return writePage(o.page, r)
+	}
+	return nil
 }
 
-func parseSizes(list string) ([]int, error) {
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	sizes := flags.String("sizes", "5000,20000,100000", "numbers of assignments of the platforms")
+	compositions := flags.String("cue", "200,1000", "numbers of assignments to compose with CUE too; none: \"\"")
+	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -runs 1")
+	flags.IntVar(&o.runs, "runs", 3, "how often to run what changes little; the best counts")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the generated platforms")
+	flags.StringVar(&o.dir, "dir", "", "`folder` to work in, for its file system; default: memory, if there is room")
+	flags.StringVar(&o.profiles, "profile", "", "`folder` for CPU and memory profiles of builds, for go tool pprof")
+	flags.StringVar(&o.page, "doc", "", "`page` to write the tables into, between its markers")
+	flags.BoolVar(&o.json, "json", false, "print the measurements as JSON, and the tables on stderr")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if *quick {
+		*sizes, *compositions, o.runs = "1000,5000", "200", 1
+	}
+	if o.sizes, err = parseSizes("-sizes", *sizes); err != nil {
+		return o, err
+	}
+	if *compositions != "" {
+		if o.compositions, err = parseSizes("-cue", *compositions); err != nil {
+			return o, err
+		}
+	}
+	if o.runs < 1 {
+		return o, fmt.Errorf("-runs: %d is less than 1", o.runs)
+	}
+	if o.dir == "" {
+		o.dir = workFolder(o.sizes)
+	}
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return o, err
+	}
+	if o.profiles != "" {
+		o.profiles, err = filepath.Abs(o.profiles)
+	}
+	return o, err
+}
+
+// parseSizes reads numbers of assignments, ascending.
+func parseSizes(name, list string) ([]int, error) {
 	var sizes []int
 	for s := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil || n < 100 {
-			return nil, fmt.Errorf("-sizes: %q is not a number from 100", s)
+			return nil, fmt.Errorf("%s: %q is not a number from 100", name, s)
+		}
+		if len(sizes) > 0 && n <= sizes[len(sizes)-1] {
+			return nil, fmt.Errorf("%s: %d does not ascend", name, n)
 		}
 		sizes = append(sizes, n)
 	}
 	return sizes, nil
 }
 
-// measureAll prints a line for each kind and size, as soon as it is known.
-func measureAll(out io.Writer, sizes []int, seed uint64, work, profiles string) error {
-	printHeader(out)
+// measureAll measures everything, and prints each part as soon as it is known.
+func measureAll(o options, work string, out io.Writer) (*report, error) {
+	k, err := buildKalypso(work)
+	if err != nil {
+		return nil, err
+	}
+	r := &report{Processors: runtime.NumCPU(), Load: load(), Go: runtime.Version(), Folder: o.dir}
+	printStart(out, r)
 	for _, distinct := range []bool{false, true} {
-		var before *cost
-		for _, n := range sizes {
-			job := job{Assignments: n, Distinct: distinct, Seed: seed, Dir: filepath.Join(work, fmt.Sprint(n, "-", distinct))}
-			if profiles != "" {
-				job.Profile = filepath.Join(profiles, fmt.Sprintf("%s-%d", job.kind(), n))
-			}
-			c, err := measure(job)
+		var smallest *measured
+		for _, n := range o.sizes {
+			dir := filepath.Join(work, fmt.Sprint(n, "-", distinct))
+			m, err := measurePlatform(k, job{Assignments: n, Distinct: distinct, Seed: o.seed, Dir: dir}, o)
 			if err != nil {
-				return fmt.Errorf("%d assignments, %s: %w", n, job.kind(), err)
+				return nil, fmt.Errorf("%d assignments, %s: %w", n, kindOf(distinct), err)
 			}
-			printLine(out, job, c, before)
-			before = c
+			if smallest == nil {
+				smallest = m
+			}
+			printPlatform(out, m, smallest)
+			r.Platforms = append(r.Platforms, m)
 		}
 	}
-	return nil
+	for _, distinct := range []bool{false, true} {
+		for _, n := range o.compositions {
+			dir := filepath.Join(work, fmt.Sprint("cue-", n, "-", distinct))
+			c, err := measureComposition(k, job{Assignments: n, Distinct: distinct, Seed: o.seed, Dir: dir}, o.runs)
+			if err != nil {
+				return nil, fmt.Errorf("%d assignments, %s, composed by CUE: %w", n, kindOf(distinct), err)
+			}
+			r.Compositions = append(r.Compositions, c)
+		}
+	}
+	if r.Vet, err = measureVet(k, work, o.runs); err != nil {
+		return nil, err
+	}
+	r.LoadAtEnd = load()
+	printCompositions(out, r.Compositions)
+	printRatios(out, r.Platforms)
+	printBudgets(out, r)
+	return r, nil
+}
+
+func kindOf(distinct bool) string {
+	if distinct {
+		return "distinct"
+	}
+	return "shared"
 }

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -20,20 +22,53 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	dir := t.TempDir()
+// TestMeasures runs all of the program on a small platform of each kind. That a changed value
+// changes its folders only, and that CUE composes the same values, is among what
+// it checks itself.
+func TestMeasures(t *testing.T) {
+	dir, profiles, page := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"stale\n"+pageEnd+"after\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
-	if err := run([]string{"-sizes", "100,200", "-dir", dir}, &out); err != nil {
+	err := run([]string{"-sizes", "200", "-cue", "100", "-runs", "1", "-dir", dir, "-json", "-doc", page, "-profile", profiles}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for line := range strings.Lines(out.String()) {
-		if f := strings.Fields(line); len(f) > 4 && (f[1] == "shared" || f[1] == "distinct") {
-			got = append(got, f[0]+" "+f[1])
+	for _, m := range r.Platforms {
+		got = append(got, fmt.Sprint(m.Assignments, " ", m.Kind))
+		for _, w := range allWork {
+			if c := m.Costs[w]; c.CPU <= 0 || c.Wall <= 0 || c.Memory <= 0 {
+				t.Errorf("%d %s: %s took %+v", m.Assignments, m.Kind, w, c)
+			}
+		}
+		if m.Change.Folders == 0 || m.Change.Folders != m.Change.Assignments || m.Files < 3*m.Assignments {
+			t.Errorf("%d %s: %+v, %d files", m.Assignments, m.Kind, m.Change, m.Files)
 		}
 	}
-	if want := "100 shared, 200 shared, 100 distinct, 200 distinct"; strings.Join(got, ", ") != want {
-		t.Errorf("got %s, want %s:\n%s", got, want, &out)
+	if want := "200 shared, 200 distinct"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, c := range r.Compositions {
+		if c.Kalypso.CPU <= 0 || c.Given.CPU <= 0 || c.Matched.CPU <= 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(r.Compositions) != 2 || r.Vet.CPU <= 0 {
+		t.Errorf("%d compositions, vet %+v", len(r.Compositions), r.Vet)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.HasPrefix(string(text), "before\n"+pageBegin+"```text\n") ||
+		!strings.HasSuffix(string(text), "```\n"+pageEnd+"after\n") || strings.Contains(string(text), "stale") {
+		t.Errorf("%v, the page is\n%s", err, text)
+	}
+	if found, _ := filepath.Glob(filepath.Join(profiles, "distinct-200-*.cpu")); len(found) != 3 {
+		t.Errorf("profiles: %s", found)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
@@ -42,7 +77,10 @@ func TestTable(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	for _, args := range [][]string{{"-sizes", ""}, {"-sizes", "1000,few"}, {"-sizes", "10"}, {"-dir", "/does/not/exist"}, {"-unknown"}} {
+	for _, args := range [][]string{
+		{"-sizes", ""}, {"-sizes", "1000,few"}, {"-sizes", "10"}, {"-sizes", "200,100"}, {"-cue", "few"}, {"-runs", "0"},
+		{"-dir", "/does/not/exist"}, {"-unknown"},
+	} {
 		if err := run(args, new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", args)
 		}

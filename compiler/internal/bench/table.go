@@ -5,32 +5,102 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
 )
 
-const row = "%11s  %-8s  %6s  %7s  %8s  %8s  %8s  %8s  %9s  %8s  %10s  %13s\n"
-
-func printHeader(out io.Writer) {
-	fmt.Fprintf(out, row, "assignments", "kind", "tuples", "files", "cpu", "system", "wall", "memory", "per cpu s", "cpu each", "cpu growth", "memory growth")
-}
-
-// printLine prints what a build cost, and how that grew since the size before,
-// if there is one.
-func printLine(out io.Writer, j job, c, before *cost) {
-	cpuGrowth, memoryGrowth := "", ""
-	if before != nil {
-		cpuGrowth = fmt.Sprintf("%.2f", each(float64(c.cpu), c)/each(float64(before.cpu), before))
-		memoryGrowth = fmt.Sprintf("%.2f", each(float64(c.memory), c)/each(float64(before.memory), before))
+func printStart(out io.Writer, r *report) {
+	fmt.Fprintf(out, "%d processors, %s, files in %s, load %.1f at the start.\n", r.Processors, r.Go, r.Folder, r.Load)
+	if r.Load > float64(r.Processors) {
+		fmt.Fprintln(out, "WARNING: the machine does other things too. Wall times mean little, and CPU times are a little too high.")
 	}
-	fmt.Fprintf(out, row,
-		fmt.Sprint(c.Assignments), j.kind(), fmt.Sprint(c.Tuples), fmt.Sprint(c.Files),
-		seconds(c.cpu), seconds(c.system), seconds(c.wall),
-		fmt.Sprintf("%d MiB", c.memory>>20),
-		fmt.Sprintf("%.0f", float64(c.Assignments)/c.cpu.Seconds()),
-		fmt.Sprintf("%.0f µs", each(float64(c.cpu)/float64(time.Microsecond), c)),
-		cpuGrowth, memoryGrowth)
 }
 
-func each(total float64, c *cost) float64 { return total / float64(c.Assignments) }
+const row = "%-34s %9s %9s %9s %10s %10s %8s\n"
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+// printPlatform prints what work cost, and how its CPU time per assignment grew
+// from that of the smallest platform of its kind: 1.00 is linear.
+func printPlatform(out io.Writer, m, smallest *measured) {
+	fmt.Fprintf(out, "\n%s assignments, %s tuples: %s files\n\n", thousands(m.Assignments), m.Kind, thousands(m.Files))
+	fmt.Fprintf(out, row, "work", "cpu", "system", "wall", "peak", "cpu each", "growth")
+	for _, w := range allWork {
+		c := m.Costs[w]
+		growth := ""
+		if m != smallest {
+			growth = fmt.Sprintf("%.2f", each(c, m)/each(smallest.Costs[w], smallest))
+		}
+		fmt.Fprintf(out, row, w, seconds(c.CPU), seconds(c.System), seconds(c.Wall), mebibytes(c.Memory),
+			fmt.Sprintf("%.1f µs", each(c, m)), growth)
+	}
+	fmt.Fprintf(out, "One value of config %s changed %s of %s folders: those that hold it, and no others.\n",
+		m.Change.Config, thousands(m.Change.Folders), thousands(m.Assignments))
+}
+
+// each is the CPU time per assignment, in microseconds.
+func each(c cost, m *measured) float64 { return c.CPU * 1e6 / float64(m.Assignments) }
+
+// ratios are those of CPU times.
+var ratios = []struct {
+	name string
+	of   func(map[work]cost) float64
+}{
+	{"no change, folder : git status", over(idleFolder, gitStatus)},
+	{"no change, commit : git status", over(idleCommit, gitStatus)},
+	{"one value : cold build, folder", over(valueFolder, coldFolder)},
+	{"one value : cold build, commit", over(valueCommit, coldCommit)},
+	{"cold build, folder : cp -r", over(coldFolder, copyFolder)},
+	{"warm cache, empty folder : cp -r", over(warmFolder, copyFolder)},
+}
+
+func over(a, b work) func(map[work]cost) float64 {
+	return func(costs map[work]cost) float64 { return costs[a].CPU / costs[b].CPU }
+}
+
+func printRatios(out io.Writer, all []*measured) {
+	fmt.Fprintf(out, "\n%-34s", "ratios of CPU time")
+	for _, m := range all {
+		fmt.Fprintf(out, " %13s", m.Kind+" "+short(m.Assignments))
+	}
+	fmt.Fprintln(out)
+	for _, r := range ratios {
+		fmt.Fprintf(out, "%-34s", r.name)
+		for _, m := range all {
+			fmt.Fprintf(out, " %13s", fmt.Sprintf("%.3g", r.of(m.Costs)))
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+const compositionRow = "%-24s %11s %11s %9s %22s %9s\n"
+
+// printCompositions prints CPU times per assignment, and what CUE takes over what
+// kalypso takes.
+func printCompositions(out io.Writer, all []*composition) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n"+compositionRow, "CPU time per assignment", "kalypso", "cue export", "ratio", "cue export, matching", "ratio")
+	for _, c := range all {
+		per := func(of cost) string { return fmt.Sprintf("%.2f ms", of.CPU*1e3/float64(c.Assignments)) }
+		fmt.Fprintf(out, compositionRow, fmt.Sprintf("%s, %s", thousands(c.Assignments), c.Kind), per(c.Kalypso),
+			per(c.Given), fmt.Sprintf("%.2f", c.Kalypso.CPU/c.Given.CPU), per(c.Matched), fmt.Sprintf("%.2f", c.Kalypso.CPU/c.Matched.CPU))
+	}
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
+}
+
+// short writes a number with k for thousands.
+func short(n int) string {
+	if n%1000 != 0 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%dk", n/1000)
+}

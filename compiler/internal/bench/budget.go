@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// budget is what work may take. The budgets are those of a machine with two
+// processors.
+type budget struct {
+	work        string
+	assignments int // of the platform; 0 where it is none of the generated
+	unit        string
+	most        float64
+	of          func(*measured) float64
+}
+
+var budgets = []budget{
+	{"cold build as a git commit, CPU", 100_000, "s", 60, cpu(coldCommit)},
+	{"cold build as a git commit, peak memory", 100_000, "MiB", 1536, peak(coldCommit)},
+	{"nothing changed as a git commit : git status", 100_000, "x", 2, over2(idleCommit, gitStatus)},
+	{"nothing changed in a folder : git status", 100_000, "x", 2, over2(idleFolder, gitStatus)},
+	{"one value changed as a git commit, CPU", 100_000, "s", 1, cpu(valueCommit)},
+	{"cold build into a folder, CPU", 5_000, "s", 3, cpu(coldFolder)},
+}
+
+// vetBudget is for vet of the sample platform, in seconds of CPU time.
+const vetBudget = 0.3
+
+func cpu(w work) func(*measured) float64 {
+	return func(m *measured) float64 { return m.Costs[w].CPU }
+}
+
+func peak(w work) func(*measured) float64 {
+	return func(m *measured) float64 { return float64(m.Costs[w].Memory) / (1 << 20) }
+}
+
+func over2(a, b work) func(*measured) float64 {
+	return func(m *measured) float64 { return over(a, b)(m.Costs) }
+}
+
+const budgetRow = "%-56s %10s %11s %11s  %s\n"
+
+// printBudgets prints what was measured beside the budgets: "-" for a size that
+// was not measured.
+func printBudgets(out io.Writer, r *report) {
+	fmt.Fprintf(out, "\n"+budgetRow, "budget", "at most", "shared", "distinct", "")
+	for _, b := range budgets {
+		got, told := map[string]string{}, ""
+		for _, kind := range []string{"shared", "distinct"} {
+			got[kind] = "-"
+			if m := r.find(kind, b.assignments); m != nil {
+				got[kind] = amount(b.of(m), b.unit)
+				if told != missed {
+					told = verdict(b.of(m), b.most)
+				}
+			}
+		}
+		fmt.Fprintf(out, budgetRow, thousands(b.assignments)+": "+b.work, amount(b.most, b.unit), got["shared"], got["distinct"], told)
+	}
+	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"), amount(r.Vet.CPU, "s"), "", verdict(r.Vet.CPU, vetBudget))
+}
+
+func amount(n float64, unit string) string {
+	if n >= 100 {
+		return fmt.Sprintf("%.0f %s", n, unit)
+	}
+	return fmt.Sprintf("%.3g %s", n, unit)
+}
+
+// What there is to say of a budget.
+const (
+	held   = "held"
+	missed = "MISSED"
+)
+
+func verdict(got, most float64) string {
+	if got > most {
+		return missed
+	}
+	return held
+}

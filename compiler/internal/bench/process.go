@@ -1,0 +1,112 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cost is what a process took.
+type cost struct {
+	CPU    float64 `json:"cpuSeconds"` // of which the kernel took System
+	System float64 `json:"systemSeconds"`
+	Wall   float64 `json:"wallSeconds"`
+	Memory int64   `json:"peakBytes"` // resident, at its peak
+}
+
+// costOf runs a command and returns what it took, and what it printed.
+func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
+	begin := time.Now()
+	if printed, err = output(cmd); err != nil {
+		return c, printed, err
+	}
+	c.Wall = time.Since(begin).Seconds()
+	state := cmd.ProcessState
+	c.System = state.SystemTime().Seconds()
+	c.CPU = state.UserTime().Seconds() + c.System
+	usage, ok := state.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return c, nil, fmt.Errorf("no resource usage on %s", runtime.GOOS)
+	}
+	c.Memory = int64(usage.Maxrss)
+	if runtime.GOOS != "darwin" { // which counts bytes; the others count KiB
+		c.Memory *= 1024
+	}
+	return c, printed, nil
+}
+
+// best runs what makes a command several times, and returns the cost of the run
+// with the least CPU time.
+func best(runs int, command func() (*exec.Cmd, error)) (least cost, err error) {
+	for run := range runs {
+		cmd, err := command()
+		if err != nil {
+			return least, err
+		}
+		c, _, err := costOf(cmd)
+		if err != nil {
+			return least, err
+		}
+		if run == 0 || c.CPU < least.CPU {
+			least = c
+		}
+	}
+	return least, nil
+}
+
+// cleanEnvironment is the environment without what makes kalypso or git do
+// something else than they do by themselves.
+func cleanEnvironment() []string {
+	var out []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "KALYPSO_") && !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "CUE_") {
+			out = append(out, v)
+		}
+	}
+	return append(out, "CUE_REGISTRY=none", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+}
+
+// kalypso is the binary that is measured.
+type kalypso struct {
+	binary  string
+	modules string // CUE's cache, which has the schema after the first command
+	sample  string // the sample platform
+}
+
+// buildKalypso builds the binary from the module that this program is of.
+func buildKalypso(work string) (*kalypso, error) {
+	const module = "github.com/kalypso-io/kalypso"
+	k := &kalypso{binary: filepath.Join(work, "kalypso"), modules: filepath.Join(work, "modules")}
+	root, err := output(exec.Command("go", "list", "-f", "{{.Dir}}", module))
+	if err != nil {
+		return nil, err
+	}
+	k.sample = filepath.Join(strings.TrimSpace(string(root)), "testdata", "platform")
+	if _, err := output(exec.Command("go", "build", "-o", k.binary, module+"/cmd/kalypso")); err != nil {
+		return nil, err
+	}
+	_, err = output(k.command(filepath.Join(work, "nothing"), "version"))
+	return k, err
+}
+
+// command is a command line of kalypso with a cache.
+func (k *kalypso) command(cache string, args ...string) *exec.Cmd {
+	cmd := exec.Command(k.binary, append([]string{"--progress", "none"}, args...)...)
+	cmd.Env = append(cleanEnvironment(), "KALYPSO_CACHE_DIR="+cache, "CUE_CACHE_DIR="+k.modules)
+	return cmd
+}
+
+// git is a command line of git in a folder.
+func git(dir string, args ...string) *exec.Cmd {
+	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
+	cmd.Env = append(cleanEnvironment(), "GIT_AUTHOR_NAME=bench", "GIT_AUTHOR_EMAIL=bench@example.com",
+		"GIT_COMMITTER_NAME=bench", "GIT_COMMITTER_EMAIL=bench@example.com")
+	return cmd
+}

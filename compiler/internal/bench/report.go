@@ -1,0 +1,46 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// report is everything that was measured.
+type report struct {
+	Go         string  `json:"go"`
+	Processors int     `json:"processors"`
+	Load       float64 `json:"load"` // before: processes that ran or waited, over the last minute; 0 if not known
+	LoadAtEnd  float64 `json:"loadAtEnd"`
+	Folder     string  `json:"folder"` // where files were
+
+	Platforms    []*measured    `json:"platforms"`
+	Compositions []*composition `json:"compositions"`
+	Vet          cost           `json:"vet"` // of the sample platform
+}
+
+// find returns the platform of a kind and size, or nil.
+func (r *report) find(kind string, assignments int) *measured {
+	for _, m := range r.Platforms {
+		if m.Kind == kind && m.Assignments == assignments {
+			return m
+		}
+	}
+	return nil
+}
+
+// load is the machine's load over the last minute, where Linux tells it.
+func load() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	n, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,101 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	cuecmd "cuelang.org/go/cmd/cue/cmd"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/generate"
+)
+
+// stepVariable tells a process of this program what to do, and jobVariable with
+// what.
+//
+// What takes memory is done by such processes: on Linux the peak memory of a
+// process is at least that of the one that started it, at that time (the kernel
+// keeps the larger of the two over exec), so that this one must stay small.
+const (
+	stepVariable = "KALYPSO_BENCH_STEP"
+	jobVariable  = "KALYPSO_BENCH_JOB"
+)
+
+// job is a platform to work on.
+type job struct {
+	Assignments int
+	Distinct    bool
+	Seed        uint64
+	Dir         string // for the platform and all that is made of it
+	Profile     string // where profiles go, without their extension
+	Config      string // to change, for a profile
+}
+
+func (j job) platform() string { return filepath.Join(j.Dir, "repository", "platform") }
+func (j job) configs() string  { return filepath.Join(j.platform(), "environments", "dev") }
+
+// step returns the command of a step.
+func step(name string, j job, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(cleanEnvironment(), stepVariable+"="+name, jobVariable+"="+string(text))
+	return cmd, nil
+}
+
+// runStepOf runs a step to its end.
+func runStepOf(name string, j job) error {
+	cmd, err := step(name, j)
+	if err != nil {
+		return err
+	}
+	_, err = output(cmd)
+	return err
+}
+
+// output runs a command and returns what it prints on stdout. What it prints on
+// stderr is in the error.
+func output(cmd *exec.Cmd) ([]byte, error) {
+	var printed, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &talk
+	if err := cmd.Run(); err != nil {
+		return printed.Bytes(), fmt.Errorf("%s: %w\n%s", cmd, err, &talk)
+	}
+	return printed.Bytes(), nil
+}
+
+// runStep is what such a process does.
+func runStep(name string) error {
+	if name == "cue" {
+		os.Exit(cuecmd.Main())
+	}
+	var j job
+	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &j); err != nil {
+		return err
+	}
+	switch name {
+	case "generate":
+		size := generate.ForAssignments(j.Assignments)
+		size.DistinctTuples = j.Distinct
+		_, err := generate.Write(j.platform(), j.Seed, size)
+		return err
+	case "comprehension":
+		return writeComprehensions(j)
+	case "compare":
+		return compareValues(j)
+	case "profile":
+		return profileBuilds(j)
+	}
+	return fmt.Errorf("unknown step %q", name)
+}

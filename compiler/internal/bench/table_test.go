@@ -1,0 +1,143 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sampleReport is a report with the same cost everywhere, of both kinds and the
+// usual sizes.
+func sampleReport(c cost) *report {
+	r := &report{Processors: 2, Go: "go1.26", Load: 1, Folder: memoryFolder, Vet: c}
+	for _, kind := range []string{"shared", "distinct"} {
+		for _, n := range []int{5_000, 20_000, 100_000} {
+			m := &measured{Kind: kind, Assignments: n, Files: 4 * n, Change: change{Config: "network-us-east-1", Folders: 100}, Costs: map[work]cost{}}
+			for _, w := range allWork {
+				m.Costs[w] = c
+			}
+			r.Platforms = append(r.Platforms, m)
+		}
+		r.Compositions = append(r.Compositions, &composition{Kind: kind, Assignments: 1000, Kalypso: c, Given: c, Matched: c})
+	}
+	return r
+}
+
+func TestTablesFitATerminal(t *testing.T) {
+	for _, c := range []cost{{CPU: 0.01, System: 0.001, Wall: 0.01, Memory: 30 << 20}, {CPU: 1234.5, System: 123.4, Wall: 1234.5, Memory: 12 << 30}} {
+		text := string(tables(sampleReport(c)))
+		for line := range strings.Lines(text) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 120 {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+		for _, w := range allWork {
+			if strings.Count(text, fmt.Sprintf("\n%-34s ", w)) != 6 {
+				t.Errorf("%s is not told of each platform:\n%s", w, text)
+			}
+		}
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	for _, c := range []struct {
+		cost   cost
+		missed []string
+	}{
+		{cost{CPU: 0.1, Memory: 100 << 20}, nil},
+		{cost{CPU: 0.5, Memory: 100 << 20}, []string{"vet of"}},
+		{cost{CPU: 2, Memory: 100 << 20}, []string{"one value", "vet of"}},
+		{cost{CPU: 100, Memory: 2 << 30}, []string{"commit, CPU", "peak memory", "one value", "into a folder", "vet of"}},
+	} {
+		var out strings.Builder
+		printBudgets(&out, sampleReport(c.cost))
+		if got := strings.Count(out.String(), "MISSED"); got != len(c.missed) {
+			t.Errorf("%+v: %d missed, want %d:\n%s", c.cost, got, len(c.missed), &out)
+		}
+		for line := range strings.Lines(out.String()) {
+			for _, name := range c.missed {
+				if strings.Contains(line, name) && !strings.Contains(line, "MISSED") {
+					t.Errorf("%+v: %s", c.cost, line)
+				}
+			}
+		}
+	}
+}
+
+// TestOneKindMisses has a budget held by one kind of platform only.
+func TestOneKindMisses(t *testing.T) {
+	r := sampleReport(cost{CPU: 0.1})
+	r.find("distinct", 100_000).Costs[idleFolder] = cost{CPU: 0.3}
+	var out strings.Builder
+	printBudgets(&out, r)
+	if strings.Count(out.String(), "MISSED") != 1 {
+		t.Errorf("want one budget missed:\n%s", &out)
+	}
+}
+
+// TestNotMeasured has no platform of the sizes of most budgets.
+func TestNotMeasured(t *testing.T) {
+	r := sampleReport(cost{CPU: 0.1})
+	r.Platforms = r.Platforms[:1]
+	var out strings.Builder
+	printBudgets(&out, r)
+	if strings.Contains(out.String(), missed) || strings.Count(out.String(), held) != 2 || strings.Count(out.String(), " -") < len(budgets) {
+		t.Errorf("5,000 shared assignments only:\n%s", &out)
+	}
+}
+
+func TestGrowthIsPerAssignment(t *testing.T) {
+	r := sampleReport(cost{CPU: 1})
+	var out strings.Builder
+	printPlatform(&out, r.find("shared", 20_000), r.find("shared", 5_000))
+	if !strings.Contains(out.String(), " 0.25\n") {
+		t.Errorf("four times the assignments in the same time:\n%s", &out)
+	}
+}
+
+func TestBusyMachineWarns(t *testing.T) {
+	for load, want := range map[float64]bool{1.9: false, 2.1: true} {
+		var out strings.Builder
+		printStart(&out, &report{Processors: 2, Load: load})
+		if strings.Contains(out.String(), "WARNING") != want {
+			t.Errorf("load %g: %s", load, &out)
+		}
+	}
+}
+
+func TestPageNeedsMarkers(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	for _, text := range []string{"", pageBegin, pageEnd, pageEnd + pageBegin} {
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := writePage(page, sampleReport(cost{CPU: 1})); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+		if after, _ := os.ReadFile(page); string(after) != text {
+			t.Errorf("%q became %q", text, after)
+		}
+	}
+}
+
+// TestDocumentedTable finds what the documentation shows where -doc writes it.
+func TestDocumentedTable(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, begins := strings.Cut(string(text), pageBegin+"```text\n")
+	table, _, ends := strings.Cut(rest, "```\n"+pageEnd)
+	if !begins || !ends {
+		t.Fatal("docs/performance.md has no markers with a block")
+	}
+	for _, b := range budgets {
+		if !strings.Contains(table, b.work) {
+			t.Errorf("the table does not tell the budget %s", b.work)
+		}
+	}
+}
