@@ -3,7 +3,9 @@ package compiler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -117,6 +119,11 @@ func (s *side) open(ctx context.Context) (err error) {
 	if s.Revision != "" {
 		if s.request.Dir, s.remove, err = source.Checkout(ctx, s.request.Dir, s.Revision); err != nil {
 			return err
+		}
+		for _, dir := range source.Outside(s.request.Dir) {
+			if rel, err := filepath.Rel(s.request.Dir, dir); err != nil || !filepath.IsLocal(rel) {
+				return fmt.Errorf("revision %s of the platform replaces a module by a folder outside of it (cue.mod/local-module.cue), of which the revision has nothing: compare folders of outputs instead", s.Revision)
+			}
 		}
 	}
 	s.build, err = plan(ctx, s.request)

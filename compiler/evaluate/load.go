@@ -29,8 +29,9 @@ type loaded struct {
 }
 
 // loadPackage loads and builds the package in a folder of the platform, without
-// the files that are left out, named from the root. The diagnostics are about errors that leave nothing of the package readable: it
-// is nil then. CUE cannot be interrupted, so ctx only counts before it starts.
+// the files that are left out, named from the root. The diagnostics are about
+// errors that leave nothing of the package readable: it is nil then. CUE cannot be
+// interrupted, so ctx only counts before it starts.
 func loadPackage(ctx context.Context, p *source.Platform, dir string, without []string) (*loaded, []diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -48,6 +49,9 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string, without []
 	}
 	for _, name := range without {
 		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("package " + source.Package + "\n")
+	}
+	for _, name := range p.Links() {
+		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("")
 	}
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
 		Dir:        p.Root,

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -150,7 +152,8 @@ func (s *scanner) file(name string) (*scanned, error) {
 	}
 	f := &scanned{name: name, data: data, content: sha256.Sum256(data)}
 	s.files[name] = f
-	syntax, err := parser.ParseFile(s.path(name), data, parser.ImportsOnly)
+	text := toUTF8(data)
+	syntax, err := parser.ParseFile(s.path(name), text, parser.ImportsOnly)
 	if err != nil || syntax == nil {
 		return f, nil
 	}
@@ -160,13 +163,32 @@ func (s *scanner) file(name string) (*scanned, error) {
 			f.imports = append(f.imports, of)
 		}
 	}
-	if bytes.Contains(data, []byte("@embed(")) {
+	if bytes.Contains(text, []byte("@embed(")) {
 		// What is wrong with it, loading reports.
-		if syntax, err := parser.ParseFile(s.path(name), data); err == nil {
+		if syntax, err := parser.ParseFile(s.path(name), text); err == nil {
 			f.embeds = Embeds(syntax)
 		}
 	}
 	return f, nil
+}
+
+// toUTF8 returns the text of a file that begins with UTF-16's mark, as CUE reads
+// it, and any other as it is.
+func toUTF8(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	default:
+		return data
+	}
+	var units []uint16
+	for rest := data[2:]; len(rest) >= 2; rest = rest[2:] {
+		units = append(units, order.Uint16(rest))
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 // folder returns the names of a folder's CUE files, from the root; none for a
@@ -234,7 +256,7 @@ func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[strin
 			continue
 		}
 		followed[of] = true
-		files, err := s.resolve(of)
+		files, err := s.resolve(of, needs)
 		if err != nil {
 			return err
 		}
@@ -276,8 +298,9 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 }
 
 // resolve returns the files that an import may lead to, but for those of other
-// modules.
-func (s *scanner) resolve(of string) ([]*scanned, error) {
+// modules. To needs it adds the modules that begin on the way: CUE finds no package
+// of this one in them.
+func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error) {
 	parts := ast.ParseImportPath(of)
 	folders := []struct{ top, dir string }{}
 	if below, ok := strings.CutPrefix(parts.Path, s.module); ok && s.module != "" && (below == "" || below[0] == '/') {
@@ -304,6 +327,11 @@ func (s *scanner) resolve(of string) ([]*scanned, error) {
 			return nil, err
 		}
 		out = append(out, files...)
+		for dir := f.dir; dir != f.top && dir != "."; dir = path.Dir(dir) {
+			if data, err := readRegular(s.path(path.Join(dir, moduleFile))); err == nil {
+				needs[path.Join(dir, moduleFile)] = sha256.Sum256(data)
+			}
+		}
 	}
 	return out, nil
 }
@@ -345,9 +373,7 @@ func (s *scanner) moduleDigest() (Digest, error) {
 			continue
 		}
 		for _, dir := range replacements(s.root, data) {
-			if err := hashTree(dir, func(line string) { h.Write([]byte(line)) }); err != nil {
-				return Digest{}, err
-			}
+			hashTree(dir, ".", map[string]bool{}, func(line string) { h.Write([]byte(line)) })
 		}
 	}
 	return Digest(h.Sum(nil)), nil
@@ -375,19 +401,30 @@ func replacements(root string, data []byte) []string {
 	return out
 }
 
-// hashTree hands on a line for every regular file below a folder, in a fixed order.
-func hashTree(dir string, add func(line string)) error {
-	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(dir, name)
-		add(fmt.Sprintf("%q %x\n", filepath.ToSlash(rel), sha256.Sum256(data)))
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // loading reports it
+// hashTree hands on a line for everything below a folder, in a fixed order, links
+// followed; rel is the folder's path in what was asked for. What cannot be read
+// has a line as well, and loading reports it. No folder is entered twice.
+func hashTree(dir, rel string, entered map[string]bool, add func(line string)) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || entered[real] {
+		add(fmt.Sprintf("%q -> %q\n", rel, real))
+		return
 	}
-	return err
+	entered[real] = true
+	entries, _ := os.ReadDir(real)
+	for _, e := range entries {
+		name := filepath.Join(real, e.Name())
+		at := path.Join(rel, e.Name())
+		info, err := os.Stat(name)
+		switch {
+		case e.Name() == ".git":
+		case err == nil && info.IsDir():
+			hashTree(name, at, entered, add)
+		case err == nil && info.Mode().IsRegular():
+			data, _ := os.ReadFile(name)
+			add(fmt.Sprintf("%q %x\n", at, sha256.Sum256(data)))
+		default:
+			add(fmt.Sprintf("%q\n", at))
+		}
+	}
 }

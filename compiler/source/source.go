@@ -46,6 +46,7 @@ type Platform struct {
 	first   map[string]string // environment -> its first file
 	hidden  map[string]bool   // environments that lack a file; "" for the base
 	barred  map[string]bool   // environments that CUE must not load; "" for the base
+	links   []string          // that lead nowhere, or to a folder that is named like a file
 	hasBase bool
 }
 
@@ -89,6 +90,12 @@ func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hid
 func (p *Platform) Loadable(environment string) bool {
 	return !p.barred[""] && !p.barred[environment]
 }
+
+// Links returns the links, by their paths from the root, that are no part of the
+// platform and that CUE would nevertheless look at, and fail: those that lead
+// nowhere, as an editor makes for every file that it has open, and those to folders
+// that have the name of a data file.
+func (p *Platform) Links() []string { return p.links }
 
 // HasFolder says whether the environment has a folder with files.
 func (p *Platform) HasFolder(environment string) bool {
@@ -311,8 +318,11 @@ const mostLinked = 16 << 20
 // reads it nevertheless where its name ends like that of a data file.
 func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
+		p.links = append(p.links, rel)
+	}
 	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= mostLinked {
-		return nil // what cannot be read, CUE reports
+		return nil
 	}
 	environment, deeper := environmentOf(path.Dir(rel))
 	if deeper != "" {
