@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"runtime"
 	"strings"
 	"unicode"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
 )
 
 // Bounds of what is written of a revision. A few objects that refer to each
@@ -27,18 +24,18 @@ const (
 // checkout writes a tree into a folder.
 type checkout struct {
 	ctx     context.Context
-	repo    *repository
+	repo    *git.Repository
 	to      *os.Root
 	entries int
 	bytes   int64
 }
 
-// folder writes what a tree holds into dir, which is there and empty.
-func (c *checkout) folder(tree *object.Tree, dir string) error {
+// folder writes the entries of a tree into dir, which is there and empty.
+func (c *checkout) folder(entries []git.Entry, dir string) error {
 	if strings.Count(dir, "/") > mostDepth {
 		return fmt.Errorf("%s: folders are nested too deeply", dir)
 	}
-	for _, e := range tree.Entries {
+	for _, e := range entries {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
@@ -58,71 +55,58 @@ func (c *checkout) folder(tree *object.Tree, dir string) error {
 // entry writes one entry of a tree. Nothing may be at its path, so that an entry
 // that is there twice, or that a file system takes for another, is an error and
 // does not go through a link that was written before.
-func (c *checkout) entry(e object.TreeEntry, at string) error {
+func (c *checkout) entry(e git.Entry, at string) error {
 	switch e.Mode {
-	case filemode.Dir:
-		tree, err := object.GetTree(c.repo, e.Hash)
+	case git.FolderMode:
+		entries, err := c.repo.Tree(e.ID)
 		if err != nil {
-			return c.repo.explain(err, at)
+			return explain(err, at)
 		}
 		if err := c.to.Mkdir(at, 0o777); err != nil {
 			return err
 		}
-		return c.folder(tree, at)
-	case filemode.Regular, filemode.Deprecated:
-		return c.file(e.Hash, at, 0o666)
-	case filemode.Executable:
-		return c.file(e.Hash, at, 0o777)
-	case filemode.Symlink:
-		return c.link(e.Hash, at)
-	case filemode.Submodule:
+		return c.folder(entries, at)
+	case git.FileMode, git.OldFileMode:
+		return c.file(e.ID, at, 0o666)
+	case git.ExecutableMode:
+		return c.file(e.ID, at, 0o777)
+	case git.LinkMode:
+		target, err := c.read(e.ID, at)
+		if err != nil {
+			return err
+		}
+		return c.to.Symlink(string(target), at)
+	case git.SubmoduleMode:
 		return fmt.Errorf("%s is a git submodule, and its files are in another repository; "+
 			"check the revision out with its submodules (git worktree add, git submodule update) and name that folder", at)
 	}
-	return fmt.Errorf("%s has mode %s, which git does not know", at, e.Mode)
+	return fmt.Errorf("%s has mode %q, which git does not know", at, e.Mode)
 }
 
-func (c *checkout) file(hash plumbing.Hash, at string, mode os.FileMode) (err error) {
-	content, err := c.open(hash, at)
+func (c *checkout) file(id git.Hash, at string, mode os.FileMode) error {
+	content, err := c.read(id, at)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, content.Close()) }()
 	f, err := c.to.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, content)
+	_, err = f.Write(content)
 	return errors.Join(err, f.Close())
 }
 
-func (c *checkout) link(hash plumbing.Hash, at string) error {
-	content, err := c.open(hash, at)
-	if err != nil {
-		return err
-	}
-	const longest = 1 << 16 // more than any system takes
-	target, err := io.ReadAll(io.LimitReader(content, longest))
-	if err = errors.Join(err, content.Close()); err != nil {
-		return err
-	}
-	return c.to.Symlink(string(target), at)
-}
-
-// open opens the content of a file that is to be written.
-func (c *checkout) open(hash plumbing.Hash, at string) (io.ReadCloser, error) {
-	size, err := c.repo.EncodedObjectSize(hash)
-	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, c.repo.explain(err, at)
-	}
-	if c.bytes += size; c.bytes > mostBytes {
+// read returns the content of a file that is to be written.
+func (c *checkout) read(id git.Hash, at string) ([]byte, error) {
+	content, err := c.repo.BlobWithin(id, mostBytes-c.bytes)
+	if errors.Is(err, git.ErrTooLarge) {
 		return nil, fmt.Errorf("the platform has more than %d bytes", int64(mostBytes))
 	}
-	blob, err := object.GetBlob(c.repo, hash)
 	if err != nil {
-		return nil, c.repo.explain(err, at)
+		return nil, explain(err, at)
 	}
-	return blob.Reader()
+	c.bytes += int64(len(content))
+	return content, nil
 }
 
 // entryNameError is about a name that git does not allow in a tree, because it

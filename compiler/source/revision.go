@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
 )
 
 // Checkout writes the platform that dir is in, as it is at a revision of its git
@@ -19,10 +18,10 @@ import (
 // is nil where there is an error. Only the platform's own part of the revision
 // is read.
 //
-// rev is the name of a branch, a tag or another ref, or a commit's id or four or
-// more digits of it, or what git describe prints, followed by any number of ~N,
-// ^N, ^{commit} and ^{}. Of git rev-parse's forms, those that ask the reflog
-// (@{...}), commit messages (:/text, ^{/text}) or paths are not known.
+// rev is what git rev-parse takes: the name of a branch, a tag or another ref, or
+// a commit's id or four or more digits of it, or what git describe prints,
+// followed by any number of ~N, ^N, ^{commit} and ^{}. Other forms, such as those
+// that ask the reflog, are not known.
 //
 // Files are what the repository holds: no filter of .gitattributes is applied,
 // so line ends are not converted, and of what git LFS manages there are the
@@ -39,7 +38,7 @@ func Checkout(ctx context.Context, dir, rev string) (platform string, remove fun
 	if err != nil {
 		return "", nil, fmt.Errorf("reading revision %s: %w", rev, err)
 	}
-	platform, err = repo.checkout(ctx, root, rev)
+	platform, err = checkOut(ctx, repo, root, rev)
 	if err = errors.Join(err, repo.Close()); err != nil {
 		if platform != "" {
 			err = errors.Join(err, os.RemoveAll(platform))
@@ -56,26 +55,39 @@ func HasRevision(dir, rev string) bool {
 	if err != nil {
 		return false
 	}
-	r, err := openRepository(root)
+	repo, err := openRepository(root)
 	if err != nil {
 		return false
 	}
-	defer r.Close()
-	_, err = r.resolve(rev)
+	defer repo.Close()
+	_, err = repo.Resolve(rev)
 	return err == nil
 }
 
-// checkout returns the folder it made also with an error.
-func (r *repository) checkout(ctx context.Context, root, rev string) (string, error) {
-	commit, err := r.resolve(rev)
+// openRepository opens the repository that a platform is in.
+func openRepository(root string) (*git.Repository, error) {
+	repo, err := git.Discover(root)
+	var format *git.FormatError
+	switch {
+	case errors.Is(err, git.ErrNoRepository):
+		return nil, fmt.Errorf("%s is not in a git repository, so it has no revisions; run git init and commit it, or name a folder instead of a revision", root)
+	case errors.As(err, &format):
+		return nil, fmt.Errorf("%w; check the revision out (git worktree add --detach DIR REVISION) and name that folder", err)
+	}
+	return repo, err
+}
+
+// checkOut returns the folder it made also with an error.
+func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (string, error) {
+	commit, err := repo.Resolve(rev)
 	if err != nil {
 		return "", err
 	}
-	rel, err := filepath.Rel(r.workTree, root)
+	rel, err := filepath.Rel(repo.WorkTree(), root)
 	if err != nil {
 		return "", err
 	}
-	tree, err := r.tree(commit, filepath.ToSlash(rel))
+	tree, err := platformTree(repo, commit, filepath.ToSlash(rel))
 	if err != nil {
 		return "", err
 	}
@@ -91,59 +103,70 @@ func (r *repository) checkout(ctx context.Context, root, rev string) (string, er
 	if err != nil {
 		return temp, err
 	}
-	w := &checkout{ctx: ctx, repo: r, to: to}
+	w := &checkout{ctx: ctx, repo: repo, to: to}
 	return temp, errors.Join(w.folder(tree, "."), to.Close())
 }
 
-// tree returns the tree of the platform at a commit.
-func (r *repository) tree(commit *object.Commit, rel string) (*object.Tree, error) {
-	hash, where := commit.TreeHash, rel
+// platformTree returns what the platform's folder has at a commit.
+func platformTree(repo *git.Repository, commit git.Hash, rel string) ([]git.Entry, error) {
 	missing := func() error {
 		if rel == "." {
-			return fmt.Errorf("the repository's root has no cue.mod/module.cue in commit %s; name a revision that has the platform", short(commit.Hash))
+			return fmt.Errorf("the repository's root has no cue.mod/module.cue in commit %s; name a revision that has the platform", git.Short(commit))
 		}
-		return fmt.Errorf("there is no platform in %s in commit %s; name a revision that has it there", rel, short(commit.Hash))
+		return fmt.Errorf("there is no platform in %s in commit %s; name a revision that has it there", rel, git.Short(commit))
 	}
-	names := strings.Split(rel, "/")
+	names, where := strings.Split(rel, "/"), rel
 	if rel == "." {
 		names, where = nil, "the repository's root"
 	}
-	for _, name := range names {
-		e, err := r.entry(hash, name)
-		switch {
-		case err != nil:
-			return nil, r.explain(err, "the folders above "+where)
-		case e == nil || e.Mode != filemode.Dir:
-			return nil, missing()
-		}
-		hash = e.Hash
-	}
-	module, err := r.entry(hash, "cue.mod")
-	if err == nil && module != nil && module.Mode == filemode.Dir {
-		module, err = r.entry(module.Hash, "module.cue")
-	}
-	if err != nil {
-		return nil, r.explain(err, where)
-	}
-	if module == nil || module.Mode == filemode.Dir {
-		return nil, missing()
-	}
-	tree, err := object.GetTree(r, hash)
-	return tree, r.explain(err, where)
-}
-
-// entry returns what a tree has under a name; nil for nothing.
-func (r *repository) entry(tree plumbing.Hash, name string) (*object.TreeEntry, error) {
-	t, err := object.GetTree(r, tree)
+	id, err := repo.CommitTree(commit)
 	if err != nil {
 		return nil, err
 	}
-	for i := range t.Entries {
-		if t.Entries[i].Name == name {
-			return &t.Entries[i], nil
+	entries, err := repo.Tree(id)
+	for _, name := range names {
+		if err != nil {
+			return nil, explain(err, "the folders above "+where)
 		}
+		e := entryOf(entries, name)
+		if e.Mode != git.FolderMode {
+			return nil, missing()
+		}
+		entries, err = repo.Tree(e.ID)
 	}
-	return nil, nil
+	if err != nil {
+		return nil, explain(err, where)
+	}
+	module := entryOf(entries, "cue.mod")
+	if module.Mode == git.FolderMode {
+		inside, err := repo.Tree(module.ID)
+		if err != nil {
+			return nil, explain(err, where)
+		}
+		module = entryOf(inside, "module.cue")
+	}
+	if module.Name == "" || module.Mode == git.FolderMode {
+		return nil, missing()
+	}
+	return entries, nil
 }
 
-func short(h plumbing.Hash) string { return h.String()[:12] }
+// entryOf returns what a tree has under a name; the zero Entry for nothing.
+func entryOf(entries []git.Entry, name string) git.Entry {
+	if i := slices.IndexFunc(entries, func(e git.Entry) bool { return e.Name == name }); i >= 0 {
+		return entries[i]
+	}
+	return git.Entry{}
+}
+
+// explain says what it is that could not be read, and how to get it.
+func explain(err error, what string) error {
+	var missing *git.MissingError
+	switch {
+	case !errors.As(err, &missing):
+		return fmt.Errorf("%s: %w", what, err)
+	case missing.Reason == git.Partial:
+		return errors.New(missing.Of(what) + " and name that folder")
+	}
+	return errors.New(missing.Of(what))
+}

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // Signature is who made a commit, and when.
@@ -54,20 +52,6 @@ func (c Commit) Encode() []byte {
 	message := strings.TrimRight(strings.ReplaceAll(c.Message, "\x00", ""), "\n")
 	fmt.Fprintf(&b, "\n%s\n", message)
 	return b.Bytes()
-}
-
-// CommitTree returns the tree of a commit.
-func (r *Repository) CommitTree(id Hash) (Hash, error) {
-	data, err := r.read(id, CommitKind)
-	if err != nil {
-		return Hash{}, err
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	tree, found := strings.CutPrefix(line, "tree ")
-	if !found || !plumbing.IsHash(tree) {
-		return Hash{}, fmt.Errorf("commit %s of %s names no tree", id, r.dir)
-	}
-	return plumbing.NewHash(tree), nil
 }
 
 // Signatures returns the author and the committer. Each part that given leaves

@@ -60,37 +60,13 @@ func isTrue(c *config.Config, section, key string) bool {
 	return err == nil && n != 0
 }
 
-// extensions are those that change nothing for this package, with the values
-// that do not; nil for all (https://git-scm.com/docs/git-config under
-// extensions.*).
-var extensions = map[string][]string{
-	"noop":              nil,
-	"noop-v1":           nil,
-	"partialclone":      nil, // what is missing is reported when it is read
-	"preciousobjects":   nil, // nothing is ever removed
-	"worktreeconfig":    nil,
-	"relativeworktrees": nil,
-	"objectformat":      {"sha1"},
-	"refstorage":        {"files"},
-}
-
-// checkFormat reports a repository in a format that is not known.
-func checkFormat(c *config.Config) error {
-	if v, set := option(c, "core", "repositoryformatversion"); set && v != "0" && v != "1" {
-		return fmt.Errorf("its format version %s is not known", v)
-	}
-	for _, s := range c.Sections {
-		if !strings.EqualFold(s.Name, "extensions") {
-			continue
-		}
-		for _, o := range s.Options {
-			allowed, known := extensions[strings.ToLower(o.Key)]
-			if !known || allowed != nil && !slices.Contains(allowed, strings.ToLower(o.Value)) {
-				return fmt.Errorf("its format is not supported: extensions.%s is %s, and kalypso needs a repository with SHA-1 ids and refs in files", o.Key, o.Value)
-			}
-		}
-	}
-	return nil
+// isPartial says whether there is a remote that objects were left with.
+func isPartial(c *config.Config) bool {
+	return slices.ContainsFunc(c.Sections, func(s *config.Section) bool {
+		return strings.EqualFold(s.Name, "remote") && slices.ContainsFunc(s.Subsections, func(remote *config.Subsection) bool {
+			return remote.HasOption("promisor")
+		})
+	})
 }
 
 // userConfigs returns the user's and the system's configs, the strongest first.

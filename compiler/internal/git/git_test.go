@@ -285,6 +285,31 @@ func TestDamagedPacks(t *testing.T) {
 	}
 }
 
+func TestParseTree(t *testing.T) {
+	for content, want := range map[string]string{
+		"100644 a b\x00%s":                 "[{a b 100644 %x}]",
+		"040000 a\x00%s0100755 b\x00%[1]s": "[{a 40000 %x} {b 100755 %[1]x}]",
+		"":                                 "[]",
+		"100644 a\x00":                     "malformed",
+		"100644\x00%s":                     "malformed",
+		"100644 a":                         "malformed",
+		"100644 \x00%s":                    `"" is not a name`,
+		"100644 ../a\x00%s":                `"../a" is not a name`,
+	} {
+		id := Hash{1, 2}
+		if strings.Contains(content, "%") {
+			content = fmt.Sprintf(content, id[:])
+		}
+		if strings.Contains(want, "%") {
+			want = fmt.Sprintf(want, id[:])
+		}
+		entries, err := ParseTree([]byte(content))
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil && fmt.Sprint(entries) != want {
+			t.Errorf("%q is %v, want %s: %v", content, entries, want, err)
+		}
+	}
+}
+
 func FuzzParseTree(f *testing.F) {
 	f.Add(EncodeTree([]Entry{{"a", FolderMode, Hash{1}}, {"a.b", FileMode, Hash{2}}}))
 	f.Add([]byte("100644 a\x00"))

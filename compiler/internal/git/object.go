@@ -2,7 +2,6 @@ package git
 
 import (
 	"crypto/sha1"
-	"fmt"
 	"strconv"
 )
 
@@ -42,12 +41,5 @@ func ID(kind Kind, data []byte) Hash {
 	return id
 }
 
-// MissingError is the error for an object that is not in the repository.
-type MissingError struct {
-	ID  Hash
-	Dir string // the repository's
-}
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("object %s is not in %s; a partial clone has to fetch it first", e.ID, e.Dir)
-}
+// Short returns an id as messages have it.
+func Short(id Hash) string { return id.String()[:12] }

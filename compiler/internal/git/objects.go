@@ -12,19 +12,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/klauspost/compress/zlib"
 )
 
 // maxObject bounds what is read of one object, which may come from anywhere.
 const maxObject = 1 << 30
 
+// ErrTooLarge is what the error is for an object of more bytes than may be read.
+var ErrTooLarge = errors.New("it is too large")
+
 // Object reads an object. Its content is compared with its id. The error is a
 // *MissingError where the repository does not have it.
-func (r *Repository) Object(id Hash) (Object, error) {
+func (r *Repository) Object(id Hash) (Object, error) { return r.objectWithin(id, maxObject) }
+
+func (r *Repository) objectWithin(id Hash, most int64) (Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o, err := r.object(id)
+	o, err := r.object(id, most)
+	var missing *MissingError
+	if errors.As(err, &missing) {
+		return Object{}, err
+	}
 	if err != nil {
 		return Object{}, fmt.Errorf("reading object %s of %s: %w", id, r.dir, err)
 	}
@@ -36,29 +43,33 @@ func (r *Repository) Object(id Hash) (Object, error) {
 
 // object looks twice: another process may have packed the object in between, or
 // replaced the pack that it was in.
-func (r *Repository) object(id Hash) (Object, error) {
+func (r *Repository) object(id Hash, most int64) (Object, error) {
 	for _, again := range []bool{false, true} {
 		if again || r.dirs == nil {
 			if err := r.list(); err != nil {
 				return Object{}, err
 			}
 		}
-		o, err := r.lookUp(id)
+		o, err := r.lookUp(id, most)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return o, err
 		}
 	}
-	return Object{}, &MissingError{id, r.dir}
+	return Object{}, r.missing(id)
 }
 
-func (r *Repository) lookUp(id Hash) (Object, error) {
-	for _, p := range r.packs {
+// lookUp looks an object up once. The pack that has it is the first to be looked
+// into for the next one, which is mostly there too.
+func (r *Repository) lookUp(id Hash, most int64) (Object, error) {
+	for i, p := range r.packs {
 		offset, found, err := p.find(id)
 		if err != nil {
 			return Object{}, err
 		}
 		if found {
-			return p.read(offset, 0)
+			copy(r.packs[1:], r.packs[:i])
+			r.packs[0] = p
+			return p.read(offset, most, &r.bases)
 		}
 	}
 	name := id.String()
@@ -70,13 +81,13 @@ func (r *Repository) lookUp(id Hash) (Object, error) {
 		if err != nil {
 			return Object{}, err
 		}
-		return loose(data)
+		return loose(data, most)
 	}
 	return Object{}, fs.ErrNotExist
 }
 
-// list finds the packs, the newest first because what is asked for is mostly in
-// the last one, and the folders of objects that the repository borrows from.
+// list finds the packs, the newest first because what is asked for first is mostly
+// in that one, and the folders of objects that the repository borrows from.
 func (r *Repository) list() error {
 	known := map[string]*pack{}
 	for _, p := range r.packs {
@@ -127,9 +138,9 @@ func (r *Repository) list() error {
 }
 
 // addDir adds a folder of objects, and those that its info/alternates names.
-// Git follows them five levels deep.
+// Git follows them five levels deep, and passes over what is not there.
 func (r *Repository) addDir(dir string, depth int) error {
-	if slices.Contains(r.dirs, dir) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() || slices.Contains(r.dirs, dir) {
 		return nil
 	}
 	r.dirs = append(r.dirs, dir)
@@ -145,6 +156,7 @@ func (r *Repository) addDir(dir string, depth int) error {
 		if line == "" || line[0] == '#' {
 			continue
 		}
+		line = filepath.FromSlash(line)
 		if !filepath.IsAbs(line) {
 			line = filepath.Join(dir, line)
 		}
@@ -156,37 +168,25 @@ func (r *Repository) addDir(dir string, depth int) error {
 }
 
 // loose decodes an object's own file.
-func loose(data []byte) (Object, error) {
-	z, err := zlib.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return Object{}, err
-	}
-	in := bufio.NewReader(z)
-	header, err := in.ReadString(0)
-	if err != nil {
-		return Object{}, fmt.Errorf("its header: %w", err)
-	}
-	name, length, _ := strings.Cut(strings.TrimSuffix(header, "\x00"), " ")
-	kind := slices.Index(kinds[:], name)
-	size, err := strconv.ParseInt(length, 10, 64)
-	if kind <= 0 || err != nil {
-		return Object{}, fmt.Errorf("its header is %q", header)
-	}
-	content, err := exactly(in, size)
-	return Object{Kind(kind), content}, err
-}
-
-// exactly reads a stream of the size. Memory is taken for what is there, not for
-// what is announced.
-func exactly(in io.Reader, size int64) ([]byte, error) {
-	if size < 0 || size > maxObject {
-		return nil, fmt.Errorf("its size is %d", size)
-	}
-	var b bytes.Buffer
-	b.Grow(int(min(size, 1<<20)) + bytes.MinRead)
-	n, err := io.Copy(&b, io.LimitReader(in, size+1))
-	if err == nil && n != size {
-		err = fmt.Errorf("its size is not the %d that it says", size)
-	}
-	return b.Bytes(), err
+func loose(data []byte, most int64) (o Object, err error) {
+	err = inflate(bytes.NewReader(data), func(z io.Reader) error {
+		in := bufio.NewReader(z)
+		header, err := in.ReadString(0)
+		if err != nil {
+			return fmt.Errorf("its header: %w", err)
+		}
+		name, length, _ := strings.Cut(strings.TrimSuffix(header, "\x00"), " ")
+		kind := slices.Index(kinds[:], name)
+		size, err := strconv.ParseInt(length, 10, 64)
+		if kind <= 0 || err != nil {
+			return fmt.Errorf("its header is %q", header)
+		}
+		if size > most {
+			return ErrTooLarge
+		}
+		o.Kind = Kind(kind)
+		o.Data, err = exactly(in, size)
+		return err
+	})
+	return o, err
 }

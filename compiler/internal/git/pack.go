@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/klauspost/compress/zlib"
 )
 
 // The numbers of what a pack stores as a difference to another object
@@ -31,6 +31,9 @@ type pack struct {
 	index  io.ReaderAt // nil until an object is looked for
 	data   *os.File    // nil until an object is read
 	fanout [256]uint32 // how many ids have at most this first byte
+
+	ids [searched * idSize]byte // what was last read of the index
+	in  *bufio.Reader           // what was last read of the data
 }
 
 func (p *pack) close() error {
@@ -45,168 +48,118 @@ func (p *pack) close() error {
 	return errors.Join(errs...)
 }
 
-// smallIndex is up to which size an index is held in memory: a repository that
-// is written to often has many packs, and files that are open are few.
-const smallIndex = 1 << 16
-
-// The beginning of an index of version 2, and places in it.
-const (
-	indexMagic  = "\xfftOc\x00\x00\x00\x02"
-	indexHeader = 8
-	indexNames  = indexHeader + 256*4
-	idSize      = int64(len(Hash{}))
-)
-
-func (p *pack) openIndex() error {
-	if p.index != nil {
-		return nil
+// read returns the object at an offset, of at most so many bytes. Objects that it
+// is made of are taken from bases, and left there.
+func (p *pack) read(offset, most int64, bases *bases) (Object, error) {
+	o, held := bases.get(place{p, offset})
+	if held && int64(len(o.Data)) > most {
+		return Object{}, ErrTooLarge
 	}
-	f, err := os.Open(p.path + ".idx")
-	if err != nil {
-		return err
+	if held {
+		return Object{o.Kind, bytes.Clone(o.Data)}, nil
 	}
-	p.index = f
-	if err := p.readIndex(f); err != nil {
-		return errors.Join(fmt.Errorf("reading %s.idx: %w", p.path, err), p.close())
-	}
-	return nil
-}
-
-func (p *pack) readIndex(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() <= smallIndex {
-		data, err := io.ReadAll(f)
+	var deltas []entry
+	for at := offset; !held; o, held = bases.get(place{p, at}) {
+		e, err := p.entry(at, most)
 		if err != nil {
-			return err
+			return Object{}, err
 		}
-		p.index = bytes.NewReader(data)
-		if err := f.Close(); err != nil {
-			return err
+		if e.base < 0 {
+			o = Object{e.kind, e.data}
+			break
+		}
+		if deltas = append(deltas, e); len(deltas) > maxChain {
+			return Object{}, errors.New("it is a difference to too many others")
+		}
+		at, most = e.base, maxObject
+	}
+	for _, d := range slices.Backward(deltas) {
+		bases.add(place{p, d.base}, o)
+		var err error
+		if o.Data, err = packfile.PatchDelta(o.Data, d.data); err != nil {
+			return Object{}, err
 		}
 	}
-	head := make([]byte, indexNames)
-	if _, err := p.index.ReadAt(head, 0); err != nil {
-		return err
-	}
-	if !bytes.Equal(head[:indexHeader], []byte(indexMagic)) {
-		return errors.New("it is not an index of version 2 (git index-pack makes one)")
-	}
-	last := uint32(0)
-	for i := range p.fanout {
-		p.fanout[i] = binary.BigEndian.Uint32(head[indexHeader+4*i:])
-		if p.fanout[i] < last {
-			return errors.New("it is corrupt")
-		}
-		last = p.fanout[i]
-	}
-	return nil
+	return o, nil
 }
 
-// find returns where an object is in the pack.
-func (p *pack) find(id Hash) (offset int64, found bool, err error) {
-	if err := p.openIndex(); err != nil {
-		return 0, false, err
-	}
-	low, high := int64(0), int64(p.fanout[id[0]])
-	if id[0] > 0 {
-		low = int64(p.fanout[id[0]-1])
-	}
-	for low < high {
-		mid := (low + high) / 2
-		var at Hash
-		if _, err := p.index.ReadAt(at[:], indexNames+mid*idSize); err != nil {
-			return 0, false, err
-		}
-		switch c := bytes.Compare(id[:], at[:]); {
-		case c < 0:
-			high = mid
-		case c > 0:
-			low = mid + 1
-		default:
-			offset, err := p.offset(mid)
-			return offset, err == nil, err
-		}
-	}
-	return 0, false, nil
+// entry is an object as the pack has it: whole, or as a difference to another.
+type entry struct {
+	kind Kind
+	data []byte
+	base int64 // where the other is; -1 for none
 }
 
-// offset returns where the n-th object is.
-func (p *pack) offset(n int64) (int64, error) {
-	count := int64(p.fanout[255])
-	small := indexNames + count*(idSize+4)
-	var b [8]byte
-	if _, err := p.index.ReadAt(b[:4], small+n*4); err != nil {
-		return 0, err
-	}
-	v := binary.BigEndian.Uint32(b[:])
-	if v < largeOffset {
-		return int64(v), nil
-	}
-	if _, err := p.index.ReadAt(b[:], small+count*4+int64(v-largeOffset)*8); err != nil {
-		return 0, err
-	}
-	return int64(binary.BigEndian.Uint64(b[:])), nil
-}
-
-// read returns the object at an offset, which depth others are differences to.
-func (p *pack) read(offset int64, depth int) (Object, error) {
-	if depth > maxChain {
-		return Object{}, errors.New("it is a difference to too many others")
-	}
+// entry reads what the pack has at an offset, if the object has at most so many
+// bytes.
+func (p *pack) entry(offset, most int64) (entry, error) {
 	if p.data == nil {
 		f, err := os.Open(p.path + ".pack")
 		if err != nil {
-			return Object{}, err
+			return entry{}, err
 		}
 		p.data = f
 	}
-	in := bufio.NewReader(io.NewSectionReader(p.data, offset, 1<<62))
+	in := p.buffer()
+	in.Reset(io.NewSectionReader(p.data, offset, 1<<62))
 	kind, size, err := readHeader(in)
 	if err != nil {
-		return Object{}, err
+		return entry{}, err
 	}
-	base := int64(-1)
+	e := entry{kind: kind, base: -1}
 	switch kind {
 	case CommitKind, TreeKind, BlobKind, TagKind:
-	case offsetDelta:
+		if size > most {
+			return entry{}, ErrTooLarge
+		}
+	case offsetDelta, idDelta:
+		if e.base, err = p.base(in, kind, offset); err != nil {
+			return entry{}, err
+		}
+	default:
+		return entry{}, fmt.Errorf("its kind is %d", kind)
+	}
+	err = inflate(in, func(z io.Reader) error {
+		e.data, err = exactly(z, size)
+		return err
+	})
+	if err != nil || e.base < 0 {
+		return e, err
+	}
+	if size, err := resultSize(e.data); err != nil || size > maxObject {
+		return entry{}, errors.Join(fmt.Errorf("its size is %d", size), err)
+	} else if int64(size) > most {
+		return entry{}, ErrTooLarge
+	}
+	return e, nil
+}
+
+// buffer returns the one that all reading of the pack goes through.
+func (p *pack) buffer() *bufio.Reader {
+	if p.in == nil {
+		p.in = bufio.NewReader(nil)
+	}
+	return p.in
+}
+
+// base reads where the object is that the one at an offset is a difference to.
+func (p *pack) base(in *bufio.Reader, kind Kind, offset int64) (int64, error) {
+	if kind == offsetDelta {
 		distance, err := readDistance(in)
 		if err != nil || distance <= 0 || distance >= offset {
-			return Object{}, errors.Join(errors.New("it is a difference to what is not there"), err)
+			return 0, errors.Join(errors.New("it is a difference to what is not there"), err)
 		}
-		base = offset - distance
-	case idDelta:
-		var id Hash
-		if _, err := io.ReadFull(in, id[:]); err != nil {
-			return Object{}, err
-		}
-		at, found, err := p.find(id)
-		if err != nil || !found {
-			return Object{}, errors.Join(fmt.Errorf("it is a difference to %s, which is not in its pack", id), err)
-		}
-		base = at
-	default:
-		return Object{}, fmt.Errorf("its kind is %d", kind)
+		return offset - distance, nil
 	}
-	z, err := zlib.NewReader(in)
-	if err != nil {
-		return Object{}, err
+	var id Hash
+	if _, err := io.ReadFull(in, id[:]); err != nil {
+		return 0, err
 	}
-	content, err := exactly(z, size)
-	if err != nil || base < 0 {
-		return Object{kind, content}, err
+	at, found, err := p.find(id)
+	if err != nil || !found {
+		return 0, errors.Join(fmt.Errorf("it is a difference to %s, which is not in its pack", id), err)
 	}
-	from, err := p.read(base, depth+1)
-	if err != nil {
-		return Object{}, err
-	}
-	if size, err := resultSize(content); err != nil || size > maxObject {
-		return Object{}, errors.Join(fmt.Errorf("its size is %d", size), err)
-	}
-	from.Data, err = packfile.PatchDelta(from.Data, content)
-	return from, err
+	return at, nil
 }
 
 // readHeader reads an object's kind and size.

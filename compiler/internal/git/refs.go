@@ -34,15 +34,61 @@ func (r *Repository) Ref(ref string) (Hash, error) {
 	if value == "" {
 		return r.packed(ref)
 	}
-	if !plumbing.IsHash(value) {
+	id, ok := leadingID(value)
+	if !ok {
 		return Hash{}, fmt.Errorf("ref %s of %s is not an id, but %q", ref, r.dir, value)
 	}
-	return plumbing.NewHash(value), nil
+	return id, nil
+}
+
+// maxSymbolic is git's limit for refs that stand for others.
+const maxSymbolic = 5
+
+// target returns the id that a ref has for the opened work tree, or the ref that
+// it stands for; the zero Hash where there is none.
+func (r *Repository) target(ref string) (Hash, error) {
+	for range maxSymbolic {
+		value, err := r.loose(r.dirOf(ref), ref)
+		if err != nil {
+			return Hash{}, err
+		}
+		if value == "" {
+			return r.packed(ref)
+		}
+		next, isSymbolic := symbolic(value)
+		if !isSymbolic || !isRef(next) {
+			id, ok := leadingID(value)
+			if !ok {
+				return Hash{}, fmt.Errorf("ref %s is not an id, but %q", ref, value)
+			}
+			return id, nil
+		}
+		ref = next
+	}
+	return Hash{}, fmt.Errorf("ref %s stands for too many others", ref)
+}
+
+// dirOf returns the folder that has a ref's own file: some are the work tree's
+// (https://git-scm.com/docs/git-worktree#_refs).
+func (r *Repository) dirOf(ref string) string {
+	for _, folder := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
+		if strings.HasPrefix(ref, folder) {
+			return r.own
+		}
+	}
+	if strings.HasPrefix(ref, "refs/") {
+		return r.dir
+	}
+	return r.own
 }
 
 // loose reads a ref's own file below dir; "" where there is none.
 func (r *Repository) loose(dir, ref string) (string, error) {
 	file := filepath.Join(dir, filepath.FromSlash(ref))
+	// git once made HEAD a symbolic link, and still reads it.
+	if target, err := os.Readlink(file); err == nil && strings.HasPrefix(filepath.ToSlash(target), "refs/") {
+		return symbolicPrefix + filepath.ToSlash(target), nil
+	}
 	data, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
@@ -51,6 +97,23 @@ func (r *Repository) loose(dir, ref string) (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(string(data)), nil
+}
+
+const symbolicPrefix = "ref:"
+
+// symbolic returns the ref that a value stands for.
+func symbolic(value string) (string, bool) {
+	ref, found := strings.CutPrefix(value, symbolicPrefix)
+	return strings.TrimSpace(ref), found
+}
+
+// leadingID returns the id that a value begins with: FETCH_HEAD says more.
+func leadingID(value string) (Hash, bool) {
+	fields := strings.Fields(value)
+	if len(fields) == 0 || !plumbing.IsHash(fields[0]) {
+		return Hash{}, false
+	}
+	return plumbing.NewHash(fields[0]), true
 }
 
 // packed looks a ref up in packed-refs.
@@ -82,52 +145,4 @@ func (r *Repository) eachPacked(f func(id, ref string)) error {
 		}
 	}
 	return lines.Err()
-}
-
-// headOf returns the ref that a HEAD stands for; "" for none.
-func (r *Repository) headOf(dir string) (string, error) {
-	// git once made HEAD a symbolic link, and still reads it.
-	if target, err := os.Readlink(filepath.Join(dir, "HEAD")); err == nil {
-		return filepath.ToSlash(target), nil
-	}
-	value, err := r.loose(dir, "HEAD")
-	ref, symbolic := strings.CutPrefix(value, "ref: ")
-	if !symbolic {
-		return "", err
-	}
-	return strings.TrimSpace(ref), err
-}
-
-// CheckedOut returns the folder in whose work tree a ref is checked out; "" for
-// none.
-func (r *Repository) CheckedOut(ref string) (string, error) {
-	if !r.bare {
-		head, err := r.headOf(r.dir)
-		if err != nil {
-			return "", err
-		}
-		if head == ref {
-			return strings.TrimSuffix(r.dir, string(filepath.Separator)+".git"), nil
-		}
-	}
-	linked := filepath.Join(r.dir, "worktrees")
-	entries, err := os.ReadDir(linked)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	for _, e := range entries {
-		own := filepath.Join(linked, e.Name())
-		head, err := r.headOf(own)
-		if err != nil {
-			return "", err
-		}
-		if head != ref {
-			continue
-		}
-		if dot, err := pointer(filepath.Join(own, "gitdir"), ""); err == nil {
-			own = filepath.Dir(dot)
-		}
-		return own, nil
-	}
-	return "", nil
 }

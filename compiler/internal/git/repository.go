@@ -1,6 +1,7 @@
 // Package git reads and writes git repositories as files: no work tree, no index
-// and no git command. It knows what kalypso needs of git: reading objects by id,
-// writing many new ones as one pack, and moving a branch as git itself does.
+// and no git command. It knows what kalypso needs of git: finding the repository
+// of a folder, naming commits as git rev-parse does, reading objects by id, writing
+// many new ones as one pack, and moving a branch as git itself does.
 //
 // Everything new is in place and on the disk before a branch names it, so that a
 // process that is killed leaves at most objects that nothing refers to, which
@@ -10,10 +11,7 @@ package git
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -31,13 +29,17 @@ type Repository struct {
 	// set before the repository is used.
 	Step func(op, file string) error
 
-	dir    string // what is common to all work trees: objects, refs, config
-	config *config.Config
-	bare   bool
+	dir      string // what is common to all work trees: objects, refs, config
+	own      string // what the opened work tree has for itself: HEAD; else dir
+	workTree string
+	config   *config.Config
+	bare     bool
+	partial  bool // objects may be missing that git would fetch
 
 	mu    sync.Mutex
-	packs []*pack // nil until one is looked for; newest first
+	packs []*pack // nil until one is looked for; in the order to look into them
 	dirs  []string
+	bases bases
 }
 
 // Open opens the repository at dir, which is a bare one, the .git of another, or
@@ -45,25 +47,55 @@ type Repository struct {
 // submodule has. Folders around dir are not looked at.
 //
 // It fails for a repository that this package cannot work on without harm:
-// objects under SHA-256, refs in a reftable, an extension that is not known.
+// objects under SHA-256, refs in a reftable, an extension that is not known, with
+// a *FormatError.
 func Open(dir string) (*Repository, error) {
-	r, err := open(dir)
+	r, err := openAt(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening git repository %s: %w", dir, err)
 	}
 	return r, nil
 }
 
-func open(dir string) (*Repository, error) {
+func openAt(dir string) (*Repository, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
 	own, err := find(dir)
 	if err != nil {
 		return nil, err
 	}
+	return open(own)
+}
+
+// Discover opens the repository in whose work tree a folder is: that of the
+// nearest folder, of dir and those around it, with a .git in it as Open describes
+// it. It fails as Open does, and with an ErrNoRepository where there is none.
+func Discover(dir string) (*Repository, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	workTree, own, err := findAround(dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err := open(own)
+	if err != nil {
+		return nil, fmt.Errorf("opening git repository %s: %w", own, err)
+	}
+	r.workTree = workTree
+	return r, nil
+}
+
+// open opens the repository of a git folder.
+func open(own string) (*Repository, error) {
 	common, err := commonDir(own)
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{dir: common}
+	r := &Repository{dir: common, own: own}
 	if r.config, err = readConfig(filepath.Join(common, "config")); err != nil {
 		return nil, err
 	}
@@ -77,6 +109,7 @@ func open(dir string) (*Repository, error) {
 		}
 		r.config.Sections = append(r.config.Sections, more.Sections...)
 	}
+	r.partial = isPartial(r.config)
 	r.bare = filepath.Base(common) != ".git"
 	if _, set := option(r.config, "core", "bare"); set {
 		r.bare = isTrue(r.config, "core", "bare")
@@ -92,70 +125,16 @@ func (r *Repository) Close() error {
 	for _, p := range r.packs {
 		errs = append(errs, p.close())
 	}
-	r.packs = nil
+	r.packs, r.bases = nil, bases{}
 	return errors.Join(errs...)
 }
 
 // Dir returns the folder that holds the objects and refs.
 func (r *Repository) Dir() string { return r.dir }
 
-// find returns the git folder of dir.
-func find(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	dot := filepath.Join(dir, ".git")
-	switch info, err := os.Stat(dot); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return "", err
-	case info.IsDir():
-		dir = dot
-	default:
-		if dir, err = pointer(dot, "gitdir: "); err != nil {
-			return "", err
-		}
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
-		return "", errors.New("it is not a git repository: name a bare one, or the folder that has .git (git init --bare makes one)")
-	}
-	return dir, nil
-}
-
-// commonDir returns the folder that a work tree's git folder shares with others.
-func commonDir(dir string) (string, error) {
-	common, err := pointer(filepath.Join(dir, "commondir"), "")
-	if errors.Is(err, fs.ErrNotExist) {
-		common, err = dir, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	for _, part := range []string{"objects", "refs"} {
-		if info, err := os.Stat(filepath.Join(common, part)); err != nil || !info.IsDir() {
-			return "", fmt.Errorf("it is not a git repository: %s has no folder %s", common, part)
-		}
-	}
-	return common, nil
-}
-
-// pointer reads a file whose one line is a path after a prefix, which is relative
-// to the file's folder.
-func pointer(file, prefix string) (string, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	p, found := strings.CutPrefix(strings.TrimRight(string(data), "\r\n"), prefix)
-	if !found || p == "" {
-		return "", fmt.Errorf("%s does not say %q and a path", file, prefix)
-	}
-	if !filepath.IsAbs(p) {
-		p = filepath.Join(filepath.Dir(file), p)
-	}
-	return filepath.Clean(p), nil
-}
+// WorkTree returns the folder that has the .git by which Discover found the
+// repository; "" after Open.
+func (r *Repository) WorkTree() string { return r.workTree }
 
 // step announces a change.
 func (r *Repository) step(op, file string) error {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,13 +71,24 @@ func TestRepositoriesThatAreRefused(t *testing.T) {
 	} {
 		_, dir := repository(t)
 		must(t, os.WriteFile(filepath.Join(dir, "config"), []byte(c.config), 0o644))
-		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+		_, err := Open(dir)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+		var format *FormatError
+		if errors.As(err, &format) != (c.name != "no config") {
+			t.Errorf("%s: the error is a %T", c.name, err)
 		}
 	}
 	_, dir := repository(t)
-	must(t, os.WriteFile(filepath.Join(dir, "config"), []byte("[core]\nrepositoryformatversion = 1\n[extensions]\nobjectFormat = sha1\nworktreeConfig\n"), 0o644))
-	opened(t, dir)
+	for _, config := range []string{
+		"[core]\nrepositoryformatversion = 1\n[extensions]\nobjectFormat = sha1\nworktreeConfig\n",
+		"[core]\nrepositoryformatversion = 0\n[extensions]\nfuture = x\n", // which git passes over
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
+		run(t, "", "git", "-C", dir, "for-each-ref")
+		opened(t, dir)
+	}
 
 	empty := t.TempDir()
 	for _, dir := range []string{empty, filepath.Join(empty, "none")} {

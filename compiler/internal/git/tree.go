@@ -11,9 +11,10 @@ import (
 // Mode is the mode of a tree's entry: git's, which are few.
 type Mode string
 
-// The modes that git writes.
+// The modes that git writes, and one that it once wrote for a file.
 const (
 	FileMode       Mode = "100644"
+	OldFileMode    Mode = "100664"
 	ExecutableMode Mode = "100755"
 	LinkMode       Mode = "120000"
 	FolderMode     Mode = "40000"
@@ -38,18 +39,22 @@ func (e Entry) sortName() string {
 	return e.Name
 }
 
-// ParseTree returns the entries of a tree's content, in its order. The content
-// need not be trusted: names have no slash and are not empty, but may be anything
-// else.
+// ParseTree returns the entries of a tree's content, in its order. Of modes, the
+// zeros are left out that some programs begin them with. The content need not be
+// trusted: names have no slash and are not empty, but may be anything else, as may
+// modes.
 func ParseTree(data []byte) ([]Entry, error) {
 	var entries []Entry
 	for len(data) > 0 {
 		head, rest, found := bytes.Cut(data, []byte{0})
 		mode, name, spaced := bytes.Cut(head, []byte{' '})
-		if !found || !spaced || len(name) == 0 || bytes.IndexByte(name, '/') >= 0 || len(rest) < len(Hash{}) {
+		if !found || !spaced || len(rest) < len(Hash{}) {
 			return nil, errors.New("the content of the tree is malformed")
 		}
-		e := Entry{Name: string(name), Mode: Mode(mode)}
+		if len(name) == 0 || bytes.IndexByte(name, '/') >= 0 {
+			return nil, fmt.Errorf("%q is not a name of a file", name)
+		}
+		e := Entry{Name: string(name), Mode: Mode(bytes.TrimLeft(mode, "0"))}
 		copy(e.ID[:], rest)
 		entries = append(entries, e)
 		data = rest[len(e.ID):]
@@ -87,8 +92,18 @@ func (r *Repository) Tree(id Hash) ([]Entry, error) {
 // Blob returns a file's content.
 func (r *Repository) Blob(id Hash) ([]byte, error) { return r.read(id, BlobKind) }
 
+// BlobWithin returns a file's content, of which there must not be more bytes than
+// most: the error is an ErrTooLarge then, and the content is not read.
+func (r *Repository) BlobWithin(id Hash, most int64) ([]byte, error) {
+	return r.readWithin(id, BlobKind, most)
+}
+
 func (r *Repository) read(id Hash, kind Kind) ([]byte, error) {
-	o, err := r.Object(id)
+	return r.readWithin(id, kind, maxObject)
+}
+
+func (r *Repository) readWithin(id Hash, kind Kind, most int64) ([]byte, error) {
+	o, err := r.objectWithin(id, most)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,49 @@
+package git
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+)
+
+// FormatError is the error for a repository in a format that is not supported.
+type FormatError struct{ Reason string }
+
+func (e *FormatError) Error() string { return "its format is not supported: " + e.Reason }
+
+// extensions are those that change nothing for this package, with the values
+// that do not; nil for all (https://git-scm.com/docs/git-config under
+// extensions.*).
+var extensions = map[string][]string{
+	"noop":              nil,
+	"noop-v1":           nil,
+	"partialclone":      nil, // what is missing is reported when it is read
+	"preciousobjects":   nil, // nothing is ever removed
+	"worktreeconfig":    nil,
+	"relativeworktrees": nil,
+	"objectformat":      {"sha1"},
+	"refstorage":        {"files"},
+}
+
+// checkFormat reports a repository in a format that is not known. An extension
+// without a meaning here counts from version 1 of the format on, as for git.
+func checkFormat(c *config.Config) error {
+	version, set := option(c, "core", "repositoryformatversion")
+	if set && version != "0" && version != "1" {
+		return &FormatError{"it is version " + version}
+	}
+	for _, s := range c.Sections {
+		if !strings.EqualFold(s.Name, "extensions") {
+			continue
+		}
+		for _, o := range s.Options {
+			allowed, known := extensions[strings.ToLower(o.Key)]
+			if !known && version == "1" || allowed != nil && !slices.Contains(allowed, strings.ToLower(o.Value)) {
+				return &FormatError{fmt.Sprintf("extensions.%s is %s", o.Key, o.Value)}
+			}
+		}
+	}
+	return nil
+}

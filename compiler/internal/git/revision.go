@@ -1,0 +1,126 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// Resolve returns the commit that a revision names, as git rev-parse does:
+// the name of a branch, a tag or another ref, or a commit's id or four or more
+// digits of it, or what git describe prints, followed by any number of ~N, ^N,
+// ^{commit} and ^{}. Of the other forms, those that ask the reflog (@{...}),
+// commit messages (:/text, ^{/text}) or paths are not known.
+func (r *Repository) Resolve(rev string) (Hash, error) {
+	name, steps := rev, ""
+	if i := strings.IndexAny(rev, "~^"); i >= 0 {
+		name, steps = rev[:i], rev[i:]
+	}
+	if rev == "" || strings.Contains(name, "@{") || strings.Contains(name, ":") {
+		return Hash{}, formError(rev)
+	}
+	id, err := r.named(name)
+	if err != nil {
+		return Hash{}, err
+	}
+	c, err := r.peel(id, name)
+	for err == nil && steps != "" {
+		c, steps, err = r.follow(c, steps)
+		if errors.Is(err, errForm) {
+			err = formError(rev)
+		}
+	}
+	return c.id, err
+}
+
+// errForm says that a revision is not of a form that is known.
+var errForm = errors.New("unknown form")
+
+func formError(rev string) error {
+	return fmt.Errorf("%q is not a form of revision that kalypso reads; name a branch, a tag or a commit, or such with ~N or ^N, or what git rev-parse makes of it", rev)
+}
+
+var (
+	abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,39}$`)
+	described   = regexp.MustCompile(`-g([0-9a-fA-F]{4,40})$`)
+)
+
+// named returns the object that a name without ~ and ^ is for, in git's order.
+func (r *Repository) named(name string) (Hash, error) {
+	if name == "@" {
+		name = "HEAD"
+	}
+	if plumbing.IsHash(name) {
+		return plumbing.NewHash(name), nil
+	}
+	if id, ok := r.shortRef(name); ok {
+		return id, nil
+	}
+	digits := name
+	if m := described.FindStringSubmatch(name); m != nil {
+		digits = m[1]
+	}
+	if abbreviated.MatchString(digits) {
+		id, err := r.abbreviation(strings.ToLower(digits))
+		if err != nil || !id.IsZero() {
+			return id, err
+		}
+	}
+	return Hash{}, r.unknown(name)
+}
+
+var leap = regexp.MustCompile(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
+
+// follow takes the first of the steps away from a commit.
+func (r *Repository) follow(c revision, steps string) (revision, string, error) {
+	m := leap.FindStringSubmatch(steps)
+	if m == nil || strings.HasPrefix(steps[len(m[0]):], "{") {
+		return revision{}, "", errForm
+	}
+	rest, n := steps[len(m[0]):], 1
+	if m[2] != "" {
+		var err error
+		if n, err = strconv.Atoi(m[2]); err != nil {
+			return revision{}, "", errForm
+		}
+	}
+	switch {
+	case m[1] == "" || n == 0:
+		return c, rest, nil
+	case m[1] == "^":
+		c, err := r.parent(c, n)
+		return c, rest, err
+	}
+	for ; n > 0; n-- {
+		var err error
+		if c, err = r.parent(c, 1); err != nil {
+			return revision{}, "", err
+		}
+	}
+	return c, rest, nil
+}
+
+// unknown says that there is no such name, and which there are.
+func (r *Repository) unknown(name string) error {
+	known, err := r.shortNames()
+	if err != nil {
+		return err
+	}
+	if name == "HEAD" && len(known) == 0 {
+		return errors.New("the git repository has no commits yet; git commit makes the first one")
+	}
+	s := fmt.Sprintf("the git repository has no branch, tag or commit %s", name)
+	if hint := diag.DidYouMean(name, known); hint != "" {
+		s += "; " + hint
+	}
+	if r.isShallow() {
+		s += " (the clone is shallow and may lack it: git fetch --unshallow --tags gets the rest)"
+	}
+	return errors.New(s)
+}
