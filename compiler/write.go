@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -231,44 +230,35 @@ func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repo
 	if o.Strict && b.Failed() {
 		return b, w, nil
 	}
-	for {
-		var placements []tree.Placement
-		var names []string
-		for _, e := range b.Environments {
-			if e.Tree != nil && !diag.Errors(problems[e.Name]) {
-				placements = append(placements, tree.Placement{Folder: o.folder(e.Name), Tree: e.Tree, Options: o.options(b, e)})
-				names = append(names, e.Name)
-			}
-		}
-		if len(placements) == 0 {
-			return b, w, nil
-		}
-		var result *tree.CommitResult
-		var ds []diag.Diagnostic
-		if o.TreeOnly {
-			result, ds, err = branch.WriteTree(placements)
-		} else {
-			result, ds, err = branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		b.Diagnostics = append(b.Diagnostics, ds...)
-		if result != nil {
-			w.Commit, w.Tree = result.Commit, result.Tree
-			for n, c := range result.Changes {
-				w.Changes[names[n]] = c
-			}
-			return b, w, nil
-		}
-		// What stands in the way of one environment does not stop the others.
-		for _, d := range ds {
-			problems[d.Environment] = append(problems[d.Environment], d)
-		}
-		if !slices.ContainsFunc(names, func(name string) bool { return diag.Errors(problems[name]) }) {
-			return b, w, nil
+	var placements []tree.Placement
+	var names []string
+	for _, e := range b.Environments {
+		if e.Tree != nil && !diag.Errors(problems[e.Name]) {
+			placements = append(placements, tree.Placement{Folder: o.folder(e.Name), Tree: e.Tree, Options: o.options(b, e)})
+			names = append(names, e.Name)
 		}
 	}
+	if len(placements) == 0 {
+		return b, w, nil
+	}
+	var result *tree.CommitResult
+	var ds []diag.Diagnostic
+	if o.TreeOnly {
+		result, ds, err = branch.WriteTree(placements)
+	} else {
+		result, ds, err = branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Diagnostics = append(b.Diagnostics, ds...)
+	if result != nil {
+		w.Commit, w.Tree = result.Commit, result.Tree
+		for n, c := range result.Changes {
+			w.Changes[names[n]] = c
+		}
+	}
+	return b, w, nil
 }
 
 // message is that of the commit with the trees of environments.

@@ -41,7 +41,7 @@ func checkFormat(c *config.Config) error {
 		for _, o := range s.Options {
 			allowed, known := extensions[strings.ToLower(o.Key)]
 			if !known && version == "1" || allowed != nil && !slices.Contains(allowed, strings.ToLower(o.Value)) {
-				return &FormatError{fmt.Sprintf("extensions.%s is %s", o.Key, o.Value)}
+				return &FormatError{fmt.Sprintf("extensions.%s is %s, and kalypso needs a repository with SHA-1 ids and refs in files", o.Key, o.Value)}
 			}
 		}
 	}

@@ -80,6 +80,11 @@ func commit(t testing.TB, r *Repository, content string, parents ...Hash) Hash {
 	id, err := w.Add(CommitKind, Commit{Tree: tree, Parents: parents, Author: somebody, Committer: somebody, Message: content}.Encode())
 	must(t, err)
 	must(t, w.Finish())
+	pack, err := filepath.Glob(filepath.Join(r.dir, "objects", "pack", "*.keep"))
+	if must(t, err); len(pack) != 1 {
+		t.Errorf("%d packs are kept until something refers to them", len(pack))
+	}
+	must(t, w.Abort())
 	return id
 }
 

@@ -41,11 +41,14 @@ func (r *Repository) objectWithin(id Hash, most int64) (Object, error) {
 	return o, nil
 }
 
-// object looks twice: another process may have packed the object in between, or
-// replaced the pack that it was in.
+// mostLooks is how often an object is looked for: another process may have packed
+// it in between, or replaced the pack that it was in, and a folder that changes
+// while it is listed may show neither the old pack nor the new one.
+const mostLooks = 4
+
 func (r *Repository) object(id Hash, most int64) (Object, error) {
-	for _, again := range []bool{false, true} {
-		if again || r.dirs == nil {
+	for look := range mostLooks {
+		if look > 0 || r.dirs == nil {
 			if err := r.list(); err != nil {
 				return Object{}, err
 			}

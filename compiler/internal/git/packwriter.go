@@ -35,6 +35,7 @@ type PackWriter struct {
 	size    int64
 	entries []packEntry
 	known   map[Hash]struct{}
+	keep    string // the file that keeps `git repack` from removing the pack; "" for none
 }
 
 // packEntry is 40 bytes for each object.
@@ -151,6 +152,8 @@ func header(kind Kind, size int) []byte {
 
 // Finish puts the objects into the repository, on the disk: from then on they
 // can be read. The index comes last, because a pack without one is not looked at.
+// As long as nothing refers to the objects, `git repack` of another process would
+// take them for garbage: until Abort, a .keep file beside the pack tells it not to.
 func (w *PackWriter) Finish() error {
 	if w.file == nil {
 		return nil
@@ -171,8 +174,15 @@ func (w *PackWriter) finish() error {
 	}
 	dir := filepath.Dir(w.file.Name())
 	name := filepath.Join(dir, "pack-"+sum.String())
+	if err := w.repository.step("keep", name+".keep"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".keep", []byte("kalypso\n"), 0o444); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	w.keep = name + ".keep"
 	if _, err := os.Stat(name + ".idx"); err == nil {
-		return w.Abort() // the very same objects are there
+		return w.discard() // the very same objects are there
 	}
 	index, err := w.index(dir, sum)
 	if err != nil {
@@ -309,8 +319,19 @@ func createTemp(dir, prefix string) (*os.File, error) {
 // settle writes a file down to the disk and closes it.
 func settle(f *os.File) error { return errors.Join(f.Sync(), f.Close()) }
 
-// Abort leaves the repository without the objects. After Finish it does nothing.
+// Abort leaves the repository without the objects. After Finish they stay, and
+// `git repack` may remove what nothing refers to.
 func (w *PackWriter) Abort() error {
+	err := w.discard()
+	if w.keep != "" {
+		err = errors.Join(err, ignoreMissing(os.Remove(w.keep)))
+		w.keep = ""
+	}
+	return err
+}
+
+// discard removes what was not finished.
+func (w *PackWriter) discard() error {
 	if w.file == nil {
 		return nil
 	}
