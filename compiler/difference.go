@@ -26,14 +26,12 @@ type Difference struct {
 	// Report says what differs. What a build would keep, because of errors on either
 	// side, is in none of its lists: an assignment with an error, what an uncertain
 	// environment may only seem to have lost, and the own files of their cluster
-	// types.
+	// types. LeftOut of it are the assignments that are left out for that, sorted.
 	Report *compare.Report
-	// LeftOut are the ids of the assignments that are left out for that, sorted.
-	LeftOut []string
 }
 
-// Diagnostics returns what there is to say of After that was not to say of Before:
-// all errors, and the warnings that are new.
+// Diagnostics returns what there is to say of After, as far as it is built, that
+// was not to say of Before: all errors, and the warnings that are new.
 func (d *Difference) Diagnostics() []diag.Diagnostic {
 	switch {
 	case d.After == nil && d.Before == nil:
@@ -91,9 +89,12 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 		}
 	}
 	d = &Difference{Before: sides[0].build, After: sides[1].build}
-	d.LeftOut = narrow(sides[0], sides[1])
-	d.Report, err = compare.Compare(sides[0].folders, sides[1].folders)
-	return d, err
+	leftOut := narrow(sides[0], sides[1])
+	if d.Report, err = compare.Compare(sides[0].folders, sides[1].folders); err != nil {
+		return nil, err
+	}
+	d.Report.LeftOut = leftOut
+	return d, nil
 }
 
 // side is a side while it is compared.

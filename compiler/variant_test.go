@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -195,7 +194,7 @@ func shardedTogether(shared *cache.Cache) variant {
 			if failed == s.want.clean() {
 				return fmt.Sprintf("that one of %d shards fails is %t", n, failed)
 			}
-			return differs(withoutSources(outputFiles(t, out)), withoutSources(s.want.files))
+			return differs(outputFiles(t, out), s.want.files)
 		}}
 	}
 }
@@ -238,18 +237,3 @@ func shardedApart(shared *cache.Cache) variant {
 		}}
 	}
 }
-
-// withoutSources leaves out of which build a kept folder is said to stem: shards
-// that are written one after the other have one record between them, and the
-// first one makes its source the newest.
-func withoutSources(files map[string]string) map[string]string {
-	out := maps.Clone(files)
-	for p, text := range out {
-		if strings.Contains(p, ".kalypso/") {
-			out[p] = keptSource.ReplaceAllString(text, "$1")
-		}
-	}
-	return out
-}
-
-var keptSource = regexp.MustCompile(`("reason":.*),"source":{[^}]*}|("kept":[0-9]+),"record":"[0-9a-f]*"`)

@@ -137,8 +137,8 @@ func (g *global) tellDifference(d *compiler.Difference) error {
 		return err
 	}
 	const named = 3
-	if n := len(d.LeftOut); n > 0 && g.diagnostics == "text" {
-		text := strings.Join(d.LeftOut[:min(n, named)], ", ")
+	if n := len(d.Report.LeftOut); n > 0 && g.diagnostics == "text" {
+		text := strings.Join(d.Report.LeftOut[:min(n, named)], ", ")
 		if n > named {
 			text += fmt.Sprintf(" and %d more", n-named)
 		}

@@ -16,7 +16,9 @@ type affected struct {
 	Since        string          `json:"since"`
 	Assignments  compare.Folders `json:"assignments"`
 	ClusterTypes compare.Folders `json:"clusterTypes"`
-	Stats        *compiler.Stats `json:"stats,omitempty"`
+	// LeftOut are the ids of assignments that errors at the revision, or now, hide.
+	LeftOut []string        `json:"leftOut,omitempty"`
+	Stats   *compiler.Stats `json:"stats,omitempty"`
 }
 
 // since is `build --since`: it builds what differs from a revision of the platform,
@@ -31,7 +33,7 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 	if err := g.tellDifference(d); err != nil {
 		return err
 	}
-	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes}
+	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes, LeftOut: d.Report.LeftOut}
 	if o.stats {
 		r.Cache.Flush()
 		d.After.Recount()

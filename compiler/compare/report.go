@@ -17,6 +17,9 @@ type Report struct {
 	// Groups are the changes in folders that changed: those of most assignments
 	// first, then those of most cluster types, then by text.
 	Groups []Group `json:"groups"`
+	// LeftOut are the ids of assignments that whoever compares left out of both
+	// outputs, since errors hide what they are.
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
 // Folders are the ids of folders, sorted as outputs are. Those of assignments

@@ -126,7 +126,8 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 	a := *before
 	a.Files = out.keep(dir, before.Files)
 	a.Tree = TreeID(a.Files)
-	kept := Kept{Reason: f.Kept.Reason, Compiler: whole.Compiler, Source: whole.Source}
+	kept := Kept{Reason: f.Kept.Reason}
+	kept.Compiler, kept.Source = whole.origin(clusterType)
 	if before.Kept != nil {
 		kept.Compiler, kept.Source = before.Kept.Compiler, before.Kept.Source
 	}

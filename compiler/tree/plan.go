@@ -209,7 +209,7 @@ func (pl *planning) finish(parts []*part) *plan {
 	made := map[string]*part{}
 	for _, part := range parts {
 		if part.next != nil {
-			p.next.ClusterTypes = append(p.next.ClusterTypes, *part.next)
+			p.next.ClusterTypes = append(p.next.ClusterTypes, pl.originated(part))
 		}
 		if part.record {
 			p.recorded = true
@@ -233,6 +233,20 @@ func (pl *planning) finish(parts []*part) *plan {
 		return out.record, nil
 	}
 	return p
+}
+
+// originated returns the entry of a part, with what it stems from where it is no
+// part of this build.
+func (pl *planning) originated(p *part) ClusterTypeEntry {
+	e := *p.next
+	e.Compiler, e.Source = nil, nil
+	if p.wanted == nil || !p.wanted.Outside || pl.before.record == nil {
+		return e
+	}
+	if c, s := pl.before.record.origin(p.name); c != pl.o.Compiler || s != pl.o.Source {
+		e.Compiler, e.Source = &c, &s
+	}
+	return e
 }
 
 // maxHeld is for how many files what is to be written stays in memory from when

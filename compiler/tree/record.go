@@ -48,6 +48,10 @@ type ClusterTypeEntry struct {
 	Assignments int          `json:"assignments"`    // how many, kept ones included
 	Kept        int          `json:"kept,omitempty"` // how many of them are kept
 	Record      ID           `json:"record"`         // of the cluster type's file
+	// Compiler and Source are those of the build that the folder stems from, where
+	// it was no part of the one that wrote the record; nil for those of the record.
+	Compiler *Compiler `json:"compiler,omitempty"`
+	Source   *Source   `json:"source,omitempty"`
 
 	// settled says that an unfinished write was at the folder: the cluster type's
 	// record is what the folder is, and not what Record says.
@@ -214,22 +218,18 @@ func (r *Record) Encode() []byte {
 		b = appendString(b, value)
 		b = append(b, ",\n"...)
 	}
-	object := func(name string, fields ...string) {
+	object := func(name string, fields []string) {
 		b = append(b, "  \""...)
 		b = append(b, name...)
-		b = append(b, "\": {"...)
-		for i := 0; i < len(fields); i += 2 {
-			b = appendField(b, fields[i], i == 0)
-			b = appendString(b, fields[i+1])
-		}
-		b = append(b, "},\n"...)
+		b = append(b, "\": "...)
+		b = append(appendObject(b, fields...), ",\n"...)
 	}
 	field("apiVersion", r.APIVersion)
 	field("kind", r.Kind)
 	field("platform", r.Platform)
 	field("environment", r.Environment)
-	object("compiler", "version", r.Compiler.Version, "cue", r.Compiler.CUE, "schema", r.Compiler.Schema)
-	object("source", "base", string(r.Source.Base), "environment", string(r.Source.Environment))
+	object("compiler", r.Compiler.fields())
+	object("source", r.Source.fields())
 	field("tree", string(r.Tree))
 	b = append(b, "  \"clusterTypes\": ["...)
 	for i := range r.ClusterTypes {
@@ -251,7 +251,39 @@ func (e *ClusterTypeEntry) append(b []byte) []byte {
 		b = strconv.AppendInt(appendField(b, "kept", false), int64(e.Kept), 10)
 	}
 	b = appendString(appendField(b, "record", false), string(e.Record))
+	if e.Compiler != nil {
+		b = appendObject(appendField(b, "compiler", false), e.Compiler.fields()...)
+	}
+	if e.Source != nil {
+		b = appendObject(appendField(b, "source", false), e.Source.fields()...)
+	}
 	return append(b, '}')
+}
+
+func (c *Compiler) fields() []string {
+	return []string{"version", c.Version, "cue", c.CUE, "schema", c.Schema}
+}
+
+func (s *Source) fields() []string {
+	return []string{"base", string(s.Base), "environment", string(s.Environment)}
+}
+
+// appendObject appends an object of strings; fields are names and values in turn.
+func appendObject(b []byte, fields ...string) []byte {
+	b = append(b, '{')
+	for i := 0; i < len(fields); i += 2 {
+		b = appendString(appendField(b, fields[i], i == 0), fields[i+1])
+	}
+	return append(b, '}')
+}
+
+// origin returns what built a cluster type's folder, and from what.
+func (r *Record) origin(clusterType string) (Compiler, Source) {
+	c, s := r.Compiler, r.Source
+	if e := r.entry(clusterType); e != nil && e.Compiler != nil && e.Source != nil {
+		c, s = *e.Compiler, *e.Source
+	}
+	return c, s
 }
 
 // ClusterType returns what the record says of a cluster type; nil where it does
