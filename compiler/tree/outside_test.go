@@ -33,7 +33,11 @@ func TestOutsideStays(t *testing.T) {
 		t.Errorf("changes are %+v", c)
 	}
 	r := record(t, dir)
-	if after := r.entry("small"); *after != before || r.entry("unknown") != nil {
+	after := *r.entry("small")
+	if after.Source == nil || *after.Source != dev.Source || after.Compiler == nil || *after.Compiler != dev.Compiler {
+		t.Errorf("the folder stems from %+v, %+v, and was built from %+v", after.Compiler, after.Source, dev.Source)
+	}
+	if after.Source, after.Compiler = nil, nil; after != before || r.entry("unknown") != nil {
 		t.Errorf("the record says %+v, and said %+v", after, before)
 	}
 	// The whole tree restores what was changed.
@@ -41,6 +45,9 @@ func TestOutsideStays(t *testing.T) {
 	equal(t, "restored", read(t, dir), small)
 	if !slices.Contains(c.Written, "small/README.md") || !slices.Contains(c.Written, "small/app/deep/x.yaml") {
 		t.Errorf("changes are %+v", c)
+	}
+	if after := record(t, dir).entry("small"); after.Source != nil || after.Compiler != nil {
+		t.Errorf("the folder stems from %+v, %+v, and is built anew", after.Compiler, after.Source)
 	}
 }
 
