@@ -101,6 +101,10 @@ func writeDir(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 			b.Diagnostics = diag.Sort(b.Diagnostics)
 		}
 	}()
+	b.warnOfGone(r, o, foldersIn(o.Dir), func(folder string) (*tree.Record, string) {
+		dir := filepath.Join(o.Dir, folder)
+		return recordIn(dir), filepath.ToSlash(filepath.Join(dir, ".kalypso", "provenance.json"))
+	})
 	if o.Strict && b.Failed() {
 		return b, w, nil
 	}
@@ -227,6 +231,17 @@ func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repo
 		b.Diagnostics = append(b.Diagnostics, problems[e.Name]...)
 	}
 	w = &Written{Changes: map[string]*tree.Changes{}}
+	folders, err := branch.Folders()
+	if err != nil {
+		return nil, nil, err
+	}
+	b.warnOfGone(r, o, folders, func(folder string) (*tree.Record, string) {
+		record, _, err := branch.Record(folder)
+		if err != nil {
+			return nil, ""
+		}
+		return record, o.Branch + ":" + folder + "/.kalypso/provenance.json"
+	})
 	if o.Strict && b.Failed() {
 		return b, w, nil
 	}

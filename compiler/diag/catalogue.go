@@ -73,6 +73,7 @@ const (
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
 	IndexGoes             Code = "K3904" // assignments.yaml goes
+	EnvironmentGone       Code = "K3905" // the output of an environment that is gone stays
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	KeptMissing           Code = "K4004" // a kept folder is not there
@@ -223,6 +224,8 @@ var Codes = []Explanation{
 		"The reconciler has no way to do what the field says for these manifests."},
 	{IndexGoes, IndexGoes.Severity(), "assignments.yaml goes",
 		"Without the environment's gitops the folders of a cluster type are listed, instead of being applied by one object each. The reconciler deletes those objects, and what they applied with them."},
+	{EnvironmentGone, EnvironmentGone.Severity(), "the output of an environment that is gone stays",
+		"The platform has no such environment any more, and what was built for it is still there: a reconciler that pulls it goes on applying it. kalypso removes nothing of an environment that it does not build. Take the clusters off the folder, then remove it."},
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",

@@ -60,6 +60,24 @@ func (r *Repository) Branch(name string) (*Branch, error) {
 	return b, nil
 }
 
+// Folders returns the names of the folders at the branch's root.
+func (b *Branch) Folders() ([]string, error) {
+	if b.root.IsZero() {
+		return nil, nil
+	}
+	entries, err := b.repository.git.Tree(b.root)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Mode == git.FolderMode {
+			names = append(names, e.Name)
+		}
+	}
+	return names, nil
+}
+
 // Tip returns the id of the branch's commit; "" where the branch does not exist.
 func (b *Branch) Tip() ID {
 	if b.tip.IsZero() {

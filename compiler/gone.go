@@ -1,0 +1,63 @@
+package compiler
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// warnOfGone warns of folders of an output that are those of environments that the
+// platform no longer has. It looks only where all environments were built. record
+// returns the record of a folder, nil for none, and where it is, for people.
+func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(folder string) (*tree.Record, string)) {
+	if o.Flat || len(r.Environments) > 0 || b.Stages == nil {
+		return
+	}
+	for _, folder := range folders {
+		if slices.ContainsFunc(b.Stages, func(s evaluate.Stage) bool { return s.Name == folder }) {
+			continue
+		}
+		of, at := record(folder)
+		if of == nil || of.Platform != b.Platform.Module || of.Environment != folder {
+			continue
+		}
+		b.tell(folder, []diag.Diagnostic{diag.New(diag.EnvironmentGone, fmt.Sprintf("environment %s is no longer in the platform, and its output stays", folder)).
+			In(model.Position{File: at, Line: 1, Column: 1}, "").
+			Hinting("reconcilers go on applying it: take the clusters off it, then remove the folder")})
+	}
+}
+
+// foldersIn returns the names of the folders in a folder; none of one that is not
+// there.
+func foldersIn(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// recordIn returns the record of a folder, if it can be read.
+func recordIn(dir string) *tree.Record {
+	d, err := tree.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	record, _, err := d.Record()
+	if err != nil {
+		return nil
+	}
+	return record
+}
