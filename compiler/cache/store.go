@@ -110,8 +110,7 @@ func ourName(name string) bool {
 // get returns an action's output, and its hash.
 func (s *store) get(id Key) ([]byte, digest, bool) {
 	// The library opens what is there, and a pipe or device has no end.
-	action := fmt.Sprintf("%x-a", id[:])
-	if info, err := os.Lstat(filepath.Join(s.dir, action[:2], action)); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(s.action(id)); err != nil || !info.Mode().IsRegular() {
 		return nil, digest{}, false
 	}
 	found, err := s.files.Get(gocache.ActionID(id))
@@ -129,9 +128,20 @@ func (s *store) put(id Key, data []byte) (digest, error) {
 	if file, err := s.writeBlob(data); err != nil {
 		return file, err
 	}
+	if info, err := os.Lstat(s.action(id)); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		if err := os.Remove(s.action(id)); err != nil {
+			return digest{}, err
+		}
+	}
 	// Its own verify mode, a debugging setting in the environment, would panic.
 	file, _, err := s.files.PutNoVerify(gocache.ActionID(id), bytes.NewReader(data))
 	return digest(file), err
+}
+
+// action is where the library keeps which output an action has.
+func (s *store) action(id Key) string {
+	name := fmt.Sprintf("%x-a", id[:])
+	return filepath.Join(s.dir, name[:2], name)
 }
 
 // path is where an output is. Asking for it counts as a use.

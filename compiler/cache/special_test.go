@@ -1,0 +1,43 @@
+//go:build unix
+
+package cache
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestNoFiles puts pipes, which nobody writes to, and links to a device without an
+// end in the places of a cache's files: they are as good as not there.
+func TestNoFiles(t *testing.T) {
+	for name, replace := range map[string]func(path string) error{
+		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link": func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "cache")
+			fillDamaged(t, dir)
+			replaced := 0
+			err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(path, "-a") && !strings.HasSuffix(path, "-d") {
+					return err
+				}
+				replaced++
+				if err := os.Remove(path); err != nil {
+					return err
+				}
+				return replace(path)
+			})
+			if err != nil || replaced == 0 {
+				t.Fatalf("%d files, %v", replaced, err)
+			}
+			if found := fillDamaged(t, dir); found > 0 {
+				t.Errorf("%d results are found", found)
+			}
+		})
+	}
+}
