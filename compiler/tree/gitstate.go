@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/internal/git"
@@ -51,9 +52,33 @@ type gitState struct {
 	ignored bool                 // there is a .gitignore
 }
 
-// load reads the state of an environment. What cannot be read is a problem, and
-// absent from the state.
+// loadedState is what load returned of an environment.
+type loadedState struct {
+	state    *gitState
+	problems []problem
+}
+
+// load returns the state of an environment, which is read once: what is made of
+// the branch's records for the caller is there when the branch is written. What
+// cannot be read is a problem, and absent from the state.
 func (b *Branch) load(environment string) (*gitState, []problem, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known, ok := b.states[environment]; ok {
+		return known.state, slices.Clone(known.problems), nil
+	}
+	st, problems, err := b.read(environment)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.states == nil {
+		b.states = map[string]loadedState{}
+	}
+	b.states[environment] = loadedState{st, problems}
+	return st, slices.Clone(problems), nil
+}
+
+func (b *Branch) read(environment string) (*gitState, []problem, error) {
 	st := &gitState{}
 	root, blocker, err := b.environment(environment)
 	if err != nil {

@@ -3,6 +3,7 @@ package tree
 import (
 	"encoding/hex"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/internal/git"
@@ -39,6 +40,9 @@ type Branch struct {
 	name, ref  string
 	tip        git.Hash // zero where the branch does not exist
 	root       git.Hash // the tree of tip
+
+	mu     sync.Mutex
+	states map[string]loadedState // by environment's folder
 }
 
 // Branch returns a branch as it is now. It need not exist. It fails for a name
