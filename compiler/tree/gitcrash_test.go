@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
 )
 
 // A test that needs a process of its own runs this binary with one of these
@@ -164,7 +166,8 @@ func raceFor(environment string) error {
 	o := dev
 	o.Environment = environment
 	for i := range raceRounds {
-		for {
+		const mostRepacks = 3
+		for missing := 0; ; {
 			err := func() error {
 				r, err := OpenRepository(os.Getenv(testRepo))
 				if err != nil {
@@ -184,6 +187,13 @@ func raceFor(environment string) error {
 			}()
 			if err == nil {
 				break
+			}
+			// While git replaces packs, what is read may be gone: a commit fails, and
+			// the next attempt finds it.
+			var gone *git.MissingError
+			if errors.As(err, &gone) && missing < mostRepacks {
+				missing++
+				continue
 			}
 			if !errors.Is(err, ErrLostRace) {
 				return err
