@@ -54,11 +54,6 @@ func (e *Environment) resolve(ctx context.Context, numbers []int32, composer *co
 			mine = append(mine, n)
 		}
 	}
-	defer func() {
-		for _, n := range mine {
-			close(e.tuples[n].ready)
-		}
-	}()
 	for _, n := range mine {
 		t := e.tuples[n]
 		if text, ok := table.Head(t.key); !ok || json.Unmarshal(text, &t.head) != nil {
@@ -66,7 +61,10 @@ func (e *Environment) resolve(ctx context.Context, numbers []int32, composer *co
 		}
 	}
 	if err := e.compose(ctx, missing, composer, table); err != nil {
-		return err
+		return err // which ends the context of those that wait
+	}
+	for _, n := range mine {
+		close(e.tuples[n].ready)
 	}
 	e.meter.count(cache.Tuple, len(missing), len(mine)-len(missing))
 	return nil
