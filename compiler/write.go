@@ -103,7 +103,7 @@ func writeDir(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 	}()
 	b.warnOfGone(r, o, foldersIn(o.Dir), func(folder string) (*tree.Record, string) {
 		dir := filepath.Join(o.Dir, folder)
-		return recordIn(dir), filepath.ToSlash(filepath.Join(dir, ".kalypso", "provenance.json"))
+		return recordIn(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
 	})
 	if o.Strict && b.Failed() {
 		return b, w, nil
@@ -240,31 +240,36 @@ func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repo
 		if err != nil {
 			return nil, ""
 		}
-		return record, o.Branch + ":" + folder + "/.kalypso/provenance.json"
+		return record, o.Branch + ":" + folder + "/" + tree.RecordPath
 	})
 	if o.Strict && b.Failed() {
 		return b, w, nil
 	}
+	return b, w, b.commit(w, o, branch, func(e *Environment) bool { return e.Tree != nil && !diag.Errors(problems[e.Name]) })
+}
+
+// commit writes the environments that may be written, and notes what it wrote.
+func (b *Build) commit(w *Written, o Output, branch *tree.Branch, may func(*Environment) bool) error {
 	var placements []tree.Placement
 	var names []string
 	for _, e := range b.Environments {
-		if e.Tree != nil && !diag.Errors(problems[e.Name]) {
+		if may(e) {
 			placements = append(placements, tree.Placement{Folder: o.folder(e.Name), Tree: e.Tree, Options: o.options(b, e)})
 			names = append(names, e.Name)
 		}
 	}
 	if len(placements) == 0 {
-		return b, w, nil
+		return nil
 	}
-	var result *tree.CommitResult
-	var ds []diag.Diagnostic
-	if o.TreeOnly {
-		result, ds, err = branch.WriteTree(placements)
-	} else {
-		result, ds, err = branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+	write := branch.WriteTree
+	if !o.TreeOnly {
+		write = func(placements []tree.Placement) (*tree.CommitResult, []diag.Diagnostic, error) {
+			return branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+		}
 	}
+	result, ds, err := write(placements)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	b.Diagnostics = append(b.Diagnostics, ds...)
 	if result != nil {
@@ -273,7 +278,7 @@ func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repo
 			w.Changes[names[n]] = c
 		}
 	}
-	return b, w, nil
+	return nil
 }
 
 // message is that of the commit with the trees of environments.

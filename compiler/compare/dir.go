@@ -79,9 +79,6 @@ type environment struct {
 	record *tree.Record // nil for none that can be read
 }
 
-// recordFile is where an environment's folder has kalypso's record.
-const recordFile = ".kalypso/provenance.json"
-
 // findEnvironments returns the environments of an output.
 func findEnvironments(dir string) ([]environment, error) {
 	abs, err := filepath.Abs(dir)
@@ -116,7 +113,7 @@ func findEnvironments(dir string) ([]environment, error) {
 // a record, readable or not.
 func environmentAt(dir, name string) (environment, bool) {
 	e := environment{dir: dir, name: name}
-	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(recordFile)))
+	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.RecordPath)))
 	if err == nil {
 		load := func(clusterType string) ([]byte, error) {
 			return os.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.ClusterTypeRecordPath(clusterType))))

@@ -15,9 +15,12 @@ import (
 // git.
 const ownFolder = ".kalypso"
 
+// RecordPath is where the record is in an environment's folder.
+const RecordPath = ownFolder + "/provenance.json"
+
 // The files in ownFolder.
 const (
-	recordPath    = ownFolder + "/provenance.json"
+	recordPath    = RecordPath
 	journalPath   = ownFolder + "/journal.json"
 	lockPath      = ownFolder + "/lock"
 	indexPath     = ownFolder + "/index"
