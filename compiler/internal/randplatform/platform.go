@@ -72,15 +72,6 @@ func (p *Platform) Clone() *Platform {
 	return &c
 }
 
-// Broken says what was broken on purpose and is not repaired, a line each.
-func (p *Platform) Broken() []string {
-	var out []string
-	for _, b := range p.broken {
-		out = append(out, b.what)
-	}
-	return out
-}
-
 // entity is one entity of a collection, or some of a collection's entities that
 // are written together; or, without a collection, any other top-level field.
 type entity struct {

@@ -1,0 +1,89 @@
+package source
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+)
+
+// localModuleFile replaces modules for whoever works on them.
+const localModuleFile = "cue.mod/local-module.cue"
+
+// moduleDigest covers the files that say which modules there are.
+func (s *scanner) moduleDigest() (Digest, error) {
+	h := sha256.New()
+	for _, name := range []string{moduleFile, localModuleFile} {
+		data, err := os.ReadFile(s.path(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Digest{}, err
+		}
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(data))
+		if name != localModuleFile {
+			continue
+		}
+		for _, dir := range replacements(s.root, data) {
+			hashTree(dir, ".", map[string]bool{}, func(line string) { h.Write([]byte(line)) })
+		}
+	}
+	return Digest(h.Sum(nil)), nil
+}
+
+// replacements returns what every string of a file may mean as a folder that
+// stands for a module, as absolute paths.
+func replacements(root string, data []byte) []string {
+	f, err := parser.ParseFile(localModuleFile, data)
+	if err != nil {
+		return nil // loading reports it
+	}
+	var out []string
+	ast.Walk(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := literal.Unquote(lit.Value); err == nil && (strings.HasPrefix(text, ".") || filepath.IsAbs(text)) {
+				if !filepath.IsAbs(text) {
+					text = filepath.Join(root, text)
+				}
+				out = append(out, text)
+			}
+		}
+		return true
+	}, nil)
+	return out
+}
+
+// hashTree hands on a line for everything below a folder, in a fixed order, links
+// followed; rel is the folder's path in what was asked for. What cannot be read
+// has a line as well, and loading reports it. No folder is entered twice.
+func hashTree(dir, rel string, entered map[string]bool, add func(line string)) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || entered[real] {
+		add(fmt.Sprintf("%q -> %q\n", rel, real))
+		return
+	}
+	entered[real] = true
+	entries, _ := os.ReadDir(real)
+	for _, e := range entries {
+		name := filepath.Join(real, e.Name())
+		at := path.Join(rel, e.Name())
+		info, err := os.Stat(name)
+		switch {
+		case e.Name() == ".git":
+		case err == nil && info.IsDir():
+			hashTree(name, at, entered, add)
+		case err == nil && info.Mode().IsRegular():
+			data, _ := os.ReadFile(name)
+			add(fmt.Sprintf("%q %x\n", at, sha256.Sum256(data)))
+		default:
+			add(fmt.Sprintf("%q\n", at))
+		}
+	}
+}
