@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -169,25 +167,6 @@ func (s *scanner) file(name string) (*scanned, error) {
 		}
 	}
 	return f, nil
-}
-
-// toUTF8 returns the text of a file that begins with UTF-16's mark, as CUE reads
-// it, and any other as it is.
-func toUTF8(data []byte) []byte {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(data, []byte("\xff\xfe")):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(data, []byte("\xfe\xff")):
-		order = binary.BigEndian
-	default:
-		return data
-	}
-	var units []uint16
-	for rest := data[2:]; len(rest) >= 2; rest = rest[2:] {
-		units = append(units, order.Uint16(rest))
-	}
-	return []byte(string(utf16.Decode(units)))
 }
 
 // folder returns the names of a folder's CUE files, from the root; none for a

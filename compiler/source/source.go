@@ -4,7 +4,6 @@
 package source
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"cuelang.org/go/cue/ast"
 	cueerrors "cuelang.org/go/cue/errors"
@@ -78,6 +76,11 @@ func Open(dir string) (*Platform, []diag.Diagnostic, error) {
 // HasBase says whether there are files that all environments share.
 func (p *Platform) HasBase() bool { return p.hasBase }
 
+// HasFolder says whether the environment has a folder with files.
+func (p *Platform) HasFolder(environment string) bool {
+	return slices.Contains(p.Folders, environment)
+}
+
 // Hides says whether a file that should be a part of the environment is not
 // loaded, so that it is not known what the environment has. The diagnostics of
 // Open say which.
@@ -89,17 +92,6 @@ func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hid
 // diagnostics of Open say why.
 func (p *Platform) Loadable(environment string) bool {
 	return !p.barred[""] && !p.barred[environment]
-}
-
-// Links returns the links, by their paths from the root, that are no part of the
-// platform and that CUE would nevertheless look at, and fail: those that lead
-// nowhere, as an editor makes for every file that it has open, and those to folders
-// that have the name of a data file.
-func (p *Platform) Links() []string { return p.links }
-
-// HasFolder says whether the environment has a folder with files.
-func (p *Platform) HasFolder(environment string) bool {
-	return slices.Contains(p.Folders, environment)
 }
 
 // FirstFile returns where the environment's first file begins, in the order of
@@ -311,29 +303,6 @@ func environmentOf(dir string) (environment, deeper string) {
 	return environment, deeper
 }
 
-// mostLinked is the size in bytes up to which a link may lead to a data file.
-const mostLinked = 16 << 20
-
-// lookAside looks at what is no regular file and no part of the package. CUE
-// reads it nevertheless where its name ends like that of a data file.
-func (p *Platform) lookAside(rel string) []diag.Diagnostic {
-	info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
-	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
-		p.links = append(p.links, rel)
-	}
-	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= mostLinked {
-		return nil
-	}
-	environment, deeper := environmentOf(path.Dir(rel))
-	if deeper != "" {
-		environment = "" // a helper package, which any environment may import
-	}
-	p.hidden[environment], p.barred[environment] = true, true
-	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is a pipe, a device or a link to something that is too large, and CUE would read it").
-		In(model.Position{File: rel, Line: 1, Column: 1}, "").
-		Hinting("remove it, or put a regular file in its place")}
-}
-
 // misplaced says that a file has no effect, or not the one that it seems to have.
 func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic, bool) {
 	switch {
@@ -351,26 +320,6 @@ func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic
 			Hinting("move the file to the platform's root or to environments/<name>, or give a helper package a name of its own"), true
 	}
 	return diag.Diagnostic{}, false
-}
-
-// notUTF8 reports text that CUE would replace without a word. Files of UTF-16
-// begin with a mark, and CUE reads them.
-func notUTF8(data []byte, rel string) (diag.Diagnostic, bool) {
-	if utf8.Valid(data) || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return diag.Diagnostic{}, false
-	}
-	at := model.Position{File: rel, Line: 1, Column: 1}
-	for rest := data; ; {
-		r, size := utf8.DecodeRune(rest)
-		if r == utf8.RuneError && size == 1 {
-			break
-		}
-		if at.Column += size; r == '\n' {
-			at.Line, at.Column = at.Line+1, 1
-		}
-		rest = rest[size:]
-	}
-	return diag.New(diag.Syntax, "the file is not UTF-8").In(at, "").Hinting("save the file as UTF-8"), true
 }
 
 // readRegular reads a file. A pipe or device would never end.

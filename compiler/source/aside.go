@@ -1,0 +1,39 @@
+package source
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Links returns the links, by their paths from the root, that are no part of the
+// platform and that CUE would nevertheless look at, and fail: those that lead
+// nowhere, as an editor makes for every file that it has open, and those to folders
+// that have the name of a data file.
+func (p *Platform) Links() []string { return p.links }
+
+// mostLinked is the size in bytes up to which a link may lead to a data file.
+const mostLinked = 16 << 20
+
+// lookAside looks at what is no regular file and no part of the package. CUE
+// reads it nevertheless where its name ends like that of a data file.
+func (p *Platform) lookAside(rel string) []diag.Diagnostic {
+	info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
+		p.links = append(p.links, rel)
+	}
+	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= mostLinked {
+		return nil
+	}
+	environment, deeper := environmentOf(path.Dir(rel))
+	if deeper != "" {
+		environment = "" // a helper package, which any environment may import
+	}
+	p.hidden[environment], p.barred[environment] = true, true
+	return []diag.Diagnostic{diag.New(diag.Compile, path.Base(rel)+" is a pipe, a device or a link to something that is too large, and CUE would read it").
+		In(model.Position{File: rel, Line: 1, Column: 1}, "").
+		Hinting("remove it, or put a regular file in its place")}
+}
