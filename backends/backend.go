@@ -10,6 +10,7 @@ package backends
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -29,6 +30,12 @@ type Assignment struct {
 	Version          string // "" for none
 	GitOps           *model.GitOps
 	Manifests        model.Manifests
+	// Render says that what is applied is the Projection, and not what the
+	// reconciler makes of the manifests.
+	Render bool
+	// Projection is what the manifests render to. It is there if Render is set, or
+	// if the backend Looks into manifests of that kind; nil otherwise.
+	Projection       *model.Projection
 	ConfigFormat     model.ConfigFormat
 	Values           model.Value // a struct: the platform config, without secrets
 	Secrets          []Secret    // sorted by path
@@ -70,10 +77,12 @@ type Secret struct {
 // one by one, where the environment has gitops.
 const AssignmentsFile = "assignments.yaml"
 
-// File is a file to write. Its path is relative, with slashes.
+// File is a file to write. Its path is relative, with slashes. Executable is the
+// only permission that git knows.
 type File struct {
-	Path string
-	Data []byte
+	Path       string
+	Data       []byte
+	Executable bool
 }
 
 // Emission is what Emit makes of an assignment.
@@ -118,7 +127,40 @@ type ClusterType struct {
 	Description string
 	GitOps      *model.GitOps // nil where the environment has none
 	Reconciler  Spec
+	Clusters    []model.Cluster // of the cluster type, sorted by name
 	Ref         model.Ref
+}
+
+// Support says whether a backend delivers manifests of one kind.
+type Support struct {
+	// Referenced and Rendered are the reasons why it does not, as the end of a
+	// sentence that begins with the backend's name; "" where it does.
+	Referenced, Rendered string
+	// Looks says that the backend wants the projection of what it only refers to.
+	Looks bool
+}
+
+// Refuse says why a backend does not deliver the assignment; nothing where it does.
+func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
+	kind := a.Manifests.Kind()
+	s := b.Support(kind)
+	why, way, hint := s.Referenced, "", "render it: set render: true on the deployment target"
+	if a.Render {
+		why, way, hint = s.Rendered, " that are rendered", "let the reconciler fetch it: remove render: true from the deployment target"
+	}
+	if why == "" {
+		return nil
+	}
+	d := diag.New(diag.UnsupportedManifests, fmt.Sprintf("the reconciler %s cannot deliver manifests of kind %s%s: %s", a.Reconciler.Ref.Name, kind, way, why)).
+		On("manifests."+string(kind)).At(a.Ref.At("manifests."+string(kind)), "").At(a.Reconciler.Ref, "").For(a.ID())
+	other := s.Rendered
+	if a.Render {
+		other = s.Referenced
+	}
+	if other != "" {
+		hint = "give the cluster type another reconciler, or leave it out of the policy that selects it"
+	}
+	return []diag.Diagnostic{d.Hinting(hint)}
 }
 
 // Backend emits the files of one reconciler family. Its methods are pure: equal
@@ -129,6 +171,10 @@ type ClusterType struct {
 type Backend interface {
 	// Name is the backend's key in #Reconciler.
 	Name() string
+
+	// Support says whether the backend delivers manifests of a kind. Emit is never
+	// called with what it does not deliver.
+	Support(model.SourceKind) Support
 
 	// Emit returns the files of the assignment's folder.
 	Emit(*Assignment) (Emission, []diag.Diagnostic)

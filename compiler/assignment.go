@@ -229,7 +229,12 @@ func (e *Environment) emitOne(i int, g *compose.Graph, s *compose.Specs) (backen
 	if s.Failed {
 		return backends.Emission{}, head
 	}
-	emission, ds := allBackends[e.reconciler(a.ClusterType).Backend].Emit(e.assignment(i, g, s))
+	backend, assigned := allBackends[e.reconciler(a.ClusterType).Backend], e.assignment(i, g, s)
+	if head.diagnostics = append(head.diagnostics, backends.Refuse(backend, assigned)...); diag.Errors(head.diagnostics) {
+		head.failed = true
+		return backends.Emission{}, head
+	}
+	emission, ds := backend.Emit(assigned)
 	head.diagnostics = append(head.diagnostics, ds...)
 	head.failed = diag.Errors(ds)
 	if head.failed {
@@ -349,6 +354,7 @@ func (e *Environment) assignment(i int, g *compose.Graph, s *compose.Specs) *bac
 		Version:          a.Version,
 		GitOps:           e.Model.GitOps,
 		Manifests:        a.Manifests,
+		Render:           a.Target.Render,
 		ConfigFormat:     a.ClusterType.ConfigFormat,
 		Values:           g.Plain,
 		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}, Value: s.NamespaceService},

@@ -46,6 +46,9 @@ func New() backends.Backend { return argocd{} }
 // Name is the backend's key in #Reconciler.
 func (argocd) Name() string { return backend }
 
+// Support says that Argo CD delivers what runs on Kubernetes.
+func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
+
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
 // workload's Application.
 func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

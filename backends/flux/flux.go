@@ -62,6 +62,9 @@ type shared struct {
 	NoWait bool `json:"noWait,omitempty"`
 }
 
+// Support says that Flux delivers what runs on Kubernetes.
+func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
+
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
 // workload's source and what applies it.
 func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

@@ -69,11 +69,25 @@ const (
 	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
 	TooLarge              Code = "K3009" // an object is too large for Kubernetes
 	ReconcilerChange      Code = "K3010" // a reconciler changes while a folder is kept
+	NotLocked             Code = "K3011" // a source is not in kalypso.lock
+	MissingContent        Code = "K3012" // what kalypso.lock names is not in the store
+	DamagedContent        Code = "K3013" // the store holds something else than kalypso.lock names
+	BadSource             Code = "K3014" // the content of a source cannot be read, or is not to be trusted
+	Render                Code = "K3015" // a chart or an overlay cannot be rendered
+	Unstable              Code = "K3016" // two renders of one chart differ
+	Unbounded             Code = "K3017" // a render takes too long, or makes too much
+	KubernetesVersion     Code = "K3018" // a chart asks for the version of Kubernetes, which is not given
+	NotRendered           Code = "K3019" // something rendered is no Kubernetes object
+	Template              Code = "K3020" // a template fails, or makes what it should not
+	BadFile               Code = "K3021" // a file cannot be written
+	BadLock               Code = "K3022" // kalypso.lock cannot be read
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
 	IndexGoes             Code = "K3904" // assignments.yaml goes
 	EnvironmentGone       Code = "K3905" // the output of an environment that is gone stays
+	Hook                  Code = "K3906" // a hook of a chart is applied as an ordinary object, or not at all
+	Unpinned              Code = "K3907" // something is not pinned where it should be
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	KeptMissing           Code = "K4004" // a kept folder is not there
@@ -216,6 +230,30 @@ var Codes = []Explanation{
 		"A ConfigMap holds one mebibyte, all keys and values together."},
 	{ReconcilerChange, ReconcilerChange.Severity(), "a reconciler changes while a folder is kept",
 		"An assignment that fails keeps its last good folder, with the objects of the reconciler that it was built for. The cluster type stays with that reconciler until all of its assignments can be built."},
+	{NotLocked, NotLocked.Severity(), "a source is not in kalypso.lock",
+		"What is rendered is pinned: kalypso.lock names the commit, version or digest of each source, and a build reaches no network. `kalypso lock` resolves and fetches what is new, and leaves what is pinned as it is."},
+	{MissingContent, MissingContent.Severity(), "what kalypso.lock names is not in the store",
+		"The source is pinned, and its content is neither in the platform's vendor folder nor in this machine's store. `kalypso lock` fetches exactly what is pinned; where there is no network, run `kalypso vendor` where there is one, and commit what it writes."},
+	{DamagedContent, DamagedContent.Severity(), "the store holds something else than kalypso.lock names",
+		"The content does not have the digest by which it is pinned: it was damaged or tampered with. Remove the file, and fetch it again with `kalypso lock`."},
+	{BadSource, BadSource.Severity(), "the content of a source cannot be read, or is not to be trusted",
+		"An archive that leads out of its folder, holds devices, or is beyond all bounds is not read, and neither is a path that it does not have."},
+	{Render, Render.Severity(), "a chart or an overlay cannot be rendered",
+		"Helm or Kustomize says what is wrong with the source, or with the values that it gets."},
+	{Unstable, Unstable.Severity(), "two renders of one chart differ",
+		"The chart uses a function that gives something else each time, such as randAlphaNum, genCA or now: each build would change what runs. Give the chart what it makes up as a value, or refer to the chart instead of rendering it."},
+	{Unbounded, Unbounded.Severity(), "a render takes too long, or makes too much",
+		"A render may take half a minute, a gibibyte of memory, and make 64 MiB of manifests. Only the assignments that need it fail."},
+	{KubernetesVersion, KubernetesVersion.Severity(), "a chart asks for the version of Kubernetes, which is not given",
+		"What the chart renders to depends on the cluster. Helm's own default is an old version that no cluster has: give the cluster type its kubernetesVersion, and in apiVersions what it has installed."},
+	{NotRendered, NotRendered.Severity(), "something rendered is no Kubernetes object",
+		"An object has apiVersion, kind and metadata.name, and its labels and annotations are strings."},
+	{Template, Template.Severity(), "a template fails, or makes what it should not",
+		"A template fails on a key that is not there, and what it makes must be of its content type."},
+	{BadFile, BadFile.Severity(), "a file cannot be written",
+		"A file of an assignment's folder has a relative path of plain names, which no other file or folder has, and a content."},
+	{BadLock, BadLock.Severity(), "kalypso.lock cannot be read",
+		"The file is written by `kalypso lock`. After a merge conflict, take either side and run `kalypso lock`."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
@@ -226,6 +264,10 @@ var Codes = []Explanation{
 		"Without the environment's gitops the folders of a cluster type are listed, instead of being applied by one object each. The reconciler deletes those objects, and what they applied with them."},
 	{EnvironmentGone, EnvironmentGone.Severity(), "the output of an environment that is gone stays",
 		"The platform has no such environment any more, and what was built for it is still there: a reconciler that pulls it goes on applying it. kalypso removes nothing of an environment that it does not build. Take the clusters off the folder, then remove it."},
+	{Hook, Hook.Severity(), "a hook of a chart is applied as an ordinary object, or not at all",
+		"Helm runs hooks around an installation; the reconciler that applies rendered manifests knows nothing of them. Refer to the chart instead of rendering it where its hooks matter."},
+	{Unpinned, Unpinned.Severity(), "something is not pinned where it should be",
+		"What is fetched by a name that can move may be something else tomorrow. Pin it by digest, commit or exact version."},
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",

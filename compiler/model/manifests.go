@@ -7,6 +7,43 @@ type Manifests struct {
 	OCI       *OCI       `json:"oci,omitempty"`
 	Helm      *Helm      `json:"helm,omitempty"`
 	Kustomize *Kustomize `json:"kustomize,omitempty"`
+	Package   *Package   `json:"package,omitempty"`
+	Ansible   *Playbook  `json:"ansible,omitempty"`
+}
+
+// SourceKind is a kind of manifests, named like its field in schema.#Manifests.
+type SourceKind string
+
+// The kinds of manifests.
+const (
+	GitSource       SourceKind = "git"
+	OCISource       SourceKind = "oci"
+	HelmSource      SourceKind = "helm"
+	KustomizeSource SourceKind = "kustomize"
+	PackageSource   SourceKind = "package"
+	AnsibleSource   SourceKind = "ansible"
+)
+
+// SourceKinds are all kinds of manifests, in the schema's order.
+var SourceKinds = []SourceKind{GitSource, OCISource, HelmSource, KustomizeSource, PackageSource, AnsibleSource}
+
+// Kind returns which kind the manifests are; "" for none.
+func (m Manifests) Kind() SourceKind {
+	switch {
+	case m.Git != nil:
+		return GitSource
+	case m.OCI != nil:
+		return OCISource
+	case m.Helm != nil:
+		return HelmSource
+	case m.Kustomize != nil:
+		return KustomizeSource
+	case m.Package != nil:
+		return PackageSource
+	case m.Ansible != nil:
+		return AnsibleSource
+	}
+	return ""
 }
 
 // Git is a folder of a git repository, at exactly one of Branch, Tag, Semver

@@ -63,6 +63,11 @@ type ClusterType struct {
 	NamespaceService string            `json:"namespaceService"`
 	ConfigFormat     ConfigFormat      `json:"configFormat"`
 
+	// KubernetesVersion and APIVersions are what charts that are rendered find on
+	// its clusters; "" and nil where the platform does not say.
+	KubernetesVersion string   `json:"kubernetesVersion"`
+	APIVersions       []string `json:"apiVersions"`
+
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
 }
@@ -72,6 +77,7 @@ type Cluster struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
 	ClusterType string            `json:"clusterType"`
+	Address     string            `json:"address"` // "" where the platform gives none
 	Labels      map[string]string `json:"labels"`
 	Values      *Value            `json:"values"`
 
@@ -102,6 +108,7 @@ type DeploymentTarget struct {
 	Labels    map[string]string // its own over the workload's
 	Version   string            // "" where the platform gives none
 	Manifests Manifests
+	Render    bool // whether the manifests are rendered when the platform is built
 	Requires  *Contract
 	DependsOn []string // full names
 

@@ -48,8 +48,11 @@ type Target struct {
 	Name      string // workload/target
 	Workspace string
 	Manifests model.Manifests
-	DependsOn []string
-	Wave      int
+	Render    bool
+	// Projection is what the manifests render to.
+	Projection *model.Projection
+	DependsOn  []string
+	Wave       int
 	// Service is the namespace service, as JSON.
 	Service string
 }
@@ -85,7 +88,7 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 		Environment: "dev", ClusterType: "large", Workspace: target.Workspace,
 		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: model.ShortName("dev-large-"+full, model.MaxLabel), GitOps: p.GitOps,
-		Manifests: target.Manifests, ConfigFormat: model.ConfigMap,
+		Manifests: target.Manifests, Render: target.Render, Projection: target.Projection, ConfigFormat: model.ConfigMap,
 		Values:           Value(t, `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`),
 		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"}, Value: Value(t, target.Service)},
 		Reconciler:       p.reconciler(t),

@@ -40,6 +40,10 @@ func Build(t testing.TB, b backends.Backend, p Platform) Tree {
 	tree := Tree{Files: map[string][]byte{}, Objects: map[string][]backends.Object{}}
 	for _, target := range p.Targets {
 		a := p.Assignment(t, target)
+		if refused := backends.Refuse(b, a); len(refused) > 0 {
+			tree.Diagnostics = append(tree.Diagnostics, refused...)
+			continue
+		}
 		emission, ds := b.Emit(a)
 		if again, _ := b.Emit(p.Assignment(t, target)); !reflect.DeepEqual(emission, again) {
 			t.Errorf("%s: two runs differ", a.ID())

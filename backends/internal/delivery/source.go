@@ -21,6 +21,17 @@ type Source struct {
 	Field string
 }
 
+// Support is that of the reconcilers which fetch manifests and charts themselves,
+// and bring them to Kubernetes.
+func Support(kind model.SourceKind) backends.Support {
+	switch kind {
+	case model.PackageSource, model.AnsibleSource:
+		const why = "it is for machines, and the reconciler is for Kubernetes"
+		return backends.Support{Referenced: why, Rendered: why}
+	}
+	return backends.Support{}
+}
+
 // SourceOf returns the source of the assignment's manifests: an overlay is the
 // git or OCI source that holds it. What it returns can be fetched: a version or
 // range is one, a chart of a repository has a name, a verified source is pinned.

@@ -1,0 +1,160 @@
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// ManifestsFile is the file that holds what was rendered.
+const ManifestsFile = "manifests.yaml"
+
+// Manifests returns manifests.yaml with objects of the assignment's projection,
+// in their order, and their identities. An object without a namespace gets the
+// assignment's, unless it is cluster-scoped: its kind is known to be, or a CRD
+// among the objects says so. Each has kalypso's label and annotation; the label
+// that Helm puts there instead is no longer true. Without objects there is no
+// file.
+//
+// What is no object is a diagnostic about the assignment; with one of severity
+// error the file is incomplete.
+func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+	p := &projection{assignment: a, scopes: scopesOf(projected)}
+	for _, o := range projected {
+		p.add(o.Value)
+	}
+	for i := range p.ds {
+		p.ds[i] = p.ds[i].At(a.Ref.At("manifests"), "").For(a.ID())
+	}
+	if len(p.docs) == 0 || diag.Errors(p.ds) {
+		return nil, nil, p.ds
+	}
+	data, err := yaml.Marshal(p.docs...)
+	if err != nil {
+		p.ds = append(p.ds, diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error()).At(a.Ref.At("manifests"), "").For(a.ID()))
+		return nil, nil, p.ds
+	}
+	return []backends.File{{Path: ManifestsFile, Data: data}}, p.objects, p.ds
+}
+
+type projection struct {
+	assignment *backends.Assignment
+	scopes     map[string]bool // group/kind -> cluster-scoped
+	docs       []any
+	objects    []backends.Object
+	seen       map[backends.Object]bool
+	ds         []diag.Diagnostic
+}
+
+// add adds an object, or those of a list.
+func (p *projection) add(v model.Value) {
+	apiVersion, kind, name := text(v, "apiVersion"), text(v, "kind"), text(v, "metadata", "name")
+	if items, isList := v.Lookup("items"); isList && strings.HasSuffix(kind, "List") && items.Kind() == model.List {
+		for _, item := range items.Elems() {
+			p.add(item)
+		}
+		return
+	}
+	for _, f := range [...]struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}, {"metadata.name", name}} {
+		if f.value == "" {
+			p.report("%s %s has no %s, so it is no Kubernetes object", orObject(kind), name, f.name)
+			return
+		}
+	}
+	given, _ := v.Lookup("metadata")
+	m := manifest{APIVersion: apiVersion, Kind: kind, Rest: rest(v, "apiVersion", "kind", "metadata")}
+	namespace := text(given, "namespace")
+	if p.clusterScoped(group(apiVersion), kind) {
+		namespace = ""
+	} else if namespace == "" {
+		namespace = p.assignment.Namespace
+	}
+	m.Metadata.Metadata = Meta(p.assignment, name, namespace)
+	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
+	p.keep(m.Metadata.Labels, given, "labels", m)
+	p.keep(m.Metadata.Annotations, given, "annotations", m)
+	id := m.Identity()
+	if p.seen[id] {
+		p.report("%s %s is there twice", kind, name)
+		return
+	}
+	if p.seen == nil {
+		p.seen = map[backends.Object]bool{}
+	}
+	p.seen[id] = true
+	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
+}
+
+// keep adds an object's own labels or annotations to kalypso's, which stay.
+func (p *projection) keep(own map[string]string, metadata model.Value, field string, m manifest) {
+	theirs, _ := metadata.Lookup(field)
+	for _, f := range theirs.Fields() {
+		if f.Value.Kind() != model.String {
+			p.report("%s of %s %s has %s, which is no string: %s", field, m.Kind, m.Metadata.Name, f.Name, f.Value)
+			continue
+		}
+		if _, taken := own[f.Name]; !taken {
+			own[f.Name] = f.Value.Text()
+		}
+	}
+}
+
+func (p *projection) clusterScoped(group, kind string) bool {
+	if scope, known := p.scopes[group+"/"+kind]; known {
+		return scope
+	}
+	return clusterScoped(group, kind)
+}
+
+func (p *projection) report(format string, args ...any) {
+	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests"))
+}
+
+// scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind.
+func scopesOf(projected []model.Projected) map[string]bool {
+	scopes := map[string]bool{}
+	for _, o := range projected {
+		if text(o.Value, "kind") == "CustomResourceDefinition" {
+			scopes[text(o.Value, "spec", "group")+"/"+text(o.Value, "spec", "names", "kind")] = text(o.Value, "spec", "scope") == "Cluster"
+		}
+	}
+	return scopes
+}
+
+// text returns the string at a path of fields; "" where there is none.
+func text(v model.Value, path ...string) string {
+	of, ok := lookup(v, path...)
+	if !ok || of.Kind() != model.String {
+		return ""
+	}
+	return of.Text()
+}
+
+func orObject(kind string) string {
+	if kind == "" {
+		return "an object"
+	}
+	return kind
+}
+
+// WithoutHooks splits a projection into what is applied and the hooks of Helm
+// that no installation or upgrade runs: tests, and those of deletions and
+// rollbacks.
+func WithoutHooks(all []model.Projected) (applied, hooks []model.Projected) {
+	for _, o := range all {
+		install := slices.ContainsFunc(o.Hooks, func(h string) bool {
+			return strings.HasSuffix(h, "-install") || strings.HasSuffix(h, "-upgrade")
+		})
+		if len(o.Hooks) == 0 || install {
+			applied = append(applied, o)
+		} else {
+			hooks = append(hooks, o)
+		}
+	}
+	return applied, hooks
+}
