@@ -175,7 +175,7 @@ func (e *Environment) targetFacts(a *schedule.Assignment) cache.Key {
 	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
 	h.String(a.Target.Name).String(a.Target.FullName)
 	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
-	key := h.Bytes(manifests).Sum()
+	key := h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart})).Sum()
 	e.targets.Store(id, key)
 	return key
 }
@@ -230,6 +230,12 @@ func (e *Environment) emitOne(i int, g *compose.Graph, s *compose.Specs) (backen
 		return backends.Emission{}, head
 	}
 	backend, assigned := allBackends[e.reconciler(a.ClusterType).Backend], e.assignment(i, g, s)
+	if a.Manifests.Helm != nil {
+		if head.diagnostics = append(head.diagnostics, e.fillChart(a, assigned)...); diag.Errors(head.diagnostics) {
+			head.failed = true
+			return backends.Emission{}, head
+		}
+	}
 	if head.diagnostics = append(head.diagnostics, backends.Refuse(backend, assigned)...); diag.Errors(head.diagnostics) {
 		head.failed = true
 		return backends.Emission{}, head

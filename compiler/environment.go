@@ -41,6 +41,7 @@ type Environment struct {
 	rows     []row    // by assignment
 	record   *tree.Record
 	targets  sync.Map        // targetID -> cache.Key
+	charts   sync.Map        // *model.DeploymentTarget -> *compose.Graph
 	same     map[string]bool // cluster types that a comparison knows to be equal
 
 	diagnostics []diag.Diagnostic
@@ -55,7 +56,7 @@ func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].fa
 // environment's.
 func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
 	start := time.Now()
-	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages())
+	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages(), nil)
 	e.meter.took(cache.Model, start)
 	if err != nil {
 		return err

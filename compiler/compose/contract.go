@@ -159,6 +159,9 @@ func describe(o Origin) string {
 	if o.Kind == FromContract {
 		return "default of " + describeContract(o.Ref)
 	}
+	if o.Ref.Collection == "workloads" {
+		return o.Name
+	}
 	return fmt.Sprintf("config %s, layer %d", o.Name, o.Layer)
 }
 

@@ -113,6 +113,11 @@ func (m *merger) compose(layers []layer) {
 			}
 		}
 	}
+	m.unite(start)
+}
+
+// unite composes the parts from start on, and drops them.
+func (m *merger) unite(start int) {
 	v, _ := m.node("", m.parts[start:], nil)
 	m.parts = m.parts[:start]
 	if v.Kind() != model.Struct {

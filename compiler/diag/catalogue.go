@@ -27,7 +27,7 @@ const (
 	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
 	DataSchema            Code = "K1304" // an embedded JSON Schema was read as data
-	Registration          Code = "K1305" // registrations are not compiled by this version
+	Registration          Code = "K1305" // a registration brings what it must not, or nothing
 	ClusterValues         Code = "K1306" // no backend delivers values to single clusters
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
@@ -146,8 +146,8 @@ var Codes = []Explanation{
 		"environment, workspace, workload, deploymentTarget and clusterType are facts that selectors may use. A label of the same name would be ambiguous."},
 	{DataSchema, DataSchema.Severity(), "an embedded JSON Schema was read as data",
 		"Without type=jsonschema, @embed gives the schema's text as data, which constrains nothing."},
-	{Registration, Registration.Severity(), "registrations are not compiled by this version",
-		"Declare the workload in the platform, or import it as a CUE module."},
+	{Registration, Registration.Severity(), "a registration brings what it must not, or nothing",
+		"A registration brings workloads, configs or both from a folder of another repository: one CUE package, or Workloads of the Kalypso scheduler as YAML. What it may bring, of which workspace, in which layers and for which assignments, the platform says; and no name may be there twice."},
 	{ClusterValues, ClusterValues.Severity(), "no backend delivers values to single clusters",
 		"The reconcilers of Kubernetes clusters deliver to cluster types. Give the cluster a type of its own, or use labels and a config."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",

@@ -58,6 +58,9 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 // load returns the part that an entity is in, evaluated. It is evaluated once.
 func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
 	e := p.evaluation
+	if r, ok := p.registered[ref]; ok {
+		return r.load(ctx)
+	}
 	n := e.partOf(ref)
 	if l, done := p.loaded[n]; done {
 		return l, nil

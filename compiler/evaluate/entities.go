@@ -81,20 +81,13 @@ func (x *exporter) clusters() []model.Cluster {
 	return out
 }
 
-func (x *exporter) registrations() {
-	x.each("registrations", func(v cue.Value, ref model.Ref) {
-		x.fail(ref, diag.New(diag.Registration, "registration "+ref.Name+" cannot be compiled by this version").
-			Hinting("declare the workload in the platform, or import it as a CUE module"))
-	})
-}
-
 func (x *exporter) workloads(environment string) []model.Workload {
 	var out []model.Workload
 	x.each("workloads", func(v cue.Value, ref model.Ref) {
 		if x.faulty(ref, "deploymentTargets") {
 			return
 		}
-		value, ok := x.entity(v, ref, "deploymentTargets", "requires")
+		value, ok := x.entity(v, ref, "deploymentTargets", "requires", "manifests")
 		if !ok {
 			return
 		}
@@ -111,6 +104,9 @@ func (x *exporter) workloads(environment string) []model.Workload {
 			if w.Requires = x.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
 				return
 			}
+		}
+		if w.Chart, ok = x.chartValues(v, ref); !ok {
+			return
 		}
 		w.Targets = x.targets(v, &w.Workload, environment)
 		out = append(out, w.Workload)
@@ -164,8 +160,10 @@ func (x *exporter) checkPlace(fullName, of, environment string, ref model.Ref) {
 
 func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
 	before := len(x.ds)
-	value, ok := x.entity(v, ref, "requires")
-	if !ok || diag.Errors(x.ds[before:]) {
+	value, ok := x.entity(v, ref, "requires", "manifests")
+	chart, good := x.chartValues(v, ref)
+	manifests, whole := x.manifests(v, ref)
+	if !ok || !good || !whole || diag.Errors(x.ds[before:]) {
 		return model.DeploymentTarget{}, "", false
 	}
 	var t struct {
@@ -174,7 +172,7 @@ func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 		Enforce     string `json:"enforce"`
 	}
 	decode(value, &t)
-	t.FullName = model.FullName(w.Name, t.Name)
+	t.FullName, t.Chart, t.Manifests = model.FullName(w.Name, t.Name), chart, manifests
 	x.checkLabels(t.Labels, ref.At("labels"))
 	labels := map[string]string{}
 	for _, side := range []map[string]string{w.Labels, t.Labels} {

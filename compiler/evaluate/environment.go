@@ -41,6 +41,7 @@ type Package struct {
 	evaluation *evaluation
 	mu         sync.Mutex
 	loaded     map[int]*loaded // the parts that are
+	registered map[model.Ref]*registered
 }
 
 // Environment evaluates an environment of the platform. Diagnostics have
@@ -49,12 +50,13 @@ type Package struct {
 //
 // stages are the environments that the base declares; nil where it cannot be
 // read. What c remembers is not evaluated again; the result is the same without
-// it. c may be nil.
-func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage, c Cache) (*Package, []diag.Diagnostic, error) {
+// it. c may be nil. r has what registrations refer to; without it they are all
+// unknown.
+func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage, c Cache, r Registry) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
-	return newEnvironment(ctx, p, name, c).environment(stages)
+	return newEnvironment(ctx, p, name, c).environment(stages, r)
 }
 
 func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cache) *evaluation {
@@ -62,7 +64,7 @@ func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cach
 		export: func(x *exporter) *part { return x.environment(name) }}
 }
 
-func (e *evaluation) environment(stages []Stage) (*Package, []diag.Diagnostic, error) {
+func (e *evaluation) environment(stages []Stage, registry Registry) (*Package, []diag.Diagnostic, error) {
 	r, ds, err := e.evaluate()
 	if r == nil || err != nil {
 		return &Package{}, ds, err
@@ -75,6 +77,9 @@ func (e *evaluation) environment(stages []Stage) (*Package, []diag.Diagnostic, e
 	x.resume(r, e.positions(r))
 	if e.platform.Hides(e.name) {
 		x.hideAll(e.name)
+	}
+	if pkg.registered, err = e.register(x, &r.Model, registry); err != nil {
+		return nil, nil, err
 	}
 	x.checkMany()
 	x.checkOwnStages(stages, e.name)
@@ -131,7 +136,7 @@ func (x *exporter) environment(name string) *part {
 	env.ConfigSchemas = x.configSchemas()
 	env.NamespaceServices = x.namespaceServices()
 	env.Reconcilers = x.reconcilers()
-	x.registrations()
+	env.Registrations = x.registrations()
 	return x.part(env, nil)
 }
 

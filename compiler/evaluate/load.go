@@ -53,17 +53,23 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string, without []
 	for _, name := range p.Links() {
 		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("")
 	}
+	return loadFolder(p.Root, dir, source.Package, "", overlay)
+}
+
+// loadFolder loads and builds a package of the module at root. Its files are named
+// from there, with prefix before their names.
+func loadFolder(root, dir, name, prefix string, overlay map[string]load.Source) (*loaded, []diag.Diagnostic, error) {
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
-		Dir:        p.Root,
-		ModuleRoot: p.Root,
-		Package:    source.Package,
+		Dir:        root,
+		ModuleRoot: root,
+		Package:    name,
 		Overlay:    overlay,
 		Env:        append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUE_REGISTRY=") }), "CUE_REGISTRY=none"),
 	})
 	inst := insts[0]
-	places := newPlaces(p.Root, inst)
+	places := newPlaces(root, prefix, inst)
 	if inst.Err != nil {
-		if language := module.Language(p.Root, inst.Err); language != nil {
+		if language := module.Language(root, inst.Err); language != nil {
 			return nil, []diag.Diagnostic{languageDiagnostic(language)}, nil
 		}
 		return nil, places.loadErrors(inst.Err, diag.Syntax), nil

@@ -75,6 +75,10 @@ func (d *division) split(all *part, batch []int) map[int]*part {
 		m := to("workloads", e.Name)
 		m.Workloads = append(m.Workloads, e)
 	}
+	for _, e := range from.Registrations {
+		m := to("registrations", e.Name)
+		m.Registrations = append(m.Registrations, e)
+	}
 	for _, e := range from.SchedulingPolicies {
 		m := to("schedulingPolicies", e.Name)
 		m.SchedulingPolicies = append(m.SchedulingPolicies, e)
@@ -164,6 +168,7 @@ func merge(name string, parts []*part) *part {
 		m.ClusterTypes = append(m.ClusterTypes, of.ClusterTypes...)
 		m.Clusters = append(m.Clusters, of.Clusters...)
 		m.Workloads = append(m.Workloads, of.Workloads...)
+		m.Registrations = append(m.Registrations, of.Registrations...)
 		m.SchedulingPolicies = append(m.SchedulingPolicies, of.SchedulingPolicies...)
 		m.Configs = append(m.Configs, of.Configs...)
 		m.ConfigSchemas = append(m.ConfigSchemas, of.ConfigSchemas...)
@@ -178,6 +183,7 @@ func merge(name string, parts []*part) *part {
 	byName(m.ClusterTypes, func(e *model.ClusterType) string { return e.Name })
 	byName(m.Clusters, func(e *model.Cluster) string { return e.Name })
 	byName(m.Workloads, func(e *model.Workload) string { return e.Name })
+	byName(m.Registrations, func(e *model.Registration) string { return e.Name })
 	byName(m.SchedulingPolicies, func(e *model.SchedulingPolicy) string { return e.Name })
 	byName(m.Configs, func(e *model.Config) string { return e.Name })
 	byName(m.ConfigSchemas, func(e *model.ConfigSchema) string { return e.Name })
@@ -220,6 +226,10 @@ func (p *part) digest(key Key) {
 			digestContract(t.Requires)
 			t.Digest = digestOf(*t)
 		}
+		e.Digest = digestOf(*e)
+	}
+	for i := range m.Registrations {
+		e := &m.Registrations[i]
 		e.Digest = digestOf(*e)
 	}
 	for i := range m.SchedulingPolicies {

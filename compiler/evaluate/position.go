@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,13 +21,14 @@ import (
 // collection.
 type places struct {
 	root     string
+	prefix   string                  // of the names of files
 	files    []*ast.File             // of the package
 	declares map[model.Position]bool // line ends ignored: Column is 0
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
 }
 
-func newPlaces(root string, inst *build.Instance) *places {
-	p := &places{root: root, declares: map[model.Position]bool{}, embeds: map[string]string{}}
+func newPlaces(root, prefix string, inst *build.Instance) *places {
+	p := &places{root: root, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
 	if inst == nil {
 		return p
 	}
@@ -41,7 +43,7 @@ func newPlaces(root string, inst *build.Instance) *places {
 			}
 		}
 		for _, e := range source.Embeds(f) {
-			p.embeds[e.Name] = filepath.ToSlash(filepath.Join(filepath.Dir(rel), e.Name))
+			p.embeds[e.Name] = path.Join(path.Dir(rel), filepath.ToSlash(e.Name))
 		}
 	}
 	return p
@@ -71,7 +73,9 @@ func importOf(id *ast.Ident) (*ast.ImportSpec, bool) {
 }
 
 func (p *places) relative(file string) string {
-	if rel, err := filepath.Rel(p.root, file); err == nil && filepath.IsAbs(file) {
+	if rel, err := filepath.Rel(p.root, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
+		return p.prefix + filepath.ToSlash(rel)
+	} else if err == nil && filepath.IsAbs(file) {
 		return filepath.ToSlash(rel)
 	}
 	return filepath.ToSlash(file)
@@ -86,7 +90,7 @@ func (p *places) of(pos token.Pos) model.Position {
 	if embedded, ok := p.embeds[file]; ok {
 		return model.Position{File: embedded, Line: pos.Line(), Column: pos.Column()}
 	}
-	if !filepath.IsAbs(file) || module.IsOurs(file, p.root) {
+	if !filepath.IsAbs(file) || module.IsOurs(file, p.root) || filepath.Base(file) == declarationsFile {
 		return model.Position{}
 	}
 	rel := p.relative(file)

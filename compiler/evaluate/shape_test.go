@@ -70,7 +70,7 @@ func TestShapes(t *testing.T) {
 	if f := target.fields["environment"]; !f.required || f.is == "" {
 		t.Errorf("environment: %+v", f)
 	}
-	if s := target.fields["manifests"].shape; len(s.oneOf) != 1 || strings.Join(s.oneOf[0], " ") != "git oci helm kustomize" {
+	if s := target.fields["manifests"].shape; len(s.oneOf) != 1 || strings.Join(s.oneOf[0], " ") != "git oci helm kustomize package ansible" {
 		t.Errorf("manifests: %+v", s.oneOf)
 	}
 	if s := target.fields["requires"].shape; !s.open {

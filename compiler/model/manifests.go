@@ -89,7 +89,8 @@ type OIDCIdentity struct {
 	Subject string `json:"subject"`
 }
 
-// Helm is a chart of a chart repository (Repo) or an OCI registry (OCI).
+// Helm is a chart of a chart repository (Repo) or an OCI registry (OCI). Values are
+// those that the chart gets; nil until they are composed.
 type Helm struct {
 	Repo           string `json:"repo,omitempty"`
 	OCI            string `json:"oci,omitempty"`

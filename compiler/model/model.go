@@ -18,6 +18,7 @@ type Environment struct {
 	ClusterTypes       []ClusterType
 	Clusters           []Cluster
 	Workloads          []Workload
+	Registrations      []Registration
 	SchedulingPolicies []SchedulingPolicy
 	Configs            []Config
 	ConfigSchemas      []ConfigSchema
@@ -85,6 +86,22 @@ type Cluster struct {
 	Digest Digest `json:"-"`
 }
 
+// Registration is a reference to what another team keeps in a repository.
+type Registration struct {
+	Name      string
+	Workspace string // "" where each of its workloads says its own
+	Git       Git
+	Workloads bool // whether it may bring workloads
+	Configs   bool // whether it may bring configs
+	// Match are the assignments that its configs may concern.
+	Match Selector
+	// MinLayer and MaxLayer are the layers that its configs may be in.
+	MinLayer, MaxLayer int
+
+	// Digest identifies what it says, wherever and however that is written.
+	Digest Digest `json:"-"`
+}
+
 // Workload is an application or service.
 type Workload struct {
 	Name        string
@@ -93,6 +110,7 @@ type Workload struct {
 	Application string // the workload's name where the platform gives none
 	Labels      map[string]string
 	Requires    *Contract
+	Chart       ChartValues // of the charts of all its targets
 
 	// Targets are the deployment targets of this environment.
 	Targets []DeploymentTarget
@@ -109,12 +127,16 @@ type DeploymentTarget struct {
 	Version   string            // "" where the platform gives none
 	Manifests Manifests
 	Render    bool // whether the manifests are rendered when the platform is built
+	Chart     ChartValues
 	Requires  *Contract
 	DependsOn []string // full names
 
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
 }
+
+// ChartValues are what an application gives a chart.
+type ChartValues struct{ Values, Defaults Tree }
 
 // Ref of the deployment target with this short name.
 func (w *Workload) TargetRef(target string) Ref {

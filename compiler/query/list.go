@@ -129,17 +129,34 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 		for _, a := range e.Schedule.Assignments {
 			on[a.Target.FullName] = append(on[a.Target.FullName], a.ClusterType.Name)
 		}
-		for _, w := range e.Model.Workloads {
-			for _, t := range w.Targets {
+		for i := range e.Model.Workloads {
+			w := &e.Model.Workloads[i]
+			for j := range w.Targets {
+				t := &w.Targets[j]
 				out = append(out, DeploymentTarget{
 					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name, Workspace: w.Workspace,
-					Labels: labels(t.Labels), Version: t.Version, Manifests: t.Manifests,
+					Labels: labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t),
 					DependsOn: append([]string{}, t.DependsOn...), ClusterTypes: append([]string{}, on[t.FullName]...),
 				})
 			}
 		}
 	}
 	return out
+}
+
+// manifests are those of a deployment target, with what the application gives a
+// chart.
+func manifests(e *compiler.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
+	m := t.Manifests
+	if m.Helm == nil {
+		return m
+	}
+	helm := *m.Helm
+	if values := e.ApplicationValues(w, t).Values; len(values.Fields()) > 0 {
+		helm.Values = &values
+	}
+	m.Helm = &helm
+	return m
 }
 
 // Assignment is one deployment target on one cluster type.

@@ -1,0 +1,46 @@
+package compiler
+
+import (
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// ApplicationValues returns what the application gives the chart of a deployment
+// target, composed, with its provenance. It is the same on all cluster types.
+func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
+	if g, known := e.charts.Load(t); known {
+		return g.(*compose.Graph)
+	}
+	g, _ := e.charts.LoadOrStore(t, e.Plan.ApplicationValues(w, t, expr.New()))
+	return g.(*compose.Graph)
+}
+
+// ChartValues returns what the chart of an assignment gets: what the application
+// gives it and, where the deployment target says so, the platform's values.
+func (e *Environment) ChartValues(a *schedule.Assignment, platform model.Value) (model.Value, []diag.Diagnostic) {
+	g := e.ApplicationValues(a.Workload, a.Target)
+	if g.Failed {
+		return model.Value{}, g.Diagnostics()
+	}
+	values, ds := g.WithPlatform(platform, a)
+	return values, append(g.Diagnostics(), ds...)
+}
+
+// fillChart gives the assignment's chart its values.
+func (e *Environment) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
+	values, ds := e.ChartValues(a, assigned.Values)
+	if diag.Errors(ds) {
+		return ds
+	}
+	helm := *a.Manifests.Helm
+	helm.Values, helm.PlatformValues = nil, ""
+	if len(values.Fields()) > 0 {
+		helm.Values = &values
+	}
+	assigned.Manifests.Helm = &helm
+	return ds
+}

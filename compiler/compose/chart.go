@@ -1,0 +1,106 @@
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// ApplicationValues composes what an application gives the chart of a deployment
+// target, by the rules of configs: the values for all deployment targets are the lower
+// layer, those of the target the higher one. The graph has neither contracts nor
+// secrets: a chart's values are written into files.
+func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, eval *expr.Evaluator) *Graph {
+	m := p.memo.merger(eval)
+	defer p.memo.release(m)
+	start := len(m.parts)
+	for layer, of := range []struct {
+		name string
+		ref  model.Ref
+		model.ChartValues
+	}{
+		{"workload " + w.Name, model.Ref{Collection: "workloads", Name: w.Name}, w.Chart},
+		{"deployment target " + t.FullName, w.TargetRef(t.Name), t.Chart},
+	} {
+		if of.Values.Kind != model.Absent {
+			m.parts = append(m.parts, rootNode(&root{FromValues, of.name, layer, of.ref.At("manifests.helm.values")}, of.Values))
+		}
+		if of.Defaults.Kind != model.Absent {
+			m.parts = append(m.parts, rootNode(&root{FromDefault, of.name, layer, of.ref.At("manifests.helm.defaults")}, of.Defaults))
+		}
+	}
+	m.unite(start)
+	if !m.graph.Failed {
+		m.withoutSecrets(w.TargetRef(t.Name))
+	}
+	return m.finish()
+}
+
+// withoutSecrets reports references to secrets: what a chart gets is plain text.
+func (m *merger) withoutSecrets(target model.Ref) {
+	_, secrets := splitSecrets(m.graph.Values)
+	for _, s := range secrets {
+		ref := target.At(model.JoinPath("manifests.helm.values", s.Path))
+		m.fail(diag.New(diag.UndeliverableSecret, fmt.Sprintf("the chart's value %s refers to a secret, and would be written in plain text", s.Path)).
+			On(ref.String()).At(ref, "").Hinting("refer to the secret in a config, and let the chart read the Secret platform-secrets"))
+	}
+}
+
+// WithPlatform puts the platform's values into those of a chart, which are the
+// graph's, at the path that the deployment target names; without one it returns
+// the application's. What the application gives is never replaced: that is a
+// diagnostic.
+func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (model.Value, []diag.Diagnostic) {
+	at := a.Manifests.Helm.PlatformValues
+	if at == "" {
+		return g.Values, nil
+	}
+	path := strings.Split(at, ".")
+	merged, taken := insert(g.Values, path, platform)
+	if taken == 0 {
+		return merged, nil
+	}
+	there := ""
+	for _, name := range path[:taken] {
+		there = model.JoinPath(there, model.Label(name))
+	}
+	message := fmt.Sprintf("the chart's values already hold something at %s, where platformValues puts the platform's", there)
+	if taken < len(path) {
+		message = fmt.Sprintf("%s of the chart's values is no struct, so platformValues cannot put the platform's at %s", there, at)
+	}
+	target := a.Workload.TargetRef(a.Target.Name)
+	d := diag.New(diag.HelmValues, message).On(target.At(model.JoinPath("manifests.helm.values", there)).String()).
+		Hinting("give platformValues a path that the chart's values leave free")
+	for _, leaf := range g.Leaves() {
+		if leaf.Path == there || strings.HasPrefix(leaf.Path, there+".") {
+			d = origins(d, leaf.From[:1])
+			break
+		}
+	}
+	return g.Values, []diag.Diagnostic{d.At(target.At("manifests.helm.platformValues"), "")}
+}
+
+// insert returns the struct with v at a path that must be free. taken is the
+// length of the beginning of the path that is not; 0 for success.
+func insert(into model.Value, path []string, v model.Value) (merged model.Value, taken int) {
+	old, present := into.Lookup(path[0])
+	switch {
+	case !present:
+		for _, name := range slices.Backward(path[1:]) {
+			v = model.StructOf(model.Field{Name: name, Value: v})
+		}
+	case len(path) == 1 || old.Kind() != model.Struct:
+		return model.Value{}, 1
+	default:
+		if v, taken = insert(old, path[1:], v); taken > 0 {
+			return model.Value{}, taken + 1
+		}
+	}
+	fields := slices.DeleteFunc(slices.Clone(into.Fields()), func(f model.Field) bool { return f.Name == path[0] })
+	return model.StructOf(append(fields, model.Field{Name: path[0], Value: v})...), 0
+}

@@ -1,0 +1,287 @@
+package evaluate
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Registry has what registrations are pinned to.
+type Registry interface {
+	// Registered returns what a registration brings, or why that is not known, as
+	// diagnostics without sites.
+	Registered(*model.Registration) (*Registered, []diag.Diagnostic)
+}
+
+// Registered is the content that a registration is pinned to.
+type Registered struct {
+	// Revision is the commit.
+	Revision string
+	// Content identifies the files.
+	Content model.Digest
+	// Files returns the files of the commit by their paths, with slashes. It is
+	// called only for content that has not been evaluated before.
+	Files func() (map[string][]byte, error)
+}
+
+// registered evaluates what one registration brings.
+type registered struct {
+	environment  string
+	registration *model.Registration
+	content      *Registered
+
+	loaded *loaded // once a function of it was called
+}
+
+// brought is what a registration brings to an environment.
+type brought struct {
+	Workloads []model.Workload
+	Configs   []model.Config
+	Entities  []model.Ref
+	Uses      []use
+	Told      []diag.Diagnostic
+	Sick      map[model.Ref]bool
+	// Unknown says that an error hides which entities there are.
+	Unknown   bool
+	Positions map[model.Ref][]model.Position
+}
+
+// register adds to the model what registrations bring. It returns the registered
+// entities that are functions of the assignment, which are evaluated again.
+func (e *evaluation) register(x *exporter, env *model.Environment, registry Registry) (map[model.Ref]*registered, error) {
+	functions := map[model.Ref]*registered{}
+	for i := range env.Registrations {
+		r := &env.Registrations[i]
+		ref := model.Ref{Collection: "registrations", Name: r.Name}
+		b, of, err := e.bring(r, registry)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range b.Told {
+			if len(d.Sites) == 0 {
+				d = d.At(ref.At("git"), "")
+			}
+			x.report(d)
+		}
+		if b.Unknown {
+			x.sick[ref] = true
+			if r.Configs {
+				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, Match: r.Match, Sick: true})
+			}
+		}
+		x.take(env, r, b)
+		for _, c := range b.Configs {
+			if c.Facts != nil {
+				functions[model.Ref{Collection: "configs", Name: c.Name}] = of
+			}
+		}
+	}
+	byName(env.Workloads, func(w *model.Workload) string { return w.Name })
+	byName(env.Configs, func(c *model.Config) string { return c.Name })
+	return functions, nil
+}
+
+// bring returns what a registration brings, as it is remembered or else evaluated.
+func (e *evaluation) bring(r *model.Registration, registry Registry) (*brought, *registered, error) {
+	if registry == nil {
+		return &brought{Unknown: true}, nil, nil
+	}
+	content, ds := registry.Registered(r)
+	if content == nil {
+		return &brought{Unknown: true, Told: ds}, nil, nil
+	}
+	of := &registered{environment: e.name, registration: r, content: content}
+	key := of.key()
+	if b, ok := recall[brought](e.cache, key); ok {
+		return b, of, nil
+	}
+	b, err := of.evaluate(e.ctx, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("evaluate registration %s: %w", r.Name, err)
+	}
+	b.Told = append(b.Told, ds...)
+	if !diag.Errors(ds) {
+		remember(e.cache, key, b)
+	}
+	return b, of, nil
+}
+
+// key identifies what a registration brings to an environment.
+func (r *registered) key() Key {
+	h := sha256.New()
+	fmt.Fprintf(h, "registered %q %q %q %q %q\n", r.environment, os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG"), r.content.Revision, r.content.Content)
+	h.Write(model.Encode(*r.registration))
+	return Key(h.Sum(nil))
+}
+
+// take adds what a registration brings to the environment, but for what somebody
+// else has brought or declared: then neither counts.
+func (x *exporter) take(env *model.Environment, r *model.Registration, b *brought) {
+	for ref, at := range b.Positions {
+		x.positions.Of(ref) // reads the platform's own, which would replace these
+		for _, p := range at {
+			x.positions.Add(ref, p)
+		}
+	}
+	twice := map[model.Ref]bool{}
+	for _, ref := range b.Entities {
+		if !slices.Contains(x.entities, ref) {
+			x.entities = append(x.entities, ref)
+			continue
+		}
+		twice[ref] = true
+		x.fail(ref, diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).
+			Hinting("rename one of them"))
+	}
+	maps.Copy(x.sick, b.Sick)
+	x.uses = append(x.uses, b.Uses...)
+	env.Workloads = slices.DeleteFunc(append(env.Workloads, b.Workloads...), func(w model.Workload) bool {
+		return twice[model.Ref{Collection: "workloads", Name: w.Name}]
+	})
+	for _, c := range b.Configs {
+		if ref := (model.Ref{Collection: "configs", Name: c.Name}); !twice[ref] {
+			env.Configs = append(env.Configs, c)
+			continue
+		}
+		for i := range env.Configs {
+			if env.Configs[i].Name == c.Name {
+				env.Configs[i].Sick = true // the assignments of both fail
+				env.Configs[i].Match = model.Selector{Op: model.OpOr, Args: []model.Selector{env.Configs[i].Match, c.Match}}
+			}
+		}
+	}
+}
+
+// load returns the registered package for functions of the assignment, evaluated
+// once.
+func (r *registered) load(ctx context.Context) (*loaded, error) {
+	if r.loaded != nil {
+		return r.loaded, nil
+	}
+	l, ds, err := r.build(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case l == nil:
+		return nil, fmt.Errorf("registration %s cannot be read again: %s", r.registration.Name, ds[0].Message)
+	}
+	r.loaded = l
+	return l, nil
+}
+
+// evaluate evaluates what a registration brings; key is that of functions in it.
+func (r *registered) evaluate(ctx context.Context, key Key) (*brought, error) {
+	l, ds, err := r.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return &brought{Unknown: true, Told: ds}, nil
+	}
+	x := newExporter(l)
+	x.checkEmbeds(r.environment)
+	x.checkCollections(r.environment)
+	x.checkProvided(r.registration)
+	out := part{Model: model.Environment{Name: r.environment}}
+	if r.registration.Workloads {
+		out.Model.Workloads = x.owned(x.workloads(r.environment), r.registration)
+	}
+	if r.registration.Configs {
+		out.Model.Configs = x.confined(x.configs(), r.registration)
+	}
+	out.digest(key)
+	whole := model.Ref{Collection: "environments", Name: r.environment}
+	unknown := x.uncertain || x.sick[whole]
+	delete(x.sick, whole)
+	for i := range x.ds {
+		x.ds[i].Sites = resolved(x.ds[i].Sites, x.positions)
+	}
+	return &brought{
+		Workloads: out.Model.Workloads, Configs: out.Model.Configs,
+		Entities: x.entities, Uses: x.uses, Told: append(ds, x.ds...), Sick: x.sick,
+		Unknown: unknown, Positions: x.positions.All(),
+	}, nil
+}
+
+// resolved returns sites as positions: the references in them may mean something
+// else in the platform.
+func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
+	var out []diag.Site
+	for _, s := range sites {
+		if !s.Position.IsZero() {
+			out = append(out, s)
+			continue
+		}
+		for _, p := range positions.Of(s.Ref) {
+			at := s
+			at.Position, at.Ref = p, model.Ref{}
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// checkProvided reports collections that the registration does not provide.
+func (x *exporter) checkProvided(r *model.Registration) {
+	for _, name := range collectionNames() {
+		if name == "workloads" && r.Workloads || name == "configs" && r.Configs {
+			continue
+		}
+		of := field(x.value, name)
+		for entity, v := range fields(of) {
+			if name == "namespaceServices" && entity == defaultNamespaceService && len(x.written(v)) == 0 {
+				continue // the schema's own
+			}
+			x.report(x.at(diag.New(diag.Registration, fmt.Sprintf("registration %s does not provide %s", r.Name, name)), v).On(name).
+				Hinting("move them to the platform, or let the registration provide them, if they are workloads or configs"))
+			break
+		}
+	}
+}
+
+// owned reports workloads of another workspace than the registration's.
+func (x *exporter) owned(workloads []model.Workload, r *model.Registration) []model.Workload {
+	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
+		if r.Workspace == "" || w.Workspace == r.Workspace {
+			return false
+		}
+		ref := model.Ref{Collection: "workloads", Name: w.Name, Path: "workspace"}
+		x.fail(ref, diag.New(diag.Registration, fmt.Sprintf("workload %s is of workspace %s, and registration %s brings those of %s", w.Name, w.Workspace, r.Name, r.Workspace)).
+			Hinting("leave workspace out, or register it for the other workspace"))
+		return true
+	})
+}
+
+// confined puts configs under the limits of their registration.
+func (x *exporter) confined(configs []model.Config, r *model.Registration) []model.Config {
+	for i := range configs {
+		c := &configs[i]
+		ref := model.Ref{Collection: "configs", Name: c.Name}
+		if c.Layer < r.MinLayer || c.Layer > r.MaxLayer {
+			x.fail(ref.At("layer"), diag.New(diag.Registration, fmt.Sprintf("config %s is in layer %d, and registration %s allows %d to %d", c.Name, c.Layer, r.Name, r.MinLayer, r.MaxLayer)).
+				Hinting("choose another layer, or raise the registration's layers"))
+		}
+		if field(field(field(x.value, "configs"), c.Name), "overrides").Exists() {
+			x.fail(ref.At("overrides"), diag.New(diag.Registration, fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
+				Hinting("use values or defaults; only the platform's own configs overrule final values"))
+		}
+		c.Sick = x.sick[ref]
+		if r.Match.Op != model.OpAll {
+			c.Match = model.Selector{Op: model.OpAnd, Args: []model.Selector{c.Match, r.Match}}
+		}
+		if c.MatchUnknown {
+			c.Match, c.MatchUnknown = r.Match, r.Match.Op == model.OpAll
+		}
+	}
+	return configs
+}
+
+// registeredPackage is the package of registered files where they say none.
+const registeredPackage = source.Package

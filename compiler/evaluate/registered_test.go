@@ -1,0 +1,281 @@
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// repositories are what registrations are pinned to, by their names.
+type repositories map[string]map[string][]byte
+
+func (r repositories) Registered(of *model.Registration) (*Registered, []diag.Diagnostic) {
+	files, ok := r[of.Name]
+	if !ok {
+		return nil, []diag.Diagnostic{diag.New(diag.NotLocked, of.Git.Repo+" is not locked")}
+	}
+	return &Registered{
+		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, files)),
+		Files: func() (map[string][]byte, error) { return files, nil },
+	}, nil
+}
+
+// withRegistered evaluates environment dev with the declarations, and
+// registrations that refer to the files of an archive, <registration>/<path>. It
+// returns a line for each diagnostic.
+func withRegistered(t *testing.T, declarations, registered string, c Cache) (*Package, []string) {
+	t.Helper()
+	repos := repositories{}
+	for _, f := range txtar.Parse([]byte(registered)).Files {
+		name, path, _ := strings.Cut(f.Name, "/")
+		if repos[name] == nil {
+			repos[name] = map[string][]byte{}
+		}
+		repos[name][path] = f.Data
+	}
+	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\n" + declarations})
+	pkg, ds, err := Environment(t.Context(), p, "dev", []Stage{{Name: "dev"}}, c, repos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	diag.Resolve(ds, pkg.Model.Positions)
+	var out []string
+	for _, d := range ds {
+		line := fmt.Sprintf("%s %s", d.Code, d.Message)
+		for _, s := range d.Sites {
+			line += fmt.Sprintf(" @%s:%d:%d", s.Position.File, s.Position.Line, s.Position.Column)
+		}
+		out = append(out, line)
+	}
+	return pkg, out
+}
+
+const registrations = `
+registrations: {
+	app: {workspace: "team", git: {repo: "https://git.example.test/app", branch: "main", path: "./deploy"}}
+	limits: {
+		provides: ["configs"]
+		match: region: "east"
+		layers: max: 3
+		git: {repo: "https://git.example.test/limits", tag: "v1"}
+	}
+}
+`
+
+func TestRegistered(t *testing.T) {
+	pkg, ds := withRegistered(t, registrations, `
+-- app/deploy/app.cue --
+package app
+
+workloads: shop: {
+	labels: tier: "front"
+	deploymentTargets: {
+		live: {environment: "dev", manifests: git: {repo: "https://git.example.test/app", branch: "main"}}
+		other: {environment: "stage", manifests: git: {repo: "https://git.example.test/app", branch: "main"}}
+	}
+}
+-- app/deploy/jobs.yaml --
+apiVersion: v1
+kind: ConfigMap
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata:
+  name: jobs
+  labels:
+    tier: back
+spec:
+  deploymentTargets:
+    - name: night
+      environment: dev
+      labels:
+        purpose: batch
+      manifests:
+        repo: https://git.example.test/jobs
+        branch: dev
+        path: ./night
+-- limits/configs.cue --
+package limits
+
+import "kalypso.io/schema"
+
+configs: "team-limits": {match: tier: "front", layer: 2, values: LIMIT: 3}
+configs: "team-name": {
+	#assignment: schema.#Assignment
+	match: {}
+	values: NAME: "\(#assignment.workload) here"
+}
+`, nil)
+	want := []string{"K1301 there is no environment stage @app@0a1b2c3d0a1b/deploy/app.cue:7:24"}
+	if !slices.Equal(ds, want) {
+		t.Errorf("got %q, want %q", ds, want)
+	}
+	m := pkg.Model
+	if len(m.Workloads) != 2 || m.Workloads[0].Name != "jobs" {
+		t.Fatalf("got %+v", m.Workloads)
+	}
+	target := m.Workloads[0].Targets[0]
+	if m.Workloads[0].Workspace != "team" || target.FullName != "jobs-night" || target.Manifests.Git.Path != "./night" || target.Labels["tier"] != "back" || target.Labels["purpose"] != "batch" {
+		t.Errorf("got %+v", m.Workloads[0])
+	}
+	if at := m.Positions.Of(m.Workloads[0].TargetRef("night").At("environment")); len(at) != 1 || at[0] != (model.Position{File: "app@0a1b2c3d0a1b/deploy/jobs.yaml", Line: 13, Column: 20}) {
+		t.Errorf("night is at %v", at)
+	}
+	if len(m.Configs) != 2 || m.Configs[0].Name != "team-limits" || m.Configs[0].Layer != 2 || m.Configs[0].Sick {
+		t.Fatalf("got %+v", m.Configs)
+	}
+	if got := m.Configs[0].Match.String(); !strings.Contains(got, "front") || !strings.Contains(got, "east") {
+		t.Errorf("the match is %s", got)
+	}
+	made, err := pkg.Apply(t.Context(), []Call{{
+		Entity: model.Ref{Collection: "configs", Name: "team-name"},
+		Facts:  model.StructOf(model.Field{Name: "workload", Value: model.StringOf("shop")}),
+	}})
+	if err != nil || len(made[0].Diagnostics) > 0 {
+		t.Fatal(err, made)
+	}
+	if name, ok := made[0].Values.Field("NAME"); !ok || name.Final.Text() != "shop here" {
+		t.Errorf("got %+v", made[0].Values)
+	}
+}
+
+// What is wrong in a registration is said at its place there, and leaves the
+// platform's own entities alone.
+func TestRegisteredErrors(t *testing.T) {
+	const head = "-- app/deploy/app.cue --\npackage app\n\n"
+	for name, c := range map[string]struct {
+		platform, registered string
+		want                 []string
+		sick                 []string
+		unknown              bool
+	}{
+		"not locked": {
+			want: []string{"K3011 https://git.example.test/app is not locked @environments/dev/dev.cue:4:27"}, sick: []string{"registrations.app"}, unknown: true,
+		},
+		"no folder": {
+			registered: "-- app/other/x.cue --\npackage x\n",
+			want:       []string{"K1305 the repository of registration app has no folder deploy @environments/dev/dev.cue:4:27"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"nothing in it": {
+			registered: "-- app/deploy/README.md --\nhello\n",
+			want:       []string{"K1305 folder deploy of the repository of registration app brings nothing @environments/dev/dev.cue:4:27"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"syntax": {
+			registered: head + "workloads: {\n",
+			want:       []string{"K1001 expected '}', found 'EOF' @app@0a1b2c3d0a1b/deploy/app.cue:3:14"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"misspelt": {
+			registered: head + "workloads: shop: {deploymentTarget: {}}\n",
+			want:       []string{"K1102 unknown field deploymentTarget @app@0a1b2c3d0a1b/deploy/app.cue:3:19"},
+			sick:       []string{"workloads.shop"}, unknown: true,
+		},
+		"workspace of another": {
+			registered: head + "workloads: shop: workspace: \"mine\"\n",
+			want:       []string{"K1305 workload shop is of workspace mine, and registration app brings those of team @app@0a1b2c3d0a1b/deploy/app.cue:3:29"},
+			sick:       []string{"workloads.shop"}, unknown: true,
+		},
+		"more than it provides": {
+			registered: head + "workloads: shop: {}\nconfigs: x: match: {}\n",
+			want:       []string{"K1305 registration app does not provide configs @app@0a1b2c3d0a1b/deploy/app.cue:4:10"},
+		},
+		"policies": {
+			registered: head + "schedulingPolicies: x: {}\n",
+			want:       []string{"K1305 registration app does not provide schedulingPolicies @app@0a1b2c3d0a1b/deploy/app.cue:3:21"},
+		},
+		"twice": {
+			platform:   `workloads: shop: workspace: "mine"`,
+			registered: head + "workloads: shop: {}\n",
+			want:       []string{"K1305 registration app brings workloads.shop, which there is already @environments/dev/dev.cue:6:12 @app@0a1b2c3d0a1b/deploy/app.cue:3:12"},
+			sick:       []string{"workloads.shop"}, unknown: true,
+		},
+		"two packages": {
+			registered: head + "-- app/deploy/other.cue --\npackage other\n",
+			want:       []string{"K1305 the folder of registration app has two packages, app and other @app@0a1b2c3d0a1b/deploy/app.cue:1:1 @app@0a1b2c3d0a1b/deploy/other.cue:1:1"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"embeds what is outside": {
+			registered: "-- app/deploy/app.cue --\n@extern(embed)\npackage app\n\nworkloads: shop: description: _ @embed(file=\"../../../../etc/hostname\", type=text)\n",
+			want:       []string{"K1002 @embed cannot read a file of another folder @app@0a1b2c3d0a1b/deploy/app.cue:4:33"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"another kind": {
+			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: SchedulingPolicy\n",
+			want:       []string{"K1305 a registration brings Workloads of scheduler.kalypso.io, not SchedulingPolicy @app@0a1b2c3d0a1b/deploy/x.yaml:1:1"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"a YAML field": {
+			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: x\nspec:\n  deploymentTargets:\n  - name: y\n    enviroment: dev\n    manifests: {repo: \"https://x/y\", branch: main}\n",
+			want:       []string{"K1305 the deployment target has no field enviroment @app@0a1b2c3d0a1b/deploy/x.yaml:8:5"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"no YAML": {
+			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: [\n",
+			want:       []string{"K1305 the file is not valid YAML: did not find expected node content @app@0a1b2c3d0a1b/deploy/x.yaml:2:1"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := strings.Replace(registrations[:strings.Index(registrations, "\tlimits")]+"}\n", "\nregistrations", "registrations", 1)
+			pkg, ds := withRegistered(t, of+c.platform, c.registered, nil)
+			if !slices.Equal(ds, c.want) {
+				t.Errorf("got  %q\nwant %q", ds, c.want)
+			}
+			for _, s := range c.sick {
+				collection, entity, _ := strings.Cut(s, ".")
+				if !pkg.Model.Sick[model.Ref{Collection: collection, Name: entity}] {
+					t.Errorf("%s is healthy: %v", s, pkg.Model.Sick)
+				}
+			}
+			if pkg.Model.Uncertain != c.unknown {
+				t.Errorf("uncertain: %v", pkg.Model.Uncertain)
+			}
+		})
+	}
+}
+
+// Configs that cannot be read fail the assignments that they may concern.
+func TestRegisteredConfigLimits(t *testing.T) {
+	for name, c := range map[string]struct{ registered, want string }{
+		"layer":     {"configs: x: {match: {}, layer: 4, values: A: 1}", "K1305 config x is in layer 4, and registration limits allows 0 to 3 @limits@0a1b2c3d0a1b/x.cue:2:32"},
+		"overrides": {"configs: x: {match: {}, overrides: A: 1}", "K1305 config x has overrides, which registration limits cannot bring @limits@0a1b2c3d0a1b/x.cue:2:25"},
+		"broken":    {"configs: {", "K1001 expected '}', found 'EOF' @limits@0a1b2c3d0a1b/x.cue:2:12"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := registrations[:strings.Index(registrations, "\tapp")] + registrations[strings.Index(registrations, "\tlimits"):]
+			pkg, ds := withRegistered(t, of, "-- limits/x.cue --\npackage limits\n"+c.registered+"\n", nil)
+			if len(ds) != 1 || ds[0] != c.want {
+				t.Errorf("got %q, want %s", ds, c.want)
+			}
+			if len(pkg.Model.Configs) != 1 || !pkg.Model.Configs[0].Sick || !strings.Contains(pkg.Model.Configs[0].Match.String(), "east") {
+				t.Errorf("got %+v", pkg.Model.Configs)
+			}
+		})
+	}
+}
+
+// What was brought is remembered by the content, and the same.
+func TestRegisteredRemembered(t *testing.T) {
+	c := newMemory()
+	const files = "-- app/deploy/app.cue --\npackage app\n\nworkloads: shop: deploymentTargets: a: {environment: \"dev\", manifests: git: {repo: \"https://x/y\", branch: \"b\"}}\n-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n"
+	one, ds := withRegistered(t, registrations, files, c)
+	two, again := withRegistered(t, registrations, files, c)
+	if !slices.Equal(ds, again) || len(ds) > 0 {
+		t.Errorf("%q, then %q", ds, again)
+	}
+	if a, b := model.Encode(one.Model.Workloads), model.Encode(two.Model.Workloads); !slices.Equal(a, b) {
+		t.Error("the models differ")
+	}
+	other, _ := withRegistered(t, registrations, strings.ReplaceAll(files, "shop", "store"), c)
+	if other.Model.Workloads[0].Name != "store" {
+		t.Errorf("got %+v", other.Model.Workloads)
+	}
+}

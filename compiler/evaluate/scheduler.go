@@ -1,0 +1,236 @@
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/token"
+	"cuelang.org/go/encoding/yaml"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// schedulerGroup is the API group of the Kalypso scheduler, whose Workloads
+// application teams keep as YAML
+// (https://github.com/microsoft/kalypso-scheduler, api/v1alpha1).
+const schedulerGroup = "scheduler.kalypso.io"
+
+// workloads turns the Workloads in a YAML file into a file of the package, whose
+// values are at their places in the YAML; nil where there are none. file is the
+// name that the positions have.
+func (c *checkout) workloads(name, file string) (*ast.File, []diag.Diagnostic) {
+	s := &scheduler{at: func(p token.Pos) model.Position {
+		return model.Position{File: c.prefix + name, Line: p.Line(), Column: p.Column()}
+	}}
+	parsed, err := yaml.Extract(file, c.files[name])
+	if err != nil {
+		return nil, []diag.Diagnostic{c.invalid(name, file, err)}
+	}
+	var out []ast.Decl
+	for _, doc := range documents(parsed) {
+		if !strings.HasPrefix(stringOf(entryOf(doc, "apiVersion")), schedulerGroup+"/") {
+			continue
+		}
+		if w := s.workload(doc); w != nil {
+			out = append(out, w)
+		}
+	}
+	if len(out) == 0 {
+		return nil, s.ds
+	}
+	return &ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.pkg)}}, out...)}, s.ds
+}
+
+// invalid says why a file is no YAML: the error has its name and line in its text.
+func (c *checkout) invalid(name, file string, err error) diag.Diagnostic {
+	at := model.Position{File: c.prefix + name, Line: 1, Column: 1}
+	message := strings.TrimPrefix(firstLine(err.Error()), file+":")
+	if line, rest, ok := strings.Cut(message, ":"); ok {
+		if n, err := strconv.Atoi(line); err == nil {
+			at.Line, message = n, rest
+		}
+	}
+	return diag.New(diag.Registration, "the file is not valid YAML: "+strings.TrimSpace(message)).In(at, "").Hinting("correct the file")
+}
+
+// scheduler reads objects of the Kalypso scheduler.
+type scheduler struct {
+	at func(token.Pos) model.Position
+	ds []diag.Diagnostic
+}
+
+func (s *scheduler) report(message string, at token.Pos, hint string) {
+	s.ds = append(s.ds, diag.New(diag.Registration, message).In(s.at(at), "").Hinting(hint))
+}
+
+// documents returns the mappings of a YAML stream: CUE makes several documents a
+// list.
+func documents(f *ast.File) []*ast.StructLit {
+	var out []*ast.StructLit
+	whole := &ast.StructLit{}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.Field:
+			whole.Elts = append(whole.Elts, d)
+		case *ast.EmbedDecl:
+			list, _ := d.Expr.(*ast.ListLit)
+			if list == nil {
+				continue
+			}
+			for _, e := range list.Elts {
+				if doc, ok := e.(*ast.StructLit); ok {
+					out = append(out, doc)
+				}
+			}
+		}
+	}
+	if len(whole.Elts) > 0 {
+		out = append(out, whole)
+	}
+	return out
+}
+
+// workload returns the workload that a Workload is, as a declaration
+// workloads: <name>: {…}.
+func (s *scheduler) workload(doc *ast.StructLit) ast.Decl {
+	kind, metadata, spec := entryOf(doc, "kind"), structOf(entryOf(doc, "metadata")), structOf(entryOf(doc, "spec"))
+	if stringOf(kind) != "Workload" {
+		s.report(fmt.Sprintf("a registration brings Workloads of %s, not %s", schedulerGroup, stringOf(kind)), doc.Pos(), "remove the object, or declare in the platform what it means")
+		return nil
+	}
+	name := stringOf(entryOf(metadata, "name"))
+	if name == "" {
+		s.report("the Workload has no metadata.name", doc.Pos(), "give it one")
+		return nil
+	}
+	fields := []ast.Decl{}
+	if labels := entryOf(metadata, "labels"); labels != nil {
+		fields = append(fields, labels)
+	}
+	if schemas := entryOf(spec, "configSchemas"); schemas != nil {
+		s.report("configSchemas of a Workload have no effect: the platform's config schemas say whom they concern", schemas.Pos(), "write the contract as requires, in CUE, or let a config schema of the platform match the workload")
+		s.ds[len(s.ds)-1].Severity = diag.Warning
+	}
+	s.known(spec, "spec", "deploymentTargets", "configSchemas")
+	targets := &ast.StructLit{}
+	for _, t := range elementsOf(entryOf(spec, "deploymentTargets")) {
+		if f := s.target(t); f != nil {
+			targets.Elts = append(targets.Elts, f)
+		}
+	}
+	fields = append(fields, fieldOf("deploymentTargets", targets, doc.Pos()))
+	of := &ast.StructLit{Elts: fields}
+	return fieldOf("workloads", &ast.StructLit{Elts: []ast.Decl{fieldOf(name, of, doc.Pos())}}, doc.Pos())
+}
+
+// target returns a deployment target as a field of deploymentTargets.
+func (s *scheduler) target(t *ast.StructLit) ast.Decl {
+	name := stringOf(entryOf(t, "name"))
+	if name == "" {
+		s.report("the deployment target has no name", t.Pos(), "give it one")
+		return nil
+	}
+	s.known(t, "the deployment target", "name", "labels", "environment", "manifests")
+	of := &ast.StructLit{}
+	for _, field := range []string{"labels", "environment"} {
+		if f := entryOf(t, field); f != nil {
+			of.Elts = append(of.Elts, f)
+		}
+	}
+	manifests := structOf(entryOf(t, "manifests"))
+	if manifests == nil {
+		s.report("deployment target "+name+" has no manifests", t.Pos(), "say where they are: manifests: {repo, branch, path}")
+		return nil
+	}
+	s.known(manifests, "manifests", "repo", "branch", "tag", "commit", "path")
+	git := &ast.StructLit{Elts: manifests.Elts}
+	of.Elts = append(of.Elts, fieldOf("manifests", &ast.StructLit{Elts: []ast.Decl{fieldOf("git", git, manifests.Pos())}}, manifests.Pos()))
+	return fieldOf(name, of, t.Pos())
+}
+
+// known reports the fields of a struct that have no meaning here.
+func (s *scheduler) known(of *ast.StructLit, what string, names ...string) {
+	if of == nil {
+		return
+	}
+	for _, d := range of.Elts {
+		f, ok := d.(*ast.Field)
+		if !ok {
+			continue
+		}
+		if name, _, err := ast.LabelName(f.Label); err == nil && !slices.Contains(names, name) {
+			hint := diag.DidYouMean(name, names)
+			if hint == "" {
+				hint = "what can be given: " + strings.Join(names, ", ")
+			}
+			s.report(fmt.Sprintf("%s has no field %s", what, name), f.Pos(), hint)
+		}
+	}
+}
+
+// fieldOf returns a field that stands at a position.
+func fieldOf(name string, value ast.Expr, at token.Pos) *ast.Field {
+	label := ast.NewString(name)
+	ast.SetPos(label, at)
+	return &ast.Field{Label: label, Value: value, TokenPos: at}
+}
+
+// entryOf returns a struct's field; nil where it has none.
+func entryOf(s *ast.StructLit, name string) *ast.Field {
+	if s == nil {
+		return nil
+	}
+	for _, d := range s.Elts {
+		if f, ok := d.(*ast.Field); ok {
+			if n, _, err := ast.LabelName(f.Label); err == nil && n == name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// stringOf returns the string that a field holds; "" where it holds none.
+func stringOf(f *ast.Field) string {
+	if f == nil {
+		return ""
+	}
+	lit, ok := f.Value.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return ""
+	}
+	text, _ := literal.Unquote(lit.Value)
+	return text
+}
+
+// structOf returns the struct that a field holds; nil where it holds none.
+func structOf(f *ast.Field) *ast.StructLit {
+	if f == nil {
+		return nil
+	}
+	s, _ := f.Value.(*ast.StructLit)
+	return s
+}
+
+// elementsOf returns the structs of the list that a field holds.
+func elementsOf(f *ast.Field) []*ast.StructLit {
+	if f == nil {
+		return nil
+	}
+	list, _ := f.Value.(*ast.ListLit)
+	if list == nil {
+		return nil
+	}
+	var out []*ast.StructLit
+	for _, e := range list.Elts {
+		if s, ok := e.(*ast.StructLit); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
