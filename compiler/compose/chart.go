@@ -41,6 +41,23 @@ func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, e
 	return m.finish()
 }
 
+// Application composes the values of a target of an application, which has no
+// platform: each folder's are defaults over those of the folder above it, and the
+// contract fills in what they leave open. Several goroutines may call it.
+func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
+	m := (&memo{}).merger(eval)
+	for layer, of := range t.Layers {
+		if of.Values.Kind == model.StructTree {
+			m.parts = append(m.parts, rootNode(&root{FromDefault, of.File, layer, model.Ref{Collection: "values", Name: of.File}}, of.Values))
+		}
+	}
+	m.unite(0)
+	if t.Contract != nil && !m.graph.Failed {
+		m.contracted([]*model.Contract{t.Contract})
+	}
+	return m.finish()
+}
+
 // withoutSecrets reports references to secrets: what a chart gets is plain text.
 func (m *merger) withoutSecrets(target model.Ref) {
 	_, secrets := splitSecrets(m.graph.Values)

@@ -159,7 +159,7 @@ func describe(o Origin) string {
 	if o.Kind == FromContract {
 		return "default of " + describeContract(o.Ref)
 	}
-	if o.Ref.Collection == "workloads" {
+	if o.Ref.Collection != "configs" {
 		return o.Name
 	}
 	return fmt.Sprintf("config %s, layer %d", o.Name, o.Layer)
@@ -167,7 +167,10 @@ func describe(o Origin) string {
 
 // describeContract says whose contract it is that something in refers to.
 func describeContract(ref model.Ref) string {
-	if ref.Collection != "workloads" {
+	switch ref.Collection {
+	case "targets":
+		return "contract of target " + ref.Name
+	case "configSchemas":
 		return "config schema " + ref.Name
 	}
 	if names := elements(ref.Path); len(names) > 1 && names[0] == "deploymentTargets" {

@@ -219,7 +219,7 @@ func TestRegisteredErrors(t *testing.T) {
 		},
 		"no YAML": {
 			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: [\n",
-			want:       []string{"K1305 the file is not valid YAML: did not find expected node content @app@0a1b2c3d0a1b/deploy/x.yaml:2:1"},
+			want:       []string{"K1001 the file is not valid YAML: did not find expected node content @app@0a1b2c3d0a1b/deploy/x.yaml:2:1"},
 			sick:       []string{"registrations.app"}, unknown: true,
 		},
 	} {

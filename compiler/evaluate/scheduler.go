@@ -29,7 +29,7 @@ func (c *checkout) workloads(name, file string) (*ast.File, []diag.Diagnostic) {
 	}}
 	parsed, err := yaml.Extract(file, c.files[name])
 	if err != nil {
-		return nil, []diag.Diagnostic{c.invalid(name, file, err)}
+		return nil, []diag.Diagnostic{invalidYAML(c.prefix+name, file, err)}
 	}
 	var out []ast.Decl
 	for _, doc := range documents(parsed) {
@@ -46,16 +46,17 @@ func (c *checkout) workloads(name, file string) (*ast.File, []diag.Diagnostic) {
 	return &ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.pkg)}}, out...)}, s.ds
 }
 
-// invalid says why a file is no YAML: the error has its name and line in its text.
-func (c *checkout) invalid(name, file string, err error) diag.Diagnostic {
-	at := model.Position{File: c.prefix + name, Line: 1, Column: 1}
+// invalidYAML says why a file is no YAML. The error has its name, which CUE knows
+// it by, and a line in its text.
+func invalidYAML(name, file string, err error) diag.Diagnostic {
+	at := model.Position{File: name, Line: 1, Column: 1}
 	message := strings.TrimPrefix(firstLine(err.Error()), file+":")
 	if line, rest, ok := strings.Cut(message, ":"); ok {
 		if n, err := strconv.Atoi(line); err == nil {
 			at.Line, message = n, rest
 		}
 	}
-	return diag.New(diag.Registration, "the file is not valid YAML: "+strings.TrimSpace(message)).In(at, "").Hinting("correct the file")
+	return diag.New(diag.Syntax, "the file is not valid YAML: "+strings.TrimSpace(message)).In(at, "").Hinting("correct the file")
 }
 
 // scheduler reads objects of the Kalypso scheduler.

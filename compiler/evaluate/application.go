@@ -1,0 +1,352 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/load"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/encoding/yaml"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// ApplicationFiles are the names of the file that makes a folder an application's.
+var ApplicationFiles = []string{"kalypso.yaml", "kalypso.cue"}
+
+// NotAnApplicationError says that a folder is no application's.
+type NotAnApplicationError struct{ Dir string }
+
+func (e *NotAnApplicationError) Error() string {
+	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, or name that folder with -C", e.Dir, strings.Join(ApplicationFiles, " nor "))
+}
+
+// Application evaluates what is said in an application's folder: what to render,
+// and the values of each target. The application is nil where that is not known.
+// The error is about files that cannot be read.
+func Application(ctx context.Context, dir string) (*model.Application, []diag.Diagnostic, error) {
+	a, err := openApplication(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(a.tmp)
+	app, ds, err := a.read(ctx)
+	if app == nil || err != nil {
+		return nil, ds, err
+	}
+	for i := range app.Targets {
+		more, err := a.target(ctx, &app.Targets[i], app.Positions)
+		if err != nil {
+			return nil, nil, err
+		}
+		ds = append(ds, more...)
+	}
+	diag.Resolve(ds, app.Positions)
+	return app, diag.Sort(ds), nil
+}
+
+// application is the folder of one, with a copy of what CUE may read of it: the
+// copy has a module file, which an application need not have, and no links.
+type application struct {
+	dir, tmp string
+	files    map[string][]byte // by path, with slashes
+	file     string            // that of ApplicationFiles
+}
+
+// mostApplicationFile is how large a file of an application may be that CUE reads.
+const mostApplicationFile = source.MostEmbedded
+
+func openApplication(dir string) (*application, error) {
+	a := &application{dir: dir, files: map[string][]byte{}}
+	for _, name := range ApplicationFiles {
+		_, err := os.Stat(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case a.file != "":
+			return nil, fmt.Errorf("%s has %s and %s: keep one of them", dir, a.file, name)
+		default:
+			a.file = name
+		}
+	}
+	if a.file == "" {
+		return nil, &NotAnApplicationError{dir}
+	}
+	root, err := os.OpenRoot(dir) // which no link leads out of
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := a.collect(root); err != nil {
+		return nil, err
+	}
+	tmp, err := os.MkdirTemp("", "kalypso-application-")
+	if err != nil {
+		return nil, err
+	}
+	if a.tmp, err = filepath.EvalSymlinks(tmp); err != nil {
+		return nil, err
+	}
+	return a, a.copy()
+}
+
+// collect reads the files that CUE may read: those of CUE, values and the small
+// ones that they may embed.
+func (a *application) collect(root *os.Root) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != "." && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !a.wants(name) {
+			return nil
+		}
+		info, err := root.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > mostApplicationFile {
+			return nil // a link that leads out, a device: not there for CUE
+		}
+		data, err := root.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		a.files[name] = data
+		return nil
+	})
+}
+
+// wants says whether CUE may read a file: those at the root, those of the
+// environments, and those of packages that these import.
+func (a *application) wants(name string) bool {
+	return path.Ext(name) == ".cue" || path.Dir(name) == "." || strings.HasPrefix(name, source.Environments+"/")
+}
+
+func (a *application) copy() error {
+	if a.files["cue.mod/module.cue"] == nil {
+		a.files["cue.mod/module.cue"] = fmt.Appendf(nil, "module: \"application.kalypso.io@v0\"\nlanguage: version: %q\n", cue.LanguageVersion())
+		defer delete(a.files, "cue.mod/module.cue")
+	}
+	for name, data := range a.files {
+		file := filepath.Join(a.tmp, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read evaluates the application's own file, and finds the targets.
+func (a *application) read(ctx context.Context) (*model.Application, []diag.Diagnostic, error) {
+	l, ds, err := a.load(ctx, "kalypso_application", []string{a.file}, "schema.#Application")
+	if l == nil || err != nil {
+		return nil, ds, err
+	}
+	x := newExporter(l)
+	ref := model.Ref{Collection: "application"}
+	app := &model.Application{Positions: x.positions}
+	ok := x.check(l.value, schemaShapes()["#Application"], ref)
+	if value, whole := x.data(l.value, ref); ok && whole {
+		decode(value, app)
+	}
+	diag.Resolve(x.ds, x.positions)
+	for i := range x.ds {
+		if len(x.ds[i].Sites) == 0 {
+			x.ds[i] = x.ds[i].In(model.Position{File: a.file, Line: 1, Column: 1}, "")
+		}
+	}
+	if diag.Errors(x.ds) {
+		return nil, x.ds, nil
+	}
+	app.Targets, ds = a.targets()
+	return app, append(x.ds, ds...), nil
+}
+
+// targets are the folders environments/<environment>/<target> that have values or
+// an overlay. An environment without any is one target, default.
+func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
+	found := map[string]string{} // <environment>/<target> -> folder
+	environments := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(a.files)) {
+		parts := strings.Split(name, "/")
+		if len(parts) < 3 || parts[0] != source.Environments {
+			continue
+		}
+		environments[parts[1]] = true
+		if len(parts) > 3 {
+			found[parts[1]+"/"+parts[2]] = path.Join(parts[:3]...)
+		}
+	}
+	for environment := range environments {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(id string) bool { return strings.HasPrefix(id, environment+"/") }) {
+			found[environment+"/default"] = path.Join(source.Environments, environment)
+		}
+	}
+	var out []model.ApplicationTarget
+	var ds []diag.Diagnostic
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		environment, name, _ := strings.Cut(id, "/")
+		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id]}
+		for _, n := range []string{environment, name} {
+			if !isName(n) {
+				t.Sick = true
+				ds = append(ds, diag.New(diag.BadName, fmt.Sprintf("folder %s: %q is no name", t.Dir, n)).
+					In(model.Position{File: t.Dir, Line: 1, Column: 1}, "").Hinting("a name has at most 63 lower case letters, digits and dashes"))
+			}
+		}
+		out = append(out, t)
+	}
+	if len(out) == 0 {
+		ds = append(ds, diag.New(diag.NoContent, "the application has no environments").
+			In(model.Position{File: a.file, Line: 1, Column: 1}, "").
+			Hinting("make a folder environments/<environment>/<target> with a values.yaml, which may be empty"))
+	}
+	return out, ds
+}
+
+// target reads the values of a target.
+func (a *application) target(ctx context.Context, t *model.ApplicationTarget, positions *model.Positions) ([]diag.Diagnostic, error) {
+	if t.Sick {
+		return nil, nil
+	}
+	var ds []diag.Diagnostic
+	var constraints []string
+	for _, dir := range above(t.Dir) {
+		for _, name := range []string{"values.yaml", "values.yml"} {
+			file := path.Join(dir, name)
+			if a.files[file] == nil {
+				continue
+			}
+			layer, more, err := a.values(ctx, file, positions)
+			if err != nil {
+				return nil, err
+			}
+			ds = append(ds, more...)
+			t.Layers = append(t.Layers, model.ApplicationLayer{File: file, Values: layer})
+		}
+		if file := path.Join(dir, "values.cue"); a.files[file] != nil {
+			constraints = append(constraints, file)
+		}
+	}
+	if len(constraints) > 0 {
+		l, more, err := a.load(ctx, "kalypso_values", constraints, "")
+		if err != nil {
+			return nil, err
+		}
+		ds = append(ds, more...)
+		if l != nil {
+			x := newExporter(l)
+			x.positions = positions
+			x.checkUnsound(t.Ref())
+			t.Contract = x.contract(l.value, t.Ref(), "block")
+			ds = append(ds, x.ds...)
+		}
+	}
+	t.Sick = diag.Errors(ds)
+	for i := range ds {
+		ds[i] = ds[i].For(t.Environment + "/" + t.Name)
+	}
+	return ds, nil
+}
+
+// checkUnsound reports what CUE says against a whole package.
+func (x *exporter) checkUnsound(ref model.Ref) {
+	for _, o := range x.problems(x.value.Validate()) {
+		x.fail(ref, o.diagnostic(nil, nil).On(joinPath(o.path)))
+	}
+}
+
+// above returns the folders from the root to dir.
+func above(dir string) []string {
+	out := []string{"."}
+	for i, c := range dir {
+		if c == '/' {
+			out = append(out, dir[:i])
+		}
+	}
+	return append(out, dir)
+}
+
+// values reads a file of values as a tree.
+func (a *application) values(ctx context.Context, file string, positions *model.Positions) (model.Tree, []diag.Diagnostic, error) {
+	l, ds, err := a.load(ctx, "kalypso_values", []string{file}, "")
+	if l == nil || err != nil {
+		return model.Tree{}, ds, err
+	}
+	x := newExporter(l)
+	x.positions = positions
+	ref := model.Ref{Collection: "values", Name: file}
+	tree := x.tree(l.value, ref)
+	if tree.Kind == model.FinalLeaf && tree.Final.Kind() != model.Struct {
+		x.fail(ref, diag.New(diag.WrongValue, file+" is no mapping").In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("write keys and values"))
+	}
+	return tree, x.ds, nil
+}
+
+// load builds a package of files of the application, and of a declaration that it
+// is of a type. Its positions are those of the files.
+func (a *application) load(ctx context.Context, name string, files []string, is string) (*loaded, []diag.Diagnostic, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	overlay, err := module.Overlay(a.tmp)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, file := range files {
+		at := filepath.Join(a.tmp, filepath.FromSlash(file))
+		f, problem := parseValues(file, at, a.files[file])
+		if problem != nil {
+			return nil, []diag.Diagnostic{*problem}, nil
+		}
+		f.Decls = slices.DeleteFunc(f.Decls, func(d ast.Decl) bool { _, isClause := d.(*ast.Package); return isClause })
+		f.Decls = append([]ast.Decl{&ast.Package{Name: ast.NewIdent(name)}}, f.Decls...)
+		overlay[filepath.Join(a.tmp, name, fmt.Sprintf("f%d.cue", i))] = load.FromFile(f)
+	}
+	if is != "" {
+		overlay[filepath.Join(a.tmp, name, declarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
+	}
+	return loadFolder(a.tmp, name, name, "", overlay)
+}
+
+// parseValues reads a file of CUE or YAML.
+func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
+	if path.Ext(name) == ".cue" {
+		f, err := parser.ParseFile(at, data)
+		if err != nil {
+			places := newPlaces(filepath.Dir(at), "", nil)
+			ds := places.loadErrors(err, diag.Syntax)
+			for i := range ds[0].Sites {
+				ds[0].Sites[i].Position.File = name
+			}
+			return nil, &ds[0]
+		}
+		return f, nil
+	}
+	f, err := yaml.Extract(at, data)
+	if err != nil {
+		d := invalidYAML(name, at, err)
+		return nil, &d
+	}
+	return f, nil
+}
