@@ -1,0 +1,73 @@
+package archive
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// entryPath returns the path of an entry without a final slash and leading "./",
+// which tar writes; "" is the root itself. The problem follows the path in a
+// sentence, and is "" for a path that is sound.
+func entryPath(name string) (clean, problem string) {
+	clean = strings.TrimRight(name, "/")
+	if clean == "" && name != "" {
+		return "", "is an absolute path"
+	}
+	for {
+		rest, ok := strings.CutPrefix(clean, "./")
+		if !ok {
+			break
+		}
+		clean = strings.TrimLeft(rest, "/")
+	}
+	if clean == "" || clean == "." {
+		return "", ""
+	}
+	return clean, pathProblem(clean)
+}
+
+// pathProblem says what is wrong with a path; "" for nothing.
+func pathProblem(p string) string {
+	if strings.HasPrefix(p, "/") {
+		return "is an absolute path"
+	}
+	if !utf8.ValidString(p) {
+		return "is not written in UTF-8"
+	}
+	for e := range strings.SplitSeq(p, "/") {
+		if problem := elementProblem(e); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// maxElement is how long an element of a path may be, in bytes: no file system
+// takes more.
+const maxElement = 255
+
+// elementProblem says what is wrong with one element of a path. Names of git's own
+// folder are refused as Windows and HFS+ read them too, because a tree may be
+// written to such a disk: in any case, as its short name, and with what follows a
+// colon or a final dot or space left out.
+func elementProblem(e string) string {
+	switch {
+	case e == "":
+		return "has an empty name in it"
+	case e == ".":
+		return `has "." in it`
+	case e == "..":
+		return `has ".." in it`
+	case len(e) > maxElement:
+		return "has a name in it that no file system takes"
+	case strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
+		return "has a backslash or an invisible character in it"
+	}
+	name, _, _ := strings.Cut(e, ":")
+	name = strings.ToLower(strings.TrimRight(name, ". "))
+	if name == ".git" || name == "git~1" {
+		return "is in a folder of git's own"
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// refusedRecord is the extended header (pax(1)) of a link that stands for a
+// refused path: why it is.
+const refusedRecord = "KALYPSO.refused"
+
+// Pack writes the tar archive that stands for a tree: equal trees have equal
+// bytes, whoever made them and wherever. Entries are sorted by path, without
+// folders, of owner 0 and of the year 1970, with mode 0755 for what can be executed
+// and 0644 for the rest. A refused path is a link that leads nowhere, with the
+// reason beside it. [Read] gives the tree again.
+//
+// The tree is one that Read or [Build] made. One with a path that no archive can
+// hold is a mistake of the program, and panics.
+func Pack(t *Tree) []byte {
+	var out bytes.Buffer
+	archive := tar.NewWriter(&out)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(t.Files)), maps.Keys(t.Refused))
+	slices.Sort(names)
+	for _, name := range names {
+		f := t.Files[name]
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f.Data)), Mode: 0o644, ModTime: time.Unix(0, 0)}
+		if f.Executable {
+			h.Mode = 0o755
+		}
+		if reason, ok := t.Refused[name]; ok {
+			h.Typeflag, h.Linkname, h.PAXRecords = tar.TypeSymlink, "/", map[string]string{refusedRecord: reason}
+		}
+		must(name, archive.WriteHeader(h))
+		_, err := archive.Write(f.Data)
+		must(name, err)
+	}
+	must("the end", archive.Close())
+	return out.Bytes()
+}
+
+func must(name string, err error) {
+	if err != nil {
+		panic(fmt.Sprintf("archive.Pack: %s: %v", name, err))
+	}
+}
