@@ -1,0 +1,165 @@
+// Package store keeps the content of sources under their digest: archives of
+// commits, charts, OCI artifacts and modules, as kalypso.lock pins them. What goes
+// in is bytes and what comes out is the same bytes, or an error: everything is
+// verified whenever it is read, so who may write to a folder can take content away
+// and cannot change it.
+//
+// A store reads two folders: the platform's vendor folder, which comes first and
+// which it never writes, and the machine's. Both hold sha256/HH/HEX, the digest in
+// hexadecimal below its first two digits. All functions are safe for concurrent
+// use, and any number of processes may use a folder at once.
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Digest is what content is named by: sha256: and 64 lower case hexadecimal digits.
+type Digest string
+
+const algorithm = "sha256"
+
+// DigestOf returns the digest of content.
+func DigestOf(data []byte) Digest {
+	sum := sha256.Sum256(data)
+	return Digest(algorithm + ":" + hex.EncodeToString(sum[:]))
+}
+
+// Valid says whether d is written as a digest.
+func (d Digest) Valid() bool {
+	digits, ok := strings.CutPrefix(string(d), algorithm+":")
+	return ok && isHex(digits, 2*sha256.Size)
+}
+
+func isHex(s string, length int) bool {
+	return len(s) == length && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// path returns where the content of a valid digest is in a folder.
+func (d Digest) path(dir string) string {
+	digits := string(d[len(algorithm)+1:])
+	return filepath.Join(dir, algorithm, digits[:2], digits)
+}
+
+// MaxSize is how large content may be, in bytes.
+const MaxSize = 512 << 20
+
+// A MissingError says that a store does not hold some content.
+type MissingError struct{ Digest Digest }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s is neither in the vendor folder nor in this machine's store", e.Digest)
+}
+
+// A DamagedError says that a file of a store is not what its name says.
+type DamagedError struct {
+	Digest Digest
+	Path   string // the file
+	Actual Digest // what it holds; "" where that is nothing to read
+}
+
+func (e *DamagedError) Error() string {
+	if e.Actual == "" {
+		return fmt.Sprintf("%s is not the content of a source, and should hold %s", e.Path, e.Digest)
+	}
+	return fmt.Sprintf("%s holds %s, and should hold %s", e.Path, e.Actual, e.Digest)
+}
+
+// EnvDir is the variable of the environment that names the machine's folder.
+const EnvDir = "KALYPSO_STORE_DIR"
+
+// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, else kalypso/store
+// in the user's cache folder. The error says what to set where there is neither.
+func MachineDir() (string, error) {
+	if dir := os.Getenv(EnvDir); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no folder for the content of sources; %s names one: %w", EnvDir, err)
+	}
+	return filepath.Join(dir, "kalypso", "store"), nil
+}
+
+// Store is content in a platform's vendor folder and in a machine's folder.
+type Store struct{ vendor, machine string }
+
+// Open returns the store of two folders. Either may be absent or "", and neither is
+// looked at before content is asked for.
+func Open(vendor, machine string) *Store { return &Store{vendor: vendor, machine: machine} }
+
+// folders are where content is looked for, in this order.
+func (s *Store) folders() []string {
+	var dirs []string
+	for _, dir := range []string{s.vendor, s.machine} {
+		if dir != "" {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// Get returns the content that has a digest. The error is a *MissingError, a
+// *DamagedError for a file that holds something else, or says what cannot be read.
+func (s *Store) Get(d Digest) ([]byte, error) {
+	if !d.Valid() {
+		return nil, fmt.Errorf("%q is no digest", d)
+	}
+	for _, dir := range s.folders() {
+		data, err := read(d, d.path(dir))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return data, err
+		}
+	}
+	return nil, &MissingError{Digest: d}
+}
+
+// Has says whether there is a file for a digest, whatever it holds.
+func (s *Store) Has(d Digest) bool {
+	if !d.Valid() {
+		return false
+	}
+	for _, dir := range s.folders() {
+		if _, err := os.Stat(d.path(dir)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// read returns the verified content of a file.
+func read(d Digest, name string) ([]byte, error) {
+	// A pipe is told from a file before it is opened, which would wait for a writer.
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() <= MaxSize {
+		return readRegular(d, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, &DamagedError{Digest: d, Path: name}
+}
+
+func readRegular(d Digest, name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if actual := DigestOf(data); actual != d {
+		return nil, &DamagedError{Digest: d, Path: name, Actual: actual}
+	}
+	return data, nil
+}

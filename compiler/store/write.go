@@ -1,0 +1,138 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Put keeps content in the machine's folder and returns its digest. Readers find
+// all of it or nothing, and a damaged file of that digest is replaced. Content over
+// [MaxSize] and a folder that cannot be written are errors.
+func (s *Store) Put(data []byte) (Digest, error) {
+	if s.machine == "" {
+		return "", fmt.Errorf("this machine has no folder for the content of sources; %s names one", EnvDir)
+	}
+	d := DigestOf(data)
+	_, err := put(d, data, s.machine)
+	if err != nil {
+		return "", fmt.Errorf("the content of a source cannot be kept in %s (%s names another folder): %w", s.machine, EnvDir, err)
+	}
+	return d, nil
+}
+
+// put keeps content in a folder that does not hold it soundly, and says whether it
+// did not.
+func put(d Digest, data []byte, dir string) (added bool, err error) {
+	if len(data) > MaxSize {
+		return false, fmt.Errorf("%d bytes are more than the %d that content may have", len(data), int64(MaxSize))
+	}
+	name := d.path(dir)
+	if _, err := read(d, name); err == nil {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return false, err
+	}
+	return true, write(name, data)
+}
+
+// tempPrefix begins the names of files that are being written.
+const tempPrefix = ".new-"
+
+// write replaces a file in one step.
+func write(name string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), tempPrefix)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	// CreateTemp makes files that only their owner can read.
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Copied says what [Store.Copy] changed.
+type Copied struct{ Added, Removed int }
+
+// Copy makes a folder hold the content of these digests, and no other content: it
+// adds what is missing, and then removes files that are named like its own and are
+// not listed. Other files stay. Nothing is removed where something is missing,
+// damaged, or cannot be written.
+func (s *Store) Copy(digests []Digest, dir string) (Copied, error) {
+	var done Copied
+	keep := map[string]bool{}
+	for _, d := range digests {
+		data, err := s.Get(d)
+		if err != nil {
+			return done, err
+		}
+		added, err := put(d, data, dir)
+		if err != nil {
+			return done, fmt.Errorf("%s cannot be written to: %w", dir, err)
+		}
+		if added {
+			done.Added++
+		}
+		keep[d.path(dir)] = true
+	}
+	own, err := ownFiles(dir)
+	if err != nil {
+		return done, err
+	}
+	for _, name := range own {
+		if keep[name] {
+			continue
+		}
+		if err := os.Remove(name); err != nil {
+			return done, err
+		}
+		done.Removed++
+		_ = os.Remove(filepath.Dir(name)) // which fails while something is in it
+	}
+	return done, nil
+}
+
+// ownFiles are the files in a folder that a store has written, sorted, with those
+// that a process left that was killed.
+func ownFiles(dir string) ([]string, error) {
+	root := filepath.Join(dir, algorithm)
+	folders, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	for _, folder := range folders {
+		if !folder.IsDir() || !isHex(folder.Name(), 2) {
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(root, folder.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if name := f.Name(); f.Type().IsRegular() && isOwn(folder.Name(), name) {
+				own = append(own, filepath.Join(root, folder.Name(), name))
+			}
+		}
+	}
+	slices.Sort(own)
+	return own, nil
+}
+
+func isOwn(folder, name string) bool {
+	return Digest(algorithm+":"+name).Valid() && strings.HasPrefix(name, folder) || strings.HasPrefix(name, tempPrefix)
+}
