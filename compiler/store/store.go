@@ -76,8 +76,10 @@ func (e *DamagedError) Error() string {
 // EnvDir is the variable of the environment that names the machine's folder.
 const EnvDir = "KALYPSO_STORE_DIR"
 
-// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, else kalypso/store
-// in the user's cache folder. The error says what to set where there is neither.
+// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, else kalypso-store
+// in the user's cache folder, beside the cache of what can be computed again and not
+// in it: that refuses what is not its own, and `kalypso cache clean` needs no
+// network afterwards. The error says what to set where there is neither.
 func MachineDir() (string, error) {
 	if dir := os.Getenv(EnvDir); dir != "" {
 		return filepath.Abs(dir)
@@ -86,7 +88,7 @@ func MachineDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("there is no folder for the content of sources; %s names one: %w", EnvDir, err)
 	}
-	return filepath.Join(dir, "kalypso", "store"), nil
+	return filepath.Join(dir, "kalypso-store"), nil
 }
 
 // Store is content in a platform's vendor folder and in a machine's folder.

@@ -175,7 +175,7 @@ func TestMachineDir(t *testing.T) {
 	t.Setenv(EnvDir, "")
 	cache, err := os.UserCacheDir()
 	must(t, err)
-	if got, err := MachineDir(); err != nil || got != filepath.Join(cache, "kalypso", "store") {
+	if got, err := MachineDir(); err != nil || got != filepath.Join(cache, "kalypso-store") {
 		t.Errorf("%s, %v", got, err)
 	}
 	t.Setenv(EnvDir, "/elsewhere")

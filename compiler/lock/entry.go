@@ -1,0 +1,137 @@
+package lock
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// texts are the fields of an entry that hold a text.
+func (e *Entry) texts() map[string]*string {
+	return map[string]*string{
+		"kind": (*string)(&e.Kind), "url": &e.URL, "chart": &e.Chart,
+		"branch": &e.Branch, "tag": &e.Tag, "semver": &e.Semver, "commit": &e.Commit, "version": &e.Version, "digest": &e.Digest,
+		"revision": &e.Revision, "content": (*string)(&e.Content),
+	}
+}
+
+// fieldNames are all fields of an entry, in the file's order.
+var fieldNames = []string{"kind", "url", "chart", "branch", "tag", "semver", "commit", "version", "digest", "revision", "content", "size"}
+
+// entry reads an entry, and reports all that is wrong with it.
+func (r *reader) entry(v value) (Entry, bool) {
+	var e Entry
+	fields, ok := r.object(v, "a source")
+	if !ok {
+		return e, false
+	}
+	before, texts := len(r.diagnostics), e.texts()
+	for _, name := range v.names {
+		f := fields[name.text]
+		switch text, isText := texts[name.text]; {
+		case name.text == "size":
+			size, err := strconv.ParseInt(f.text, 10, 64)
+			if f.kind != '0' || err != nil || size < 0 || size > store.MaxSize {
+				r.report(f.offset, "size is not a number of bytes", hintRelock)
+			}
+			e.Size = size
+		case !isText:
+			hint := diag.DidYouMean(name.text, fieldNames)
+			r.report(name.offset, fmt.Sprintf("a source has no field %q", name.text), hint)
+		case f.kind != '"' || !isPrintable(f.text):
+			r.report(f.offset, name.text+" is not a text of one line", hintRelock)
+		default:
+			*text = f.text
+		}
+	}
+	if len(r.diagnostics) == before {
+		r.check(v, fields, e)
+	}
+	return e, len(r.diagnostics) == before
+}
+
+// longest is how long a text may be, in bytes.
+const longest = 4096
+
+func isPrintable(s string) bool {
+	return len(s) <= longest && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || !strconv.IsPrint(c) })
+}
+
+// asks are the fields of each kind that say which content is asked for.
+var asks = map[Kind][]string{
+	Git:    {"branch", "tag", "semver", "commit"},
+	Chart:  {"version"},
+	OCI:    {"tag", "semver", "digest"},
+	Module: {"version"},
+}
+
+// check reports where the fields of an entry do not fit together.
+func (r *reader) check(v value, fields map[string]value, e Entry) {
+	at := func(name string) int {
+		if f, ok := fields[name]; ok {
+			return f.offset
+		}
+		return v.offset
+	}
+	allowed, known := asks[e.Kind]
+	if !known {
+		r.report(at("kind"), fmt.Sprintf("kind is %q, and not git, chart, oci or module", e.Kind), hintRelock)
+		return
+	}
+	for _, f := range e.asked() {
+		if !slices.Contains(allowed, f.name) {
+			r.report(at(f.name), fmt.Sprintf("a source of the kind %s has no %s", e.Kind, f.name), hintRelock)
+		}
+	}
+	switch isOCI := strings.HasPrefix(e.URL, "oci://"); {
+	case e.URL == "":
+		r.report(at("url"), "a source has no url", hintRelock)
+	case e.Kind == OCI && !isOCI:
+		r.report(at("url"), "the url of an OCI artifact does not begin with oci://", hintRelock)
+	case e.Kind == Chart && (e.Chart != "") == isOCI, e.Kind != Chart && e.Chart != "":
+		r.report(at("chart"), "chart is the name of a chart of a chart repository, and of nothing else", hintRelock)
+	case len(e.asked()) != 1:
+		r.report(v.offset, fmt.Sprintf("a source of the kind %s has not exactly one of: %s", e.Kind, strings.Join(allowed, ", ")), hintRelock)
+	}
+	if !e.soundRevision() {
+		r.report(at("revision"), "revision is not "+revisions[e.Kind].what, hintRelock)
+	}
+	if exact := exactOf(e.Source); exact != "" && exact != e.Revision {
+		r.report(at("revision"), "revision is not what is asked for, "+exact, hintRelock)
+	}
+	if !e.Content.Valid() {
+		r.report(at("content"), "content is not sha256: and 64 hexadecimal digits", hintRelock)
+	}
+}
+
+// exactOf returns the only revision that a source can have; "" where it may have
+// any.
+func exactOf(s Source) string {
+	switch s.Kind {
+	case Git:
+		return s.Commit
+	case OCI:
+		return s.Digest
+	case Module:
+		return s.Version
+	}
+	return ""
+}
+
+// revisions are what the revision of each kind is.
+var revisions = map[Kind]struct {
+	pattern *regexp.Regexp
+	what    string
+}{
+	Git:    {regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`), "the full id of a commit"},
+	Chart:  {regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+_-]*$`), "the version of a chart"},
+	OCI:    {regexp.MustCompile(`^sha256:[0-9a-f]{64}$`), "sha256: and 64 hexadecimal digits"},
+	Module: {regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$`), "the version of a module"},
+}
+
+func (e *Entry) soundRevision() bool { return revisions[e.Kind].pattern.MatchString(e.Revision) }

@@ -1,0 +1,122 @@
+// Package lock is the file kalypso.lock in a platform's root: which commit, version
+// or digest each source of the platform is, and the digest of its content. What
+// comes in is the file; what goes out is a [Lock], or diagnostics with a line and
+// a column for each thing that is wrong with it.
+//
+// The file is JSON that people review and merge: sorted, indented, with one field
+// per line, and the same bytes for the same content. The package reads and writes
+// that file alone.
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// FileName is the file's name in a platform's root.
+const FileName = "kalypso.lock"
+
+// The file's type.
+const (
+	apiVersion = "kalypso.io/v1"
+	kind       = "Lock"
+)
+
+// Entry is a source and what it is pinned to.
+type Entry struct {
+	Source
+	// Revision is what the source was when it was locked: a commit, a chart's
+	// version, the digest of an OCI manifest, or a module's version.
+	Revision string `json:"revision"`
+	// Content is the digest of the content in the store: of the archive of a commit,
+	// as archive.Pack writes it; of a chart's archive, an artifact's layer or a
+	// module's zip file as they were served.
+	Content store.Digest `json:"content"`
+	// Size is the content's size in bytes.
+	Size int64 `json:"size"`
+}
+
+// Lock is what a platform's sources are pinned to: sorted, and each source once.
+type Lock struct{ Sources []Entry }
+
+// New returns the lock of entries in any order. Of two entries for one source the
+// last one holds.
+func New(entries []Entry) *Lock {
+	bySource := map[Source]Entry{}
+	for _, e := range entries {
+		bySource[e.Source] = e
+	}
+	l := &Lock{Sources: make([]Entry, 0, len(bySource))}
+	for _, e := range bySource {
+		l.Sources = append(l.Sources, e)
+	}
+	slices.SortFunc(l.Sources, func(a, b Entry) int { return a.compare(b.Source) })
+	return l
+}
+
+// Find returns what a source is pinned to, and whether it is.
+func (l *Lock) Find(s Source) (Entry, bool) {
+	i, found := slices.BinarySearchFunc(l.Sources, s, func(e Entry, s Source) int { return e.compare(s) })
+	if !found {
+		return Entry{}, false
+	}
+	return l.Sources[i], true
+}
+
+// Write makes the file in a platform's root hold the lock. It is replaced in one
+// step, and not touched where it holds the lock already. An empty lock is written
+// like any other.
+func (l *Lock) Write(root string) error {
+	data, err := l.encode()
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(root, FileName)
+	old, err := os.ReadFile(name)
+	if err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return replace(name, data)
+}
+
+// encode is the file that holds the lock.
+func (l *Lock) encode() ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // a range such as >=1.2 <2 is read by people
+	e.SetIndent("", "  ")
+	err := e.Encode(struct {
+		APIVersion string  `json:"apiVersion"`
+		Kind       string  `json:"kind"`
+		Sources    []Entry `json:"sources"`
+	}{apiVersion, kind, New(l.Sources).Sources})
+	return out.Bytes(), err
+}
+
+// replace writes a file in one step.
+func replace(name string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".kalypso-lock-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	// CreateTemp makes files that only their owner can read.
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package lock
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Kind is a kind of source.
+type Kind string
+
+// The kinds of sources.
+const (
+	Git    Kind = "git"    // a git repository
+	Chart  Kind = "chart"  // a Helm chart, of a chart repository or an OCI registry
+	OCI    Kind = "oci"    // an OCI artifact
+	Module Kind = "module" // a CUE module
+)
+
+// Source is what somebody asks for: where content comes from, and which of it. What
+// asks for the same shares one entry of the lock.
+type Source struct {
+	Kind Kind `json:"kind"`
+	// URL is where the source is: of a git repository; of a chart repository, or
+	// oci://HOST/PATH of a chart itself; oci://HOST/PATH of an artifact; or a CUE
+	// module's path with its major version, such as example.com/base@v1.
+	URL string `json:"url"`
+	// Chart names the chart of a chart repository.
+	Chart string `json:"chart,omitempty"`
+
+	// What is asked for is exactly one of these. A git repository has Branch, Tag,
+	// Semver (the newest tag in a range) and Commit; a chart has Version, which may
+	// be a range; an OCI artifact has Tag, Semver and Digest; a module has Version.
+	Branch  string `json:"branch,omitempty"`
+	Tag     string `json:"tag,omitempty"`
+	Semver  string `json:"semver,omitempty"`
+	Commit  string `json:"commit,omitempty"`
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+}
+
+// SourceOf returns the source that manifests come from. There is none for a package
+// of a machine, whose files are fetched by the machine.
+func SourceOf(m model.Manifests) (Source, bool) {
+	switch {
+	case m.Git != nil:
+		return gitSource(m.Git), true
+	case m.OCI != nil:
+		return ociSource(m.OCI), true
+	case m.Helm != nil:
+		return chartSource(m.Helm), true
+	case m.Kustomize != nil && m.Kustomize.Git != nil:
+		return gitSource(m.Kustomize.Git), true
+	case m.Kustomize != nil && m.Kustomize.OCI != nil:
+		return ociSource(m.Kustomize.OCI), true
+	case m.Ansible != nil && m.Ansible.Git != nil:
+		return gitSource(m.Ansible.Git), true
+	}
+	return Source{}, false
+}
+
+func gitSource(g *model.Git) Source {
+	return Source{Kind: Git, URL: g.Repo, Branch: g.Branch, Tag: g.Tag, Semver: g.Semver, Commit: g.Commit}
+}
+
+func ociSource(o *model.OCI) Source {
+	return Source{Kind: OCI, URL: o.URL, Tag: o.Tag, Semver: o.Semver, Digest: o.Digest}
+}
+
+// chartSource is the source of a chart. In an OCI registry the chart's name is the
+// end of its URL, so that there is one way to write it.
+func chartSource(h *model.Helm) Source {
+	s := Source{Kind: Chart, URL: h.Repo, Chart: h.Chart, Version: h.Version}
+	if h.Repo == "" {
+		s.URL, s.Chart = h.OCI, ""
+		if h.Chart != "" {
+			s.URL = strings.TrimRight(h.OCI, "/") + "/" + h.Chart
+		}
+	}
+	return s
+}
+
+// asked is a field that says which content is asked for.
+type asked struct{ name, value string }
+
+func (s Source) asked() []asked {
+	var fields []asked
+	for _, f := range []asked{
+		{"branch", s.Branch}, {"tag", s.Tag}, {"semver", s.Semver},
+		{"commit", s.Commit}, {"version", s.Version}, {"digest", s.Digest},
+	} {
+		if f.value != "" {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// String is the source for people, on one line: "git https://example.com/app
+// branch main", "chart podinfo >=1.2 <2 of https://example.com/charts". It holds no
+// password, whatever the URL has.
+func (s Source) String() string {
+	url, which := WithoutPassword(s.URL), ""
+	for _, f := range s.asked() {
+		if f.name != "version" {
+			which += " " + f.name
+		}
+		which += " " + f.value
+	}
+	if s.Chart != "" {
+		return string(s.Kind) + " " + s.Chart + which + " of " + url
+	}
+	return string(s.Kind) + " " + url + which
+}
+
+// userinfo is what may stand before the host of a URL.
+var userinfo = regexp.MustCompile(`(://)[^/?#\s@]*:[^/?#\s]*@`)
+
+// WithoutPassword returns a text without the user names and passwords of URLs in it
+// that have a password.
+func WithoutPassword(text string) string { return userinfo.ReplaceAllString(text, "$1") }
+
+// compare orders sources by kind, URL, chart, and what is asked for.
+func (s Source) compare(t Source) int {
+	return cmp.Or(
+		cmp.Compare(s.Kind, t.Kind), cmp.Compare(s.URL, t.URL), cmp.Compare(s.Chart, t.Chart),
+		cmp.Compare(s.Branch, t.Branch), cmp.Compare(s.Tag, t.Tag), cmp.Compare(s.Semver, t.Semver),
+		cmp.Compare(s.Commit, t.Commit), cmp.Compare(s.Version, t.Version), cmp.Compare(s.Digest, t.Digest),
+	)
+}
