@@ -14,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -32,6 +33,9 @@ type Request struct {
 	// a build gives. The build's trees read from it, so that it must be open for as
 	// long as they are used.
 	Cache *cache.Cache
+	// Store is the folder of the content that kalypso.lock pins, beside the platform's
+	// own; "" for the user's.
+	Store string
 	// Shard is the part of the cluster types to build; the zero Shard is all.
 	Shard Shard
 	// Progress, if given, is told what the build is at, by several goroutines.
@@ -58,7 +62,8 @@ type Build struct {
 	// Stats say what was computed and what was reused; see Recount.
 	Stats Stats
 
-	meter *meter
+	meter   *meter
+	library *library.Library
 }
 
 // Failed says whether the platform has errors.
@@ -109,18 +114,23 @@ func planOnce(ctx context.Context, r Request) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
+	contents, more, err := library.Open(platform.Root, r.Store)
+	if err != nil {
+		return nil, err
+	}
+	ds = append(ds, more...)
 	meter := newMeter(r.Cache)
 	stages, more, err := evaluate.Stages(ctx, platform, meter.packages())
 	if err != nil {
 		return nil, err
 	}
-	b := &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), more...), meter: meter}
+	b := &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), more...), meter: meter, library: contents}
 	names, err := b.environments(r.Environments)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		b.Environments = append(b.Environments, &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter})
+		b.Environments = append(b.Environments, &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter, library: contents})
 	}
 	return b, b.each(ctx, func(ctx context.Context, e *Environment) error {
 		return e.plan(ctx, platform, stages, losesSome(more))

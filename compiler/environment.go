@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -36,6 +37,7 @@ type Environment struct {
 	ctx      context.Context // of the build, for contents that are made when they are asked for
 	request  *Request
 	meter    *meter
+	library  *library.Library
 	spans    []span   // by cluster type of the model
 	tuples   []*tuple // by tuple of the plan
 	rows     []row    // by assignment
@@ -56,13 +58,16 @@ func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].fa
 // environment's.
 func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
 	start := time.Now()
-	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages(), nil)
+	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages(), registry{e.library})
 	e.meter.took(cache.Model, start)
 	if err != nil {
 		return err
 	}
 	e.meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Parts-pkg.Stats.Evaluated)
 	e.Source, e.Model, e.diagnostics = tree.Source{Base: pkg.Base, Environment: pkg.Own}, pkg.Model, ds
+	if locked := e.library.Digest(); locked != "" {
+		e.Source.Base = model.DigestBytes([]byte(string(pkg.Base) + string(locked)))
+	}
 	if e.Model == nil {
 		return nil
 	}

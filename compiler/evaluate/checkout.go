@@ -27,9 +27,9 @@ func (r *registered) build(ctx context.Context) (*loaded, []diag.Diagnostic, err
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	files, err := r.content.Files()
-	if err != nil {
-		return nil, nil, err
+	files, ds := r.content.Files()
+	if r.absent = len(ds) > 0; r.absent {
+		return nil, ds, nil
 	}
 	c, ds := newCheckout(r.registration, r.content.Revision, files)
 	if len(ds) > 0 {

@@ -26,9 +26,10 @@ type Registered struct {
 	Revision string
 	// Content identifies the files.
 	Content model.Digest
-	// Files returns the files of the commit by their paths, with slashes. It is
-	// called only for content that has not been evaluated before.
-	Files func() (map[string][]byte, error)
+	// Files returns the files of the commit by their paths, with slashes, or why
+	// they are not to be had. It is called only for content that has not been
+	// evaluated before.
+	Files func() (map[string][]byte, []diag.Diagnostic)
 }
 
 // registered evaluates what one registration brings.
@@ -37,6 +38,7 @@ type registered struct {
 	registration *model.Registration
 	content      *Registered
 
+	absent bool    // the files are not to be had just now
 	loaded *loaded // once a function of it was called
 }
 
@@ -107,7 +109,7 @@ func (e *evaluation) bring(r *model.Registration, registry Registry) (*brought, 
 		return nil, nil, fmt.Errorf("evaluate registration %s: %w", r.Name, err)
 	}
 	b.Told = append(b.Told, ds...)
-	if !diag.Errors(ds) {
+	if !of.absent && !diag.Errors(ds) {
 		remember(e.cache, key, b)
 	}
 	return b, of, nil

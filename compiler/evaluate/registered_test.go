@@ -22,7 +22,7 @@ func (r repositories) Registered(of *model.Registration) (*Registered, []diag.Di
 	}
 	return &Registered{
 		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, files)),
-		Files: func() (map[string][]byte, error) { return files, nil },
+		Files: func() (map[string][]byte, []diag.Diagnostic) { return files, nil },
 	}, nil
 }
 

@@ -1,0 +1,93 @@
+// Package library is what a build reads from outside its folder: the content that
+// kalypso.lock pins, out of the folder's own store or the machine's. It never
+// reaches a network; what it does not have, it says how to get.
+package library
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// VendorDir is the folder in the root of a platform that holds the content of its
+// sources for builds on machines that have none.
+const VendorDir = "vendor"
+
+// Library is what kalypso.lock pins, as a store holds it. Several goroutines may
+// use it.
+type Library struct {
+	Lock  *lock.Lock
+	Store *store.Store
+}
+
+// Open reads the lock of the platform, or the application, at root. machine is the
+// machine's store; "" for the user's. What is wrong with the lock is said in the
+// diagnostics, which have positions; the error is for what cannot be read.
+func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
+	locked, ds, err := lock.Read(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	if machine == "" && len(locked.Sources) > 0 {
+		machine, _ = store.MachineDir() // what then is missing says so
+	}
+	return &Library{locked, store.Open(filepath.Join(root, VendorDir), machine)}, ds, nil
+}
+
+// Entry returns what a source is pinned to, or says that it is not, without a site.
+func (l *Library) Entry(s lock.Source) (lock.Entry, []diag.Diagnostic) {
+	e, ok := l.Lock.Find(s)
+	if !ok {
+		return e, []diag.Diagnostic{diag.New(diag.NotLocked, fmt.Sprintf("%s is not in %s", s, lock.FileName)).
+			Hinting("run `kalypso lock`, and commit " + lock.FileName)}
+	}
+	return e, nil
+}
+
+// Content returns the bytes that an entry pins, or says, without a site, why they
+// are not to be had, which may be otherwise the next time.
+func (l *Library) Content(e lock.Entry) ([]byte, []diag.Diagnostic) {
+	data, err := l.Store.Get(e.Content)
+	var missing *store.MissingError
+	var damaged *store.DamagedError
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.As(err, &missing):
+		return nil, []diag.Diagnostic{diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
+			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")}
+	case errors.As(err, &damaged):
+		return nil, []diag.Diagnostic{diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
+			Hinting("remove the file " + damaged.Path + ", find out who changed it, and run `kalypso lock`")}
+	}
+	return nil, []diag.Diagnostic{diag.New(diag.MissingContent, fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
+		Hinting("correct the permissions of the store, or run `kalypso lock`")}
+}
+
+// Tree returns the files that an entry pins, or says why there are none.
+func (l *Library) Tree(e lock.Entry) (*archive.Tree, []diag.Diagnostic) {
+	data, ds := l.Content(e)
+	if len(ds) > 0 {
+		return nil, ds
+	}
+	tree, err := archive.Read(data)
+	if err != nil {
+		return nil, []diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the content of %s cannot be used: %v", e.Source, err)).
+			Hinting("correct it where it is kept, and run `kalypso lock --update`")}
+	}
+	return tree, nil
+}
+
+// Digest identifies what is pinned; "" for nothing.
+func (l *Library) Digest() model.Digest {
+	if len(l.Lock.Sources) == 0 {
+		return ""
+	}
+	return model.DigestBytes(fmt.Append(nil, l.Lock.Sources))
+}

@@ -1,0 +1,122 @@
+package compiler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/locking"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// needsContent says whether an assignment's emission needs the content of its
+// source, or at least what it is pinned to.
+func needsContent(b backends.Backend, render bool, m model.Manifests) bool {
+	support := b.Support(m.Kind())
+	if render {
+		return support.Rendered == ""
+	}
+	return support.Referenced == "" && support.Looks
+}
+
+// Uses returns the sources that the platform needs from outside: its
+// registrations, and what is rendered or looked into.
+func (b *Build) Uses() []locking.Use {
+	var out []locking.Use
+	add := func(m model.Manifests, by string) {
+		if source, ok := lock.SourceOf(m); ok {
+			out = append(out, locking.Use{Source: source, By: []string{by}})
+		}
+	}
+	for _, e := range b.Environments {
+		if e.Model == nil {
+			continue
+		}
+		for i := range e.Model.Registrations {
+			r := &e.Model.Registrations[i]
+			add(model.Manifests{Git: &r.Git}, "registration "+r.Name)
+		}
+		for _, w := range e.Model.Workloads {
+			for _, t := range w.Targets {
+				if t.Render { // also where no policy selects it yet
+					add(t.Manifests, t.FullName)
+				}
+			}
+		}
+		for i := range e.Schedule.Assignments {
+			if a := &e.Schedule.Assignments[i]; e.needsContent(a) {
+				add(a.Manifests, a.Target.FullName)
+			}
+		}
+	}
+	return out
+}
+
+func (e *Environment) needsContent(a *schedule.Assignment) bool {
+	r := e.reconciler(a.ClusterType)
+	return r != nil && needsContent(allBackends[r.Backend], a.Target.Render, a.Manifests)
+}
+
+// Locked is a platform whose sources are pinned.
+type Locked struct {
+	Build   *Build
+	Sources []locking.Source
+}
+
+// mostRounds is how often the platform is read to know all of its sources: what
+// registrations bring is known only when they are locked.
+const mostRounds = 3
+
+// Lock pins the sources of all environments, and puts their content into the
+// store. renew, which may be nil, says which of them are resolved again. Sources
+// that nobody uses are removed from the lock, unless errors hide who uses what.
+func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.Use) bool) (*Locked, error) {
+	r.Environments = nil
+	var out *Locked
+	said := map[lock.Source]locking.Source{} // what the first round that knew it said
+	for range mostRounds {
+		b, err := plan(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		fresh := func(u locking.Use) bool {
+			_, seen := said[u.Source]
+			return !seen && renew != nil && renew(u)
+		}
+		_, sources, err := locking.Update(ctx, locking.Request{
+			Root: b.Platform.Root, Lock: b.library.Lock, Store: b.library.Store,
+			Uses: b.Uses(), Fetcher: f, Renew: fresh, Prune: b.certain(),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("lock the sources of %s: %w", b.Platform.Root, err)
+		}
+		more := false
+		for i, s := range sources {
+			if before, seen := said[s.Source]; seen {
+				sources[i].Status, sources[i].Before = before.Status, before.Before
+				continue
+			}
+			said[s.Source], more = s, more || s.Status == locking.Added || s.Status == locking.Updated || s.Status == locking.Fetched
+		}
+		out = &Locked{b, sources}
+		if !more {
+			break
+		}
+	}
+	for _, e := range out.Build.Environments {
+		out.Build.Diagnostics = append(out.Build.Diagnostics, e.diagnostics...)
+	}
+	return out, nil
+}
+
+// certain says whether all sources that the platform uses are known.
+func (b *Build) certain() bool {
+	for _, e := range b.Environments {
+		if e.Model == nil || e.Model.Uncertain {
+			return false
+		}
+	}
+	return b.Stages != nil
+}

@@ -1,0 +1,186 @@
+// Package locking brings kalypso.lock and the store up to what a platform, or an
+// application, needs: in go the sources that are used, out comes a lock that pins
+// each of them, with the content of all in the store, and a report.
+//
+// What is pinned stays pinned unless it is to be renewed. Only the Fetcher reaches
+// a network. A source that fails leaves the others, and its own pin, as they are.
+package locking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// Use is a source that is needed.
+type Use struct {
+	Source lock.Source
+	// By are those who need it, sorted: a deployment target by its full name, a
+	// registration as "registration <name>", an application by its name.
+	By []string
+}
+
+// Fetcher reaches the places where sources are. It is called by several goroutines.
+type Fetcher interface {
+	// Resolve returns what a source is now, with its content.
+	Resolve(context.Context, lock.Source) (lock.Entry, []byte, error)
+	// Fetch returns the content that an entry pins, and nothing else.
+	Fetch(context.Context, lock.Entry) ([]byte, error)
+}
+
+// Request says what to lock.
+type Request struct {
+	Root    string // the folder of kalypso.lock
+	Lock    *lock.Lock
+	Store   *store.Store
+	Uses    []Use
+	Fetcher Fetcher
+	// Renew says whether what is pinned is resolved again; nil for never.
+	Renew func(Use) bool
+	// Prune removes the sources that nobody uses.
+	Prune bool
+}
+
+// Status says what became of a source.
+type Status string
+
+// What becomes of a source.
+const (
+	Added     Status = "added"
+	Updated   Status = "updated"   // to another revision
+	Unchanged Status = "unchanged" // pinned, and in the store
+	Fetched   Status = "fetched"   // pinned, and now in the store
+	Removed   Status = "removed"   // nobody uses it
+	Failed    Status = "failed"
+)
+
+// Source is what became of one source.
+type Source struct {
+	lock.Entry
+	By     []string
+	Status Status
+	// Before is the revision that the source was pinned to; "" for none.
+	Before string
+	// Err is why it failed.
+	Err error
+}
+
+// mostAtOnce is how many sources are fetched at once.
+const mostAtOnce = 4
+
+// Update locks what is used, and writes kalypso.lock where it changes. The sources
+// are sorted as in the lock. The error is about the lock and the context; what
+// fails about a source is said with it.
+func Update(ctx context.Context, r Request) (*lock.Lock, []Source, error) {
+	uses := merge(r.Uses)
+	out := make([]Source, len(uses))
+	group, fetching := errgroup.WithContext(ctx)
+	group.SetLimit(mostAtOnce)
+	for i, use := range uses {
+		group.Go(func() error {
+			out[i] = r.one(fetching, use)
+			return fetching.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	locked := r.assemble(&out)
+	if err := locked.Write(r.Root); err != nil {
+		return nil, nil, err
+	}
+	return locked, out, nil
+}
+
+// assemble makes the new lock, and adds what was not used to the report.
+func (r *Request) assemble(all *[]Source) *lock.Lock {
+	var entries []lock.Entry
+	used := map[lock.Source]bool{}
+	for _, s := range *all {
+		used[s.Source] = true
+		if s.Status != Failed || s.Before != "" {
+			entries = append(entries, s.Entry)
+		}
+	}
+	for _, e := range r.Lock.Sources {
+		switch {
+		case used[e.Source]:
+		case r.Prune:
+			*all = append(*all, Source{Entry: e, Status: Removed, Before: e.Revision})
+		default:
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(*all, func(a, b Source) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	return lock.New(entries)
+}
+
+// one locks one source.
+func (r *Request) one(ctx context.Context, use Use) Source {
+	before, pinned := r.Lock.Find(use.Source)
+	s := Source{Entry: before, By: use.By, Before: before.Revision}
+	s.Source = use.Source
+	var content []byte
+	switch {
+	case pinned && (r.Renew == nil || !r.Renew(use)):
+		if _, s.Err = r.Store.Get(before.Content); s.Err == nil {
+			s.Status = Unchanged
+			return s
+		}
+		content, s.Err = r.Fetcher.Fetch(ctx, before)
+		s.Status = Fetched
+	default:
+		var entry lock.Entry
+		if entry, content, s.Err = r.Fetcher.Resolve(ctx, use.Source); s.Err == nil {
+			s.Entry = entry
+		}
+		switch {
+		case !pinned:
+			s.Status = Added
+		case s.Revision == before.Revision && s.Content == before.Content:
+			s.Status = Unchanged
+		default:
+			s.Status = Updated
+		}
+	}
+	if s.Err == nil {
+		s.Err = r.keep(s.Entry, content)
+	}
+	if s.Err != nil {
+		s.Status = Failed
+		if pinned {
+			s.Entry = before
+		}
+	}
+	return s
+}
+
+// keep puts content into the store.
+func (r *Request) keep(e lock.Entry, content []byte) error {
+	digest, err := r.Store.Put(content)
+	if err == nil && digest != e.Content {
+		err = fmt.Errorf("what was fetched has the digest %s, and not %s", digest, e.Content)
+	}
+	return err
+}
+
+// merge puts together those who use one source.
+func merge(uses []Use) []Use {
+	by := map[lock.Source][]string{}
+	for _, u := range uses {
+		by[u.Source] = append(by[u.Source], u.By...)
+	}
+	var out []Use
+	for s, who := range by {
+		slices.Sort(who)
+		out = append(out, Use{s, slices.Compact(who)})
+	}
+	slices.SortFunc(out, func(a, b Use) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	return out
+}

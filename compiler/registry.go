@@ -1,0 +1,32 @@
+package compiler
+
+import (
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// registry has what registrations are pinned to.
+type registry struct{ *library.Library }
+
+func (r registry) Registered(of *model.Registration) (*evaluate.Registered, []diag.Diagnostic) {
+	source, _ := lock.SourceOf(model.Manifests{Git: &of.Git}) // which all of git are
+	entry, ds := r.Entry(source)
+	if len(ds) > 0 {
+		return nil, ds
+	}
+	files := func() (map[string][]byte, []diag.Diagnostic) {
+		tree, ds := r.Tree(entry)
+		if len(ds) > 0 {
+			return nil, ds
+		}
+		files := make(map[string][]byte, len(tree.Files))
+		for name, f := range tree.Files {
+			files[name] = f.Data
+		}
+		return files, nil
+	}
+	return &evaluate.Registered{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
+}
