@@ -73,8 +73,15 @@ type reader struct {
 	diagnostics []diag.Diagnostic
 }
 
+// mostReports is how many diagnostics there are at most: who has more has another
+// file than kalypso.lock.
+const mostReports = 20
+
 // report adds a diagnostic about what is at an offset.
 func (r *reader) report(offset int, message, hint string) {
+	if len(r.diagnostics) >= mostReports {
+		return
+	}
 	before := r.data[:min(offset, len(r.data))]
 	at := model.Position{
 		File:   FileName,
@@ -156,6 +163,9 @@ func (r *reader) sources(list value) {
 	}
 	first := map[Source]bool{}
 	for _, v := range list.values {
+		if len(r.diagnostics) >= mostReports {
+			return
+		}
 		e, ok := r.entry(v)
 		if !ok {
 			continue

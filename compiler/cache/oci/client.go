@@ -10,6 +10,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/web"
 )
 
 const (
@@ -32,18 +34,8 @@ func newClient(wait retryWait) (*auth.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries ($DOCKER_CONFIG names its folder): %w", err)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
-	transport.ResponseHeaderTimeout = answerTimeout
-	transport.MaxResponseHeaderBytes = 256 << 10
-	// Data is compressed already, and sizes are those of the bytes that travel.
-	transport.DisableCompression = true
-	policy := newPolicy(wait)
 	client := &auth.Client{
-		Client: &http.Client{Transport: &retry.Transport{
-			Base:   transport,
-			Policy: func() retry.Policy { return policy },
-		}},
+		Client:     &http.Client{Transport: newTransport(wait)},
 		Cache:      auth.NewCache(),
 		Credential: credentials.Credential(store),
 	}
@@ -51,24 +43,23 @@ func newClient(wait retryWait) (*auth.Client, error) {
 	return client, nil
 }
 
-// newPolicy repeats what a registry may do better the next time: 429, 408, 5xx and
-// connections that break. A host that does not answer is not asked again.
-func newPolicy(wait retryWait) retry.Policy {
+// newTransport repeats what a registry may do better the next time: 429, 408, 5xx
+// and connections that break. A host that does not answer is not asked again.
+func newTransport(wait retryWait) http.RoundTripper {
 	if wait.first == 0 {
 		wait.first = 250 * time.Millisecond
 	}
 	if wait.most == 0 {
 		wait.most = 3 * time.Second
 	}
-	return &retry.GenericPolicy{
-		Retryable: func(response *http.Response, err error) (bool, error) {
+	return web.Transport(web.Options{
+		Dial: dialTimeout, Answer: answerTimeout,
+		Retries: retries, First: wait.first, Most: wait.most,
+		Repeat: func(response *http.Response, err error) (bool, error) {
 			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 				return false, err
 			}
 			return retry.DefaultPredicate(response, err)
 		},
-		Backoff:  retry.ExponentialBackoff(wait.first, 2, 0.1),
-		MaxWait:  wait.most,
-		MaxRetry: retries,
-	}
+	})
 }

@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/web"
 )
 
 // A RegistryError says what a registry did not do.
@@ -25,7 +26,7 @@ type RegistryError struct {
 // holds no address that was redirected to: those may be signed, and a log of CI is
 // no place for them.
 func (e *RegistryError) Error() string {
-	return printable(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
+	return web.Printable(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
 }
 
 func (e *RegistryError) Unwrap() error { return e.Err }
@@ -74,21 +75,4 @@ func answered(answer *errcode.ErrorResponse, host string) string {
 		return text + ": the credentials do not allow this; those that may only read need a read-only remote cache"
 	}
 	return text
-}
-
-// longest is how long an error is for people, in runes.
-const longest = 500
-
-// printable is text as one line that does nothing to a terminal.
-func printable(text string) string {
-	line := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text))
-	if len(line) > longest {
-		return string(line[:longest]) + "..."
-	}
-	return string(line)
 }

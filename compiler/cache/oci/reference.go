@@ -2,11 +2,11 @@ package oci
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 	"strings"
 
 	"oras.land/oras-go/v2/registry"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/web"
 )
 
 // A ReferenceError says why a reference names no repository.
@@ -49,18 +49,5 @@ func parseReference(reference string) (where registry.Reference, plain bool, err
 	case where.ValidateRepository() != nil:
 		return problem("%q is no name of a repository: that is of lower-case letters, digits, and single . _ - / between them", path)
 	}
-	return where, scheme == "oci+http" || isLoopback(host), nil
-}
-
-// isLoopback says whether HOST or HOST:PORT is this machine: docker and oras ask
-// such registries without TLS as well.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if host == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.Unmap().IsLoopback()
+	return where, scheme == "oci+http" || web.IsLoopback(host), nil
 }
