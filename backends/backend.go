@@ -21,6 +21,7 @@ import (
 type Assignment struct {
 	Environment      string
 	ClusterType      string
+	Clusters         []model.Cluster // of the cluster type, sorted by name
 	Workspace        string
 	Application      string
 	Workload         string

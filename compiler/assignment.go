@@ -147,8 +147,23 @@ func (e *Environment) clusterTypeFacts(ct *model.ClusterType) cache.Key {
 	if r := e.reconciler(ct); r != nil {
 		h.String(r.Backend)
 	}
-	return h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
-		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps()).Sum()
+	h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
+		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps()).
+		String(ct.KubernetesVersion).Int(len(ct.APIVersions))
+	for _, api := range ct.APIVersions {
+		h.String(api)
+	}
+	e.hashClusters(h, ct.Name)
+	return h.Sum()
+}
+
+// hashClusters adds what the clusters of a cluster type say.
+func (e *Environment) hashClusters(h *cache.Hash, clusterType string) {
+	clusters := e.clusters[clusterType]
+	h.Int(len(clusters))
+	for i := range clusters {
+		h.String(string(clusters[i].Digest))
+	}
 }
 
 // assignmentKey identifies all that the emission of an assignment is made of;
@@ -351,6 +366,7 @@ func (e *Environment) assignment(i int, g *compose.Graph, s *compose.Specs) *bac
 	out := &backends.Assignment{
 		Environment:      e.Name,
 		ClusterType:      a.ClusterType.Name,
+		Clusters:         e.clusters[a.ClusterType.Name],
 		Workspace:        a.Workload.Workspace,
 		Application:      a.Workload.Application,
 		Workload:         a.Workload.Name,

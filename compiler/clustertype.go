@@ -166,6 +166,7 @@ func (e *Environment) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
 	if r := e.reconciler(ct); r != nil {
 		h.String(r.Backend)
 	}
+	e.hashClusters(h, ct.Name)
 	return h.Bytes(e.Plan.Shared[ct.Name].AppendBinary(nil))
 }
 
@@ -302,6 +303,7 @@ func (e *Environment) backendClusterType(ct *model.ClusterType) *backends.Cluste
 		Name:        ct.Name,
 		Description: ct.Description,
 		GitOps:      e.Model.GitOps,
+		Clusters:    e.clusters[ct.Name],
 		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: e.Plan.Shared[ct.Name]},
 		Ref:         model.Ref{Collection: "clusterTypes", Name: ct.Name},
 	}

@@ -38,9 +38,10 @@ type Environment struct {
 	request  *Request
 	meter    *meter
 	library  *library.Library
-	spans    []span   // by cluster type of the model
-	tuples   []*tuple // by tuple of the plan
-	rows     []row    // by assignment
+	clusters map[string][]model.Cluster // by cluster type, sorted by name
+	spans    []span                     // by cluster type of the model
+	tuples   []*tuple                   // by tuple of the plan
+	rows     []row                      // by assignment
 	record   *tree.Record
 	targets  sync.Map        // targetID -> cache.Key
 	charts   sync.Map        // *model.DeploymentTarget -> *compose.Graph
@@ -80,6 +81,10 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	}
 	e.report(ds...)
 	e.warnOfNoContent()
+	e.clusters = map[string][]model.Cluster{}
+	for _, c := range e.Model.Clusters {
+		e.clusters[c.ClusterType] = append(e.clusters[c.ClusterType], c)
+	}
 	e.spans = spansOf(e.Model, e.Schedule)
 	e.rows = make([]row, len(e.Schedule.Assignments))
 	e.newTuples()

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/fetch"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/locking"
+)
+
+// lockOptions are the flags of lock.
+type lockOptions struct {
+	update    []string
+	updateAll bool
+	output    *string
+}
+
+func newLock(g *global) *cobra.Command {
+	o := &lockOptions{}
+	cmd := &cobra.Command{
+		Use:   "lock",
+		Short: "Pin what the platform takes from elsewhere, and fetch it",
+		Long: `lock resolves the registrations of the platform, and the charts, overlays and
+artifacts that are rendered, and pins each to a commit, a version or a digest, with
+the digest of its content, in kalypso.lock. The content goes into the store of this
+machine ($KALYPSO_STORE_DIR), from which builds read: no other command reaches for
+these sources. Commit kalypso.lock: a commit of the platform then always means the
+same.
+
+What is pinned stays as it is, and is fetched if the store does not have it.
+--update resolves again what a registration, a deployment target, a workload or a
+chart of that name uses; --update-all does so with everything. What nobody uses any
+more is removed.
+
+Credentials are those of git, helm and docker. In the folder of an application, lock
+pins what ` + "`kalypso project`" + ` renders.`,
+		Example: `  kalypso lock                       # pin what is new, fetch what is missing
+  kalypso lock --update hello-world  # take the newest of one`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.lock(cmd.Context(), o) },
+	}
+	cmd.Flags().StringArrayVar(&o.update, "update", nil, "resolve again what `NAME` uses; may be given several times")
+	cmd.Flags().BoolVar(&o.updateAll, "update-all", false, "resolve everything again")
+	o.output = outputFlag(cmd)
+	return cmd
+}
+
+func (g *global) lock(ctx context.Context, o *lockOptions) error {
+	fetcher, err := fetch.New(fetch.Options{})
+	if err != nil {
+		return err
+	}
+	renewed := map[string]bool{}
+	renew := func(u locking.Use) bool {
+		if o.updateAll {
+			return true
+		}
+		names := namesOf(u)
+		for _, name := range o.update {
+			if slices.Contains(names, name) {
+				renewed[name] = true
+				return true
+			}
+		}
+		return false
+	}
+	var known []string
+	sources, ds, err := g.lockFolder(ctx, fetcher, func(u locking.Use) bool {
+		known = append(known, namesOf(u)...)
+		return renew(u)
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.tell(g.err, ds); err != nil {
+		return err
+	}
+	if err := g.printSources(*o.output, sources); err != nil {
+		return err
+	}
+	for _, name := range o.update {
+		if !renewed[name] {
+			slices.Sort(known)
+			return usagef("nothing that is locked is used by %s; %s", name, orList(diag.DidYouMean(name, known), slices.Compact(known)))
+		}
+	}
+	if err := g.failures(sources); err != nil {
+		return err
+	}
+	if diag.Errors(ds) {
+		return errPlatform
+	}
+	return nil
+}
+
+func orList(hint string, names []string) string {
+	if hint != "" || len(names) == 0 {
+		return hint
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// namesOf are the names by which a source can be asked for: of who uses it, and the
+// chart's.
+func namesOf(u locking.Use) []string {
+	var out []string
+	for _, by := range u.By {
+		out = append(out, strings.TrimPrefix(by, "registration "))
+	}
+	if u.Source.Chart != "" {
+		out = append(out, u.Source.Chart)
+	}
+	return out
+}
+
+// lockFolder locks the platform, or the application, that the command works in.
+func (g *global) lockFolder(ctx context.Context, f locking.Fetcher, renew func(locking.Use) bool) (sources []locking.Source, ds []diag.Diagnostic, err error) {
+	if application.Is(g.dir) {
+		return application.Lock(ctx, application.Request{Dir: g.dir}, f, renew)
+	}
+	err = g.withCache(func(c *cache.Cache) error {
+		locked, err := compiler.Lock(ctx, compiler.Request{Dir: g.dir, Cache: c}, f, renew)
+		if err == nil {
+			sources, ds = locked.Sources, hiding(locked.Build)
+		}
+		return err
+	})
+	return sources, ds, err
+}
+
+// hiding returns the diagnostics of a platform in which errors hide what it uses.
+// That something is not locked is said of the source.
+func hiding(b *compiler.Build) []diag.Diagnostic {
+	if !diag.Errors(b.Diagnostics) {
+		return nil
+	}
+	return diag.Sort(slices.DeleteFunc(slices.Clone(b.Diagnostics), func(d diag.Diagnostic) bool {
+		return d.Severity != diag.Error || d.Code == diag.NotLocked || d.Code == diag.MissingContent
+	}))
+}
+
+// lockedSource is what became of a source, as a result.
+type lockedSource struct {
+	lock.Entry
+	Status   locking.Status `json:"status"`
+	Previous string         `json:"previousRevision,omitempty"`
+	UsedBy   []string       `json:"usedBy"`
+	Error    string         `json:"error,omitempty"`
+}
+
+func (g *global) printSources(output string, sources []locking.Source) error {
+	items := []lockedSource{}
+	for _, s := range sources {
+		item := lockedSource{Entry: s.Entry, Status: s.Status, UsedBy: append([]string{}, s.By...)}
+		if s.Before != s.Revision {
+			item.Previous = s.Before
+		}
+		if s.Err != nil {
+			item.Error = s.Err.Error()
+		}
+		items = append(items, item)
+	}
+	return g.print(output, list[lockedSource]{apiVersion, "LockedSourceList", items}, func(w *tabwriter.Writer) {
+		fmt.Fprintln(w, "SOURCE\tREVISION\tSTATUS\tUSED BY")
+		for _, item := range items {
+			revision := item.Revision
+			if revision == "" {
+				revision = "-"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", item.Source, shortRevision(revision), item.Status, strings.Join(item.UsedBy, ", "))
+		}
+	})
+}
+
+// shortRevision cuts commits and digests for people.
+func shortRevision(revision string) string {
+	if hex, isDigest := strings.CutPrefix(revision, "sha256:"); isDigest {
+		return "sha256:" + hex[:min(12, len(hex))]
+	}
+	if len(revision) >= 40 {
+		return revision[:12]
+	}
+	return revision
+}
+
+// failures tells what could not be locked.
+func (g *global) failures(sources []locking.Source) error {
+	var failed error
+	for _, s := range sources {
+		if s.Err == nil {
+			continue
+		}
+		fmt.Fprintf(g.err, "kalypso: %v\n  needed by %s\n", s.Err, strings.Join(s.By, ", "))
+		if failed == nil || errors.As(s.Err, new(*fetch.AuthError)) {
+			failed = s.Err
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return toldError{failed}
+}

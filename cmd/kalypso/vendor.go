@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/fetch"
+	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/locking"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+func newVendor(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use:   "vendor",
+		Short: "Copy what kalypso.lock pins into the platform",
+		Long: `vendor copies the content of everything that kalypso.lock pins into the folder
+vendor of the platform, or of the application, so that it builds on machines without
+a network and without a store. What the store of this machine lacks is fetched; what
+is not pinned any more is removed. Commit the folder, or carry it along.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.vendor(cmd.Context()) },
+	}
+}
+
+func (g *global) vendor(ctx context.Context) error {
+	root := g.dir
+	if !application.Is(root) {
+		p, _, err := source.Open(g.dir)
+		if err != nil {
+			return err
+		}
+		root = p.Root
+	}
+	contents, ds, err := library.Open(root, "")
+	if err != nil {
+		return err
+	}
+	if err := g.tell(g.err, ds); err != nil {
+		return err
+	}
+	if diag.Errors(ds) {
+		return errPlatform
+	}
+	fetcher, err := fetch.New(fetch.Options{})
+	if err != nil {
+		return err
+	}
+	var uses []locking.Use
+	var digests []store.Digest
+	for _, e := range contents.Lock.Sources {
+		uses = append(uses, locking.Use{Source: e.Source, By: []string{"kalypso.lock"}})
+		digests = append(digests, e.Content)
+	}
+	_, sources, err := locking.Update(ctx, locking.Request{Root: root, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: fetcher})
+	if err != nil {
+		return err
+	}
+	if err := g.failures(sources); err != nil {
+		return err
+	}
+	copied, err := contents.Store.Copy(digests, filepath.Join(root, library.VendorDir))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.err, "%s: %d added, %d removed, %d in all\n", library.VendorDir, copied.Added, copied.Removed, len(digests))
+	return nil
+}

@@ -1,0 +1,214 @@
+// Package application projects an application of its own: a repository that says
+// in kalypso.yaml what it renders, with values for each target of each environment.
+// There is no platform and no cluster; what comes out is the application's GitOps
+// tree, a folder with manifests for each target.
+//
+// The values of a target compose like a platform's, folder over folder, and what
+// they render to is what `helm template` or `kustomize build` would give. A target
+// that fails keeps its last good folder; the others are written.
+package application
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project"
+)
+
+// Request says what to project.
+type Request struct {
+	// Dir is the application's folder.
+	Dir string
+	// Environments are the names of those to project; none means all.
+	Environments []string
+	// Store is as in compiler.Request.
+	Store string
+	// Renderer renders; nil for in this process.
+	Renderer project.Renderer
+}
+
+// Application is one that was projected.
+type Application struct {
+	// Model is nil where it is not known what the application is: its output stays
+	// as it is.
+	Model   *model.Application
+	Targets []Target // sorted by environment, then name
+	// Diagnostics have positions, and are sorted by them.
+	Diagnostics []diag.Diagnostic
+
+	digest digests
+}
+
+// Failed says whether there are errors.
+func (a *Application) Failed() bool { return diag.Errors(a.Diagnostics) }
+
+// Target is what became of a target.
+type Target struct {
+	*model.ApplicationTarget
+	Failed bool
+	// Files are those of its folder, sorted; none if it failed.
+	Files []backends.File
+	// Values are the composed values, for who asks.
+	Values model.Value
+}
+
+// Project projects an application. What is wrong with it is among the diagnostics;
+// the error is about what cannot be read, or a request for what is not there.
+func Project(ctx context.Context, r Request) (*Application, error) {
+	app, ds, err := evaluate.Application(ctx, r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	out := &Application{Model: app, Diagnostics: ds}
+	if app == nil {
+		return out, nil
+	}
+	contents, more, err := library.Open(r.Dir, r.Store)
+	if err != nil {
+		return nil, err
+	}
+	out.Diagnostics = append(out.Diagnostics, more...)
+	if r.Renderer == nil {
+		r.Renderer = project.InProcess()
+	}
+	p := &projector{Request: r, app: app, contents: contents}
+	if err := p.chooses(app); err != nil {
+		return nil, err
+	}
+	if more, err = p.open(); err != nil {
+		return nil, err
+	}
+	diag.Resolve(more, app.Positions)
+	out.Diagnostics = append(out.Diagnostics, more...)
+	broken := diag.Errors(more)
+	for i := range app.Targets {
+		if t := &app.Targets[i]; len(r.Environments) == 0 || slices.Contains(r.Environments, t.Environment) {
+			out.Targets = append(out.Targets, Target{ApplicationTarget: t, Failed: t.Sick || broken})
+		}
+	}
+	said := make([][]diag.Diagnostic, len(out.Targets))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range out.Targets {
+		if t := &out.Targets[i]; !t.Failed {
+			group.Go(func() (err error) {
+				said[i], err = p.target(ctx, t)
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range said {
+		diag.Resolve(said[i], app.Positions)
+		for _, d := range said[i] {
+			d.Environment = out.Targets[i].Environment
+			out.Diagnostics = append(out.Diagnostics, d.For(out.Targets[i].Environment+"/"+out.Targets[i].Name))
+		}
+	}
+	out.Diagnostics = diag.Sort(out.Diagnostics)
+	out.digest = p.digests()
+	return out, nil
+}
+
+// chooses checks that the environments that are asked for are there.
+func (p *projector) chooses(app *model.Application) error {
+	var known []string
+	for _, t := range app.Targets {
+		known = append(known, t.Environment)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, name := range p.Environments {
+		if !slices.Contains(known, name) {
+			return &UnknownEnvironmentError{name, known}
+		}
+	}
+	return nil
+}
+
+// UnknownEnvironmentError says that the application has no such environment.
+type UnknownEnvironmentError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownEnvironmentError) Error() string {
+	s := "there is no environment " + e.Name
+	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+		return s + "; " + hint
+	}
+	return s + "; there are " + strings.Join(e.Known, ", ")
+}
+
+// projector projects the targets of one application. Several goroutines may use it
+// once it is open.
+type projector struct {
+	Request
+	app      *model.Application
+	contents *library.Library
+	source   source
+}
+
+// target renders one target.
+func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, error) {
+	t.Failed = true
+	g := compose.Application(t.ApplicationTarget, expr.New())
+	ds := slices.Clone(g.Diagnostics())
+	if t.Values = g.Values; g.Failed {
+		return ds, nil
+	}
+	job, more := p.source.job(p.app, t)
+	if ds = append(ds, more...); job == nil {
+		return ds, nil
+	}
+	rendered, err := p.Renderer.Render(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	ref := model.Ref{Collection: "application", Path: "manifests"}
+	for _, d := range rendered.Diagnostics {
+		ds = append(ds, d.At(ref, ""))
+	}
+	if diag.Errors(ds) {
+		return ds, nil
+	}
+	applied, left := kubernetes.WithoutHooks(rendered.Objects)
+	if len(left) > 0 {
+		applied = rendered.Objects // who applies the tree decides what hooks are
+	}
+	file, err := write(applied)
+	if err != nil {
+		return append(ds, diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error()).At(ref, "")), nil
+	}
+	list, err := kubernetes.Kustomization([]string{file.Path})
+	if err != nil {
+		return nil, err
+	}
+	t.Files, t.Failed = []backends.File{list, file}, false
+	return ds, nil
+}
+
+// Is says whether a folder is an application's.
+func Is(dir string) bool {
+	for _, name := range evaluate.ApplicationFiles {
+		if matches, err := filepath.Glob(filepath.Join(dir, name)); err == nil && len(matches) > 0 {
+			return true
+		}
+	}
+	return false
+}
