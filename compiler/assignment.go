@@ -264,12 +264,13 @@ func (e *Environment) emitOne(i int, g *compose.Graph, s *compose.Specs) (backen
 	head.orphan = orphans(s.NamespaceService)
 	head.shared = emission.Shared
 	head.objects = objectsDigest(emission.Objects)
-	ids := map[string]tree.ID{}
+	blobs := map[string]tree.Blob{}
 	for _, f := range emission.Files {
-		ids[f.Path] = tree.BlobID(f.Data)
-		head.files = append(head.files, tree.File{Path: f.Path, ID: ids[f.Path], Size: int64(len(f.Data))})
+		file := tree.FileOf(f)
+		blobs[f.Path] = file.Blob()
+		head.files = append(head.files, file)
 	}
-	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(ids)))
+	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(blobs)))
 	return emission, head
 }
 

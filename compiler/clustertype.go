@@ -269,11 +269,11 @@ func (e *Environment) saidKey(of cache.Key) cache.Key { return e.key("index said
 
 // treeOf returns the id of a tree of files.
 func treeOf(files []backends.File) tree.ID {
-	ids := map[string]tree.ID{}
+	blobs := map[string]tree.Blob{}
 	for _, f := range files {
-		ids[f.Path] = tree.BlobID(f.Data)
+		blobs[f.Path] = tree.BlobOf(f)
 	}
-	return tree.TreeID(ids)
+	return tree.TreeID(blobs)
 }
 
 // contentDigest identifies the folder of a cluster type in which nothing failed,

@@ -266,13 +266,13 @@ func (e *Environment) compared(unknown map[string]bool) ([]compare.Folder, error
 			})
 		}
 		for _, f := range content.Folders {
-			ids := map[string]tree.ID{}
+			blobs := map[string]tree.Blob{}
 			for _, file := range f.Files {
-				ids[file.Path] = file.ID
+				blobs[file.Path] = file.Blob()
 			}
 			out = append(out, compare.Folder{
 				Environment: e.Name, ClusterType: ct.Name, Assignment: f.Info.DeploymentTarget,
-				Tree: tree.TreeID(ids), Files: f.Content,
+				Tree: tree.TreeID(blobs), Files: f.Content,
 			})
 		}
 	}

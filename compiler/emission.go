@@ -18,7 +18,8 @@ import (
 //
 // In the cache it is a byte of flags, the digest of the objects, the folder's tree
 // id, and, as uvarints of their lengths with their bytes: the diagnostics in JSON,
-// what Index needs to know, and each file's path, id and size.
+// what Index needs to know, and each file's path, followed by its id, its size and
+// whether it is executable.
 type emissionHead struct {
 	failed, orphan bool
 	hasDiagnostics bool
@@ -83,7 +84,7 @@ func (h *emissionHead) encode() []byte {
 	for _, f := range h.files {
 		id, _ := hex.DecodeString(string(f.ID)) // made by tree.BlobID
 		b = append(appendBytes(b, f.Path), id...)
-		b = binary.AppendUvarint(b, uint64(f.Size))
+		b = appendBool(binary.AppendUvarint(b, uint64(f.Size)), f.Executable)
 	}
 	return b
 }
@@ -112,6 +113,20 @@ func takeBytes(b []byte) (taken, rest []byte, err error) {
 		return nil, nil, errHead
 	}
 	return b[size : size+int(n)], b[size+int(n):], nil
+}
+
+func appendBool(b []byte, is bool) []byte {
+	if is {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func takeBool(b []byte) (is bool, rest []byte, err error) {
+	if len(b) == 0 || b[0] > 1 {
+		return false, nil, errHead
+	}
+	return b[0] == 1, b[1:], nil
 }
 
 // decodeDiagnostics reads the diagnostics of a head.
@@ -163,18 +178,22 @@ func (h *emissionHead) decode() (err error) {
 		if n <= 0 {
 			return errHead
 		}
-		f.Size, rest = int64(size), rest[idSize+n:]
+		f.Size = int64(size)
+		if f.Executable, rest, err = takeBool(rest[idSize+n:]); err != nil {
+			return err
+		}
 		h.files = append(h.files, f)
 	}
 	return nil
 }
 
 // encodeBody writes files and objects as uvarints of their numbers and, for each
-// of their parts, of its length with its bytes.
+// of their parts, of its length with its bytes. Whether a file is executable is a
+// byte.
 func encodeBody(files []backends.File, objects []backends.Object) []byte {
 	b := binary.AppendUvarint(nil, uint64(len(files)))
 	for _, f := range files {
-		b = appendBytes(appendBytes(b, f.Path), f.Data)
+		b = appendBool(appendBytes(appendBytes(b, f.Path), f.Data), f.Executable)
 	}
 	b = binary.AppendUvarint(b, uint64(len(objects)))
 	for _, o := range objects {
@@ -185,6 +204,7 @@ func encodeBody(files []backends.File, objects []backends.Object) []byte {
 	return b
 }
 
+// decodeBody reads what encodeBody writes, and nothing else.
 func decodeBody(b []byte) (files []backends.File, objects []backends.Object, err error) {
 	take := func() []byte {
 		if err != nil {
@@ -193,6 +213,12 @@ func decodeBody(b []byte) (files []backends.File, objects []backends.Object, err
 		var taken []byte
 		taken, b, err = takeBytes(b)
 		return taken
+	}
+	takeBool := func() (is bool) {
+		if err == nil {
+			is, b, err = takeBool(b)
+		}
+		return is
 	}
 	count := func() int {
 		n, size := binary.Uvarint(b)
@@ -204,13 +230,16 @@ func decodeBody(b []byte) (files []backends.File, objects []backends.Object, err
 		return int(n)
 	}
 	for range count() {
-		files = append(files, backends.File{Path: string(take()), Data: take()})
+		files = append(files, backends.File{Path: string(take()), Data: take(), Executable: takeBool()})
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	for range count() {
 		objects = append(objects, backends.Object{Group: string(take()), Kind: string(take()), Namespace: string(take()), Name: string(take())})
+	}
+	if err == nil && len(b) > 0 {
+		err = errHead
 	}
 	return files, objects, err
 }

@@ -151,15 +151,15 @@ func comparePairs(pairs []pair) (groups, error) {
 
 // compare reads both folders and compares their files.
 func (p pair) compare() (*changes, error) {
-	var files [2]map[string][]byte
+	var files [2]map[string]backends.File
 	for i, f := range []*Folder{p.before, p.after} {
 		list, err := f.Files()
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", f.ID(), err)
 		}
-		files[i] = make(map[string][]byte, len(list))
+		files[i] = make(map[string]backends.File, len(list))
 		for _, file := range list {
-			files[i][file.Path] = file.Data
+			files[i][file.Path] = file
 		}
 	}
 	return compareFiles(files[0], files[1]), nil

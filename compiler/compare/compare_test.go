@@ -15,16 +15,32 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
+// fileOf is a file. That of an executable file has "+x " before its content.
+func fileOf(p, content string) backends.File {
+	data, executable := strings.CutPrefix(content, "+x ")
+	return backends.File{Path: p, Data: []byte(data), Executable: executable}
+}
+
 // folder is a folder with files given as path, content, path, content.
 func folder(environment, clusterType, assignment string, files ...string) Folder {
-	ids := map[string]tree.ID{}
+	blobs := map[string]tree.Blob{}
 	var list []backends.File
 	for i := 0; i < len(files); i += 2 {
-		ids[files[i]] = tree.BlobID([]byte(files[i+1]))
-		list = append(list, backends.File{Path: files[i], Data: []byte(files[i+1])})
+		f := fileOf(files[i], files[i+1])
+		blobs[f.Path] = tree.BlobOf(f)
+		list = append(list, f)
 	}
-	return Folder{Environment: environment, ClusterType: clusterType, Assignment: assignment, Tree: tree.TreeID(ids),
+	return Folder{Environment: environment, ClusterType: clusterType, Assignment: assignment, Tree: tree.TreeID(blobs),
 		Files: func() ([]backends.File, error) { return list, nil }}
+}
+
+// filesOf are files given as path, content, path, content.
+func filesOf(files ...string) map[string]backends.File {
+	all := map[string]backends.File{}
+	for i := 0; i < len(files); i += 2 {
+		all[files[i]] = fileOf(files[i], files[i+1])
+	}
+	return all
 }
 
 // told is a change in a line.
@@ -78,10 +94,13 @@ func TestFiles(t *testing.T) {
 		"a string in a string":        {"a.yaml", "a: |\n  b: |\n    c: 1\n", "a: |\n  b: |\n    c: 2\n", `changed a.yaml a#b "c: 1\n" -> "c: 2\n" `},
 		"text":                        {"README.md", "a\nb\n", "a\nc\n", "text README.md   ->  @@ -1,2 +1,2 @@| a|-b|+c|"},
 		"no end of line":              {"README.md", "a", "b", "text README.md   ->  @@ -1,1 +1,1 @@|-a|\\ No newline at end of file|+b|\\ No newline at end of file|"},
+		"executable":                  {"run.sh", "a", "+x a", `mode run.sh  "100644" -> "100755" `},
+		"no longer executable":        {"a.yaml", "+x a: 1", "a: 2", "changed a.yaml a 1 -> 2 \nmode a.yaml  \"100755\" -> \"100644\" "},
+		"executable as it was":        {"run.sh", "+x a\n", "+x b\n", "text run.sh   ->  @@ -1,1 +1,1 @@|-a|+b|"},
 		"binary":                      {"a.bin", "\x00a", "\xff\xff\xff", "text a.bin   ->  -(2 bytes)|+(3 bytes)|"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cs := compareFiles(map[string][]byte{c.file: []byte(c.before)}, map[string][]byte{c.file: []byte(c.after)})
+			cs := compareFiles(filesOf(c.file, c.before), filesOf(c.file, c.after))
 			var got []string
 			for i := range cs.list {
 				got = append(got, told(&cs.list[i]))
@@ -95,8 +114,8 @@ func TestFiles(t *testing.T) {
 
 func TestFilesThatComeAndGo(t *testing.T) {
 	big := strings.Repeat("x", mostShown+1)
-	before := map[string][]byte{"a.yaml": []byte("a: 1"), "b.md": []byte("b\n"), "e.yaml": []byte("a: [")}
-	after := map[string][]byte{"c.yaml": []byte("kind: A\nmetadata: {name: b}"), "d.md": []byte(big), "f.yaml": nil}
+	before := filesOf("a.yaml", "a: 1", "b.md", "b\n", "e.yaml", "a: [", "g.sh", "+x g")
+	after := filesOf("c.yaml", "kind: A\nmetadata: {name: b}", "d.md", big, "f.yaml", "", "h.sh", "+x h")
 	var got []string
 	cs := compareFiles(before, after)
 	for i := range cs.list {
@@ -106,6 +125,7 @@ func TestFilesThatComeAndGo(t *testing.T) {
 		`removed a.yaml  {"a":1} ->  `, `removed b.md  "b\n" ->  `,
 		`added c.yaml /A//b   -> {"kind":"A","metadata":{"name":"b"}} `, `added d.md   -> "(65537 bytes)" `,
 		`removed e.yaml  "a: [" ->  `, `added f.yaml   -> "" `,
+		`removed g.sh  "g" ->  `, `mode g.sh  "100755" ->  `, `added h.sh   -> "h" `, `mode h.sh   -> "100755" `,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -179,6 +199,7 @@ func FuzzFiles(f *testing.F) {
 		}
 	}
 	f.Add("a.yaml", []byte("kind: A\nmetadata: {name: x}\nl: [{name: a}, {name: b}]\n---\na: [1,2,3]"), []byte("a: [3,2]\n---\nkind: A\nmetadata: {name: x}\nl: [{name: b, c: |\n  a: 1\n}]\n"))
+	f.Add("run.sh", []byte("+x a"), []byte("a"))
 	f.Add("README", []byte("dev small\n"), []byte("small\ndev-small\x1b[0m\n"))
 	f.Fuzz(func(t *testing.T, name string, a, b []byte) {
 		before, after := folder("dev", "small", "a", name, string(a)), folder("dev", "small", "a", name, string(b))
@@ -396,13 +417,15 @@ func TestText(t *testing.T) {
 	before := []Folder{
 		folder("dev", "a", "", "k.yaml", "a: 1"),
 		folder("dev", "a", "gone", "c.yaml", config("x", "info")),
-		folder("dev", "a", "t", "c.yaml", config("x", "info"), "d.yaml", "d: {e: [1]}\nevil: a\nlong: |\n  "+strings.Repeat("a\n  ", 4)+"b\nnull: x\n", "README", "a\n\tb\x1b[31m\n"),
+		folder("dev", "a", "t", "c.yaml", config("x", "info"), "d.yaml", "d: {e: [1]}\nevil: a\nlong: |\n  "+strings.Repeat("a\n  ", 4)+"b\nnull: x\n", "README", "a\n\tb\x1b[31m\n",
+			"run.sh", "+x a", "old.sh", "+x a", "x.sh", "a"),
 		folder("dev", "old", ""),
 	}
 	after := []Folder{
 		folder("dev", "a", "", "k.yaml", "a: 2"),
 		folder("dev", "a", "new", "c.yaml", config("x", "info")),
-		folder("dev", "a", "t", "c.yaml", config("x", "\"true\""), "d.yaml", "d: {e: {f: 2}}\nevil: \"\\e[2J\"\nlong: |\n  "+strings.Repeat("a\n  ", 4)+"c\nn: {x: [{y: 1}]}\nempty: ''\n", "README", "a\n\tc\x1b[31m\n"),
+		folder("dev", "a", "t", "c.yaml", config("x", "\"true\""), "d.yaml", "d: {e: {f: 2}}\nevil: \"\\e[2J\"\nlong: |\n  "+strings.Repeat("a\n  ", 4)+"c\nn: {x: [{y: 1}]}\nempty: ''\n", "README", "a\n\tc\x1b[31m\n",
+			"run.sh", "a", "new.sh", "+x a", "x.sh", "+x b"),
 		folder("prod", "new", ""),
 	}
 	r, err := Compare(before, after)

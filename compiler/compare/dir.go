@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,7 +20,8 @@ import (
 // ReadDir returns the folders of an output as they are on disk now, whatever
 // wrote them, sorted as Compare wants them. Ids are computed from the content of
 // the files, which is read again by Files. An environment's record is used only
-// for its name and to tell a cluster type's own folders from assignments.
+// for its name, to tell a cluster type's own folders from assignments and, on a
+// system whose files do not say whether they are executable, to know that.
 //
 // dir holds a folder for each environment, or is that of one: it is if it has
 // kalypso's record, or if neither a folder in it has one and a file is where
@@ -161,28 +161,40 @@ func (e environment) folders() ([]diskFolder, error) {
 		if err != nil {
 			return nil, err
 		}
-		own := e.ownFolders(ct)
-		out = append(out, diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct}, dir: at, own: true, below: own})
+		record := e.clusterType(ct)
+		own := ownFolders(record)
+		out = append(out, diskFolder{
+			Folder: Folder{Environment: e.name, ClusterType: ct}, dir: at, own: true, below: own, executable: executables(record.Files),
+		})
 		for _, name := range names {
-			if !own[name] {
-				out = append(out, diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)})
+			if own[name] {
+				continue
 			}
+			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)}
+			if a := record.Assignment(name); a != nil {
+				f.executable = executables(a.Files)
+			}
+			out = append(out, f)
 		}
 	}
 	return out, nil
 }
 
+// clusterType returns what the record says of a cluster type, be it nothing: the
+// folders say enough without it.
+func (e environment) clusterType(name string) *tree.ClusterTypeRecord {
+	if e.record != nil {
+		if ct, err := e.record.ClusterType(name); err == nil && ct != nil {
+			return ct
+		}
+	}
+	return &tree.ClusterTypeRecord{}
+}
+
 // ownFolders returns the names of the folders that belong to a cluster type
 // itself, by the record.
-func (e environment) ownFolders(clusterType string) map[string]bool {
+func ownFolders(ct *tree.ClusterTypeRecord) map[string]bool {
 	own := map[string]bool{}
-	if e.record == nil {
-		return own
-	}
-	ct, err := e.record.ClusterType(clusterType)
-	if err != nil || ct == nil {
-		return own // the folders say enough without it
-	}
 	for p := range ct.Files {
 		if first, _, below := strings.Cut(p, "/"); below {
 			own[first] = true
@@ -191,10 +203,27 @@ func (e environment) ownFolders(clusterType string) map[string]bool {
 	return own
 }
 
+// executables returns the paths of executable files, by the record.
+func executables(files map[string]tree.Blob) map[string]bool {
+	var found map[string]bool
+	for p, b := range files {
+		if b.Executable {
+			if found == nil {
+				found = map[string]bool{}
+			}
+			found[p] = true
+		}
+	}
+	return found
+}
+
 // diskFolder is a folder on disk.
 type diskFolder struct {
 	Folder
 	dir string
+	// executable are the paths of files that are executable by the record, for
+	// systems that do not tell.
+	executable map[string]bool
 	// own says that of the folders in dir only those in below count.
 	own   bool
 	below map[string]bool
@@ -202,29 +231,26 @@ type diskFolder struct {
 
 // identify computes the folder's id; it stays "" where there are no files.
 func (f *diskFolder) identify() error {
-	ids := map[string]tree.ID{}
-	err := f.each(func(p string, data []byte) { ids[p] = tree.BlobID(data) })
-	if err != nil || len(ids) == 0 {
+	blobs := map[string]tree.Blob{}
+	err := f.each(func(file backends.File) { blobs[file.Path] = tree.BlobOf(file) })
+	if err != nil || len(blobs) == 0 {
 		return err
 	}
-	f.Tree = tree.TreeID(ids)
+	f.Tree = tree.TreeID(blobs)
 	from := *f // Files must not hold on to all folders
 	f.Files = func() ([]backends.File, error) {
-		files := map[string][]byte{}
-		if err := from.each(func(p string, data []byte) { files[p] = data }); err != nil {
+		var files []backends.File
+		if err := from.each(func(file backends.File) { files = append(files, file) }); err != nil {
 			return nil, err
 		}
-		out := make([]backends.File, 0, len(files))
-		for _, p := range slices.Sorted(maps.Keys(files)) {
-			out = append(out, backends.File{Path: p, Data: files[p]})
-		}
-		return out, nil
+		slices.SortFunc(files, func(a, b backends.File) int { return strings.Compare(a.Path, b.Path) })
+		return files, nil
 	}
 	return nil
 }
 
 // each reads every file of the folder. No link is followed on the way.
-func (f *diskFolder) each(yield func(p string, data []byte)) error {
+func (f *diskFolder) each(yield func(backends.File)) error {
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return err
@@ -238,11 +264,15 @@ func (f *diskFolder) each(yield func(p string, data []byte)) error {
 				return fs.SkipDir
 			}
 		case e.Type().IsRegular() && !isTemporary(p):
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
 			data, err := root.ReadFile(p)
 			if err != nil {
 				return err
 			}
-			yield(p, data)
+			yield(backends.File{Path: p, Data: data, Executable: tree.IsExecutable(info, f.executable[p])})
 		}
 		return nil
 	})

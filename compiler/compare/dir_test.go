@@ -15,8 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// put makes a folder of files; a text that begins with "->" is a link, and a
-// name that ends in a slash a folder.
+// put makes a folder of files; a text that begins with "->" is a link, one that
+// begins with "+x " is that of an executable file, and a name that ends in a slash
+// is a folder.
 func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -30,7 +31,10 @@ func put(t *testing.T, dir string, files map[string]string) {
 		} else if strings.HasSuffix(name, "/") {
 			err = os.MkdirAll(at, 0o777)
 		} else {
-			err = os.WriteFile(at, []byte(text), 0o666)
+			f := fileOf(name, text)
+			if err = os.WriteFile(at, f.Data, 0o644); err == nil && f.Executable {
+				err = os.Chmod(at, 0o755)
+			}
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -51,13 +55,16 @@ func found(t *testing.T, dir string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids := map[string]tree.ID{}
+		blobs := map[string]tree.Blob{}
 		s := f.ID() + ":"
 		for _, file := range files {
 			s += " " + file.Path
-			ids[file.Path] = tree.BlobID(file.Data)
+			if file.Executable {
+				s += "*"
+			}
+			blobs[file.Path] = tree.BlobOf(file)
 		}
-		if tree.TreeID(ids) != f.Tree {
+		if tree.TreeID(blobs) != f.Tree {
 			t.Errorf("%s: the id is not that of the files", f.ID())
 		}
 		out = append(out, s)
@@ -82,6 +89,9 @@ func TestReadDir(t *testing.T) {
 		"environments": {map[string]string{
 			"out/dev/large/README.md": "", "out/dev/large/a/b.yaml": "", "out/dev/large/a/c/d/e.yaml": "", "out/dev/small/b/x": "", "out/prod/large/a/x": "",
 		}, "out", "dev/large: README.md\ndev/large/a: b.yaml c/d/e.yaml\ndev/small/b: x\nprod/large/a: x"},
+		"executable files": {map[string]string{
+			"out/dev/large/run.sh": "+x a", "out/dev/large/a/b.sh": "+x ", "out/dev/large/a/c.sh": "a",
+		}, "out", "dev/large: run.sh*\ndev/large/a: b.sh* c.sh"},
 		"a flat output": {map[string]string{
 			"dev/large/README.md": "", "dev/large/a/b.yaml": "", "dev/small/b/x": "",
 		}, "dev", "dev/large: README.md\ndev/large/a: b.yaml\ndev/small/b: x"},
@@ -164,7 +174,7 @@ func TestReadDirIsLazy(t *testing.T) {
 // The ids are those that git computes.
 func TestReadDirIDs(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, map[string]string{"dev/a/b/x": "1", "dev/a/b/x-y/z": "2", "dev/a/b/x.y": "3"})
+	put(t, dir, map[string]string{"dev/a/b/x": "1", "dev/a/b/x-y/z": "+x 2", "dev/a/b/x.y": "+x 3"})
 	git := func(args ...string) string {
 		cmd := exec.Command("git", args...)
 		cmd.Dir = dir

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
 )
 
 // object returns what a document is; nil if it is no Kubernetes object.
@@ -82,13 +84,13 @@ func compareDocuments(before, after []value) []Change {
 
 // namespaceOf returns the name of the one namespace that a folder declares; ""
 // for none or several.
-func namespaceOf(files map[string][]byte) string {
+func namespaceOf(files map[string]backends.File) string {
 	found := ""
-	for name, data := range files {
-		if !isYAML(name) || !bytes.Contains(data, []byte("kind: Namespace")) {
+	for name, f := range files {
+		if !isYAML(name) || !bytes.Contains(f.Data, []byte("kind: Namespace")) {
 			continue
 		}
-		docs, err := parseYAML(data)
+		docs, err := parseYAML(f.Data)
 		if err != nil {
 			continue
 		}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -10,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/kalypso-io/kalypso/backends"
 )
 
 // changes are those of one folder.
@@ -24,7 +27,7 @@ type changes struct {
 const mostChanges = 1000
 
 // compareFiles compares the files of two folders, given by path.
-func compareFiles(before, after map[string][]byte) *changes {
+func compareFiles(before, after map[string]backends.File) *changes {
 	c := &changes{namespace: namespaceOf(after)}
 	if namespaceOf(before) != c.namespace {
 		c.namespace = ""
@@ -37,11 +40,14 @@ func compareFiles(before, after map[string][]byte) *changes {
 		var found []Change
 		switch {
 		case !inB:
-			found = wholeFile(name, a, Removed)
+			found = wholeFile(name, a.Data, Removed)
 		case !inA:
-			found = wholeFile(name, b, Added)
-		case !bytes.Equal(a, b):
-			found = compareFile(name, a, b)
+			found = wholeFile(name, b.Data, Added)
+		case !bytes.Equal(a.Data, b.Data):
+			found = compareFile(name, a.Data, b.Data)
+		}
+		if a.Executable != b.Executable {
+			found = append(found, compareModes(a, b, inA, inB))
 		}
 		for i := range found {
 			found[i].File = name
@@ -73,6 +79,27 @@ func compareFile(name string, a, b []byte) []Change {
 		}
 	}
 	return []Change{{Kind: Text, Diff: lines(a, b)}}
+}
+
+// compareModes reports that one of two files is executable, and the other is not
+// or is not there.
+func compareModes(a, b backends.File, inA, inB bool) Change {
+	c := Change{Kind: Mode}
+	if inA {
+		c.From = modeOf(a)
+	}
+	if inB {
+		c.To = modeOf(b)
+	}
+	return c
+}
+
+// modeOf returns the mode of a file in a git tree, as JSON.
+func modeOf(f backends.File) json.RawMessage {
+	if f.Executable {
+		return json.RawMessage(`"100755"`)
+	}
+	return json.RawMessage(`"100644"`)
 }
 
 // wholeFile reports what a file that was added or removed holds.

@@ -89,6 +89,10 @@ const (
 	// Text is a change of lines: in a file that is no YAML, or where what differs
 	// is not a value, such as a comment.
 	Text Kind = "text"
+	// Mode says that a file became executable, or is no longer: From and To are the
+	// modes that git has for it, "100644" and "100755". Of an executable file that was
+	// added or removed it is a change beside that of its content.
+	Mode Kind = "mode"
 )
 
 // Object identifies a Kubernetes object.

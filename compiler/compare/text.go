@@ -94,7 +94,7 @@ func (t *textWriter) group(g *Group) {
 	if len(ids) == 1 {
 		in = printable(ids[0])
 	}
-	t.line("", sign(g.Kind), headline(g)+", "+in)
+	t.line("", sign(g), headline(g)+", "+in)
 	t.body(g)
 	if len(ids) == 1 {
 		return
@@ -111,11 +111,11 @@ func (t *textWriter) group(g *Group) {
 	}
 }
 
-func sign(k Kind) byte {
-	switch k {
-	case Added:
+func sign(g *Group) byte {
+	switch {
+	case g.Kind == Added, g.Kind == Mode && g.From == nil:
 		return '+'
-	case Removed:
+	case g.Kind == Removed, g.Kind == Mode && g.To == nil:
 		return '-'
 	}
 	return '~'
@@ -135,6 +135,8 @@ func headline(g *Group) string {
 	from, ok1 := inline(g.From)
 	to, ok2 := inline(g.To)
 	switch {
+	case g.Kind == Mode:
+		where += " mode " + modes(g)
 	case g.Kind == Reordered:
 		where += " in another order"
 		if ok1 && ok2 {
@@ -148,6 +150,17 @@ func headline(g *Group) string {
 		where += ": " + from
 	}
 	return where
+}
+
+// modes returns the modes of a file as git shows them, without quotes.
+func modes(g *Group) string {
+	var all []string
+	for _, mode := range []json.RawMessage{g.From, g.To} {
+		if mode != nil {
+			all = append(all, strings.Trim(string(mode), `"`))
+		}
+	}
+	return strings.Join(all, " -> ")
 }
 
 // body writes the values that are not in the headline.

@@ -61,7 +61,7 @@ func generatedFolder(a int, text string) Folder {
 	}
 	files, _ := content()
 	for _, file := range files {
-		f.Files = append(f.Files, File{Path: file.Path, ID: BlobID(file.Data), Size: int64(len(file.Data))})
+		f.Files = append(f.Files, FileOf(file))
 	}
 	return f
 }
@@ -153,12 +153,12 @@ func benchmarkWrite(b *testing.B, n int) {
 // BenchmarkRecord encodes and parses the record of a cluster type with 1,000
 // assignments.
 func BenchmarkRecord(b *testing.B) {
-	c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]ID{}}
+	c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]Blob{}}
 	for a := range 1000 {
 		f := generatedFolder(a, "")
-		files := map[string]ID{}
+		files := map[string]Blob{}
 		for _, file := range f.Files {
-			files[file.Path] = file.ID
+			files[file.Path] = file.Blob()
 		}
 		c.Assignments = append(c.Assignments, AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files})
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -19,10 +20,10 @@ const clusterTypeKind = "ClusterTypeProvenance"
 // ClusterTypeRecord is .kalypso/cluster-types/<name>.json: what a cluster type's
 // folder is.
 type ClusterTypeRecord struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Name       string        `json:"name"`
-	Files      map[string]ID `json:"files"` // at its root, by path in it
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Name       string          `json:"name"`
+	Files      map[string]Blob `json:"files"` // at its root, by path in it
 	// Kept is the reason why Files are those of an earlier build; "" for none.
 	Kept        string             `json:"kept,omitempty"`
 	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
@@ -31,9 +32,9 @@ type ClusterTypeRecord struct {
 // AssignmentRecord records an assignment's folder.
 type AssignmentRecord struct {
 	backends.Folder
-	Tree   ID            `json:"tree"` // of Files
-	Values model.Digest  `json:"values"`
-	Files  map[string]ID `json:"files"` // by path in the folder
+	Tree   ID              `json:"tree"` // of Files
+	Values model.Digest    `json:"values"`
+	Files  map[string]Blob `json:"files"` // by path in the folder
 	// Kept is set where the folder is that of an earlier build.
 	Kept *Kept `json:"kept,omitempty"`
 }
@@ -71,9 +72,9 @@ func (c *ClusterTypeRecord) check() error {
 		}
 	}
 	var paths []string
-	for p, id := range c.each {
-		if !id.valid() {
-			return fmt.Errorf("%q is not a git id", id)
+	for p, b := range c.each {
+		if !b.ID.valid() {
+			return fmt.Errorf("%q is not a git id", b.ID)
 		}
 		paths = append(paths, p)
 	}
@@ -100,7 +101,7 @@ func (c *ClusterTypeRecord) checkNames() error {
 // normalize gives a record that was read the form of one that was made.
 func (c *ClusterTypeRecord) normalize() {
 	if c.Files == nil {
-		c.Files = map[string]ID{}
+		c.Files = map[string]Blob{}
 	}
 	if c.Assignments == nil {
 		c.Assignments = []AssignmentRecord{}
@@ -109,7 +110,7 @@ func (c *ClusterTypeRecord) normalize() {
 		a := &c.Assignments[i]
 		a.Shared = compacted(a.Shared)
 		if a.Files == nil {
-			a.Files = map[string]ID{}
+			a.Files = map[string]Blob{}
 		}
 	}
 }
@@ -126,19 +127,19 @@ func compacted(raw json.RawMessage) json.RawMessage {
 
 // each yields every file that the record lists, by path in the environment, in
 // no order. A nil record lists none.
-func (c *ClusterTypeRecord) each(yield func(string, ID) bool) {
+func (c *ClusterTypeRecord) each(yield func(string, Blob) bool) {
 	if c == nil {
 		return
 	}
-	for p, id := range c.Files {
-		if !yield(c.Name+"/"+p, id) {
+	for p, b := range c.Files {
+		if !yield(c.Name+"/"+p, b) {
 			return
 		}
 	}
 	for i := range c.Assignments {
 		dir := c.Name + "/" + c.Assignments[i].DeploymentTarget + "/"
-		for p, id := range c.Assignments[i].Files {
-			if !yield(dir+p, id) {
+		for p, b := range c.Assignments[i].Files {
+			if !yield(dir+p, b) {
 				return
 			}
 		}
@@ -179,18 +180,18 @@ func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTy
 // are right.
 func (c *ClusterTypeRecord) treeID() ID {
 	entries := make([]treeEntry, 0, len(c.Files)+len(c.Assignments))
-	for p, id := range c.Files {
+	for p, b := range c.Files {
 		if strings.Contains(p, "/") { // in a folder, which may be an assignment's
-			files := map[string]ID{}
-			for p, id := range c.each {
-				files[p[len(c.Name)+1:]] = id
+			files := map[string]Blob{}
+			for p, b := range c.each {
+				files[p[len(c.Name)+1:]] = b
 			}
 			return TreeID(files)
 		}
-		entries = append(entries, treeEntry{p, id, false})
+		entries = append(entries, treeEntry{p, b.mode(), b.ID})
 	}
 	for i := range c.Assignments {
-		entries = append(entries, treeEntry{c.Assignments[i].DeploymentTarget, c.Assignments[i].Tree, true})
+		entries = append(entries, treeEntry{c.Assignments[i].DeploymentTarget, git.FolderMode, c.Assignments[i].Tree})
 	}
 	return treeOfEntries(entries)
 }
@@ -293,14 +294,13 @@ func appendField(b []byte, name string, first bool) []byte {
 	return append(b, "\":"...)
 }
 
-func appendFiles(b []byte, files map[string]ID) []byte {
+func appendFiles(b []byte, files map[string]Blob) []byte {
 	b = append(b, '{')
 	for i, p := range slices.Sorted(maps.Keys(files)) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, p), ':')
-		b = appendString(b, string(files[p]))
+		b = files[p].append(append(appendString(b, p), ':'))
 	}
 	return append(b, '}')
 }

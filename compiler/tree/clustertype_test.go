@@ -25,13 +25,13 @@ func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
 			DeploymentTarget: "a", Workspace: "b", Workload: "c \"quoted\" \\ \n \u2028 <&>", Namespace: "ä", Version: "1",
 			Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Shared: json.RawMessage(`{"a":["<"]}`),
 		},
-		Tree: emptyTree, Values: "v", Files: map[string]ID{"b/c": "1", "a": "2"},
+		Tree: emptyTree, Values: "v", Files: map[string]Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
 		Kept: &Kept{Reason: "<K>", Compiler: Compiler{"1", "2", "3"}, Source: Source{"4", "5"}},
 	}
-	cases := []AssignmentRecord{full, {Files: map[string]ID{}}}
+	cases := []AssignmentRecord{full, {Files: map[string]Blob{}}}
 	fields := reflect.TypeFor[backends.Folder]()
 	for i := range fields.NumField() {
-		one, without := AssignmentRecord{Files: map[string]ID{}}, full
+		one, without := AssignmentRecord{Files: map[string]Blob{}}, full
 		reflect.ValueOf(&one.Folder).Elem().Field(i).Set(reflect.ValueOf(full.Folder).Field(i))
 		reflect.ValueOf(&without.Folder).Elem().Field(i).SetZero()
 		cases = append(cases, one, without)
@@ -79,7 +79,7 @@ var damages = map[string]func(t *testing.T, file string){
 // reported where it is, whether it is needed or not, and --adopt goes on without.
 func TestDamagedClusterTypeRecords(t *testing.T) {
 	for name, damage := range damages {
-		for what, next := range map[string]files{"unchanged": small, "changed": changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": ""})} {
+		for what, next := range map[string]files{"unchanged": small, "changed": changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": ""})} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				dir := indexed(t)
 				p := ClusterTypeRecordPath("large")
@@ -110,7 +110,7 @@ func TestDamagedClusterTypeRecords(t *testing.T) {
 				}
 				want := maps.Clone(next)
 				if what == "changed" {
-					want["large/app/b.yaml"] = small["large/app/b.yaml"] // nobody's, now
+					want["large/app/b.sh"] = small["large/app/b.sh"] // nobody's, now
 				}
 				equal(t, "adopted", read(t, dir), want)
 				if c := write(t, dir, treeOf(next), dev); !c.Empty() {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -84,7 +85,7 @@ func (pl *planning) readAsRecorded(s surveyor, p *part) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	files := map[string]ID{}
+	files := map[string]Blob{}
 	maps.Insert(files, record.each)
 	section := &section{}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -169,7 +170,7 @@ func (c *comparison) compare(out *outcome) error {
 				lacking.names = append(lacking.names, f.Path)
 				is, worth = stat{size: f.Size}, fresh
 			}
-			c.section.add(p[len(c.name)+1:], f.ID, is, worth)
+			c.section.add(p[len(c.name)+1:], f.Blob(), is, worth)
 		}
 		if len(lacking.names) > 0 {
 			c.missing = append(c.missing, lacking)
@@ -201,7 +202,7 @@ func (c *comparison) group(out *outcome, g group) (same bool, err error) {
 	}
 	for _, f := range g.files {
 		c.unchanged++
-		c.section.add((g.dir + "/" + f.Path)[len(c.name)+1:], f.ID, stat{}, compared)
+		c.section.add((g.dir + "/" + f.Path)[len(c.name)+1:], f.Blob(), stat{}, compared)
 	}
 	return true, nil
 }
@@ -225,8 +226,8 @@ func (c *comparison) remove() error {
 // looked before it was compared.
 func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 	mine := c.owned[p] || c.o.Adopt
-	if e, known := c.known[p]; known && (mine || e.id() == f.ID) {
-		if e.id() != f.ID {
+	if e, known := c.known[p]; known && (mine || e.blob() == f.Blob()) {
+		if e.blob() != f.Blob() {
 			return stat{}, true, nil
 		}
 		c.unchanged++
@@ -240,7 +241,7 @@ func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 	case nothing:
 		c.unblock(there.blocker)
 	case regular:
-		equal, err := c.survey.holds(p, there.info, f.ID, f.Size)
+		equal, err := c.survey.holds(p, there.info, f.Blob(), f.Size)
 		if err != nil {
 			return stat{}, false, err
 		}
@@ -251,7 +252,7 @@ func (c *comparison) file(p string, f File) (is stat, differs bool, err error) {
 			return is, false, nil
 		}
 		if !mine {
-			c.refuse(p, "is not kalypso's and has other content", adoptHint)
+			return stat{}, true, c.refuseFile(p, there.info, f)
 		}
 	case other:
 		// Renaming a file over a link replaces the link, not what it points to.
@@ -277,6 +278,20 @@ func (c *comparison) refuse(p, what, hint string) {
 		c.refused[p] = true
 		c.report = append(c.report, c.at.foreign(p, what).Hinting(hint))
 	}
+}
+
+// refuseFile reports a file that is not the one that has to be there.
+func (c *comparison) refuseFile(p string, info fs.FileInfo, f File) error {
+	sameBytes, err := c.survey.holds(p, info, Blob{f.ID, !f.Executable}, f.Size)
+	what := "is not kalypso's and has other content"
+	switch {
+	case sameBytes && f.Executable:
+		what = "is not kalypso's and is not executable"
+	case sameBytes:
+		what = "is not kalypso's and is executable"
+	}
+	c.refuse(p, what, adoptHint)
+	return err
 }
 
 // unblock looks at what stands where a folder has to be. What is not kalypso's

@@ -57,11 +57,15 @@ var crashes = []crash{
 	{name: "takes over", to: small, alsoBefore: files{"large/app/a.yaml": "mine"}, o: adopting(dev)},
 	{
 		name: "changes", from: small, foreign: files{"small/mine": "m"}, o: dev,
-		to: changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": "", "large/app/c.yaml": "c1", "small/app/deep/x.yaml": "", "new/app/a": "a"}),
+		to: changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "", "large/app/c.yaml": "c1", "small/app/deep/x.yaml": "", "new/app/a": "a"}),
 	},
 	{
 		name: "files and folders change places", from: small, o: dev,
 		to: changed(files{"large/app/a.yaml": "", "large/app/a.yaml/x": "x", "small/app/deep/x.yaml": "", "small/app/deep": "x"}),
+	},
+	{
+		name: "modes change", from: small, o: dev,
+		to: changed(files{"large/README.md": "+x readme", "large/app/a.yaml": "+x a2", "large/app/b.sh": "b1", "large/db/run.sh": "+x r1"}),
 	},
 	{name: "everything goes", from: small, to: files{}, foreign: files{"large/app/mine": "m"}, o: dev},
 }
@@ -205,8 +209,8 @@ func TestFullDiskChangesNothing(t *testing.T) {
 
 // What was half written can be kept: it stays, and the record tells what it is.
 func TestKilledWriteIsKept(t *testing.T) {
-	from := files{"large/app/a.yaml": "a1", "large/app/b.yaml": "b1", "large/app/d.yaml": "d1"}
-	c := crash{from: from, to: files{"large/app/a.yaml": "a2", "large/app/b.yaml": "b2", "large/app/c.yaml": "c2"}, o: dev}
+	from := files{"large/app/a.yaml": "a1", "large/app/b.sh": "+x b1", "large/app/d.yaml": "d1", "large/app/e.sh": "e1"}
+	c := crash{from: from, to: files{"large/app/a.yaml": "a2", "large/app/b.sh": "b1", "large/app/c.sh": "+x c2", "large/app/e.sh": "+x e1"}, o: dev}
 	c.each(t, true, func(t *testing.T, dir string) {
 		half := read(t, dir)
 		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
@@ -223,7 +227,7 @@ func TestKilledWriteIsKept(t *testing.T) {
 
 // A file that one killed write removed is known to be gone after a second one.
 func TestWriteKilledTwiceIsKept(t *testing.T) {
-	from := files{"large/app/a.yaml": "a1", "large/app/b.yaml": "b1"}
+	from := files{"large/app/a.yaml": "a1", "large/app/b.sh": "b1"}
 	c := crash{from: from, to: files{"large/app/a.yaml": "a2"}, o: dev}
 	c.each(t, true, func(t *testing.T, dir string) {
 		writeFailing(t, dir, treeOf(files{"large/app/a.yaml": "a3"}), dev, killedAt("rename", "large/app/a.yaml"))
@@ -264,7 +268,7 @@ func TestKilledRepairLeavesNothing(t *testing.T) {
 // Once the record is written the journal says nothing more, even if it could not
 // be removed: a file that is made where one was removed is foreign.
 func TestFinishedJournalOwnsNothing(t *testing.T) {
-	next := treeOf(changed(files{"large/app/b.yaml": ""}))
+	next := treeOf(changed(files{"large/app/b.sh": ""}))
 	for _, c := range []struct {
 		name string
 		// first, if not nil, is a write that is killed before its record.
@@ -290,9 +294,9 @@ func TestFinishedJournalOwnsNothing(t *testing.T) {
 			if !killed {
 				t.Fatal("nothing failed")
 			}
-			put(t, dir, files{"large/app/b.yaml": "mine"})
+			put(t, dir, files{"large/app/b.sh": "mine"})
 			write(t, dir, next, dev)
-			equal(t, "folder", read(t, dir), changed(files{"large/app/b.yaml": "mine"}))
+			equal(t, "folder", read(t, dir), changed(files{"large/app/b.sh": "mine"}))
 			clean(t, dir)
 		})
 	}

@@ -16,7 +16,7 @@ import (
 var small = files{
 	"large/README.md":       "readme",
 	"large/app/a.yaml":      "a1",
-	"large/app/b.yaml":      "b1",
+	"large/app/b.sh":        "+x b1",
 	"large/db/a.yaml":       "a1",
 	"small/README.md":       "readme",
 	"small/app/deep/x.yaml": "x1",
@@ -49,10 +49,16 @@ func TestWriteTouchesOnlyWhatDiffers(t *testing.T) {
 			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
 		},
 		{
+			name:        "files become executable, or are no longer",
+			next:        changed(files{"large/app/a.yaml": "+x a1", "large/app/b.sh": "b1", "small/README.md": "+x readme"}),
+			written:     []string{"large/app/a.yaml", "large/app/b.sh", "small/README.md"},
+			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
+		},
+		{
 			name:        "a new and an old file",
-			next:        changed(files{"large/app/c.yaml": "c1", "large/app/b.yaml": ""}),
+			next:        changed(files{"large/app/c.yaml": "c1", "large/app/b.sh": ""}),
 			written:     []string{"large/app/c.yaml"},
-			removed:     []string{"large/app/b.yaml"},
+			removed:     []string{"large/app/b.sh"},
 			assignments: AssignmentChanges{Changed: []string{"dev/large/app"}, Unchanged: 2},
 		},
 		{
@@ -176,16 +182,38 @@ func TestModes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)
 	must(t, os.Chmod(filepath.Join(dir, "large/README.md"), 0o755))
-	if c := write(t, dir, treeOf(small), dev); !slices.Equal(c.Written, []string{"large/README.md"}) {
-		t.Errorf("written %v, want the file that became executable", c.Written)
+	must(t, os.Chmod(filepath.Join(dir, "large/app/b.sh"), 0o644))
+	if c := write(t, dir, treeOf(small), dev); !slices.Equal(c.Written, []string{"large/README.md", "large/app/b.sh"}) {
+		t.Errorf("written %v, want the files with another mode", c.Written)
 	}
-	for p, want := range map[string]fs.FileMode{"large": fs.ModeDir | 0o755, "large/README.md": 0o644, recordPath: 0o644} {
+	for p, want := range map[string]fs.FileMode{
+		"large": fs.ModeDir | 0o755, "large/README.md": 0o644, "large/app/b.sh": 0o755, recordPath: 0o644, ClusterTypeRecordPath("large"): 0o644,
+	} {
 		info, err := os.Stat(filepath.Join(dir, p))
 		must(t, err)
 		// The umask may take permissions away.
-		if info.Mode()&^want != 0 || info.Mode()&0o600 != 0o600 {
+		if info.Mode()&^want != 0 || info.Mode()&0o700 != want&0o700 {
 			t.Errorf("%s has mode %s", p, info.Mode())
 		}
+	}
+}
+
+// What group and others may do is the user's choice: git does not know of it.
+func TestOtherPermissionsAreLeft(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(small), dev)
+	for p, mode := range map[string]fs.FileMode{"large/README.md": 0o600, "large/app/a.yaml": 0o674, "large/app/b.sh": 0o700} {
+		must(t, os.Chmod(filepath.Join(dir, p), mode))
+	}
+	verify := dev
+	verify.Verify = true
+	for _, o := range []Options{dev, verify} {
+		if c := write(t, dir, treeOf(small), o); !c.Empty() {
+			t.Errorf("changes are %+v", c)
+		}
+	}
+	if got, want := record(t, dir).Tree, writeTree(t, dir); got != want {
+		t.Errorf("the tree is %s, git says %s", got, want)
 	}
 }
 

@@ -34,16 +34,16 @@ func (k disk) mkdir(dir string) error {
 
 // stage writes a file to its temporary path, down to the disk if it is to be
 // synced. in is the file's folder.
-func (k disk) stage(in *os.Root, p string, data []byte, sync bool) error {
-	return k.stageWith(in, p, func(out io.Writer) error {
+func (k disk) stage(in *os.Root, p string, data []byte, perm fs.FileMode, sync bool) error {
+	return k.stageWith(in, p, perm, func(out io.Writer) error {
 		_, err := out.Write(data)
 		return err
 	}, sync)
 }
 
-func (k disk) stageWith(in *os.Root, p string, write func(io.Writer) error, sync bool) error {
+func (k disk) stageWith(in *os.Root, p string, perm fs.FileMode, write func(io.Writer) error, sync bool) error {
 	temp := tempPath(p)
-	f, err := k.create(in, temp)
+	f, err := k.create(in, temp, perm)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (k disk) stageWith(in *os.Root, p string, write func(io.Writer) error, sync
 	return f.Close()
 }
 
-// create makes a temporary file. in is its folder.
-func (k disk) create(in *os.Root, temp string) (*os.File, error) {
+// create makes a temporary file. in is its folder. The umask takes from perm.
+func (k disk) create(in *os.Root, temp string, perm fs.FileMode) (*os.File, error) {
 	if err := k.step("create", temp); err != nil {
 		return nil, err
 	}
-	f, err := create(in, path.Base(temp))
+	f, err := create(in, path.Base(temp), perm)
 	if !errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
@@ -75,11 +75,11 @@ func (k disk) create(in *os.Root, temp string) (*os.File, error) {
 	if err := k.remove(temp); err != nil {
 		return nil, err
 	}
-	return create(in, path.Base(temp))
+	return create(in, path.Base(temp), perm)
 }
 
-func create(in *os.Root, name string) (*os.File, error) {
-	return in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+func create(in *os.Root, name string, perm fs.FileMode) (*os.File, error) {
+	return in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 }
 
 // swap puts a staged file into its place. in is the file's folder.
@@ -101,7 +101,7 @@ func (k disk) in(dir string, f func(*os.Root) error) error {
 	return errors.Join(f(in), in.Close())
 }
 
-// replace writes a file atomically.
+// replace writes a file of kalypso's own atomically.
 func (k disk) replace(p string, data []byte) error {
 	return k.replaceWith(p, func(out io.Writer) error {
 		_, err := out.Write(data)
@@ -112,7 +112,7 @@ func (k disk) replace(p string, data []byte) error {
 // replaceWith is replace for a file that is written piece by piece.
 func (k disk) replaceWith(p string, write func(io.Writer) error) error {
 	return k.in(path.Dir(p), func(in *os.Root) error {
-		if err := k.stageWith(in, p, write, true); err != nil {
+		if err := k.stageWith(in, p, permissions(false), write, true); err != nil {
 			return err
 		}
 		return k.swap(in, p)

@@ -9,7 +9,7 @@ func (t *Tree) Files() ([]backends.File, error) {
 	var out []backends.File
 	add := func(dir string, files []backends.File) {
 		for _, f := range files {
-			out = append(out, backends.File{Path: dir + "/" + f.Path, Data: f.Data})
+			out = append(out, backends.File{Path: dir + "/" + f.Path, Data: f.Data, Executable: f.Executable})
 		}
 	}
 	for _, ct := range t.ClusterTypes {

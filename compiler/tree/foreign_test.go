@@ -11,7 +11,7 @@ import (
 )
 
 func TestForeign(t *testing.T) {
-	tree := files{"large/app/a.yaml": "new", "small/README.md": "readme"}
+	tree := files{"large/app/a.yaml": "new", "small/README.md": "readme", "small/run.sh": "+x run"}
 	for _, c := range []struct {
 		name    string
 		foreign files
@@ -19,7 +19,10 @@ func TestForeign(t *testing.T) {
 		adopted string // what is at "at" with --adopt; "" for the same diagnostic
 	}{
 		{"an equal file is taken over", files{"large/app/a.yaml": "new"}, "", ""},
-		{"other files stay", files{"large/app/b.yaml": "x", "c": "x"}, "", ""},
+		{"an equal file that is executable", files{"large/app/a.yaml": "+x new"}, "large/app/a.yaml", "new"},
+		{"an equal file that is not executable", files{"small/run.sh": "run"}, "small/run.sh", "+x run"},
+		{"an equal executable file is taken over", files{"small/run.sh": "+x run"}, "", ""},
+		{"other files stay", files{"large/app/b.sh": "x", "c": "x"}, "", ""},
 		{"another file", files{"large/app/a.yaml": "old"}, "large/app/a.yaml", "new"},
 		{"a link", files{"large/app/a.yaml": "-> b.yaml", "large/app/b.yaml": "new"}, "large/app/a.yaml", "new"},
 		{"a link to outside", files{"large/app/a.yaml": "-> /etc/passwd"}, "large/app/a.yaml", "new"},
@@ -88,7 +91,7 @@ func TestLinksMadeAfterwardsAreNotFollowed(t *testing.T) {
 	_, report := tryWrite(t, dir, treeOf(changed(files{"large/app/a.yaml": "a2"})), adopting(dev))
 	points(t, report, diag.ForeignFile, dir, "large/app")
 	// Removing what was recorded there removes nothing behind the link.
-	write(t, dir, treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.yaml": ""})), dev)
+	write(t, dir, treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.sh": ""})), dev)
 	equal(t, "outside", read(t, outside), files{"a.yaml": "mine", "b.yaml": "mine"})
 	if read(t, dir)["large/app"] != "-> "+outside {
 		t.Error("the link is gone")
@@ -101,8 +104,8 @@ func TestOwnedPathsWithOtherThings(t *testing.T) {
 		name, there, data string
 		tree, want        files
 	}{
-		{"link, written", "large/app/a.yaml", "-> b.yaml", small, small},
-		{"link, removed", "large/app/a.yaml", "-> b.yaml", changed(files{"large/app/a.yaml": ""}), changed(files{"large/app/a.yaml": ""})},
+		{"link, written", "large/app/a.yaml", "-> b.sh", small, small},
+		{"link, removed", "large/app/a.yaml", "-> b.sh", changed(files{"large/app/a.yaml": ""}), changed(files{"large/app/a.yaml": ""})},
 		{"empty folder, written", "large/app/a.yaml/", "", small, small},
 		{"folder, removed", "large/app/a.yaml/x", "mine", changed(files{"large/app/a.yaml": ""}), changed(files{"large/app/a.yaml": "", "large/app/a.yaml/x": "mine"})},
 	} {
@@ -144,7 +147,7 @@ func TestRecordsThatCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, dir, files{recordPath: c.record, "large/app/b.yaml": "mine", "large/x": "mine"})
+			put(t, dir, files{recordPath: c.record, "large/app/b.sh": "mine", "large/x": "mine"})
 			before := read(t, dir)
 			_, report := tryWrite(t, dir, treeOf(small), c.o)
 			points(t, report, c.code, dir, recordPath)

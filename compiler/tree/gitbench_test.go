@@ -54,7 +54,7 @@ func hugeFolder(clusterType, target, version string) Folder {
 	f.Content = all
 	files, _ := all()
 	for _, file := range files {
-		f.Files = append(f.Files, File{file.Path, BlobID(file.Data), int64(len(file.Data))})
+		f.Files = append(f.Files, FileOf(file))
 	}
 	return f
 }

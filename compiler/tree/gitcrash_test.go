@@ -63,7 +63,7 @@ func commitTo(repo string, tree *plainTree, step func(op, file string) error) er
 	return err
 }
 
-var next = changed(files{"large/README.md": "new", "large/app/a.yaml": "new"})
+var next = changed(files{"large/README.md": "new", "large/app/a.yaml": "+x a1", "large/app/b.sh": "b1"})
 
 // dieAtStep commits next, but kills its process, as nothing can prevent, before
 // one of the changes to the file system.
@@ -118,6 +118,10 @@ func TestKilledCommit(t *testing.T) {
 			must(t, commitTo(m.repo, treeOf(next), nil))
 			if got := m.git("show", "main:dev/large/README.md"); got != "new" {
 				t.Errorf("step %d: the file is %q", steps, got)
+			}
+			want := fmt.Sprintf("100755 blob %s\ta.yaml\n100644 blob %s\tb.sh", BlobID([]byte("a1")), BlobID([]byte("b1")))
+			if got := m.git("ls-tree", "main:dev/large/app"); got != want {
+				t.Errorf("step %d: the folder is\n%s", steps, got)
 			}
 			m.healthy()
 			if done {

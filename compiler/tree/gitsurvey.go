@@ -122,13 +122,13 @@ func (s *gitSurvey) id(p string) (ID, error) {
 	return ID(e.ID.String()), nil
 }
 
-// holds says whether the file at p has the id, and is not executable.
-func (s *gitSurvey) holds(p string, _ fs.FileInfo, id ID, _ int64) (bool, error) {
+// holds says whether the file at p is the blob.
+func (s *gitSurvey) holds(p string, _ fs.FileInfo, b Blob, _ int64) (bool, error) {
 	e, _, err := s.entry(p)
 	if err != nil || e == nil {
 		return false, err
 	}
-	return e.Mode == git.FileMode && e.ID.String() == string(id), nil
+	return e.Mode == b.mode() && e.ID.String() == string(b.ID), nil
 }
 
 // holdsTree says whether the folder at dir is the tree with the id.

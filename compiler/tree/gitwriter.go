@@ -234,18 +234,18 @@ func (e *gitEnvironment) files(clusterType string, out *outcome, m missing) ([]g
 	for _, f := range out.announced(m.folder) {
 		if n := len(changes); n < len(m.names) && f.Path == m.names[n] {
 			p := strings.TrimPrefix(m.dir+"/"+f.Path, clusterType+"/")
-			changes = append(changes, graft{p, &git.Entry{Mode: git.FileMode, ID: hash(f.ID)}})
+			changes = append(changes, graft{p, &git.Entry{Mode: f.Blob().mode(), ID: hash(f.ID)}})
 		}
 	}
 	if e.pack == nil {
 		return changes, nil
 	}
-	data, err := out.bytes(m)
+	made, err := out.read(m)
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range data {
-		if _, err := e.add(git.BlobKind, b); err != nil {
+	for _, f := range made {
+		if _, err := e.add(git.BlobKind, f.Data); err != nil {
 			return nil, err
 		}
 	}

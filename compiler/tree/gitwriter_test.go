@@ -25,7 +25,7 @@ func TestCommitIsWhatWriteIs(t *testing.T) {
 			for _, next := range []files{
 				small, small,
 				changed(files{"large/app/a.yaml": "a2", "small/README.md": "new"}),
-				changed(files{"large/app/c.yaml": "c1", "large/app/b.yaml": ""}),
+				changed(files{"large/app/c.yaml": "c1", "large/app/b.sh": ""}),
 				changed(files{"large/db/a.yaml": "", "small/app/deep/x.yaml": "", "small/README.md": "", "edge/app/x": "x"}),
 				changed(files{"large/app/a.yaml": "", "large/app/a.yaml/x": "x", "large/app/a.yaml.b/x": "x"}),
 				small,
@@ -73,7 +73,8 @@ func TestRandomCommits(t *testing.T) {
 // edit does something to a folder as a person would.
 func edit(t *testing.T, random *rand.Rand, dir string) {
 	t.Helper()
-	there := slices.Sorted(maps.Keys(read(t, dir)))
+	content := read(t, dir)
+	there := slices.Sorted(maps.Keys(content))
 	there = slices.DeleteFunc(there, func(p string) bool { return strings.HasSuffix(p, "/") })
 	if len(there) == 0 || random.IntN(3) == 0 {
 		for p, data := range randomFiles(random, 1) {
@@ -85,13 +86,19 @@ func edit(t *testing.T, random *rand.Rand, dir string) {
 	}
 	p := there[random.IntN(len(there))]
 	must(t, os.Remove(filepath.Join(dir, p)))
-	switch random.IntN(4) {
+	switch random.IntN(5) {
 	case 0:
 		put(t, dir, files{p: "by hand"})
 	case 1:
 		put(t, dir, files{p: "-> elsewhere"})
 	case 2:
 		put(t, dir, files{p + "/x": "by hand"})
+	case 3: // another mode
+		data, executable := strings.CutPrefix(content[p], "+x ")
+		if !executable {
+			data = "+x " + data
+		}
+		put(t, dir, files{p: data})
 	}
 	// git has no empty folders.
 	for d := path.Dir(p); d != "."; d = path.Dir(d) {
@@ -243,7 +250,7 @@ func TestRecordsInABranchThatCannotBeUsed(t *testing.T) {
 }
 
 func TestKeptFoldersInABranch(t *testing.T) {
-	for _, gone := range []string{"large/app", "large/app/b.yaml", "small/README.md"} {
+	for _, gone := range []string{"large/app", "large/app/b.sh", "small/README.md"} {
 		m := newMirror(t, "dev")
 		m.both(treeOf(small), dev)
 		put(t, filepath.Join(m.dir, "dev"), files{"large/app/a.yaml": "by hand"})
@@ -263,19 +270,13 @@ func TestClusterTypesAreReused(t *testing.T) {
 	m := newMirror(t, "dev")
 	m.both(treeOf(small), dev)
 	made := map[string]int{}
-	counting := func(content files) []Placement {
+	counted := func(content files) []Placement {
 		clear(made)
-		tree := treeOf(content).tree()
-		for i := range tree.ClusterTypes {
-			ct := &tree.ClusterTypes[i]
-			of := ct.Content
-			ct.Content = func() (*Content, error) { made[ct.Name]++; return of() }
-		}
-		return []Placement{{Folder: "dev", Tree: tree, Options: dev}}
+		return []Placement{{Folder: "dev", Tree: counting(treeOf(content).tree(), made), Options: dev}}
 	}
 	commit := func(content files, objects int, want map[string]int) {
 		t.Helper()
-		got, report, err := m.branch().Commit(counting(content), by)
+		got, report, err := m.branch().Commit(counted(content), by)
 		must(t, err)
 		if len(report) > 0 || !maps.Equal(made, want) || got.Objects != objects {
 			t.Errorf("made %v, %d objects, want %v and %d: %v", made, got.Objects, want, objects, report)

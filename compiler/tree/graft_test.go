@@ -39,19 +39,18 @@ func TestGraftsMakeTheTreeOfTheFiles(t *testing.T) {
 				changes = append(changes, graft{path: p})
 			}
 		}
-		ids := map[string]ID{}
 		for p, data := range next {
-			id, err := w.Add(git.BlobKind, []byte(data))
+			f := fileOf(p, data)
+			id, err := w.Add(git.BlobKind, f.Data)
 			must(t, err)
-			ids[p] = ID(id.String())
 			if was, there := have[p]; !there || was != data {
-				changes = append(changes, graft{p, &git.Entry{Mode: git.FileMode, ID: id}})
+				changes = append(changes, graft{p, &git.Entry{Mode: BlobOf(f).mode(), ID: id}})
 			}
 		}
 		got, err := g.apply(base, changes)
 		must(t, err)
 		must(t, w.Finish())
-		if want := TreeID(ids); ID(got.String()) != want && !(got.IsZero() && len(next) == 0) {
+		if want := TreeID(next.blobs()); ID(got.String()) != want && !(got.IsZero() && len(next) == 0) {
 			t.Fatalf("%v became %v: the tree is %s, want %s", have, next, got, want)
 		}
 		base, have = got, next

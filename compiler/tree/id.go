@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
 )
 
 // ID is the id of a git object, in hex. Ids are git's own, SHA-1 included, so
@@ -18,22 +20,22 @@ type ID string
 // BlobID returns the id of a file's content: what `git hash-object` prints.
 func BlobID(data []byte) ID { return objectID("blob", data) }
 
-// TreeID returns the id of the tree that holds the files, given by path with
-// their blob ids, none of them executable: what `git write-tree` prints when
-// they are all that is in the index. No path may be a folder of another.
-func TreeID(files map[string]ID) ID {
+// TreeID returns the id of the tree that holds the files, given by path: what
+// `git write-tree` prints when they are all that is in the index. No path may be a
+// folder of another.
+func TreeID(files map[string]Blob) ID {
 	return treeID(files, slices.Sorted(maps.Keys(files)), 0)
 }
 
 // treeID returns the id of the tree that holds the paths, which are sorted and
 // share their first skip bytes. Git sorts a folder as if its name ended in a
 // slash, which is the order of whole paths.
-func treeID(files map[string]ID, paths []string, skip int) ID {
+func treeID(files map[string]Blob, paths []string, skip int) ID {
 	var content []byte
 	for len(paths) > 0 {
 		name, _, isFolder := strings.Cut(paths[0][skip:], "/")
 		if !isFolder {
-			content = appendEntry(content, "100644", name, files[paths[0]])
+			content = appendEntry(content, files[paths[0]].mode(), name, files[paths[0]].ID)
 			paths = paths[1:]
 			continue
 		}
@@ -42,13 +44,13 @@ func treeID(files map[string]ID, paths []string, skip int) ID {
 		if n < 0 {
 			n = len(paths)
 		}
-		content = appendEntry(content, "40000", name, treeID(files, paths[:n], len(prefix)))
+		content = appendEntry(content, git.FolderMode, name, treeID(files, paths[:n], len(prefix)))
 		paths = paths[n:]
 	}
 	return objectID("tree", content)
 }
 
-func appendEntry(b []byte, mode, name string, id ID) []byte {
+func appendEntry(b []byte, mode git.Mode, name string, id ID) []byte {
 	sum, err := hex.DecodeString(string(id))
 	if err != nil {
 		panic("tree: bad id " + string(id)) // ids are computed here, or checked by ParseRecord
@@ -68,9 +70,9 @@ func objectID(kind string, content []byte) ID {
 
 // treeEntry is a file or a folder in a tree.
 type treeEntry struct {
-	name   string
-	id     ID
-	folder bool
+	name string
+	mode git.Mode
+	id   ID
 }
 
 // emptyTree is the id of a tree without files, which git has in no other.
@@ -80,7 +82,7 @@ var emptyTree = objectID("tree", nil)
 func treeOfEntries(entries []treeEntry) ID {
 	// Git sorts a folder as if its name ended in a slash.
 	key := func(e treeEntry) string {
-		if e.folder {
+		if e.mode == git.FolderMode {
 			return e.name + "/"
 		}
 		return e.name
@@ -88,11 +90,8 @@ func treeOfEntries(entries []treeEntry) ID {
 	slices.SortFunc(entries, func(a, b treeEntry) int { return strings.Compare(key(a), key(b)) })
 	var content []byte
 	for _, e := range entries {
-		switch {
-		case !e.folder:
-			content = appendEntry(content, "100644", e.name, e.id)
-		case e.id != emptyTree:
-			content = appendEntry(content, "40000", e.name, e.id)
+		if e.mode != git.FolderMode || e.id != emptyTree {
+			content = appendEntry(content, e.mode, e.name, e.id)
 		}
 	}
 	return objectID("tree", content)

@@ -44,6 +44,7 @@ func TestTreeIDIsGits(t *testing.T) {
 		"folders sort with a slash":   {"a/x": "1", "a.b": "2", "a-b/x": "3", "a0": "4", "aa/x": "5"},
 		"deep":                        {"a/b/c/d/e": "1", "a/b/c/f": "2", "a/b.c": "3"},
 		"not ASCII":                   {"ä/ö": "1", "z/a": "2", "漢": "3"},
+		"executable":                  {"a/run": "+x 1", "a/run.sh": "1", "b/run": "+x ", "run": "+x 1"},
 		"beside a folder of its name": {"a/README.md": "", "a/app/x.yaml": "", "a/app-two/x.yaml": "", "a/app.yaml": ""},
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -52,11 +53,7 @@ func TestTreeIDIsGits(t *testing.T) {
 		for name, content := range cases {
 			dir := t.TempDir()
 			put(t, dir, content)
-			ids := map[string]ID{}
-			for p, data := range content {
-				ids[p] = BlobID([]byte(data))
-			}
-			if got, want := TreeID(ids), writeTree(t, dir); got != want {
+			if got, want := TreeID(content.blobs()), writeTree(t, dir); got != want {
 				t.Errorf("%s: TreeID of %v is %s, git says %s", name, content, got, want)
 			}
 		}
@@ -65,7 +62,7 @@ func TestTreeIDIsGits(t *testing.T) {
 
 // randomFiles returns about n files, at least three deep, none of which is a
 // folder of another. Names that sort around the slash are frequent, as are files
-// that two results have in common.
+// that two results have in common, or that they have with another mode.
 func randomFiles(random *rand.Rand, n int) files {
 	names := []string{"a", "a-b", "a.b", "a0", "b"}
 	pick := func() string { return names[random.IntN(len(names))] }
@@ -81,6 +78,9 @@ func randomFiles(random *rand.Rand, n int) files {
 			p += pick() + "/" + pick() + "/" + pick()
 		}
 		content[p] = strings.Repeat("x", random.IntN(3))
+		if random.IntN(3) == 0 {
+			content[p] = "+x " + content[p]
+		}
 	}
 	return content
 }

@@ -21,7 +21,7 @@ type index struct {
 	sections map[string]*section
 }
 
-const indexMagic = "kalypso index 1\n"
+const indexMagic = "kalypso index 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -39,7 +39,7 @@ func (x *index) section(name string) *section {
 // and one for each file after that of its folder:
 //
 //	folder  'd'  length  path in the section's folder
-//	file    'f'  length  name  trust(1)  blob id(20)  stat(32)
+//	file    'f'  length  name  trust(1)  executable(1)  blob id(20)  stat(32)
 //
 // Lengths are 32 bits. The fixed size of a file's entry lets it be changed in
 // place.
@@ -52,7 +52,7 @@ type section struct {
 // entry is the fixed part of a file's entry.
 type entry []byte
 
-const entrySize = 1 + 20 + 32
+const entrySize = 2 + 20 + 32
 
 // trust says what an entry is worth.
 type trust byte
@@ -71,9 +71,10 @@ const (
 
 func (e entry) trust() trust     { return trust(e[0]) }
 func (e entry) setTrust(t trust) { e[0] = byte(t) }
-func (e entry) id() ID           { return ID(hex.EncodeToString(e[1:21])) }
-func (e entry) stat() stat       { return readStat(e[21:]) }
-func (e entry) setStat(s stat)   { appendStat(e[:21], s) }
+func (e entry) executable() bool { return e[1] == 1 }
+func (e entry) blob() Blob       { return Blob{ID(hex.EncodeToString(e[2:22])), e.executable()} }
+func (e entry) stat() stat       { return readStat(e[22:]) }
+func (e entry) setStat(s stat)   { appendStat(e[:22], s) }
 
 func appendStat(b []byte, s stat) []byte {
 	for _, n := range []uint64{uint64(s.size), uint64(s.mtime), uint64(s.ctime), s.ino} {
@@ -100,7 +101,7 @@ func newSection(out *outcome) *section {
 }
 
 // add appends the entry of a file, given by its path in the section's folder.
-func (s *section) add(p string, id ID, st stat, t trust) {
+func (s *section) add(p string, b Blob, st stat, t trust) {
 	dir, name := "", p
 	if i := strings.LastIndexByte(p, '/'); i >= 0 {
 		dir, name = p[:i], p[i+1:]
@@ -109,8 +110,12 @@ func (s *section) add(p string, id ID, st stat, t trust) {
 		s.data = appendBytes(append(s.data, 'd'), dir)
 		s.any, s.dir = true, dir
 	}
-	s.data = append(appendBytes(append(s.data, 'f'), name), byte(t))
-	s.data, _ = hex.AppendDecode(s.data, []byte(id)) // ids are valid here
+	executable := byte(0)
+	if b.Executable {
+		executable = 1
+	}
+	s.data = append(appendBytes(append(s.data, 'f'), name), byte(t), executable)
+	s.data, _ = hex.AppendDecode(s.data, []byte(b.ID)) // ids are valid here
 	s.data = appendStat(s.data, st)
 }
 
@@ -127,7 +132,7 @@ func (s *section) each(f func(dir, name string, e entry)) bool {
 			return false
 		case kind == 'd':
 			dir, data = string(text), rest
-		case kind != 'f' || len(rest) < entrySize || bytes.IndexByte(text, '/') >= 0 || trust(rest[0]) > fresh:
+		case kind != 'f' || len(rest) < entrySize || bytes.IndexByte(text, '/') >= 0 || trust(rest[0]) > fresh || rest[1] > 1:
 			return false
 		default:
 			f(dir, string(text), entry(rest[:entrySize:entrySize]))

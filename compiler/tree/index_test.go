@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,10 +77,13 @@ func parsed(t *testing.T, dir string) *index {
 
 // counting makes a tree count how often each content is asked for.
 func counting(tree *Tree, calls map[string]int) *Tree {
+	var mu sync.Mutex
 	for i := range tree.ClusterTypes {
 		ct := &tree.ClusterTypes[i]
 		content := ct.Content
 		ct.Content = func() (*Content, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			calls[ct.Name]++
 			return content()
 		}
@@ -134,7 +138,7 @@ func TestUnchangedIsNotMade(t *testing.T) {
 // What was changed by hand is found and restored, even where only the time of
 // the change tells, and only the content that it is in is asked for.
 func TestDriftIsFound(t *testing.T) {
-	p := "large/app/a.yaml"
+	const noLongerExecutable = "no longer executable"
 	for name, change := range map[string]func(t *testing.T, dir, file string){
 		"other size": func(t *testing.T, _, file string) { must(t, os.WriteFile(file, []byte("longer"), 0o644)) },
 		"same size, old time": func(t *testing.T, _, file string) {
@@ -143,8 +147,9 @@ func TestDriftIsFound(t *testing.T) {
 			must(t, os.WriteFile(file, []byte("zz"), 0o644))
 			must(t, os.Chtimes(file, info.ModTime(), info.ModTime()))
 		},
-		"removed":    func(t *testing.T, _, file string) { must(t, os.Remove(file)) },
-		"executable": func(t *testing.T, _, file string) { must(t, os.Chmod(file, 0o755)) },
+		"removed":          func(t *testing.T, _, file string) { must(t, os.Remove(file)) },
+		"executable":       func(t *testing.T, _, file string) { must(t, os.Chmod(file, 0o755)) },
+		noLongerExecutable: func(t *testing.T, _, file string) { must(t, os.Chmod(file, 0o644)) },
 		"a link to an equal file": func(t *testing.T, dir, file string) {
 			must(t, os.Rename(file, filepath.Join(dir, "elsewhere")))
 			must(t, os.Symlink(filepath.Join(dir, "elsewhere"), file))
@@ -157,6 +162,10 @@ func TestDriftIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if name == "same size, old time" && runtime.GOOS == "windows" {
 				t.Skip("the system does not tell")
+			}
+			p := "large/app/a.yaml"
+			if name == noLongerExecutable {
+				p = "large/app/b.sh"
 			}
 			dir := indexed(t)
 			change(t, dir, filepath.Join(dir, p))
@@ -312,19 +321,21 @@ func lieIn(t *testing.T, dir, p, content string) {
 // Sections come back as they were added, and changes of entries stay in them.
 func TestSection(t *testing.T) {
 	type file struct {
-		p  string
-		st stat
+		p          string
+		executable bool
+		st         stat
 	}
-	all := []file{{"README.md", stat{1, 2, 3, 4}}, {"app/a", stat{5, -6, 7, 8}}, {"app/deep/b", stat{}}, {"app/c", stat{1 << 62, 1, 1, 1 << 63}}}
+	blob := func(f file) Blob { return Blob{BlobID([]byte(f.p)), f.executable} }
+	all := []file{{"README.md", false, stat{1, 2, 3, 4}}, {"app/a", true, stat{5, -6, 7, 8}}, {"app/deep/b", false, stat{}}, {"app/c", true, stat{1 << 62, 1, 1, 1 << 63}}}
 	s := &section{}
 	for _, f := range all {
-		s.add(f.p, BlobID([]byte(f.p)), f.st, fresh)
+		s.add(f.p, blob(f), f.st, fresh)
 	}
 	for range 2 {
 		i := 0
 		ok := s.each(func(dir, name string, e entry) {
-			if got := filepath.ToSlash(filepath.Join(dir, name)); got != all[i].p || e.id() != BlobID([]byte(all[i].p)) || e.stat() != all[i].st {
-				t.Errorf("%s is %v %v", got, e.id(), e.stat())
+			if got := filepath.ToSlash(filepath.Join(dir, name)); got != all[i].p || e.blob() != blob(all[i]) || e.stat() != all[i].st {
+				t.Errorf("%s is %v %v", got, e.blob(), e.stat())
 			}
 			all[i].st.size++
 			e.setStat(all[i].st)
@@ -339,8 +350,8 @@ func TestSection(t *testing.T) {
 func FuzzParseIndex(f *testing.F) {
 	id := BlobID(nil)
 	s := &section{}
-	s.add("README.md", id, stat{1, 2, 3, 4}, trusted)
-	s.add("app/a", id, stat{1, 2, 3, 4}, doubtful)
+	s.add("README.md", Blob{ID: id}, stat{1, 2, 3, 4}, trusted)
+	s.add("app/a", Blob{id, true}, stat{1, 2, 3, 4}, doubtful)
 	data := appendIndexHeader(nil, id, stat{})
 	header := len(data)
 	data = appendBytes(data, "large")
@@ -355,8 +366,8 @@ func FuzzParseIndex(f *testing.F) {
 		}
 		for _, s := range idx.sections {
 			s.each(func(_, name string, e entry) {
-				if !e.id().valid() {
-					t.Errorf("%s has the id %s", name, e.id())
+				if b := e.blob(); !b.ID.valid() {
+					t.Errorf("%s has the id %s", name, b.ID)
 				}
 				e.setStat(e.stat())
 			})

@@ -37,7 +37,7 @@ type indexing struct {
 func (x *indexing) write() error {
 	return x.in(ownFolder, func(in *os.Root) error {
 		temp := tempPath(indexPath)
-		f, err := x.create(in, temp)
+		f, err := x.create(in, temp, permissions(false))
 		if err != nil {
 			return err
 		}
@@ -145,12 +145,12 @@ func (x *indexing) revise(p *part) error {
 				inside, last = true, dir
 				there = s.enter(path.Join(p.name, dir))
 			}
-			is, plain := stat{}, false
+			is, whole := stat{}, false
 			if there {
-				is, plain = s.stat(file)
+				is, whole = s.stat(file, e.executable())
 			}
 			// What is written to after it was staged is someone else's doing.
-			untouched := plain && is.size == e.stat().size && is.mtime <= x.last.UnixNano()
+			untouched := whole && is.size == e.stat().size && is.mtime <= x.last.UnixNano()
 			e.setStat(is)
 			e.setTrust(worth(untouched && is.before(x.latest)))
 		}
@@ -176,8 +176,8 @@ func (x *indexing) ownSection() (*section, error) {
 	if s.enter(recordsFolder) {
 		for _, e := range x.next.ClusterTypes {
 			p := ClusterTypeRecordPath(e.Name)
-			is, plain := s.stat(path.Base(p))
-			own.add(p[len(ownFolder)+1:], e.Record, is, worth(plain && is.before(x.latest)))
+			is, there := s.stat(path.Base(p), false)
+			own.add(p[len(ownFolder)+1:], Blob{ID: e.Record}, is, worth(there && is.before(x.latest)))
 		}
 	}
 	return own, s.close()

@@ -174,8 +174,8 @@ func (j *journal) recordPaths() []string {
 }
 
 // settle makes the record true of the folders that an unfinished write was at:
-// the journal's files are in it with the ids that they have now, or are not in
-// it. So such a folder can be kept as it is. Files at a cluster type's root that
+// the journal's files are in it with the ids and modes that they have now, or are
+// not in it. So such a folder can be kept as it is. Files at a cluster type's root that
 // the record does not know stay the journal's.
 func (d *Dir) settle(s *survey, st *state, adopt bool) ([]problem, error) {
 	r, j := st.record, st.journal
@@ -246,7 +246,7 @@ func (s *survey) settle(c *ClusterTypeRecord, paths []string) error {
 		if err != nil {
 			return err
 		}
-		files[name] = BlobID(data)
+		files[name] = Blob{BlobID(data), IsExecutable(there.info, files[name].Executable)}
 	}
 	for i := range c.Assignments {
 		c.Assignments[i].Tree = TreeID(c.Assignments[i].Files)
@@ -256,7 +256,7 @@ func (s *survey) settle(c *ClusterTypeRecord, paths []string) error {
 
 // owner returns the files of the record's folder that a path is in, and the
 // path's name there; nil where the record has no such folder.
-func (c *ClusterTypeRecord) owner(p string) (map[string]ID, string) {
+func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
 	_, rest, _ := strings.Cut(p, "/")
 	second, name, _ := strings.Cut(rest, "/")
 	if a := c.Assignment(second); a != nil && name != "" {

@@ -25,10 +25,10 @@ func assignment(t *testing.T, r *Record, name, target string) *AssignmentRecord 
 	return clusterType(t, r, name).Assignment(target)
 }
 
-// filesOf returns the ids of all files that a record lists.
-func filesOf(t *testing.T, r *Record) map[string]ID {
+// filesOf returns what a record says of all the files that it lists.
+func filesOf(t *testing.T, r *Record) map[string]Blob {
 	t.Helper()
-	all := map[string]ID{}
+	all := map[string]Blob{}
 	if r == nil {
 		return all
 	}
@@ -47,7 +47,7 @@ func later(base model.Digest) Options {
 
 // failed is small after large/app failed and small's index could not be made.
 func failed() *plainTree {
-	t := treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.yaml": "", "large/db/a.yaml": "a2", "small/README.md": ""}))
+	t := treeOf(changed(files{"large/app/a.yaml": "", "large/app/b.sh": "", "large/db/a.yaml": "a2", "small/README.md": ""}))
 	clusterTypeOf(t, "small").Kept = "K3003"
 	return keeping(t, "large/app")
 }
@@ -92,7 +92,7 @@ func TestKeptFoldersStay(t *testing.T) {
 }
 
 func TestKeptFolderThatIsNotThere(t *testing.T) {
-	for _, gone := range []string{"large/app", "large/app/b.yaml", "small/README.md"} {
+	for _, gone := range []string{"large/app", "large/app/b.sh", "small/README.md"} {
 		dir := t.TempDir()
 		write(t, dir, treeOf(small), dev)
 		must(t, os.RemoveAll(filepath.Join(dir, gone)))

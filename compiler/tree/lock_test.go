@@ -52,7 +52,7 @@ func TestLockOfANewFolder(t *testing.T) {
 	defer second.Close()
 	_, _, err = first.Write(treeOf(small).tree(), dev)
 	must(t, err)
-	next := changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": ""})
+	next := changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": ""})
 	if _, _, err := second.Write(treeOf(next).tree(), dev); !errors.Is(err, errHeld) {
 		t.Errorf("the second of two has the error %v", err)
 	}

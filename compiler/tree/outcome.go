@@ -50,13 +50,13 @@ func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outc
 	case content.Kept == "":
 		files := make([]File, len(content.Files))
 		for i, f := range content.Files {
-			files[i] = File{Path: f.Path, ID: BlobID(f.Data), Size: int64(len(f.Data))}
+			files[i] = FileOf(f)
 		}
 		out.record.Files = out.add(-1, ct.Name, files)
 	case before != nil:
 		out.record.Files = out.keep(ct.Name, before.Files)
 	default:
-		out.record.Files = map[string]ID{}
+		out.record.Files = map[string]Blob{}
 	}
 	for i := range content.Folders {
 		f := &content.Folders[i]
@@ -113,9 +113,9 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 	dir := clusterType + "/" + f.Info.DeploymentTarget
 	if f.Kept == nil {
 		files := out.add(number, dir, f.Files)
-		for p, id := range files {
-			if !id.valid() {
-				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, p, id)
+		for p, b := range files {
+			if !b.ID.valid() {
+				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, p, b.ID)
 			}
 		}
 		return AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files}, nil
@@ -135,21 +135,21 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 	return a, nil
 }
 
-// add adds files of a folder to those to have, and returns their ids by path in
-// the folder.
-func (out *outcome) add(number int, dir string, files []File) map[string]ID {
+// add adds files of a folder to those to have, and returns what its tree says of
+// them, by path in the folder.
+func (out *outcome) add(number int, dir string, files []File) map[string]Blob {
 	if len(files) > 0 {
 		out.groups = append(out.groups, group{number, dir, files})
 	}
-	ids := make(map[string]ID, len(files))
+	blobs := make(map[string]Blob, len(files))
 	for _, f := range files {
-		ids[f.Path] = f.ID
+		blobs[f.Path] = f.Blob()
 	}
-	return ids
+	return blobs
 }
 
 // keep adds files below a folder to those to leave alone.
-func (out *outcome) keep(dir string, files map[string]ID) map[string]ID {
+func (out *outcome) keep(dir string, files map[string]Blob) map[string]Blob {
 	for p := range files {
 		out.kept = append(out.kept, dir+"/"+p)
 	}
@@ -162,9 +162,9 @@ func (out *outcome) announced(folder int) []File {
 	return out.groups[i].files
 }
 
-// bytes returns the content of files, in their order. It fails if that is not
+// read returns files with their content, in their order. It fails if that is not
 // what was announced.
-func (out *outcome) bytes(m missing) ([][]byte, error) {
+func (out *outcome) read(m missing) ([]backends.File, error) {
 	var files []backends.File
 	switch {
 	case m.folder < 0:
@@ -177,15 +177,15 @@ func (out *outcome) bytes(m missing) ([][]byte, error) {
 			return nil, fmt.Errorf("the content of folder %s: %w", m.dir, err)
 		}
 	}
-	var data [][]byte
+	var made []backends.File
 	for at, f := range out.announced(m.folder) {
-		if len(data) == len(m.names) || f.Path != m.names[len(data)] {
+		if len(made) == len(m.names) || f.Path != m.names[len(made)] {
 			continue
 		}
-		if at >= len(files) || files[at].Path != f.Path || int64(len(files[at].Data)) != f.Size || BlobID(files[at].Data) != f.ID {
+		if at >= len(files) || FileOf(files[at]) != f {
 			return nil, fmt.Errorf("file %s/%s has other content than was announced", m.dir, f.Path)
 		}
-		data = append(data, files[at].Data)
+		made = append(made, files[at])
 	}
-	return data, nil
+	return made, nil
 }

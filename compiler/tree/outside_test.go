@@ -109,7 +109,12 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 	}{
 		{name: "other bytes", spoil: func(c *Content) {
 			c.Folders[0].Content = func() ([]backends.File, error) {
-				return []backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.yaml", Data: []byte("b1")}}, nil
+				return []backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.sh", Data: []byte("b2")}}, nil
+			}
+		}, want: "other content than was announced"},
+		{name: "another mode", spoil: func(c *Content) {
+			c.Folders[0].Content = func() ([]backends.File, error) {
+				return []backends.File{{Path: "a.yaml", Data: []byte("a2")}, {Path: "b.sh", Data: []byte("b2"), Executable: true}}, nil
 			}
 		}, want: "other content than was announced"},
 		{name: "fewer files", spoil: func(c *Content) {
@@ -124,7 +129,7 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := indexed(t)
-			tree := treeOf(changed(files{"large/app/a.yaml": "a2", "large/app/b.yaml": "b2", "small/README.md": "new"})).tree()
+			tree := treeOf(changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "b2", "small/README.md": "new"})).tree()
 			made := tree.ClusterTypes[0].Content
 			tree.ClusterTypes[0].Content = func() (*Content, error) {
 				if c.content != nil {

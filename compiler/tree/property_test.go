@@ -151,7 +151,7 @@ func (r *randomWrites) half(content files) {
 		if got[p] != data {
 			r.t.Errorf("%s is lost", p)
 		}
-		if _, equal := content[p]; equal && filesOf(r.t, record(r.t, r.dir))[p] != "" {
+		if _, equal := content[p]; equal && filesOf(r.t, record(r.t, r.dir))[p] != (Blob{}) {
 			delete(r.foreign, p)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -346,7 +347,7 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 func (r *Record) treeID() ID {
 	var entries []treeEntry
 	for _, c := range r.ClusterTypes {
-		entries = append(entries, treeEntry{c.Name, c.Tree, true})
+		entries = append(entries, treeEntry{c.Name, git.FolderMode, c.Tree})
 	}
 	return treeOfEntries(entries)
 }

@@ -18,7 +18,7 @@ const goldenRecord = `{
   "source": {"base":"b1","environment":"e1"},
   "tree": "b7b336855da774f6e1dc9ca5c26ac4bb4633b740",
   "clusterTypes": [
-    {"name":"large","tree":"37e1b3a0a2659422a46ba27d1061d7a85ab81206","digest":"d65611b386815b5822168239e7efa0a3536f587678028c58bf511aa5b72a1de3","assignments":1,"record":"18f3e5401cec71936850bc723187e038cd2ca25a"},
+    {"name":"large","tree":"37e1b3a0a2659422a46ba27d1061d7a85ab81206","digest":"8e37155375397fbbd97a448bdedba7e96239a2e1fb9e072f31c710356f087f89","assignments":1,"record":"18f3e5401cec71936850bc723187e038cd2ca25a"},
     {"name":"small","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904","digest":"6ef20f9c14d5d91959c3f3bef4ac582f49b0ee03c5feddc5c1bd75c07ef52ee4","assignments":0,"record":"ff7a595f7e530a0c4e84ff8663339d3ec01fe6bd"}
   ]
 }
@@ -126,6 +126,9 @@ func TestParseClusterTypeRecordRefuses(t *testing.T) {
 		{"another type", `"d1"`, `1`, "cannot unmarshal"},
 		{"no id", "00750edc07d6415dcc07ae0351e9397b0222b7ba", "HEAD", "not a git id"},
 		{"no tree", "fcfa55af8981ea3f827543d552528218edaa2366", "", "not a git id"},
+		{"a file that is neither an id nor an object", `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `["x"]`, "cannot unmarshal"},
+		{"an executable file without an id", `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"executable":true}`, "not a git id"},
+		{"a mode that is none", `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"id":"00750edc07d6415dcc07ae0351e9397b0222b7ba","executable":"yes"}`, "cannot unmarshal"},
 		{"a path outside", `"README.md"`, `"../../.bashrc"`, "relative path"},
 		{"a path of git", `"README.md"`, `"x/.git/config"`, "git's own"},
 		{"kalypso's folder", `"large"`, `".kalypso"`, "own folder"},
@@ -171,6 +174,7 @@ func FuzzParseRecord(f *testing.F) {
 
 func FuzzParseClusterTypeRecord(f *testing.F) {
 	f.Add([]byte(goldenClusterType))
+	f.Add([]byte(strings.Replace(goldenClusterType, `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"id":"00750edc07d6415dcc07ae0351e9397b0222b7ba","executable":true}`, 1)))
 	f.Add([]byte(`{"apiVersion":"kalypso.io/v1alpha1","kind":"ClusterTypeProvenance","name":"a","kept":"\u2028<\"\\","assignments":[{"deploymentTarget":"b","tree":"` + strings.Repeat("a", 40) + `"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ParseClusterTypeRecord(data)

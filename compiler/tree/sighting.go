@@ -59,7 +59,7 @@ func (pl *planning) sight(name string) (*sighting, error) {
 		}
 		seen.files++
 		if e.trust() == trusted && there {
-			if is, plain := s.stat(file); plain && is == e.stat() {
+			if is, ok := s.stat(file, e.executable()); ok && is == e.stat() {
 				return
 			}
 		}
@@ -86,7 +86,7 @@ func (pl *planning) resolve(s surveyor, seen *sighting) (bool, error) {
 		if err != nil || there.kind != regular {
 			return false, err
 		}
-		if same, err := s.holds(f.path, there.info, f.id(), -1); err != nil || !same {
+		if same, err := s.holds(f.path, there.info, f.blob(), -1); err != nil || !same {
 			return false, err
 		}
 		is := statOf(there.info)
@@ -129,7 +129,7 @@ func (pl *planning) intactRecords() (map[string]bool, error) {
 	}
 	ids := seen.known(ownFolder)
 	for _, e := range pl.before.record.ClusterTypes {
-		if known, there := ids[ClusterTypeRecordPath(e.Name)]; there && known.id() == e.Record {
+		if known, there := ids[ClusterTypeRecordPath(e.Name)]; there && known.blob() == (Blob{ID: e.Record}) {
 			intact[e.Name] = true
 		}
 	}

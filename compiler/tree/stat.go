@@ -17,9 +17,5 @@ func statOf(info fs.FileInfo) stat {
 	return stat{size: info.Size(), mtime: info.ModTime().UnixNano(), ctime: ctime, ino: ino}
 }
 
-// isPlain says whether a file is one as kalypso writes them: git would record
-// that it is executable.
-func isPlain(mode fs.FileMode) bool { return mode.IsRegular() && mode&0o111 == 0 }
-
 // before says whether the file was last changed before the time.
 func (s stat) before(t time.Time) bool { return max(s.mtime, s.ctime) < t.UnixNano() }

@@ -94,15 +94,16 @@ func openFolder(in int, name string) int {
 	}
 }
 
-// stat looks at a file of the folder; false where there is none that isPlain.
-func (s *scanner) stat(name string) (stat, bool) {
+// stat looks at a file of the folder; false where there is none, or where it is
+// executable and should not be, or should be and is not.
+func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	var st unix.Stat_t
 	for {
 		err := unix.Fstatat(s.in, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o111 != 0 {
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&ownerMayRun != 0 != executable {
 			return stat{}, false
 		}
 		return stat{size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), ino: st.Ino}, true

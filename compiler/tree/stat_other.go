@@ -27,10 +27,11 @@ func (s *scanner) enter(dir string) bool {
 	return err == nil && there.kind == folder
 }
 
-// stat looks at a file of the folder; false where there is none that isPlain.
-func (s *scanner) stat(name string) (stat, bool) {
+// stat looks at a file of the folder; false where there is none, or where it is
+// executable and should not be, or should be and is not.
+func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	there, err := s.survey.look(path.Join(s.dir, name))
-	if err != nil || there.kind != regular || !isPlain(there.info.Mode()) {
+	if err != nil || there.kind != regular || !isFile(there.info, executable) {
 		return stat{}, false
 	}
 	return statOf(there.info), true

@@ -16,10 +16,9 @@ import (
 type surveyor interface {
 	// look returns what stands at p. It follows no symbolic link.
 	look(p string) (found, error)
-	// holds says whether the file at p, of which look has returned info, has the
-	// content with the id and the size, -1 for any, and is not executable, which
-	// git would record.
-	holds(p string, info fs.FileInfo, id ID, size int64) (bool, error)
+	// holds says whether the file at p, of which look has returned info, is the
+	// blob, of which the size is known or -1.
+	holds(p string, info fs.FileInfo, b Blob, size int64) (bool, error)
 	// holdsTree says whether it is known, without a look at them, that the folder
 	// at dir has the files of the tree with the id, and nothing else.
 	holdsTree(dir string, id ID) (bool, error)
@@ -139,14 +138,14 @@ func (s *survey) open(dir string) (*os.Root, error) {
 	return in, nil
 }
 
-// holds says whether the regular file at p has the content with the id and the
-// size, where that is known, and is not executable, which git would record.
-func (s *survey) holds(p string, info fs.FileInfo, id ID, size int64) (bool, error) {
-	if size >= 0 && info.Size() != size || !isPlain(info.Mode()) {
+// holds says whether the regular file at p is the blob, of which the size may be
+// known.
+func (s *survey) holds(p string, info fs.FileInfo, b Blob, size int64) (bool, error) {
+	if size >= 0 && info.Size() != size || !isFile(info, b.Executable) {
 		return false, nil
 	}
 	is, err := s.hash(p)
-	return is == id, err
+	return is == b.ID, err
 }
 
 // holdsTree is never known: a folder has no id.

@@ -62,7 +62,7 @@ type Folder struct {
 	Files []File
 	// Content returns the bytes of Files, with the same paths in the same order. It
 	// is called only where they have to be written, by several goroutines for
-	// different folders. Bytes that do not have the ids of Files are an error.
+	// different folders. Files that do not have the ids and modes of Files are an error.
 	Content func() ([]backends.File, error)
 	// Values is the digest of the composed configuration; "" in a kept folder.
 	Values model.Digest
@@ -73,10 +73,19 @@ type Folder struct {
 
 // File is a file by git's id of its content.
 type File struct {
-	Path string
-	ID   ID
-	Size int64 // in bytes
+	Path       string
+	ID         ID
+	Size       int64 // in bytes
+	Executable bool
 }
+
+// FileOf returns a file by its content's id.
+func FileOf(f backends.File) File {
+	return File{Path: f.Path, ID: BlobID(f.Data), Size: int64(len(f.Data)), Executable: f.Executable}
+}
+
+// Blob returns what a tree with the file says of it.
+func (f File) Blob() Blob { return Blob{f.ID, f.Executable} }
 
 // Kept says why an assignment's folder is that of an earlier build, and which
 // build that was.

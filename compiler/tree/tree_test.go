@@ -16,9 +16,25 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// files are the files of a folder by path. A symbolic link has the content
-// "-> target", an empty folder a path that ends in a slash.
+// files are the files of a folder by path. That of an executable file has "+x "
+// before its content. A symbolic link has the content "-> target", an empty folder
+// a path that ends in a slash.
 type files map[string]string
+
+// fileOf returns one of files.
+func fileOf(p, content string) backends.File {
+	data, executable := strings.CutPrefix(content, "+x ")
+	return backends.File{Path: p, Data: []byte(data), Executable: executable}
+}
+
+// blobs returns what the tree with the files says of them.
+func (content files) blobs() map[string]Blob {
+	all := map[string]Blob{}
+	for p, data := range content {
+		all[p] = BlobOf(fileOf(p, data))
+	}
+	return all
+}
 
 // plainTree is a tree with all its content, from which the tests make trees.
 type plainTree struct{ ClusterTypes []plainType }
@@ -63,7 +79,7 @@ func (ct plainType) content() *Content {
 	for _, f := range ct.Folders {
 		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept, Content: func() ([]backends.File, error) { return f.Files, nil }}
 		for _, file := range f.Files {
-			folder.Files = append(folder.Files, File{Path: file.Path, ID: BlobID(file.Data), Size: int64(len(file.Data))})
+			folder.Files = append(folder.Files, FileOf(file))
 		}
 		c.Folders = append(c.Folders, folder)
 	}
@@ -80,11 +96,11 @@ func treeOf(content files) *plainTree {
 		ct := clusterTypeOf(t, first)
 		second, name, deeper := strings.Cut(rest, "/")
 		if !deeper {
-			ct.Files = append(ct.Files, backends.File{Path: rest, Data: []byte(content[p])})
+			ct.Files = append(ct.Files, fileOf(rest, content[p]))
 			continue
 		}
 		f := folderOf(ct, second)
-		f.Files = append(f.Files, backends.File{Path: name, Data: []byte(content[p])})
+		f.Files = append(f.Files, fileOf(name, content[p]))
 	}
 	return t
 }
@@ -148,7 +164,9 @@ func put(t *testing.T, dir string, content files) {
 		case isLink:
 			must(t, os.Symlink(target, p))
 		default:
-			must(t, os.WriteFile(p, []byte(data), 0o644))
+			f := fileOf(p, data)
+			must(t, os.WriteFile(p, f.Data, 0o644))
+			must(t, os.Chmod(p, permissions(f.Executable)))
 		}
 	}
 }
@@ -178,6 +196,13 @@ func read(t *testing.T, dir string) files {
 			return err
 		}
 		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && IsExecutable(info, false) {
+			data = append([]byte("+x "), data...)
+		}
 		content[name] = string(data)
 		return err
 	})

@@ -300,7 +300,7 @@ func (w *writer) stageAll() error {
 		if p.record {
 			stage(func() error {
 				return w.in(recordsFolder, func(in *os.Root) error {
-					return w.stage(in, ClusterTypeRecordPath(p.name), out.encoded, !atOnce)
+					return w.stage(in, ClusterTypeRecordPath(p.name), out.encoded, permissions(false), !atOnce)
 				})
 			})
 		}
@@ -317,7 +317,7 @@ func (w *writer) stageAll() error {
 // stageInto writes files of a group under their temporary names. Their folders
 // are made.
 func (w *writer) stageInto(out *outcome, m missing, sync bool) error {
-	data, err := out.bytes(m)
+	made, err := out.read(m)
 	if err != nil {
 		return err
 	}
@@ -326,8 +326,8 @@ func (w *writer) stageInto(out *outcome, m missing, sync bool) error {
 			return err
 		}
 		err := w.in(dir, func(in *os.Root) error {
-			for i, name := range names {
-				if err := w.stage(in, m.dir+"/"+name, data[i], sync); err != nil {
+			for _, f := range made[:len(names)] {
+				if err := w.stage(in, m.dir+"/"+f.Path, f.Data, permissions(f.Executable), sync); err != nil {
 					return err
 				}
 			}
@@ -336,7 +336,7 @@ func (w *writer) stageInto(out *outcome, m missing, sync bool) error {
 		if err != nil {
 			return err
 		}
-		data = data[len(names):]
+		made = made[len(names):]
 	}
 	return nil
 }

@@ -1,0 +1,88 @@
+package tree
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+)
+
+// Records say of a file that it is executable only where it is, so that those of
+// trees without such files are what they were before there were any.
+func TestBlobsInJSON(t *testing.T) {
+	id := BlobID([]byte("a"))
+	for _, c := range []struct {
+		blob Blob
+		want string
+	}{
+		{Blob{ID: id}, `"` + string(id) + `"`},
+		{Blob{id, true}, `{"id":"` + string(id) + `","executable":true}`},
+		{Blob{ID: "<\"not an id"}, `"<\"not an id"`},
+	} {
+		if got := string(c.blob.append(nil)); got != c.want {
+			t.Errorf("%v is %s, want %s", c.blob, got, c.want)
+		}
+		var back Blob
+		if err := json.Unmarshal([]byte(c.want), &back); err != nil || back != c.blob {
+			t.Errorf("%s is read as %v, %v", c.want, back, err)
+		}
+	}
+	for _, text := range []string{"1", `"`, strings.Repeat("1", 42), "true", `{"id":1}`, "[]"} {
+		if err := new(Blob).UnmarshalJSON([]byte(text)); err == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
+}
+
+// A write that makes a file executable says so in the record, in one line with the
+// rest of its folder.
+func TestExecutableFilesAreRecorded(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, treeOf(files{"large/app/run.sh": "run", "large/run.sh": "+x run"}), dev)
+	recorded := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, ClusterTypeRecordPath("large")))
+		must(t, err)
+		return string(data)
+	}
+	plain := `"files":{"run.sh":"` + string(BlobID([]byte("run"))) + `"}`
+	executable := `"files":{"run.sh":{"id":"` + string(BlobID([]byte("run"))) + `","executable":true}}`
+	own := strings.Replace(executable, `":{`, `": {`, 1)
+	if got := recorded(); !strings.Contains(got, plain) || !strings.Contains(got, own) {
+		t.Errorf("the record is %s", got)
+	}
+	c := write(t, dir, treeOf(files{"large/app/run.sh": "+x run", "large/run.sh": "+x run"}), dev)
+	if got := recorded(); len(c.Written) != 1 || len(c.Assignments.Changed) != 1 || !strings.Contains(got, executable) {
+		t.Errorf("changes are %+v, the record %s", c, got)
+	}
+}
+
+// Kept folders have the modes that they had.
+func TestKeptFilesStayExecutable(t *testing.T) {
+	m := newMirror(t, "dev")
+	m.both(treeOf(small), dev)
+	m.both(failed(), later("b2"))
+	if a := assignment(t, record(t, filepath.Join(m.dir, "dev")), "large", "app"); !a.Files["b.sh"].Executable || a.Kept == nil {
+		t.Errorf("the record of the kept folder is %+v", a)
+	}
+	equal(t, "folder", read(t, filepath.Join(m.dir, "dev")), changed(files{"large/db/a.yaml": "a2"}))
+}
+
+func TestFilesOfATreeAreExecutable(t *testing.T) {
+	all, err := treeOf(small).tree().Files()
+	must(t, err)
+	got := files{}
+	for _, f := range all {
+		content := string(f.Data)
+		if f.Executable {
+			content = "+x " + content
+		}
+		got[f.Path] = content
+	}
+	equal(t, "tree", got, small)
+	if f := (backends.File{Path: "a", Data: []byte("x"), Executable: true}); FileOf(f).Blob() != BlobOf(f) {
+		t.Errorf("%v has the blob %v", f, FileOf(f).Blob())
+	}
+}
