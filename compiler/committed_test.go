@@ -41,11 +41,7 @@ func committed(shared *cache.Cache) variant {
 				if tip := strings.TrimSpace(git(t, root, "rev-parse", "out")); tip != string(got.commit) {
 					return fmt.Sprintf("the branch is at %s, and the commit is %s", tip, got.commit)
 				}
-				ids := map[string]string{}
-				for p, text := range s.want.files {
-					ids[p] = string(tree.BlobID([]byte(text)))
-				}
-				return differs(listed(git(t, root, "ls-tree", "-r", "-z", "out")), ids)
+				return differs(listed(git(t, root, "ls-tree", "-r", "-z", "out")), entries(s.want.files))
 			},
 			end: func(s *step) string {
 				if commits == 0 {
@@ -70,7 +66,8 @@ func committed(shared *cache.Cache) variant {
 				}
 				var want strings.Builder
 				for _, p := range names {
-					fmt.Fprintf(&want, "%d\n%s\n", len(s.want.files[p]), s.want.files[p])
+					data := fileOf(p, s.want.files[p]).Data
+					fmt.Fprintf(&want, "%d\n%s\n", len(data), data)
 				}
 				return differs(map[string]string{"what git reads": string(text)}, map[string]string{"what git reads": want.String()})
 			},
@@ -78,14 +75,25 @@ func committed(shared *cache.Cache) variant {
 	}
 }
 
-// listed reads what git ls-tree -z lists, as ids by path. Anything but a file that
-// is not executable gets no id.
+// listed reads what git ls-tree -z lists, by path.
 func listed(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
 		about, p, _ := strings.Cut(line, "\t")
-		id, _ := strings.CutPrefix(about, "100644 blob ")
-		out[p] = id
+		out[p] = about
+	}
+	return out
+}
+
+// entries are what git ls-tree lists of files, by path.
+func entries(files map[string]string) map[string]string {
+	out := map[string]string{}
+	for p, text := range files {
+		mode, blob := "100644", tree.BlobOf(fileOf(p, text))
+		if blob.Executable {
+			mode = "100755"
+		}
+		out[p] = mode + " blob " + string(blob.ID)
 	}
 	return out
 }

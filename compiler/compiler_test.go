@@ -19,6 +19,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // platforms are those of the repository, by folder.
@@ -277,7 +278,8 @@ func noneLost(t *testing.T, mistake string, before, after map[string]string) {
 	}
 }
 
-// files reads a folder, but for what kalypso keeps for itself alone.
+// files reads a folder, but for what kalypso keeps for itself alone. The content of
+// an executable file has executableMark before it.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -286,7 +288,14 @@ func files(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
 		rel, _ := filepath.Rel(dir, path)
+		info, err := entry.Info()
+		if err == nil && tree.IsExecutable(info, false) {
+			data = append([]byte(executableMark), data...)
+		}
 		out[filepath.ToSlash(rel)] = string(data)
 		return err
 	})

@@ -43,7 +43,11 @@ func archive(t *testing.T, b *compiler.Build) *txtar.Archive {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			a.Files = append(a.Files, txtar.File{Name: path.Join(e.Name, f.Path), Data: f.Data})
+			name := path.Join(e.Name, f.Path)
+			if f.Executable {
+				name += " (executable)"
+			}
+			a.Files = append(a.Files, txtar.File{Name: name, Data: f.Data})
 		}
 	}
 	return a

@@ -151,10 +151,15 @@ func outputFiles(t *testing.T, dir string) map[string]string {
 	return out
 }
 
+// writeFiles writes what files has read.
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	for p, text := range files {
-		at := filepath.Join(dir, filepath.FromSlash(p))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o777), os.WriteFile(at, []byte(text), 0o666)); err != nil {
+		at, mode := filepath.Join(dir, filepath.FromSlash(p)), fs.FileMode(0o666)
+		f := fileOf(p, text)
+		if f.Executable {
+			mode = 0o777
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o777), os.WriteFile(at, f.Data, mode)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -229,11 +229,7 @@ func (b childBuild) again(t *testing.T, want outcome) string {
 	if len(want.files) == 0 {
 		return ""
 	}
-	ids := map[string]string{}
-	for p, text := range want.files {
-		ids[p] = string(tree.BlobID([]byte(text)))
-	}
-	return differs(listed(git(t, b.Git, "ls-tree", "-r", "-z", "out")), ids)
+	return differs(listed(git(t, b.Git, "ls-tree", "-r", "-z", "out")), entries(want.files))
 }
 
 // TestKilledBuilds kills builds. The next one finishes what the killed one left: it
