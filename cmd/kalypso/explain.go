@@ -118,6 +118,9 @@ func explainText(w io.Writer, x *query.Explanation, key string) {
 		if a.Version != "" {
 			fmt.Fprintf(w, "  version\t%s\n", a.Version)
 		}
+		if a.Render {
+			fmt.Fprintf(w, "  manifests\trendered by the build\n")
+		}
 		if a.Failed {
 			fmt.Fprintf(w, "  state\tfailed: it keeps its last good output\n")
 		}

@@ -41,6 +41,12 @@ exit code is then 3, and the list holds what can be known.`,
 				row(w, c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat, len(c.Clusters), c.Assignments, labels(c.Labels))
 			}
 		}),
+		getCommand(g, "clusters", "ClusterList", "the clusters", query.Clusters, func(w *tabwriter.Writer, items []query.Cluster) {
+			row(w, "ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS")
+			for _, c := range items {
+				row(w, c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels))
+			}
+		}),
 		getCommand(g, "workloads", "WorkloadList", "the workloads with deployment targets", query.Workloads, func(w *tabwriter.Writer, items []query.Workload) {
 			row(w, "ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS")
 			for _, i := range items {

@@ -48,8 +48,12 @@ type ClusterType struct {
 	Reconciler       string             `json:"reconciler"`
 	NamespaceService string             `json:"namespaceService"`
 	ConfigFormat     model.ConfigFormat `json:"configFormat"`
-	Clusters         []string           `json:"clusters"`
-	Assignments      int                `json:"assignments"`
+	// KubernetesVersion and APIVersions are what charts that are rendered find on
+	// its clusters, where the platform says.
+	KubernetesVersion string   `json:"kubernetesVersion,omitempty"`
+	APIVersions       []string `json:"apiVersions"`
+	Clusters          []string `json:"clusters"`
+	Assignments       int      `json:"assignments"`
 }
 
 // ClusterTypes lists the cluster types, by environment and name.
@@ -60,6 +64,7 @@ func ClusterTypes(b *compiler.Build) []ClusterType {
 			item := ClusterType{
 				Environment: e.Name, Name: c.Name, Description: c.Description, Labels: labels(c.Labels), Reconciler: c.Reconciler,
 				NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: []string{},
+				KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...),
 			}
 			for _, cluster := range e.Model.Clusters {
 				if cluster.ClusterType == c.Name {
@@ -72,6 +77,30 @@ func ClusterTypes(b *compiler.Build) []ClusterType {
 				}
 			}
 			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// Cluster is one physical cluster or host, as one environment knows it.
+type Cluster struct {
+	Environment string            `json:"environment"`
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	ClusterType string            `json:"clusterType"`
+	Address     string            `json:"address,omitempty"`
+	Labels      map[string]string `json:"labels"`
+}
+
+// Clusters lists the clusters, by environment and name.
+func Clusters(b *compiler.Build) []Cluster {
+	out := []Cluster{}
+	for e := range readable(b) {
+		for _, c := range e.Model.Clusters {
+			out = append(out, Cluster{
+				Environment: e.Name, Name: c.Name, Description: c.Description, ClusterType: c.ClusterType, Address: c.Address,
+				Labels: labels(c.Labels),
+			})
 		}
 	}
 	return out
@@ -117,6 +146,7 @@ type DeploymentTarget struct {
 	Labels           map[string]string `json:"labels"`
 	Version          string            `json:"version,omitempty"`
 	Manifests        model.Manifests   `json:"manifests"`
+	Render           bool              `json:"render,omitempty"` // the build renders the manifests
 	DependsOn        []string          `json:"dependsOn"`
 	ClusterTypes     []string          `json:"clusterTypes"` // that it is assigned to
 }
@@ -135,7 +165,7 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 				t := &w.Targets[j]
 				out = append(out, DeploymentTarget{
 					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name, Workspace: w.Workspace,
-					Labels: labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t),
+					Labels: labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t), Render: t.Render,
 					DependsOn: append([]string{}, t.DependsOn...), ClusterTypes: append([]string{}, on[t.FullName]...),
 				})
 			}
@@ -171,6 +201,7 @@ type Assignment struct {
 	Version          string   `json:"version,omitempty"`
 	Policies         []string `json:"policies"`
 	Reconciler       string   `json:"reconciler"`
+	Render           bool     `json:"render,omitempty"` // the build renders the manifests
 	DependsOn        []string `json:"dependsOn"`
 	// Configuration is the digest of the composed values, its version.
 	Configuration model.Digest `json:"configuration,omitempty"`
@@ -195,7 +226,7 @@ func assignmentOf(e *compiler.Environment, i int) Assignment {
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
 		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...), Reconciler: a.ClusterType.Reconciler,
-		DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
+		Render: a.Target.Render, DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
 	}
 	if !item.Failed {
 		item.Configuration = e.Configuration(i)
