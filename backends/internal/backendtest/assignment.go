@@ -41,6 +41,8 @@ type Platform struct {
 	Options string
 	GitOps  *model.GitOps
 	Targets []Target
+	// Clusters are those of the cluster type, sorted by name.
+	Clusters []model.Cluster
 }
 
 // Target is an assignment of the platform.
@@ -61,8 +63,8 @@ type Target struct {
 func (p Platform) ClusterType(t testing.TB) *backends.ClusterType {
 	return &backends.ClusterType{
 		Environment: "dev", Name: "large", GitOps: p.GitOps,
-		Reconciler: p.reconciler(t),
-		Ref:        model.Ref{Collection: "clusterTypes", Name: "large"},
+		Reconciler: p.reconciler(t), Clusters: p.Clusters,
+		Ref: model.Ref{Collection: "clusterTypes", Name: "large"},
 	}
 }
 
@@ -85,7 +87,7 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 	}
 	full := model.FullName(workload, short)
 	return &backends.Assignment{
-		Environment: "dev", ClusterType: "large", Workspace: target.Workspace,
+		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
 		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: model.ShortName("dev-large-"+full, model.MaxLabel), GitOps: p.GitOps,
 		Manifests: target.Manifests, Render: target.Render, Projection: target.Projection, ConfigFormat: model.ConfigMap,

@@ -1,0 +1,132 @@
+// Package fleet emits what Rancher Fleet 0.15 (https://fleet.rancher.io) reads:
+// for each assignment a folder with a fleet.yaml, which Fleet makes a Bundle of,
+// and where Fleet fetches the workload itself, the object that makes it do so.
+//
+// There are two places. Clusters get bundles, each a Helm release there. The
+// management cluster, where Fleet runs, has the GitRepos and HelmOps that bundles
+// come from. So two GitRepos pull the tree, and Bootstrap prints both: one takes
+// every folder of the cluster type to its clusters, the other takes what
+// kustomization.yaml lists, the folders' reconciler.yaml, to the management
+// cluster. Neither changes when assignments come and go.
+//
+// The bundles of an assignment, each named
+// <environment>-<clusterType>-<workload>-<target>-<part>:
+//
+//   - workspace: the namespace service and the platform config, with an overlay
+//     for each cluster that has values of its own.
+//   - crds and workload: what was rendered. CRDs come first, because Helm does not
+//     install an object whose kind the cluster does not know; and both are apart
+//     from the workspace, because hooks run before anything else of their release
+//     and need the namespace.
+//   - workload, of a HelmOp: a chart. A fleet.yaml could name the chart as well,
+//     but Fleet reads all folders of a GitRepo in one job, and a chart that cannot
+//     be fetched would stop every other assignment.
+//   - workload, of a GitRepo: a folder of the application's repository. Fleet names
+//     its bundles after the GitRepo.
+//
+// Unknown keys of fleet.yaml have no effect in Fleet, and say nothing: the types
+// here are those of its FleetYAML.
+package fleet
+
+import (
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+const backend = "fleet"
+
+type fleet struct{}
+
+// New returns the backend.
+func New() backends.Backend { return fleet{} }
+
+// Name is the backend's key in #Reconciler.
+func (fleet) Name() string { return backend }
+
+// Support says that Fleet fetches git repositories and charts, and delivers all
+// that renders to Kubernetes objects.
+func (fleet) Support(kind model.SourceKind) backends.Support {
+	s := delivery.Support(kind)
+	switch kind {
+	case model.OCISource:
+		s.Referenced = "Fleet fetches git repositories and charts, and no other OCI artifacts"
+	case model.KustomizeSource:
+		// A bundle holds the files below its folder, and an overlay's base is not
+		// among them.
+		s.Referenced = "Fleet reads the overlay's folder alone, without the bases beside it"
+	}
+	return s
+}
+
+// Emit returns the folder with the bundles of the workspace and of what was
+// rendered, or else in reconciler.yaml what fetches the workload.
+func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
+	o, ds := optionsOf(a.Reconciler)
+	f := &folder{assignment: a, options: o}
+	if !diag.Errors(ds) {
+		f.workspace()
+		if a.Render {
+			f.rendered()
+		} else {
+			f.referenced()
+		}
+		f.bundle()
+		f.ignore()
+	}
+	ds = append(ds, f.ds...)
+	for i := range ds {
+		ds[i] = ds[i].For(a.ID())
+	}
+	if diag.Errors(ds) {
+		return backends.Emission{}, ds
+	}
+	return backends.Emission{Files: delivery.Sorted(f.files), Objects: f.objects, Shared: f.shared().encode()}, ds
+}
+
+// Central returns the workspaces' Bundles: one Fleet may serve many cluster types.
+// The names of an assignment's other objects there differ where these do.
+func (fleet) Central(ct *backends.ClusterType, deploymentTargets []string) []backends.Object {
+	o, _ := optionsOf(ct.Reconciler)
+	out := make([]backends.Object, len(deploymentTargets))
+	for i, target := range deploymentTargets {
+		out[i] = backends.Object{
+			Group: group, Kind: "Bundle",
+			Namespace: o.Namespace, Name: bundleName(ct.Environment, ct.Name, target, partWorkspace),
+		}
+	}
+	return out
+}
+
+// folder collects an assignment's folder.
+type folder struct {
+	assignment *backends.Assignment
+	options    options
+	files      []backends.File
+	objects    []backends.Object
+	ds         []diag.Diagnostic
+	// customizations of the workspace's bundle.
+	customizations []target
+	// bare says that there is no workload, so that others who wait for it wait for
+	// the workspace.
+	bare bool
+	// ignored are what Fleet is not to take for a part of the workspace's bundle.
+	ignored []string
+}
+
+// ignore adds .fleetignore: files that are for the management cluster, and
+// folders with bundles of their own, which would double the bundle's size.
+func (f *folder) ignore() {
+	if len(f.ignored) > 0 {
+		f.files = append(f.files, ignoreFile(f.ignored))
+	}
+}
+
+// management adds reconciler.yaml with the objects of the management cluster.
+func (f *folder) management(o kubernetes.Object) {
+	f.files = append(f.files, backends.File{Path: delivery.ReconcilerFile, Data: delivery.YAML(o)})
+	f.objects = append(f.objects, o.Identity())
+	f.ignored = append(f.ignored, delivery.ReconcilerFile)
+}

@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"encoding/json"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// shared is what Index needs to know of a folder.
+type shared struct {
+	// Reconciler says that the folder has a reconciler.yaml.
+	Reconciler bool `json:"reconciler,omitempty"`
+}
+
+func (f *folder) shared() shared { return shared{Reconciler: !f.assignment.Render} }
+
+// encode returns the JSON of s, nil for the zero value.
+func (s shared) encode() json.RawMessage {
+	if s == (shared{}) {
+		return nil
+	}
+	return json.RawMessage(`{"reconciler":true}`)
+}
+
+// Index returns README.md, and what the management cluster applies: a
+// kustomization.yaml that lists each folder's reconciler.yaml, and the
+// .fleetignore that keeps the rest of the folders out of that bundle. What is not
+// listed any more Fleet deletes, and with it the bundles that came of it.
+func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+	if _, ds := optionsOf(ct.Reconciler); diag.Errors(ds) {
+		return nil, ds
+	}
+	var listed []string
+	for _, f := range folders {
+		if hasReconciler(f) {
+			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
+		}
+	}
+	// The names of folders in a folder have no dash, so none is an assignment's.
+	ignored := ignoreFile([]string{
+		kubernetes.ReadmeFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile,
+		string(partCRDs) + "/*", "overlays/*", string(partWorkload) + "/*",
+	})
+	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders), delivery.Kustomization(listed), ignored}), nil
+}
+
+// hasReconciler says whether a folder has a reconciler.yaml for the management
+// cluster. That of another backend is not for it.
+func hasReconciler(f backends.Folder) bool {
+	var s shared
+	return f.Backend == backend && len(f.Shared) > 0 && json.Unmarshal(f.Shared, &s) == nil && s.Reconciler
+}

@@ -1,0 +1,107 @@
+package fleet
+
+import (
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// The API of Fleet's objects (https://fleet.rancher.io/ref-crds).
+const (
+	group      = "fleet.cattle.io"
+	apiVersion = group + "/v1alpha1"
+)
+
+func gitRepoObject(meta kubernetes.Metadata, spec gitRepo) kubernetes.Object {
+	return kubernetes.Object{APIVersion: apiVersion, Kind: "GitRepo", Metadata: meta, Spec: spec}
+}
+
+func helmOpObject(meta kubernetes.Metadata, spec helmOp) kubernetes.Object {
+	return kubernetes.Object{APIVersion: apiVersion, Kind: "HelmOp", Metadata: meta, Spec: spec}
+}
+
+// gitRepo is the spec of a GitRepo
+// (https://fleet.rancher.io/ref-gitrepo).
+type gitRepo struct {
+	Repo             string        `yaml:"repo"`
+	Branch           string        `yaml:"branch,omitempty"`
+	Revision         string        `yaml:"revision,omitempty"` // a tag or a commit
+	Paths            []string      `yaml:"paths,omitempty"`    // searched for bundles; none for the root
+	Bundles          []bundlePath  `yaml:"bundles,omitempty"`  // instead of paths: exactly these
+	TargetNamespace  string        `yaml:"targetNamespace,omitempty"`
+	ClientSecretName string        `yaml:"clientSecretName,omitempty"`
+	PollingInterval  string        `yaml:"pollingInterval,omitempty"`
+	ServiceAccount   string        `yaml:"serviceAccount,omitempty"`
+	CorrectDrift     *correctDrift `yaml:"correctDrift,omitempty"`
+	Targets          []target      `yaml:"targets,omitempty"`
+}
+
+type bundlePath struct {
+	Base string `yaml:"base"`
+}
+
+type correctDrift struct {
+	Enabled bool `yaml:"enabled"`
+}
+
+// helmOp is the spec of a HelmOp: a Bundle's, with what fetches the chart
+// (https://fleet.rancher.io/ref-helmop).
+type helmOp struct {
+	Labels           map[string]string `yaml:"labels"` // the Bundle's
+	HelmSecretName   string            `yaml:"helmSecretName,omitempty"`
+	PollingInterval  string            `yaml:"pollingInterval,omitempty"`
+	DefaultNamespace string            `yaml:"defaultNamespace"` // the release's
+	Helm             helm              `yaml:"helm"`
+	ServiceAccount   string            `yaml:"serviceAccount,omitempty"`
+	CorrectDrift     *correctDrift     `yaml:"correctDrift,omitempty"`
+	DependsOn        []dependency      `yaml:"dependsOn,omitempty"`
+	// Targets say where and how at once: the first that matches a cluster holds.
+	Targets []target `yaml:"targets"`
+}
+
+// fleetYAML is fleet.yaml (https://fleet.rancher.io/ref-fleet-yaml).
+type fleetYAML struct {
+	Name           string            `yaml:"name"`
+	Labels         map[string]string `yaml:"labels"`
+	ServiceAccount string            `yaml:"serviceAccount,omitempty"`
+	Helm           *helm             `yaml:"helm,omitempty"`
+	DependsOn      []dependency      `yaml:"dependsOn,omitempty"`
+	// TargetCustomizations say only how: where is up to the GitRepo. The first that
+	// matches a cluster holds.
+	TargetCustomizations []target `yaml:"targetCustomizations,omitempty"`
+}
+
+// helm are options of a bundle's release, which every bundle is.
+type helm struct {
+	Repo          string       `yaml:"repo,omitempty"`
+	Chart         string       `yaml:"chart,omitempty"`
+	Version       string       `yaml:"version,omitempty"`
+	ReleaseName   string       `yaml:"releaseName,omitempty"`
+	TakeOwnership bool         `yaml:"takeOwnership,omitempty"`
+	Values        *model.Value `yaml:"values,omitempty"`
+	// DisablePreProcess keeps Fleet from reading ${ } in values as templates.
+	DisablePreProcess bool `yaml:"disablePreProcess,omitempty"`
+}
+
+// target selects clusters: those that meet all that is given.
+type target struct {
+	Name            string       `yaml:"name"`
+	ClusterName     string       `yaml:"clusterName,omitempty"`
+	ClusterSelector *selector    `yaml:"clusterSelector,omitempty"`
+	Helm            *helm        `yaml:"helm,omitempty"`
+	YAML            *yamlOptions `yaml:"yaml,omitempty"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `yaml:"matchLabels"`
+}
+
+type yamlOptions struct {
+	Overlays []string `yaml:"overlays"` // folders in overlays/
+}
+
+// dependency is a bundle by its name, or bundles by their labels, of which there
+// must be one.
+type dependency struct {
+	Name     string    `yaml:"name,omitempty"`
+	Selector *selector `yaml:"selector,omitempty"`
+}

@@ -1,0 +1,190 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
+)
+
+// bundle is a Bundle as Fleet 0.15 makes it of a folder: what its packages
+// internal/cmd/cli/apply and internal/bundlereader do, as far as kalypso relies on
+// it.
+type bundle struct {
+	Name                 string
+	Labels               map[string]string
+	ServiceAccount       string
+	DefaultNamespace     string
+	Namespace            string
+	DependsOn            []dependency
+	TargetCustomizations []customization
+	// files of the bundle, by path in its folder.
+	files map[string][]byte
+}
+
+type dependency struct {
+	Name     string
+	Selector struct{ MatchLabels map[string]string }
+}
+
+type customization struct {
+	ClusterName string
+	YAML        struct{ Overlays []string }
+}
+
+// bundles returns what Fleet makes of a GitRepo's path, which is a pattern: each
+// folder that matches is a bundle, and so is each folder below that has a
+// fleet.yaml. (Where the first has none, Fleet makes one of it if there is any YAML
+// below that is not in a bundle.)
+func bundles(t *testing.T, files map[string][]byte, pattern string) []bundle {
+	t.Helper()
+	var roots, folders []string
+	for file := range files {
+		for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+			folders = append(folders, dir)
+			if ok, err := path.Match(pattern, dir); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				roots = append(roots, dir)
+			}
+		}
+	}
+	slices.Sort(roots)
+	slices.Sort(folders)
+	var out []bundle
+	for _, root := range slices.Compact(roots) {
+		for _, dir := range slices.Compact(folders) {
+			below := strings.HasPrefix(dir, root+"/")
+			switch _, configured := files[dir+"/fleet.yaml"]; {
+			case dir == root && !configured:
+				t.Errorf("%s has no fleet.yaml", dir)
+			case dir == root, below && configured:
+				out = append(out, read(t, files, dir))
+			}
+		}
+	}
+	return out
+}
+
+// read returns the bundle of a folder.
+func read(t *testing.T, files map[string][]byte, dir string) bundle {
+	t.Helper()
+	b := bundle{files: map[string][]byte{}}
+	if err := yaml.Unmarshal(files[dir+"/fleet.yaml"], &b); err != nil {
+		t.Fatalf("%s/fleet.yaml: %v", dir, err)
+	}
+	ignored := strings.Fields(string(files[path.Join(dir, ".fleetignore")]))
+	for name, data := range files {
+		if name, ok := strings.CutPrefix(name, dir+"/"); ok && name != "fleet.yaml" && taken(t, name, ignored) {
+			b.files[name] = data
+		}
+	}
+	return b
+}
+
+// taken says whether Fleet takes a file into a bundle: it is not hidden, and no
+// pattern of .fleetignore is for its name, or for that of a folder that it is in.
+func taken(t *testing.T, name string, ignored []string) bool {
+	elements := strings.Split(name, "/")
+	for i, element := range elements {
+		if strings.HasPrefix(element, ".") {
+			return false
+		}
+		for _, pattern := range ignored {
+			folder, isFolder := strings.CutSuffix(pattern, "/*")
+			matches, err := path.Match(pattern, element)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if isFolder && i < len(elements)-1 && folder == element || !isFolder && matches {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// on returns the objects that the bundle brings to a cluster: those of its YAML
+// files but the overlays, with the files of the overlay that is for the cluster in
+// their place. A folder below with a fleet.yaml is another bundle.
+func (b bundle) on(t *testing.T, cluster string) []bt.Object {
+	t.Helper()
+	there := map[string][]byte{}
+	var others []string
+	for name, data := range b.files {
+		if path.Base(name) == "fleet.yaml" {
+			others = append(others, path.Dir(name)+"/")
+		}
+		if !strings.HasPrefix(name, "overlays/") {
+			there[name] = data
+		}
+	}
+	if i := slices.IndexFunc(b.TargetCustomizations, func(c customization) bool { return c.ClusterName == cluster }); i >= 0 {
+		for _, overlay := range b.TargetCustomizations[i].YAML.Overlays {
+			for name, data := range b.files {
+				if name, ok := strings.CutPrefix(name, "overlays/"+overlay+"/"); ok {
+					there[name] = data
+				}
+			}
+		}
+	}
+	var out []bt.Object
+	for name, data := range there {
+		if !slices.ContainsFunc(others, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+			out = append(out, bt.Objects(t, data)...)
+		}
+	}
+	return out
+}
+
+// asBundle returns a fleet.yaml as the Bundle that it configures, whose CRD knows
+// all fields: those of FleetYAML are the Bundle's spec, its name and labels, and
+// three lists of which kalypso writes one.
+func asBundle(t *testing.T, text []byte) []byte {
+	t.Helper()
+	spec := map[string]any{}
+	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	object := map[string]any{
+		"apiVersion": "fleet.cattle.io/v1alpha1", "kind": "Bundle",
+		"metadata": map[string]any{"name": spec["name"], "namespace": "fleet-default", "labels": spec["labels"]},
+		"spec":     spec,
+	}
+	if customizations, ok := spec["targetCustomizations"]; ok {
+		spec["targets"] = customizations
+	}
+	for _, field := range []string{"name", "labels", "targetCustomizations"} {
+		delete(spec, field)
+	}
+	out, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Fleet says nothing of a field that it does not know, so this test must.
+func TestUnknownFields(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{name: x, labels: {a: b}, helm: {takeOwnership: true}, targetCustomizations: [{name: c, clusterName: c, yaml: {overlays: [c]}}]}`: true,
+		`{name: x, labels: {a: b}, helm: {takeOwnerships: true}}`:                                                                          false,
+		`{name: x, labels: {a: b}, dependOn: [{name: y}]}`:                                                                                 false,
+		`{name: x, labels: {a: b}, dependsOn: [{bundle: y}]}`:                                                                              false,
+		`{name: x, labels: {a: b}, targetCustomizations: [{overlays: [c]}]}`:                                                               false,
+		`{name: x, labels: {a: b}, defaultNamespaces: y}`:                                                                                  false,
+		`{name: X_x, labels: {a: b}}`:                                                                                                      false,
+		`{name: x, labels: {a: "b c"}}`:                                                                                                    false,
+		`{name: x, labels: {a: b}, helm: {releaseName: ` + long + `, chart: a}}`:                                                           false,
+	} {
+		if _, err := crdtest.Check(asBundle(t, []byte(text))); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

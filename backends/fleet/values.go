@@ -1,0 +1,82 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// What Fleet's controller does to the values of a chart whatever disablePreProcess
+// says (processLabelValues in internal/cmd/controller/target of Fleet 0.15): a text
+// that begins with clusterLabels becomes the value of a label of the cluster, and
+// values that are nested deeper than maxDepth are an error.
+const (
+	clusterLabels = "global.fleet.clusterLabels."
+	maxDepth      = 50
+)
+
+// checkValues reports values that Fleet would change or refuse.
+func (f *folder) checkValues(values model.Value, at model.Ref) {
+	path, why := misread(values, 0)
+	if why == "" {
+		return
+	}
+	if path != "" {
+		path = " at " + path
+	}
+	f.ds = append(f.ds, diag.New(diag.UnsupportedManifests, fmt.Sprintf("Fleet cannot pass on the chart's values%s: %s", path, why)).
+		On("manifests.helm.values").At(at, "").At(f.assignment.Ref.At("manifests.helm"), "").
+		Hinting("render the chart: set render: true on the deployment target"))
+}
+
+// misread returns the first value that Fleet does not take as it is, and why; ""
+// where there is none.
+func misread(v model.Value, depth int) (path, why string) {
+	if depth > maxDepth {
+		return "", fmt.Sprintf("they are nested more than %d deep", maxDepth)
+	}
+	for _, field := range v.Fields() {
+		var inner string
+		switch field.Value.Kind() {
+		case model.String:
+			if strings.HasPrefix(field.Value.Text(), clusterLabels) {
+				why = "it would replace a text that begins with " + clusterLabels
+			}
+		case model.Struct:
+			inner, why = misread(field.Value, depth+1)
+		case model.List:
+			inner, why = misreadElement(field.Value, depth+1)
+		}
+		if why != "" {
+			return model.JoinPath(model.Label(field.Name), inner), why
+		}
+	}
+	return "", ""
+}
+
+// misreadElement is misread for a list. Fleet looks at the structs in it, and at
+// nothing else.
+func misreadElement(list model.Value, depth int) (path, why string) {
+	for _, e := range list.Elems() {
+		if e.Kind() == model.Struct {
+			if path, why = misread(e, depth); why != "" {
+				return path, why
+			}
+		}
+	}
+	return "", ""
+}
+
+// under returns a struct that holds v at a path of names with dots between them.
+func under(path string, v model.Value) model.Value {
+	for _, name := range slices.Backward(strings.Split(path, ".")) {
+		v = model.StructOf(model.Field{Name: name, Value: v})
+	}
+	return v
+}
+
+// isArchive says whether Fleet takes a chart's name for the URL of an archive.
+func isArchive(chart string) bool { return strings.HasSuffix(strings.ToLower(chart), ".tgz") }
