@@ -11,6 +11,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/backends/fleet"
 	"github.com/kalypso-io/kalypso/backends/flux"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -21,7 +22,7 @@ import (
 // allBackends are the backends, by their key in #Reconciler.
 var allBackends = func() map[string]backends.Backend {
 	all := map[string]backends.Backend{}
-	for _, b := range []backends.Backend{flux.New(), argocd.New()} {
+	for _, b := range []backends.Backend{flux.New(), argocd.New(), fleet.New()} {
 		all[b.Name()] = b
 	}
 	return all

@@ -76,7 +76,7 @@ func (e *Environment) collide(found []collision) {
 		a, b := &e.Schedule.Assignments[c.first], &e.Schedule.Assignments[c.second]
 		hint := "let the name use what tells them apart: #assignment.deploymentTarget"
 		if a.ClusterType.Name != b.ClusterType.Name {
-			hint = "one Argo CD may serve both cluster types: let the name use #assignment.clusterType as well"
+			hint = "one reconciler may serve both cluster types, and their names run together: rename a cluster type or a workload"
 		}
 		e.report(diag.New(diag.NameCollision, fmt.Sprintf("two assignments create the %s %s", c.object.Kind, c.object.Name)).
 			At(b.Workload.TargetRef(b.Target.Name), "").At(a.Workload.TargetRef(a.Target.Name), "").

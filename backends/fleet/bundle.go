@@ -23,8 +23,11 @@ const (
 	partWorkload  part = "workload"
 )
 
-// partLabel says which part a bundle is.
-const partLabel = "kalypso.io/bundle"
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	// partLabel says which part a bundle is.
+	partLabel = "kalypso.io/bundle"
+)
 
 // bundleName returns the name of a bundle, which is its Helm release's as well.
 // Every name ends in a part, so that no two parts of two deployment targets have
@@ -41,7 +44,7 @@ func nameOf(a *backends.Assignment, p part) string {
 // which assignment it is of.
 func labels(a *backends.Assignment, deploymentTarget string, p part) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/managed-by": "kalypso",
+		managedByLabel:                 "kalypso",
 		environmentLabel:               a.Environment,
 		clusterTypeLabel:               a.ClusterType,
 		"kalypso.io/deployment-target": model.ShortName(deploymentTarget, model.MaxLabel),
@@ -59,7 +62,9 @@ func workloadDependencies(a *backends.Assignment, own ...part) []dependency {
 		out = append(out, dependency{Name: nameOf(a, p)})
 	}
 	for _, target := range a.DependsOn {
-		out = append(out, dependency{Selector: &selector{labels(a, target, partWorkload)}})
+		wanted := labels(a, target, partWorkload)
+		delete(wanted, managedByLabel) // the others say enough
+		out = append(out, dependency{Selector: &selector{wanted}})
 	}
 	return out
 }
@@ -69,8 +74,15 @@ func bundle(dir string, spec fleetYAML) backends.File {
 	return backends.File{Path: delivery.Path(dir, bundleFile), Data: delivery.YAML(spec)}
 }
 
-// ignoreFile returns the .fleetignore with patterns for names of files, and for
-// names of folders where they end in /*.
-func ignoreFile(patterns []string) backends.File {
-	return backends.File{Path: fleetIgnore, Data: []byte(strings.Join(patterns, "\n") + "\n")}
+// ignoreFile returns the .fleetignore that names files and folders, wherever they
+// are below it.
+func ignoreFile(files, folders []string) backends.File {
+	var text strings.Builder
+	for _, name := range files {
+		text.WriteString(name + "\n")
+	}
+	for _, name := range folders {
+		text.WriteString(name + "/*\n")
+	}
+	return backends.File{Path: fleetIgnore, Data: []byte(text.String())}
 }

@@ -112,15 +112,17 @@ type folder struct {
 	// bare says that there is no workload, so that others who wait for it wait for
 	// the workspace.
 	bare bool
-	// ignored are what Fleet is not to take for a part of the workspace's bundle.
+	// ignored are the folders with bundles of their own.
 	ignored []string
 }
 
-// ignore adds .fleetignore: files that are for the management cluster, and
-// folders with bundles of their own, which would double the bundle's size.
+// ignore adds .fleetignore with the folders that have bundles of their own, whose
+// files would only double the size of the workspace's. It cannot name
+// reconciler.yaml as well: Fleet reads the file for every bundle that holds the
+// folder, and that of the management cluster does.
 func (f *folder) ignore() {
 	if len(f.ignored) > 0 {
-		f.files = append(f.files, ignoreFile(f.ignored))
+		f.files = append(f.files, ignoreFile(nil, f.ignored))
 	}
 }
 
@@ -128,5 +130,4 @@ func (f *folder) ignore() {
 func (f *folder) management(o kubernetes.Object) {
 	f.files = append(f.files, backends.File{Path: delivery.ReconcilerFile, Data: delivery.YAML(o)})
 	f.objects = append(f.objects, o.Identity())
-	f.ignored = append(f.ignored, delivery.ReconcilerFile)
 }

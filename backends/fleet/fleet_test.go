@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/fleet"
 	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
@@ -106,19 +108,26 @@ func TestClusterType(t *testing.T) {
 func TestClusterValues(t *testing.T) {
 	p := bt.Platform{Options: defaults, Clusters: clusters(t), Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}
 	tree := bt.Build(t, fleet.New(), p)
-	overlay := "app-main/overlays/edge-1/platform-config.yaml"
 	for file := range tree.Files {
-		if strings.Contains(file, "overlays/") && file != overlay {
+		if strings.Contains(file, "overlays/") && !strings.Contains(file, "overlays/edge-1/") {
 			t.Errorf("%s is there for a cluster that changes nothing", file)
 		}
 	}
-	for _, want := range []string{"REGION: west", "REPLICAS: \"3\"", "SITE: one", "host: db.example.test", "port: 5432"} {
-		if text := string(tree.Files[overlay]); !strings.Contains(text, want) {
-			t.Errorf("want %s in\n%s", want, text)
+	workspace := read(t, tree.Files, "app-main")
+	for cluster, want := range map[string]map[string]string{
+		"edge-1": {"REGION": "west", "REPLICAS": "3", "SITE": "one", "db": "host: db.example.test\nport: 5432\n"},
+		"edge-2": {"REGION": "no", "REPLICAS": "3", "db": "host: db.example.test\n"},
+		"edge-3": {"REGION": "no", "REPLICAS": "3", "db": "host: db.example.test\n"},
+	} {
+		var config struct{ Data map[string]string }
+		objects := workspace.on(t, cluster)
+		i := slices.IndexFunc(objects, func(o bt.Object) bool { return o.Kind == "ConfigMap" })
+		if err := yaml.Unmarshal(objects[i].Text, &config); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if text := string(tree.Files["app-main/platform-config.yaml"]); !strings.Contains(text, "REGION: \"no\"") {
-		t.Errorf("the other clusters' config has changed:\n%s", text)
+		if !maps.Equal(config.Data, want) {
+			t.Errorf("%s has %v, want %v", cluster, config.Data, want)
+		}
 	}
 }
 

@@ -25,10 +25,11 @@ func (s shared) encode() json.RawMessage {
 	return json.RawMessage(`{"reconciler":true}`)
 }
 
-// Index returns README.md, and what the management cluster applies: a
-// kustomization.yaml that lists each folder's reconciler.yaml, and the
-// .fleetignore that keeps the rest of the folders out of that bundle. What is not
-// listed any more Fleet deletes, and with it the bundles that came of it.
+// Index returns README.md, kustomization.yaml, which lists each folder's
+// reconciler.yaml, and for Fleet the .fleetignore that leaves nothing else of the
+// cluster type's folder for the management cluster. Fleet itself cannot use the
+// list: its kustomize takes no file from a folder below. What is not there any more
+// Fleet deletes, and with it the bundles that came of it.
 func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	if _, ds := optionsOf(ct.Reconciler); diag.Errors(ds) {
 		return nil, ds
@@ -39,12 +40,16 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
 		}
 	}
-	// The names of folders in a folder have no dash, so none is an assignment's.
-	ignored := ignoreFile([]string{
-		kubernetes.ReadmeFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile,
-		string(partCRDs) + "/*", "overlays/*", string(partWorkload) + "/*",
-	})
-	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders), delivery.Kustomization(listed), ignored}), nil
+	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders), delivery.Kustomization(listed), notForManagement()}), nil
+}
+
+// notForManagement returns the .fleetignore of the cluster type's root. It does not
+// name README.md: without any file there would be no bundle, which to Fleet is an
+// error. No folder that it names is an assignment's, for those have a dash.
+func notForManagement() backends.File {
+	return ignoreFile(
+		[]string{kubernetes.KustomizationFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile},
+		[]string{string(partCRDs), overlaysFolder, string(partWorkload)})
 }
 
 // hasReconciler says whether a folder has a reconciler.yaml for the management

@@ -84,19 +84,19 @@ type helm struct {
 
 // target selects clusters: those that meet all that is given.
 type target struct {
-	Name            string       `yaml:"name"`
-	ClusterName     string       `yaml:"clusterName,omitempty"`
-	ClusterSelector *selector    `yaml:"clusterSelector,omitempty"`
-	Helm            *helm        `yaml:"helm,omitempty"`
-	YAML            *yamlOptions `yaml:"yaml,omitempty"`
+	Name            string     `yaml:"name"`
+	ClusterName     string     `yaml:"clusterName,omitempty"`
+	ClusterSelector *selector  `yaml:"clusterSelector,omitempty"`
+	Helm            *helm      `yaml:"helm,omitempty"`
+	Kustomize       *kustomize `yaml:"kustomize,omitempty"`
 }
 
 type selector struct {
 	MatchLabels map[string]string `yaml:"matchLabels"`
 }
 
-type yamlOptions struct {
-	Overlays []string `yaml:"overlays"` // folders in overlays/
+type kustomize struct {
+	Dir string `yaml:"dir"` // a folder of the bundle with a kustomization.yaml
 }
 
 // dependency is a bundle by its name, or bundles by their labels, of which there

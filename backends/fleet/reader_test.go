@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
@@ -35,7 +38,7 @@ type dependency struct {
 
 type customization struct {
 	ClusterName string
-	YAML        struct{ Overlays []string }
+	Kustomize   struct{ Dir string }
 }
 
 // bundles returns what Fleet makes of a GitRepo's path, which is a pattern: each
@@ -79,24 +82,27 @@ func read(t *testing.T, files map[string][]byte, dir string) bundle {
 	if err := yaml.Unmarshal(files[dir+"/fleet.yaml"], &b); err != nil {
 		t.Fatalf("%s/fleet.yaml: %v", dir, err)
 	}
-	ignored := strings.Fields(string(files[path.Join(dir, ".fleetignore")]))
 	for name, data := range files {
-		if name, ok := strings.CutPrefix(name, dir+"/"); ok && name != "fleet.yaml" && taken(t, name, ignored) {
+		if name, ok := strings.CutPrefix(name, dir+"/"); ok && name != "fleet.yaml" && taken(t, files, dir, name) {
 			b.files[name] = data
 		}
 	}
 	return b
 }
 
-// taken says whether Fleet takes a file into a bundle: it is not hidden, and no
-// pattern of .fleetignore is for its name, or for that of a folder that it is in.
-func taken(t *testing.T, name string, ignored []string) bool {
+// taken says whether Fleet takes a file below a folder into the folder's bundle:
+// it is not hidden, and no .fleetignore in the folder, or between it and the file,
+// has a pattern for its name, or for that of a folder that it is in.
+func taken(t *testing.T, files map[string][]byte, dir, name string) bool {
+	t.Helper()
+	var patterns []string
 	elements := strings.Split(name, "/")
 	for i, element := range elements {
 		if strings.HasPrefix(element, ".") {
 			return false
 		}
-		for _, pattern := range ignored {
+		patterns = append(patterns, strings.Fields(string(files[path.Join(dir, path.Join(elements[:i]...), ".fleetignore")]))...)
+		for _, pattern := range patterns {
 			folder, isFolder := strings.CutSuffix(pattern, "/*")
 			matches, err := path.Match(pattern, element)
 			if err != nil {
@@ -110,37 +116,45 @@ func taken(t *testing.T, name string, ignored []string) bool {
 	return true
 }
 
-// on returns the objects that the bundle brings to a cluster: those of its YAML
-// files but the overlays, with the files of the overlay that is for the cluster in
-// their place. A folder below with a fleet.yaml is another bundle.
+// on returns the objects that the bundle brings to a cluster: what kustomize
+// builds where there is a kustomization.yaml, else what all YAML files hold, those
+// in folders included.
 func (b bundle) on(t *testing.T, cluster string) []bt.Object {
 	t.Helper()
-	there := map[string][]byte{}
-	var others []string
-	for name, data := range b.files {
-		if path.Base(name) == "fleet.yaml" {
-			others = append(others, path.Dir(name)+"/")
-		}
-		if !strings.HasPrefix(name, "overlays/") {
-			there[name] = data
-		}
-	}
+	dir := "."
 	if i := slices.IndexFunc(b.TargetCustomizations, func(c customization) bool { return c.ClusterName == cluster }); i >= 0 {
-		for _, overlay := range b.TargetCustomizations[i].YAML.Overlays {
-			for name, data := range b.files {
-				if name, ok := strings.CutPrefix(name, "overlays/"+overlay+"/"); ok {
-					there[name] = data
-				}
-			}
-		}
+		dir = b.TargetCustomizations[i].Kustomize.Dir
+	}
+	if b.files[path.Join(dir, "kustomization.yaml")] != nil {
+		return bt.Objects(t, b.build(t, dir))
 	}
 	var out []bt.Object
-	for name, data := range there {
-		if !slices.ContainsFunc(others, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+	for name, data := range b.files {
+		if path.Ext(name) == ".yaml" {
 			out = append(out, bt.Objects(t, data)...)
 		}
 	}
 	return out
+}
+
+// build runs kustomize as Fleet does (internal/helmdeployer/kustomize).
+func (b bundle) build(t *testing.T, dir string) []byte {
+	t.Helper()
+	fs := filesys.MakeEmptyDirInMemory()
+	for name, data := range b.files {
+		if err := fs.WriteFile(name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	built, err := krusty.MakeKustomizer(&krusty.Options{LoadRestrictions: types.LoadRestrictionsRootOnly, PluginConfig: types.DisabledPluginConfig()}).Run(fs, dir)
+	if err != nil {
+		t.Fatalf("%s: %v", b.Name, err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // asBundle returns a fleet.yaml as the Bundle that it configures, whose CRD knows
@@ -173,15 +187,15 @@ func asBundle(t *testing.T, text []byte) []byte {
 // Fleet says nothing of a field that it does not know, so this test must.
 func TestUnknownFields(t *testing.T) {
 	for text, ok := range map[string]bool{
-		`{name: x, labels: {a: b}, helm: {takeOwnership: true}, targetCustomizations: [{name: c, clusterName: c, yaml: {overlays: [c]}}]}`: true,
-		`{name: x, labels: {a: b}, helm: {takeOwnerships: true}}`:                                                                          false,
-		`{name: x, labels: {a: b}, dependOn: [{name: y}]}`:                                                                                 false,
-		`{name: x, labels: {a: b}, dependsOn: [{bundle: y}]}`:                                                                              false,
-		`{name: x, labels: {a: b}, targetCustomizations: [{overlays: [c]}]}`:                                                               false,
-		`{name: x, labels: {a: b}, defaultNamespaces: y}`:                                                                                  false,
-		`{name: X_x, labels: {a: b}}`:                                                                                                      false,
-		`{name: x, labels: {a: "b c"}}`:                                                                                                    false,
-		`{name: x, labels: {a: b}, helm: {releaseName: ` + long + `, chart: a}}`:                                                           false,
+		`{name: x, labels: {a: b}, helm: {takeOwnership: true}, targetCustomizations: [{name: c, clusterName: c, kustomize: {dir: overlays/c}}]}`: true,
+		`{name: x, labels: {a: b}, helm: {takeOwnerships: true}}`:                                                                                 false,
+		`{name: x, labels: {a: b}, dependOn: [{name: y}]}`:                                                                                        false,
+		`{name: x, labels: {a: b}, dependsOn: [{bundle: y}]}`:                                                                                     false,
+		`{name: x, labels: {a: b}, targetCustomizations: [{kustomise: {dir: c}}]}`:                                                                false,
+		`{name: x, labels: {a: b}, defaultNamespaces: y}`:                                                                                         false,
+		`{name: X_x, labels: {a: b}}`:                                                                                                             false,
+		`{name: x, labels: {a: "b c"}}`:                                                                                                           false,
+		`{name: x, labels: {a: b}, helm: {releaseName: ` + long + `, chart: a}}`:                                                                  false,
 	} {
 		if _, err := crdtest.Check(asBundle(t, []byte(text))); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)

@@ -52,7 +52,7 @@ func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
 	f.files = append(f.files,
 		bundle(string(p), spec),
 		backends.File{Path: delivery.Path(string(p), kubernetes.ManifestsFile), Data: data})
-	f.ignored = append(f.ignored, string(p)+"/*")
+	f.ignored = append(f.ignored, string(p))
 	if n := stored(data); n > maxRelease {
 		f.ds = append(f.ds, diag.New(diag.TooLarge, fmt.Sprintf("what is rendered has %d bytes when it is compressed, and Helm keeps a release of at most %d in a Secret", n, maxRelease)).
 			At(a.Ref.At("manifests"), "").

@@ -126,37 +126,37 @@ func checkClusters(t *testing.T, p bt.Platform, tree bt.Tree) []bundle {
 }
 
 // checkManagement checks what goes to the management cluster, and returns its
-// objects: the bundle of the cluster type's root holds kustomization.yaml and what
-// it lists.
+// objects.
 func checkManagement(t *testing.T, tree bt.Tree) []central {
 	t.Helper()
+	files := map[string][]byte{}
+	for name, data := range tree.Files {
+		files["large/"+name] = data
+	}
+	root := read(t, files, "large")
+	if len(root.files) == 0 {
+		t.Error("there is no bundle for the management cluster")
+	}
 	var kustomization struct{ Resources []string }
 	if err := yaml.Unmarshal(tree.Files["kustomization.yaml"], &kustomization); err != nil {
 		t.Fatal(err)
 	}
-	ignored := strings.Fields(string(tree.Files[".fleetignore"]))
+	taken := slices.DeleteFunc(slices.Sorted(maps.Keys(root.files)), func(name string) bool { return name == "README.md" })
+	slices.Sort(kustomization.Resources)
+	if !slices.Equal(taken, kustomization.Resources) {
+		t.Errorf("the management cluster gets %v, and kustomization.yaml lists %v", taken, kustomization.Resources)
+	}
 	var out []central
 	var brought, listed []backends.Object
-	for name, data := range tree.Files {
-		switch {
-		case !taken(t, name, ignored) || name == "kustomization.yaml":
-		case !slices.Contains(kustomization.Resources, name):
-			t.Errorf("%s is not for the management cluster", name)
-		default:
-			if n, err := crdtest.Check(data); n != 1 || err != nil {
-				t.Errorf("%s: %d objects, %v", name, n, err)
-			}
-			for _, object := range bt.Objects(t, data) {
-				var o central
-				if err := yaml.Unmarshal(object.Text, &o); err != nil {
-					t.Fatal(err)
-				}
-				out, brought = append(out, o), append(brought, object.ID())
-			}
+	for _, object := range root.on(t, "local") {
+		if _, err := crdtest.Check(object.Text); err != nil {
+			t.Error(err)
 		}
-	}
-	if len(out) != len(kustomization.Resources) {
-		t.Errorf("kustomization.yaml lists %v, and %d objects are there", kustomization.Resources, len(out))
+		var o central
+		if err := yaml.Unmarshal(object.Text, &o); err != nil {
+			t.Fatal(err)
+		}
+		out, brought = append(out, o), append(brought, object.ID())
 	}
 	for _, o := range slices.Concat(slices.Collect(maps.Values(tree.Objects))...) {
 		if o.Group == "fleet.cattle.io" {

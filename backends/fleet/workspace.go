@@ -6,10 +6,16 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 )
 
+// overlaysFolder holds a folder for each cluster with values of its own.
+const overlaysFolder = "overlays"
+
 // workspace adds what the namespace service asks for, and the platform config.
+// kustomization.yaml lists it: without one, Fleet would take all YAML of the folder
+// to the clusters, reconciler.yaml included.
 func (f *folder) workspace() {
 	files, objects, ds := kubernetes.Workspace(f.assignment)
 	f.files, f.objects, f.ds = append(f.files, files...), append(f.objects, objects...), append(f.ds, ds...)
+	f.files = append(f.files, delivery.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
 	f.overlays()
 }
 
@@ -34,8 +40,7 @@ func (f *folder) bundle() {
 }
 
 // overlays adds the platform configs of clusters that have values of their own,
-// and what chooses them. A file of an overlay replaces the bundle's file
-// of its name (https://fleet.rancher.io/ref-fleet-yaml, yaml.overlays).
+// and what chooses them.
 func (f *folder) overlays() {
 	for _, c := range f.assignment.Clusters {
 		values, changes := onCluster(f.assignment.Values, c)
@@ -46,7 +51,24 @@ func (f *folder) overlays() {
 		for _, d := range ds {
 			f.ds = append(f.ds, d.At(valuesOf(c), "the cluster's values"))
 		}
-		f.files = append(f.files, backends.File{Path: delivery.Path("overlays", c.Name, file.Path), Data: file.Data})
-		f.customizations = append(f.customizations, target{Name: c.Name, ClusterName: c.Name, YAML: &yamlOptions{[]string{c.Name}}})
+		dir := delivery.Path(overlaysFolder, c.Name)
+		f.files = append(f.files,
+			backends.File{Path: delivery.Path(dir, file.Path), Data: file.Data},
+			overlay(dir, file.Path))
+		f.customizations = append(f.customizations, target{Name: c.Name, ClusterName: c.Name, Kustomize: &kustomize{dir}})
 	}
+}
+
+// overlay returns the kustomization.yaml that makes the workspace a cluster's: a
+// patch that holds all keys of the config replaces each of them.
+func overlay(dir, patch string) backends.File {
+	type reference struct {
+		Path string `yaml:"path"`
+	}
+	return backends.File{Path: delivery.Path(dir, kubernetes.KustomizationFile), Data: delivery.YAML(struct {
+		APIVersion string      `yaml:"apiVersion"`
+		Kind       string      `yaml:"kind"`
+		Resources  []string    `yaml:"resources"`
+		Patches    []reference `yaml:"patches"`
+	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../.."}, []reference{{patch}}})}
 }

@@ -10,12 +10,15 @@ import (
 
 // orphaned are the annotations that keep reconcilers from deleting an object:
 // Flux, when it leaves the folder or the Kustomization goes
-// (https://fluxcd.io/flux/components/kustomize/kustomizations/#prune), and Argo
-// CD, when it leaves the folder (Prune) or the Application goes (Delete;
-// https://argo-cd.readthedocs.io/en/stable/user-guide/sync-options/).
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#prune), Argo CD,
+// when it leaves the folder (Prune) or the Application goes (Delete;
+// https://argo-cd.readthedocs.io/en/stable/user-guide/sync-options/), and those
+// that make a folder a release of Helm's, as Fleet does, in both cases
+// (https://helm.sh/docs/howto/charts_tips_and_tricks).
 var orphaned = map[string]string{
 	"kustomize.toolkit.fluxcd.io/prune": "disabled",
 	"argocd.argoproj.io/sync-options":   "Prune=false,Delete=false",
+	"helm.sh/resource-policy":           "keep",
 }
 
 func (w *workspace) namespace() {

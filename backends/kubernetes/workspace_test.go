@@ -61,6 +61,7 @@ automountServiceAccountToken: false
 		{"orphan", `{"deletion": "orphan"}`, nil, `
   annotations:
     argocd.argoproj.io/sync-options: Prune=false,Delete=false
+    helm.sh/resource-policy: keep
     kalypso.io/assignment: dev/large/hello-test
     kustomize.toolkit.fluxcd.io/prune: disabled
 `},
