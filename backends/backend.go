@@ -38,8 +38,9 @@ type Assignment struct {
 	// if the backend Looks into manifests of that kind; nil otherwise.
 	Projection       *model.Projection
 	ConfigFormat     model.ConfigFormat
-	Values           model.Value // a struct: the platform config, without secrets
-	Secrets          []Secret    // sorted by path
+	Values           model.Value  // a struct: the platform config, without secrets
+	Digest           model.Digest // of the composed values; "" where it is not known
+	Secrets          []Secret     // sorted by path
 	NamespaceService Spec
 	Reconciler       Spec
 	DependsOn        []string // full names, sorted

@@ -11,7 +11,8 @@
 // The clusters. Applications and AppProjects live where Argo CD runs. Where the
 // destination is that cluster, a folder is applied whole. Where it is another,
 // the folder's kustomization.yaml lists only what goes there, and the workload's
-// Application is listed by the cluster type's own kustomization.yaml.
+// Application is listed by the cluster type's own kustomization.yaml. A rendered
+// workload has no Application of its own: it goes with its folder.
 //
 // The projects, each with the least that does the work:
 //
@@ -27,6 +28,7 @@
 package argocd
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -50,15 +52,23 @@ func (argocd) Name() string { return backend }
 func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
-// workload's Application.
+// workload's Application. What is rendered is in manifests.yaml instead, and is
+// applied by the folder's Application.
 func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
 	ds = append(ds, needsGitOps(a, o)...)
-	source, problems := sourceOf(a, o)
+	var folder delivery.Content
+	var share shared
+	var problems []diag.Diagnostic
+	if a.Render {
+		folder, share, problems = rendered(a, o)
+	} else {
+		folder, share, problems = referenced(a, o)
+	}
 	ds = append(ds, problems...)
 	var emission backends.Emission
 	if !diag.Errors(ds) {
-		emission, problems = delivery.Emission(a, []kubernetes.Object{workload(a, o, source)}, o.remote())
+		emission, problems = delivery.Emission(a, folder)
 		ds = append(ds, problems...)
 	}
 	for i := range ds {
@@ -67,8 +77,19 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = sharedOf(a, o, source, emission.Objects).encode()
+	emission.Shared = share.withObjects(a, o, emission.Objects).encode()
 	return emission, ds
+}
+
+// referenced returns the folder of a workload that Argo CD fetches, and what
+// Index needs to know of its Application.
+func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
+	source, ds := sourceOf(a, o)
+	share := shared{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
+	if o.Project == "" {
+		share.Repo = source.RepoURL
+	}
+	return delivery.Content{Reconciler: []kubernetes.Object{workload(a, o, source)}, Elsewhere: o.remote()}, share, ds
 }
 
 // Central returns the workloads' Applications: one Argo CD may serve many clusters.

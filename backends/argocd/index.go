@@ -60,7 +60,9 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 			Project:     assignmentsProject(ct),
 			Source:      treeSource(ct, delivery.FolderPath(ct, f.DeploymentTarget)),
 			Destination: f.destination().in(f.Namespace),
-			SyncPolicy:  o.folderSync(),
+			SyncPolicy:  o.syncOf(f),
+
+			IgnoreDifferences: f.ignoreDifferences(),
 		}))
 	}
 	return docs
@@ -86,7 +88,7 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 			Name: "Application " + delivery.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget),
 			Of:   "the assignment of " + f.DeploymentTarget, Assignment: id,
 		})
-		if !f.foreign {
+		if f.hasApplication() {
 			out = append(out, delivery.Owner{
 				Name: "Application " + applicationName(ct.Environment, ct.Name, f.DeploymentTarget),
 				Of:   "the workload of " + f.DeploymentTarget, Assignment: id,

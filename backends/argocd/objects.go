@@ -90,13 +90,13 @@ type backoff struct {
 }
 
 type ignoreDifference struct {
-	Group                 string   `yaml:"group,omitempty"`
-	Kind                  string   `yaml:"kind"`
-	Name                  string   `yaml:"name,omitempty"`
-	Namespace             string   `yaml:"namespace,omitempty"`
-	JSONPointers          []string `yaml:"jsonPointers,omitempty"`
-	JQPathExpressions     []string `yaml:"jqPathExpressions,omitempty"`
-	ManagedFieldsManagers []string `yaml:"managedFieldsManagers,omitempty"`
+	Group                 string   `json:"group,omitempty" yaml:"group,omitempty"`
+	Kind                  string   `json:"kind" yaml:"kind"`
+	Name                  string   `json:"name,omitempty" yaml:"name,omitempty"`
+	Namespace             string   `json:"namespace,omitempty" yaml:"namespace,omitempty"`
+	JSONPointers          []string `json:"jsonPointers,omitempty" yaml:"jsonPointers,omitempty"`
+	JQPathExpressions     []string `json:"jqPathExpressions,omitempty" yaml:"jqPathExpressions,omitempty"`
+	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" yaml:"managedFieldsManagers,omitempty"`
 }
 
 // appProject is the spec of an AppProject

@@ -88,6 +88,20 @@ func (o options) folderSync() *syncPolicy {
 	return p
 }
 
+// syncOf returns how a folder is synced. One that holds the workload itself is
+// synced as workloads are, which may mean by hand, and is tried again for as long
+// as it takes all the same.
+func (o options) syncOf(f folder) *syncPolicy {
+	if f.Rendered == nil {
+		return o.folderSync()
+	}
+	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.SyncPolicy.Retry}
+	if p.Retry == nil {
+		p.Retry = forever()
+	}
+	return p
+}
+
 // rootSync returns how the cluster type's folder is synced: as folders are, and
 // it may become empty, when the last assignment goes.
 func (o options) rootSync() *syncPolicy {

@@ -69,7 +69,7 @@ func projectOfAssignments(ct *backends.ClusterType, o options, folders []folder)
 		for _, namespace := range append([]string{f.Namespace}, f.Namespaces...) {
 			spec.Destinations = append(spec.Destinations, d.in(namespace))
 		}
-		if !d.remote() {
+		if f.Rendered == nil && !d.remote() {
 			spec.Destinations = append(spec.Destinations, d.in(o.Namespace))
 			spec.NamespaceResourceWhitelist = append(spec.NamespaceResourceWhitelist, applicationKind)
 		}

@@ -26,6 +26,15 @@ type shared struct {
 	ClusterObjects []clusterObject `json:"clusterObjects,omitempty"`
 	// Namespaces that the workspace has objects in, beside its own.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// Rendered says how the folder's Application syncs the workload that is in the
+	// folder itself; nil where the workload has an Application of its own.
+	Rendered *syncing `json:"rendered,omitempty"`
+}
+
+// syncing are the reconciler's fields that an assignment may set for itself.
+type syncing struct {
+	SyncOptions       []string           `json:"syncOptions,omitempty"`
+	IgnoreDifferences []ignoreDifference `json:"ignoreDifferences,omitempty"`
 }
 
 // usualKinds are what every workspace may have.
@@ -33,11 +42,10 @@ var usualKinds = []groupKind{{Kind: "ConfigMap"}, {Kind: "ServiceAccount"}}
 
 var applicationKind = groupKind{Group: "argoproj.io", Kind: "Application"}
 
-func sharedOf(a *backends.Assignment, o options, s source, objects []backends.Object) shared {
-	out := shared{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
-	if o.Project == "" {
-		out.Repo = s.RepoURL
-	}
+// withObjects returns what is shared with what the project of the assignments must
+// permit for these objects.
+func (s shared) withObjects(a *backends.Assignment, o options, objects []backends.Object) shared {
+	out := s
 	if d := o.destination(); d != (destination{Server: inCluster}) {
 		out.Destination = &d
 	}
@@ -111,9 +119,19 @@ func (f folder) destination() destination {
 	return *f.Destination
 }
 
+// hasApplication says whether the folder holds an Application of the workload.
+func (f folder) hasApplication() bool { return !f.foreign && f.Rendered == nil }
+
 // remote says whether the workload's Application must be listed apart from the
 // folder.
-func (f folder) remote() bool { return !f.foreign && f.destination().remote() }
+func (f folder) remote() bool { return f.hasApplication() && f.destination().remote() }
+
+func (f folder) ignoreDifferences() []ignoreDifference {
+	if f.Rendered == nil {
+		return nil
+	}
+	return f.Rendered.IgnoreDifferences
+}
 
 // read returns the folders with what was shared of them. A foreign one is taken
 // to go where the reconciler's folders go, as a whole.

@@ -55,32 +55,26 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	return o, ds
 }
 
-// shared is what Index needs to know of a folder. It is recorded only where it
-// differs from the zero value.
-type shared struct {
-	// NoWait says that the folder's workload counts as ready once it is applied.
-	NoWait bool `json:"noWait,omitempty"`
-}
-
 // Support says that Flux delivers what runs on Kubernetes.
 func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
-// workload's source and what applies it.
+// workload's source and what applies it. What is rendered is in manifests.yaml
+// instead, and is applied with the folder.
 func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
-	name, problems := nameOf(a, o)
-	ds = append(ds, problems...)
 	if len(a.DependsOn) > 0 && a.GitOps == nil {
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
 	}
-	source, problems := delivery.SourceOf(a)
+	content := referenced
+	if a.Render {
+		content = rendered
+	}
+	folder, problems := content(a, o)
 	ds = append(ds, problems...)
 	var emission backends.Emission
 	if !diag.Errors(ds) {
-		objects, problems := workload(a, o, name, source)
-		ds = append(ds, problems...)
-		emission, problems = delivery.Emission(a, objects, false)
+		emission, problems = delivery.Emission(a, folder)
 		ds = append(ds, problems...)
 	}
 	for i := range ds {
@@ -89,14 +83,24 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	if !o.Wait {
-		emission.Shared = noWait
-	}
+	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render}.encode()
 	return emission, ds
 }
 
 // Central returns nothing: every cluster has a Flux of its own.
 func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }
+
+// referenced returns the folder of a workload that Flux fetches.
+func referenced(a *backends.Assignment, o options) (delivery.Content, []diag.Diagnostic) {
+	name, ds := nameOf(a, o)
+	source, problems := delivery.SourceOf(a)
+	ds = append(ds, problems...)
+	if diag.Errors(ds) {
+		return delivery.Content{}, ds
+	}
+	objects, problems := workload(a, o, name, source)
+	return delivery.Content{Reconciler: objects}, append(ds, problems...)
+}
 
 // workload returns the objects of reconciler.yaml.
 func workload(a *backends.Assignment, o options, name string, s delivery.Source) ([]kubernetes.Object, []diag.Diagnostic) {

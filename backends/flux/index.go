@@ -1,7 +1,6 @@
 package flux
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -9,9 +8,6 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
-
-// noWait is what Emit shares where the reconciler does not wait.
-var noWait = json.RawMessage(`{"noWait":true}`)
 
 // Index returns README.md and kustomization.yaml, and with gitops
 // assignments.yaml: one Kustomization per folder, which depends on those of the
@@ -57,10 +53,12 @@ func namesOf(folders []backends.Folder) []string {
 // the name of the reconciler's service account: that one is for workloads, and
 // need not be able to create namespaces.
 func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernetes.Object {
+	workload := sharedOf(f)
 	spec := kustomization{
 		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
 		SourceRef: kindReference{Kind: gitKind, Name: delivery.RootName(ct)},
-		Path:      dotSlash(delivery.FolderPath(ct, f.DeploymentTarget)), Prune: o.Prune, Wait: true,
+		Path:      dotSlash(delivery.FolderPath(ct, f.DeploymentTarget)), Prune: o.Prune,
+		Wait: !(workload.Rendered && workload.NoWait),
 	}
 	for _, target := range f.DependsOn {
 		spec.DependsOn = append(spec.DependsOn, reference{delivery.AssignmentName(ct.Environment, ct.Name, target)})
@@ -72,10 +70,7 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 func unready(ct *backends.ClusterType, folders []backends.Folder) []diag.Diagnostic {
 	hasty := map[string]bool{}
 	for _, f := range folders {
-		var s shared
-		if f.Backend == "flux" && len(f.Shared) > 0 && json.Unmarshal(f.Shared, &s) == nil {
-			hasty[f.DeploymentTarget] = s.NoWait
-		}
+		hasty[f.DeploymentTarget] = sharedOf(f).NoWait
 	}
 	var ds []diag.Diagnostic
 	for _, f := range folders {

@@ -13,9 +13,14 @@ import (
 // values, and begins the name of a document that holds all of them.
 const configName = "platform-config"
 
+// valuesAnnotation has the digest of the values that the platform config holds.
+const valuesAnnotation = "kalypso.io/values"
+
 // platformConfig adds the ConfigMap, also without values: applications mount it.
 // In the format configmap it has a key for each value, in the others one key
-// platform-config.<format> with all of them.
+// platform-config.<format> with all of them. It alone says which values it was
+// made of: were their digest on other objects, each change of a value would
+// change all of them.
 func (w *workspace) platformConfig() {
 	a := w.assignment
 	var data map[string]string
@@ -32,10 +37,14 @@ func (w *workspace) platformConfig() {
 		w.ds = append(w.ds, diag.New(diag.TooLarge, fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
 			At(a.Ref, "").Hinting("keep files and other bulk in the application's manifests"))
 	}
+	meta := w.meta(configName)
+	if a.Digest != "" {
+		meta.Annotations[valuesAnnotation] = string(a.Digest)
+	}
 	w.add(struct {
 		Object `yaml:",inline"`
 		Data   map[string]string `yaml:"data,omitempty"`
-	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: w.meta(configName)}, data}, "")
+	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: meta}, data}, "")
 }
 
 // maxConfigMap is how many bytes a ConfigMap can hold (MaxSecretSize in

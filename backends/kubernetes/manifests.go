@@ -58,7 +58,7 @@ func (w *workspace) manifest(v model.Value, path string) {
 	if !ok {
 		return
 	}
-	m.Metadata.Metadata = Meta(w.assignment, texts[2], namespace)
+	m.Metadata.Metadata = w.metaIn(texts[2], namespace)
 	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
 	for _, field := range []struct {
 		name string

@@ -23,7 +23,7 @@ var orphaned = map[string]string{
 
 func (w *workspace) namespace() {
 	a := w.assignment
-	meta := Meta(a, a.Namespace, "")
+	meta := w.metaIn(a.Namespace, "")
 	for label, value := range map[string]string{
 		"environment":      a.Environment,
 		"workspace":        a.Workspace,

@@ -22,12 +22,15 @@ const ManifestsFile = "manifests.yaml"
 // file.
 //
 // What is no object is a diagnostic about the assignment; with one of severity
-// error the file is incomplete.
+// error there is no file. A Secret that holds its data is a warning: the file is
+// kept where everybody who may see the platform's output can read it.
 func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
-	p := &projection{assignment: a, scopes: scopesOf(projected)}
-	for _, o := range projected {
+	items := Items(projected)
+	p := &projection{assignment: a, scopes: scopesOf(items), seen: map[backends.Object]bool{}}
+	for _, o := range items {
 		p.add(o.Value)
 	}
+	p.warnOfSecrets()
 	for i := range p.ds {
 		p.ds[i] = p.ds[i].At(a.Ref.At("manifests"), "").For(a.ID())
 	}
@@ -42,27 +45,41 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 	return []backends.File{{Path: ManifestsFile, Data: data}}, p.objects, p.ds
 }
 
+// Items returns the projection with the items of lists in the place of the lists,
+// as kubectl and the reconcilers apply them. Items are hooks where their list is.
+func Items(projected []model.Projected) []model.Projected {
+	out := make([]model.Projected, 0, len(projected))
+	for _, o := range projected {
+		items, ok := o.Value.Lookup("items")
+		if !ok || items.Kind() != model.List || !strings.HasSuffix(text(o.Value, "kind"), "List") {
+			out = append(out, o)
+			continue
+		}
+		list := make([]model.Projected, len(items.Elems()))
+		for i, item := range items.Elems() {
+			list[i] = model.Projected{Value: item, Hooks: o.Hooks}
+		}
+		out = append(out, Items(list)...)
+	}
+	return out
+}
+
 type projection struct {
 	assignment *backends.Assignment
 	scopes     map[string]bool // group/kind -> cluster-scoped
 	docs       []any
 	objects    []backends.Object
 	seen       map[backends.Object]bool
+	plaintext  []string // names of Secrets that hold their data
 	ds         []diag.Diagnostic
 }
 
-// add adds an object, or those of a list.
+// add adds an object.
 func (p *projection) add(v model.Value) {
 	apiVersion, kind, name := text(v, "apiVersion"), text(v, "kind"), text(v, "metadata", "name")
-	if items, isList := v.Lookup("items"); isList && strings.HasSuffix(kind, "List") && items.Kind() == model.List {
-		for _, item := range items.Elems() {
-			p.add(item)
-		}
-		return
-	}
 	for _, f := range [...]struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}, {"metadata.name", name}} {
 		if f.value == "" {
-			p.report("%s %s has no %s, so it is no Kubernetes object", orObject(kind), name, f.name)
+			p.report("%s has no %s, so it is no Kubernetes object", strings.TrimSpace(orObject(kind)+" "+name), f.name)
 			return
 		}
 	}
@@ -79,15 +96,47 @@ func (p *projection) add(v model.Value) {
 	p.keep(m.Metadata.Labels, given, "labels", m)
 	p.keep(m.Metadata.Annotations, given, "annotations", m)
 	id := m.Identity()
-	if p.seen[id] {
+	switch {
+	case len(name) > maxName || len(namespace) > model.MaxLabel:
+		p.report("%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
+		return
+	case p.seen[id]:
 		p.report("%s %s is there twice", kind, name)
 		return
-	}
-	if p.seen == nil {
-		p.seen = map[backends.Object]bool{}
+	case id.Group == "" && kind == "Secret" && holdsData(v):
+		p.plaintext = append(p.plaintext, name)
 	}
 	p.seen[id] = true
 	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
+}
+
+// maxName is how long the name of an object of any kind can be (a DNS subdomain,
+// RFC 1123, as Kubernetes' apimachinery validates it).
+const maxName = 253
+
+// holdsData says whether a Secret holds anything.
+func holdsData(secret model.Value) bool {
+	data, _ := secret.Lookup("data")
+	text, _ := secret.Lookup("stringData")
+	return len(data.Fields())+len(text.Fields()) > 0
+}
+
+// warnOfSecrets warns of all Secrets at once.
+func (p *projection) warnOfSecrets() {
+	if len(p.plaintext) == 0 {
+		return
+	}
+	p.ds = append(p.ds, diag.New(diag.Plaintext, "what is rendered holds Secrets in plain text: "+Few(p.plaintext)).On("manifests").
+		Hinting("let the manifests refer to a Secret that exists, or let the reconciler fetch them: remove render: true from the deployment target"))
+}
+
+// Few lists names for people, the first ones where there are many.
+func Few(names []string) string {
+	const most = 8
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // keep adds an object's own labels or annotations to kalypso's, which stay.
@@ -146,15 +195,21 @@ func orObject(kind string) string {
 // that no installation or upgrade runs: tests, and those of deletions and
 // rollbacks.
 func WithoutHooks(all []model.Projected) (applied, hooks []model.Projected) {
+	return SplitHooks(all, func(hook string) bool {
+		return strings.HasSuffix(hook, "-install") || strings.HasSuffix(hook, "-upgrade")
+	})
+}
+
+// SplitHooks splits a projection, in its order, into what is applied, which is
+// ordinary objects and hooks for at least one event that runs, and the other
+// hooks.
+func SplitHooks(all []model.Projected, runs func(event string) bool) (applied, left []model.Projected) {
 	for _, o := range all {
-		install := slices.ContainsFunc(o.Hooks, func(h string) bool {
-			return strings.HasSuffix(h, "-install") || strings.HasSuffix(h, "-upgrade")
-		})
-		if len(o.Hooks) == 0 || install {
+		if len(o.Hooks) == 0 || slices.ContainsFunc(o.Hooks, runs) {
 			applied = append(applied, o)
 		} else {
-			hooks = append(hooks, o)
+			left = append(left, o)
 		}
 	}
-	return applied, hooks
+	return applied, left
 }

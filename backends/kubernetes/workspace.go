@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -25,7 +26,13 @@ const (
 // diagnostic about the assignment; with one of severity error the files are
 // incomplete.
 func Workspace(a *backends.Assignment) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
-	w := &workspace{assignment: a}
+	return AnnotatedWorkspace(a, nil)
+}
+
+// AnnotatedWorkspace is Workspace with further annotations of all its objects,
+// which the namespace service cannot replace.
+func AnnotatedWorkspace(a *backends.Assignment, annotations map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+	w := &workspace{assignment: a, annotations: annotations}
 	if err := a.NamespaceService.Decode(&w.service); err != nil {
 		w.misfit("", "the namespace service cannot be read: %v", err)
 		return nil, nil, w.diagnostics()
@@ -56,11 +63,12 @@ func Workspace(a *backends.Assignment) (files []backends.File, objects []backend
 
 // workspace collects the objects of an assignment's workspace.
 type workspace struct {
-	assignment *backends.Assignment
-	service    service
-	docs       []any
-	objects    []backends.Object
-	ds         []diag.Diagnostic
+	assignment  *backends.Assignment
+	annotations map[string]string // of all objects
+	service     service
+	docs        []any
+	objects     []backends.Object
+	ds          []diag.Diagnostic
 }
 
 // object is a document that knows which object it is.
@@ -80,7 +88,14 @@ func (w *workspace) add(o object, path string) {
 
 // meta returns the metadata of an object in the assignment's namespace.
 func (w *workspace) meta(name string) Metadata {
-	return Meta(w.assignment, model.ShortName(name, model.MaxLabel), w.assignment.Namespace)
+	return w.metaIn(model.ShortName(name, model.MaxLabel), w.assignment.Namespace)
+}
+
+// metaIn returns the metadata of an object in a namespace, "" for none.
+func (w *workspace) metaIn(name, namespace string) Metadata {
+	meta := Meta(w.assignment, name, namespace)
+	maps.Copy(meta.Annotations, w.annotations)
+	return meta
 }
 
 // merge adds the service's labels or annotations, which stand at path, to

@@ -57,6 +57,7 @@ type Target struct {
 	Wave       int
 	// Service is the namespace service, as JSON.
 	Service string
+	Secrets []backends.Secret
 }
 
 // ClusterType returns the platform's cluster type.
@@ -86,12 +87,13 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 		target.Service = `{"name": "default", "deletion": "delete"}`
 	}
 	full := model.FullName(workload, short)
+	values := Value(t, `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`)
 	return &backends.Assignment{
 		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
 		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: model.ShortName("dev-large-"+full, model.MaxLabel), GitOps: p.GitOps,
 		Manifests: target.Manifests, Render: target.Render, Projection: target.Projection, ConfigFormat: model.ConfigMap,
-		Values:           Value(t, `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`),
+		Values: values, Digest: model.DigestOf(values), Secrets: target.Secrets,
 		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"}, Value: Value(t, target.Service)},
 		Reconciler:       p.reconciler(t),
 		DependsOn:        target.DependsOn, Wave: target.Wave,

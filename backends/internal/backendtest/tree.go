@@ -18,6 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // Tree is what a backend makes of a platform.
@@ -32,12 +33,14 @@ type Tree struct {
 	Folders []backends.Folder
 	// Objects of each assignment's emission, by deployment target.
 	Objects map[string][]backends.Object
+	// Digests of each assignment's values, by deployment target.
+	Digests map[string]model.Digest
 }
 
 // Build runs the backend over the platform.
 func Build(t testing.TB, b backends.Backend, p Platform) Tree {
 	t.Helper()
-	tree := Tree{Files: map[string][]byte{}, Objects: map[string][]backends.Object{}}
+	tree := Tree{Files: map[string][]byte{}, Objects: map[string][]backends.Object{}, Digests: map[string]model.Digest{}}
 	for _, target := range p.Targets {
 		a := p.Assignment(t, target)
 		if refused := backends.Refuse(b, a); len(refused) > 0 {
@@ -55,7 +58,7 @@ func Build(t testing.TB, b backends.Backend, p Platform) Tree {
 			}
 			continue
 		}
-		tree.Objects[a.DeploymentTarget] = emission.Objects
+		tree.Objects[a.DeploymentTarget], tree.Digests[a.DeploymentTarget] = emission.Objects, a.Digest
 		tree.add(t, a.DeploymentTarget, emission.Files)
 		tree.Folders = append(tree.Folders, backends.Folder{
 			DeploymentTarget: a.DeploymentTarget, Workspace: a.Workspace, Workload: a.Workload, Namespace: a.Namespace,
@@ -65,6 +68,12 @@ func Build(t testing.TB, b backends.Backend, p Platform) Tree {
 	slices.SortFunc(tree.Folders, func(f, g backends.Folder) int { return strings.Compare(f.DeploymentTarget, g.DeploymentTarget) })
 	ct := p.ClusterType(t)
 	files, ds := b.Index(ct, tree.Folders)
+	if again, _ := b.Index(p.ClusterType(t), tree.Folders); !reflect.DeepEqual(files, again) {
+		t.Error("two runs of Index differ")
+	}
+	if !diag.Errors(ds) {
+		checkRemoval(t, b, ct, tree.Folders)
+	}
 	tree.Diagnostics = append(tree.Diagnostics, ds...)
 	tree.add(t, "", files)
 	tree.Bootstrap, ds = b.Bootstrap(ct, tree.Folders)
@@ -77,15 +86,18 @@ func (tree *Tree) add(t testing.TB, folder string, files []backends.File) {
 		t.Errorf("%s: the files are not sorted", folder)
 	}
 	for _, f := range files {
+		checkFile(t, folder, f)
 		tree.Files[path.Join(folder, f.Path)] = f.Data
 	}
 }
 
 // Check holds the tree against what must be true of all: each reconciler's
 // object is accepted by its CRD, kustomize finds what it looks for and nothing
-// is left over, and the emission lists all objects.
+// is left over, and the emission lists all objects. The backend is one whose
+// reconciler speaks Kubernetes.
 func (tree Tree) Check(t testing.TB) {
 	t.Helper()
+	tree.Conforms(t)
 	used := map[string]bool{}
 	for name, data := range tree.Files {
 		switch path.Base(name) {
@@ -136,8 +148,8 @@ type Object struct {
 	APIVersion string
 	Kind       string
 	Metadata   struct {
-		Name, Namespace string
-		Annotations     map[string]string
+		Name, Namespace     string
+		Labels, Annotations map[string]string
 	}
 	Text []byte `json:"-"`
 }
@@ -171,7 +183,7 @@ func Objects(t testing.TB, stream []byte) []Object {
 
 func (tree Tree) checkObjects(t testing.TB, target string, listed []backends.Object) {
 	var written []backends.Object
-	for _, file := range []string{"namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
+	for _, file := range []string{"namespace.yaml", "platform-config.yaml", "manifests.yaml", "reconciler.yaml"} {
 		for _, o := range Objects(t, tree.Files[path.Join(target, file)]) {
 			written = append(written, o.ID())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // The files that backends name.
@@ -17,24 +18,43 @@ const (
 	AssignmentsFile = backends.AssignmentsFile
 )
 
-// Emission returns the assignment's folder: its workspace on the cluster, and
-// the reconciler's objects in reconciler.yaml. kustomization.yaml lists all of
-// it, or, where the reconciler's objects go to another cluster than the
-// workspace, all but reconciler.yaml.
-func Emission(a *backends.Assignment, reconciler []kubernetes.Object, elsewhere bool) (backends.Emission, []diag.Diagnostic) {
-	files, objects, ds := kubernetes.Workspace(a)
+// Content is what a backend puts into an assignment's folder beside the workspace.
+type Content struct {
+	// Reconciler are the objects of reconciler.yaml, of which there is none without
+	// them.
+	Reconciler []kubernetes.Object
+	// Elsewhere says that they go to another cluster than the workspace, so that
+	// kustomization.yaml does not list them.
+	Elsewhere bool
+	// Manifests are the objects of manifests.yaml.
+	Manifests []model.Projected
+	// Annotations are annotations of the objects of the workspace.
+	Annotations map[string]string
+}
+
+// Emission returns the assignment's folder: its workspace on the cluster, what
+// was rendered for it, and the reconciler's objects. kustomization.yaml lists
+// what is applied with the folder.
+func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diagnostic) {
+	files, objects, ds := kubernetes.AnnotatedWorkspace(a, c.Annotations)
+	manifests, rendered, problems := kubernetes.Manifests(a, c.Manifests)
+	ds = append(append(ds, problems...), Twice(a, objects, rendered)...)
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
+	files, objects = append(files, manifests...), append(objects, rendered...)
 	var listed []string
 	for _, f := range files {
 		listed = append(listed, f.Path)
 	}
-	if !elsewhere {
-		listed = append(listed, ReconcilerFile)
+	if len(c.Reconciler) > 0 {
+		if !c.Elsewhere {
+			listed = append(listed, ReconcilerFile)
+		}
+		files = append(files, backends.File{Path: ReconcilerFile, Data: YAML(objectsOf(c.Reconciler)...)})
 	}
-	files = append(files, backends.File{Path: ReconcilerFile, Data: YAML(objectsOf(reconciler)...)}, Kustomization(listed))
-	for _, o := range reconciler {
+	files = append(files, Kustomization(listed))
+	for _, o := range c.Reconciler {
 		objects = append(objects, o.Identity())
 	}
 	return backends.Emission{Files: Sorted(files), Objects: objects}, ds

@@ -1,0 +1,40 @@
+package flux
+
+import (
+	"encoding/json"
+
+	"github.com/kalypso-io/kalypso/backends"
+)
+
+// shared is what Index needs to know of a folder. It says only what differs from
+// the usual, because the provenance record holds it once per assignment.
+type shared struct {
+	// NoWait says that the folder's workload counts as ready once it is applied.
+	NoWait bool `json:"noWait,omitempty"`
+	// Rendered says that the folder holds the workload itself.
+	Rendered bool `json:"rendered,omitempty"`
+}
+
+// encode returns the JSON of s, nil for the zero value.
+func (s shared) encode() json.RawMessage {
+	if s == (shared{}) {
+		return nil
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("flux: " + err.Error()) // bools always have JSON
+	}
+	return b
+}
+
+// sharedOf returns what was shared of a folder: of one that another backend made,
+// nothing.
+func sharedOf(f backends.Folder) shared {
+	var s shared
+	if f.Backend == "flux" && len(f.Shared) > 0 {
+		// It is what encode wrote: only a damaged record is not readable, and then
+		// the folder is a usual one.
+		_ = json.Unmarshal(f.Shared, &s)
+	}
+	return s
+}

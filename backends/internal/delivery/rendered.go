@@ -1,0 +1,119 @@
+package delivery
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Rendered returns the objects that the assignment's manifests render to.
+func Rendered(a *backends.Assignment) []model.Projected {
+	if a.Projection == nil {
+		return nil
+	}
+	return kubernetes.Items(a.Projection.Objects)
+}
+
+// Twice returns an error for each object that the namespace service makes and the
+// manifests render as well: kustomize refuses a folder that has it twice.
+func Twice(a *backends.Assignment, workspace, rendered []backends.Object) []diag.Diagnostic {
+	made := map[backends.Object]bool{}
+	for _, o := range workspace {
+		made[o] = true
+	}
+	var ds []diag.Diagnostic
+	for _, o := range rendered {
+		if !made[o] {
+			continue
+		}
+		hint := "leave it out of one of them, or give it another name in one of them"
+		if o.Kind == "ServiceAccount" {
+			hint = "let the manifests use the one of the namespace service, or give that another name with serviceAccount: name"
+		}
+		d := diag.New(diag.NameCollision, fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s", a.DeploymentTarget, o.Kind, o.Name)).
+			At(a.Ref.At("manifests"), "").At(a.NamespaceService.Ref, "").Hinting(hint).For(a.ID())
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// Hooks returns a warning that names the hooks of Helm among what was rendered:
+// those that are applied as ordinary objects, and those that are left out. It is
+// nothing where there are none.
+func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diagnostic {
+	var parts []string
+	if names := hooksAmong(ordinary); len(names) > 0 {
+		parts = append(parts, "applied as ordinary objects: "+kubernetes.Few(names))
+	}
+	if names := hooksAmong(left); len(names) > 0 {
+		parts = append(parts, "left out: "+kubernetes.Few(names))
+	}
+	if parts == nil {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.Hook, "hooks among the rendered manifests of "+a.DeploymentTarget+" are "+strings.Join(parts, "; ")).
+		On("manifests").At(a.Ref.At("manifests"), "").
+		Hinting("let the reconciler fetch the chart where its hooks matter: remove render: true from the deployment target").For(a.ID())}
+}
+
+func hooksAmong(objects []model.Projected) []string {
+	var out []string
+	for _, o := range objects {
+		if len(o.Hooks) == 0 {
+			continue
+		}
+		kind, name := textAt(o.Value, "kind"), textAt(o.Value, "metadata", "name")
+		out = append(out, fmt.Sprintf("%s %s (%s)", kind, name, strings.Join(o.Hooks, ", ")))
+	}
+	return out
+}
+
+// Annotate returns an object with an annotation, which replaces one of its name. A
+// value whose metadata is no struct is left as it is.
+func Annotate(object model.Value, key, value string) model.Value {
+	metadata, ok := object.Lookup("metadata")
+	if !ok || metadata.Kind() != model.Struct {
+		return object
+	}
+	annotations, ok := metadata.Lookup("annotations")
+	if ok && annotations.Kind() != model.Struct && annotations.Kind() != model.Null {
+		return object
+	}
+	annotations = with(annotations, key, model.StringOf(value))
+	return with(object, "metadata", with(metadata, "annotations", annotations))
+}
+
+// Annotation returns an annotation of an object; "" where it has none.
+func Annotation(object model.Value, key string) string {
+	return textAt(object, "metadata", "annotations", key)
+}
+
+// with returns a struct with a field that replaces one of its name.
+func with(of model.Value, name string, v model.Value) model.Value {
+	var fields []model.Field
+	for _, f := range of.Fields() {
+		if f.Name != name {
+			fields = append(fields, f)
+		}
+	}
+	return model.StructOf(append(fields, model.Field{Name: name, Value: v})...)
+}
+
+// textAt returns the string at a path of fields; "" where there is none.
+func textAt(v model.Value, path ...string) string {
+	for _, field := range path {
+		of, ok := v.Lookup(field)
+		if !ok {
+			return ""
+		}
+		v = of
+	}
+	if v.Kind() != model.String {
+		return ""
+	}
+	return v.Text()
+}
