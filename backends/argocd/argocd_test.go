@@ -49,11 +49,12 @@ func manifests(t *testing.T) map[string]model.Manifests {
 		"helm-repo":        bt.Chart,
 		"helm-repo-values": {Helm: &model.Helm{Repo: "https://charts.example.test", Chart: "app", Version: "1.2", Values: &values,
 			ReleaseName: "release", PlatformValues: "global.platform"}},
-		"helm-oci":       bt.Registry,
-		"helm-oci-range": {Helm: &model.Helm{OCI: "oci://registry.example.test/charts", Chart: "app", Version: ">=1.2 <2", PlatformValues: "platform"}},
-		"helm-oci-build": {Helm: &model.Helm{OCI: "oci://registry.example.test/charts/app", Version: "1.2.3-rc.1+build.5"}},
-		"kustomize-git":  {Kustomize: &model.Kustomize{Git: &model.Git{Repo: "https://git.example.test/app", Tag: "v1"}, Path: "./overlays/dev"}},
-		"kustomize-oci":  {Kustomize: &model.Kustomize{OCI: &model.OCI{URL: "oci://registry.example.test/app", Tag: "1"}, Path: "overlays/dev"}},
+		"helm-oci":          bt.Registry,
+		"helm-oci-range":    {Helm: &model.Helm{OCI: "oci://registry.example.test/charts", Chart: "app", Version: ">=1.2 <2", PlatformValues: "platform"}},
+		"helm-oci-build":    {Helm: &model.Helm{OCI: "oci://registry.example.test/charts/app", Version: "1.2.3-rc.1+build.5"}},
+		"kustomize-changes": bt.Overlay,
+		"kustomize-git":     {Kustomize: &model.Kustomize{Git: &model.Git{Repo: "https://git.example.test/app", Tag: "v1"}, Path: "./overlays/dev"}},
+		"kustomize-oci":     {Kustomize: &model.Kustomize{OCI: &model.OCI{URL: "oci://registry.example.test/app", Tag: "1"}, Path: "overlays/dev"}},
 	}
 }
 
@@ -133,7 +134,6 @@ func TestRefusals(t *testing.T) {
 	}{
 		"git-verify":      {one(model.Manifests{Git: &verified}), []diag.Code{diag.UnsupportedManifests}, "verifies no signatures"},
 		"oci-verify":      {one(model.Manifests{OCI: &signed}), []diag.Code{diag.UnsupportedManifests}, "verifies no signatures"},
-		"patches":         {one(model.Manifests{Kustomize: &model.Kustomize{Git: bt.Git.Git, Path: "x", NamePrefix: "x-"}}), []diag.Code{diag.UnsupportedManifests}, "later version"},
 		"glob":            {one(model.Manifests{Git: &glob}), []diag.Code{diag.UnsupportedManifests}, "pattern"},
 		"values":          {one(model.Manifests{Helm: &model.Helm{OCI: "oci://x/y", Version: "1.2.3", Values: &values, PlatformValues: "platform"}}), []diag.Code{diag.HelmValues}, "already hold"},
 		"both":            {bt.Platform{Options: `{"destination": {"name": "x", "server": "https://x"}}`, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}, []diag.Code{diag.BadSpec, diag.BadSpec, diag.BadSpec}, "either a server or a name"},

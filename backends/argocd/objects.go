@@ -35,11 +35,24 @@ func applicationObject(meta kubernetes.Metadata, spec application) kubernetes.Ob
 
 // source is where manifests are fetched. It has either a Path or a Chart.
 type source struct {
-	RepoURL        string      `yaml:"repoURL"`
-	TargetRevision string      `yaml:"targetRevision"`
-	Path           string      `yaml:"path,omitempty"`
-	Chart          string      `yaml:"chart,omitempty"`
-	Helm           *helmSource `yaml:"helm,omitempty"`
+	RepoURL        string           `yaml:"repoURL"`
+	TargetRevision string           `yaml:"targetRevision"`
+	Path           string           `yaml:"path,omitempty"`
+	Chart          string           `yaml:"chart,omitempty"`
+	Helm           *helmSource      `yaml:"helm,omitempty"`
+	Kustomize      *kustomizeSource `yaml:"kustomize,omitempty"`
+}
+
+// kustomizeSource has the changes to an overlay.
+type kustomizeSource struct {
+	NamePrefix string   `yaml:"namePrefix,omitempty"`
+	Images     []string `yaml:"images,omitempty"`
+	Patches    []patch  `yaml:"patches,omitempty"`
+}
+
+type patch struct {
+	Patch  string            `yaml:"patch"`
+	Target map[string]string `yaml:"target,omitempty"`
 }
 
 type helmSource struct {

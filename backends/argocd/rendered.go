@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
@@ -81,11 +82,31 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 			out[i].Value = delivery.Annotate(o.Value, waveAnnotation, first)
 		} else if beforeSync(o) {
 			weight, _ := weightOf(o.Value)
-			hook := delivery.Annotate(o.Value, hookAnnotation, "Sync")
+			hook := delivery.Annotate(o.Value, hookAnnotation, phases(o.Hooks))
 			out[i].Value = delivery.Annotate(hook, waveAnnotation, strconv.Itoa(weight-most-1))
 		}
 	}
 	return out, map[string]string{waveAnnotation: first}, nil
+}
+
+// phases returns when Argo CD runs a hook that also runs before the installation:
+// its own annotation takes the place of Helm's, with all events.
+func phases(events []string) string {
+	var out []string
+	for _, event := range events {
+		switch event {
+		case "pre-install", "pre-upgrade":
+			out = append(out, "Sync")
+		case "post-install", "post-upgrade":
+			out = append(out, "PostSync")
+		case "pre-delete":
+			out = append(out, "PreDelete")
+		case "post-delete":
+			out = append(out, "PostDelete")
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ",")
 }
 
 // weightOf returns the weight of a hook, 0 where it has none.

@@ -41,12 +41,46 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 			field = "oci"
 		}
 	}
+	if from.Overlay != nil {
+		s.Kustomize = changes(from.Overlay)
+	}
 	// A project lists the URL, and reads it as a glob.
 	if o.Project == "" && strings.ContainsAny(s.RepoURL, `*?[]{}\`) {
 		ds = append(ds, delivery.Unsupported(a, from.Field+"."+field, "Argo CD's projects would read "+s.RepoURL+" as a pattern").
 			Hinting("give the reconciler a project of your own"))
 	}
 	return s, ds
+}
+
+// changes returns the changes to an overlay; nil for none.
+func changes(k *model.Kustomize) *kustomizeSource {
+	if len(k.Patches) == 0 && len(k.Images) == 0 && k.NamePrefix == "" {
+		return nil
+	}
+	out := &kustomizeSource{NamePrefix: k.NamePrefix}
+	for _, p := range k.Patches {
+		out.Patches = append(out.Patches, patch{Patch: p.Patch, Target: p.Target})
+	}
+	for _, i := range k.Images {
+		out.Images = append(out.Images, imageOverride(i))
+	}
+	return out
+}
+
+// imageOverride returns a replacement as `kustomize edit set image` reads it,
+// which is what Argo CD hands it to: name=newName:tag, or @digest.
+func imageOverride(i model.KustomImage) string {
+	out := i.Name
+	if i.NewName != "" {
+		out += "=" + i.NewName
+	}
+	switch {
+	case i.Digest != "":
+		out += "@" + i.Digest
+	case i.NewTag != "":
+		out += ":" + i.NewTag
+	}
+	return out
 }
 
 func unverified(a *backends.Assignment, from delivery.Source) diag.Diagnostic {

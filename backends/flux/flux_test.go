@@ -43,6 +43,7 @@ func manifests(t *testing.T) map[string]model.Manifests {
 		"helm-oci":          bt.Registry,
 		"helm-oci-range":    {Helm: &model.Helm{OCI: "oci://registry.example.test/charts", Chart: "app", Version: "1.2", PlatformValues: "platform"}},
 		"helm-oci-build":    {Helm: &model.Helm{OCI: "oci://registry.example.test/charts/app", Version: "1.2.3-rc.1+build.5", SecretRef: "own"}},
+		"kustomize-changes": bt.Overlay,
 		"kustomize-git":     {Kustomize: &model.Kustomize{Git: &model.Git{Repo: "https://git.example.test/app", Tag: "v1"}, Path: "overlays/dev"}},
 		"kustomize-oci":     {Kustomize: &model.Kustomize{OCI: &model.OCI{URL: "oci://registry.example.test/app", Tag: "1"}, Path: "./overlays/dev"}},
 		"git-inside":        {Git: &model.Git{Repo: "https://git.example.test/app", Branch: "main", Path: "../../etc"}},
@@ -122,8 +123,6 @@ func TestRefusals(t *testing.T) {
 		want     []diag.Code
 		message  string
 	}{
-		"patches": {one(model.Manifests{Kustomize: &model.Kustomize{Git: bt.Git.Git, Path: "x", Patches: []model.KustomPatch{{Patch: "x"}}, Images: []model.KustomImage{{Name: "x"}}, NamePrefix: "x-"}}),
-			[]diag.Code{diag.UnsupportedManifests, diag.UnsupportedManifests, diag.UnsupportedManifests}, "later version"},
 		"no-source":         {one(model.Manifests{}), []diag.Code{diag.UnsupportedManifests}, "no source"},
 		"overlay-no-source": {one(model.Manifests{Kustomize: &model.Kustomize{Path: "x"}}), []diag.Code{diag.UnsupportedManifests}, "no source"},
 		"git-protocol":      {one(git(model.Git{Repo: "git://git.example.test/app", Branch: "main"})), []diag.Code{diag.UnsupportedManifests}, "https, http or ssh"},

@@ -115,4 +115,19 @@ type kustomization struct {
 	Path               string        `yaml:"path"`
 	Prune              bool          `yaml:"prune"` // required, without a default
 	Wait               bool          `yaml:"wait,omitempty"`
+	NamePrefix         string        `yaml:"namePrefix,omitempty"`
+	Patches            []patch       `yaml:"patches,omitempty"`
+	Images             []image       `yaml:"images,omitempty"`
+}
+
+type patch struct {
+	Patch  string            `yaml:"patch"`
+	Target map[string]string `yaml:"target,omitempty"`
+}
+
+type image struct {
+	Name    string `yaml:"name"`
+	NewName string `yaml:"newName,omitempty"`
+	NewTag  string `yaml:"newTag,omitempty"`
+	Digest  string `yaml:"digest,omitempty"`
 }

@@ -16,15 +16,27 @@ func workloadKustomization(a *backends.Assignment, o options, name string, sourc
 	} else {
 		path = s.OCI.Path
 	}
-	return kubernetes.Object{
-		APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: kubernetes.Meta(a, name, o.Namespace),
-		Spec: kustomization{
-			Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
-			ServiceAccountName: o.ServiceAccountName,
-			TargetNamespace:    a.Namespace,
-			SourceRef:          kindReference{Kind: source.Kind, Name: name},
-			Path:               dotSlash(path), Prune: o.Prune, Wait: o.Wait,
-		},
+	spec := kustomization{
+		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
+		ServiceAccountName: o.ServiceAccountName,
+		TargetNamespace:    a.Namespace,
+		SourceRef:          kindReference{Kind: source.Kind, Name: name},
+		Path:               dotSlash(path), Prune: o.Prune, Wait: o.Wait,
+	}
+	if s.Overlay != nil {
+		spec.change(s.Overlay)
+	}
+	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}
+}
+
+// change adds the changes to an overlay.
+func (k *kustomization) change(to *model.Kustomize) {
+	k.NamePrefix = to.NamePrefix
+	for _, p := range to.Patches {
+		k.Patches = append(k.Patches, patch{Patch: p.Patch, Target: p.Target})
+	}
+	for _, i := range to.Images {
+		k.Images = append(k.Images, image(i))
 	}
 }
 

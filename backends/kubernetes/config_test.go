@@ -241,3 +241,23 @@ func readBack(t *testing.T, format model.ConfigFormat, set string, values []stri
 		}
 	}
 }
+
+// The digest of the values is on the platform config, and on nothing else of the
+// workspace.
+func TestValuesDigest(t *testing.T) {
+	a := assignment(t, `{"name": "default", "deletion": "delete"}`)
+	a.Digest = model.DigestOf("values")
+	files, _, ds := Workspace(a)
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	for _, f := range files {
+		want := 0
+		if f.Path == PlatformConfigFile {
+			want = 1
+		}
+		if got := strings.Count(string(f.Data), "kalypso.io/values: "+string(a.Digest)); got != want {
+			t.Errorf("%s has the digest %d times, want %d:\n%s", f.Path, got, want, f.Data)
+		}
+	}
+}

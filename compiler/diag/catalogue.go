@@ -62,7 +62,7 @@ const (
 	UnsupportedManifests  Code = "K3001" // the reconciler cannot deliver these manifests
 	UndeliverableSecret   Code = "K3002" // a secret cannot be delivered
 	NeedsGitOps           Code = "K3003" // the environment's gitops is not given
-	NameCollision         Code = "K3004" // two assignments create one object
+	NameCollision         Code = "K3004" // an object is created twice
 	NotAnObject           Code = "K3005" // a manifest of the namespace service is no Kubernetes object
 	HelmValues            Code = "K3006" // application and platform values collide
 	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
@@ -216,8 +216,8 @@ var Codes = []Explanation{
 		"The value refers to a secret, and the namespace service of the cluster type does not say how secrets are delivered."},
 	{NeedsGitOps, NeedsGitOps.Severity(), "the environment's gitops is not given",
 		"What is asked for refers to the repository that holds the compiled tree: environments.<name>.gitops says which that is."},
-	{NameCollision, NameCollision.Severity(), "two assignments create one object",
-		"Two assignments of one cluster type create an object of the same kind, namespace and name: their reconcilers would fight over it for ever."},
+	{NameCollision, NameCollision.Severity(), "an object is created twice",
+		"Two assignments of one cluster type, or the namespace service and the rendered manifests of one, create an object of the same kind, namespace and name: reconcilers would fight over it for ever, or refuse the folder."},
 	{NotAnObject, NotAnObject.Severity(), "a manifest of the namespace service is no Kubernetes object",
 		"An object has apiVersion, kind and metadata.name."},
 	{HelmValues, HelmValues.Severity(), "application and platform values collide",

@@ -23,6 +23,23 @@ var (
 	Registry = model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/charts/app", Version: "1.2.3"}}
 )
 
+// Overlay is a Kustomize overlay with all kinds of changes.
+var Overlay = model.Manifests{Kustomize: &model.Kustomize{
+	Git:  &model.Git{Repo: "https://git.example.test/app", Tag: "v1"},
+	Path: "overlays/dev",
+	Patches: []model.KustomPatch{
+		{Patch: "- op: replace\n  path: /spec/replicas\n  value: 3\n", Target: map[string]string{"kind": "Deployment", "name": "app.*", "labelSelector": "tier=web"}},
+		{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\ndata:\n  home: ${HOME}\n"},
+	},
+	Images: []model.KustomImage{
+		{Name: "app", NewTag: "1.2.3"},
+		{Name: "registry.example.test:5000/team/app", NewName: "mirror.example.test/app"},
+		{Name: "web", NewName: "mirror.example.test/web", NewTag: "2"},
+		{Name: "db", Digest: "sha256:" + strings.Repeat("0a", 32)},
+	},
+	NamePrefix: "dev-",
+}}
+
 // Value returns JSON as a value.
 func Value(t testing.TB, text string) model.Value {
 	t.Helper()

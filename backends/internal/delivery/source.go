@@ -12,11 +12,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Source is what a reconciler fetches. Exactly one field is set.
+// Source is what a reconciler fetches: exactly one of Git, OCI and Helm.
 type Source struct {
 	Git  *model.Git
 	OCI  *model.OCI
 	Helm *model.Helm
+	// Overlay has the changes to the overlay that the source holds; nil where it
+	// holds none.
+	Overlay *model.Kustomize
 	// Field is the source's path in the manifests, for diagnostics.
 	Field string
 }
@@ -52,35 +55,6 @@ func SourceOf(a *backends.Assignment) (Source, []diag.Diagnostic) {
 		return s, []diag.Diagnostic{Unsupported(a, "", "the manifests have no source")}
 	}
 	return s, append(ds, check(a, s)...)
-}
-
-// overlay returns the source that holds an overlay, at the overlay's path.
-func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnostic) {
-	var ds []diag.Diagnostic
-	for _, change := range []struct {
-		field string
-		given bool
-	}{
-		{"patches", len(k.Patches) > 0},
-		{"images", len(k.Images) > 0},
-		{"namePrefix", k.NamePrefix != ""},
-	} {
-		if change.given {
-			ds = append(ds, Unsupported(a, "kustomize."+change.field, "kustomize."+change.field+" comes with a later version of kalypso").
-				Hinting("until then, make the change in an overlay in the repository, and let path name it"))
-		}
-	}
-	switch {
-	case k.Git != nil:
-		git := *k.Git
-		git.Path = k.Path
-		return Source{Git: &git, Field: "kustomize.git"}, ds
-	case k.OCI != nil:
-		oci := *k.OCI
-		oci.Path = k.Path
-		return Source{OCI: &oci, Field: "kustomize.oci"}, ds
-	}
-	return Source{}, append(ds, Unsupported(a, "kustomize", "the overlay has no source"))
 }
 
 // check says what of a source no reconciler can fetch or verify.
