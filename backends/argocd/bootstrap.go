@@ -36,7 +36,7 @@ type configMap struct {
 // left to print.
 func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
-	if diag.Errors(ds) {
+	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
 		return nil, ds
 	}
 	if ct.GitOps == nil {
@@ -75,7 +75,7 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 func rootProject(ct *backends.ClusterType, o options) kubernetes.Object {
 	return projectObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), appProject{
 		Description:                fmt.Sprintf("Root of cluster type %s in %s", ct.Name, ct.Environment),
-		SourceRepos:                []string{ct.GitOps.Repo},
+		SourceRepos:                []string{ct.GitOps.URL()},
 		Destinations:               []destination{{Server: inCluster, Namespace: o.Namespace}},
 		NamespaceResourceWhitelist: []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind},
 	})

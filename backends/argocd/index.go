@@ -15,7 +15,7 @@ import (
 // lists its reconciler.yaml, which stays with Argo CD.
 func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
-	if diag.Errors(ds) {
+	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
 		return nil, ds
 	}
 	files := []backends.File{kubernetes.README(ct, all)}
@@ -66,11 +66,6 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 		}))
 	}
 	return docs
-}
-
-// treeSource is a folder of the repository that holds the environment's tree.
-func treeSource(ct *backends.ClusterType, path string) source {
-	return source{RepoURL: ct.GitOps.Repo, TargetRevision: gitName("refs/heads/", ct.GitOps.Branch), Path: path}
 }
 
 // owners are all who name an Application or an AppProject of the cluster type.

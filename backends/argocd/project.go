@@ -61,7 +61,7 @@ func namespaceOf(f folder) clusterObject { return clusterObject{Kind: "Namespace
 func projectOfAssignments(ct *backends.ClusterType, o options, folders []folder) kubernetes.Object {
 	spec := appProject{
 		Description:                fmt.Sprintf("Assignments of cluster type %s in %s", ct.Name, ct.Environment),
-		SourceRepos:                []string{ct.GitOps.Repo},
+		SourceRepos:                []string{ct.GitOps.URL()},
 		NamespaceResourceWhitelist: slices.Clone(usualKinds),
 	}
 	for _, f := range folders {

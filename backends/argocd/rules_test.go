@@ -144,7 +144,7 @@ func checkApplication(t *testing.T, all objects, name string, app application) {
 // CD's own cluster.
 func checkDelivery(t *testing.T, tree bt.Tree, all objects) {
 	for name, app := range all.applications {
-		if app.Spec.Source.RepoURL != bt.GitOps.Repo {
+		if repo := app.Spec.Source.RepoURL; repo != bt.GitOps.Repo && repo != bt.Registered.OCI {
 			continue
 		}
 		folder := strings.TrimPrefix(strings.TrimPrefix(app.Spec.Source.Path, "fleet/large"), "/")

@@ -5,11 +5,13 @@ import (
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Bootstrap returns the GitRepository of the environment's tree and the
-// Kustomization of the cluster type's folder. The Kustomization does not wait:
-// one assignment that is not ready must not make all of them look so.
+// Bootstrap returns the source of the environment's tree, a GitRepository or an
+// OCIRepository, and the Kustomization of the cluster type's folder. The
+// Kustomization does not wait: one assignment that is not ready must not make all
+// of them look so.
 func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
@@ -19,22 +21,43 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 		return nil, []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root reconciler of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
 	}
-	url, ok := gitURL(ct.GitOps.Repo)
-	if !ok {
-		return nil, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by https, http or ssh, not "+ct.GitOps.Repo).
-			At(delivery.Environment(ct.Environment, "gitops.repo"), "")}
+	source, ds := treeSource(ct, o)
+	if diag.Errors(ds) {
+		return nil, ds
 	}
-	meta := delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace)
 	return delivery.YAML(
-		kubernetes.Object{APIVersion: sourceAPI, Kind: gitKind, Metadata: meta, Spec: gitRepository{
-			Interval: o.Interval, Timeout: o.sourceTimeout(), URL: url,
-			Ref:       gitRef{Branch: ct.GitOps.Branch},
-			SecretRef: referenceTo(o.SecretRef),
-		}},
-		kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: meta, Spec: kustomization{
+		source,
+		kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: source.Metadata, Spec: kustomization{
 			Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
-			SourceRef: kindReference{Kind: gitKind, Name: meta.Name},
+			SourceRef: treeRef(ct),
 			Path:      dotSlash(ct.GitOps.Path, ct.Name), Prune: o.Prune,
 		}},
 	), nil
+}
+
+// treeRef refers to the source of the environment's tree.
+func treeRef(ct *backends.ClusterType) kindReference {
+	kind := gitKind
+	if ct.GitOps.OCI != "" {
+		kind = ociKind
+	}
+	return kindReference{Kind: kind, Name: delivery.RootName(ct)}
+}
+
+// treeSource returns the source of the environment's tree. An artifact of
+// kalypso's has one layer, which Flux takes without being told which.
+func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.Diagnostic) {
+	g, ref := ct.GitOps, treeRef(ct)
+	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind, Metadata: delivery.ClusterTypeMeta(ref.Name, o.Namespace)}
+	if g.OCI != "" {
+		source.Spec = ociSpec(o, &model.OCI{URL: g.OCI, Tag: g.Tag, SecretRef: g.SecretRef})
+		return source, nil
+	}
+	url, ok := gitURL(g.Repo)
+	if !ok {
+		return source, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by https, http or ssh, not "+g.Repo).
+			At(delivery.Environment(ct.Environment, "gitops.repo"), "").Hinting("give the repository's https or ssh URL")}
+	}
+	source.Spec = gitSpec(o, url, &model.Git{Branch: g.Branch, SecretRef: g.SecretRef})
+	return source, nil
 }

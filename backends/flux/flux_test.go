@@ -87,6 +87,9 @@ func TestClusterType(t *testing.T) {
 		"long-names": {Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{
 			{Name: long + "/a", Manifests: bt.Registry}, {Name: long + "/b", Manifests: bt.Git, DependsOn: []string{long + "-a"}, Wave: 1},
 		}},
+		"registry": {Options: defaults, GitOps: bt.Registered, Targets: []bt.Target{
+			{Name: "app/main", Manifests: bt.Git, DependsOn: []string{"db-main"}, Wave: 1}, {Name: "db/main", Manifests: bt.Registry},
+		}},
 		"root-path": {Options: defaults, GitOps: &model.GitOps{Repo: "git@git.example.test:platform/gitops", Branch: "dev", Path: "."}, Targets: []bt.Target{
 			{Name: "app/main", Manifests: bt.Git},
 		}},

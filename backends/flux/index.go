@@ -56,7 +56,7 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 	workload := sharedOf(f)
 	spec := kustomization{
 		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
-		SourceRef: kindReference{Kind: gitKind, Name: delivery.RootName(ct)},
+		SourceRef: treeRef(ct),
 		Path:      dotSlash(delivery.FolderPath(ct, f.DeploymentTarget)), Prune: o.Prune,
 		Wait: !(workload.Rendered && workload.NoWait),
 	}

@@ -215,7 +215,7 @@ var Codes = []Explanation{
 	{UndeliverableSecret, UndeliverableSecret.Severity(), "a secret cannot be delivered",
 		"The value refers to a secret, and the namespace service of the cluster type does not say how secrets are delivered."},
 	{NeedsGitOps, NeedsGitOps.Severity(), "the environment's gitops is not given",
-		"What is asked for refers to the repository that holds the compiled tree: environments.<name>.gitops says which that is."},
+		"What is asked for refers to the repository, of git or of an OCI registry, that holds the compiled tree: environments.<name>.gitops says which that is."},
 	{NameCollision, NameCollision.Severity(), "an object is created twice",
 		"Two assignments of one cluster type, or the namespace service and the rendered manifests of one, create an object of the same kind, namespace and name: reconcilers would fight over it for ever, or refuse the folder."},
 	{NotAnObject, NotAnObject.Severity(), "a manifest of the namespace service is no Kubernetes object",

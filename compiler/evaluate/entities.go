@@ -46,8 +46,32 @@ func (x *exporter) gitOps(env *model.Environment) {
 			GitOps      *model.GitOps `json:"gitops"`
 		}
 		decode(value, &e)
+		if e.GitOps != nil && !x.checkGitOps(e.GitOps, env.Name, ref.At("gitops")) {
+			return
+		}
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
 	})
+}
+
+// checkGitOps reports fields that are missing for one way to keep the tree, or
+// belong to the other, and completes the rest.
+func (x *exporter) checkGitOps(g *model.GitOps, environment string, ref model.Ref) bool {
+	switch {
+	case g.OCI == "" && g.Branch == "":
+		x.fail(ref, diag.New(diag.Missing, "required field branch is missing").Hinting(`name the branch that holds the tree: branch: "..."`))
+	case g.OCI == "" && g.Tag != "":
+		x.fail(ref.At("tag"), diag.New(diag.NotAllowed, "tag is for a tree in an OCI registry, and this one is in a git repository").
+			Hinting("name the branch that holds the tree with branch, and remove tag"))
+	case g.OCI != "" && g.Branch != "":
+		x.fail(ref.At("branch"), diag.New(diag.NotAllowed, "branch is for a tree in a git repository, and this one is in an OCI registry").
+			Hinting("name the artifact's tag with tag, and remove branch"))
+	default:
+		if g.OCI != "" && g.Tag == "" {
+			g.Tag = environment
+		}
+		return true
+	}
+	return false
 }
 
 func (x *exporter) clusterTypes() []model.ClusterType {

@@ -36,11 +36,23 @@ type Environment struct {
 	Positions *Positions `json:"-"`
 }
 
-// GitOps is where an environment's compiled tree is kept.
+// GitOps is where an environment's compiled tree is kept: a branch of a git
+// repository (Repo, Branch), or a tag of an OCI repository (OCI, Tag).
 type GitOps struct {
-	Repo   string `json:"repo"`
-	Branch string `json:"branch"`
-	Path   string `json:"path"`
+	Repo      string `json:"repo,omitempty"`
+	Branch    string `json:"branch,omitempty"`
+	OCI       string `json:"oci,omitempty"` // oci://registry/path
+	Tag       string `json:"tag,omitempty"`
+	Path      string `json:"path"`
+	SecretRef string `json:"secretRef,omitempty"` // "" for the reconciler's
+}
+
+// URL returns where the tree is fetched, by git or as oci://registry/path.
+func (g *GitOps) URL() string {
+	if g.OCI != "" {
+		return g.OCI
+	}
+	return g.Repo
 }
 
 // ConfigFormat is the shape of the platform config: configmap, env, sh, json or yaml.

@@ -15,6 +15,9 @@ import (
 // GitOps is where the tests' environment keeps its tree.
 var GitOps = &model.GitOps{Repo: "https://git.example.test/platform/gitops", Branch: "dev", Path: "fleet"}
 
+// Registered is where it keeps its tree as an artifact of an OCI registry.
+var Registered = &model.GitOps{OCI: "oci://registry.example.test/platform/fleet", Tag: "dev", Path: "fleet", SecretRef: "registry"}
+
 // Git, OCI, Chart and Registry are sources without anything special.
 var (
 	Git      = model.Manifests{Git: &model.Git{Repo: "https://git.example.test/app", Branch: "main", Path: "./deploy"}}

@@ -44,8 +44,8 @@ func Path(elem ...string) string {
 	return clean
 }
 
-// FolderPath returns the path of an assignment's folder in the repository that
-// holds the environment's tree.
+// FolderPath returns the path of an assignment's folder in the repository or the
+// artifact that holds the environment's tree.
 func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
 	return Path(ct.GitOps.Path, ct.Name, deploymentTarget)
 }
@@ -53,8 +53,8 @@ func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
 // NeedsGitOps returns the diagnostic that something needs the environment's
 // gitops, which is not given.
 func NeedsGitOps(environment, what string) diag.Diagnostic {
-	return diag.New(diag.NeedsGitOps, fmt.Sprintf("%s needs the git repository of environment %s", what, environment)).
-		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: {repo: \"...\", branch: \"...\"}", model.Label(environment)))
+	return diag.New(diag.NeedsGitOps, fmt.Sprintf("%s needs the repository of environment %s", what, environment)).
+		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: {repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
 }
 
 // Environment refers to a value of an environment.
