@@ -68,7 +68,7 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	root.AddCommand(
-		newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
+		newBuild(g), newPublish(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
 		newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
 	)
 	return root

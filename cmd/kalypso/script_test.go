@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -39,6 +40,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	registry := ocitest.New(t, nil)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join(repository, "testdata", "script"),
 		RequireExplicitExec: true,
@@ -62,6 +64,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache", "cue"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("NO_COLOR", "1")
+			e.Setenv("REGISTRY", registry.Host) // of all scripts: each has repositories of its own
 			for _, v := range gitVariables {
 				name, value, _ := strings.Cut(v, "=")
 				e.Setenv(name, value)

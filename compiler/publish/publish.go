@@ -1,0 +1,160 @@
+// Package publish makes the tree of an environment an OCI artifact, and brings it
+// to a registry, where Flux and Argo CD pull it as they would from git.
+//
+// What comes in is a compiled environment or a folder that was built; what goes
+// out is a tag of an OCI repository. Equal trees are equal layers, byte for byte,
+// and a tag that holds the tree already is left alone: its reconcilers see
+// nothing new. Nothing else than the tree is in the layer, and nothing in the
+// artifact tells when or where it was made.
+package publish
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// Options say what an artifact is beside the tree.
+type Options struct {
+	// Path is the folder of the artifact that holds the tree, "." for its root.
+	Path string
+	// Origin and Revision are the URL of the platform's own repository and the
+	// commit that was compiled; "" where nobody says.
+	Origin, Revision string
+}
+
+// FromBuild returns the artifact of an environment of a build. The build must not
+// have failed: an artifact is the whole tree, so what failed would be gone.
+func FromBuild(b *compiler.Build, e *compiler.Environment, o Options) (*Artifact, error) {
+	if b.Failed() || e.Tree == nil {
+		return nil, fmt.Errorf("%s has errors, and an artifact without what failed would remove it", e.Name)
+	}
+	files, err := e.Tree.Files()
+	if err != nil {
+		return nil, err
+	}
+	return newArtifact(files, o, provenance{
+		platform: b.Platform.Module, environment: e.Name, tree: idOf(files), source: e.Source, compiler: compiler.Version(),
+	})
+}
+
+// FromFolder returns the artifact of a folder that holds one environment's tree as
+// a build left it, kept folders of failed assignments included. The folder's
+// record says what it is, and a folder that is not what its record says is an
+// error.
+func FromFolder(dir string, o Options) (*Artifact, error) {
+	record, err := recordOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := readFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	if idOf(files) != record.Tree {
+		return nil, fmt.Errorf("%s is not the tree that was built there: files were changed, added or removed; build it again, and keep other files out of it", dir)
+	}
+	return newArtifact(files, o, provenance{
+		platform: record.Platform, environment: record.Environment, tree: record.Tree, source: record.Source, compiler: record.Compiler,
+	})
+}
+
+// recordOf reads the record of a folder.
+func recordOf(dir string) (*tree.Record, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	data, err := root.ReadFile(tree.RecordPath)
+	if err != nil {
+		return nil, fmt.Errorf("%s holds no tree that kalypso built: %w", dir, err)
+	}
+	record, err := tree.ParseRecord(data, func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s cannot be read: %w", dir, tree.RecordPath, err)
+	}
+	return record, nil
+}
+
+// readFolder returns the files of a folder but for kalypso's own and git's.
+func readFolder(dir string) ([]backends.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	own := path.Dir(tree.RecordPath)
+	var files []backends.File
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == own || name == ".git":
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return nil
+		case !d.Type().IsRegular():
+			return fmt.Errorf("%s is no regular file, so it cannot be published", filepath.Join(dir, filepath.FromSlash(name)))
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := root.ReadFile(filepath.FromSlash(name))
+		files = append(files, backends.File{Path: name, Data: data, Executable: info.Mode()&0o100 != 0})
+		return err
+	})
+	return files, err
+}
+
+// idOf returns the version of a tree, as its record has it.
+func idOf(files []backends.File) tree.ID {
+	ids := map[string]tree.ID{}
+	for _, f := range files {
+		ids[f.Path] = tree.BlobID(f.Data)
+	}
+	return tree.TreeID(ids)
+}
+
+// provenance is what an artifact says of its tree.
+type provenance struct {
+	platform    string
+	environment string
+	tree        tree.ID
+	source      tree.Source
+	compiler    tree.Compiler
+}
+
+// annotations of the artifact's manifest: those that the OCI image specification
+// defines (https://github.com/opencontainers/image-spec/blob/main/annotations.md),
+// which Flux and Argo CD show, and kalypso's own. None is a time.
+func (p provenance) annotations(o Options) map[string]string {
+	all := map[string]string{
+		"org.opencontainers.image.title":    p.platform + " " + p.environment,
+		"org.opencontainers.image.source":   o.Origin,
+		"org.opencontainers.image.revision": o.Revision,
+		PlatformAnnotation:                  p.platform,
+		EnvironmentAnnotation:               p.environment,
+		TreeAnnotation:                      string(p.tree),
+		"io.kalypso.source.base":            string(p.source.Base),
+		"io.kalypso.source.environment":     string(p.source.Environment),
+		"io.kalypso.compiler":               strings.TrimSpace(p.compiler.Version + " " + p.compiler.CUE),
+	}
+	for key, value := range all {
+		if value == "" {
+			delete(all, key)
+		}
+	}
+	return all
+}
