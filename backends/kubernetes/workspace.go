@@ -33,10 +33,42 @@ func Workspace(a *backends.Assignment) (files []backends.File, objects []backend
 // which the namespace service cannot replace.
 func AnnotatedWorkspace(a *backends.Assignment, annotations map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	w := &workspace{assignment: a, annotations: annotations}
-	if err := a.NamespaceService.Decode(&w.service); err != nil {
-		w.misfit("", "the namespace service cannot be read: %v", err)
-		return nil, nil, w.diagnostics()
+	if w.decode() {
+		w.namespaceService()
+		files = append(files, w.file(NamespaceFile))
+		w.platformConfig()
+		files = append(files, w.file(PlatformConfigFile))
 	}
+	return files, w.objects, w.diagnostics()
+}
+
+// Namespace returns namespace.yaml of Workspace alone.
+func Namespace(a *backends.Assignment) (file backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+	w := &workspace{assignment: a}
+	if w.decode() {
+		w.namespaceService()
+		file = w.file(NamespaceFile)
+	}
+	return file, w.objects, w.diagnostics()
+}
+
+// PlatformConfig returns platform-config.yaml of Workspace alone.
+func PlatformConfig(a *backends.Assignment) (file backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+	w := &workspace{assignment: a}
+	w.platformConfig()
+	return w.file(PlatformConfigFile), w.objects, w.diagnostics()
+}
+
+func (w *workspace) decode() bool {
+	err := w.assignment.NamespaceService.Decode(&w.service)
+	if err != nil {
+		w.misfit("", "the namespace service cannot be read: %v", err)
+	}
+	return err == nil
+}
+
+// namespaceService adds all that the namespace service asks for.
+func (w *workspace) namespaceService() {
 	w.namespace()
 	w.resourceQuota()
 	w.limitRange()
@@ -45,20 +77,16 @@ func AnnotatedWorkspace(a *backends.Assignment, annotations map[string]string) (
 	w.roleBindings()
 	w.secrets()
 	w.manifests()
-	namespace := w.docs
-	w.docs = nil
-	w.platformConfig()
-	for _, f := range []struct {
-		path string
-		docs []any
-	}{{NamespaceFile, namespace}, {PlatformConfigFile, w.docs}} {
-		data, err := yaml.Marshal(f.docs...)
-		if err != nil {
-			w.misfit("", "%s cannot be written: %v", f.path, err)
-		}
-		files = append(files, backends.File{Path: f.path, Data: data})
+}
+
+// file returns a file with the objects that were added since the last one.
+func (w *workspace) file(path string) backends.File {
+	data, err := yaml.Marshal(w.docs...)
+	if err != nil {
+		w.misfit("", "%s cannot be written: %v", path, err)
 	}
-	return files, w.objects, w.diagnostics()
+	w.docs = nil
+	return backends.File{Path: path, Data: data}
 }
 
 // workspace collects the objects of an assignment's workspace.

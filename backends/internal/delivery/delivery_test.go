@@ -1,11 +1,14 @@
 package delivery_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/backends"
 	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -81,6 +84,38 @@ func TestChartValues(t *testing.T) {
 			}
 		case got == nil || !got.Equal(bt.Value(t, want)):
 			t.Errorf("%s at %q: got %v, want %s", c.values, c.path, got, want)
+		}
+	}
+}
+
+// The files of a namespace service lie beside the reconciler's. Those that hold
+// nothing but objects are applied with the folder.
+func TestEmissionWithFiles(t *testing.T) {
+	service := func(described string) *backends.Assignment {
+		return bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Git, Service: `{"name": "default", "files": ` + described + `}`})
+	}
+	e, ds := delivery.Emission(service(`{
+		"catalog.yaml": {"yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "catalog"}}},
+		"docs/notes.md": {"text": "# Notes"}, "values.yaml": {"yaml": {"a": 1}}}`), nil, false)
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	var paths []string
+	for _, f := range e.Files {
+		paths = append(paths, f.Path)
+		if want := "- catalog.yaml\n- namespace.yaml\n- platform-config.yaml\n- reconciler.yaml\n"; f.Path == "kustomization.yaml" && !strings.HasSuffix(string(f.Data), want) {
+			t.Errorf("got %s", f.Data)
+		}
+	}
+	if want := "catalog.yaml docs/notes.md kustomization.yaml namespace.yaml platform-config.yaml reconciler.yaml values.yaml"; strings.Join(paths, " ") != want {
+		t.Errorf("got %v, want %s", paths, want)
+	}
+	if !slices.Contains(e.Objects, backends.Object{Kind: "ConfigMap", Name: "catalog"}) {
+		t.Errorf("got %v", e.Objects)
+	}
+	for _, name := range []string{"kustomization.yaml", "namespace.yaml", "Reconciler.yaml"} {
+		if _, ds := delivery.Emission(service(`{"`+name+`": {"text": ""}}`), nil, false); !slices.Equal(bt.Codes(ds), []diag.Code{diag.BadFile}) {
+			t.Errorf("%s: got %v", name, ds)
 		}
 	}
 }

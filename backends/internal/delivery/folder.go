@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/files"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -32,32 +33,38 @@ type Content struct {
 	Annotations map[string]string
 }
 
-// Emission returns the assignment's folder: its workspace on the cluster, what
-// was rendered for it, and the reconciler's objects. kustomization.yaml lists
-// what is applied with the folder.
+// Emission returns the assignment's folder: its workspace on the cluster, the
+// files of its namespace service, what was rendered for it, and the reconciler's
+// objects. kustomization.yaml lists what is applied with the folder.
 func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diagnostic) {
-	files, objects, ds := kubernetes.AnnotatedWorkspace(a, c.Annotations)
+	workspace, objects, ds := kubernetes.AnnotatedWorkspace(a, c.Annotations)
 	manifests, rendered, problems := kubernetes.Manifests(a, c.Manifests)
 	ds = append(append(ds, problems...), Twice(a, objects, rendered)...)
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	files, objects = append(files, manifests...), append(objects, rendered...)
-	var listed []string
-	for _, f := range files {
-		listed = append(listed, f.Path)
+	folder := files.Files{Files: append(workspace, manifests...), Objects: append(objects, rendered...)}
+	for _, f := range folder.Files {
+		folder.Resources = append(folder.Resources, f.Path)
 	}
 	if len(c.Reconciler) > 0 {
-		if !c.Elsewhere {
-			listed = append(listed, ReconcilerFile)
+		var identities []backends.Object
+		for _, o := range c.Reconciler {
+			identities = append(identities, o.Identity())
 		}
-		files = append(files, backends.File{Path: ReconcilerFile, Data: YAML(objectsOf(c.Reconciler)...)})
+		folder.Add(backends.File{Path: ReconcilerFile, Data: YAML(objectsOf(c.Reconciler)...)}, identities, !c.Elsewhere)
 	}
-	files = append(files, Kustomization(listed))
-	for _, o := range c.Reconciler {
-		objects = append(objects, o.Identity())
+	folder.Add(backends.File{Path: kubernetes.KustomizationFile}, nil, false) // its place is taken
+	ds = append(ds, folder.OfService(a)...)
+	if ds = append(ds, folder.Twice(a.NamespaceService.Ref)...); diag.Errors(ds) {
+		return backends.Emission{}, ds
 	}
-	return backends.Emission{Files: Sorted(files), Objects: objects}, ds
+	for i := range folder.Files {
+		if folder.Files[i].Path == kubernetes.KustomizationFile {
+			folder.Files[i] = Kustomization(folder.Resources)
+		}
+	}
+	return backends.Emission{Files: folder.Files, Objects: folder.Objects}, ds
 }
 
 func objectsOf(objects []kubernetes.Object) []any {

@@ -1,0 +1,234 @@
+// Package files writes the files that a platform describes itself, as #File of
+// the schema: those of a reconciler that is a function of the assignment, and
+// those that a namespace service adds to the folder of any reconciler.
+//
+// In go values that the schema has checked, and that are checked again here; out
+// come files whose paths stay inside their folder on every file system, and the
+// identities of the Kubernetes objects in them. What is wrong is a diagnostic
+// that points to the file. All functions are pure.
+package files
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// The bounds of what one folder holds.
+const (
+	MaxSize  = 4 << 20 // bytes of one file
+	maxFiles = 1000
+)
+
+// Files are the files of a folder, or some of them.
+type Files struct {
+	// Files are sorted by path.
+	Files []backends.File
+	// Objects are the Kubernetes objects in Files.
+	Objects []backends.Object
+	// Resources are the paths of the YAML files that hold Kubernetes objects and
+	// nothing else, sorted: what a kustomization can list.
+	Resources []string
+}
+
+// Describe returns the files that a struct describes, #File by path. ref refers
+// to the struct. The Kubernetes objects among their documents get what traces
+// them to the assignment; a is nil for files of a cluster type, whose objects are
+// left as they are.
+func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Files, []diag.Diagnostic) {
+	var out Files
+	ds := checkPaths(described, ref)
+	if diag.Errors(ds) {
+		return out, ds
+	}
+	for _, f := range described.Fields() {
+		w := writer{assignment: a}
+		file, err := w.write(f.Name, f.Value)
+		if err != nil {
+			ds = append(ds, Bad(ref.At(model.Label(f.Name)), f.Name+" "+err.Error()))
+			continue
+		}
+		out.Add(file, w.objects, w.only)
+	}
+	return out, ds
+}
+
+// OfService adds to a folder the files of the assignment's namespace service. A
+// file that would take the place of one that is there is an error.
+func (fs *Files) OfService(a *backends.Assignment) []diag.Diagnostic {
+	described, _ := a.NamespaceService.Value.Lookup("files")
+	if len(described.Fields()) == 0 {
+		return nil
+	}
+	ref := a.NamespaceService.Ref.At("files")
+	added, ds := Describe(a, described, ref)
+	paths := newPaths()
+	for _, f := range fs.Files {
+		_ = paths.add(f.Path)
+	}
+	for _, f := range added.Files {
+		if err := paths.add(f.Path); err != nil {
+			ds = append(ds, Bad(ref.At(model.Label(f.Path)), f.Path+" of the namespace service "+err.Error()).
+				Hinting("give the file another path: the reconciler has this one"))
+		}
+	}
+	fs.Files = append(fs.Files, added.Files...)
+	fs.Objects = append(fs.Objects, added.Objects...)
+	fs.Resources = append(fs.Resources, added.Resources...)
+	fs.sort()
+	for i := range ds {
+		ds[i] = ds[i].For(a.ID())
+	}
+	return ds
+}
+
+// Add adds a file with the objects in it; resource says that it holds nothing else.
+func (fs *Files) Add(f backends.File, objects []backends.Object, resource bool) {
+	fs.Files = append(fs.Files, f)
+	fs.Objects = append(fs.Objects, objects...)
+	if resource {
+		fs.Resources = append(fs.Resources, f.Path)
+	}
+	fs.sort()
+}
+
+func (fs *Files) sort() {
+	slices.SortFunc(fs.Files, func(f, g backends.File) int { return strings.Compare(f.Path, g.Path) })
+	slices.Sort(fs.Resources)
+}
+
+// Twice returns an error for each object that is there twice: it cannot be
+// applied, and kustomize refuses a folder that has it.
+func (fs *Files) Twice(ref model.Ref) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	seen := map[backends.Object]bool{}
+	for _, o := range fs.Objects {
+		if seen[o] {
+			ds = append(ds, Bad(ref, fmt.Sprintf("%s %s is in the folder's files twice", o.Kind, o.Name)).
+				Hinting("leave one of them out, or give it another name or namespace"))
+		}
+		seen[o] = true
+	}
+	return ds
+}
+
+// Bad returns the diagnostic that a file, described at ref, cannot be written.
+func Bad(ref model.Ref, message string) diag.Diagnostic {
+	return diag.New(diag.BadFile, message).On(ref.String()).At(ref, "")
+}
+
+// writer writes one file.
+type writer struct {
+	assignment *backends.Assignment
+	objects    []backends.Object
+	only       bool // it is YAML, and nothing but objects
+}
+
+func (w *writer) write(path string, described model.Value) (backends.File, error) {
+	out := backends.File{Path: path}
+	switch mode, _ := described.Lookup("mode"); mode.Text() {
+	case "0644", "null":
+	case "0755":
+		out.Executable = true
+	default:
+		return out, fmt.Errorf("has the mode %s, and git knows 0644 and 0755 alone", mode)
+	}
+	var kinds []string
+	var err error
+	for _, kind := range [...]string{"text", "yaml", "documents", "json"} {
+		if content, given := described.Lookup(kind); given {
+			kinds = append(kinds, kind)
+			out.Data, err = w.content(kind, content)
+		}
+	}
+	switch {
+	case len(kinds) != 1:
+		return out, fmt.Errorf("has %s, and needs exactly one of text, yaml, documents and json", orNothing(kinds))
+	case err == nil && len(out.Data) > MaxSize:
+		err = fmt.Errorf("has %d bytes, and a file may have %d", len(out.Data), MaxSize)
+	}
+	return out, err
+}
+
+func orNothing(kinds []string) string {
+	if len(kinds) == 0 {
+		return "no content"
+	}
+	return strings.Join(kinds, " and ")
+}
+
+func (w *writer) content(kind string, v model.Value) ([]byte, error) {
+	switch kind {
+	case "text":
+		if v.Kind() != model.String {
+			return nil, fmt.Errorf("has a text that is a %s", v.Kind())
+		}
+		return []byte(v.Text()), nil
+	case "json":
+		return w.json(v)
+	case "yaml":
+		return w.yaml(v)
+	}
+	if v.Kind() != model.List {
+		return nil, fmt.Errorf("has documents that are a %s, and must be a list", v.Kind())
+	}
+	return w.yaml(v.Elems()...)
+}
+
+// yaml writes a stream of documents.
+func (w *writer) yaml(values ...model.Value) ([]byte, error) {
+	var docs []any
+	w.only = true
+	for _, v := range values {
+		if v.Kind() == model.Null {
+			return nil, fmt.Errorf("has an empty document")
+		}
+		t, err := w.trace(v)
+		if err != nil {
+			return nil, fmt.Errorf("cannot be written: %w", err)
+		}
+		docs = append(docs, t.Docs...)
+		w.objects = append(w.objects, t.Objects...)
+		w.only = w.only && t.Objects != nil
+	}
+	if len(docs) == 0 {
+		return nil, fmt.Errorf("has no document")
+	}
+	return yaml.Marshal(docs...)
+}
+
+func (w *writer) trace(v model.Value) (kubernetes.Traced, error) {
+	if w.assignment == nil {
+		return kubernetes.Traced{Docs: []any{v}, Value: v}, nil
+	}
+	return kubernetes.Trace(w.assignment, v)
+}
+
+// json writes one document, with its keys sorted. The objects of a list stay in it.
+func (w *writer) json(v model.Value) ([]byte, error) {
+	t, err := w.trace(v)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be written: %w", err)
+	}
+	w.objects = t.Objects
+	return JSON(t.Value)
+}
+
+// JSON returns a value as a document for people: indented, its keys sorted, with
+// a newline at the end.
+func JSON(v model.Value) ([]byte, error) {
+	var out bytes.Buffer
+	if err := json.Indent(&out, v.AppendJSON(nil), "", "  "); err != nil {
+		return nil, fmt.Errorf("cannot be written: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}

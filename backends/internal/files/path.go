@@ -1,0 +1,96 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// longestPath leaves room for the folders around it, below what file systems and
+// archives can hold (255 bytes a name; 260 for a whole path on Windows).
+const longestPath = 150
+
+// element is one element of a path, as the schema has it: it begins with neither
+// a dot, as .git and .. do, nor a dash, which programs take for an option.
+var element = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// device is a name that Windows keeps for a device, whatever ending it has
+// (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
+var device = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
+
+// CheckPath says why a path cannot be that of a file in a folder, or nothing.
+func CheckPath(p string) error {
+	if len(p) > longestPath {
+		return fmt.Errorf("has a path of %d bytes, and %d is the most", len(p), longestPath)
+	}
+	for e := range strings.SplitSeq(p, "/") {
+		switch {
+		case !element.MatchString(e):
+			return errors.New("has a path that is none: elements of letters, digits, '_', '-' and '.', which begin with a letter, a digit or '_', and slashes between them")
+		case strings.HasSuffix(e, "."):
+			return errors.New("has an element that ends in a dot, which Windows leaves out")
+		case device.MatchString(e):
+			return fmt.Errorf("has the element %s, which is a device on Windows", e)
+		}
+	}
+	return nil
+}
+
+// paths are those of a folder's files. Two that differ in case alone are one on
+// the file systems of Windows and macOS.
+type paths struct {
+	files, folders map[string]string // in lower case -> as they are
+}
+
+func newPaths() *paths { return &paths{map[string]string{}, map[string]string{}} }
+
+// add adds a path, or says why it cannot be beside the others.
+func (ps *paths) add(p string) error {
+	key := strings.ToLower(p)
+	if other, taken := ps.files[key]; taken && other == p {
+		return errors.New("is there twice")
+	} else if taken {
+		return fmt.Errorf("differs from %s in case alone", other)
+	}
+	if _, taken := ps.folders[key]; taken {
+		return errors.New("is the folder of another file")
+	}
+	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		if other, taken := ps.files[strings.ToLower(dir)]; taken {
+			return fmt.Errorf("lies in %s, which is a file", other)
+		}
+		if other, taken := ps.folders[strings.ToLower(dir)]; taken && other != dir {
+			return fmt.Errorf("lies in %s, which differs from the folder %s in case alone", dir, other)
+		}
+	}
+	ps.files[key] = p
+	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		ps.folders[strings.ToLower(dir)] = dir
+	}
+	return nil
+}
+
+// checkPaths checks the paths of a struct of files.
+func checkPaths(described model.Value, ref model.Ref) []diag.Diagnostic {
+	if n := len(described.Fields()); n > maxFiles {
+		return []diag.Diagnostic{Bad(ref, fmt.Sprintf("there are %d files, and a folder may have %d", n, maxFiles)).
+			Hinting("write one file where there are many that are read together")}
+	}
+	var ds []diag.Diagnostic
+	all := newPaths()
+	for _, f := range described.Fields() {
+		err := CheckPath(f.Name)
+		if err == nil {
+			err = all.add(f.Name)
+		}
+		if err != nil {
+			ds = append(ds, Bad(ref.At(model.Label(f.Name)), fmt.Sprintf("%q %v", f.Name, err)).Hinting("give the file another path"))
+		}
+	}
+	return ds
+}

@@ -1,0 +1,172 @@
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Traced is a document that a platform wrote itself, as it goes into a file.
+type Traced struct {
+	// Docs are what is written as YAML: one, or the items of a list of objects.
+	Docs []any
+	// Value is the whole document, for other formats.
+	Value model.Value
+	// Objects are the identities of Docs where these are Kubernetes objects; nil
+	// where the document is none.
+	Objects []backends.Object
+}
+
+// Trace gives a Kubernetes object kalypso's label and annotation, so that it can
+// be traced to its assignment, and leaves any other document as it is. An object
+// has apiVersion, kind and metadata.name; everything else of it stays, and no
+// namespace is filled in: what stands in the document is what was meant.
+//
+// An object that an API server would not take for what it says is an error: a
+// name, label or annotation that is no string, or one in the place of kalypso's.
+func Trace(a *backends.Assignment, doc model.Value) (Traced, error) {
+	if items, isList := listItems(doc); isList {
+		return traceList(a, doc, items)
+	}
+	if !isObject(doc) {
+		return Traced{Docs: []any{doc}, Value: doc}, nil
+	}
+	m, err := traced(a, doc)
+	if err != nil {
+		return Traced{}, err
+	}
+	return Traced{Docs: []any{m}, Value: m.value(), Objects: []backends.Object{m.Identity()}}, nil
+}
+
+func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (Traced, error) {
+	var out Traced
+	var values []model.Value
+	for _, item := range items {
+		t, err := Trace(a, item)
+		if err != nil {
+			return Traced{}, err
+		}
+		if t.Objects == nil {
+			return Traced{}, fmt.Errorf("an item of a %s is no Kubernetes object: it needs apiVersion, kind and metadata.name", text(doc, "kind"))
+		}
+		out.Docs, out.Objects, values = append(out.Docs, t.Docs...), append(out.Objects, t.Objects...), append(values, t.Value)
+	}
+	out.Value = with(doc, "items", model.ListOf(values...))
+	return out, nil
+}
+
+// listItems returns the items of a list as kubectl prints it.
+func listItems(doc model.Value) ([]model.Value, bool) {
+	items, there := doc.Lookup("items")
+	if !there || items.Kind() != model.List || text(doc, "apiVersion") == "" || !strings.HasSuffix(text(doc, "kind"), "List") {
+		return nil, false
+	}
+	return items.Elems(), true
+}
+
+// isObject says whether a document is meant to be a Kubernetes object. Files of
+// tools that borrow the form, such as kustomization.yaml, have no name.
+func isObject(doc model.Value) bool {
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
+		if _, there := lookup(doc, path...); !there {
+			return false
+		}
+	}
+	return true
+}
+
+func traced(a *backends.Assignment, doc model.Value) (manifest, error) {
+	var texts [4]string
+	for i, path := range [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"} {
+		v, there := lookup(doc, strings.Split(path, ".")...)
+		if i == 3 && (!there || v.Kind() == model.Null) {
+			continue
+		}
+		if v.Kind() != model.String {
+			return manifest{}, fmt.Errorf("%s is %s, which is no string: quote it", path, v)
+		}
+		if texts[i] = v.Text(); texts[i] == "" && i < 3 {
+			return manifest{}, fmt.Errorf("%s is empty", path)
+		}
+	}
+	m := manifest{APIVersion: texts[0], Kind: texts[1], Rest: rest(doc, "apiVersion", "kind", "metadata")}
+	given, _ := doc.Lookup("metadata")
+	m.Metadata.Metadata = Meta(a, texts[2], texts[3])
+	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
+	for _, f := range []struct {
+		name string
+		own  map[string]string
+	}{{"labels", m.Metadata.Labels}, {"annotations", m.Metadata.Annotations}} {
+		theirs, _ := given.Lookup(f.name)
+		if err := addTexts(f.own, theirs, m.Kind+" "+m.Metadata.Name, f.name); err != nil {
+			return manifest{}, err
+		}
+	}
+	return m, nil
+}
+
+// addTexts adds the labels or annotations of an object to kalypso's own.
+func addTexts(own map[string]string, theirs model.Value, of, field string) error {
+	if k := theirs.Kind(); k != model.Struct && k != model.Null {
+		return fmt.Errorf("the %s of %s are a %s, and must be a mapping", field, of, k)
+	}
+	for _, f := range theirs.Fields() {
+		if f.Value.Kind() != model.String {
+			return fmt.Errorf("%s in the %s of %s is %s, which is no string: quote it", f.Name, field, of, f.Value)
+		}
+		if mine, taken := own[f.Name]; taken && mine != f.Value.Text() {
+			return fmt.Errorf("%s in the %s of %s is kalypso's own: it is %q, and cannot be %q", f.Name, field, of, mine, f.Value.Text())
+		}
+		own[f.Name] = f.Value.Text()
+	}
+	return nil
+}
+
+// value returns the object as it is written.
+func (m manifest) value() model.Value {
+	texts := func(of map[string]string) model.Value {
+		var fields []model.Field
+		for _, name := range sortedKeys(of) {
+			fields = append(fields, model.Field{Name: name, Value: model.StringOf(of[name])})
+		}
+		return model.StructOf(fields...)
+	}
+	metadata := []model.Field{
+		{Name: "name", Value: model.StringOf(m.Metadata.Name)},
+		{Name: "labels", Value: texts(m.Metadata.Labels)},
+		{Name: "annotations", Value: texts(m.Metadata.Annotations)},
+	}
+	if m.Metadata.Namespace != "" {
+		metadata = append(metadata, model.Field{Name: "namespace", Value: model.StringOf(m.Metadata.Namespace)})
+	}
+	object := []model.Field{
+		{Name: "apiVersion", Value: model.StringOf(m.APIVersion)},
+		{Name: "kind", Value: model.StringOf(m.Kind)},
+		{Name: "metadata", Value: model.StructOf(append(metadata, fieldsOf(m.Metadata.Rest)...)...)},
+	}
+	return model.StructOf(append(object, fieldsOf(m.Rest)...)...)
+}
+
+// fieldsOf returns the entries of what rest returned as fields.
+func fieldsOf(entries yaml.Mapping) []model.Field {
+	var out []model.Field
+	for _, e := range entries {
+		out = append(out, model.Field{Name: e.Key, Value: e.Value.(model.Value)})
+	}
+	return out
+}
+
+// with returns a struct with one field replaced.
+func with(v model.Value, name string, value model.Value) model.Value {
+	fields := slices.Clone(v.Fields())
+	for i := range fields {
+		if fields[i].Name == name {
+			fields[i].Value = value
+		}
+	}
+	return model.StructOf(fields...)
+}
