@@ -11,6 +11,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/backends/cue"
 	"github.com/kalypso-io/kalypso/backends/fleet"
 	"github.com/kalypso-io/kalypso/backends/flux"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -22,7 +23,12 @@ import (
 // allBackends are the backends, by their key in #Reconciler.
 var allBackends = func() map[string]backends.Backend {
 	all := map[string]backends.Backend{}
-	for _, b := range []backends.Backend{flux.New(), argocd.New(), fleet.New()} {
+	for _, b := range []backends.Backend{
+		argocd.New(),
+		cue.New(),
+		fleet.New(),
+		flux.New(),
+	} {
 		all[b.Name()] = b
 	}
 	return all

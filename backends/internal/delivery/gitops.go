@@ -57,6 +57,17 @@ func NeedsGitOps(environment, what string) diag.Diagnostic {
 		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: {repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
 }
 
+// NoBootstrap returns the diagnostic that only the platform team knows what pulls
+// the cluster type's folder.
+func NoBootstrap(ct *backends.ClusterType) diag.Diagnostic {
+	hint := "let the cluster's own reconciler pull the folder " + ct.Name + " of the environment's tree"
+	if g := ct.GitOps; g != nil {
+		hint = fmt.Sprintf("let the cluster's own reconciler pull %s of branch %s of %s", Path(g.Path, ct.Name), g.Branch, g.Repo)
+	}
+	return diag.New(diag.NoBootstrap, fmt.Sprintf("kalypso does not know what pulls the folder of cluster type %s", ct.Name)).
+		At(ct.Reconciler.Ref, "").Hinting(hint)
+}
+
 // Environment refers to a value of an environment.
 func Environment(name, path string) model.Ref {
 	return model.Ref{Collection: "environments", Name: name, Path: path}

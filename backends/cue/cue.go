@@ -1,0 +1,94 @@
+// Package cue is the backend of reconcilers that kalypso has never heard of: the
+// platform team describes the files itself, as a function of the assignment.
+//
+// The function is evaluated before the backend sees it. What goes in is what it
+// gave: files by path, each a text, YAML, or JSON. What comes out are these
+// files, with their paths checked, and those of the namespace service, and
+// nothing that was not asked for. The Kubernetes objects among them are traced to
+// their assignment and looked at for collisions.
+package cue
+
+import (
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/internal/files"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+const backend = "cue"
+
+type cue struct{}
+
+// New returns the backend.
+func New() backends.Backend { return cue{} }
+
+// Name is the backend's key in #Reconciler.
+func (cue) Name() string { return backend }
+
+// Support says that a function may do with any manifests what it likes.
+func (cue) Support(kind model.SourceKind) backends.Support {
+	if kind == model.PackageSource {
+		return backends.Support{Rendered: "it has nothing that could be rendered"}
+	}
+	return backends.Support{}
+}
+
+// Emit returns the files that the function gives, and those of the namespace
+// service. A function that gives none is an error: an empty folder deploys nothing.
+func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
+	described, _ := a.Reconciler.Value.Lookup("files")
+	ref := a.Reconciler.Ref.At(backend + ".files")
+	folder, ds := files.Describe(a, described, ref)
+	if len(described.Fields()) == 0 {
+		ds = append(ds, files.Bad(ref, "the reconciler gives no file for "+a.DeploymentTarget).
+			Hinting("let files give at least one for every assignment, or leave the deployment target out of the policy that selects the cluster type"))
+	}
+	ds = append(ds, folder.Projected(a)...)
+	ds = append(ds, folder.OfService(a)...)
+	ds = append(ds, folder.Twice(ref)...)
+	for i := range ds {
+		ds[i] = ds[i].For(a.ID())
+	}
+	if diag.Errors(ds) {
+		return backends.Emission{}, ds
+	}
+	return backends.Emission{Files: folder.Files, Objects: folder.Objects}, ds
+}
+
+// Central returns nothing: kalypso does not know where the reconciler runs.
+func (cue) Central(*backends.ClusterType, []string) []backends.Object { return nil }
+
+// Index returns the files of the reconciler's index, with a README.md unless it
+// gives one. A file in the place of an assignment's folder is an error.
+func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+	described, _ := ct.Reconciler.Value.Lookup("index")
+	ref := ct.Reconciler.Ref.At(backend + ".index")
+	index, ds := files.Describe(nil, described, ref)
+	readme := false
+	for _, f := range index.Files {
+		first, _, _ := strings.Cut(f.Path, "/")
+		readme = readme || strings.EqualFold(first, kubernetes.ReadmeFile)
+		for _, folder := range folders {
+			if strings.EqualFold(first, folder.DeploymentTarget) {
+				ds = append(ds, files.Bad(ref.At(model.Label(f.Path)), f.Path+" is in the place of the folder of "+folder.DeploymentTarget).
+					Hinting("give the file another path").For(delivery.FolderID(ct, folder.DeploymentTarget)))
+			}
+		}
+	}
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	if !readme {
+		index.Add(kubernetes.README(ct, folders), nil, false)
+	}
+	return index.Files, ds
+}
+
+// Bootstrap returns nothing but why: only the platform team knows its reconciler.
+func (cue) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
+	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
+}
