@@ -66,11 +66,35 @@ configSchemas: {
 	advice: {match: {}, enforce: "advise", schema: {MISSING: string, ...}}
 }
 `,
+	"own.cue": `package platform
+
+namespaceServices: filed: {
+	#assignment: _
+	files: "notes/wave": text: "\(#assignment.wave) of \(#assignment.workload)"
+}
+configs: wave: {match: kind: "own", #assignment: _, values: WAVE: #assignment.wave}
+reconcilers: own: {
+	#assignment: _
+	cue: {
+		index: "where": text: #assignment.clusterType
+		files: "facts.json": json: {
+			dependsOn: #assignment.dependsOn
+			manifests: #assignment.manifests
+			format: #assignment.configFormat
+			values: #assignment.values
+			if #assignment.gitops != _|_ {
+				gitops: #assignment.gitops
+			}
+		}
+	}
+}
+`,
 	"environments/dev/types.cue": `package platform
 
 clusterTypes: {
 	small: labels: zone: "a"
 	large: {labels: zone: "a", description: "Large ones."}
+	own: {labels: {zone: "a", region: "east", kind: "own"}, reconciler: "own", namespaceService: "filed"}
 	tiny: {labels: {zone: "a", region: "east", size: "tiny"}, reconciler: "hasty", namespaceService: "plain"}
 }
 `,
@@ -136,6 +160,11 @@ func TestAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
 		{"plain", `, plain: ["API_TOKEN"]`, ""},
 		{"manifests", `tag: "v3"`, `tag: "v5"`},
 		{"match of a config", "more: {match: {}", `more: {match: region: "east"`},
+		{"a file of a namespace service", `"notes/wave"`, `"notes/wave.txt"`},
+		{"a file of a reconciler", `"facts.json": json`, `"facts.yaml": yaml`},
+		{"a file of an index", `index: "where"`, `index: "where/to"`},
+		{"a fact of a function", `dependsOn: #assignment`, `after: #assignment`},
+		{"configFormat that a function uses", `namespaceService: "filed"`, `namespaceService: "filed", configFormat: "sh"`},
 		{"conflict", `LOG_LEVEL: "warn"`, `LOG_LEVEL: 5`},
 	} {
 		t.Run(change.name, func(t *testing.T) {

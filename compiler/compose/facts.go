@@ -1,6 +1,8 @@
 package compose
 
 import (
+	"encoding/json"
+
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
@@ -123,6 +125,16 @@ func (p *Plan) fact(i int, name string, values *model.Value) (v model.Value, kno
 		return model.StringOf(a.Version), a.Version != ""
 	case "namespace":
 		return model.StringOf(p.Namespaces[i]), p.Namespaces[i] != ""
+	case "manifests":
+		return factOf(a.Manifests), true
+	case "dependsOn":
+		return texts(a.DependsOn), true
+	case "wave":
+		return model.IntOf(int64(a.Wave)), true
+	case "gitops":
+		return factOf(p.env.GitOps), p.env.GitOps != nil
+	case "configFormat":
+		text = string(a.ClusterType.ConfigFormat)
 	case "values":
 		if values == nil {
 			return model.Value{}, false
@@ -132,6 +144,27 @@ func (p *Plan) fact(i int, name string, values *model.Value) (v model.Value, kno
 		return model.Value{}, false
 	}
 	return model.StringOf(text), true
+}
+
+// factOf returns what the model says of something, with the schema's names.
+func factOf(of any) model.Value {
+	text, err := json.Marshal(of)
+	if err != nil {
+		panic("compose: " + err.Error()) // strings, bools and Values always have JSON
+	}
+	var v model.Value
+	if err := v.UnmarshalJSON(text); err != nil {
+		panic("compose: " + err.Error())
+	}
+	return v
+}
+
+func texts(list []string) model.Value {
+	elems := make([]model.Value, len(list))
+	for i, s := range list {
+		elems[i] = model.StringOf(s)
+	}
+	return model.ListOf(elems...)
 }
 
 // labels are those of a cluster type and, over them, those of a target.
