@@ -28,9 +28,11 @@ type Assignment struct {
 	Target           string // the deployment target's short name
 	DeploymentTarget string // its full name, which is also the folder's
 	Namespace        string
-	Version          string // "" for none
-	GitOps           *model.GitOps
-	Manifests        model.Manifests
+	// Labels are the deployment target's, over the workload's.
+	Labels    map[string]string
+	Version   string // "" for none
+	GitOps    *model.GitOps
+	Manifests model.Manifests
 	// Render says that what is applied is the Projection, and not what the
 	// reconciler makes of the manifests.
 	Render bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -189,6 +190,10 @@ func (e *Environment) targetFacts(a *schedule.Assignment) cache.Key {
 	h := cache.NewHash("deployment target")
 	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
 	h.String(a.Target.Name).String(a.Target.FullName)
+	h.Int(len(a.Target.Labels))
+	for _, name := range slices.Sorted(maps.Keys(a.Target.Labels)) {
+		h.String(name).String(a.Target.Labels[name])
+	}
 	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
 	key := h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart})).Sum()
 	e.targets.Store(id, key)
@@ -326,6 +331,7 @@ func (e *Environment) folder(i int, head emissionHead) backends.Folder {
 		Workspace:        a.Workload.Workspace,
 		Workload:         a.Workload.Name,
 		Namespace:        e.Plan.Namespaces[i],
+		Labels:           a.Target.Labels,
 		Version:          a.Version,
 		Orphan:           head.orphan,
 		DependsOn:        a.DependsOn,
@@ -374,6 +380,7 @@ func (e *Environment) assignment(i int, g *compose.Graph, s *compose.Specs) *bac
 		Target:           a.Target.Name,
 		DeploymentTarget: a.Target.FullName,
 		Namespace:        e.Plan.Namespaces[i],
+		Labels:           a.Target.Labels,
 		Version:          a.Version,
 		GitOps:           e.Model.GitOps,
 		Manifests:        a.Manifests,

@@ -14,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/cue"
 	"github.com/kalypso-io/kalypso/backends/fleet"
 	"github.com/kalypso-io/kalypso/backends/flux"
+	"github.com/kalypso-io/kalypso/backends/gotemplate"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -28,6 +29,7 @@ var allBackends = func() map[string]backends.Backend {
 		cue.New(),
 		fleet.New(),
 		flux.New(),
+		gotemplate.New(),
 	} {
 		all[b.Name()] = b
 	}

@@ -70,12 +70,8 @@ func (fs *Files) OfService(a *backends.Assignment) []diag.Diagnostic {
 	}
 	ref := a.NamespaceService.Ref.At("files")
 	added, ds := Describe(a, described, ref)
-	paths := newPaths()
-	for _, f := range fs.Files {
-		_ = paths.add(f.Path)
-	}
 	for _, f := range added.Files {
-		if err := paths.add(f.Path); err != nil {
+		if err := fs.Collides(f.Path); err != nil {
 			ds = append(ds, Bad(ref.At(model.Label(f.Path)), f.Path+" of the namespace service "+err.Error()).
 				Hinting("give the file another path: the reconciler has this one"))
 		}
@@ -98,6 +94,16 @@ func (fs *Files) Add(f backends.File, objects []backends.Object, resource bool) 
 		fs.Resources = append(fs.Resources, f.Path)
 	}
 	fs.sort()
+}
+
+// Collides says why no file with a path can be beside those that are there, or
+// nothing.
+func (fs *Files) Collides(path string) error {
+	all := newPaths()
+	for _, f := range fs.Files {
+		_ = all.add(f.Path)
+	}
+	return all.add(path)
 }
 
 func (fs *Files) sort() {

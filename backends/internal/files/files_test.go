@@ -106,6 +106,7 @@ func TestBadFiles(t *testing.T) {
 		"name-empty":      {object(`{"name": ""}`), "metadata.name is empty"},
 		"label-bool":      {object(`{"name": "x", "labels": {"sidecar": true}}`), "sidecar in the labels of ConfigMap x is true"},
 		"annotation-list": {object(`{"name": "x", "annotations": []}`), "must be a mapping"},
+		"data-number":     {`{"f": {"yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"N": 3}}}}`, "N in the data of ConfigMap x is 3"},
 		"own-label":       {object(`{"name": "x", "labels": {"app.kubernetes.io/managed-by": "us"}}`), "kalypso's own"},
 		"own-annotation":  {object(`{"name": "x", "annotations": {"kalypso.io/assignment": "us"}}`), "kalypso's own"},
 		"list-of-others":  {`{"f": {"yaml": {"apiVersion": "v1", "kind": "List", "items": [{}]}}}`, "an item of a List"},

@@ -1,0 +1,117 @@
+package gotemplate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	strictjson "sigs.k8s.io/json"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/files"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// content is what a file holds.
+type content struct {
+	data     []byte // none where there is nothing to write
+	objects  []backends.Object
+	resource bool // it is YAML, and nothing but Kubernetes objects
+}
+
+// content checks that the output is of its content type, and gives the Kubernetes
+// objects in it what traces them to the assignment.
+func (o *output) content(a *backends.Assignment) (content, *diag.Diagnostic) {
+	switch o.contentType {
+	case "text":
+		return content{data: o.text}, nil
+	case "json":
+		return o.json(a)
+	case "sh":
+		return content{data: o.text}, o.shell()
+	case "yaml":
+		return o.yaml(a)
+	}
+	d := o.problem("the template of %s has the content type %s, and there are yaml, json, sh and text", o.path, o.contentType)
+	return content{}, &d
+}
+
+func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
+	var v model.Value
+	if err := json.Unmarshal(o.text, &v); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return content{}, o.broken("JSON", newLines(string(o.text)).at(max(int(syntax.Offset)-1, 0)), err.Error())
+		}
+		return content{}, o.broken("JSON", 1, err.Error())
+	}
+	var any any
+	if twice, err := strictjson.UnmarshalStrict(o.text, &any); err != nil || len(twice) > 0 {
+		return content{}, o.broken("JSON", 0, errors.Join(append(twice, err)...).Error())
+	}
+	t, err := kubernetes.Trace(a, v)
+	if err != nil {
+		return content{}, o.broken("Kubernetes object", 0, err.Error())
+	}
+	if t.Objects == nil {
+		return content{data: o.text}, nil
+	}
+	data, err := files.JSON(t.Value)
+	if err != nil {
+		return content{}, o.broken("JSON", 0, err.Error())
+	}
+	return content{data: data, objects: t.Objects}, nil
+}
+
+// broken returns the diagnostic of an output that is not what it should be, with
+// the line in it, 0 where that is not known, and the line of the template that
+// wrote it.
+func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
+	where := ""
+	if line > 0 {
+		where = fmt.Sprintf(", in line %d", line)
+		if from := o.origin(o.beginning(line)); from > 0 {
+			where += fmt.Sprintf(" from line %d of the template", from)
+		}
+	}
+	d := o.problem("the template of %s makes what is no %s%s: %s", o.path, what, where, why)
+	switch {
+	case strings.Contains(why, "quote it"):
+		d = d.Hinting("quote the value in the template, write it with quote or toYaml, or a mapping of strings with stringify")
+	case what == "YAML" || what == "JSON":
+		d = d.Hinting("write values with toYaml, toJson or quote, or give the file the content type text")
+	}
+	return &d
+}
+
+// beginning returns where the first character of a line of the output is.
+func (o *output) beginning(line int) int {
+	at := newLines(string(o.text)).start(line)
+	for at < len(o.text) && o.text[at] == ' ' {
+		at++
+	}
+	return at
+}
+
+// numbered is how readers of YAML say which line they mean, which is counted from
+// the beginning of what they read.
+var numbered = regexp.MustCompile(`line (\d+): `)
+
+// lineIn returns the line that a message names, and the message without it.
+func lineIn(message string) (line int, rest string) {
+	message = strings.TrimPrefix(message, "error converting YAML to JSON: ")
+	message = strings.TrimPrefix(message, "yaml: ")
+	message = strings.TrimPrefix(message, "unmarshal errors:\n  ")
+	message, _, _ = strings.Cut(message, "\n")
+	m := numbered.FindStringSubmatchIndex(message)
+	if m == nil {
+		return 0, message
+	}
+	line, _ = strconv.Atoi(message[m[2]:m[3]])
+	return line, message[:m[0]] + message[m[1]:]
+}

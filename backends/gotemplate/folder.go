@@ -1,0 +1,180 @@
+package gotemplate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/internal/files"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// source is a template as the platform wrote it.
+type source struct {
+	path        string // of the file that it makes
+	text        string
+	contentType string
+	executable  bool
+	ref         model.Ref
+}
+
+// sourcesOf returns the templates of a field of #GoTemplate, by path; given says
+// whether the field is there.
+func sourcesOf(spec backends.Spec, field string) (out []source, given bool) {
+	all, given := spec.Value.Lookup(field)
+	for _, f := range all.Fields() {
+		text := func(name string) string {
+			v, _ := f.Value.Lookup(name)
+			return v.Text()
+		}
+		out = append(out, source{
+			path: f.Name, text: text("template"), contentType: text("contentType"), executable: text("mode") == "0755",
+			ref: spec.Ref.At(model.JoinPath(backend+"."+field, model.Label(f.Name))),
+		})
+	}
+	return out, given
+}
+
+// emission collects the folder of an assignment.
+type emission struct {
+	assignment *backends.Assignment
+	folder     files.Files
+	mentioned  map[string]bool // the fields of the assignment that templates use
+	kustomized bool
+	ds         []diag.Diagnostic
+}
+
+func (e *emission) report(ds ...diag.Diagnostic) { e.ds = append(e.ds, ds...) }
+
+func (e *emission) build() {
+	a := e.assignment
+	e.mentioned = map[string]bool{}
+	reconciler, _ := sourcesOf(a.Reconciler, "reconciler")
+	if len(reconciler) == 0 && !a.Render {
+		e.report(diag.New(diag.BadSpec, "no template of the reconciler brings the manifests of "+a.DeploymentTarget+" to the cluster type").
+			At(a.Reconciler.Ref.At(backend), "").Hinting("write one under gotemplate.reconciler, or set render: true on the deployment target"))
+	}
+	namespace, given := sourcesOf(a.Reconciler, "namespace")
+	if !given {
+		file, objects, ds := kubernetes.Namespace(a)
+		e.report(ds...)
+		e.folder.Add(file, objects, true)
+	}
+	config, configured := sourcesOf(a.Reconciler, "config")
+	if !configured {
+		file, objects, ds := kubernetes.PlatformConfig(a)
+		e.report(ds...)
+		e.folder.Add(file, objects, true)
+	}
+	e.rendered()
+	for _, s := range slices.Concat(reconciler, namespace, config) {
+		e.add(s)
+	}
+	e.report(e.folder.OfService(a)...)
+	e.report(e.folder.Twice(a.Reconciler.Ref.At(backend))...)
+	if given {
+		e.undelivered()
+	}
+	e.unordered()
+	e.kustomization()
+}
+
+// rendered adds what the manifests were rendered to.
+func (e *emission) rendered() {
+	a := e.assignment
+	if !a.Render || a.Projection == nil {
+		return
+	}
+	applied, left := kubernetes.WithoutHooks(a.Projection.Objects)
+	made, objects, ds := kubernetes.Manifests(a, applied)
+	e.report(ds...)
+	for _, f := range made {
+		e.folder.Add(f, objects, true)
+	}
+	e.report(e.folder.Projected(a)...)
+	hooks := len(left)
+	for _, o := range applied {
+		hooks += min(len(o.Hooks), 1)
+	}
+	if hooks > 0 {
+		e.report(diag.New(diag.Hook, fmt.Sprintf("the chart of %s has %d hooks, which no template can run: those of an installation or upgrade are applied with the rest, the others not at all", a.DeploymentTarget, hooks)).
+			At(a.Ref.At("manifests"), "").Hinting("refer to the chart instead of rendering it where its hooks matter"))
+	}
+}
+
+// add adds the file that a template makes, if it makes one.
+func (e *emission) add(s source) {
+	if err := files.CheckPath(s.path); err != nil {
+		e.report(files.Bad(s.ref, fmt.Sprintf("%q %v", s.path, err)).Hinting("give the file another path"))
+		return
+	}
+	p, ds := programOf(s)
+	e.report(ds...)
+	if p == nil {
+		return
+	}
+	for name := range p.mentioned {
+		e.mentioned[name] = true
+	}
+	out, d := p.execute(s, dataOf(e.assignment))
+	if d != nil {
+		e.report(*d)
+		return
+	}
+	if len(strings.TrimSpace(string(out.text))) == 0 {
+		return // the template decides that there is no such file
+	}
+	made, d := out.content(e.assignment)
+	if d != nil {
+		e.report(*d)
+		return
+	}
+	if len(made.data) == 0 {
+		return
+	}
+	if err := e.folder.Collides(s.path); err != nil {
+		e.report(files.Bad(s.ref, s.path+" "+err.Error()).Hinting("give the file another path"))
+		return
+	}
+	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects, made.resource)
+}
+
+// undelivered reports secrets that no template looks at, where templates make the
+// workspace.
+func (e *emission) undelivered() {
+	if e.mentioned["Secrets"] {
+		return
+	}
+	for _, s := range e.assignment.Secrets {
+		e.report(diag.New(diag.UndeliverableSecret, fmt.Sprintf("%s is a secret, and no template delivers it", s.Name)).On(s.Name).
+			At(e.assignment.Reconciler.Ref.At(backend+".namespace"), "").
+			Hinting("range over .Secrets in a template, or leave namespace out, so that the namespace service delivers them"))
+	}
+}
+
+// unordered warns of dependencies that no template looks at.
+func (e *emission) unordered() {
+	a := e.assignment
+	if len(a.DependsOn) == 0 || e.mentioned["DependsOn"] || e.mentioned["Wave"] {
+		return
+	}
+	e.report(diag.New(diag.NotWaitedFor, fmt.Sprintf("%s depends on %s, and no template says so to the reconciler", a.DeploymentTarget, strings.Join(a.DependsOn, ", "))).
+		At(a.Ref.At("dependsOn"), "").Hinting("use .DependsOn or .Wave in a template"))
+}
+
+// kustomization adds kustomization.yaml, unless a template makes it or there is
+// nothing to list.
+func (e *emission) kustomization() {
+	resources := e.folder.Resources
+	switch err := e.folder.Collides(kubernetes.KustomizationFile); {
+	case err != nil:
+		e.kustomized = slices.ContainsFunc(e.folder.Files, func(f backends.File) bool { return f.Path == kubernetes.KustomizationFile })
+	case len(resources) > 0:
+		e.folder.Add(delivery.Kustomization(resources), nil, false)
+		e.kustomized = true
+	}
+}

@@ -1,0 +1,173 @@
+package gotemplate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"github.com/mitchellh/hashstructure/v2"
+
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// functions are those that templates may use: sprig's, but for those that are
+// refused, and kalypso's own in the place of some of them.
+var functions = func() map[string]any {
+	all := map[string]any(sprig.TxtFuncMap())
+	for name := range refused {
+		delete(all, name)
+	}
+	maps.Copy(all, map[string]any{
+		// Of the original Kalypso.
+		"toYaml": toYAML, "stringify": stringify, "hash": hash, "unquote": unquote,
+
+		// In sprig these give their results in the order of a Go map.
+		"keys": keys, "values": values,
+
+		// In sprig these make every number a float.
+		"fromJson": lenient(fromJSON), "mustFromJson": fromJSON,
+
+		// Those of text/template itself, to be bounded as the others are, and for
+		// index to fail on a key that is not there.
+		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln, "index": index,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+	})
+	return all
+}()
+
+// toYAML writes a value as YAML without the newline at the end.
+func toYAML(x any) (string, error) {
+	v, err := valueOf(x)
+	if err != nil {
+		return "", err
+	}
+	out, err := yaml.Marshal(v)
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// stringify writes a mapping as YAML in which every value is a string, as the
+// data of a ConfigMap must be: a scalar as its text, null as the empty string,
+// and lists and mappings as YAML. Anything else becomes its text.
+func stringify(x any) (string, error) {
+	v, err := valueOf(x)
+	if err != nil {
+		return "", err
+	}
+	if v.Kind() != model.Struct {
+		return textOf(v)
+	}
+	fields := make([]model.Field, 0, len(v.Fields()))
+	for _, f := range v.Fields() {
+		text, err := textOf(f.Value)
+		if err != nil {
+			return "", err
+		}
+		fields = append(fields, model.Field{Name: f.Name, Value: model.StringOf(text)})
+	}
+	out, err := yaml.Marshal(model.StructOf(fields...))
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+func textOf(v model.Value) (string, error) {
+	switch {
+	case v.Kind() == model.Null:
+		return "", nil
+	case v.IsScalar():
+		return v.Text(), nil
+	}
+	out, err := yaml.Marshal(v)
+	return string(out), err
+}
+
+// hash returns a number that identifies a value, the same as the original
+// Kalypso: 64 bits of FNV by the second format of hashstructure.
+func hash(x any) (string, error) {
+	sum, err := hashstructure.Hash(x, hashstructure.FormatV2, nil)
+	return strconv.FormatUint(sum, 10), err
+}
+
+// unquote takes quotes and white space off both ends of a text.
+func unquote(x any) string { return strings.Trim(fmt.Sprint(x), "\"' \t\r\n") }
+
+// keys returns the keys of mappings, those of each sorted.
+func keys(maps ...map[string]any) []string {
+	out := []string{}
+	for _, m := range maps {
+		out = append(out, sortedKeys(m)...)
+	}
+	return out
+}
+
+// values returns the values of a mapping, in the order of its keys.
+func values(m map[string]any) []any {
+	out := []any{}
+	for _, k := range sortedKeys(m) {
+		out = append(out, m[k])
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func fromJSON(text string) (any, error) {
+	var v model.Value
+	if err := v.UnmarshalJSON([]byte(text)); err != nil {
+		return nil, err
+	}
+	return plain(v), nil
+}
+
+// lenient gives nothing where a function fails, as sprig's without "must" do.
+func lenient(f func(string) (any, error)) func(string) any {
+	return func(text string) any {
+		out, _ := f(text)
+		return out
+	}
+}
+
+var errNil = errors.New("index of a value that is null")
+
+// index is that of text/template, but that a key must be there.
+func index(item any, indexes ...any) (any, error) {
+	for _, i := range indexes {
+		v := reflect.ValueOf(item)
+		switch v.Kind() {
+		case reflect.Map:
+			key := reflect.ValueOf(i)
+			if !key.IsValid() || !key.Type().AssignableTo(v.Type().Key()) {
+				return nil, fmt.Errorf("a key of a %s cannot be a %T", v.Type(), i)
+			}
+			of := v.MapIndex(key)
+			if !of.IsValid() {
+				return nil, fmt.Errorf("map has no entry for key %q", fmt.Sprint(i))
+			}
+			item = of.Interface()
+		case reflect.Slice, reflect.Array, reflect.String:
+			n, err := numberOf(i)
+			if err != nil || n < 0 || n >= v.Len() {
+				return nil, fmt.Errorf("there is no element %v of %d", i, v.Len())
+			}
+			item = v.Index(n).Interface()
+		case reflect.Invalid:
+			return nil, errNil
+		default:
+			return nil, fmt.Errorf("a %s has no elements", v.Type())
+		}
+	}
+	return item, nil
+}
+
+func numberOf(x any) (int, error) {
+	v := reflect.ValueOf(x)
+	if !v.IsValid() || !v.CanInt() {
+		return 0, fmt.Errorf("%v is no whole number", x)
+	}
+	return int(v.Int()), nil
+}

@@ -1,0 +1,160 @@
+package gotemplate
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// output is what a run made, with where in the template it comes from.
+type output struct {
+	source
+	text  []byte
+	trace []made
+	from  []place
+}
+
+// made says that from an offset of the output on, a place of the template wrote.
+type made struct{ offset, place int }
+
+// origin returns the line of the template that wrote the byte at an offset; 0 for
+// none.
+func (o *output) origin(offset int) int {
+	last := -1
+	for i := range o.trace {
+		if o.trace[i].offset > offset {
+			break
+		}
+		last = i
+	}
+	if last < 0 {
+		return 0
+	}
+	at := o.from[o.trace[last].place]
+	if at.text {
+		begin := o.trace[last].offset
+		return at.line + strings.Count(string(o.text[begin:max(begin, min(offset, len(o.text)))]), "\n")
+	}
+	return at.line
+}
+
+// run is one run of a program.
+type run struct {
+	output
+	meter
+}
+
+// Write takes what text/template writes, up to the bound.
+func (r *run) Write(p []byte) (int, error) {
+	if len(r.text)+len(p) > maxOutput {
+		r.stopped = exceeded(fmt.Sprintf("it makes more than %d bytes", maxOutput))
+		return 0, r.stopped
+	}
+	r.text = append(r.text, p...)
+	return len(p), nil
+}
+
+func (r *run) mark(n int) string {
+	r.spend(stepWork)
+	if last := len(r.trace) - 1; last >= 0 && r.trace[last].offset == len(r.text) {
+		r.trace[last].place = n
+	} else {
+		r.trace = append(r.trace, made{len(r.text), n})
+	}
+	return ""
+}
+
+func (r *run) weighed(x any) any {
+	r.weigh(reflect.ValueOf(x))
+	return x
+}
+
+var errNullShown = errors.New("the value is null, and cannot be written")
+
+func (r *run) shown(x any) (any, error) {
+	if x == nil {
+		return nil, errNullShown
+	}
+	return r.weighed(x), nil
+}
+
+// execute runs a program on what it may see.
+func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnostic) {
+	r := &run{output: output{source: s, from: p.places}}
+	bound := template.FuncMap{
+		markFunction: r.mark, weighFunction: r.weighed, showFunction: r.shown, enterFunction: r.enter, leaveFunction: r.leave,
+	}
+	for _, name := range p.used {
+		bound[name] = r.bound(name, functions[name])
+	}
+	t, err := p.template.Clone()
+	if err == nil {
+		err = t.Funcs(bound).Execute(r, data)
+	}
+	switch {
+	case r.stopped != nil:
+		line := 0
+		if at := len(r.trace) - 1; at >= 0 {
+			line = p.places[r.trace[at].place].line
+		}
+		d := s.problem("the template of %s is stopped in line %d: %s", s.path, line, r.stopped).
+			Hinting("make less: what a template works on comes from the platform, and is bounded so that one template cannot stop a build")
+		return nil, &d
+	case err != nil:
+		d := s.failure(err)
+		return nil, &d
+	}
+	return &r.output, nil
+}
+
+// problem returns a diagnostic about the template.
+func (s source) problem(format string, args ...any) diag.Diagnostic {
+	return diag.New(diag.Template, oneLine(fmt.Sprintf(format, args...))).On(s.ref.String()).At(s.ref.At("template"), "")
+}
+
+// failed takes apart what text/template says of a template that cannot be parsed
+// or run: its name, line, column, the expression, and what is wrong with it.
+var failed = regexp.MustCompile(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
+
+// missing is what it says of a key that is not there.
+var missing = regexp.MustCompile(`map has no entry for key "(.*)"$`)
+
+// failure returns an error of text/template as a diagnostic.
+func (s source) failure(err error) diag.Diagnostic {
+	m := failed.FindStringSubmatch(err.Error())
+	if m == nil {
+		return s.problem("the template of %s fails: %v", s.path, err)
+	}
+	line, expression, what := m[1], m[2], m[3]
+	where := "in line " + line
+	if expression != "" && !strings.Contains(expression, markFunction) {
+		where += ", at " + withoutOwn(expression)
+	}
+	key := missing.FindStringSubmatch(what)
+	if key == nil {
+		if errors.Is(err, errNullShown) {
+			return s.problem("the template of %s fails %s: %v", s.path, where, errNullShown).Hinting("give it a value with default, or leave it out with if")
+		}
+		return s.problem("the template of %s fails %s: %s", s.path, where, withoutOwn(what))
+	}
+	hint := "where it may be missing, read it with get or dig, or ask with hasKey"
+	if expression == "."+key[1] || expression == "$."+key[1] {
+		hint = diag.DidYouMean(key[1], fieldNames())
+	}
+	return s.problem("the template of %s fails %s: there is no key %s", s.path, where, strconv.Quote(key[1])).Hinting(hint)
+}
+
+// own are the calls that the instrumentation has put into an expression.
+var own = regexp.MustCompile(` \| (?:` + weighFunction + `|` + showFunction + `)\b`)
+
+func withoutOwn(text string) string { return own.ReplaceAllString(text, "") }
+
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+}
