@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/fleet"
 	"github.com/kalypso-io/kalypso/backends/flux"
 	"github.com/kalypso-io/kalypso/backends/gotemplate"
+	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -30,6 +31,7 @@ var allBackends = func() map[string]backends.Backend {
 		fleet.New(),
 		flux.New(),
 		gotemplate.New(),
+		zarf.New(),
 	} {
 		all[b.Name()] = b
 	}

@@ -82,6 +82,7 @@ const (
 	BadFile               Code = "K3021" // a file cannot be written
 	BadLock               Code = "K3022" // kalypso.lock cannot be read
 	NoBootstrap           Code = "K3023" // kalypso does not know how the cluster type pulls its folder
+	NothingToPull         Code = "K3023" // the clusters of a type pull nothing
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -257,10 +258,12 @@ var Codes = []Explanation{
 		"The file is written by `kalypso lock`. After a merge conflict, take either side and run `kalypso lock`."},
 	{NoBootstrap, NoBootstrap.Severity(), "kalypso does not know how the cluster type pulls its folder",
 		"The files of the cluster type are the platform team's own, and so is what brings them to a cluster: nothing can be made up that pulls them."},
+	{NothingToPull, NothingToPull.Severity(), "the clusters of a type pull nothing",
+		"kalypso bootstrap prints what lets a cluster pull its folder. Where a package is carried to the site, there is nothing of that kind."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
-		"dependsOn promises that the other deployment target is ready. Its reconciler has wait: false, so it only knows when the objects are applied."},
+		"dependsOn promises that the other deployment target is ready. Its reconciler has wait: false, so it only knows when the objects are applied; or it is an optional part of a package, which may be left out."},
 	{NoEffect, NoEffect.Severity(), "a field has no effect here",
 		"The reconciler has no way to do what the field says for these manifests."},
 	{IndexGoes, IndexGoes.Severity(), "assignments.yaml goes",

@@ -1,0 +1,121 @@
+package zarf
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// DefinitionFile is what `zarf package create` reads in a folder.
+const DefinitionFile = "zarf.yaml"
+
+// Index returns README.md, kustomization.yaml, which lists the folders, and
+// zarf.yaml; the latter only where there is an assignment, since a package
+// without a component is none.
+func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	var names []string
+	for _, f := range folders {
+		names = append(names, f.DeploymentTarget)
+	}
+	files := []backends.File{kubernetes.README(ct, folders), delivery.Kustomization(names)}
+	if len(folders) == 0 {
+		return delivery.Sorted(files), ds
+	}
+	components, problems := componentsOf(ct, folders)
+	ds = append(ds, problems...)
+	written := backends.File{Path: DefinitionFile, Data: delivery.YAML(definition{
+		APIVersion: apiVersion, Kind: "ZarfPackageConfig",
+		Metadata: metadata{
+			Name:        packageName(ct),
+			Description: strings.TrimSpace(ct.Description), Version: o.Version, Architecture: o.Architecture,
+			Annotations: map[string]string{"app.kubernetes.io/managed-by": "kalypso"},
+		},
+		Components: components,
+	})}
+	if ds = append(ds, checkDefinition(ct, written)...); diag.Errors(ds) {
+		return nil, ds
+	}
+	return delivery.Sorted(append(files, written)), ds
+}
+
+// packageName returns the package's name. Zarf uses it as a label value.
+func packageName(ct *backends.ClusterType) string {
+	return model.ShortName(ct.Environment+"-"+ct.Name, model.MaxLabel)
+}
+
+// componentsOf returns the folders' components in the order of their deployment.
+func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]component, []diag.Diagnostic) {
+	folders, ds := ordered(ct, folders)
+	all := map[string]component{}
+	for _, f := range folders {
+		var c component
+		if err := json.Unmarshal(f.Shared, &c); err != nil || f.Backend != backend || c.Name != f.DeploymentTarget {
+			ds = append(ds, diag.New(diag.ReconcilerChange, "the folder of "+f.DeploymentTarget+" was not made for Zarf by this kalypso").
+				At(ct.Ref, "").For(delivery.FolderID(ct, f.DeploymentTarget)).
+				Hinting("make the assignment's errors good, so that its folder is built anew"))
+			continue
+		}
+		all[c.Name] = c
+	}
+	var out []component
+	for _, f := range folders {
+		out = append(out, all[f.DeploymentTarget])
+		for _, target := range f.DependsOn {
+			if c, ok := all[target]; ok && optional(c, all[f.DeploymentTarget]) {
+				ds = append(ds, diag.New(diag.NotWaitedFor, fmt.Sprintf("%s waits for %s only where that is deployed: its component can be left out", f.DeploymentTarget, target)).
+					On("zarf.required").At(ct.Reconciler.Ref.At("zarf.required"), "").
+					Hinting("make both required, for the same clusters").For(delivery.FolderID(ct, f.DeploymentTarget)))
+			}
+		}
+	}
+	return out, ds
+}
+
+// optional says whether a component may be left out where another is deployed.
+func optional(c, of component) bool {
+	if !c.Required {
+		return true
+	}
+	theirs, _ := json.Marshal(of.Only) // of strings
+	own, _ := json.Marshal(c.Only)
+	return c.Only != nil && string(own) != string(theirs)
+}
+
+// ordered sorts folders by their waves and names, and each behind all that it
+// depends on. Waves alone do not say that where folders are kept.
+func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Folder, []diag.Diagnostic) {
+	rest := slices.Clone(folders)
+	slices.SortFunc(rest, func(f, g backends.Folder) int {
+		return cmp.Or(cmp.Compare(f.Wave, g.Wave), strings.Compare(f.DeploymentTarget, g.DeploymentTarget))
+	})
+	waiting := map[string]bool{}
+	for _, f := range rest {
+		waiting[f.DeploymentTarget] = true
+	}
+	var out []backends.Folder
+	for len(rest) > 0 {
+		next := slices.IndexFunc(rest, func(f backends.Folder) bool {
+			return !slices.ContainsFunc(f.DependsOn, func(target string) bool { return waiting[target] })
+		})
+		if next < 0 {
+			return folders, []diag.Diagnostic{diag.New(diag.DependsOn, "components depend on each other, among them "+rest[0].DeploymentTarget).
+				At(ct.Ref, "").For(delivery.FolderID(ct, rest[0].DeploymentTarget)).
+				Hinting("one of the folders is kept from an earlier build: make its errors good")}
+		}
+		delete(waiting, rest[next].DeploymentTarget)
+		out, rest = append(out, rest[next]), slices.Delete(rest, next, next+1)
+	}
+	return out, nil
+}

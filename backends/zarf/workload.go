@@ -1,0 +1,221 @@
+package zarf
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// workload adds what the assignment deploys.
+func (f *folder) workload() {
+	m := f.a.Manifests
+	switch {
+	case m.Package != nil:
+		f.machineFiles(m.Package)
+	case f.a.Projection == nil:
+		f.report(diag.New(diag.NotLocked, "what the manifests of "+f.a.DeploymentTarget+" render to is not known, so a package cannot hold its images").
+			At(f.a.Ref.At("manifests"), "").Hinting("run kalypso lock"))
+	case f.a.Render:
+		f.rendered()
+	case m.Git != nil:
+		f.kustomization(m.Git, m.Git.Path, "git")
+	case m.Kustomize != nil:
+		f.overlay(m.Kustomize)
+	case m.Helm != nil:
+		f.chart(m.Helm)
+	default:
+		f.report(delivery.Unsupported(f.a, "", "the manifests have no source"))
+	}
+}
+
+// definitionsFile holds the CustomResourceDefinitions of what was rendered.
+const definitionsFile = "definitions.yaml"
+
+// rendered adds what was rendered. Hooks stay hooks: Zarf applies the manifests
+// as a release of Helm, which runs them. No release runs tests by itself. The
+// definitions of custom resources are a release of their own, since Helm looks up
+// the kinds of all objects before it applies the first.
+func (f *folder) rendered() {
+	applied := slices.DeleteFunc(slices.Clone(f.a.Projection.Objects), isTest)
+	if len(applied) < len(f.a.Projection.Objects) {
+		f.report(diag.New(diag.Hook, "the tests among the rendered manifests of "+f.a.DeploymentTarget+" are left out: Zarf runs none").
+			On("manifests").At(f.a.Ref.At("manifests"), ""))
+	}
+	files, objects, ds := kubernetes.Manifests(f.a, applied)
+	f.report(ds...)
+	f.report(twice(f.a, f.objects, objects)...)
+	for _, written := range files {
+		definitions, others := splitDefinitions(written.Data, objects)
+		for _, part := range []struct {
+			name, file string
+			data       []byte
+		}{
+			{definitionsName, definitionsFile, definitions},
+			{workloadName, kubernetes.ManifestsFile, others},
+		} {
+			if len(part.data) > 0 {
+				f.add([]backends.File{{Path: part.file, Data: part.data}}, nil)
+				f.component.Manifests = append(f.component.Manifests, manifest{Name: part.name, Namespace: f.a.Namespace, Files: []string{f.in(part.file)}})
+			}
+		}
+	}
+	f.objects = append(f.objects, objects...)
+}
+
+// isTest says whether an object is a test of a chart and nothing else.
+func isTest(o model.Projected) bool {
+	return len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool {
+		return hook != "test" && hook != "test-success" && hook != "test-failure"
+	})
+}
+
+// separator stands between two documents, and nowhere else: all lines of a block
+// are indented.
+var separator = []byte("\n---\n")
+
+// splitDefinitions splits a stream of objects into CustomResourceDefinitions and
+// others.
+func splitDefinitions(stream []byte, objects []backends.Object) (definitions, others []byte) {
+	var parts [2][][]byte
+	for i, doc := range bytes.Split(bytes.TrimSuffix(stream, []byte("\n")), separator) {
+		part := 1
+		if i < len(objects) && objects[i].Kind == "CustomResourceDefinition" {
+			part = 0
+		}
+		parts[part] = append(parts[part], doc)
+	}
+	join := func(docs [][]byte) []byte {
+		if len(docs) == 0 {
+			return nil
+		}
+		return append(bytes.Join(docs, separator), '\n')
+	}
+	return join(parts[0]), join(parts[1])
+}
+
+// twice returns an error for each object that the workspace and the workload
+// both have: they are two releases, and an object belongs to one.
+func twice(a *backends.Assignment, workspace, workload []backends.Object) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	for _, o := range workload {
+		if slices.Contains(workspace, o) {
+			ds = append(ds, diag.New(diag.NameCollision, fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s", a.DeploymentTarget, o.Kind, o.Name)).
+				At(a.Ref.At("manifests"), "").At(a.NamespaceService.Ref, "").
+				Hinting("leave it out of one of them, or give it another name in one of them"))
+		}
+	}
+	return ds
+}
+
+// overlay adds a Kustomize overlay, which Zarf builds when it makes the package.
+func (f *folder) overlay(k *model.Kustomize) {
+	for _, change := range []struct {
+		field string
+		given bool
+	}{
+		{"patches", len(k.Patches) > 0},
+		{"images", len(k.Images) > 0},
+		{"namePrefix", k.NamePrefix != ""},
+	} {
+		if change.given {
+			f.refuse("kustomize."+change.field, "Zarf builds an overlay as it is in the repository, without changes", render)
+		}
+	}
+	if k.Git == nil {
+		f.refuse("kustomize", "Zarf builds overlays of git repositories only", render)
+		return
+	}
+	f.kustomization(k.Git, k.Path, "kustomize.git")
+}
+
+// render is the way out where Zarf cannot fetch the manifests.
+const render = "render it: set render: true on the deployment target"
+
+func (f *folder) refuse(field, message, hint string) {
+	f.report(delivery.Unsupported(f.a, field, message).Hinting(hint))
+}
+
+var commit = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// kustomization adds a folder of a git repository as Kustomize fetches it
+// (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
+func (f *folder) kustomization(g *model.Git, at, field string) {
+	if g.Verify != nil {
+		f.refuse(field+".verify", "Zarf verifies no signatures of git", "remove verify: the package holds the commit that kalypso.lock names")
+	}
+	url, ok := kustomizeURL(g.Repo)
+	if !ok {
+		f.refuse(field+".repo", "Kustomize, with which Zarf builds the folder, cannot read "+g.Repo+" as a repository", render)
+	}
+	if strings.ContainsAny(at, "?#") {
+		f.refuse(model.JoinPath(strings.TrimSuffix(field, ".git"), "path"), "Kustomize cannot read "+at+" as a folder of a repository", render)
+	}
+	revision := f.a.Projection.Revision
+	if !commit.MatchString(revision) {
+		f.report(diag.New(diag.NotLocked, fmt.Sprintf("the manifests of %s are at no commit: %q", f.a.DeploymentTarget, revision)).
+			At(f.a.Ref.At("manifests."+field), "").Hinting("run kalypso lock"))
+	}
+	if kind := defined(f.a.Projection.Objects); kind != "" {
+		f.refuse(field, "the manifests bring the definition of "+kind+" and objects of it, which Helm cannot install in one release, as Zarf would", render)
+	}
+	if at = delivery.Path(at); at == "." {
+		at = ""
+	}
+	f.component.Manifests = append(f.component.Manifests, manifest{
+		Name: workloadName, Namespace: f.a.Namespace,
+		Kustomizations: []string{url + "//" + at + "?ref=" + revision},
+	})
+}
+
+// kustomizeURL returns a repository's URL as Zarf and Kustomize both take it for
+// one: git@host:path is a path to Zarf.
+func kustomizeURL(repo string) (string, bool) {
+	scheme, rest, ok := strings.Cut(repo, "://")
+	if !ok {
+		host, at, isSCP := strings.Cut(repo, ":")
+		if !isSCP {
+			return "", false
+		}
+		scheme, rest = "ssh", host+"/"+strings.TrimPrefix(at, "/")
+	}
+	rest = strings.TrimRight(rest, "/")
+	readable := scheme == "https" || scheme == "http" || scheme == "ssh"
+	return scheme + "://" + rest, readable && strings.Contains(rest, "/") && !strings.Contains(rest, "//") && !strings.ContainsAny(rest, "?#")
+}
+
+// defined returns a kind that objects bring the definition of, and of which they
+// have an object; "" for none.
+func defined(objects []model.Projected) string {
+	kinds := map[[2]string]bool{}
+	for _, o := range objects {
+		if textAt(o.Value, "kind") == "CustomResourceDefinition" {
+			kinds[[2]string{textAt(o.Value, "spec", "group"), textAt(o.Value, "spec", "names", "kind")}] = true
+		}
+	}
+	for _, o := range objects {
+		group, _, _ := strings.Cut(textAt(o.Value, "apiVersion"), "/")
+		if kind := textAt(o.Value, "kind"); kinds[[2]string{group, kind}] {
+			return kind
+		}
+	}
+	return ""
+}
+
+// textAt returns the string at a path of fields; "" where there is none.
+func textAt(v model.Value, path ...string) string {
+	for _, field := range path {
+		v, _ = v.Lookup(field)
+	}
+	if v.Kind() != model.String {
+		return ""
+	}
+	return v.Text()
+}
