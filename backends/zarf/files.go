@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,12 @@ func (f *folder) machineFiles(p *model.Package) {
 	for _, target := range slices.Sorted(maps.Keys(p.Files)) {
 		m := p.Files[target]
 		f.machineFile(target, m)
+		for dir := path.Dir(target); dir != "/" && dir != "."; dir = path.Dir(dir) {
+			if _, ok := p.Files[dir]; ok {
+				f.report(diag.New(diag.BadFile, dir+" is a file and the folder of "+target).
+					On("manifests.package.files").At(f.a.Ref.At("manifests.package.files"), "").Hinting("give one of them another path"))
+			}
+		}
 		if m.Content == nil && m.Digest == "" {
 			unpinned = append(unpinned, m.URL)
 		}

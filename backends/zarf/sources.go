@@ -100,17 +100,17 @@ func (s *sources) gitRepository(o model.Value) {
 	ref := func(field string) string { return textAt(o, "spec", "ref", field) }
 	switch {
 	case ref("commit") != "":
-		s.repo(o, textAt(o, "spec", "url"), ref("commit"), true)
+		s.repo(nameOf(o), textAt(o, "spec", "url"), ref("commit"), true)
 	case ref("name") != "":
-		s.repo(o, textAt(o, "spec", "url"), ref("name"), strings.HasPrefix(ref("name"), "refs/tags/"))
+		s.repo(nameOf(o), textAt(o, "spec", "url"), ref("name"), strings.HasPrefix(ref("name"), "refs/tags/"))
 	case ref("semver") != "":
-		s.repo(o, textAt(o, "spec", "url"), "", false)
+		s.repo(nameOf(o), textAt(o, "spec", "url"), "", false)
 	case ref("tag") != "":
-		s.repo(o, textAt(o, "spec", "url"), ref("tag"), true)
+		s.repo(nameOf(o), textAt(o, "spec", "url"), ref("tag"), true)
 	case ref("branch") != "":
-		s.repo(o, textAt(o, "spec", "url"), "refs/heads/"+ref("branch"), false)
+		s.repo(nameOf(o), textAt(o, "spec", "url"), "refs/heads/"+ref("branch"), false)
 	default:
-		s.repo(o, textAt(o, "spec", "url"), "refs/heads/master", false)
+		s.repo(nameOf(o), textAt(o, "spec", "url"), "refs/heads/master", false)
 	}
 }
 
@@ -120,11 +120,11 @@ var (
 	gitRef = regexp.MustCompile(`^[/+\w.-]+$`)
 )
 
-// repo adds a git repository. Without a ref it is brought whole.
-func (s *sources) repo(o model.Value, url, ref string, pinned bool) {
+// repo adds the git repository of an object. Without a ref it is brought whole.
+func (s *sources) repo(of, url, ref string, pinned bool) {
 	if !gitURL.MatchString(url) || ref != "" && !gitRef.MatchString(ref) {
 		s.cannot("give it a URL such as https://git.example.com/app, and a plain branch, tag or commit",
-			"Zarf cannot mirror the repository of %s: %q at %q", nameOf(o), url, ref)
+			"Zarf cannot mirror the repository of %s: %q at %q", of, url, ref)
 		return
 	}
 	if !pinned {
@@ -141,20 +141,20 @@ func (s *sources) ociRepository(o model.Value) {
 	url := textAt(o, "spec", "url")
 	switch digest, tag := textAt(o, "spec", "ref", "digest"), textAt(o, "spec", "ref", "tag"); {
 	case digest != "":
-		s.artifact(o, url+"@"+digest)
+		s.artifact(nameOf(o), url+"@"+digest)
 	case textAt(o, "spec", "ref", "semver") != "":
 		s.cannot("pin it with ref: tag or digest", "a package cannot hold the artifact of %s, which is a range of versions", nameOf(o))
 	case tag != "":
-		s.artifact(o, url+":"+tag)
+		s.artifact(nameOf(o), url+":"+tag)
 	default:
-		s.artifact(o, url)
+		s.artifact(nameOf(o), url)
 	}
 }
 
-func (s *sources) artifact(o model.Value, name string) {
+func (s *sources) artifact(of, name string) {
 	image, err := kubernetes.ParseImage(name)
 	if err != nil {
-		s.cannot("name it in full", "a package cannot hold the artifact of %s: %v", nameOf(o), err)
+		s.cannot("name it in full", "a package cannot hold the artifact of %s: %v", of, err)
 		return
 	}
 	s.artifacts = append(s.artifacts, image)
@@ -189,18 +189,16 @@ func (s *sources) helmRelease(o model.Value) {
 		s.cannot("give the chart one version, such as 1.2.3", "a package cannot hold the chart of %s, which is at no single version", nameOf(o))
 		return
 	}
-	s.artifact(o, registry+"/"+textAt(spec, "chart")+":"+delivery.ChartTag(version))
+	s.artifact(nameOf(o), registry+"/"+textAt(spec, "chart")+":"+delivery.ChartTag(version))
 }
 
 // application adds the sources of an Application of Argo CD.
-func (s *sources) application(name string, spec model.Value) {
+func (s *sources) application(of string, spec model.Value) {
 	list, _ := spec.Lookup("sources")
 	all := list.Elems()
 	if source, ok := spec.Lookup("source"); ok {
 		all = append([]model.Value{source}, all...)
 	}
-	of := model.StructOf(model.Field{Name: "kind", Value: model.StringOf("Application of")},
-		model.Field{Name: "metadata", Value: model.StructOf(model.Field{Name: "name", Value: model.StringOf(name)})})
 	for _, source := range all {
 		url, revision, chart := textAt(source, "repoURL"), textAt(source, "targetRevision"), textAt(source, "chart")
 		registry := strings.HasPrefix(url, "oci://")
@@ -220,7 +218,7 @@ func (s *sources) application(name string, spec model.Value) {
 }
 
 // argoArtifact adds a chart or another artifact of a registry.
-func (s *sources) argoArtifact(of model.Value, name, chart, revision string) {
+func (s *sources) argoArtifact(of, name, chart, revision string) {
 	if chart != "" {
 		name += "/" + chart
 	}
@@ -230,7 +228,7 @@ func (s *sources) argoArtifact(of model.Value, name, chart, revision string) {
 	case delivery.Exact(revision):
 		s.artifact(of, name+":"+delivery.ChartTag(revision))
 	case revision == "" || strings.ContainsAny(revision, "*<>=^~| "):
-		s.cannot("pin it with targetRevision", "a package cannot hold %s for %s, which is at no single version", name, nameOf(of))
+		s.cannot("pin it with targetRevision", "a package cannot hold %s for %s, which is at no single version", name, of)
 	default:
 		s.artifact(of, name+":"+revision)
 	}
