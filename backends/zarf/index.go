@@ -1,9 +1,11 @@
 package zarf
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -60,8 +62,8 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 	folders, ds := ordered(ct, folders)
 	all := map[string]component{}
 	for _, f := range folders {
-		var c component
-		if err := json.Unmarshal(f.Shared, &c); err != nil || f.Backend != backend || c.Name != f.DeploymentTarget {
+		c, ok := componentOf(f)
+		if !ok {
 			ds = append(ds, diag.New(diag.ReconcilerChange, "the folder of "+f.DeploymentTarget+" was not made for Zarf by this kalypso").
 				At(ct.Ref, "").For(delivery.FolderID(ct, f.DeploymentTarget)).
 				Hinting("make the assignment's errors good, so that its folder is built anew"))
@@ -81,6 +83,36 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 		}
 	}
 	return out, ds
+}
+
+// componentOf reads what Emit shared. It may come from a record that another
+// kalypso wrote, or somebody changed: the component is the folder's, and holds
+// nothing but what is in the folder or fetched.
+func componentOf(f backends.Folder) (component, bool) {
+	var c component
+	d := json.NewDecoder(bytes.NewReader(f.Shared))
+	d.DisallowUnknownFields()
+	if f.Backend != backend || d.Decode(&c) != nil || c.Name != f.DeploymentTarget {
+		return c, false
+	}
+	var paths []string
+	for _, m := range c.Manifests {
+		paths = append(paths, m.Files...)
+	}
+	for _, chart := range c.Charts {
+		paths = append(paths, chart.ValuesFiles...)
+		if chart.LocalPath != "" && chart.LocalPath != f.DeploymentTarget {
+			return c, false
+		}
+	}
+	for _, file := range c.Files {
+		if !strings.Contains(file.Source, "://") {
+			paths = append(paths, file.Source)
+		}
+	}
+	return c, !slices.ContainsFunc(paths, func(p string) bool {
+		return path.Clean(p) != p || !strings.HasPrefix(p, f.DeploymentTarget+"/")
+	})
 }
 
 // optional says whether a component may be left out where another is deployed.

@@ -159,6 +159,16 @@ func TestIndexRefusals(t *testing.T) {
 		"nothing":       {[]backends.Folder{with(func(f *backends.Folder) { f.Shared = nil })}, "", diag.ReconcilerChange},
 		"no-json":       {[]backends.Folder{with(func(f *backends.Folder) { f.Shared = json.RawMessage(`{`) })}, "", diag.ReconcilerChange},
 		"other-name":    {[]backends.Folder{with(func(f *backends.Folder) { f.Shared = share("db-main") })}, "", diag.ReconcilerChange},
+		"newer":         {[]backends.Folder{with(func(f *backends.Folder) { f.Shared = json.RawMessage(`{"name": "app-main", "actions": {}}`) })}, "", diag.ReconcilerChange},
+		"outside": {[]backends.Folder{with(func(f *backends.Folder) {
+			f.Shared = json.RawMessage(`{"name": "app-main", "manifests": [{"name": "x", "files": ["app-main/../../x"]}]}`)
+		})}, "", diag.ReconcilerChange},
+		"other-folder": {[]backends.Folder{with(func(f *backends.Folder) {
+			f.Shared = json.RawMessage(`{"name": "app-main", "files": [{"source": "/etc/passwd", "target": "x"}]}`)
+		})}, "", diag.ReconcilerChange},
+		"other-chart": {[]backends.Folder{with(func(f *backends.Folder) {
+			f.Shared = json.RawMessage(`{"name": "app-main", "charts": [{"name": "x", "localPath": ".."}]}`)
+		})}, "", diag.ReconcilerChange},
 		"cycle": {[]backends.Folder{
 			with(func(f *backends.Folder) { f.DependsOn = []string{"db-main"} }),
 			{DeploymentTarget: "db-main", Backend: "zarf", Shared: share("db-main"), DependsOn: []string{"app-main"}},

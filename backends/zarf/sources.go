@@ -116,7 +116,7 @@ func (s *sources) gitRepository(o model.Value) {
 
 // What Zarf reads as a repository and as a ref (transform.GitURLSplitRef).
 var (
-	gitURL = regexp.MustCompile(`^[a-z]+://[^\s?#]+/[\w.-]+/?$`)
+	gitURL = regexp.MustCompile(`^[a-z]+://[!-"$->@-~]+/[\w.-]+/?$`)
 	gitRef = regexp.MustCompile(`^[/+\w.-]+$`)
 )
 
