@@ -47,8 +47,7 @@ func sourcesOf(objects []model.Value) *sources {
 			spec, _ := o.Lookup("spec")
 			s.application(nameOf(o), spec)
 		case isKind(o, argo, "ApplicationSet"):
-			spec, _ := at(o, "spec", "template", "spec")
-			s.application(nameOf(o), spec)
+			s.applicationSet(o)
 		}
 	}
 	return s
@@ -192,7 +191,21 @@ func (s *sources) helmRelease(o model.Value) {
 	s.artifact(nameOf(o), registry+"/"+textAt(spec, "chart")+":"+delivery.ChartTag(version))
 }
 
-// application adds the sources of an Application of Argo CD.
+// applicationSet adds the sources of the Applications that an ApplicationSet
+// makes, and the repositories of its generators.
+func (s *sources) applicationSet(o model.Value) {
+	spec, _ := at(o, "spec", "template", "spec")
+	s.application(nameOf(o), spec)
+	generators, _ := at(o, "spec", "generators")
+	for _, generator := range generators.Elems() {
+		if git, ok := generator.Lookup("git"); ok {
+			s.argoRepo(nameOf(o), textAt(git, "repoURL"), textAt(git, "revision"))
+		}
+	}
+}
+
+// application adds the sources of an Application of Argo CD. Zarf's agent takes
+// what does not begin with oci:// for a git repository.
 func (s *sources) application(of string, spec model.Value) {
 	list, _ := spec.Lookup("sources")
 	all := list.Elems()
@@ -200,28 +213,33 @@ func (s *sources) application(of string, spec model.Value) {
 		all = append([]model.Value{source}, all...)
 	}
 	for _, source := range all {
-		url, revision, chart := textAt(source, "repoURL"), textAt(source, "targetRevision"), textAt(source, "chart")
-		registry := strings.HasPrefix(url, "oci://")
+		url, revision := textAt(source, "repoURL"), textAt(source, "targetRevision")
 		switch {
-		case chart != "" && strings.Contains(url, "://") && !registry:
-			s.outside = append(s.outside, url)
-		case registry || chart != "": // without a scheme it is a registry
-			s.argoArtifact(of, strings.TrimRight(strings.TrimPrefix(url, "oci://"), "/"), chart, revision)
-		case commit.MatchString(revision) || strings.HasPrefix(revision, "refs/tags/"):
-			s.repo(of, url, revision, true)
-		case strings.HasPrefix(revision, "refs/"):
-			s.repo(of, url, revision, false)
-		default: // a branch, a tag, a range of versions or HEAD: all of it has it
-			s.repo(of, url, "", false)
+		case strings.HasPrefix(url, "oci://"):
+			s.argoArtifact(of, strings.TrimRight(url, "/"), revision)
+		case textAt(source, "chart") != "":
+			s.cannot(`take the chart as an artifact: repoURL: "oci://...", path: "."`, "Zarf takes %s, where %s has a chart from, for a git repository", url, of)
+		default:
+			s.argoRepo(of, url, revision)
 		}
 	}
 }
 
-// argoArtifact adds a chart or another artifact of a registry.
-func (s *sources) argoArtifact(of, name, chart, revision string) {
-	if chart != "" {
-		name += "/" + chart
+// argoRepo adds a git repository at a revision: without its full name, one may be
+// a branch, a tag or a range of versions, so that all of the repository is needed.
+func (s *sources) argoRepo(of, url, revision string) {
+	switch {
+	case commit.MatchString(revision) || strings.HasPrefix(revision, "refs/tags/"):
+		s.repo(of, url, revision, true)
+	case strings.HasPrefix(revision, "refs/"):
+		s.repo(of, url, revision, false)
+	default:
+		s.repo(of, url, "", false)
 	}
+}
+
+// argoArtifact adds an artifact of a registry.
+func (s *sources) argoArtifact(of, name, revision string) {
 	switch {
 	case strings.HasPrefix(revision, "sha256:"):
 		s.artifact(of, name+"@"+revision)
