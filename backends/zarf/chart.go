@@ -3,6 +3,7 @@ package zarf
 import (
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -34,7 +35,7 @@ func (f *folder) chart(h *model.Helm) {
 	default:
 		c.URL, c.RepoName = h.Repo, h.Chart
 	}
-	if !delivery.Exact(c.Version) {
+	if _, err := semver.NewVersion(c.Version); err != nil {
 		f.report(diag.New(diag.NotLocked, "the chart of "+f.a.DeploymentTarget+" is at no version").
 			At(f.a.Ref.At("manifests.helm.version"), "").Hinting("run kalypso lock"))
 	}

@@ -19,31 +19,46 @@ func (f *folder) fetched() {
 			On("manifests").At(f.a.Ref.At("manifests"), "").
 			Hinting("give it an image that is named in full, in the manifests or the chart's values"))
 	}
+	s := sourcesOf(f.deployed())
+	f.sources(s)
+	images = append(images, s.artifacts...)
+	f.unpinned(images, f.a.Ref.At("manifests"))
+	further := f.furtherImages()
+	f.unpinned(further, f.a.Reconciler.Ref.At("zarf.images"))
+
+	var names []string
+	for _, image := range append(images, further...) {
+		names = append(names, image.Name)
+	}
+	f.component.Images, f.component.Repos = sorted(names), sorted(s.repos)
+}
+
+// furtherImages returns the images that the reconciler names.
+func (f *folder) furtherImages() []kubernetes.Image {
+	var out []kubernetes.Image
 	for i, text := range f.options.Images {
 		image, err := kubernetes.ParseImage(text)
 		if err != nil {
 			at := f.a.Reconciler.Ref.At(fmt.Sprintf("zarf.images[%d]", i))
-			f.report(diag.New(diag.BadSpec, err.Error()).On(at.String()).At(at, "").At(f.a.Reconciler.Ref, "").
+			f.report(diag.New(diag.BadSpec, err.Error()).On(at.String()).At(at, "").
 				Hinting("name the image as docker pull takes it, such as registry.example.com/app:1.2.3"))
 			continue
 		}
-		images = append(images, image)
+		out = append(out, image)
 	}
-	s := sourcesOf(f.deployed())
-	f.sources(s)
-	images = append(images, s.artifacts...)
+	return out
+}
 
-	var names, unpinned []string
+// unpinned warns of images without a digest, which are given at ref.
+func (f *folder) unpinned(images []kubernetes.Image, ref model.Ref) {
+	var names []string
 	for _, image := range images {
-		names = append(names, image.Name)
 		if !image.Pinned {
-			unpinned = append(unpinned, image.Name)
+			names = append(names, image.Name)
 		}
 	}
-	f.component.Images, f.component.Repos = sorted(names), sorted(s.repos)
-	if len(unpinned) > 0 {
-		f.report(diag.New(diag.Unpinned, "images have no digest: "+few(sorted(unpinned))).
-			On("manifests").At(f.a.Ref.At("manifests"), "").
+	if len(names) > 0 {
+		f.report(diag.New(diag.Unpinned, "images have no digest: "+few(sorted(names))).At(ref, "").
 			Hinting("add the digest, as in app:1.2.3@sha256:..., so that the package holds what was tested"))
 	}
 }

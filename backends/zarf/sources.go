@@ -184,7 +184,7 @@ func (s *sources) helmRelease(o model.Value) {
 		return // it is not among the objects
 	}
 	version := textAt(spec, "version")
-	if !delivery.Exact(version) {
+	if !exact(version) {
 		s.cannot("give the chart one version, such as 1.2.3", "a package cannot hold the chart of %s, which is at no single version", nameOf(o))
 		return
 	}
@@ -243,7 +243,7 @@ func (s *sources) argoArtifact(of, name, revision string) {
 	switch {
 	case strings.HasPrefix(revision, "sha256:"):
 		s.artifact(of, name+"@"+revision)
-	case delivery.Exact(revision):
+	case exact(revision):
 		s.artifact(of, name+":"+delivery.ChartTag(revision))
 	case revision == "" || strings.ContainsAny(revision, "*<>=^~| "):
 		s.cannot("pin it with targetRevision", "a package cannot hold %s for %s, which is at no single version", name, of)
@@ -251,3 +251,6 @@ func (s *sources) argoArtifact(of, name, revision string) {
 		s.artifact(of, name+":"+revision)
 	}
 }
+
+// exact says whether a version is one, not a range. Some charts have a v before it.
+func exact(version string) bool { return delivery.Exact(strings.TrimPrefix(version, "v")) }

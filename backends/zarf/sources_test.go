@@ -54,6 +54,7 @@ func TestSources(t *testing.T) {
 		"helm-http":       {[]string{flux("HelmRepository", `{"url": "https://charts.example.test"}`), flux("HelmRelease", release)}, "", []diag.Code{diag.NoEffect}},
 		"helm-oci":        {[]string{flux("HelmRelease", release), flux("HelmRepository", `{"type": "oci", "url": "oci://registry.example.test/charts/"}`)}, "registry.example.test/charts/app:1.2.3_b", []diag.Code{diag.Unpinned}},
 		"helm-range":      {[]string{flux("HelmRepository", `{"url": "oci://r.example.test"}`), flux("HelmRelease", strings.Replace(release, "1.2.3+b", "1.x", 1))}, "", []diag.Code{diag.UnsupportedManifests}},
+		"helm-v":          {[]string{flux("HelmRepository", `{"url": "oci://r.example.test"}`), flux("HelmRelease", strings.Replace(release, "1.2.3+b", "v1.2.3", 1))}, "r.example.test/app:v1.2.3", []diag.Code{diag.Unpinned}},
 		"helm-elsewhere":  {[]string{flux("HelmRelease", release)}, "", nil},
 		"helm-reference":  {[]string{flux("HelmRelease", `{"chartRef": {"kind": "OCIRepository", "name": "x"}}`)}, "", nil},
 		"argo-commit":     {argo(`{"repoURL": "` + repo + `", "targetRevision": "` + commit + `"}`), repo + "@" + commit, nil},

@@ -77,6 +77,7 @@ func targets(t testing.TB) map[string]bt.Target {
 		"helm-oci":   {Manifests: bt.Registry, Projection: chart},
 		"helm-repo": {Manifests: model.Manifests{Helm: &model.Helm{Repo: "https://charts.example.test", Chart: "app", Version: ">=1.2 <2", Values: &values,
 			ReleaseName: "release", PlatformValues: "global.platform"}}, Projection: chart},
+		"helm-v":             {Manifests: bt.Chart, Projection: projected(t, "v1.16.1", deployment("app", pinned))},
 		"rendered":           {Manifests: bt.Registry, Render: true, Projection: chart},
 		"rendered-oci":       {Manifests: bt.OCI, Render: true, Projection: one},
 		"rendered-kinds":     {Manifests: bt.Git, Render: true, Projection: projected(t, commit, widgets, widget, deployment("app", pinned))},
