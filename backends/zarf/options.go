@@ -23,6 +23,9 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	if err := s.Decode(&o); err != nil {
 		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the reconciler's fields cannot be read: "+err.Error()).At(s.Ref, "")}
 	}
+	if o.Only.everywhere() {
+		o.Only = nil
+	}
 	var ds []diag.Diagnostic
 	if o.Required && o.Default {
 		ds = append(ds, diag.New(diag.BadSpec, "a component that is required is not one that is deployed by default").
@@ -37,4 +40,9 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 		}
 	}
 	return o, ds
+}
+
+// everywhere says whether a component is deployed everywhere.
+func (o *only) everywhere() bool {
+	return o == nil || o.LocalOS == "" && (o.Cluster == nil || o.Cluster.Architecture == "" && len(o.Cluster.Distros) == 0)
 }

@@ -143,6 +143,17 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A restriction to nothing restricts nothing.
+func TestOnly(t *testing.T) {
+	for _, only := range []string{`{}`, `{"cluster": {}}`} {
+		p := bt.Platform{Options: `{"architecture": "amd64", "required": true, "only": ` + only + `}`,
+			Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git, Projection: projected(t, commit)}}}
+		if tree := bt.Build(t, zarf.New(), p); strings.Contains(string(tree.Files["zarf.yaml"]), "only") {
+			t.Errorf("%s: got\n%s", only, tree.Files["zarf.yaml"])
+		}
+	}
+}
+
 // TestIndexRefusals are folders that no package can be made of.
 func TestIndexRefusals(t *testing.T) {
 	share := func(name string) json.RawMessage {
