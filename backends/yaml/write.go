@@ -21,6 +21,8 @@ type writer struct {
 	// inPlace says that the next entry or item goes on in the line that has begun,
 	// after "- " or ": ", which are as wide as an indentation.
 	inPlace bool
+	// indented says that the items of a list are indented below its key.
+	indented bool
 }
 
 // place says what stands before a node.
@@ -54,6 +56,13 @@ func (w *writer) node(v reflect.Value, at place, indent int) error {
 	case mappingType:
 		entries := v.Interface().(Mapping)
 		return w.mapping(at, indent, func(indent int) error { return w.entries(entries, indent) })
+	case taggedType:
+		tagged := v.Interface().(Tagged)
+		if at != atStart {
+			w.out = append(w.out, ' ')
+		}
+		w.out = append(w.out, tagged.Tag...)
+		return w.text(tagged.Text, afterKey, indent)
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -79,6 +88,7 @@ func (w *writer) node(v reflect.Value, at place, indent int) error {
 var (
 	valueType   = reflect.TypeFor[model.Value]()
 	mappingType = reflect.TypeFor[Mapping]()
+	taggedType  = reflect.TypeFor[Tagged]()
 )
 
 func (w *writer) value(v model.Value, at place, indent int) error {
@@ -127,7 +137,7 @@ func (w *writer) mapping(at place, indent int, entries func(indent int) error) e
 }
 
 // list writes n items. Those of a list that is an entry's value are at the
-// entry's own indentation.
+// entry's own indentation, unless the writer is to indent them.
 func (w *writer) list(n int, at place, indent int, item func(i, indent int) error) error {
 	if n == 0 {
 		w.plain("[]", at)
@@ -136,6 +146,9 @@ func (w *writer) list(n int, at place, indent int, item func(i, indent int) erro
 	switch at {
 	case afterKey:
 		w.out = append(w.out, '\n')
+		if w.indented {
+			indent += step
+		}
 	case afterDash:
 		w.out = append(w.out, ' ')
 		w.inPlace = true

@@ -4,7 +4,7 @@
 //
 // What it writes means the same to readers of YAML 1.1 and YAML 1.2: a string
 // that either of them would take for something else is quoted. Equal values give
-// equal bytes. There are no anchors, no tags and no folded lines.
+// equal bytes. There are no anchors, no folded lines, and no tags but Tagged's.
 package yaml
 
 import (
@@ -24,8 +24,8 @@ type Mapping []Entry
 
 // Marshal writes one document for each argument, with a line of --- between two.
 //
-// A document is made of strings, bools, integers, model.Values, Mappings, slices,
-// maps with string keys, structs, and pointers to and interfaces of these.
+// A document is made of strings, bools, integers, model.Values, Mappings, Tagged
+// strings, slices, maps with string keys, structs, and pointers to and interfaces of these.
 // Struct fields come in their order, under the name in their yaml tag, whose
 // omitempty leaves out what is zero or empty and whose inline puts the fields of
 // a struct or the entries of a Mapping in the struct's place. Maps and
@@ -33,7 +33,23 @@ type Mapping []Entry
 // their canonical text. Anything else, and a string that is not valid UTF-8, is
 // an error.
 func Marshal(docs ...any) ([]byte, error) {
+	return marshal(false, docs)
+}
+
+// MarshalIndented is Marshal, with the items of a mapping's lists indented: so
+// does ansible-lint want them.
+func MarshalIndented(docs ...any) ([]byte, error) {
+	return marshal(true, docs)
+}
+
+// Tagged is a string that is written after a tag of its own, such as "!unsafe".
+type Tagged struct {
+	Tag, Text string
+}
+
+func marshal(indented bool, docs []any) ([]byte, error) {
 	w := writers.Get().(*writer)
+	w.indented = indented
 	defer func() {
 		*w = writer{out: w.out[:0]}
 		writers.Put(w)

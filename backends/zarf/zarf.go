@@ -85,7 +85,7 @@ func (zarf) Central(*backends.ClusterType, []string) []backends.Object { return 
 // Bootstrap returns a diagnostic that says what to do instead: there is nothing
 // that a cluster could pull.
 func (zarf) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
-	return nil, []diag.Diagnostic{diag.New(diag.NothingToPull, "a cluster of type "+ct.Name+" pulls nothing: it gets a package of Zarf").
+	return nil, []diag.Diagnostic{diag.New(diag.NoBootstrap, "a cluster of type "+ct.Name+" pulls nothing: it gets a package of Zarf").
 		At(ct.Ref, "").At(ct.Reconciler.Ref, "").
 		Hinting("in the environment's folder, run zarf package create " + ct.Name + " where there is a connection, and zarf package deploy with what it makes at the site")}
 }

@@ -81,8 +81,7 @@ const (
 	Template              Code = "K3020" // a template fails, or makes what it should not
 	BadFile               Code = "K3021" // a file cannot be written
 	BadLock               Code = "K3022" // kalypso.lock cannot be read
-	NoBootstrap           Code = "K3023" // kalypso does not know how the cluster type pulls its folder
-	NothingToPull         Code = "K3023" // the clusters of a type pull nothing
+	NoBootstrap           Code = "K3023" // there is nothing that lets a cluster pull its folder
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -256,10 +255,8 @@ var Codes = []Explanation{
 		"A file of an assignment's folder has a relative path of plain names, which no other file or folder has, and a content."},
 	{BadLock, BadLock.Severity(), "kalypso.lock cannot be read",
 		"The file is written by `kalypso lock`. After a merge conflict, take either side and run `kalypso lock`."},
-	{NoBootstrap, NoBootstrap.Severity(), "kalypso does not know how the cluster type pulls its folder",
-		"The files of the cluster type are the platform team's own, and so is what brings them to a cluster: nothing can be made up that pulls them."},
-	{NothingToPull, NothingToPull.Severity(), "the clusters of a type pull nothing",
-		"kalypso bootstrap prints what lets a cluster pull its folder. Where a package is carried to the site, there is nothing of that kind."},
+	{NoBootstrap, NoBootstrap.Severity(), "there is nothing that lets a cluster pull its folder",
+		"kalypso bootstrap prints what lets a cluster pull its folder. What pulls the files of a platform team's own reconciler is its own as well, and a package that is carried to a site is not pulled at all."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",

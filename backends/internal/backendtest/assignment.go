@@ -77,7 +77,11 @@ type Target struct {
 	Wave       int
 	// Service is the namespace service, as JSON.
 	Service string
+	// Values of the platform, as JSON.
+	Values  string
 	Secrets []backends.Secret
+	// Format of the platform config; "" for configmap.
+	Format model.ConfigFormat
 }
 
 // ClusterType returns the platform's cluster type.
@@ -106,13 +110,19 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 	if target.Service == "" {
 		target.Service = `{"name": "default", "deletion": "delete"}`
 	}
+	if target.Values == "" {
+		target.Values = `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`
+	}
+	if target.Format == "" {
+		target.Format = model.ConfigMap
+	}
 	full := model.FullName(workload, short)
-	values := Value(t, `{"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}`)
+	values := Value(t, target.Values)
 	return &backends.Assignment{
 		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
 		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: model.ShortName("dev-large-"+full, model.MaxLabel), GitOps: p.GitOps,
-		Manifests: target.Manifests, Render: target.Render, Projection: target.Projection, ConfigFormat: model.ConfigMap,
+		Manifests: target.Manifests, Render: target.Render, Projection: target.Projection, ConfigFormat: target.Format,
 		Values: values, Digest: model.DigestOf(values), Secrets: target.Secrets,
 		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"}, Value: Value(t, target.Service)},
 		Reconciler:       p.reconciler(t),

@@ -1,0 +1,172 @@
+package ansible
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// role is the Ansible role that brings assignments about.
+//
+//go:embed role
+var role embed.FS
+
+// roleFolder is where the role lies in a cluster type's folder.
+const roleFolder = "roles/kalypso"
+
+// settings is ansible.cfg. Roles of the machine that runs the playbook do not
+// count.
+const settings = `[defaults]
+inventory = inventory/hosts.yml
+roles_path = roles
+`
+
+// play is a play of a playbook.
+type play struct {
+	Name              string            `yaml:"name"`
+	Hosts             string            `yaml:"hosts"`
+	Connection        string            `yaml:"connection,omitempty"`
+	Become            bool              `yaml:"become,omitempty"`
+	GatherFacts       bool              `yaml:"gather_facts"`
+	Serial            *model.Value      `yaml:"serial,omitempty"`
+	MaxFailPercentage *int              `yaml:"max_fail_percentage,omitempty"`
+	Vars              map[string]string `yaml:"vars,omitempty"`
+	Tasks             []task            `yaml:"tasks"`
+}
+
+// task includes tasks of the role, or imports those of a file.
+type task struct {
+	Name    string      `yaml:"name"`
+	Include *roleTasks  `yaml:"ansible.builtin.include_role,omitempty"`
+	Import  *tasksFile  `yaml:"ansible.builtin.import_tasks,omitempty"`
+	Vars    *assignment `yaml:"vars,omitempty"`
+}
+
+type roleTasks struct {
+	Name      string `yaml:"name"`
+	TasksFrom string `yaml:"tasks_from"`
+}
+
+type tasksFile struct {
+	File string `yaml:"file"`
+}
+
+// assignment are the variables that the role takes.
+type assignment struct {
+	Assignment string    `yaml:"kalypso_assignment,omitempty"`
+	DependsOn  *[]string `yaml:"kalypso_depends_on,omitempty"`
+	Assigned   *[]string `yaml:"kalypso_assigned,omitempty"`
+}
+
+// Index returns the inventory, the playbooks site.yml, for a machine that reaches
+// the hosts, and local.yml, for ansible-pull on a host, and the role.
+func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	hosts, ds := inventory(ct)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	group := identifier(ct.Name)
+	files := append(roleFiles(),
+		readme(ct, folders),
+		backends.File{Path: "ansible.cfg", Data: []byte(settings)},
+		backends.File{Path: "inventory/hosts.yml", Data: ansibleYAML(hosts)},
+		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
+		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site(ct, o)})},
+		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},
+		backends.File{Path: "tasks/assignments.yml", Data: ansibleYAML(tasks(folders))},
+		backends.File{Path: roleFolder + "/vars/main.yml", Data: ansibleYAML(struct {
+			Environment string `yaml:"kalypso_environment"`
+			ClusterType string `yaml:"kalypso_cluster_type"`
+			State       string `yaml:"kalypso_state"`
+		}{ct.Environment, ct.Name, o.state(ct.Environment, ct.Name)})},
+	)
+	return delivery.Sorted(files), ds
+}
+
+// site is the play for the hosts of the inventory.
+func site(ct *backends.ClusterType, o options) play {
+	return play{
+		Name:  "Deploy what is assigned to " + ct.Name + " in " + ct.Environment,
+		Hosts: identifier(ct.Name), Become: o.become(),
+		Serial: o.Serial, MaxFailPercentage: &o.MaxFailPercentage,
+		Tasks: imported(),
+	}
+}
+
+// local is the play for the host that it runs on, which kalypso_cluster names
+// where it is in the inventory.
+func local(ct *backends.ClusterType, o options) play {
+	return play{
+		Name:  "Deploy what is assigned to " + ct.Name + " in " + ct.Environment + " to this machine",
+		Hosts: "{{ kalypso_cluster | default('localhost') }}", Connection: "local",
+		Vars:  map[string]string{"ansible_python_interpreter": o.Python},
+		Tasks: imported(),
+	}
+}
+
+func imported() []task {
+	return []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
+}
+
+// tasks are those of both plays: the assignments, each after those that it
+// depends on.
+func tasks(folders []backends.Folder) []task {
+	ordered := slices.Clone(folders)
+	slices.SortStableFunc(ordered, func(a, b backends.Folder) int {
+		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.DeploymentTarget, b.DeploymentTarget))
+	})
+	from := func(name string) *roleTasks { return &roleTasks{Name: "kalypso", TasksFrom: name} }
+	out := []task{{Name: "Begin", Include: from("begin")}}
+	assigned := []string{}
+	for _, f := range ordered {
+		dependsOn := append([]string{}, f.DependsOn...)
+		out = append(out, task{
+			Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"),
+			Vars: &assignment{Assignment: f.DeploymentTarget, DependsOn: &dependsOn},
+		})
+		assigned = append(assigned, f.DeploymentTarget)
+	}
+	slices.Sort(assigned)
+	return append(out, task{Name: "Remove what is no longer assigned, and report", Include: from("end"), Vars: &assignment{Assigned: &assigned}})
+}
+
+// roleFiles returns the role without its variables.
+func roleFiles() []backends.File {
+	var out []backends.File
+	err := fs.WalkDir(role, "role", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := role.ReadFile(name)
+		out = append(out, backends.File{Path: roleFolder + strings.TrimPrefix(name, "role"), Data: data})
+		return err
+	})
+	if err != nil {
+		panic(fmt.Sprintf("ansible: reading the role: %v", err)) // it is part of the program
+	}
+	return out
+}
+
+// readme returns README.md, with how the folder is used.
+func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
+	file := kubernetes.README(ct, folders)
+	var out bytes.Buffer
+	out.Write(file.Data)
+	out.WriteString("\n`ansible-playbook site.yml` brings all of it to the hosts of `inventory/hosts.yml`, and `--check --diff` shows\n" +
+		"what it would change. A host that pulls runs `local.yml`.\n")
+	return backends.File{Path: file.Path, Data: out.Bytes()}
+}

@@ -1,0 +1,93 @@
+package ansible
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// hosts is an inventory: one group, named after the cluster type.
+type hosts struct {
+	All struct {
+		Children map[string]group `yaml:"children"`
+	} `yaml:"all"`
+}
+
+type group struct {
+	Hosts map[string]host `yaml:"hosts"`
+}
+
+// host are the variables of a cluster.
+type host struct {
+	Address string         `yaml:"ansible_host,omitempty"`
+	Labels  map[string]any `yaml:"kalypso_labels,omitempty"`
+	Values  yaml.Mapping   `yaml:"kalypso_values,omitempty"`
+}
+
+// connection is how the hosts of a cluster type are reached.
+type connection struct {
+	Python string `yaml:"ansible_python_interpreter"`
+	User   string `yaml:"ansible_user,omitempty"`
+}
+
+func connectionOf(o options) connection { return connection{Python: o.Python, User: o.RemoteUser} }
+
+// inventory returns the clusters of a cluster type. The values of one are part of
+// the platform config there, over those of its assignments, so that their names
+// must do in every format.
+func inventory(ct *backends.ClusterType) (hosts, []diag.Diagnostic) {
+	var ds []diag.Diagnostic
+	all := map[string]host{}
+	for _, c := range ct.Clusters {
+		h := host{Address: c.Address, Labels: map[string]any{}}
+		for key, value := range c.Labels {
+			h.Labels[key] = unsafe(model.StringOf(value))
+		}
+		if c.Values != nil {
+			for _, v := range c.Values.Fields() {
+				if problem := unfitFor(v); problem != "" {
+					ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values." + model.Label(v.Name)}
+					ds = append(ds, diag.New(diag.BadConfigKey, fmt.Sprintf("the value %s of cluster %s %s", v.Name, c.Name, problem)).
+						On(ref.String()).At(ref, ""))
+				}
+				h.Values = append(h.Values, yaml.Entry{Key: v.Name, Value: unsafe(v.Value)})
+			}
+		}
+		all[c.Name] = h
+	}
+	var out hosts
+	out.All.Children = map[string]group{identifier(ct.Name): {Hosts: all}}
+	return out, ds
+}
+
+// unfitFor says why a value cannot be part of a host's platform config; "" where
+// it can.
+func unfitFor(v model.Field) string {
+	switch {
+	case !variable.MatchString(v.Name):
+		return "cannot be the name of a variable: use letters, digits and '_'"
+	case slices.ContainsFunc(texts(v.Value), func(s string) bool { return strings.ContainsFunc(s, refusedBySystemd) }):
+		return "has a control character: encode it, for instance with base64.Encode"
+	}
+	return ""
+}
+
+// texts returns all strings of a value.
+func texts(v model.Value) []string {
+	var out []string
+	for _, e := range v.Elems() {
+		out = append(out, texts(e)...)
+	}
+	for _, f := range v.Fields() {
+		out = append(out, texts(f.Value)...)
+	}
+	if v.Kind() == model.String {
+		out = append(out, v.Text())
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package ansible
+
+import (
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// ansibleYAML returns a document as ansible-lint wants it. It is made of types of
+// this package, and of values that unsafe has looked at, which always can be
+// written: anything else is a mistake in this package.
+func ansibleYAML(v any) []byte {
+	data, err := yaml.MarshalIndented(v)
+	if err != nil {
+		panic(fmt.Sprintf("ansible: writing a %T: %v", v, err))
+	}
+	return append([]byte("---\n"), data...)
+}
+
+// unsafe returns a value in which no string is a template to Ansible.
+func unsafe(v model.Value) any {
+	switch v.Kind() {
+	case model.String:
+		if templated(v.Text()) {
+			return yaml.Tagged{Tag: "!unsafe", Text: v.Text()}
+		}
+	case model.List:
+		out := []any{}
+		for _, e := range v.Elems() {
+			out = append(out, unsafe(e))
+		}
+		return out
+	case model.Struct:
+		out := yaml.Mapping{}
+		for _, f := range v.Fields() {
+			out = append(out, yaml.Entry{Key: f.Name, Value: unsafe(f.Value)})
+		}
+		return out
+	}
+	return v
+}
+
+// digest identifies the platform's values, without its secrets.
+func digest(a *backends.Assignment) string {
+	return "sha256:" + string(model.DigestBytes(a.Values.AppendJSON(nil)))
+}
