@@ -331,7 +331,6 @@ func (e *Environment) folder(i int, head emissionHead) backends.Folder {
 		Workspace:        a.Workload.Workspace,
 		Workload:         a.Workload.Name,
 		Namespace:        e.Plan.Namespaces[i],
-		Labels:           a.Target.Labels,
 		Version:          a.Version,
 		Orphan:           head.orphan,
 		DependsOn:        a.DependsOn,

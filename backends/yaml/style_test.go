@@ -56,13 +56,13 @@ var plainStrings = []string{
 func TestStyle(t *testing.T) {
 	for _, s := range ambiguousStrings {
 		checkString(t, s)
-		if out := marshal(t, s); out == s+"\n" {
+		if out := marshalled(t, s); out == s+"\n" {
 			t.Errorf("%q is written plain", s)
 		}
 	}
 	for _, s := range plainStrings {
 		checkString(t, s)
-		if out := marshal(t, s); out != s+"\n" {
+		if out := marshalled(t, s); out != s+"\n" {
 			t.Errorf("%q is written as %q", s, out)
 		}
 	}
@@ -84,7 +84,7 @@ func TestStyle(t *testing.T) {
 		"---\n":               "k: |\n  ---\n",
 		"# no comment\nend\n": "k: |\n  # no comment\n  end\n",
 	} {
-		if got := marshal(t, Mapping{{"k", s}}); got != want {
+		if got := marshalled(t, Mapping{{"k", s}}); got != want {
 			t.Errorf("%q is written as\n%s\nwant\n%s", s, got, want)
 		}
 	}
@@ -135,7 +135,7 @@ func checkString(t *testing.T, s string) {
 		}
 	}
 	in := map[string]any{"k": s, "l": []any{s, map[string]any{"m": s}, []any{s}}, s + "?": "key", "last": "end"}
-	out := marshal(t, in)
+	out := marshalled(t, in)
 	if strings.ContainsRune(out, '\r') {
 		t.Errorf("%q is written with a carriage return", s)
 	}
@@ -151,12 +151,12 @@ func checkString(t *testing.T, s string) {
 		}
 	}
 	var alone any
-	if err := yaml.Unmarshal([]byte(marshal(t, s)), &alone); err != nil || alone != s {
+	if err := yaml.Unmarshal([]byte(marshalled(t, s)), &alone); err != nil || alone != s {
 		t.Errorf("the document %q is read back as %#v, %v", s, alone, err)
 	}
 }
 
-func marshal(t *testing.T, v any) string {
+func marshalled(t *testing.T, v any) string {
 	t.Helper()
 	out, err := Marshal(v)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestConformsFinds(t *testing.T) {
 		"inner parent":    {"a/../x.yaml", object(traced, ""), "no path in the folder"},
 		"absolute":        {"/x.yaml", object(traced, ""), "no path in the folder"},
 		"git":             {".Git/config", "x", "no path in the folder"},
-		"empty file":      {"x.env", " \n", "is empty"},
+		"empty file":      {"x.yaml", " \n", "is empty"},
 		"empty document":  {"x.yaml", object(traced, "---\n# nothing\n"), "holds nothing"},
 		"untraced":        {"x.yaml", object("  labels: {app.kubernetes.io/managed-by: kalypso}\n", ""), "is for assignment \"\""},
 		"unmanaged":       {"x.yaml", object("  annotations: {kalypso.io/assignment: dev/large/app-main}\n", ""), "does not say that kalypso made it"},

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -94,9 +95,10 @@ func TestEmissionWithFiles(t *testing.T) {
 	service := func(described string) *backends.Assignment {
 		return bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Git, Service: `{"name": "default", "files": ` + described + `}`})
 	}
+	content := delivery.Content{Reconciler: []kubernetes.Object{{APIVersion: "v1", Kind: "ConfigMap", Metadata: kubernetes.Metadata{Name: "x"}}}}
 	e, ds := delivery.Emission(service(`{
 		"catalog.yaml": {"yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "catalog"}}},
-		"docs/notes.md": {"text": "# Notes"}, "values.yaml": {"yaml": {"a": 1}}}`), nil, false)
+		"docs/notes.md": {"text": "# Notes"}, "values.yaml": {"yaml": {"a": 1}}}`), content)
 	if len(ds) > 0 {
 		t.Fatal(ds)
 	}
@@ -114,7 +116,7 @@ func TestEmissionWithFiles(t *testing.T) {
 		t.Errorf("got %v", e.Objects)
 	}
 	for _, name := range []string{"kustomization.yaml", "namespace.yaml", "Reconciler.yaml"} {
-		if _, ds := delivery.Emission(service(`{"`+name+`": {"text": ""}}`), nil, false); !slices.Equal(bt.Codes(ds), []diag.Code{diag.BadFile}) {
+		if _, ds := delivery.Emission(service(`{"`+name+`": {"text": ""}}`), content); !slices.Equal(bt.Codes(ds), []diag.Code{diag.BadFile}) {
 			t.Errorf("%s: got %v", name, ds)
 		}
 	}

@@ -102,7 +102,9 @@ type limitedBody struct {
 
 // NewReader returns a reader that ends with a *TooLongError where r has more than
 // most bytes.
-func NewReader(r io.Reader, most int64) io.Reader { return &limitedReader{r: r, most: most, left: most} }
+func NewReader(r io.Reader, most int64) io.Reader {
+	return &limitedReader{r: r, most: most, left: most}
+}
 
 type limitedReader struct {
 	r          io.Reader
