@@ -46,18 +46,18 @@ func managementName(ct *backends.ClusterType) string {
 
 // checkGitOps reports what Fleet cannot pull the tree from.
 func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
-	refuse := func(field, message string) []diag.Diagnostic {
+	refuse := func(field, message, hint string) []diag.Diagnostic {
 		return []diag.Diagnostic{diag.New(diag.BadSpec, message).On("gitops."+field).
-			At(delivery.Environment(ct.Environment, "gitops."+field), "").At(ct.Reconciler.Ref, "")}
+			At(delivery.Environment(ct.Environment, "gitops."+field), "").At(ct.Reconciler.Ref, "").Hinting(hint)}
 	}
 	switch g := ct.GitOps; {
 	case g == nil:
 		return []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root GitRepo of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
 	case local(g.Repo):
-		return refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods")
+		return refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods", "give the URL by which Fleet reaches the repository")
 	case pattern(delivery.Path(g.Path)):
-		return refuse("path", "Fleet would read the path "+g.Path+" as a pattern")
+		return refuse("path", "Fleet would read the path "+g.Path+" as a pattern", `keep the tree in a folder without *, ?, [ and \ in its path`)
 	}
 	return nil
 }
