@@ -69,8 +69,9 @@ func workloadDependencies(a *backends.Assignment, own ...part) []dependency {
 	return out
 }
 
-// bundle returns fleet.yaml of the bundle in a folder, "" for the assignment's own.
-func bundle(dir string, spec fleetYAML) backends.File {
+// fleetFile returns the fleet.yaml that makes a folder a bundle, "" for the
+// assignment's own.
+func fleetFile(dir string, spec fleetYAML) backends.File {
 	return backends.File{Path: delivery.Path(dir, bundleFile), Data: delivery.YAML(spec)}
 }
 

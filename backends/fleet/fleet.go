@@ -5,9 +5,9 @@
 // There are two places. Clusters get bundles, each a Helm release there. The
 // management cluster, where Fleet runs, has the GitRepos and HelmOps that bundles
 // come from. So two GitRepos pull the tree, and Bootstrap prints both: one takes
-// every folder of the cluster type to its clusters, the other takes what
-// kustomization.yaml lists, the folders' reconciler.yaml, to the management
-// cluster. Neither changes when assignments come and go.
+// every folder of the cluster type to its clusters, the other takes the folders'
+// reconciler.yaml to the management cluster. Neither changes when assignments come
+// and go.
 //
 // The bundles of an assignment, each named
 // <environment>-<clusterType>-<workload>-<target>-<part>:

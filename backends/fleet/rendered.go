@@ -50,7 +50,7 @@ func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
 	a := f.assignment
 	spec.Name, spec.Labels = nameOf(a, p), labels(a, a.DeploymentTarget, p)
 	f.files = append(f.files,
-		bundle(string(p), spec),
+		fleetFile(string(p), spec),
 		backends.File{Path: delivery.Path(string(p), kubernetes.ManifestsFile), Data: data})
 	f.ignored = append(f.ignored, string(p))
 	if n := stored(data); n > maxRelease {

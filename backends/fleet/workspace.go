@@ -31,7 +31,7 @@ func (f *folder) bundle() {
 	if f.bare {
 		p = partWorkload
 	}
-	f.files = append(f.files, bundle("", fleetYAML{
+	f.files = append(f.files, fleetFile("", fleetYAML{
 		Name:                 nameOf(f.assignment, partWorkspace),
 		Labels:               labels(f.assignment, f.assignment.DeploymentTarget, p),
 		Helm:                 &helm{TakeOwnership: true},
