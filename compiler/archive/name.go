@@ -32,11 +32,8 @@ func pathProblem(p string) string {
 	if strings.HasPrefix(p, "/") {
 		return "is an absolute path"
 	}
-	if !utf8.ValidString(p) {
-		return "is not written in UTF-8"
-	}
 	for e := range strings.SplitSeq(p, "/") {
-		if problem := elementProblem(e); problem != "" {
+		if problem := NameProblem(e); problem != "" {
 			return problem
 		}
 	}
@@ -47,11 +44,12 @@ func pathProblem(p string) string {
 // takes more.
 const maxElement = 255
 
-// elementProblem says what is wrong with one element of a path. Names of git's own
+// NameProblem says what is wrong with one element of a path, so that it follows the
+// path in a sentence; "" for nothing. Names of git's own
 // folder are refused as Windows and HFS+ read them too, because a tree may be
 // written to such a disk: in any case, as its short name, and with what follows a
 // colon or a final dot or space left out.
-func elementProblem(e string) string {
+func NameProblem(e string) string {
 	switch {
 	case e == "":
 		return "has an empty name in it"
@@ -61,6 +59,8 @@ func elementProblem(e string) string {
 		return `has ".." in it`
 	case len(e) > maxElement:
 		return "has a name in it that no file system takes"
+	case !utf8.ValidString(e):
+		return "is not written in UTF-8"
 	case strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
 		return "has a backslash or an invisible character in it"
 	}

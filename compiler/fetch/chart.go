@@ -1,0 +1,246 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/web"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// chartRepositories fetches charts: from chart repositories, and through registries
+// from these.
+type chartRepositories struct {
+	registries *registries
+	helm       []*helmRepository
+	anonymous  *http.Client
+	indexes    memo[*index] // by the repository's URL
+}
+
+func newChartRepositories(f *Fetcher, r *registries) (*chartRepositories, error) {
+	helm, err := readHelmRepositories(f)
+	if err != nil {
+		return nil, err
+	}
+	return &chartRepositories{
+		registries: r, helm: helm,
+		anonymous: &http.Client{Transport: f.web, CheckRedirect: redirect},
+	}, nil
+}
+
+func (c *chartRepositories) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
+	if strings.HasPrefix(s.URL, "oci://") {
+		return c.registries.resolveChart(ctx, s.URL, s.Version)
+	}
+	released, err := c.releases(ctx, s)
+	if err != nil {
+		return "", nil, err
+	}
+	version, err := newestRelease(s.Version, released)
+	if err != nil {
+		return "", nil, err
+	}
+	data, err := c.download(ctx, s.URL, released[version], lock.Entry{Source: s, Revision: version})
+	return version, data, err
+}
+
+func (c *chartRepositories) fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+	if strings.HasPrefix(e.URL, "oci://") {
+		return c.registries.fetchChart(ctx, e.URL, e)
+	}
+	released, err := c.releases(ctx, e.Source)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := released[e.Revision]
+	if !ok {
+		return nil, &missing{problem: fmt.Sprintf("the chart repository has no version %s of %s any more", e.Revision, e.Chart), there: newestReleases(released)}
+	}
+	return c.download(ctx, e.URL, r, e)
+}
+
+// newestRelease returns the version that is wanted: that very one, else the newest
+// in a range, as Helm takes it.
+func newestRelease(wanted string, released map[string]release) (string, error) {
+	if _, ok := released[wanted]; ok {
+		return wanted, nil
+	}
+	return newest(wanted, releaseNames(released), semver.NewVersion)
+}
+
+func releaseNames(released map[string]release) []string {
+	names := make([]string, 0, len(released))
+	for name := range released {
+		names = append(names, name)
+	}
+	return names
+}
+
+func newestReleases(released map[string]release) []string {
+	return versionNames(versions(releaseNames(released), semver.NewVersion))
+}
+
+// releases returns the versions of a chart.
+func (c *chartRepositories) releases(ctx context.Context, s lock.Source) (map[string]release, error) {
+	i, err := c.indexes.get(s.URL, func() (*index, error) { return c.readIndex(ctx, s.URL) })
+	if err != nil {
+		return nil, err
+	}
+	released, ok, err := i.releases(s.Chart)
+	if err != nil || ok {
+		return released, err
+	}
+	there := i.charts()
+	if near := diag.Nearest(s.Chart, there); near != "" {
+		there = append([]string{near}, slices.DeleteFunc(there, func(name string) bool { return name == near })...)
+	}
+	return nil, &missing{problem: "the chart repository has no chart " + s.Chart, there: there}
+}
+
+// maxIndex is how large the index of a chart repository may be, in bytes: the
+// largest that are known have about half of that.
+const maxIndex = 64 << 20
+
+func (c *chartRepositories) readIndex(ctx context.Context, repository string) (*index, error) {
+	base, err := parseChartRepository(repository)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.get(ctx, base, base.JoinPath("index.yaml"), maxIndex)
+	if err != nil {
+		return nil, err
+	}
+	return parseIndex(text)
+}
+
+func parseChartRepository(repository string) (*url.URL, error) {
+	base, err := url.Parse(repository)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, errors.New("this is no URL of a chart repository: that is https://HOST/PATH")
+	}
+	base.User, base.Fragment = nil, ""
+	return base, nil
+}
+
+// download returns the archive of a release, verified by the digest that the index
+// has for it, where it has one.
+func (c *chartRepositories) download(ctx context.Context, repository string, r release, e lock.Entry) ([]byte, error) {
+	base, err := parseChartRepository(repository)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.URLs) == 0 {
+		return nil, fmt.Errorf("the index of the chart repository does not say where version %s is", e.Revision)
+	}
+	if strings.HasPrefix(r.URLs[0], "oci://") {
+		return c.fromRegistry(ctx, r.URLs[0], e)
+	}
+	at, err := url.Parse(r.URLs[0])
+	if err == nil && !at.IsAbs() {
+		directory := *base
+		directory.Path, directory.RawPath = strings.TrimSuffix(base.Path, "/")+"/", ""
+		at = directory.ResolveReference(at)
+		at.RawQuery = base.RawQuery // a token in the repository's URL holds for its charts, as with Helm
+	}
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+		return nil, fmt.Errorf("the index of the chart repository says that version %s is at a place that is no URL of a web server", e.Revision)
+	}
+	data, err := c.get(ctx, base, at, store.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	want := strings.ToLower(strings.TrimPrefix(r.Digest, "sha256:"))
+	if got := store.DigestOf(data); want != "" && "sha256:"+want != string(got) {
+		return nil, fmt.Errorf("the archive of version %s has the digest %s, and the index of the chart repository says sha256:%s: it was damaged or tampered with", e.Revision, got, want)
+	}
+	return data, nil
+}
+
+// fromRegistry returns the archive of a release that an index has as
+// oci://HOST/PATH:TAG.
+func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e lock.Entry) ([]byte, error) {
+	if slash := strings.LastIndexByte(at, '/'); strings.Contains(at[slash:], ":") {
+		at = at[:slash+strings.IndexByte(at[slash:], ':')]
+	}
+	if e.Content.Valid() {
+		return c.registries.fetchChart(ctx, at, e)
+	}
+	_, data, err := c.registries.resolveChart(ctx, at, e.Revision)
+	return data, err
+}
+
+// get returns what is at an address, with the credentials of its repository where
+// that is on the same server.
+func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int64) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", "kalypso")
+	client := c.anonymous
+	entry := c.find(base)
+	if entry != nil && (entry.PassCredentialsAll || sameOrigin(base, at)) {
+		client = entry.client
+		if entry.Username != "" || entry.Password != "" {
+			request.SetBasicAuth(entry.Username, entry.Password)
+		}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if err := answered(response, at, entry != nil); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(web.NewReader(response.Body, most))
+}
+
+// answered says what a response means that is no success.
+func answered(r *http.Response, at *url.URL, known bool) error {
+	text := fmt.Sprintf("%s answers %s", at.Host, r.Status)
+	switch r.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		hint := "`helm repo add NAME URL --username USER --password-stdin` adds the credentials of a chart repository"
+		if known {
+			hint = "those that helm has for the repository are not accepted: `helm repo add NAME URL --force-update --username USER --password-stdin` replaces them"
+		}
+		return &unauthorized{text, hint}
+	case http.StatusNotFound, http.StatusGone:
+		return &missing{problem: fmt.Sprintf("there is no %s on %s", at.Path, at.Host)}
+	}
+	return errors.New(text)
+}
+
+// redirect allows a redirect as often as Go does, not to http from https, and takes
+// credentials to no other server: Go would take them to its subdomains.
+func redirect(r *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case len(via) >= 10:
+		return errors.New("it redirects too often")
+	case r.URL.Scheme != "https" && (first.Scheme == "https" || r.URL.Scheme != "http"):
+		return errors.New("it redirects to a place without TLS")
+	}
+	for _, before := range slices.Concat(via[1:], []*http.Request{r}) {
+		if !sameOrigin(first, before.URL) {
+			r.Header.Del("Authorization")
+			r.Header.Del("Cookie")
+		}
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }

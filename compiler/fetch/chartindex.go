@@ -1,0 +1,59 @@
+package fetch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// index is the index.yaml of a chart repository
+// (https://helm.sh/docs/topics/chart_repository). Charts are read when they are
+// asked for: what is wrong with one is no matter for the others.
+type index struct{ entries map[string]yaml.Node }
+
+// release is a version of a chart.
+type release struct {
+	Version string   `yaml:"version"`
+	URLs    []string `yaml:"urls"`
+	Digest  string   `yaml:"digest"`
+}
+
+// parseIndex reads an index, in YAML or JSON.
+func parseIndex(text []byte) (*index, error) {
+	var file struct {
+		APIVersion string               `yaml:"apiVersion"`
+		Entries    map[string]yaml.Node `yaml:"entries"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("the index of the chart repository cannot be read: %w", err)
+	}
+	if file.APIVersion == "" {
+		return nil, fmt.Errorf("what is at the URL is no chart repository: its index.yaml has no apiVersion")
+	}
+	return &index{entries: file.Entries}, nil
+}
+
+// charts are the names of all charts, sorted.
+func (i *index) charts() []string { return slices.Sorted(maps.Keys(i.entries)) }
+
+// releases are the versions of a chart; of two that are equal the first one holds,
+// as with Helm. ok is whether there is such a chart.
+func (i *index) releases(chart string) (byVersion map[string]release, ok bool, err error) {
+	node, ok := i.entries[chart]
+	if !ok {
+		return nil, false, nil
+	}
+	var all []release
+	if err := node.Decode(&all); err != nil {
+		return nil, true, fmt.Errorf("the index of the chart repository has an entry for %s that cannot be read: %w", chart, err)
+	}
+	byVersion = map[string]release{}
+	for _, r := range all {
+		if _, twice := byVersion[r.Version]; !twice && r.Version != "" {
+			byVersion[r.Version] = r
+		}
+	}
+	return byVersion, true, nil
+}

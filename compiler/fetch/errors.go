@@ -1,0 +1,173 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/web"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// An AuthError says that a server wants credentials that it does not get, or does
+// not accept those that it gets.
+type AuthError struct {
+	Source  lock.Source
+	Problem string
+	Hint    string // what the user can do
+}
+
+func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Problem) }
+
+// A NotFoundError says that what a source asks for is not there.
+type NotFoundError struct {
+	Source  lock.Source
+	Problem string // such as "there is no branch main"
+	// There is what could be asked for instead, the newest or the most likely first;
+	// at most twelve.
+	There []string
+}
+
+func (e *NotFoundError) Error() string {
+	text := fmt.Sprintf("%s: %s", e.Source, e.Problem)
+	if len(e.There) > 0 {
+		text += "; there are: " + strings.Join(e.There, ", ")
+	}
+	return text
+}
+
+// A ChangedError says that a server has other content now under what is pinned.
+type ChangedError struct {
+	Entry  lock.Entry
+	Actual store.Digest
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("%s: %s was %s when it was locked, and is %s now: somebody has replaced it",
+		e.Entry.Source, e.Entry.Revision, e.Entry.Content, e.Actual)
+}
+
+// An Error says why a source cannot be fetched.
+type Error struct {
+	Source  lock.Source
+	Problem string
+	Err     error // nil where nothing else failed
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Problem) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// unauthorized is an error of an origin that becomes an *AuthError.
+type unauthorized struct{ problem, hint string }
+
+func (e *unauthorized) Error() string { return e.problem }
+
+// missing is an error of an origin that becomes a *NotFoundError.
+type missing struct {
+	problem string
+	there   []string
+}
+
+func (e *missing) Error() string { return e.problem }
+
+// failed makes an error fit for people: one line, of a known type, and without
+// secrets. A call that took too long failed for that, whatever broke off then.
+func (f *Fetcher) failed(ctx context.Context, s lock.Source, err error) error {
+	var who *unauthorized
+	var what *missing
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &Error{Source: s, Problem: fmt.Sprintf("it takes longer than %s", f.timeout), Err: ctx.Err()}
+	case ctx.Err() != nil:
+		return &Error{Source: s, Problem: "it was cancelled", Err: ctx.Err()}
+	case errors.As(err, &who):
+		return &AuthError{Source: s, Problem: f.secrets.clean(who.problem), Hint: f.secrets.clean(who.hint)}
+	case errors.As(err, &what):
+		there := slices.Clone(what.there[:min(len(what.there), mostThere)])
+		for i := range there {
+			there[i] = f.secrets.clean(there[i])
+		}
+		return &NotFoundError{Source: s, Problem: f.secrets.clean(what.problem), There: there}
+	}
+	return &Error{Source: s, Problem: f.secrets.clean(problemOf(err)), Err: &cleaned{err, f.secrets}}
+}
+
+// mostThere is how many alternatives a *NotFoundError names.
+const mostThere = 12
+
+// problemOf is what an error says, without the addresses that net/http adds: those
+// after a redirect may be signed.
+func problemOf(err error) string {
+	if address := (*url.Error)(nil); errors.As(err, &address) {
+		host := ""
+		if u, parseErr := url.Parse(address.URL); parseErr == nil {
+			host = u.Host + ": "
+		}
+		return host + address.Err.Error()
+	}
+	return err.Error()
+}
+
+// cleaned is an error that others can look into, and that says no secret.
+type cleaned struct {
+	err     error
+	secrets *secrets
+}
+
+func (c *cleaned) Error() string { return c.secrets.clean(problemOf(c.err)) }
+
+func (c *cleaned) Is(target error) bool { return errors.Is(c.err, target) }
+
+// As finds what a consumer may ask for, and no error of another library, whose text
+// was not cleaned.
+func (c *cleaned) As(target any) bool {
+	switch target.(type) {
+	case **web.TooLongError:
+		return errors.As(c.err, target)
+	}
+	return false
+}
+
+// secrets are the passwords that were used: a server may repeat them.
+type secrets struct {
+	mu    sync.Mutex
+	words []string
+}
+
+// shortest is how long a password must be to be looked for: shorter ones are in
+// words of any text.
+const shortest = 4
+
+func (s *secrets) add(words ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, word := range words {
+		if len(word) >= shortest && !slices.Contains(s.words, word) {
+			s.words = append(s.words, word)
+		}
+	}
+}
+
+// query is what follows the path of an address.
+var query = regexp.MustCompile(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
+
+// clean returns a text as one line without passwords, user names beside them, and
+// the queries of addresses.
+func (s *secrets) clean(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text = lock.WithoutPassword(text)
+	text = query.ReplaceAllString(text, "$1")
+	for _, word := range s.words {
+		text = strings.ReplaceAll(text, word, "***")
+		text = strings.ReplaceAll(text, url.QueryEscape(word), "***")
+	}
+	return strings.TrimSpace(web.Printable(text))
+}

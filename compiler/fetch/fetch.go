@@ -1,0 +1,193 @@
+// Package fetch brings the content of sources from where others keep it: git
+// repositories, chart repositories and OCI registries. It is the only code of the
+// compiler that reaches a network, and only `kalypso lock` calls it. What comes in
+// is a [lock.Source], or a [lock.Entry] that pins one; what goes out is the content
+// as a build reads it, or an error that says what the user can do.
+//
+// # What content is
+//
+// Of a git repository: the files of the commit, as archive.Pack writes them.
+// Submodules and files that Git LFS keeps elsewhere are refused paths in it. Of a
+// chart, its archive, and of an OCI artifact, its first layer that is an archive,
+// both exactly as they are served. Of a CUE module its zip file.
+//
+// # Trust
+//
+// Servers are not trusted: what they send is bounded, verified by the digests that
+// they gave before, and read as a hostile archive before it is returned. Credentials
+// go to the host that they are for, and to no host that it redirects to. No error
+// holds a password, or what a redirect may have signed.
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// Options say how to fetch.
+type Options struct {
+	// Timeout is how long one source may take, with all its requests; 0 for ten
+	// minutes. The context of a call may allow less.
+	Timeout time.Duration
+
+	// wait is how long to wait before the first repetition, 0 for half a second;
+	// doubled each time.
+	wait time.Duration
+}
+
+// Fetcher fetches sources. It asks for the branches and tags of a repository, and
+// for the index of a chart repository, once: all sources of one Fetcher see them as
+// they were then. Any number of goroutines may use it.
+type Fetcher struct {
+	timeout time.Duration
+	wait    time.Duration
+	web     http.RoundTripper
+	origins map[lock.Kind]origin
+	secrets *secrets
+}
+
+// origin is where sources of one kind come from. Its errors may hold anything:
+// the Fetcher makes them fit for people.
+type origin interface {
+	// resolve returns the newest content that fits a source, and what it is.
+	resolve(ctx context.Context, s lock.Source) (revision string, data []byte, err error)
+	// fetch returns the content that an entry pins, or what is in its place.
+	fetch(ctx context.Context, e lock.Entry) ([]byte, error)
+}
+
+// New returns a Fetcher. It reads the configurations of docker, helm and CUE that
+// have credentials; that one of them cannot be read is the error.
+func New(o Options) (*Fetcher, error) {
+	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &secrets{}}
+	if f.timeout == 0 {
+		f.timeout = 10 * time.Minute
+	}
+	if f.wait == 0 {
+		f.wait = 500 * time.Millisecond
+	}
+	f.web = f.transport(nil)
+	registries, err := newRegistries(f)
+	if err != nil {
+		return nil, err
+	}
+	charts, err := newChartRepositories(f, registries)
+	if err != nil {
+		return nil, err
+	}
+	f.origins = map[lock.Kind]origin{
+		lock.Git:    &repositories{fetcher: f},
+		lock.Chart:  charts,
+		lock.OCI:    registries,
+		lock.Module: &modules{fetcher: f},
+	}
+	return f, nil
+}
+
+// Resolve returns the newest content that fits a source, and the entry that pins
+// it. Errors are *AuthError, *NotFoundError and *Error.
+func (f *Fetcher) Resolve(ctx context.Context, s lock.Source) (lock.Entry, []byte, error) {
+	var e lock.Entry
+	data, err := f.during(ctx, s, func(ctx context.Context, o origin) ([]byte, error) {
+		revision, data, err := o.resolve(ctx, s)
+		e = lock.Entry{Source: s, Revision: revision, Content: store.DigestOf(data), Size: int64(len(data))}
+		return data, err
+	})
+	if err != nil {
+		return lock.Entry{}, nil, err
+	}
+	return e, data, nil
+}
+
+// Fetch returns exactly the content that an entry pins. Errors are a *ChangedError
+// where other content has its name now, and those of [Fetcher.Resolve].
+func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+	data, err := f.during(ctx, e.Source, func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
+	if err != nil {
+		return nil, err
+	}
+	if actual := store.DigestOf(data); actual != e.Content {
+		return nil, &ChangedError{Entry: e, Actual: actual}
+	}
+	return data, nil
+}
+
+// during asks the origin of a source within the time that is allowed, again while
+// what is in the way is temporary, and checks that a build can read the content.
+func (f *Fetcher) during(ctx context.Context, s lock.Source, ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
+	o, ok := f.origins[s.Kind]
+	if !ok {
+		return nil, &Error{Source: s, Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	var data []byte
+	err := f.repeat(ctx, func() (err error) {
+		data, err = ask(ctx, o)
+		return err
+	})
+	if err == nil {
+		err = readable(s.Kind, data)
+	}
+	if err != nil {
+		return nil, f.failed(ctx, s, err)
+	}
+	return data, nil
+}
+
+// readable says why a build cannot read content.
+func readable(kind lock.Kind, data []byte) error {
+	if len(data) > store.MaxSize {
+		return fmt.Errorf("the content has %d bytes, more than the %d that are kept", len(data), int64(store.MaxSize))
+	}
+	if kind == lock.Module {
+		return nil // CUE's own code reads it
+	}
+	if _, err := archive.Read(data); err != nil {
+		return fmt.Errorf("the content is not to be trusted: %w", err)
+	}
+	return nil
+}
+
+// memo remembers what was asked for, under a key, once it was had. It makes one
+// value per key at a time.
+type memo[V any] struct {
+	mu    sync.Mutex
+	slots map[string]*slot[V]
+}
+
+type slot[V any] struct {
+	mu    sync.Mutex
+	known bool
+	value V
+}
+
+func (m *memo[V]) get(key string, ask func() (V, error)) (V, error) {
+	m.mu.Lock()
+	if m.slots == nil {
+		m.slots = map[string]*slot[V]{}
+	}
+	s, ok := m.slots[key]
+	if !ok {
+		s = &slot[V]{}
+		m.slots[key] = s
+	}
+	m.mu.Unlock()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known {
+		return s.value, nil
+	}
+	value, err := ask()
+	if err == nil {
+		s.value, s.known = value, true
+	}
+	return value, err
+}

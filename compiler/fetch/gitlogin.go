@@ -1,0 +1,142 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// login is a user name and a password or token.
+type login struct{ username, password string }
+
+// effectiveURL is the URL that git would use: url.<base>.insteadOf of its
+// configuration replaces others. Without git it is the URL itself.
+func effectiveURL(ctx context.Context, url string) string {
+	if strings.HasPrefix(url, "-") {
+		return url
+	}
+	out, err := exec.CommandContext(ctx, "git", "ls-remote", "--get-url", url).Output()
+	if text := strings.TrimSpace(string(out)); err == nil && text != "" {
+		return text
+	}
+	return url
+}
+
+// gitLogin asks git's credential helpers (gitcredentials(7)). None of them may ask
+// on the terminal, where nobody expects it.
+func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (login, bool) {
+	host := e.Host
+	if e.Port != 0 {
+		host = fmt.Sprintf("%s:%d", host, e.Port)
+	}
+	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, host, strings.TrimPrefix(e.Path, "/"))
+	if username != "" {
+		question += "username=" + username + "\n"
+	}
+	cmd := exec.CommandContext(ctx, "git", "credential", "fill")
+	cmd.Stdin = strings.NewReader(question + "\n")
+	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0")
+	out, err := cmd.Output()
+	if err != nil {
+		return login{}, false
+	}
+	l := login{username: username}
+	for line := range strings.Lines(string(out)) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		switch name {
+		case "username":
+			l.username = value
+		case "password":
+			l.password = value
+		}
+	}
+	return l, l.password != ""
+}
+
+// maxNetrc is how much of a .netrc is read, in bytes.
+const maxNetrc = 1 << 20
+
+// netrcLogin looks a host up in $NETRC, else in ~/.netrc.
+func netrcLogin(host, username string) (login, bool) {
+	name := os.Getenv("NETRC")
+	if name == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return login{}, false
+		}
+		name = filepath.Join(home, ".netrc")
+		if _, err := os.Stat(name); err != nil && runtime.GOOS == "windows" {
+			name = filepath.Join(home, "_netrc")
+		}
+	}
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxNetrc {
+		return login{}, false
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return login{}, false
+	}
+	return findNetrc(string(text), host, username)
+}
+
+// findNetrc returns the first login for a host, and for a user where one is wanted
+// (https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html).
+func findNetrc(text, host, username string) (login, bool) {
+	var l login
+	here := false
+	matches := func() bool { return here && l.password != "" && (username == "" || l.username == username) }
+	words := strings.Fields(withoutMacros(text))
+	for i := 0; i < len(words); i++ {
+		value := ""
+		if i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch words[i] {
+		case "machine", "default":
+			if matches() {
+				return l, true
+			}
+			isDefault := words[i] == "default"
+			l, here = login{}, isDefault || strings.EqualFold(value, host)
+			if isDefault {
+				continue
+			}
+		case "login":
+			l.username = value
+		case "password":
+			l.password = value
+		case "account":
+		default:
+			continue // curl passes over what it does not know, too
+		}
+		i++
+	}
+	return l, matches()
+}
+
+// withoutMacros takes out macro definitions, which go to the next empty line, and
+// comments.
+func withoutMacros(text string) string {
+	var out strings.Builder
+	macro := false
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(trimmed, "macdef"):
+			macro = true
+		case trimmed == "":
+			macro = false
+		}
+		if !macro && !strings.HasPrefix(trimmed, "#") {
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,120 @@
+package fetch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/kalypso-io/kalypso/compiler/archive"
+)
+
+// treeEntries are the files of a commit. What git does not keep in the commit
+// itself, and what has a name that a tree cannot have, is refused: only who needs
+// it has to know.
+func treeEntries(root *object.Tree) iter.Seq2[archive.Entry, error] {
+	return func(yield func(archive.Entry, error) bool) {
+		w := &treeWalk{yield: yield}
+		if err := w.folder(root, ""); err != nil {
+			yield(archive.Entry{}, err)
+		}
+	}
+}
+
+type treeWalk struct {
+	yield   func(archive.Entry, error) bool
+	entries int
+	done    bool // nobody wants more
+}
+
+// folder gives what is in a folder. Folders of a repository can hold each other
+// without bounds where they hold no file, so that they are counted here.
+func (w *treeWalk) folder(t *object.Tree, at string) error {
+	if strings.Count(at, "/") > archive.DefaultLimits.Depth {
+		return &archive.LimitError{Entry: at, Most: fmt.Sprintf("paths of at most %d elements", archive.DefaultLimits.Depth)}
+	}
+	for i := range t.Entries {
+		if w.entries++; w.entries > archive.DefaultLimits.Entries {
+			return &archive.LimitError{Entry: at, Most: fmt.Sprintf("at most %d entries", archive.DefaultLimits.Entries)}
+		}
+		if err := w.entry(t, &t.Entries[i], at); err != nil || w.done {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *treeWalk) entry(t *object.Tree, e *object.TreeEntry, at string) error {
+	name := path.Join(at, e.Name)
+	if problem := archive.NameProblem(e.Name); problem != "" {
+		w.give(archive.Entry{Path: path.Join(at, soundName(e.Name)), Refused: problem})
+		return nil
+	}
+	switch e.Mode {
+	case filemode.Dir:
+		child, err := t.Tree(e.Name)
+		if err != nil {
+			return fmt.Errorf("the folder %s cannot be read: %w", name, err)
+		}
+		return w.folder(child, name)
+	case filemode.Submodule:
+		w.give(archive.Entry{Path: name, Refused: "is a submodule of git, whose content kalypso does not fetch"})
+		return nil
+	}
+	data, err := blob(t, e)
+	if err != nil {
+		return fmt.Errorf("the file %s cannot be read: %w", name, err)
+	}
+	switch {
+	case e.Mode == filemode.Symlink && len(data) > 0:
+		w.give(archive.Entry{Path: name, Link: string(data)})
+	case isPointer(data):
+		w.give(archive.Entry{Path: name, Refused: "is kept by Git LFS, from which kalypso does not fetch"})
+	default:
+		w.give(archive.Entry{Path: name, Data: data, Executable: e.Mode == filemode.Executable})
+	}
+	return nil
+}
+
+func (w *treeWalk) give(e archive.Entry) { w.done = w.done || !w.yield(e, nil) }
+
+// blob returns the content of a file, and of one that is too large just so much
+// that it is seen to be.
+func blob(t *object.Tree, e *object.TreeEntry) ([]byte, error) {
+	f, err := t.TreeEntryFile(e)
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, archive.DefaultLimits.File+1))
+}
+
+// isPointer says whether a file stands for one that Git LFS keeps elsewhere
+// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+func isPointer(data []byte) bool {
+	return len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n"))
+}
+
+// soundName stands for a name that no path can have.
+func soundName(name string) string {
+	text := []rune(strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name))
+	if archive.NameProblem(string(text)) != "" {
+		return "?" + string(text[:min(len(text), 50)])
+	}
+	return string(text)
+}

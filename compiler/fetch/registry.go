@@ -1,0 +1,258 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"helm.sh/helm/v3/pkg/helmpath"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	ociref "oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/web"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// registries fetches from OCI registries.
+type registries struct {
+	fetcher *Fetcher
+	client  *auth.Client
+}
+
+// newRegistries reads where credentials of registries are: docker's configuration
+// and its helpers, and then helm's.
+func newRegistries(f *Fetcher) (*registries, error) {
+	docker, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries ($DOCKER_CONFIG names its folder): %w", err)
+	}
+	helm, err := credentials.NewStore(envOr("HELM_REGISTRY_CONFIG", helmpath.ConfigPath("registry", "config.json")), credentials.StoreOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("helm's configuration, which has the credentials of registries ($HELM_REGISTRY_CONFIG names it): %w", err)
+	}
+	find := credentials.Credential(credentials.NewStoreWithFallbacks(docker, helm))
+	client := &auth.Client{
+		Client: &http.Client{Transport: f.web, CheckRedirect: redirect},
+		Cache:  auth.NewCache(),
+		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
+			c, err := find(ctx, host)
+			f.secrets.add(c.Password, c.RefreshToken, c.AccessToken)
+			return c, err
+		},
+	}
+	client.SetUserAgent("kalypso")
+	return &registries{fetcher: f, client: client}, nil
+}
+
+func envOr(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// repository returns the repository that oci://HOST/PATH names.
+func (r *registries) repository(url string) (*remote.Repository, error) {
+	rest, ok := strings.CutPrefix(url, "oci://")
+	host, path, _ := strings.Cut(rest, "/")
+	reference := ociref.Reference{Registry: host, Repository: path}
+	if !ok || reference.ValidateRegistry() != nil || reference.ValidateRepository() != nil {
+		return nil, errors.New("this is no repository of an OCI registry: that is oci://HOST/PATH in lower case, without a tag or digest")
+	}
+	return &remote.Repository{
+		Client:    r.client,
+		Reference: reference,
+		PlainHTTP: web.IsLoopback(host),
+		// What is an index of images is told from what is not there.
+		ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest, dockerManifest, ocispec.MediaTypeImageIndex, dockerIndex},
+	}, nil
+}
+
+// Media types of docker's that registries have in place of OCI's.
+const (
+	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+
+func (r *registries) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
+	repo, err := r.repository(s.URL)
+	if err != nil {
+		return "", nil, err
+	}
+	reference := s.Tag + s.Digest
+	if s.Semver != "" {
+		tags, err := r.tags(ctx, repo)
+		if err != nil {
+			return "", nil, err
+		}
+		if reference, err = newest(s.Semver, tags, strictly); err != nil {
+			return "", nil, err
+		}
+	}
+	id, data, err := r.pull(ctx, repo, reference, isArchive)
+	return id, data, err
+}
+
+func (r *registries) fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+	repo, err := r.repository(e.URL)
+	if err != nil {
+		return nil, err
+	}
+	_, data, err := r.pull(ctx, repo, e.Revision, isArchive)
+	return data, err
+}
+
+// isArchive says whether a layer is a tar archive that the build can read.
+func isArchive(mediaType string) bool {
+	for _, end := range []string{"tar+gzip", "tar.gzip", ".tar", "/tar", ".tgz"} {
+		if strings.HasSuffix(mediaType, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxManifest is how large a manifest may be, in bytes: registries take no larger
+// ones (https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
+const maxManifest = 4 << 20
+
+// pull returns the digest of the manifest that a tag or digest names, and its first
+// layer of a kind.
+func (r *registries) pull(ctx context.Context, repo *remote.Repository, reference string, wanted func(mediaType string) bool) (string, []byte, error) {
+	d, body, err := repo.Manifests().FetchReference(ctx, reference)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return "", nil, r.notThere(ctx, repo, reference)
+	}
+	if err != nil {
+		return "", nil, r.explain(err, repo)
+	}
+	defer body.Close()
+	if d.Size > maxManifest {
+		return "", nil, fmt.Errorf("the manifest has %d bytes, more than the %d that are read", d.Size, maxManifest)
+	}
+	text, err := content.ReadAll(body, d)
+	if err != nil {
+		return "", nil, err
+	}
+	layer, err := layerOf(d.MediaType, text, wanted)
+	if err != nil {
+		return "", nil, err
+	}
+	data, err := r.blob(ctx, repo, layer)
+	return d.Digest.String(), data, err
+}
+
+// layerOf returns the first layer of a kind of a manifest, of which it believes
+// nothing.
+func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocispec.Descriptor, error) {
+	var none ocispec.Descriptor
+	if mediaType == ocispec.MediaTypeImageIndex || mediaType == dockerIndex {
+		return none, errors.New("this is an index of several images, and not one artifact")
+	}
+	var m ocispec.Manifest
+	if err := json.Unmarshal(manifest, &m); err != nil {
+		return none, fmt.Errorf("the manifest cannot be read: %w", err)
+	}
+	var others []string
+	for _, l := range m.Layers {
+		if !wanted(l.MediaType) {
+			others = append(others, l.MediaType)
+			continue
+		}
+		if l.Digest.Validate() != nil || l.Digest.Algorithm() != digest.SHA256 || l.Size < 0 || l.Size > store.MaxSize {
+			return none, fmt.Errorf("the manifest has a layer with the size %d and the digest %q, which is none that kalypso fetches", l.Size, l.Digest)
+		}
+		return ocispec.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size}, nil
+	}
+	if len(others) == 0 {
+		return none, errors.New("the artifact has no layers")
+	}
+	return none, fmt.Errorf("the artifact has no layer of the kind that is wanted here, but %s", strings.Join(others[:min(len(others), 3)], ", "))
+}
+
+// blob returns the verified content of a blob.
+func (r *registries) blob(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
+	body, err := repo.Blobs().Fetch(ctx, d)
+	if err != nil {
+		return nil, r.explain(err, repo)
+	}
+	defer body.Close()
+	// Not content.ReadAll: it makes room for all that the manifest promises.
+	verified := content.NewVerifyReader(body, d)
+	data, err := io.ReadAll(verified)
+	if err != nil {
+		return nil, err
+	}
+	return data, verified.Verify()
+}
+
+// maxTags is how many tags of a repository are looked at.
+const maxTags = 100_000
+
+// tags returns the tags of a repository.
+func (r *registries) tags(ctx context.Context, repo *remote.Repository) ([]string, error) {
+	var all []string
+	err := repo.Tags(ctx, "", func(page []string) error {
+		if all = append(all, page...); len(all) > maxTags {
+			return fmt.Errorf("the repository has more than %d tags", maxTags)
+		}
+		return nil
+	})
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil, &missing{problem: "there is no such repository"}
+	}
+	if err != nil {
+		return nil, r.explain(err, repo)
+	}
+	return all, nil
+}
+
+// notThere says that a tag or digest is not there, and which tags are.
+func (r *registries) notThere(ctx context.Context, repo *remote.Repository, reference string) error {
+	what := "tag"
+	if strings.Contains(reference, ":") {
+		what = "digest"
+	}
+	tags, err := r.tags(ctx, repo)
+	if err != nil {
+		return &missing{problem: fmt.Sprintf("there is no %s %s, or no such repository", what, reference)}
+	}
+	return &missing{problem: fmt.Sprintf("there is no %s %s", what, reference), there: likely(tags)}
+}
+
+// explain says what an error of a registry means.
+func (r *registries) explain(err error, repo *remote.Repository) error {
+	host := repo.Reference.Registry
+	login := fmt.Sprintf("`docker login %s` or `helm registry login %s` adds credentials", host, host)
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
+		return &unauthorized{host + " wants credentials, and neither docker nor helm has any for it", login}
+	}
+	var answer *errcode.ErrorResponse
+	if !errors.As(err, &answer) {
+		return err
+	}
+	text := fmt.Sprintf("%s answers %d %s", host, answer.StatusCode, http.StatusText(answer.StatusCode))
+	if len(answer.Errors) > 0 {
+		text += " (" + answer.Errors.Error() + ")"
+	}
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return &unauthorized{text, login + "; many registries also answer this for a repository that is not there"}
+	case http.StatusNotFound:
+		return &missing{problem: text}
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,79 @@
+package fetch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// version is a version with the name that it goes by, such as v1.2.3.
+type version struct {
+	*semver.Version
+	name string
+}
+
+// versions are those of some names that are versions, the newest first. Of names
+// that are equal as versions the longer one comes first, and then by letters, so
+// that the order never hangs on a server's.
+func versions(names []string, parse func(string) (*semver.Version, error)) []version {
+	var out []version
+	for _, name := range names {
+		if v, err := parse(name); err == nil {
+			out = append(out, version{v, name})
+		}
+	}
+	slices.SortFunc(out, func(a, b version) int {
+		return cmp.Or(b.Compare(a.Version), cmp.Compare(len(b.name), len(a.name)), cmp.Compare(b.name, a.name))
+	})
+	return out
+}
+
+// strictly parses a full version, with or without a leading v: what Flux takes for
+// one in the tags of git and OCI.
+func strictly(name string) (*semver.Version, error) {
+	return semver.StrictNewVersion(strings.TrimPrefix(name, "v"))
+}
+
+// newest returns the name of the newest version in a range. As everywhere in
+// Helm and Flux, pre-releases count where the range names one.
+func newest(constraint string, names []string, parse func(string) (*semver.Version, error)) (string, error) {
+	c, err := semver.NewConstraint(constraint)
+	if err != nil {
+		return "", fmt.Errorf("%q is no range of versions, such as \">=1.2 <2\": %w", constraint, err)
+	}
+	all := versions(names, parse)
+	for _, v := range all {
+		if c.Check(v.Version) {
+			return v.name, nil
+		}
+	}
+	problem := fmt.Sprintf("no version is in the range %s", constraint)
+	if len(all) > 0 && all[0].Prerelease() != "" {
+		problem += " (pre-releases are only in ranges that name one, such as >=1.2.0-0)"
+	}
+	return "", &missing{problem: problem, there: versionNames(all)}
+}
+
+func versionNames(all []version) []string {
+	names := make([]string, 0, min(len(all), mostThere))
+	for _, v := range all[:min(len(all), mostThere)] {
+		names = append(names, v.name)
+	}
+	return names
+}
+
+// likely orders names for people who asked for one that is not there: versions with
+// the newest first, then the others by letters.
+func likely(names []string) []string {
+	all := versions(names, strictly)
+	out := versionNames(all)
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if _, err := strictly(name); err != nil && len(out) < mostThere {
+			out = append(out, name)
+		}
+	}
+	return out
+}
