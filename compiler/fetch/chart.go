@@ -129,6 +129,9 @@ func parseChartRepository(repository string) (*url.URL, error) {
 		return nil, errors.New("this is no URL of a chart repository: that is https://HOST/PATH")
 	}
 	base.User, base.Fragment = nil, ""
+	if base.Path == "" {
+		base.Path = "/"
+	}
 	return base, nil
 }
 

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,11 +27,12 @@ func parseIndex(text []byte) (*index, error) {
 		APIVersion string               `yaml:"apiVersion"`
 		Entries    map[string]yaml.Node `yaml:"entries"`
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		return nil, fmt.Errorf("the index of the chart repository cannot be read: %w", err)
+	err := yaml.Unmarshal(text, &file)
+	if otherTypes := (*yaml.TypeError)(nil); errors.As(err, &otherTypes) || err == nil && file.APIVersion == "" {
+		return nil, errors.New("what is at the URL is no chart repository: its index.yaml is not one of Helm's")
 	}
-	if file.APIVersion == "" {
-		return nil, fmt.Errorf("what is at the URL is no chart repository: its index.yaml has no apiVersion")
+	if err != nil {
+		return nil, fmt.Errorf("the index of the chart repository cannot be read: %w", err)
 	}
 	return &index{entries: file.Entries}, nil
 }
@@ -47,7 +49,7 @@ func (i *index) releases(chart string) (byVersion map[string]release, ok bool, e
 	}
 	var all []release
 	if err := node.Decode(&all); err != nil {
-		return nil, true, fmt.Errorf("the index of the chart repository has an entry for %s that cannot be read: %w", chart, err)
+		return nil, true, fmt.Errorf("the index of the chart repository has an entry for %s that cannot be read", chart)
 	}
 	byVersion = map[string]release{}
 	for _, r := range all {

@@ -211,9 +211,6 @@ func (r *registries) tags(ctx context.Context, repo *remote.Repository) ([]strin
 		}
 		return nil
 	})
-	if errors.Is(err, errdef.ErrNotFound) {
-		return nil, &missing{problem: "there is no such repository"}
-	}
 	if err != nil {
 		return nil, r.explain(err, repo)
 	}
@@ -252,7 +249,7 @@ func (r *registries) explain(err error, repo *remote.Repository) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return &unauthorized{text, login + "; many registries also answer this for a repository that is not there"}
 	case http.StatusNotFound:
-		return &missing{problem: text}
+		return &missing{problem: "there is no such repository"}
 	}
 	return errors.New(text)
 }

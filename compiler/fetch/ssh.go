@@ -1,6 +1,8 @@
 package fetch
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,9 +25,10 @@ import (
 // and only if the host has the key that known_hosts has for it.
 type sshAuth struct {
 	user       string
-	address    string // HOST:PORT
-	agent      string // its socket; "" for none
-	identities []string
+	address    string   // HOST:PORT
+	agent      string   // its socket; "" for none
+	identities []string // files of keys
+	only       bool     // of the agent's keys, those that identities has alone
 	knownHosts []string
 
 	encrypted []string // key files that nobody has a passphrase for
@@ -46,7 +50,10 @@ func (s sshSettings) first(name string) string {
 // newSSHAuth finds out how the user logs in to the host of an endpoint, and puts
 // into that where the host really is.
 func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
-	s := readSSHSettings(ctx, e)
+	s, err := readSSHSettings(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"proxyjump", "proxycommand"} {
 		if s.first(name) != "" {
 			return nil, fmt.Errorf("~/.ssh/config reaches %s through another host or a program (%s), which kalypso does not do; use an https URL, or lock where there is a direct way", e.Host, name)
@@ -66,13 +73,14 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 		address:    net.JoinHostPort(strings.Trim(e.Host, "[]"), strconv.Itoa(e.Port)),
 		agent:      os.Getenv("SSH_AUTH_SOCK"),
 		identities: s["identityfile"],
+		only:       s.first("identitiesonly") == "yes",
 		knownHosts: append(strings.Fields(s.first("userknownhostsfile")), strings.Fields(s.first("globalknownhostsfile"))...),
 	}
 	if a.user == "" {
-		a.user = gitssh.DefaultUsername
+		a.user = cmp.Or(s.first("user"), gitssh.DefaultUsername)
 	}
-	if socket := s.first("identityagent"); socket != "" && socket != "SSH_AUTH_SOCK" {
-		a.agent = os.ExpandEnv(socket)
+	if len(s["identityagent"]) > 0 && s["identityagent"][0] != "SSH_AUTH_SOCK" {
+		a.agent = os.ExpandEnv(s.first("identityagent"))
 	}
 	if len(s) == 0 {
 		a.identities = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"}
@@ -83,7 +91,7 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 
 // readSSHSettings asks ssh for what its configuration says about a host: nothing
 // else reads all that it can say. Without ssh there is no configuration of it.
-func readSSHSettings(ctx context.Context, e *transport.Endpoint) sshSettings {
+func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, error) {
 	args := []string{"-G"}
 	if e.Port > 0 {
 		args = append(args, "-p", strconv.Itoa(e.Port))
@@ -92,8 +100,14 @@ func readSSHSettings(ctx context.Context, e *transport.Endpoint) sshSettings {
 		args = append(args, "-l", e.User)
 	}
 	out, err := exec.CommandContext(ctx, "ssh", append(args, "--", strings.Trim(e.Host, "[]"))...).Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, nil
+	}
+	if said := (*exec.ExitError)(nil); errors.As(err, &said) {
+		return nil, fmt.Errorf("ssh cannot read its configuration: %s", said.Stderr)
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	s := sshSettings{}
 	for line := range strings.Lines(string(out)) {
@@ -101,7 +115,7 @@ func readSSHSettings(ctx context.Context, e *transport.Endpoint) sshSettings {
 			s[name] = append(s[name], value)
 		}
 	}
-	return s
+	return s, nil
 }
 
 // Name is what the method is called in errors.
@@ -129,16 +143,7 @@ func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 // signers are the keys of the agent and then those of files, as far as they need no
 // passphrase.
 func (a *sshAuth) signers() ([]ssh.Signer, error) {
-	var out []ssh.Signer
-	if a.agent != "" {
-		if socket, err := net.Dial("unix", a.agent); err == nil {
-			// The connection stays open for what is signed later, and ends with the process.
-			keys, err := agent.NewClient(socket).Signers()
-			if err == nil {
-				out = keys
-			}
-		}
-	}
+	out := a.agentSigners()
 	a.encrypted = nil
 	for _, name := range existing(a.identities) {
 		text, err := os.ReadFile(name)
@@ -154,6 +159,43 @@ func (a *sshAuth) signers() ([]ssh.Signer, error) {
 		}
 	}
 	return out, nil
+}
+
+// agentSigners are the keys of the agent that may be used for the host.
+func (a *sshAuth) agentSigners() []ssh.Signer {
+	if a.agent == "" {
+		return nil
+	}
+	socket, err := net.Dial("unix", a.agent)
+	if err != nil {
+		return nil
+	}
+	// The connection stays open for what is signed later, and ends with the process.
+	keys, err := agent.NewClient(socket).Signers()
+	if err != nil {
+		return nil
+	}
+	if !a.only {
+		return keys
+	}
+	return slices.DeleteFunc(keys, func(key ssh.Signer) bool { return !a.identifies(key.PublicKey()) })
+}
+
+// identifies says whether one of the files is a key's: a public key lies beside a
+// private one, or is all that there is where the agent has the rest.
+func (a *sshAuth) identifies(key ssh.PublicKey) bool {
+	for _, name := range a.identities {
+		for _, public := range existing([]string{name + ".pub", name}) {
+			text, err := os.ReadFile(public)
+			if err != nil {
+				continue
+			}
+			if known, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil && bytes.Equal(known.Marshal(), key.Marshal()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // refused says that the host takes none of the keys.

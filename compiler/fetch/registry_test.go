@@ -1,0 +1,272 @@
+package fetch
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"helm.sh/helm/v3/pkg/registry"
+	"helm.sh/helm/v3/pkg/repo"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+)
+
+// fluxLayer is the media type of what `flux push artifact` sends.
+const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
+
+// pushArtifact pushes layers under a tag and returns the manifest's digest.
+func pushArtifact(t testing.TB, r *ocitest.Registry, repository, tag string, layers ...ocispec.Descriptor) string {
+	t.Helper()
+	to, err := remote.NewRepository(r.Host + "/" + repository)
+	must(t, err)
+	to.PlainHTTP = true
+	m := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: ocispec.DescriptorEmptyJSON, Layers: []ocispec.Descriptor{}}
+	must(t, to.Blobs().Push(t.Context(), m.Config, bytes.NewReader(m.Config.Data)))
+	for _, l := range layers {
+		d := content.NewDescriptorFromBytes(l.MediaType, l.Data)
+		must(t, to.Blobs().Push(t.Context(), d, bytes.NewReader(l.Data)))
+		m.Layers = append(m.Layers, d)
+	}
+	text, err := json.Marshal(m)
+	must(t, err)
+	d := content.NewDescriptorFromBytes(m.MediaType, text)
+	must(t, to.Manifests().PushReference(t.Context(), d, bytes.NewReader(text), tag))
+	return d.Digest.String()
+}
+
+// layer is a layer with one file.
+func layer(mediaType, text string) ocispec.Descriptor {
+	return ocispec.Descriptor{MediaType: mediaType, Data: archive.Pack(&archive.Tree{Files: map[string]archive.File{"a.yaml": {Data: []byte(text)}}})}
+}
+
+func TestArtifacts(t *testing.T) {
+	isolate(t)
+	r := ocitest.New(t, nil)
+	signature := ocispec.Descriptor{MediaType: "application/vnd.example.signature", Data: []byte("signed")}
+	first := pushArtifact(t, r, "acme/app", "1.2.0", signature, layer(fluxLayer, "1"), layer(fluxLayer, "other"))
+	second := pushArtifact(t, r, "acme/app", "v1.10.0", layer(ocispec.MediaTypeImageLayer, "2"))
+	pushArtifact(t, r, "acme/app", "2.0.0-rc.1", layer(ocispec.MediaTypeImageLayerGzip, "3"))
+	u := r.Reference("acme/app")
+	for _, c := range []struct {
+		source   lock.Source
+		revision string
+		text     string
+	}{
+		{lock.Source{Tag: "1.2.0"}, first, "1"},
+		{lock.Source{Semver: "1.x"}, second, "2"},
+		{lock.Source{Digest: first}, first, "1"},
+	} {
+		c.source.Kind, c.source.URL = lock.OCI, u
+		e, data := resolving(t, c.source)
+		if e.Revision != c.revision {
+			t.Errorf("%v: %s, want %s", c.source, e.Revision, c.revision)
+		}
+		wantFiles(t, data, "a.yaml: "+c.text)
+	}
+	gone := "sha256:" + strings.Repeat("0", 64)
+	for want, source := range map[string]lock.Source{
+		"there is no tag 1.3.0; there are: 2.0.0-rc.1, v1.10.0, 1.2.0": {URL: u, Tag: "1.3.0"},
+		"no version is in the range 3.x":                               {URL: u, Semver: "3.x"},
+		"there is no digest " + gone:                                   {URL: u, Digest: gone},
+		"there is no tag 1, or no such repository":                     {URL: u + "/other", Tag: "1"},
+		"there is no such repository":                                  {URL: u + "/other", Semver: "1.x"},
+	} {
+		source.Kind = lock.OCI
+		_, _, err := quick(t).Resolve(t.Context(), source)
+		wantError[*NotFoundError](t, err, want)
+	}
+
+	// A tag that moves changes nothing of what is pinned.
+	pinned, _ := resolving(t, lock.Source{Kind: lock.OCI, URL: u, Tag: "1.2.0"})
+	pushArtifact(t, r, "acme/app", "1.2.0", layer(fluxLayer, "moved"))
+	data, err := quick(t).Fetch(t.Context(), pinned)
+	must(t, err)
+	wantFiles(t, data, "a.yaml: 1")
+}
+
+func TestArtifactsThatAreNone(t *testing.T) {
+	isolate(t)
+	r := ocitest.New(t, nil)
+	pushArtifact(t, r, "a", "empty")
+	pushArtifact(t, r, "a", "zstd", layer(ocispec.MediaTypeImageLayerZstd, "1"))
+	pushArtifact(t, r, "a", "text", ocispec.Descriptor{MediaType: fluxLayer, Data: []byte("text")})
+	for tag, want := range map[string]string{
+		"empty": "the artifact has no layers",
+		"zstd":  "no layer of the kind that is wanted here, but application/vnd.oci.image.layer.v1.tar+zstd",
+		"text":  "the content is not to be trusted",
+	} {
+		_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: tag})
+		wantError[*Error](t, err, want)
+	}
+	index, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}})
+	must(t, err)
+	to, err := remote.NewRepository(r.Host + "/a")
+	must(t, err)
+	to.PlainHTTP = true
+	must(t, to.Manifests().PushReference(t.Context(), content.NewDescriptorFromBytes(ocispec.MediaTypeImageIndex, index), bytes.NewReader(index), "index"))
+	_, _, err = quick(t).Resolve(t.Context(), lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "index"})
+	wantError[*Error](t, err, "an index of several images")
+	for _, u := range []string{"oci://", "oci://a", "https://a/b", "oci://A/B", "oci://user:hunter2-hunter2@a/b", "oci://a/b:1"} {
+		_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.OCI, URL: u, Tag: "1"})
+		wantError[*Error](t, err, "this is no repository of an OCI registry")
+	}
+}
+
+// pushChart pushes a chart as `helm push` does.
+func pushChart(t testing.TB, r *ocitest.Registry, version string) {
+	t.Helper()
+	data, err := os.ReadFile(saveChart(t, t.TempDir(), "podinfo", version))
+	must(t, err)
+	client, err := registry.NewClient(registry.ClientOptPlainHTTP(), registry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "config.json")), registry.ClientOptWriter(&bytes.Buffer{}))
+	must(t, err)
+	_, err = client.Push(data, r.Host+"/charts/podinfo:"+version)
+	must(t, err)
+}
+
+func TestOCICharts(t *testing.T) {
+	isolate(t)
+	r := ocitest.New(t, nil)
+	for _, v := range []string{"1.2.0", "1.10.0", "2.0.0+build.1"} {
+		pushChart(t, r, v)
+	}
+	source := lock.Source{Kind: lock.Chart, URL: r.Reference("charts/podinfo")}
+	for wanted, version := range map[string]string{"1.2.0": "1.2.0", "1.x": "1.10.0", "2.0.0+build.1": "2.0.0+build.1", ">=2": "2.0.0+build.1"} {
+		source.Version = wanted
+		e, data := resolving(t, source)
+		if e.Revision != version {
+			t.Errorf("%s: %s, want %s", wanted, e.Revision, version)
+		}
+		wantChart(t, data, version)
+	}
+	source.Version = "1.3.0"
+	_, _, err := quick(t).Resolve(t.Context(), source)
+	wantError[*NotFoundError](t, err, "there is no tag 1.3.0; there are: 1.10.0, 1.2.0")
+
+	// A tag that moves leaves the archive; an archive that is lost leaves the tag.
+	source.Version = "1.2.0"
+	pinned, _ := resolving(t, source)
+	pushArtifact(t, r, "charts/podinfo", "1.2.0", layer(chartLayer, "moved"))
+	data, err := quick(t).Fetch(t.Context(), pinned)
+	must(t, err)
+	wantChart(t, data, "1.2.0")
+	pinned.Content = "sha256:" + "0" + pinned.Content[8:]
+	_, err = quick(t).Fetch(t.Context(), pinned)
+	wantError[*ChangedError](t, err, "somebody has replaced it")
+
+	// An index.yaml may say that a chart is in a registry.
+	h, dir := chartHost(t, "1.10.0")
+	reindex(t, dir, "", func(i *repo.IndexFile) {
+		i.Entries["podinfo"][0].URLs = []string{r.Reference("charts/podinfo") + ":1.10.0"}
+	})
+	_, data = resolving(t, podinfo(h.URL+"/charts", "1.x"))
+	wantChart(t, data, "1.10.0")
+}
+
+// Credentials are docker's, else helm's.
+func TestRegistryCredentials(t *testing.T) {
+	for name, file := range map[string]string{"docker": ".docker/config.json", "helm": ".config/helm/registry/config.json"} {
+		t.Run(name, func(t *testing.T) {
+			home := isolate(t)
+			r := ocitest.New(t, map[string]string{username: password})
+			source := lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "1"}
+			_, _, err := quick(t).Resolve(t.Context(), source)
+			wantError[*AuthError](t, err, "neither docker nor helm has any for it")
+
+			login := func(pass string) {
+				token := base64.StdEncoding.EncodeToString([]byte(username + ":" + pass))
+				write(t, filepath.Join(home, file), fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Host, token))
+			}
+			login("wrong-wrong")
+			_, _, err = quick(t).Resolve(t.Context(), source)
+			wantError[*AuthError](t, err, "401")
+			if hint := err.(*AuthError).Hint; !strings.Contains(hint, "docker login "+r.Host) {
+				t.Error(hint)
+			}
+			login(password)
+			_, _, err = quick(t).Resolve(t.Context(), source)
+			wantError[*NotFoundError](t, err, "there is no tag 1")
+		})
+	}
+	home := isolate(t)
+	write(t, filepath.Join(home, ".docker/config.json"), "{")
+	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "$DOCKER_CONFIG") {
+		t.Error(err)
+	}
+}
+
+func TestRegistryRepeats(t *testing.T) {
+	isolate(t)
+	r := ocitest.New(t, nil)
+	pushArtifact(t, r, "a", "1", layer(fluxLayer, "1"))
+	source := lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "1"}
+	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusBadGateway} {
+		fail := failing(2, status)
+		r.Behind(func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if !fail(w, request) {
+				next.ServeHTTP(w, request)
+			}
+		})
+		_, data := resolving(t, source)
+		wantFiles(t, data, "a.yaml: 1")
+	}
+}
+
+// What a registry changes on the way is found.
+func TestRegistryLies(t *testing.T) {
+	isolate(t)
+	r := ocitest.New(t, nil)
+	pushArtifact(t, r, "a", "1", layer(fluxLayer, "1"))
+	source := lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "1"}
+	for name, answer := range map[string]func(w http.ResponseWriter, request *http.Request, next http.Handler){
+		"other data": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if strings.Contains(request.URL.Path, "/blobs/") {
+				_, _ = w.Write(layer(fluxLayer, "2").Data)
+				return
+			}
+			next.ServeHTTP(w, request)
+		},
+		"endless data": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if strings.Contains(request.URL.Path, "/blobs/") {
+				endless(w, request)
+				return
+			}
+			next.ServeHTTP(w, request)
+		},
+		"endless manifest": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if request.Method == http.MethodHead {
+				next.ServeHTTP(w, request)
+				return
+			}
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+			endless(w, request)
+		},
+		"endless tags": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if !strings.HasSuffix(request.URL.Path, "/tags/list") {
+				http.NotFound(w, request)
+				return
+			}
+			w.Header().Set("Link", fmt.Sprintf("<%s?n=1000>; rel=\"next\"", request.URL.Path))
+			tags, _ := json.Marshal(map[string]any{"name": "a", "tags": strings.Split(strings.Repeat("1,", 5000), ",")})
+			_, _ = w.Write(tags)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.Behind(answer)
+			if _, _, err := quick(t).Resolve(t.Context(), source); err == nil {
+				t.Error("it is taken")
+			}
+		})
+	}
+}

@@ -1,0 +1,268 @@
+package fetch
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/kalypso-io/kalypso/compiler/lock"
+)
+
+// sshHost serves the repositories of a machine over SSH, to the user git with one
+// key.
+type sshHost struct {
+	testing.TB
+	address string
+	key     ssh.PublicKey
+	client  ed25519.PrivateKey
+}
+
+func newKey(t testing.TB) (ed25519.PrivateKey, ssh.Signer) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	signer, err := ssh.NewSignerFromKey(key)
+	must(t, err)
+	return key, signer
+}
+
+func serveSSH(t testing.TB) *sshHost {
+	t.Helper()
+	_, hostKey := newKey(t)
+	client, clientKey := newKey(t)
+	config := &ssh.ServerConfig{PublicKeyCallback: func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if c.User() != "git" || string(key.Marshal()) != string(clientKey.PublicKey().Marshal()) {
+			return nil, fmt.Errorf("who is %s?", c.User())
+		}
+		return nil, nil
+	}}
+	config.AddHostKey(hostKey)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serveConnection(connection, config)
+		}
+	}()
+	return &sshHost{t, listener.Addr().String(), hostKey.PublicKey(), client}
+}
+
+func serveConnection(connection net.Conn, config *ssh.ServerConfig) {
+	defer connection.Close()
+	_, channels, requests, err := ssh.NewServerConn(connection, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for c := range channels {
+		channel, requests, err := c.Accept()
+		if err != nil {
+			return
+		}
+		go serveSession(channel, requests)
+	}
+}
+
+// serveSession runs git-upload-pack as a login shell would.
+func serveSession(channel ssh.Channel, requests <-chan *ssh.Request) {
+	for r := range requests {
+		if r.Type != "exec" {
+			_ = r.Reply(false, nil)
+			continue
+		}
+		_ = r.Reply(true, nil)
+		var command struct{ Text string }
+		_ = ssh.Unmarshal(r.Payload, &command)
+		path, _ := strings.CutPrefix(command.Text, "git-upload-pack ")
+		cmd := exec.Command("git", "upload-pack", strings.Trim(path, "'"))
+		cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+		stdin, err := cmd.StdinPipe()
+		if err == nil && cmd.Start() == nil {
+			go func() {
+				_, _ = io.Copy(stdin, channel)
+				_ = stdin.Close()
+			}()
+			_ = cmd.Wait()
+		}
+		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{0}))
+		_ = channel.Close()
+	}
+}
+
+// trust writes the host's key to known_hosts.
+func (h *sshHost) trust(name string, key ssh.PublicKey) {
+	h.Helper()
+	write(h, name, knownhosts.Line([]string{knownhosts.Normalize(h.address)}, key)+"\n")
+}
+
+// pemOf is a private key as ssh-keygen writes it.
+func pemOf(t testing.TB, key ed25519.PrivateKey, passphrase string) string {
+	t.Helper()
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if passphrase != "" {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte(passphrase))
+	}
+	must(t, err)
+	return string(pem.EncodeToMemory(block))
+}
+
+// runAgent runs an agent with a key, and returns its socket.
+func runAgent(t testing.TB, key ed25519.PrivateKey) string {
+	t.Helper()
+	keys := agent.NewKeyring()
+	must(t, keys.Add(agent.AddedKey{PrivateKey: &key}))
+	socket := filepath.Join(t.TempDir(), "a")
+	listener, err := net.Listen("unix", socket)
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_ = agent.ServeAgent(keys, connection)
+				_ = connection.Close()
+			}()
+		}
+	}()
+	return socket
+}
+
+// withSSH puts a program named ssh first, or away: what it says to -G, as ssh(1)
+// writes it, is what the configuration has; "" for no ssh at all.
+func withSSH(t testing.TB, settings string) {
+	t.Helper()
+	bin := t.TempDir()
+	git, err := exec.LookPath("git")
+	must(t, err, os.Symlink(git, filepath.Join(bin, "git")))
+	if settings != "" {
+		write(t, filepath.Join(bin, "settings"), settings)
+		write(t, filepath.Join(bin, "ssh"), "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < "+filepath.Join(bin, "settings")+"\n")
+		must(t, os.Chmod(filepath.Join(bin, "ssh"), 0o700))
+	}
+	t.Setenv("PATH", bin)
+}
+
+// sshSource is a repository with one commit on an SSH host, which knows the user.
+func sshSource(t testing.TB) (h *sshHost, home string, source lock.Source) {
+	t.Helper()
+	home = isolate(t)
+	w := newWorkTree(t, filepath.Join(t.TempDir(), "app"))
+	w.commit("a", "1")
+	h = serveSSH(t)
+	return h, home, lock.Source{Kind: lock.Git, URL: "ssh://git@" + h.address + w.dir, Branch: "main"}
+}
+
+func TestSSH(t *testing.T) {
+	h, home, source := sshSource(t)
+	withSSH(t, "")
+	known := filepath.Join(home, ".ssh", "known_hosts")
+
+	_, _, err := quick(t).Resolve(t.Context(), source)
+	wantError[*AuthError](t, err, "no known_hosts of ssh")
+	write(t, known, "")
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*AuthError](t, err, "~/.ssh/known_hosts does not know 127.0.0.1")
+	_, other := newKey(t)
+	h.trust(known, other.PublicKey())
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*AuthError](t, err, "127.0.0.1 has another key than in ~/.ssh/known_hosts")
+
+	h.trust(known, h.key)
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*AuthError](t, err, "accepts no key of ~/.ssh or the agent for the user git")
+	key := filepath.Join(home, ".ssh", "id_ed25519")
+	write(t, key, pemOf(t, h.client, password))
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*AuthError](t, err, "accepts no key")
+	if hint := err.(*AuthError).Hint; !strings.Contains(hint, key) {
+		t.Error(hint)
+	}
+
+	write(t, key, pemOf(t, h.client, ""))
+	_, data := resolving(t, source)
+	wantFiles(t, data, "a: 1")
+
+	source.URL += "-not"
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*NotFoundError](t, err, "there is no such repository")
+}
+
+func TestSSHAgent(t *testing.T) {
+	h, home, source := sshSource(t)
+	withSSH(t, "")
+	h.trust(filepath.Join(home, ".ssh", "known_hosts"), h.key)
+	t.Setenv("SSH_AUTH_SOCK", runAgent(t, h.client))
+	_, data := resolving(t, source)
+	wantFiles(t, data, "a: 1")
+}
+
+// The configuration of ssh says where a host is, and with which keys.
+func TestSSHConfig(t *testing.T) {
+	h, home, source := sshSource(t)
+	known, key := filepath.Join(home, "hosts"), filepath.Join(home, "key")
+	h.trust(known, h.key)
+	write(t, key, pemOf(t, h.client, ""))
+	_, path, _ := strings.Cut(strings.TrimPrefix(source.URL, "ssh://"), "/")
+	source.URL = "git@work.example.test:/" + path
+	host, port, err := net.SplitHostPort(h.address)
+	must(t, err)
+	settings := fmt.Sprintf("host work.example.test\nuser git\nhostname %s\nport %s\nproxyjump none\nuserknownhostsfile %s /nowhere\nglobalknownhostsfile /nowhere\n", host, port, known)
+
+	withSSH(t, settings+"identityfile /nowhere\nidentityfile "+key+"\n")
+	_, data := resolving(t, source)
+	wantFiles(t, data, "a: 1")
+
+	// An agent of its own, with those of its keys alone that a file names.
+	public, err := ssh.NewPublicKey(h.client.Public())
+	must(t, err)
+	socket := runAgent(t, h.client)
+	withSSH(t, settings+"identityagent "+socket+"\nidentitiesonly yes\nidentityfile "+filepath.Join(home, "other")+"\n")
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*AuthError](t, err, "accepts no key")
+	write(t, filepath.Join(home, "other.pub"), string(ssh.MarshalAuthorizedKey(public)))
+	_, data = resolving(t, source)
+	wantFiles(t, data, "a: 1")
+
+	withSSH(t, strings.Replace(settings, "proxyjump none", "proxyjump bastion.example.test", 1))
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*Error](t, err, "through another host or a program (proxyjump)")
+}
+
+// A host that says nothing costs the time that is allowed.
+func TestSSHHangs(t *testing.T) {
+	isolate(t)
+	withSSH(t, "")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	write(t, filepath.Join(os.Getenv("HOME"), ".ssh", "known_hosts"), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if _, err := listener.Accept(); err == nil {
+			cancel()
+		}
+	}()
+	_, _, err = quick(t).Resolve(ctx, lock.Source{Kind: lock.Git, URL: "ssh://git@" + listener.Addr().String() + "/a", Branch: "main"})
+	wantError[*Error](t, err, "it was cancelled")
+}

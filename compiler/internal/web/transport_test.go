@@ -1,0 +1,75 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func TestReader(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int64
+		want string
+		fits bool
+	}{
+		{"", 0, "", true}, {"x", 0, "", false}, {"four", 4, "four", true}, {"fifth", 4, "fift", false}, {"four", 100, "four", true},
+	} {
+		for _, r := range []io.Reader{strings.NewReader(c.text), iotest.OneByteReader(strings.NewReader(c.text)), iotest.DataErrReader(strings.NewReader(c.text))} {
+			got, err := io.ReadAll(NewReader(r, c.most))
+			if tooLong := (*TooLongError)(nil); string(got) != c.want || errors.As(err, &tooLong) == c.fits || c.fits && err != nil {
+				t.Errorf("%q up to %d: %q, %v", c.text, c.most, got, err)
+			}
+		}
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:5000": true, "127.0.0.1": true, "127.8.9.1:80": true, "[::1]:5000": true, "::1": true, "[::ffff:127.0.0.1]:1": true,
+		"example.com": false, "example.com:443": false, "10.0.0.1": false, "localhost.example.com": false, "": false,
+	} {
+		if IsLoopback(host) != want {
+			t.Errorf("%s: %t", host, !want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{"a b": "a b", "a\nb\x1b[2J": "a b [2J", "\u202eabc": " abc", strings.Repeat("é", 501): strings.Repeat("é", 500) + "..."} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A request is made again as often as the options say, and bodies have their bound.
+func TestTransport(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, strings.Repeat("x", 100))
+	}))
+	t.Cleanup(server.Close)
+	repeat := func(r *http.Response, err error) (bool, error) { return err == nil && r.StatusCode == 429, err }
+	client := &http.Client{Transport: Transport(Options{
+		Repeat: repeat, Retries: 2, First: time.Millisecond, Most: time.Millisecond,
+		Body: func(*http.Response) int64 { return 10 },
+	})}
+	response, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if tooLong := (*TooLongError)(nil); asked != 3 || len(body) != 10 || !errors.As(err, &tooLong) || tooLong.Most != 10 {
+		t.Errorf("%d requests, %d bytes, %v", asked, len(body), err)
+	}
+}
