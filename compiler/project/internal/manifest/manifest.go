@@ -1,0 +1,141 @@
+// Package manifest reads Kubernetes manifests: YAML goes in, objects as values
+// come out, which mean what the text means to kubectl.
+//
+// It is for text that nobody has checked. What it makes is bounded, also where
+// anchors are used to make much out of little; what is no manifest is refused with
+// the source's name. It promises one value for one text, on every machine.
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// MaxSize bounds what one render makes, in bytes of its text with all anchors
+// written out.
+const MaxSize = 64 << 20
+
+// Reader reads the manifests of one render, which share its bound. The zero
+// Reader is ready. It is for one goroutine.
+type Reader struct{ size int64 }
+
+// Read returns the objects of a text, a stream of YAML documents, in their order.
+// Documents without content are dropped; a List stays one object. Errors are
+// *refusal.Errors that name the source.
+func (r *Reader) Read(source string, text []byte) ([]model.Value, error) {
+	docs, err := r.Values(source, text)
+	if err != nil {
+		return nil, err
+	}
+	for i, doc := range docs {
+		if err := r.check(source, i, len(docs), doc); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+// Values returns the values of a text, as Read does, whether they are objects or
+// not.
+func (r *Reader) Values(source string, text []byte) ([]model.Value, error) {
+	docs, size, err := decode(text, MaxSize-r.size)
+	switch {
+	case err == errTooLarge:
+		return nil, tooLarge(source)
+	case err != nil:
+		return nil, refusal.New(diag.Render, "check the file, or the values that it is made with", "%s: not YAML that Kubernetes reads: %v", source, err)
+	}
+	r.size += size
+	return docs, nil
+}
+
+// Add counts and checks an object that is a value already, and takes size bytes.
+func (r *Reader) Add(source string, v model.Value, size int) error {
+	if r.size += int64(size); r.size > MaxSize {
+		return tooLarge(source)
+	}
+	return r.check(source, 0, 1, v)
+}
+
+func tooLarge(source string) error {
+	return refusal.New(diag.Unbounded, "render less in one deployment target, or let the reconciler render the source",
+		"%s: the manifests are larger than %d MiB", source, MaxSize>>20)
+}
+
+// check says what keeps a value from being an object of Kubernetes.
+func (r *Reader) check(source string, i, n int, v model.Value) error {
+	missing := problem(v)
+	if missing == "" {
+		return nil
+	}
+	which := ""
+	if n > 1 {
+		which = fmt.Sprintf("document %d", i+1)
+	}
+	if kind, name := text(v, "kind"), text(at(v, "metadata"), "name"); kind != "" {
+		which = strings.TrimSpace(which + " " + strings.TrimSpace(kind+" "+name))
+	}
+	if which != "" {
+		source += ": " + which
+	}
+	return refusal.New(diag.NotRendered, "every manifest has apiVersion, kind and metadata.name, and labels and annotations that are strings (quote numbers and true)",
+		"%s: %s", source, missing)
+}
+
+func problem(v model.Value) string {
+	if v.Kind() != model.Struct {
+		return fmt.Sprintf("is a %s, not an object of Kubernetes", v.Kind())
+	}
+	for _, field := range []string{"apiVersion", "kind"} {
+		if text(v, field) == "" {
+			return "has no " + field
+		}
+	}
+	if items, ok := v.Lookup("items"); ok && strings.HasSuffix(text(v, "kind"), "List") {
+		return listProblem(items)
+	}
+	metadata := at(v, "metadata")
+	if text(metadata, "name") == "" {
+		if text(metadata, "generateName") != "" {
+			return "has generateName instead of metadata.name, so that each build would be another object"
+		}
+		return "has no metadata.name"
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		for _, f := range at(metadata, field).Fields() {
+			if f.Value.Kind() != model.String {
+				return fmt.Sprintf("metadata.%s has %s: %s, which is no string", field, f.Name, f.Value)
+			}
+		}
+		if kind := at(metadata, field).Kind(); kind != model.Struct && kind != model.Null {
+			return fmt.Sprintf("metadata.%s is a %s", field, kind)
+		}
+	}
+	return ""
+}
+
+func listProblem(items model.Value) string {
+	for i, item := range items.Elems() {
+		if p := problem(item); p != "" {
+			return fmt.Sprintf("item %d %s", i, p)
+		}
+	}
+	return ""
+}
+
+func at(v model.Value, field string) model.Value {
+	w, _ := v.Lookup(field)
+	return w
+}
+
+// text returns a field that is a string; "" for any other.
+func text(v model.Value, field string) string {
+	if w := at(v, field); w.Kind() == model.String {
+		return w.Text()
+	}
+	return ""
+}

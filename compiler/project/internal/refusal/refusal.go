@@ -1,0 +1,46 @@
+// Package refusal is why a source is not rendered, as the renderers say it: an
+// error that is made for the user, with a code and a way out. It becomes a
+// diagnostic where the assignments that need the source are known.
+package refusal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// Error says why a source is not rendered.
+type Error struct {
+	Code    diag.Code
+	Message string // one line, without a full stop
+	Hint    string // the way out, where there is one to name
+}
+
+// New returns an Error. What it is told may have many lines and any length, as
+// the messages of Helm have, which quote whole templates: it keeps one line.
+func New(code diag.Code, hint, format string, args ...any) *Error {
+	return &Error{code, oneLine(fmt.Sprintf(format, args...)), hint}
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// mostMessage is how many bytes of a message are kept. What went wrong stands at
+// its two ends: the first say where, the last say what.
+const mostMessage = 1200
+
+func oneLine(s string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	s = strings.ToValidUTF8(strings.Join(lines, "; "), "�")
+	s = strings.ReplaceAll(s, ":; ", ": ")
+	s = strings.TrimRight(s, ".; ")
+	if len(s) > mostMessage {
+		s = strings.ToValidUTF8(s[:mostMessage/2], "") + " … " + strings.ToValidUTF8(s[len(s)-mostMessage/2:], "")
+	}
+	return s
+}
