@@ -1,0 +1,113 @@
+package helm
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// The bounds of a chart's archive, with the archives of its dependencies. Helm has
+// bounds of its own, for each archive alone.
+const (
+	maxUnpacked = 256 << 20
+	maxEntries  = 100_000
+	maxNested   = 16 // archives in archives
+)
+
+var errTooMany = fmt.Errorf("it has more than %d files", maxEntries)
+var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", maxUnpacked>>20)
+
+// checkArchive walks through a chart's archive before Helm loads it, so that
+// nothing is loaded that is beyond bounds or no plain file. It keeps nothing.
+func checkArchive(chart []byte) error {
+	b := bounds{bytes: maxUnpacked, entries: maxEntries}
+	if err := b.walk(chart, "", 0); err != nil {
+		return refusal.New(diag.BadSource, "package the chart again with helm package", "the chart's archive cannot be read: %v", err)
+	}
+	return nil
+}
+
+// bounds are what of an archive is left to read.
+type bounds struct {
+	bytes   int64
+	entries int
+}
+
+func (b *bounds) walk(archive []byte, within string, depth int) error {
+	if depth > maxNested {
+		return fmt.Errorf("%s nests more than %d archives", within, maxNested)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return fmt.Errorf("%sit is no gzip archive: %w", prefix(within), err)
+	}
+	// The bound is on what is unpacked, so that padding counts as well.
+	tr := tar.NewReader(&counted{unzipped, b})
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s%w", prefix(within), err)
+		}
+		if b.entries--; b.entries < 0 {
+			return errTooMany
+		}
+		name := path.Join(within, h.Name)
+		switch h.Typeflag {
+		case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader, tar.TypeXHeader:
+		case tar.TypeSymlink, tar.TypeLink:
+			return fmt.Errorf("%s is a link, which Helm reads as an empty file", name)
+		default:
+			return fmt.Errorf("%s is no plain file", name)
+		}
+		if !isDependency(h) {
+			continue
+		}
+		nested, err := io.ReadAll(tr)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := b.walk(nested, name, depth+1); err != nil {
+			return err
+		}
+	}
+}
+
+// isDependency says whether a file is the archive of a dependency, as Helm's
+// loader has it: it ignores those whose names begin with . and _.
+func isDependency(h *tar.Header) bool {
+	name := strings.ReplaceAll(h.Name, `\`, "/")
+	dir, base := path.Split(name)
+	return h.Typeflag == tar.TypeReg && path.Ext(base) == ".tgz" && path.Base(path.Clean(dir)) == "charts" && strings.IndexAny(base, "_.") != 0
+}
+
+func prefix(within string) string {
+	if within == "" {
+		return ""
+	}
+	return within + ": "
+}
+
+// counted fails once more was read than the bounds leave.
+type counted struct {
+	io.Reader
+	left *bounds
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if c.left.bytes -= int64(n); c.left.bytes < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}

@@ -1,0 +1,171 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// rendered is what the templates of a chart made, before it is read.
+type rendered struct {
+	name  string            // of the chart
+	files map[string]string // by the template's full path, such as app/templates/service.yaml
+	crds  []chart.CRD
+	chart *chart.Chart // as it was rendered
+}
+
+// asWritten renders templates as they are.
+func asWritten(text []byte) []byte { return text }
+
+// render loads and renders a chart, each of its templates as rewrite makes it. The
+// steps are those of Helm's install action on the client alone.
+func render(req Request, rewrite func([]byte) []byte) (*rendered, error) {
+	ch, err := load(req.Chart)
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ValidateReleaseName(req.ReleaseName); err != nil {
+		return nil, failed(fmt.Errorf("release name %q: %w", req.ReleaseName, err))
+	}
+	values, err := helmValues(req.Values)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+		return nil, failed(err)
+	}
+	caps, unknown, err := capabilities(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKubeVersion(ch, caps); err != nil {
+		return nil, err
+	}
+	top, err := topValues(req, ch, values, caps)
+	if err != nil {
+		return nil, err
+	}
+	rewriteTemplates(ch, rewrite)
+	files, err := engine.Engine{}.Render(ch, top)
+	if unknown != nil && (*unknown.asked || err != nil && strings.Contains(err.Error(), errUnknown.Error())) {
+		return nil, versionNeeded(ch, where(err))
+	}
+	if err != nil {
+		return nil, failed(err)
+	}
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	return &rendered{ch.Name(), files, ch.CRDObjects(), ch}, nil
+}
+
+// where returns at which place of a template a render was ended.
+func where(err error) string {
+	if err == nil {
+		return "a template prints .Capabilities"
+	}
+	// template: app/templates/ingress.yaml:3:7: executing …
+	if _, rest, ok := strings.Cut(err.Error(), "template: "); ok {
+		if place, _, ok := strings.Cut(rest, ": "); ok {
+			return place + " looks at .Capabilities"
+		}
+	}
+	return "a template looks at .Capabilities"
+}
+
+// helmValues returns values as Helm reads them from a file: numbers are floats.
+func helmValues(v model.Value) (map[string]any, error) {
+	values := map[string]any{}
+	if v.Kind() == model.Null {
+		return values, nil
+	}
+	if v.Kind() != model.Struct {
+		return nil, fmt.Errorf("the values of a chart are a %s, not a struct", v.Kind())
+	}
+	if err := json.Unmarshal(v.AppendJSON(nil), &values); err != nil {
+		return nil, fmt.Errorf("Helm cannot hold the values: %w", err)
+	}
+	return values, nil
+}
+
+// topValues returns what templates see as dot.
+func topValues(req Request, ch *chart.Chart, values map[string]any, caps any) (chartutil.Values, error) {
+	options := chartutil.ReleaseOptions{Name: req.ReleaseName, Namespace: req.Namespace, Revision: 1, IsInstall: true}
+	// Schemas are checked here, as Helm would fetch what they refer to.
+	top, err := chartutil.ToRenderValuesWithSchemaValidation(ch, values, options, nil, true)
+	if err != nil {
+		return nil, failed(err)
+	}
+	top["Capabilities"] = caps
+	merged, err := top.Table("Values")
+	if err != nil {
+		merged = chartutil.Values{}
+	}
+	return top, checkSchemas(ch, merged)
+}
+
+func rewriteTemplates(ch *chart.Chart, rewrite func([]byte) []byte) {
+	for _, t := range ch.Templates {
+		t.Data = rewrite(t.Data)
+	}
+	for _, d := range ch.Dependencies() {
+		rewriteTemplates(d, rewrite)
+	}
+}
+
+// printed is a part of what `helm template` prints.
+type printed struct {
+	source string // the template or file that it is from
+	text   string
+	hooks  []string
+}
+
+// printed returns what `helm template --include-crds` prints, in its order.
+func (r *rendered) printed() ([]printed, error) {
+	var out []printed
+	for _, crd := range r.crds {
+		out = append(out, printed{source: crd.Filename, text: string(crd.File.Data)})
+	}
+	hooks, manifests, err := releaseutil.SortManifests(r.files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, failed(err)
+	}
+	for _, m := range manifests {
+		out = append(out, printed{source: m.Name, text: m.Content})
+	}
+	for _, h := range hooks {
+		var events []string
+		for _, e := range h.Events {
+			events = append(events, e.String())
+		}
+		slices.Sort(events)
+		out = append(out, printed{source: h.Path, text: h.Manifest, hooks: slices.Compact(events)})
+	}
+	return out, nil
+}
+
+// templates returns the templates of a chart and its dependencies by their full
+// paths.
+func templates(ch *chart.Chart) map[string]string {
+	all := map[string]string{}
+	for _, t := range ch.Templates {
+		all[path.Join(ch.ChartFullPath(), t.Name)] = string(t.Data)
+	}
+	for _, d := range ch.Dependencies() {
+		for name, text := range templates(d) {
+			all[name] = text
+		}
+	}
+	return all
+}

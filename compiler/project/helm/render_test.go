@@ -1,0 +1,267 @@
+package helm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	sigs "sigs.k8s.io/yaml"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/commandtest"
+)
+
+func TestMain(m *testing.M) { commandtest.Main(m) }
+
+// value reads YAML as kubectl does.
+func value(t testing.TB, text []byte) model.Value {
+	t.Helper()
+	b, err := sigs.YAMLToJSON(text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	var v model.Value
+	if err := v.UnmarshalJSON(b); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// example is a chart of testdata with what to render it with.
+type example struct {
+	Request
+	args []string // of helm template
+}
+
+func readExample(t testing.TB, file string) example {
+	t.Helper()
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := example{Request: Request{Chart: commandtest.Chart(t, a, "chart/"), ReleaseName: "demo", Namespace: "apps"}}
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "chart.tgz")
+	if err := os.WriteFile(archive, e.Chart, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.args = []string{"template", "demo", archive, "--namespace", "apps", "--include-crds"}
+	for _, f := range a.Files {
+		switch f.Name {
+		case "args":
+			args := strings.Fields(string(f.Data))
+			e.args = append(e.args, args...)
+			for i := 0; i < len(args); i += 2 {
+				if args[i] == "--kube-version" {
+					e.KubernetesVersion = args[i+1]
+				} else {
+					e.APIVersions = append(e.APIVersions, args[i+1])
+				}
+			}
+		case "values.yaml":
+			e.Values = value(t, f.Data)
+			values := filepath.Join(dir, "values.yaml")
+			if err := os.WriteFile(values, f.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e.args = append(e.args, "--values", values)
+		}
+	}
+	return e
+}
+
+func examples(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no examples", err)
+	}
+	return files
+}
+
+// printedBy splits what helm printed into objects.
+func printedBy(t testing.TB, out []byte) []model.Value {
+	t.Helper()
+	var objects []model.Value
+	for _, doc := range bytes.Split(append([]byte("\n"), out...), []byte("\n---")) {
+		if v := value(t, doc); v.Kind() != model.Null {
+			objects = append(objects, v)
+		}
+	}
+	return objects
+}
+
+// TestSameAsHelm holds what Render gives against what the helm command prints.
+func TestSameAsHelm(t *testing.T) {
+	for _, file := range examples(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			e := readExample(t, file)
+			out, err := commandtest.Helm(t, e.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Render(e.Request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, values(got), printedBy(t, out))
+		})
+	}
+}
+
+// A chart that is packaged by helm from a folder renders as helm renders the
+// folder, what .helmignore leaves out included.
+func TestPackaged(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/templates.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range a.Files {
+		if name, ok := strings.CutPrefix(f.Name, "chart/"); ok {
+			file := filepath.Join(dir, "templates", filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, f.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set := []string{"--set", "count=3,title=x,port=80,text=a,ratio=1"}
+	out, err := commandtest.Helm(t, append([]string{"template", "demo", filepath.Join(dir, "templates"), "--namespace", "apps", "--include-crds", "--kube-version", "1.34"}, set...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := commandtest.Helm(t, "package", filepath.Join(dir, "templates"), "--destination", dir); err != nil {
+		t.Fatal(err)
+	}
+	chart, err := os.ReadFile(filepath.Join(dir, "templates-0.0.1-rc.1.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Render(Request{Chart: chart, ReleaseName: "demo", Namespace: "apps", KubernetesVersion: "1.34",
+		Values: value(t, []byte("{count: 3, title: x, port: 80, text: a, ratio: 1}"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, values(got), printedBy(t, out))
+	if strings.Contains(fmt.Sprint(values(got)), "an archive has what it has") {
+		t.Error("an ignored file is there")
+	}
+}
+
+func values(objects []model.Projected) []model.Value {
+	var vs []model.Value
+	for _, o := range objects {
+		vs = append(vs, o.Value)
+	}
+	return vs
+}
+
+func same(t *testing.T, got, want []model.Value) {
+	t.Helper()
+	for i := range min(len(got), len(want)) {
+		if !got[i].Equal(want[i]) {
+			t.Errorf("object %d:\n%s\nwant\n%s", i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d objects, want %d", len(got), len(want))
+	}
+}
+
+func TestHooks(t *testing.T) {
+	got, err := Render(readExample(t, "testdata/hooks.txtar").Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, o := range got {
+		kind, _ := o.Value.Lookup("kind")
+		metadata, _ := o.Value.Lookup("metadata")
+		name, _ := metadata.Lookup("name")
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", kind.Text(), name.Text(), strings.Join(o.Hooks, ","))))
+	}
+	want := []string{
+		"CustomResourceDefinition ones.example.com", "CustomResourceDefinition twos.example.com", "CustomResourceDefinition {{ not a template }}.example.com",
+	}
+	if len(lines) < 3 || !sameSet(lines[:3], want) {
+		t.Errorf("CRDs: %q", lines)
+	}
+	for _, line := range []string{"Job migrate pre-install,pre-upgrade", "ConfigMap migrate pre-install", "Pod test test", "ConfigMap annotated"} {
+		if !slices.Contains(lines, line) {
+			t.Errorf("no %q in %q", line, lines)
+		}
+	}
+}
+
+// One chart is rendered alike by many at once, and as often as one likes.
+func TestConcurrent(t *testing.T) {
+	e := readExample(t, "testdata/umbrella.txtar")
+	first, err := Render(e.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 4 {
+				again, err := Render(e.Request)
+				if err != nil || !slices.EqualFunc(first, again, func(a, b model.Projected) bool { return a.Value.Equal(b.Value) && slices.Equal(a.Hooks, b.Hooks) }) {
+					t.Errorf("renders differ: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What Helm has to say through the standard logger is not for the user.
+func TestSilent(t *testing.T) {
+	var said bytes.Buffer
+	log.SetOutput(&said)
+	defer log.SetOutput(os.Stderr)
+	if _, err := Render(readExample(t, "testdata/hooks.txtar").Request); err != nil {
+		t.Fatal(err)
+	}
+	if said.Len() > 0 {
+		t.Errorf("Helm says %q", said.Bytes())
+	}
+	if log.Writer() != io.Writer(&said) {
+		t.Error("the logger is not what it was")
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	for _, file := range examples(b) {
+		e := readExample(b, file)
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		b.Run(name+"/in-process", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Render(e.Request); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/helm-template", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := commandtest.Helm(b, e.args...); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

@@ -1,0 +1,107 @@
+package helm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// checkSchemas holds values against the values.schema.json of a chart and of its
+// dependencies, with Helm's rules and Helm's library, but for one: a schema that
+// refers to another address is refused, where Helm would fetch it, or read it
+// from this machine.
+func checkSchemas(ch *chart.Chart, values map[string]any) error {
+	problems, err := schemaProblems(ch, values)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return failed(fmt.Errorf("values don't meet the schema of the chart: %s", strings.Join(problems, "; ")))
+	}
+	return nil
+}
+
+func schemaProblems(ch *chart.Chart, values map[string]any) ([]string, error) {
+	var problems []string
+	if ch.Schema != nil {
+		switch err := validate(ch, values); {
+		case errors.As(err, new(*refusal.Error)):
+			return nil, err
+		case err != nil:
+			problems = append(problems, ch.Name()+": "+err.Error())
+		}
+	}
+	for _, d := range ch.Dependencies() {
+		raw, ok := values[d.Name()]
+		if !ok || raw == nil {
+			continue
+		}
+		var of map[string]any
+		switch raw := raw.(type) {
+		case map[string]any:
+			of = raw
+		case chartutil.Values:
+			of = raw
+		default:
+			problems = append(problems, fmt.Sprintf("%s: its values are a %T, not an object", d.Name(), raw))
+			continue
+		}
+		below, err := schemaProblems(d, of)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, below...)
+	}
+	return problems, nil
+}
+
+// schemaURL is where a schema is for what it refers to.
+const schemaURL = "file:///values.schema.json"
+
+func validate(ch *chart.Chart, values map[string]any) error {
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(ch.Schema))
+	if err != nil {
+		return fmt.Errorf("values.schema.json is not JSON: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(nowhere{ch.Name()})
+	if err := compiler.AddResource(schemaURL, schema); err != nil {
+		return err
+	}
+	validator, err := compiler.Compile(schemaURL)
+	if refused := (*refusal.Error)(nil); errors.As(err, &refused) {
+		return refused
+	} else if err != nil {
+		return fmt.Errorf("values.schema.json cannot be used: %w", err)
+	}
+	if values == nil {
+		values = map[string]any{}
+	}
+	if err := validator.Validate(values); err != nil {
+		_, text, _ := strings.Cut(err.Error(), "\n")
+		return errors.New(text)
+	}
+	return nil
+}
+
+// nowhere loads no schema. The published drafts of JSON Schema never get here:
+// the library has them.
+type nowhere struct{ chart string }
+
+// Load refuses a schema that another one refers to. What has a name instead of an
+// address allows everything, as in Helm.
+func (n nowhere) Load(url string) (any, error) {
+	if strings.HasPrefix(url, "urn:") {
+		return true, nil
+	}
+	return nil, refusal.New(diag.Render, "put what it refers to into the schema, under $defs",
+		"values.schema.json of chart %s refers to %s, and a build fetches nothing", n.chart, url)
+}
