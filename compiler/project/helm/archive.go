@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
@@ -70,17 +71,32 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 		default:
 			return fmt.Errorf("%s is no plain file", name)
 		}
-		if !isDependency(h) {
+		if !isDependency(h) && !isData(h) {
 			continue
 		}
-		nested, err := io.ReadAll(tr)
+		data, err := io.ReadAll(tr)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := b.walk(nested, name, depth+1); err != nil {
+		if isData(h) {
+			err = manifest.CheckAnchors(name, data)
+		} else {
+			err = b.walk(data, name, depth+1)
+		}
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// isData says whether a file is one that Helm reads as YAML while it loads a
+// chart.
+func isData(h *tar.Header) bool {
+	switch path.Base(strings.ReplaceAll(h.Name, `\`, "/")) {
+	case "Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock":
+		return h.Typeflag == tar.TypeReg
+	}
+	return false
 }
 
 // isDependency says whether a file is the archive of a dependency, as Helm's

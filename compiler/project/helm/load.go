@@ -21,11 +21,9 @@ func load(archive []byte) (*chart.Chart, error) {
 	if err != nil {
 		return nil, refusal.New(diag.BadSource, "check the chart with helm lint, and package it again", "the chart cannot be loaded: %v", err)
 	}
-	if kind := ch.Metadata.Type; strings.EqualFold(kind, "library") {
+	if ch.Metadata.Type == "library" {
 		return nil, refusal.New(diag.Render, "name a chart that has it among its dependencies",
 			"chart %s is a library: it has templates for other charts, and makes no objects", ch.Name())
-	} else if kind != "" && kind != "application" {
-		return nil, refusal.New(diag.BadSource, "the types of a chart are application and library", "chart %s has the unknown type %q", ch.Name(), kind)
 	}
 	if err := checkVendored(ch); err != nil {
 		return nil, err

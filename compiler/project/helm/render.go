@@ -3,6 +3,7 @@ package helm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 )
 
 // rendered is what the templates of a chart made, before it is read.
@@ -136,6 +138,11 @@ func (r *rendered) printed() ([]printed, error) {
 	var out []printed
 	for _, crd := range r.crds {
 		out = append(out, printed{source: crd.Filename, text: string(crd.File.Data)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		if err := manifest.CheckAnchors(name, []byte(r.files[name])); err != nil {
+			return nil, err
+		}
 	}
 	hooks, manifests, err := releaseutil.SortManifests(r.files, nil, releaseutil.InstallOrder)
 	if err != nil {

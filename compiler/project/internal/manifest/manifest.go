@@ -7,6 +7,7 @@
 package manifest
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -51,6 +52,18 @@ func (r *Reader) Values(source string, text []byte) ([]model.Value, error) {
 	}
 	r.size += size
 	return docs, nil
+}
+
+// CheckAnchors refuses a text whose anchors make too much of it, for those who
+// give it to a library that writes them out. It says nothing of other errors.
+func CheckAnchors(source string, text []byte) error {
+	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 {
+		return nil
+	}
+	if _, _, err := decode(text, MaxSize); err == errTooLarge {
+		return tooLarge(source)
+	}
+	return nil
 }
 
 // Add counts and checks an object that is a value already, and takes size bytes.
