@@ -1,0 +1,115 @@
+package kustomize
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// reference is what a field of a kustomization names.
+type reference struct{ field, value string }
+
+// remote says whether Kustomize would fetch what a field names. Kustomize takes a
+// name for an address before it looks whether there is such a file. This takes
+// more for addresses than Kustomize does, and nothing less
+// (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
+func remote(value string) bool { return address.MatchString(value) }
+
+var address = regexp.MustCompile(`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
+
+// folderFields are the fields that name folders with kustomizations, or files.
+func folderFields(k *types.Kustomization) []reference {
+	return concat(listed("resources", k.Resources), listed("components", k.Components))
+}
+
+// fileFields are the fields that name files.
+func fileFields(k *types.Kustomization) []reference {
+	refs := concat(listed("crds", k.Crds), listed("configurations", k.Configurations))
+	if file, ok := k.OpenAPI["path"]; ok {
+		refs = append(refs, reference{"openapi.path", file})
+	}
+	patches := func(field string, ps []types.Patch) {
+		for i, p := range ps {
+			if p.Path != "" {
+				refs = append(refs, reference{fmt.Sprintf("%s[%d].path", field, i), p.Path})
+			}
+		}
+	}
+	patches("patches", k.Patches)
+	patches("patchesJson6902", k.PatchesJson6902)
+	for i, p := range k.PatchesStrategicMerge {
+		if !inline(string(p)) {
+			refs = append(refs, reference{fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p)})
+		}
+	}
+	for i, r := range k.Replacements {
+		if r.Path != "" {
+			refs = append(refs, reference{fmt.Sprintf("replacements[%d].path", i), r.Path})
+		}
+	}
+	for i, g := range k.ConfigMapGenerator {
+		refs = append(refs, generated(fmt.Sprintf("configMapGenerator[%d]", i), g.KvPairSources)...)
+	}
+	for i, g := range k.SecretGenerator {
+		refs = append(refs, generated(fmt.Sprintf("secretGenerator[%d]", i), g.KvPairSources)...)
+	}
+	return refs
+}
+
+// pluginFields are the fields that name files with the configurations of
+// plugins, or have them as text.
+func pluginFields(k *types.Kustomization) []reference {
+	return concat(listed("generators", k.Generators), listed("transformers", k.Transformers), listed("validators", k.Validators))
+}
+
+func concat(lists ...[]reference) (all []reference) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+func listed(field string, values []string) []reference {
+	refs := make([]reference, len(values))
+	for i, v := range values {
+		refs[i] = reference{fmt.Sprintf("%s[%d]", field, i), v}
+	}
+	return refs
+}
+
+// generated are the files that a generator of a ConfigMap or a Secret reads.
+func generated(field string, g types.KvPairSources) []reference {
+	var refs []reference
+	for i, f := range g.FileSources {
+		// key=path, or a path whose last name is the key.
+		if _, file, ok := strings.Cut(f, "="); ok {
+			f = file
+		}
+		refs = append(refs, reference{fmt.Sprintf("%s.files[%d]", field, i), f})
+	}
+	envs := g.EnvSources
+	if g.EnvSource != "" {
+		envs = append(envs, g.EnvSource)
+	}
+	return append(refs, listed(field+".envs", envs)...)
+}
+
+// inline says whether a field is a document instead of the name of a file.
+func inline(value string) bool {
+	value = strings.TrimSpace(value)
+	return strings.Contains(value, "\n") || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")
+}
+
+// forbidden refuses fields that run programs.
+func forbidden(file string, k *types.Kustomization) error {
+	if len(k.HelmCharts) > 0 {
+		return refusal.New(diag.Render, "make the chart a deployment target of its own, or let the reconciler render the overlay",
+			"%s: helmCharts runs the helm command, which a build does not", file)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package kustomize
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// manifests returns the resources of a folder without a kustomization, relative to
+// it and in the order of their paths: its .yaml and .yml files, those of the
+// folders below it, and folders with a kustomization as a whole, as Flux has it
+// (https://fluxcd.io/flux/components/kustomize/kustomizations/#generate-kustomizationyaml).
+func (s *scan) manifests(dir string) ([]string, error) {
+	var files []string
+	for name := range s.files {
+		if within(dir, name) {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	var (
+		resources []string
+		overlays  = map[string]bool{}
+		reader    manifest.Reader
+	)
+	for _, name := range files {
+		if overlay := s.overlayAbove(dir, name); overlay != "" {
+			if !overlays[overlay] {
+				overlays[overlay] = true
+				resources = append(resources, relative(dir, overlay))
+				if err := s.overlay(overlay); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		if !isManifest(relative(dir, name)) {
+			continue
+		}
+		objects, err := reader.Values(name, s.files[name])
+		if err == nil {
+			err = checkManifests(name, objects)
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Kustomize takes a file without objects for a folder.
+		if len(objects) > 0 {
+			resources = append(resources, relative(dir, name))
+		}
+	}
+	if len(resources) == 0 {
+		return nil, refusal.New(diag.BadSource, "name a folder with a kustomization, or with files that end in .yaml or .yml", "%s has no manifests", dir)
+	}
+	for _, r := range resources {
+		if remote(r) {
+			return nil, refusal.New(diag.BadSource, "rename it", "%s has a name that Kustomize takes for an address", path.Join(dir, r))
+		}
+	}
+	return resources, nil
+}
+
+// checkManifests refuses a file that has anything but manifests. Whether what is in
+// them is right shows when Kustomize has read them, which knows YAML 1.2.
+func checkManifests(name string, docs []model.Value) error {
+	for i, doc := range docs {
+		apiVersion, _ := doc.Lookup("apiVersion")
+		kind, _ := doc.Lookup("kind")
+		metadata, _ := doc.Lookup("metadata")
+		_, named := metadata.Lookup("name")
+		_, list := doc.Lookup("items")
+		if apiVersion.Text() != "" && kind.Text() != "" && (named || list) {
+			continue
+		}
+		return refusal.New(diag.NotRendered, "add a kustomization that lists the manifests of the folder, or keep other files elsewhere",
+			"%s: document %d is no manifest of Kubernetes: it needs apiVersion, kind and metadata.name", name, i+1)
+	}
+	return nil
+}
+
+// within says whether a path is below a folder.
+func within(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
+
+// relative returns a path below a folder, relative to it.
+func relative(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return strings.TrimPrefix(name, dir+"/")
+}
+
+// overlayAbove returns the topmost folder between dir and a file that has a
+// kustomization; "" for none.
+func (s *scan) overlayAbove(dir, name string) string {
+	found := ""
+	for above := path.Dir(name); above != dir; above = path.Dir(above) {
+		if k, _ := s.kustomization(above); k != "" && !hidden(relative(dir, above)) {
+			found = above
+		}
+	}
+	return found
+}
+
+// notManifests are files of other programs, which Flux leaves out of a source
+// (https://fluxcd.io/flux/components/source/gitrepositories/#ignore-spec).
+var notManifests = []string{"gitlab-ci.yml", "appveyor.yml", "cloudbuild.yaml", "codeship-services.yml", "codeship-steps.yml"}
+
+func isManifest(name string) bool {
+	ext := path.Ext(name)
+	return (ext == ".yaml" || ext == ".yml") && !hidden(name) && !slices.Contains(notManifests, path.Base(name))
+}
+
+// hidden says whether a path has a name that begins with a dot: the settings of
+// git, of forges and of tools are no manifests.
+func hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
+}

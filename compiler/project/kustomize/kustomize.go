@@ -1,0 +1,205 @@
+// Package kustomize renders Kustomize overlays and folders of plain manifests in
+// process: a tree of files and changes to it go in, Kubernetes objects come out,
+// for an overlay the same that `kustomize build` prints.
+//
+// A render depends on its Request and on nothing else. An overlay reaches every
+// file of its tree and nothing outside; whatever would fetch something or run a
+// program is refused before Kustomize sees it, with the file and the field.
+//
+// What is not bounded here is time and memory: bases can multiply. That is what
+// worker processes are for, see package project.
+package kustomize
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/quiet"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// Request is a folder to render, and all that its output depends on.
+type Request struct {
+	// Files are the source's files, by path relative to its root, with slashes.
+	Files map[string][]byte
+	// Path is the folder to render, relative to the root. One with a kustomization
+	// is an overlay; of another, all manifests below it are rendered.
+	Path string
+	// Patches, Images and NamePrefix change what the folder renders to, as those of
+	// a kustomization with the folder as its only resource.
+	Patches    []model.KustomPatch
+	Images     []model.KustomImage
+	NamePrefix string
+}
+
+// Render returns the objects of a folder: of an overlay in the order in which
+// `kustomize build` prints them, of a folder of manifests in the order of their
+// files, CRDs first and namespaces next. Errors are *refusal.Errors. It may be
+// called from several goroutines; they wait for each other.
+func Render(req Request) (objects []model.Projected, err error) {
+	defer quiet.Begin()()
+	p, err := prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := build(p)
+	if err != nil {
+		return nil, err
+	}
+	objects, err = read(resources, p.name)
+	if err == nil && p.plain {
+		objects = definitionsFirst(objects)
+	}
+	return objects, err
+}
+
+// building is for one build at a time: Kustomize keeps the OpenAPI schema that it
+// merges patches by in variables of the process, and one build does not profit
+// from another processor.
+var building sync.Mutex
+
+func build(p *prepared) (m resmap.ResMap, err error) {
+	building.Lock()
+	defer building.Unlock()
+	defer openapi.ResetOpenAPI()
+	defer func() {
+		if r := recover(); r != nil {
+			m, err = nil, refusal.New(diag.Render, "simplify the overlay", "%s: Kustomize panics: %v", p.name, r)
+		}
+	}()
+	options := krusty.MakeDefaultOptions()
+	options.LoadRestrictions = types.LoadRestrictionsRootOnly
+	options.PluginConfig = types.DisabledPluginConfig()
+	// What the command does where the kustomization has no sortOptions.
+	options.Reorder = krusty.ReorderOptionUnspecified
+	if p.plain {
+		options.Reorder = krusty.ReorderOptionNone
+	}
+	m, err = krusty.MakeKustomizer(options).Run(p.fs, p.root)
+	if err != nil {
+		return nil, refusal.New(diag.Render, "kustomize build shows the same where the source is checked out", "%s: %s", p.name, local(err.Error()))
+	}
+	return m, nil
+}
+
+// read returns the objects that Kustomize made.
+func read(m resmap.ResMap, source string) ([]model.Projected, error) {
+	var (
+		reader  manifest.Reader
+		objects []model.Projected
+	)
+	for _, r := range m.Resources() {
+		b, err := r.MarshalJSON()
+		if err != nil {
+			return nil, refusal.New(diag.Render, "", "%s: %s: %v", source, r.CurId(), err)
+		}
+		var v model.Value
+		if err := v.UnmarshalJSON(b); err != nil {
+			return nil, refusal.New(diag.Render, "", "%s: %s: %v", source, r.CurId(), err)
+		}
+		if err := reader.Add(source, v, len(b)); err != nil {
+			return nil, err
+		}
+		objects = append(objects, model.Projected{Value: v})
+	}
+	return objects, nil
+}
+
+// definitionsFirst moves CRDs before all, and namespaces before the rest: a
+// folder's files are in no order in which they could be applied.
+func definitionsFirst(objects []model.Projected) []model.Projected {
+	rank := func(o model.Projected) int {
+		switch kind, _ := o.Value.Lookup("kind"); kind.Text() {
+		case "CustomResourceDefinition":
+			return 0
+		case "Namespace":
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(objects, func(a, b model.Projected) int { return rank(a) - rank(b) })
+	return objects
+}
+
+// local removes from a message where the source lies in memory.
+func local(message string) string {
+	message = strings.ReplaceAll(message, sourceRoot+"/", "")
+	return strings.ReplaceAll(message, sourceRoot, ".")
+}
+
+// prepared is a source that can be built: it was looked through, and its changes
+// were added.
+type prepared struct {
+	fs    filesys.FileSystem
+	root  string // the folder to build
+	name  string // the folder that was asked for, for messages
+	plain bool   // whether it has no kustomization
+}
+
+// Where things lie in the file system in memory.
+const (
+	sourceRoot  = "/source"
+	overlayRoot = "/kalypso"
+)
+
+func prepare(req Request) (*prepared, error) {
+	s, err := newScan(req.Files)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.folder(req.Path)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{fs: filesys.MakeFsInMemory(), root: inSource(dir), name: dir}
+	for name, data := range req.Files {
+		if err := p.fs.WriteFile(inSource(name), data); err != nil {
+			return nil, refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v", name, err)
+		}
+	}
+	var top types.Kustomization
+	if name, _ := s.kustomization(dir); name != "" {
+		if err := s.overlay(dir); err != nil {
+			return nil, err
+		}
+		top = s.parsed[dir]
+	} else {
+		p.plain = true
+		if top.Resources, err = s.manifests(dir); err != nil {
+			return nil, err
+		}
+		if err := p.write(inSource(dir), top); err != nil {
+			return nil, err
+		}
+	}
+	if len(req.Patches) == 0 && len(req.Images) == 0 && req.NamePrefix == "" {
+		return p, nil
+	}
+	changed, err := changes(req)
+	if err != nil {
+		return nil, err
+	}
+	p.root = overlayRoot
+	changed.Resources = []string{".." + inSource(dir)}
+	// Only the topmost kustomization says how objects are sorted and labelled, and
+	// by which schema patches are merged.
+	changed.SortOptions, changed.BuildMetadata, changed.OpenAPI = top.SortOptions, top.BuildMetadata, top.OpenAPI
+	if schema, ok := top.OpenAPI["path"]; ok {
+		changed.OpenAPI = map[string]string{"path": "schema.json"}
+		if err := p.fs.WriteFile(path.Join(overlayRoot, "schema.json"), s.files[path.Join(dir, schema)]); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.write(overlayRoot, changed)
+}

@@ -1,0 +1,102 @@
+package kustomize
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// plugin looks at a generator, transformer or validator: those that are built into
+// Kustomize may stay, with the files that they read; programs, containers and
+// functions may not.
+func (s *scan) plugin(file string, r reference) error {
+	source, text := file+": "+r.field, []byte(r.value)
+	if !inline(r.value) {
+		name, err := s.resolve(file, r)
+		if err != nil {
+			return err
+		}
+		if s.folders[name] {
+			return refusal.New(diag.Render, "name the files of the folder", "%s: %s is a folder, whose kustomization could make any plugin", source, r.value)
+		}
+		source, text = name, s.files[name]
+	}
+	docs, err := s.bytes.Values(source, text)
+	if err != nil {
+		return err
+	}
+	for _, doc := range docs {
+		if err := s.builtin(file, source, doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scan) builtin(file, source string, config model.Value) error {
+	apiVersion, _ := config.Lookup("apiVersion")
+	kind, _ := config.Lookup("kind")
+	hint := "use a plugin that is built into Kustomize, or let the reconciler render the overlay"
+	switch {
+	case apiVersion.Text() != "builtin":
+		return refusal.New(diag.Render, hint, "%s: %s is a plugin that runs a program, which a build does not", source, strings.TrimSpace(apiVersion.Text()+" "+kind.Text()))
+	case strings.HasPrefix(kind.Text(), "HelmChartInflation"):
+		return refusal.New(diag.Render, "make the chart a deployment target of its own", "%s: %s runs the helm command, which a build does not", source, kind.Text())
+	}
+	metadata, _ := config.Lookup("metadata")
+	annotations, _ := metadata.Lookup("annotations")
+	for _, f := range annotations.Fields() {
+		if strings.HasSuffix(f.Name, "/function") {
+			return refusal.New(diag.Render, hint, "%s: %s runs a program, which a build does not", source, f.Name)
+		}
+	}
+	for _, r := range pluginFiles("", config) {
+		name, err := s.file(file, reference{strings.TrimPrefix(source, file+": ") + r.field, r.value})
+		if err == nil {
+			err = s.content(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pluginFiles returns the files that the configuration of a plugin that is built
+// into Kustomize names, by the names that such fields have in all of them.
+func pluginFiles(at string, v model.Value) []reference {
+	var refs []reference
+	for i, e := range v.Elems() {
+		refs = append(refs, pluginFiles(fmt.Sprintf("%s[%d]", at, i), e)...)
+	}
+	for _, f := range v.Fields() {
+		field := at + "." + f.Name
+		if !slices.Contains([]string{"path", "paths", "files", "env", "envs"}, f.Name) {
+			// fieldSpecs and targets have paths in objects.
+			if f.Name == "replacements" {
+				refs = append(refs, pluginFiles(field, f.Value)...)
+			}
+			continue
+		}
+		names := f.Value.Elems()
+		if f.Value.Kind() == model.String {
+			names = []model.Value{f.Value}
+		}
+		for _, n := range names {
+			name := n.Text()
+			if f.Name == "files" {
+				if _, file, ok := strings.Cut(name, "="); ok {
+					name = file
+				}
+			}
+			if n.Kind() == model.String && !inline(name) {
+				refs = append(refs, reference{field, name})
+			}
+		}
+	}
+	return refs
+}

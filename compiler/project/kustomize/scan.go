@@ -1,0 +1,219 @@
+package kustomize
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+)
+
+// scan looks through the kustomizations that a build reaches, before Kustomize
+// does: each must be readable, and each file and folder that one names must be in
+// the source.
+type scan struct {
+	files   map[string][]byte
+	folders map[string]bool // all that have files below them; "." is the root
+	parsed  map[string]types.Kustomization
+	checked map[string]bool // files whose content was looked at
+	bytes   manifest.Reader // for how much all of them are
+}
+
+func newScan(files map[string][]byte) (*scan, error) {
+	s := &scan{files: files, folders: map[string]bool{".": true}, parsed: map[string]types.Kustomization{}, checked: map[string]bool{}}
+	for name := range files {
+		if name == "" || name != path.Clean(name) || path.IsAbs(name) || name == "." || outside(name) || strings.Contains(name, `\`) || !utf8.ValidString(name) {
+			return nil, refusal.New(diag.BadSource, "files of a source have relative paths of plain names", "the source has a file named %q", name)
+		}
+		for dir := path.Dir(name); !s.folders[dir]; dir = path.Dir(dir) {
+			s.folders[dir] = true
+		}
+	}
+	for name := range files {
+		if s.folders[name] {
+			return nil, refusal.New(diag.BadSource, "a path names one of both", "the source has a file and a folder named %q", name)
+		}
+	}
+	return s, nil
+}
+
+// outside says whether a clean path leads out of where it is relative to.
+func outside(name string) bool { return name == ".." || strings.HasPrefix(name, "../") }
+
+// folder returns the clean path of a folder of the source.
+func (s *scan) folder(name string) (string, error) {
+	dir := path.Clean(name)
+	hint := "the path is relative to the root of the source"
+	switch {
+	case path.IsAbs(dir) || outside(dir):
+		return "", refusal.New(diag.BadSource, hint, "path %s leads out of the source", name)
+	case s.folders[dir]:
+		return dir, nil
+	}
+	if _, ok := s.files[dir]; ok {
+		return "", refusal.New(diag.BadSource, hint, "path %s is a file of the source, not a folder", name)
+	}
+	var all []string
+	for f := range s.folders {
+		all = append(all, f)
+	}
+	return "", refusal.New(diag.BadSource, diag.DidYouMean(dir, all), "path %s is not in the source", name)
+}
+
+// kustomization returns the path of a folder's kustomization, "" for none, and
+// whether there are several.
+func (s *scan) kustomization(dir string) (name string, several bool) {
+	for _, k := range konfig.RecognizedKustomizationFileNames() {
+		if _, ok := s.files[path.Join(dir, k)]; ok {
+			name, several = path.Join(dir, k), name != ""
+		}
+	}
+	return name, several
+}
+
+// overlay looks through a folder's kustomization, and those that it refers to. A
+// circle ends where it began: Kustomize has words for it.
+func (s *scan) overlay(dir string) error {
+	if _, ok := s.parsed[dir]; ok {
+		return nil
+	}
+	file, several := s.kustomization(dir)
+	if several {
+		return refusal.New(diag.BadSource, "keep one of kustomization.yaml, kustomization.yml and Kustomization", "%s has several kustomizations", dir)
+	}
+	k, err := s.parse(file)
+	if err != nil {
+		return err
+	}
+	s.parsed[dir] = k
+	if err := forbidden(file, &k); err != nil {
+		return err
+	}
+	for _, r := range folderFields(&k) {
+		if err := s.follow(file, r); err != nil {
+			return err
+		}
+	}
+	for _, r := range fileFields(&k) {
+		name, err := s.file(file, r)
+		if err == nil {
+			err = s.content(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range pluginFields(&k) {
+		if err := s.plugin(file, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parse reads a kustomization as Kustomize does, with its deprecated fields in
+// their new places.
+func (s *scan) parse(file string) (k types.Kustomization, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = refusal.New(diag.Render, "", "%s: cannot be read: %v", file, p)
+		}
+	}()
+	if err := manifest.CheckAnchors(file, s.files[file]); err != nil {
+		return k, err
+	}
+	if err := k.Unmarshal(s.files[file]); err != nil {
+		return k, refusal.New(diag.Render, "the fields of a kustomization are described at https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/",
+			"%s: %v", file, err)
+	}
+	k.FixKustomization()
+	return k, nil
+}
+
+// follow looks at a field that names a file of manifests, or a folder with a
+// kustomization.
+func (s *scan) follow(file string, r reference) error {
+	name, err := s.resolve(file, r)
+	if err != nil {
+		return err
+	}
+	if _, ok := s.files[name]; ok {
+		return s.content(name)
+	}
+	if k, _ := s.kustomization(name); k == "" {
+		return refusal.New(diag.BadSource, "name a folder with a kustomization, or files", "%s: %s: %s is a folder without a kustomization", file, r.field, r.value)
+	}
+	return s.overlay(name)
+}
+
+// file returns the path of a file that a field names.
+func (s *scan) file(file string, r reference) (string, error) {
+	name, err := s.resolve(file, r)
+	if err == nil && s.folders[name] {
+		err = refusal.New(diag.BadSource, "name a file", "%s: %s: %s is a folder", file, r.field, r.value)
+	}
+	return name, err
+}
+
+// content refuses a file that no YAML reader should get. It says nothing of what
+// Kustomize says something about, except for manifests, where Kustomize does not
+// say what is wrong with which.
+func (s *scan) content(name string) error {
+	if s.checked[name] {
+		return nil
+	}
+	s.checked[name] = true
+	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" && ext != ".json" {
+		return nil
+	}
+	_, err := s.bytes.Values(name, s.files[name])
+	return err
+}
+
+// resolve returns the clean path in the source of what a field of a kustomization
+// names, and refuses what is not there.
+func (s *scan) resolve(file string, r reference) (string, error) {
+	refuse := func(hint, format string, args ...any) (string, error) {
+		return "", refusal.New(diag.BadSource, hint, "%s: %s: %s", file, r.field, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case r.value == "":
+		return refuse("", "names nothing")
+	case remote(r.value):
+		return refuse("copy it into the source, or let the reconciler render the overlay", "%s is fetched from elsewhere, and a build fetches nothing", r.value)
+	case path.IsAbs(r.value) || strings.Contains(r.value, `\`):
+		return refuse("a kustomization names files relative to its own folder", "%s is no relative path", r.value)
+	}
+	name := path.Join(path.Dir(file), r.value)
+	if outside(name) {
+		return refuse("an overlay refers to what is in its own source", "%s leads out of the source", r.value)
+	}
+	if _, ok := s.files[name]; !ok && !s.folders[name] {
+		return refuse(diag.DidYouMean(name, s.beside(name)), "%s is not in the source", r.value)
+	}
+	return name, nil
+}
+
+// beside returns what is in the folder of a path.
+func (s *scan) beside(name string) []string {
+	var names []string
+	for f := range s.files {
+		if path.Dir(f) == path.Dir(name) {
+			names = append(names, f)
+		}
+	}
+	for f := range s.folders {
+		if path.Dir(f) == path.Dir(name) {
+			names = append(names, f)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
