@@ -1,0 +1,28 @@
+//go:build !linux
+
+package project
+
+import (
+	"fmt"
+	"os"
+	"runtime/metrics"
+	"time"
+)
+
+// limitMemory ends this process when it has more memory than it may. Systems other
+// than Linux do not bound what Go takes from them, so it is looked at now and
+// then; a single allocation beyond all bounds fails by itself.
+func limitMemory(bytes uint64) error {
+	go func() {
+		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		for range time.Tick(20 * time.Millisecond) {
+			metrics.Read(sample)
+			if sample[0].Value.Uint64()-sample[1].Value.Uint64() > bytes {
+				// As Go says it, so that it is understood alike.
+				fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
+				os.Exit(2)
+			}
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,150 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// worker is a process that renders.
+type worker struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout io.Reader
+	stderr *head
+	served int // how many jobs it has rendered
+}
+
+// startWorker starts a process that calls Serve. It has the environment that start
+// gives it, and none of this process.
+func startWorker(start func() (*exec.Cmd, error)) (*worker, error) {
+	cmd, err := start()
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	if cmd.Env == nil {
+		cmd.Env = minimalEnvironment()
+	}
+	w := &worker{cmd: cmd, stderr: &head{}}
+	cmd.Stderr = w.stderr
+	if w.stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	if w.stdout, err = cmd.StdoutPipe(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	return w, nil
+}
+
+// stop ends the process, whatever it is doing.
+func (w *worker) stop() {
+	w.stdin.Close()
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait() // it was killed
+}
+
+// verdict is how a job ended in a worker.
+type verdict int
+
+const (
+	answered verdict = iota
+	died             // the process ended
+	late             // it took longer than the limit
+	long             // it answered more than it may
+	ended            // the context ended
+)
+
+// render gives a job to the process. Only after an answer the process may be used
+// again, unless it is spent.
+func (w *worker) render(ctx context.Context, job *Job, limit time.Duration) (reply, verdict) {
+	w.stderr.reset()
+	var answer reply
+	done := make(chan error, 1)
+	go func() {
+		err := writeFrame(w.stdin, job)
+		if err == nil {
+			err = readFrame(w.stdout, maxReply, &answer)
+		}
+		done <- err
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	how := answered
+	select {
+	case err := <-done:
+		switch {
+		case errors.Is(err, errTooLong):
+			return reply{}, long
+		case err != nil:
+			return reply{}, died
+		}
+		w.served++
+		return answer, answered
+	case <-timer.C:
+		how = late
+	case <-ctx.Done():
+		how = ended
+	}
+	_ = w.cmd.Process.Kill()
+	<-done // the pipes are closed now
+	return reply{}, how
+}
+
+// reason says why the process ended, as far as it has said. It has ended.
+func (w *worker) reason() string {
+	said := w.stderr.text()
+	switch {
+	case containsAny(said, "stack overflow", "stack exceeds"):
+		return "it recurses without end"
+	case containsAny(said, "out of memory", "cannot allocate memory", "new OS thread", "pthread_create failed"):
+		// A thread needs memory for its stack.
+		return "it needs more than a gibibyte of memory"
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	if first == "" {
+		first = "without a word"
+	}
+	return "the process that renders it ended: " + first
+}
+
+func containsAny(s string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+}
+
+// head keeps the beginning of what is written to it, where a process that dies
+// says why.
+type head struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+const maxHead = 8 << 10
+
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.buf.Write(p[:min(len(p), maxHead-h.buf.Len())])
+	return len(p), nil
+}
+
+func (h *head) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.buf.Reset()
+}
+
+func (h *head) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.buf.String()
+}
