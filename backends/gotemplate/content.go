@@ -37,7 +37,8 @@ func (o *output) content(a *backends.Assignment) (content, *diag.Diagnostic) {
 	case "yaml":
 		return o.yaml(a)
 	}
-	d := o.problem("the template of %s has the content type %s, and there are yaml, json, sh and text", o.path, o.contentType)
+	d := o.problem("the template of %s has the content type %s, and there are yaml, json, sh and text", o.path, o.contentType).
+		Hinting("text is for what kalypso does not know")
 	return content{}, &d
 }
 
@@ -50,8 +51,8 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 		}
 		return content{}, o.broken("JSON", 1, err.Error())
 	}
-	var any any
-	if twice, err := strictjson.UnmarshalStrict(o.text, &any); err != nil || len(twice) > 0 {
+	var whatever any
+	if twice, err := strictjson.UnmarshalStrict(o.text, &whatever); err != nil || len(twice) > 0 {
 		return content{}, o.broken("JSON", 0, errors.Join(append(twice, err)...).Error())
 	}
 	t, err := kubernetes.Trace(a, v)

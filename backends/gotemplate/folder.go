@@ -96,12 +96,9 @@ func (e *emission) rendered() {
 		e.folder.Add(f, objects, true)
 	}
 	e.report(e.folder.Projected(a)...)
-	hooks := len(left)
-	for _, o := range applied {
-		hooks += min(len(o.Hooks), 1)
-	}
-	if hooks > 0 {
-		e.report(diag.New(diag.Hook, fmt.Sprintf("the chart of %s has %d hooks, which no template can run: those of an installation or upgrade are applied with the rest, the others not at all", a.DeploymentTarget, hooks)).
+	hooks := len(left) > 0 || slices.ContainsFunc(applied, func(o model.Projected) bool { return len(o.Hooks) > 0 })
+	if hooks {
+		e.report(diag.New(diag.Hook, fmt.Sprintf("the chart of %s has hooks, which no template can run: those of an installation or upgrade are applied with the rest, the others not at all", a.DeploymentTarget)).
 			At(a.Ref.At("manifests"), "").Hinting("refer to the chart instead of rendering it where its hooks matter"))
 	}
 }
