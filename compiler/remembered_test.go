@@ -73,6 +73,14 @@ namespaceServices: filed: {
 	files: "notes/wave": text: "\(#assignment.wave) of \(#assignment.workload)"
 }
 configs: wave: {match: kind: "own", #assignment: _, values: WAVE: #assignment.wave}
+reconcilers: text: gotemplate: reconciler: "run.sh": {
+	contentType: "sh"
+	template: """
+		# {{ .Namespace }} {{ .Version }} {{ .Wave }} {{ .DependsOn | join "," }} {{ .Labels.shape }}
+		run {{ .Manifests | toJson | squote }} {{ .ConfigData | toJson | squote }}
+		"""
+}
+workloads: shop: labels: shape: "round"
 reconcilers: own: {
 	#assignment: _
 	cue: {
@@ -94,6 +102,7 @@ reconcilers: own: {
 clusterTypes: {
 	small: labels: zone: "a"
 	large: {labels: zone: "a", description: "Large ones."}
+	text: {labels: {zone: "a", region: "east"}, reconciler: "text"}
 	own: {labels: {zone: "a", region: "east", kind: "own"}, reconciler: "own", namespaceService: "filed"}
 	tiny: {labels: {zone: "a", region: "east", size: "tiny"}, reconciler: "hasty", namespaceService: "plain"}
 }
@@ -163,6 +172,9 @@ func TestAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
 		{"a file of a namespace service", `"notes/wave"`, `"notes/wave.txt"`},
 		{"a file of a reconciler", `"facts.json": json`, `"facts.yaml": yaml`},
 		{"a file of an index", `index: "where"`, `index: "where/to"`},
+		{"a template", "# {{", "#{{"},
+		{"a label that a template uses", `"round"`, `"square"`},
+		{"a template that fails", ".Labels.shape", ".Labels.colour"},
 		{"a fact of a function", `dependsOn: #assignment`, `after: #assignment`},
 		{"configFormat that a function uses", `namespaceService: "filed"`, `namespaceService: "filed", configFormat: "sh"`},
 		{"conflict", `LOG_LEVEL: "warn"`, `LOG_LEVEL: 5`},
