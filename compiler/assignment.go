@@ -2,12 +2,11 @@ package compiler
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"runtime"
 	"slices"
-	"time"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
-	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // row is what became of one assignment.
@@ -195,7 +194,13 @@ func (e *Environment) targetFacts(a *schedule.Assignment) cache.Key {
 		h.String(name).String(a.Target.Labels[name])
 	}
 	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
-	key := h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart})).Sum()
+	h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
+	h.String(strconv.FormatBool(a.Target.Render))
+	if source, ok := lock.SourceOf(a.Manifests); ok {
+		entry, _ := e.library.Lock.Find(source)
+		h.String(string(entry.Content)).String(entry.Revision)
+	}
+	key := h.Sum()
 	e.targets.Store(id, key)
 	return key
 }
@@ -213,70 +218,22 @@ func (e *Environment) emit(ctx context.Context, missing []int) (map[int][]backen
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	defer e.meter.took(cache.Assignment, time.Now())
-	graphs := make([]*compose.Graph, len(missing))
-	values := make([]model.Value, len(missing))
-	for n, i := range missing {
-		g, err := e.values(e.Plan.TupleOf[i])
-		if err != nil {
-			return nil, err
-		}
-		graphs[n], values[n] = g, g.Values
-	}
-	specs, err := e.Plan.SpecsOf(ctx, missing, values)
+	emitted, err := e.emissions(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
 	objects := map[int][]backends.Object{}
 	for n, i := range missing {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		emission, head := e.emitOne(i, graphs[n], &specs[n])
-		objects[i] = emission.Objects
+		head := emitted[n].head
+		objects[i] = emitted[n].Objects
 		r := &e.rows[i]
 		r.head, r.failed = head.encode(), head.failed
-		table := e.assignmentTable(e.Schedule.Assignments[i].ClusterType.Name)
-		table.Put(r.key, r.head, encodeBody(emission.Files, emission.Objects))
-	}
-	return objects, nil
-}
-
-// emitOne has the backend emit an assignment.
-func (e *Environment) emitOne(i int, g *compose.Graph, s *compose.Specs) (backends.Emission, *emissionHead) {
-	a := &e.Schedule.Assignments[i]
-	head := &emissionHead{failed: s.Failed, diagnostics: s.Diagnostics}
-	if s.Failed {
-		return backends.Emission{}, head
-	}
-	backend, assigned := allBackends[e.reconciler(a.ClusterType).Backend], e.assignment(i, g, s)
-	if a.Manifests.Helm != nil {
-		if head.diagnostics = append(head.diagnostics, e.fillChart(a, assigned)...); diag.Errors(head.diagnostics) {
-			head.failed = true
-			return backends.Emission{}, head
+		if !head.passing {
+			table := e.assignmentTable(e.Schedule.Assignments[i].ClusterType.Name)
+			table.Put(r.key, r.head, encodeBody(emitted[n].Files, emitted[n].Objects))
 		}
 	}
-	if head.diagnostics = append(head.diagnostics, backends.Refuse(backend, assigned)...); diag.Errors(head.diagnostics) {
-		head.failed = true
-		return backends.Emission{}, head
-	}
-	emission, ds := backend.Emit(assigned)
-	head.diagnostics = append(head.diagnostics, ds...)
-	head.failed = diag.Errors(ds)
-	if head.failed {
-		return backends.Emission{}, head
-	}
-	head.orphan = orphans(s.NamespaceService)
-	head.shared = emission.Shared
-	head.objects = objectsDigest(emission.Objects)
-	blobs := map[string]tree.Blob{}
-	for _, f := range emission.Files {
-		file := tree.FileOf(f)
-		blobs[f.Path] = file.Blob()
-		head.files = append(head.files, file)
-	}
-	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(blobs)))
-	return emission, head
+	return objects, nil
 }
 
 // orphans says whether the namespace outlives the assignment.
@@ -354,20 +311,16 @@ func (e *Environment) content(i int) ([]backends.File, error) {
 }
 
 func (e *Environment) emitAgain(i int) (backends.Emission, error) {
-	g, err := e.values(e.Plan.TupleOf[i])
+	emitted, err := e.emissions(e.ctx, []int{i})
 	if err != nil {
 		return backends.Emission{}, err
 	}
-	specs, err := e.Plan.SpecsOf(e.ctx, []int{i}, []model.Value{g.Values})
-	if err != nil {
-		return backends.Emission{}, err
-	}
-	emission, _ := e.emitOne(i, g, &specs[0])
-	return emission, nil
+	return emitted[0].Emission, nil
 }
 
-// assignment is everything that was decided, as a backend sees it.
-func (e *Environment) assignment(i int, g *compose.Graph, s *compose.Specs) *backends.Assignment {
+// assignment is everything that was decided, as a backend sees it, but for the
+// specs and the projection.
+func (e *Environment) assignment(i int, g *compose.Graph) *backends.Assignment {
 	a := &e.Schedule.Assignments[i]
 	out := &backends.Assignment{
 		Environment:      e.Name,
@@ -386,8 +339,9 @@ func (e *Environment) assignment(i int, g *compose.Graph, s *compose.Specs) *bac
 		Render:           a.Target.Render,
 		ConfigFormat:     a.ClusterType.ConfigFormat,
 		Values:           g.Plain,
-		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}, Value: s.NamespaceService},
-		Reconciler:       backends.Spec{Ref: reconcilerRef(a.ClusterType), Value: s.Reconciler},
+		Digest:           g.Digest,
+		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}},
+		Reconciler:       backends.Spec{Ref: reconcilerRef(a.ClusterType)},
 		DependsOn:        a.DependsOn,
 		Wave:             a.Wave,
 		Ref:              a.Workload.TargetRef(a.Target.Name),

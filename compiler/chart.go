@@ -30,14 +30,20 @@ func (e *Environment) ChartValues(a *schedule.Assignment, platform model.Value) 
 	return values, append(g.Diagnostics(), ds...)
 }
 
-// fillChart gives the assignment's chart its values.
+// fillChart gives the assignment's chart, if it has one, its values.
 func (e *Environment) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
+	if a.Manifests.Helm == nil {
+		return nil
+	}
 	values, ds := e.ChartValues(a, assigned.Values)
 	if diag.Errors(ds) {
 		return ds
 	}
 	helm := *a.Manifests.Helm
 	helm.Values, helm.PlatformValues = nil, ""
+	if helm.ReleaseName == "" {
+		helm.ReleaseName = model.ShortName(a.Target.FullName, model.MaxHelmRelease)
+	}
 	if len(values.Fields()) > 0 {
 		helm.Values = &values
 	}

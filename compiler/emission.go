@@ -22,6 +22,9 @@ import (
 // whether it is executable.
 type emissionHead struct {
 	failed, orphan bool
+	// passing says that the next build may see something else, so that the head is
+	// not kept.
+	passing        bool
 	hasDiagnostics bool
 	objects        [objectsSize]byte
 	tree           [idSize]byte

@@ -14,8 +14,8 @@ type Stats struct {
 }
 
 // LevelStats are those of one level of the cache: the parts of evaluated packages
-// and what functions of the assignment gave, the composed tuples, the emitted
-// assignments.
+// and what functions of the assignment gave, the composed tuples, what was rendered,
+// the emitted assignments.
 type LevelStats struct {
 	Level    cache.Level `json:"level"`
 	Computed int         `json:"computed"`
@@ -39,7 +39,7 @@ type counts struct {
 }
 
 func newMeter(c *cache.Cache) *meter {
-	m := &meter{cache: c, levels: map[cache.Level]*counts{cache.Model: {}, cache.Tuple: {}, cache.Assignment: {}}}
+	m := &meter{cache: c, levels: map[cache.Level]*counts{cache.Model: {}, cache.Tuple: {}, cache.Projection: {}, cache.Assignment: {}}}
 	if c != nil {
 		m.before = c.Stats()
 	}
@@ -52,7 +52,7 @@ func (m *meter) stats() Stats {
 	if m.cache != nil {
 		now = m.cache.Stats()
 	}
-	for _, level := range []cache.Level{cache.Model, cache.Tuple, cache.Assignment} {
+	for _, level := range []cache.Level{cache.Model, cache.Tuple, cache.Projection, cache.Assignment} {
 		c := m.levels[level]
 		s.Levels = append(s.Levels, LevelStats{
 			Level:        level,
@@ -98,6 +98,20 @@ func (m *meter) table(level cache.Level, name string) table {
 		return noTable{}
 	}
 	return m.cache.Table(level, name)
+}
+
+// get and put keep single results; those of a build without a cache are not kept.
+func (m *meter) get(level cache.Level, key cache.Key) ([]byte, bool) {
+	if m.cache == nil {
+		return nil, false
+	}
+	return m.cache.Get(level, key)
+}
+
+func (m *meter) put(level cache.Level, key cache.Key, data []byte) {
+	if m.cache != nil {
+		m.cache.Put(level, key, data)
+	}
 }
 
 // packages is where the parts of evaluated packages are kept; nil for nowhere.

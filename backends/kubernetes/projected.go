@@ -64,6 +64,28 @@ func Items(projected []model.Projected) []model.Projected {
 	return out
 }
 
+// Ordered returns an object with its fields in the order in which people write
+// them, for package yaml.
+func Ordered(v model.Value) yaml.Mapping {
+	out := first(v, "apiVersion", "kind")
+	if metadata, ok := v.Lookup("metadata"); ok && metadata.Kind() == model.Struct {
+		out = append(out, yaml.Entry{Key: "metadata", Value: append(first(metadata, "name", "namespace", "labels", "annotations"), rest(metadata, "name", "namespace", "labels", "annotations")...)})
+		return append(out, rest(v, "apiVersion", "kind", "metadata")...)
+	}
+	return append(out, rest(v, "apiVersion", "kind")...)
+}
+
+// first returns some fields of a struct, as far as it has them.
+func first(v model.Value, names ...string) yaml.Mapping {
+	var out yaml.Mapping
+	for _, name := range names {
+		if of, ok := v.Lookup(name); ok {
+			out = append(out, yaml.Entry{Key: name, Value: of})
+		}
+	}
+	return out
+}
+
 type projection struct {
 	assignment *backends.Assignment
 	scopes     map[string]bool // group/kind -> cluster-scoped

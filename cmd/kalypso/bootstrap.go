@@ -37,7 +37,7 @@ runs on. The environment's gitops says which repository that is.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withCache(func(c *cache.Cache) error {
-				r := compiler.Request{Dir: g.dir, Environments: args[1:], Cache: c}
+				r := g.request(args[1:], c)
 				stop := g.showProgress(cmd.Context(), &r)
 				objects, ds, err := compiler.Bootstrap(cmd.Context(), r, args[0])
 				stop()

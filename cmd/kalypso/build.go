@@ -99,7 +99,7 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 
 func (g *global) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
 	o.Dir, o.Git = g.path(o.Dir), g.path(o.Git)
-	r := compiler.Request{Dir: g.dir, Environments: environments, Cache: c}
+	r := g.request(environments, c)
 	if o.shard != "" {
 		shard, err := compiler.ParseShard(o.shard)
 		if err != nil {

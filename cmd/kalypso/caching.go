@@ -103,7 +103,7 @@ func (c *caching) openRemote() (*oci.Remote, error) {
 // compile compiles environments and calls a function with them.
 func (g *global) compile(ctx context.Context, environments []string, use func(*compiler.Build) error) error {
 	return g.withCache(func(c *cache.Cache) error {
-		r := compiler.Request{Dir: g.dir, Environments: environments, Cache: c}
+		r := g.request(environments, c)
 		stop := g.showProgress(ctx, &r)
 		b, err := compiler.Compile(ctx, r)
 		stop()

@@ -56,7 +56,7 @@ slash, as ./main is.`,
 				}
 			}
 			return g.withCache(func(c *cache.Cache) error {
-				return g.diff(cmd, compiler.Request{Dir: g.dir, Cache: c}, before, after, o)
+				return g.diff(cmd, g.request(nil, c), before, after, o)
 			})
 		},
 	}

@@ -40,7 +40,7 @@ import (
 const repository = "../.."
 
 func TestReference(t *testing.T) {
-	pages, err := docgen.Pages(newRoot(streams{}))
+	pages, err := docgen.Pages(newRoot(streams{}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func checkCommand(words []string) error {
 	if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == "#" }); i >= 0 {
 		words = words[:i]
 	}
-	cmd, rest, err := newRoot(streams{}).Find(words[1:])
+	cmd, rest, err := newRoot(streams{}, nil).Find(words[1:])
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kalypso-io/kalypso/compiler/fetch"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -16,6 +17,7 @@ const (
 	exitDifference exitCode = 1 // a difference was found where one was asked for
 	exitFailure    exitCode = 2 // usage, I/O or internal error
 	exitPlatform   exitCode = 3 // the platform has errors
+	exitAuth       exitCode = 4 // a server wants other credentials
 	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
@@ -25,6 +27,11 @@ var errPlatform = errors.New("the platform has errors")
 // errDifference says that a difference was found where one was asked for, which
 // is already told.
 var errDifference = errors.New("a difference was found")
+
+// toldError is an error that is already told.
+type toldError struct{ error }
+
+func (e toldError) Unwrap() error { return e.error }
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }
@@ -37,6 +44,8 @@ func exitOf(err error) exitCode {
 		return exitDone
 	case errors.Is(err, tree.ErrLostRace):
 		return exitLostRace
+	case errors.As(err, new(*fetch.AuthError)):
+		return exitAuth
 	case errors.Is(err, errDifference):
 		return exitDifference
 	case errors.Is(err, errPlatform):

@@ -130,7 +130,7 @@ func (g *global) lockFolder(ctx context.Context, f locking.Fetcher, renew func(l
 		return application.Lock(ctx, application.Request{Dir: g.dir}, f, renew)
 	}
 	err = g.withCache(func(c *cache.Cache) error {
-		locked, err := compiler.Lock(ctx, compiler.Request{Dir: g.dir, Cache: c}, f, renew)
+		locked, err := compiler.Lock(ctx, g.request(nil, c), f, renew)
 		if err == nil {
 			sources, ds = locked.Sources, hiding(locked.Build)
 		}

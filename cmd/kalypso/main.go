@@ -8,7 +8,13 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/project"
 )
+
+// renderWorker is the argument that makes the program a process in which charts and
+// overlays are rendered, for another one of it.
+const renderWorker = "render-worker"
 
 func main() {
 	tuneMemory()
@@ -20,6 +26,12 @@ const grace = 2 * time.Second
 
 // run is main without the exit, for tests.
 func run() int {
+	if len(os.Args) == 2 && os.Args[1] == renderWorker {
+		if err := project.Serve(os.Stdin, os.Stdout); err != nil {
+			return int(exitFailure)
+		}
+		return int(exitDone)
+	}
 	signals := make(chan os.Signal, 2) // the second one counts as well
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/compiler/project"
 )
 
 // streams are where a command reads and writes: out is the result, err is talk.
@@ -24,16 +28,24 @@ type global struct {
 	diagnostics string
 	progress    string
 	caching     caching
+	renderer    *project.Workers // its processes are started when something is rendered
+}
+
+// request is one for the platform that the command works in.
+func (g *global) request(environments []string, c *cache.Cache) compiler.Request {
+	return compiler.Request{Dir: g.dir, Environments: environments, Cache: c, Renderer: g.renderer}
 }
 
 // execute runs the command line and returns its exit code.
 func execute(ctx context.Context, args []string, s streams) int {
-	root := newRoot(s)
+	renderer := project.NewWorkers(runtime.GOMAXPROCS(0), project.Self(renderWorker))
+	defer renderer.Close()
+	root := newRoot(s, renderer)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference):
+	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(toldError)):
 	case errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
@@ -45,14 +57,15 @@ func execute(ctx context.Context, args []string, s streams) int {
 	return int(exitOf(err))
 }
 
-func newRoot(s streams) *cobra.Command {
-	g := &global{streams: s}
+func newRoot(s streams, renderer *project.Workers) *cobra.Command {
+	g := &global{streams: s, renderer: renderer}
 	root := &cobra.Command{
 		Use:   "kalypso",
 		Short: "Compile what runs where, with which configuration, into GitOps trees",
 		Long: `kalypso compiles a platform: environments, cluster types, workloads, scheduling
-policies and configuration, written in CUE, become the trees that Flux and
-Argo CD pull. It needs no cluster, no database and no network.`,
+policies and configuration, written in CUE, become the trees that Flux, Argo CD,
+Rancher Fleet, Zarf, Ansible and others take. It needs no cluster and no database,
+and builds need no network.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,8 +81,8 @@ Argo CD pull. It needs no cluster, no database and no network.`,
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	root.AddCommand(
-		newBuild(g), newPublish(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
-		newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
+		newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
+		newLock(g), newVendor(g), newProject(g), newPublish(g), newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
 	)
 	return root
 }
@@ -103,6 +116,7 @@ func newExitCodes() *cobra.Command {
   1    a difference was found where one was asked for
   2    usage, I/O or internal error
   3    the platform has errors
+  4    a server wants other credentials
   9    another process moved the branch that --git writes to, again and again
   130  interrupted
   143  terminated`,

@@ -10,6 +10,7 @@ package application
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -49,7 +51,7 @@ type Application struct {
 	// Diagnostics have positions, and are sorted by them.
 	Diagnostics []diag.Diagnostic
 
-	digest digests
+	source source
 }
 
 // Failed says whether there are errors.
@@ -84,13 +86,14 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if r.Renderer == nil {
 		r.Renderer = project.InProcess()
 	}
-	p := &projector{Request: r, app: app, contents: contents}
+	p := &projector{Request: r, app: app}
 	if err := p.chooses(app); err != nil {
 		return nil, err
 	}
-	if more, err = p.open(); err != nil {
+	if p.source, more, err = openSource(r.Dir, app, contents); err != nil {
 		return nil, err
 	}
+	out.source = p.source
 	diag.Resolve(more, app.Positions)
 	out.Diagnostics = append(out.Diagnostics, more...)
 	broken := diag.Errors(more)
@@ -121,7 +124,6 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 		}
 	}
 	out.Diagnostics = diag.Sort(out.Diagnostics)
-	out.digest = p.digests()
 	return out, nil
 }
 
@@ -159,9 +161,8 @@ func (e *UnknownEnvironmentError) Error() string {
 // once it is open.
 type projector struct {
 	Request
-	app      *model.Application
-	contents *library.Library
-	source   source
+	app    *model.Application
+	source source
 }
 
 // target renders one target.
@@ -172,35 +173,44 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 	if t.Values = g.Values; g.Failed {
 		return ds, nil
 	}
-	job, more := p.source.job(p.app, t)
-	if ds = append(ds, more...); job == nil {
-		return ds, nil
-	}
-	rendered, err := p.Renderer.Render(ctx, job)
+	rendered, err := p.Renderer.Render(ctx, p.source.job(p.app, t))
 	if err != nil {
 		return nil, err
 	}
-	ref := model.Ref{Collection: "application", Path: "manifests"}
-	for _, d := range rendered.Diagnostics {
-		ds = append(ds, d.At(ref, ""))
-	}
-	if diag.Errors(ds) {
+	if ds = append(ds, at(rendered.Diagnostics, manifestsRef)...); diag.Errors(ds) {
 		return ds, nil
 	}
-	applied, left := kubernetes.WithoutHooks(rendered.Objects)
-	if len(left) > 0 {
-		applied = rendered.Objects // who applies the tree decides what hooks are
+	applied, hooks := kubernetes.WithoutHooks(rendered.Objects)
+	if len(hooks) > 0 {
+		ds = append(ds, at([]diag.Diagnostic{diag.New(diag.Hook, fmt.Sprintf("%d hooks of the chart are left out: no installation runs them", len(hooks))).
+			Hinting("tests, and hooks of deletions and rollbacks, are Helm's own")}, manifestsRef)...)
 	}
-	file, err := write(applied)
-	if err != nil {
-		return append(ds, diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error()).At(ref, "")), nil
+	if t.Files, err = files(applied); err != nil {
+		return append(ds, at([]diag.Diagnostic{diag.New(diag.NotRendered, "what was rendered cannot be written: "+err.Error())}, manifestsRef)...), nil
 	}
-	list, err := kubernetes.Kustomization([]string{file.Path})
-	if err != nil {
-		return nil, err
-	}
-	t.Files, t.Failed = []backends.File{list, file}, false
+	t.Failed = false
 	return ds, nil
+}
+
+// files returns the folder of a target: manifests.yaml, where there are manifests,
+// and the kustomization.yaml that lists it. The objects are as they were rendered.
+func files(objects []model.Projected) ([]backends.File, error) {
+	var listed []string
+	var out []backends.File
+	if len(objects) > 0 {
+		docs := make([]any, len(objects))
+		for i, o := range objects {
+			docs[i] = kubernetes.Ordered(o.Value)
+		}
+		data, err := yaml.Marshal(docs...)
+		if err != nil {
+			return nil, err
+		}
+		listed = []string{kubernetes.ManifestsFile}
+		out = append(out, backends.File{Path: kubernetes.ManifestsFile, Data: data})
+	}
+	list, err := kubernetes.Kustomization(listed)
+	return append([]backends.File{list}, out...), err
 }
 
 // Is says whether a folder is an application's.

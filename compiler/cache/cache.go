@@ -51,6 +51,7 @@ type Level string
 const (
 	Model      Level = "model"      // package digest -> evaluated model
 	Tuple      Level = "tuple"      // tuple digest -> composed values
+	Projection Level = "projection" // digest of a source and what it is rendered with -> objects
 	Assignment Level = "assignment" // assignment digest -> files
 )
 

@@ -91,19 +91,28 @@ func remembered[E any](known map[*E][]label, of *E, labels map[string]string, na
 	return out
 }
 
+// Late is what is known of an assignment once it is composed and rendered.
+type Late struct {
+	Values model.Value // composed
+	// Manifests are the source, with the values that a chart gets; nil for those of
+	// the schedule.
+	Manifests *model.Manifests
+	Rendered  model.Value // the list of objects that the manifests render to
+}
+
 // facts returns the fields of #assignment with these names, as far as they are
-// known; values, which are known once they are composed, may be nil.
-func (p *Plan) facts(i int, names []string, values *model.Value) model.Value {
+// known; late may be nil.
+func (p *Plan) facts(i int, names []string, late *Late) model.Value {
 	fields := make([]model.Field, 0, len(names))
 	for _, name := range names {
-		if v, known := p.fact(i, name, values); known {
+		if v, known := p.fact(i, name, late); known {
 			fields = append(fields, model.Field{Name: name, Value: v})
 		}
 	}
 	return model.StructOf(fields...)
 }
 
-func (p *Plan) fact(i int, name string, values *model.Value) (v model.Value, known bool) {
+func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) {
 	a := &p.assignments[i]
 	text := ""
 	switch name {
@@ -126,6 +135,9 @@ func (p *Plan) fact(i int, name string, values *model.Value) (v model.Value, kno
 	case "namespace":
 		return model.StringOf(p.Namespaces[i]), p.Namespaces[i] != ""
 	case "manifests":
+		if late != nil && late.Manifests != nil {
+			return factOf(*late.Manifests), true
+		}
 		return factOf(a.Manifests), true
 	case "dependsOn":
 		return texts(a.DependsOn), true
@@ -136,10 +148,15 @@ func (p *Plan) fact(i int, name string, values *model.Value) (v model.Value, kno
 	case "configFormat":
 		text = string(a.ClusterType.ConfigFormat)
 	case "values":
-		if values == nil {
+		if late == nil {
 			return model.Value{}, false
 		}
-		return *values, true
+		return late.Values, true
+	case "rendered":
+		if late == nil {
+			return model.Value{}, false
+		}
+		return late.Rendered, true
 	default:
 		return model.Value{}, false
 	}

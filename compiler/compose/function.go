@@ -203,11 +203,11 @@ type Specs struct {
 }
 
 // SpecsOf evaluates the specs of assignments, which must not have failed, given
-// the composed values of each.
-func (p *Plan) SpecsOf(ctx context.Context, assignments []int, values []model.Value) ([]Specs, error) {
+// what has become known of each.
+func (p *Plan) SpecsOf(ctx context.Context, assignments []int, late []Late) ([]Specs, error) {
 	var calls []call
 	for n, i := range assignments {
-		service, reconciler := p.specCalls(i, &values[n])
+		service, reconciler := p.specCalls(i, &late[n])
 		for _, c := range []*call{service, reconciler} {
 			if c != nil {
 				calls = append(calls, *c)
@@ -226,7 +226,7 @@ func (p *Plan) SpecsOf(ctx context.Context, assignments []int, values []model.Va
 			s.Failed = true // its error is reported where it stands
 			continue
 		}
-		service, reconciler := p.specCalls(i, &values[n])
+		service, reconciler := p.specCalls(i, &late[n])
 		if service == nil {
 			s.NamespaceService = *p.service(i).Spec
 		} else {
@@ -246,24 +246,25 @@ func (p *Plan) SpecsOf(ctx context.Context, assignments []int, values []model.Va
 }
 
 // specCalls are the calls for the specs that are functions; nil for the others.
-func (p *Plan) specCalls(i int, values *model.Value) (service, reconciler *call) {
+func (p *Plan) specCalls(i int, late *Late) (service, reconciler *call) {
 	if s := p.service(i); s.Spec == nil {
 		ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
-		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, s.Facts, values)})
+		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, s.Facts, late)})
 		service = &c
 	}
 	if r := p.reconciler(i); r != nil && r.Facts != nil {
 		ref := model.Ref{Collection: "reconcilers", Name: r.Name}
-		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, r.Facts, values)})
+		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, r.Facts, late)})
 		reconciler = &c
 	}
 	return service, reconciler
 }
 
 // AppendSpecs appends what identifies the specs of an assignment, which must not
-// have failed, without evaluating them; values identifies its composed values.
+// have failed, without evaluating them; values identifies its composed values. What
+// its manifests render to, the caller identifies.
 func (p *Plan) AppendSpecs(b []byte, i int, values model.Digest) []byte {
-	id := model.StringOf(string(values))
+	id := Late{Values: model.StringOf(string(values))}
 	s, r := p.service(i), p.reconciler(i)
 	b = append(b, s.Digest...)
 	if s.Spec == nil {

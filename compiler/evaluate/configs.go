@@ -69,7 +69,8 @@ func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 	if isUnknown(v) {
 		dependent = append(dependent, v)
 	}
-	if x.usesFact(ref, "values", "the values of a config are what makes them", dependent...) {
+	if x.usesFact(ref, "values", "the values of a config are what makes them", dependent...) ||
+		x.usesFact(ref, "rendered", "the values of a config are what charts render with", dependent...) {
 		return
 	}
 	if c.Facts = factsOf(v, dependent...); c.Facts != nil {

@@ -262,7 +262,8 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 		s.HasPattern = pattern.Exists()
 		s.Facts = factsOf(v, dependentParts(v)...)
 		s.PatternFacts = factsOf(v, pattern)
-		if x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) {
+		if x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
+			x.usesFact(ref, "rendered", "the namespace is what charts render with", pattern) {
 			return
 		}
 		if s.Facts == nil {

@@ -118,15 +118,17 @@ func (w *Workers) Close() {
 	})
 }
 
-// Self returns a start function for NewWorkers that runs this program with
-// arguments, which must make it call Serve.
+// Self returns a start function for NewWorkers that runs this program, under the
+// name that it was run by, with arguments, which must make it call Serve.
 func Self(args ...string) func() (*exec.Cmd, error) {
 	return func() (*exec.Cmd, error) {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
-		return exec.Command(self, args...), nil
+		cmd := exec.Command(self, args...)
+		cmd.Args[0] = os.Args[0]
+		return cmd, nil
 	}
 }
 

@@ -120,11 +120,11 @@ func readFolder(dir string) ([]backends.File, error) {
 
 // idOf returns the version of a tree, as its record has it.
 func idOf(files []backends.File) tree.ID {
-	ids := map[string]tree.ID{}
+	blobs := map[string]tree.Blob{}
 	for _, f := range files {
-		ids[f.Path] = tree.BlobID(f.Data)
+		blobs[f.Path] = tree.BlobOf(f)
 	}
-	return tree.TreeID(ids)
+	return tree.TreeID(blobs)
 }
 
 // provenance is what an artifact says of its tree.

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+func newProject(g *global) *cobra.Command {
+	var o application.Output
+	var output *string
+	cmd := &cobra.Command{
+		Use:   "project [ENVIRONMENT...]",
+		Short: "Render an application's manifests for all of its targets",
+		Long: `project works in the repository of an application, where kalypso.yaml says which
+chart or overlay is rendered. There is no platform and no cluster. Each folder
+environments/<environment>/<target> is a target: its values are those of its
+values.yaml over those of the folders above it, and must satisfy what their
+values.cue say.
+
+With --to it writes the application's GitOps tree, <environment>/<target>, of which
+a deployment target of a platform then names a folder. What is gone is removed; a
+target with an error keeps its last good folder, and the exit code is then 3.
+Without --to nothing is written.
+
+A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
+		Example: `  kalypso project --to ../gitops        # every target
+  kalypso project dev --to ../gitops    # those of one environment
+  kalypso project                       # only look for errors`,
+		RunE: func(cmd *cobra.Command, environments []string) error {
+			o.Dir = g.path(o.Dir)
+			if o.Dir == "" && (o.Strict || o.Adopt) {
+				return usagef("--adopt and --strict say how to write: they need --to DIR")
+			}
+			return g.project(cmd, environments, o, *output)
+		},
+	}
+	output = outputFlag(cmd)
+	cmd.Flags().StringVar(&o.Dir, "to", "", "write the tree to `DIR`/<environment>/<target>")
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
+	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
+	return cmd
+}
+
+func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output string) (err error) {
+	r := application.Request{Dir: g.dir, Environments: environments, Renderer: g.renderer}
+	var a *application.Application
+	var changes map[string]*tree.Changes
+	if o.Dir == "" {
+		a, err = application.Project(cmd.Context(), r)
+	} else {
+		a, changes, err = application.Write(cmd.Context(), r, o)
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.tell(g.err, a.Diagnostics); err != nil {
+		return err
+	}
+	items := []projectedTarget{}
+	for _, t := range a.Targets {
+		items = append(items, targetOf(t, changes[t.Environment]))
+	}
+	if err := g.print(output, list[projectedTarget]{apiVersion, "ProjectedTargetList", items}, func(w *tabwriter.Writer) {
+		fmt.Fprintln(w, "ENVIRONMENT\tTARGET\tSTATUS")
+		for _, item := range items {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", item.Environment, item.Target, item.Status)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, name := range removedTargets(changes) {
+		fmt.Fprintf(g.err, "removed %s\n", name)
+	}
+	if a.Failed() {
+		return errPlatform
+	}
+	return nil
+}
+
+// projectedTarget is what became of a target, as a result.
+type projectedTarget struct {
+	Environment string `json:"environment"`
+	Target      string `json:"target"`
+	// Status is rendered, written, unchanged or failed.
+	Status string `json:"status"`
+}
+
+func targetOf(t application.Target, c *tree.Changes) projectedTarget {
+	out := projectedTarget{t.Environment, t.Name, "rendered"}
+	switch {
+	case t.Failed:
+		out.Status = "failed"
+	case c != nil:
+		out.Status = "unchanged"
+		for _, file := range c.Written {
+			if inFolder(file, t.Name) {
+				out.Status = "written"
+			}
+		}
+	}
+	return out
+}
+
+func inFolder(file, folder string) bool {
+	return len(file) > len(folder) && file[:len(folder)] == folder && file[len(folder)] == '/'
+}
+
+// removedTargets are the files that were removed, by environment.
+func removedTargets(changes map[string]*tree.Changes) []string {
+	var out []string
+	for environment, c := range changes {
+		for _, file := range c.Removed {
+			out = append(out, environment+"/"+file)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,185 @@
+package application
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/project/helm"
+	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
+	platform "github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// source is what an application renders, a chart's archive or overlays among the
+// files of its folder.
+type source struct {
+	tree  *archive.Tree // of the folder
+	chart []byte
+	files map[string][]byte
+}
+
+// lockSource returns the source that kalypso.lock pins; ok is false for an
+// application that has everything itself.
+func lockSource(app *model.Application) (s lock.Source, ok bool) {
+	h := app.Manifests.Helm
+	if h == nil || h.Path != "" {
+		return s, false
+	}
+	return lock.SourceOf(model.Manifests{Helm: &model.Helm{Repo: h.Repo, OCI: h.OCI, Chart: h.Chart, Version: h.Version}})
+}
+
+var manifestsRef = model.Ref{Collection: "application", Path: "manifests"}
+
+// openSource reads what is rendered.
+func openSource(dir string, app *model.Application, contents *library.Library) (s source, ds []diag.Diagnostic, err error) {
+	s.tree, err = readFolder(dir)
+	if err != nil {
+		var own *badFolderError
+		if errors.As(err, &own) {
+			return s, at([]diag.Diagnostic{diag.New(diag.BadSource, own.Error()).Hinting("keep what is rendered small, and without links that lead out")}, manifestsRef), nil
+		}
+		return s, nil, err
+	}
+	if locked, ok := lockSource(app); ok {
+		entry, ds := contents.Entry(locked)
+		if len(ds) == 0 {
+			s.chart, ds = contents.Content(entry)
+		}
+		return s, at(ds, manifestsRef.At("helm")), nil
+	}
+	h := app.Manifests.Helm
+	if h == nil {
+		s.files = dataOf(s.tree)
+		return s, nil, nil
+	}
+	chart, err := s.tree.Sub(path.Clean(h.Path))
+	if err != nil {
+		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
+			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")}, manifestsRef.At("helm.path")), nil
+	}
+	if s.chart, err = helm.Pack(dataOf(chart)); err != nil {
+		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
+			Hinting("`helm lint` says more")}, manifestsRef.At("helm.path")), nil
+	}
+	return s, nil, nil
+}
+
+func dataOf(t *archive.Tree) map[string][]byte {
+	out := make(map[string][]byte, len(t.Files))
+	for name, f := range t.Files {
+		out[name] = f.Data
+	}
+	return out
+}
+
+// digest identifies what is below the environments for one of them, and for "" all
+// the rest.
+func (s *source) digest(environment string) model.Digest {
+	h := sha256.New()
+	fmt.Fprintf(h, "%x\n", sha256.Sum256(s.chart))
+	for _, name := range slices.Sorted(maps.Keys(s.tree.Files)) {
+		below, isEnvironment := strings.CutPrefix(name, platform.Environments+"/")
+		of, _, _ := strings.Cut(below, "/")
+		if isEnvironment == (environment != "") && (environment == "" || of == environment) {
+			fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(s.tree.Files[name].Data))
+		}
+	}
+	return model.Digest(fmt.Sprintf("%x", h.Sum(nil)))
+}
+
+// at gives diagnostics a site.
+func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
+	for i := range ds {
+		ds[i] = ds[i].At(ref, "")
+	}
+	return ds
+}
+
+// badFolderError says that a folder is beyond the bounds of what is read.
+type badFolderError struct{ error }
+
+// readFolder reads the files of a folder, without hidden ones. Links that lead out
+// of it are not there.
+func readFolder(dir string) (*archive.Tree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var failed error
+	tree, err := archive.Build(func(yield func(archive.Entry, error) bool) {
+		failed = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir():
+				if name != "." && strings.HasPrefix(d.Name(), ".") {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			entry, ok, err := entryOf(root, name, d)
+			if err != nil {
+				return err
+			}
+			if ok && !yield(entry, nil) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, &badFolderError{err}
+	}
+	return tree, nil
+}
+
+func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok bool, err error) {
+	e.Path = name
+	if d.Type()&fs.ModeSymlink != 0 {
+		e.Link, err = root.Readlink(name)
+		return e, err == nil, err
+	}
+	info, err := d.Info()
+	if err != nil || !info.Mode().IsRegular() {
+		return e, false, err
+	}
+	if info.Size() > archive.DefaultLimits.File {
+		e.Refused = "is too large"
+		return e, true, nil
+	}
+	e.Data, err = root.ReadFile(name)
+	e.Executable = info.Mode()&0o100 != 0
+	return e, true, err
+}
+
+// job returns what there is to render for a target.
+func (s *source) job(app *model.Application, t *Target) *project.Job {
+	h := app.Manifests.Helm
+	if h == nil {
+		return &project.Job{Kustomize: &kustomize.Request{Files: s.files, Path: path.Join(t.Dir, app.Manifests.Kustomize.Path)}}
+	}
+	release := h.ReleaseName
+	if release == "" {
+		release = model.ShortName(model.FullName(app.Name, t.Name), model.MaxHelmRelease)
+	}
+	return &project.Job{Helm: &helm.Request{
+		Chart: s.chart, ReleaseName: release, Namespace: app.Namespace, Values: t.Values,
+		KubernetesVersion: strings.TrimPrefix(app.KubernetesVersion, "v"), APIVersions: app.APIVersions,
+	}}
+}

@@ -1,0 +1,123 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// Output says where the trees go, and how.
+type Output struct {
+	// Dir is the folder that gets a folder for each environment, with one for each
+	// of its targets.
+	Dir string
+	// Strict writes nothing at all if there is any error.
+	Strict bool
+	// Adopt takes over files that kalypso did not write.
+	Adopt bool
+}
+
+// Write projects an application and writes its tree. Targets that are gone are
+// removed, as far as the folder's record says that kalypso wrote them; those of
+// environments that are gone are too, unless environments were asked for. The
+// changes are by environment; one that is absent was not written.
+func Write(ctx context.Context, r Request, o Output) (*Application, map[string]*tree.Changes, error) {
+	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
+		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
+	}
+	a, err := Project(ctx, r)
+	if err != nil || a.Model == nil || o.Strict && a.Failed() {
+		return a, nil, err
+	}
+	defer func() { a.Diagnostics = diag.Sort(a.Diagnostics) }()
+	changes := map[string]*tree.Changes{}
+	environments := a.environments()
+	if len(r.Environments) == 0 {
+		environments = append(environments, gone(o.Dir, a.Model.Name, environments)...)
+	}
+	for _, environment := range environments {
+		c, ds, err := a.write(environment, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range ds {
+			ds[i].Environment = environment
+		}
+		if a.Diagnostics = append(a.Diagnostics, ds...); c != nil {
+			changes[environment] = c
+		}
+	}
+	return a, changes, nil
+}
+
+func (a *Application) environments() []string {
+	var out []string
+	for _, t := range a.Targets {
+		out = append(out, t.Environment)
+	}
+	return slices.Compact(out) // targets are sorted by environment
+}
+
+// gone are the environments that were written for the application before, and that
+// it does not have any more.
+func gone(dir, application string, known []string) []string {
+	entries, _ := os.ReadDir(dir) // what cannot be read is not there
+	var out []string
+	for _, e := range entries {
+		if !e.IsDir() || slices.Contains(known, e.Name()) {
+			continue
+		}
+		if record := recordIn(filepath.Join(dir, e.Name())); record != nil && record.Platform == application && record.Environment == e.Name() && len(record.ClusterTypes) > 0 {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+func recordIn(dir string) *tree.Record {
+	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(tree.RecordPath))); err != nil {
+		return nil
+	}
+	d, err := tree.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	record, _, err := d.Record()
+	if err != nil {
+		return nil
+	}
+	return record
+}
+
+// write writes the targets of an environment, each in the place of a cluster type.
+func (a *Application) write(environment string, o Output) (c *tree.Changes, ds []diag.Diagnostic, err error) {
+	dir, err := tree.Open(filepath.Join(o.Dir, environment))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	t := &tree.Tree{}
+	for i := range a.Targets {
+		target := &a.Targets[i]
+		if target.Environment != environment {
+			continue
+		}
+		content := &tree.Content{Files: target.Files}
+		if target.Failed {
+			content.Kept = "the target has errors"
+		}
+		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: target.Name, Content: func() (*tree.Content, error) { return content, nil }})
+	}
+	return dir.Write(t, tree.Options{
+		Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(),
+		Source: tree.Source{Base: a.source.digest(""), Environment: a.source.digest(environment)}, Adopt: o.Adopt,
+	})
+}

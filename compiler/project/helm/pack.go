@@ -1,0 +1,43 @@
+package helm
+
+import (
+	"os"
+	"path/filepath"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/kalypso-io/kalypso/compiler/project/internal/quiet"
+)
+
+// Pack makes the archive of a chart of the files of its folder, by their paths in
+// it, as `helm package` does: without what .helmignore names. Paths must be local,
+// as those of package archive are. Two archives of the same files may differ in
+// their times.
+func Pack(files map[string][]byte) ([]byte, error) {
+	defer quiet.Begin()()
+	tmp, err := os.MkdirTemp("", "kalypso-chart-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	folder := filepath.Join(tmp, "chart")
+	for name, data := range files {
+		file := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	chart, err := loader.LoadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := chartutil.Save(chart, tmp)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(packed)
+}

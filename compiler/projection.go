@@ -1,0 +1,166 @@
+package compiler
+
+import (
+	"context"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/project/helm"
+	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// projected is what the manifests of an assignment render to.
+type projected struct {
+	projection  *model.Projection // nil where there is none, or it failed
+	diagnostics []diag.Diagnostic
+	// passing says that what failed may be otherwise the next time: the store lacks
+	// something, or a bound of this machine was reached.
+	passing bool
+}
+
+// project renders the manifests of assignments, several at once, as far as their
+// backends need it; those that are nil have failed before.
+func (e *Environment) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projected, error) {
+	out := make([]projected, len(numbers))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for n, i := range numbers {
+		a := &e.Schedule.Assignments[i]
+		if assigned[n] == nil || !e.needsContent(a) {
+			continue
+		}
+		if source, ok := lock.SourceOf(a.Manifests); ok {
+			group.Go(func() (err error) {
+				out[n], err = e.projectOne(ctx, a, source, assigned[n])
+				ref := a.Workload.TargetRef(a.Target.Name).At("manifests." + string(a.Manifests.Kind()))
+				for j := range out[n].diagnostics {
+					out[n].diagnostics[j] = out[n].diagnostics[j].On(ref.String()).At(ref, "")
+				}
+				return err
+			})
+		}
+	}
+	return out, group.Wait()
+}
+
+func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, source lock.Source, assigned *backends.Assignment) (projected, error) {
+	entry, ds := e.library.Entry(source)
+	if len(ds) > 0 {
+		return projected{diagnostics: ds, passing: true}, nil
+	}
+	if a.Manifests.Ansible != nil {
+		return e.playbook(a, entry), nil
+	}
+	outcome, passing, err := e.render(ctx, jobOf(a, assigned), entry)
+	if err != nil || diag.Errors(outcome.Diagnostics) {
+		return projected{diagnostics: outcome.Diagnostics, passing: passing}, err
+	}
+	return projected{
+		projection:  &model.Projection{Objects: outcome.Objects, Revision: entry.Revision},
+		diagnostics: outcome.Diagnostics,
+	}, nil
+}
+
+// jobOf returns what there is to render, without the content of the source.
+func jobOf(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
+	if h := assigned.Manifests.Helm; h != nil {
+		r := &helm.Request{
+			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: model.StructOf(),
+			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"), APIVersions: a.ClusterType.APIVersions,
+		}
+		if h.Values != nil {
+			r.Values = *h.Values
+		}
+		return &project.Job{Helm: r}
+	}
+	r := &kustomize.Request{}
+	switch m := a.Manifests; {
+	case m.Git != nil:
+		r.Path = path.Clean(m.Git.Path)
+	case m.OCI != nil:
+		r.Path = path.Clean(m.OCI.Path)
+	default:
+		k := m.Kustomize
+		r.Path, r.Patches, r.Images, r.NamePrefix = path.Clean(k.Path), k.Patches, k.Images, k.NamePrefix
+	}
+	return &project.Job{Kustomize: r}
+}
+
+// render renders a job with the content that an entry pins, or remembers what
+// became of it. passing says that it may become something else the next time.
+func (e *Environment) render(ctx context.Context, job *project.Job, entry lock.Entry) (outcome project.Outcome, passing bool, err error) {
+	defer e.meter.took(cache.Projection, time.Now())
+	key := e.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
+	if data, ok := e.meter.get(cache.Projection, key); ok && model.Decode(data, &outcome) == nil {
+		e.meter.count(cache.Projection, 0, 1)
+		return outcome, false, nil
+	}
+	outcome = project.Outcome{}
+	if outcome.Diagnostics = e.fill(job, entry); len(outcome.Diagnostics) > 0 {
+		return outcome, true, nil
+	}
+	if outcome, err = e.request.renderer().Render(ctx, job); err != nil {
+		return outcome, true, err
+	}
+	e.meter.count(cache.Projection, 1, 0)
+	passing = slices.ContainsFunc(outcome.Diagnostics, func(d diag.Diagnostic) bool { return d.Code == diag.Unbounded })
+	if !passing {
+		e.meter.put(cache.Projection, key, model.Encode(outcome))
+	}
+	return outcome, passing, nil
+}
+
+// fill gives a job its content, or says why there is none.
+func (e *Environment) fill(job *project.Job, entry lock.Entry) (ds []diag.Diagnostic) {
+	if job.Helm != nil {
+		job.Helm.Chart, ds = e.library.Content(entry)
+		return ds
+	}
+	tree, ds := e.library.Tree(entry)
+	if len(ds) > 0 {
+		return ds
+	}
+	job.Kustomize.Files = make(map[string][]byte, len(tree.Files))
+	for name, f := range tree.Files {
+		job.Kustomize.Files[name] = f.Data
+	}
+	return nil
+}
+
+// playbook returns the files of an Ansible playbook's repository where it is
+// rendered, and else only what it is pinned to.
+func (e *Environment) playbook(a *schedule.Assignment, entry lock.Entry) projected {
+	p := &model.Projection{Revision: entry.Revision}
+	if !a.Target.Render {
+		return projected{projection: p}
+	}
+	tree, ds := e.library.Tree(entry)
+	if len(ds) > 0 {
+		return projected{diagnostics: ds, passing: true}
+	}
+	for name, f := range tree.Files {
+		p.Files = append(p.Files, model.ProjectedFile{Path: name, Data: f.Data, Executable: f.Executable})
+	}
+	slices.SortFunc(p.Files, func(a, b model.ProjectedFile) int { return strings.Compare(a.Path, b.Path) })
+	return projected{projection: p}
+}
+
+// renderer is what renders.
+func (r *Request) renderer() project.Renderer {
+	if r.Renderer == nil {
+		return project.InProcess()
+	}
+	return r.Renderer
+}
