@@ -11,7 +11,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -98,15 +97,11 @@ func (r *repository) content(ctx context.Context, commit string) ([]byte, error)
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	found, err := r.download(ctx, id, dir)
+	objects, err := r.download(ctx, id, dir)
 	if err != nil {
 		return nil, err
 	}
-	root, err := found.Tree()
-	if err != nil {
-		return nil, err
-	}
-	files, err := archive.Build(treeEntries(root))
+	files, err := archive.Build(commitEntries(objects, id))
 	if err != nil {
 		return nil, err
 	}
@@ -115,18 +110,21 @@ func (r *repository) content(ctx context.Context, commit string) ([]byte, error)
 
 // download gets a commit into a folder: alone where the server lets it be asked
 // for, else with all branches and tags, among which it may be.
-func (r *repository) download(ctx context.Context, id plumbing.Hash, dir string) (*object.Commit, error) {
+func (r *repository) download(ctx context.Context, id plumbing.Hash, dir string) (storage.Storer, error) {
 	if r.serves(id) {
-		commit, err := r.get(ctx, []plumbing.Hash{id}, 1, id, dir)
+		objects, err := r.get(ctx, []plumbing.Hash{id}, 1, dir)
 		if err == nil || !errors.Is(err, errRefused) {
-			return commit, err
+			return objects, err
 		}
 	}
-	commit, err := r.get(ctx, r.tips(), 0, id, dir)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
+	objects, err := r.get(ctx, r.tips(), 0, dir)
+	if err != nil {
+		return nil, err
+	}
+	if objects.HasEncodedObject(id) != nil {
 		return nil, &missing{problem: fmt.Sprintf("there is no commit %s on any branch or tag", id)}
 	}
-	return commit, err
+	return objects, nil
 }
 
 // serves says whether the server gives a commit that is asked for by its id.
@@ -158,9 +156,9 @@ func (r *repository) tips() []plumbing.Hash {
 // errRefused is that a server gives nothing for what was asked for.
 var errRefused = errors.New("the server refuses to give the commit")
 
-// get gets some commits, with what they came from up to a depth, 0 for all, and
-// returns one that is among all of them.
-func (r *repository) get(ctx context.Context, wants []plumbing.Hash, depth int, id plumbing.Hash, dir string) (*object.Commit, error) {
+// get gets some commits into a folder, with what they came from up to a depth, 0
+// for all.
+func (r *repository) get(ctx context.Context, wants []plumbing.Hash, depth int, dir string) (storage.Storer, error) {
 	session, err := r.session(ctx)
 	if err != nil {
 		return nil, err
@@ -187,10 +185,7 @@ func (r *repository) get(ctx context.Context, wants []plumbing.Hash, depth int, 
 	}
 	defer response.Close()
 	objects := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
-	if err := unpack(objects, request, response); err != nil {
-		return nil, err
-	}
-	return object.GetCommit(objects, id)
+	return objects, unpack(objects, request, response)
 }
 
 // unpack writes the pack of a response to a storage.

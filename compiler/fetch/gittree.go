@@ -9,48 +9,60 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"github.com/kalypso-io/kalypso/compiler/archive"
 )
 
-// treeEntries are the files of a commit. What git does not keep in the commit
+// commitEntries are the files of a commit. What git does not keep in the commit
 // itself, and what has a name that a tree cannot have, is refused: only who needs
 // it has to know.
-func treeEntries(root *object.Tree) iter.Seq2[archive.Entry, error] {
+func commitEntries(objects storer.EncodedObjectStorer, id plumbing.Hash) iter.Seq2[archive.Entry, error] {
 	return func(yield func(archive.Entry, error) bool) {
-		w := &treeWalk{yield: yield}
-		if err := w.folder(root, ""); err != nil {
-			yield(archive.Entry{}, err)
+		w := &treeWalk{objects: objects, yield: yield, trees: map[plumbing.Hash]*object.Tree{}}
+		commit, err := object.GetCommit(objects, id)
+		if err == nil {
+			err = w.folder(commit.TreeHash, "")
+		}
+		if err != nil && !w.done {
+			yield(archive.Entry{}, fmt.Errorf("the commit %s cannot be read: %w", id, err))
 		}
 	}
 }
 
 type treeWalk struct {
+	objects storer.EncodedObjectStorer
 	yield   func(archive.Entry, error) bool
+	trees   map[plumbing.Hash]*object.Tree // those that were read
 	entries int
 	done    bool // nobody wants more
 }
 
 // folder gives what is in a folder. Folders of a repository can hold each other
 // without bounds where they hold no file, so that they are counted here.
-func (w *treeWalk) folder(t *object.Tree, at string) error {
+func (w *treeWalk) folder(id plumbing.Hash, at string) error {
 	if strings.Count(at, "/") > archive.DefaultLimits.Depth {
 		return &archive.LimitError{Entry: at, Most: fmt.Sprintf("paths of at most %d elements", archive.DefaultLimits.Depth)}
+	}
+	t, err := w.tree(id)
+	if err != nil {
+		return err
 	}
 	for i := range t.Entries {
 		if w.entries++; w.entries > archive.DefaultLimits.Entries {
 			return &archive.LimitError{Entry: at, Most: fmt.Sprintf("at most %d entries", archive.DefaultLimits.Entries)}
 		}
-		if err := w.entry(t, &t.Entries[i], at); err != nil || w.done {
+		if err := w.entry(&t.Entries[i], at); err != nil || w.done {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *treeWalk) entry(t *object.Tree, e *object.TreeEntry, at string) error {
+func (w *treeWalk) entry(e *object.TreeEntry, at string) error {
 	name := path.Join(at, e.Name)
 	if problem := archive.NameProblem(e.Name); problem != "" {
 		w.give(archive.Entry{Path: path.Join(at, soundName(e.Name)), Refused: problem})
@@ -58,18 +70,14 @@ func (w *treeWalk) entry(t *object.Tree, e *object.TreeEntry, at string) error {
 	}
 	switch e.Mode {
 	case filemode.Dir:
-		child, err := t.Tree(e.Name)
-		if err != nil {
-			return fmt.Errorf("the folder %s cannot be read: %w", name, err)
-		}
-		return w.folder(child, name)
+		return w.folder(e.Hash, name)
 	case filemode.Submodule:
 		w.give(archive.Entry{Path: name, Refused: "is a submodule of git, whose content kalypso does not fetch"})
 		return nil
 	}
-	data, err := blob(t, e)
+	data, err := w.blob(e.Hash)
 	if err != nil {
-		return fmt.Errorf("the file %s cannot be read: %w", name, err)
+		return fmt.Errorf("the file %s: %w", name, err)
 	}
 	switch {
 	case e.Mode == filemode.Symlink && len(data) > 0:
@@ -82,16 +90,28 @@ func (w *treeWalk) entry(t *object.Tree, e *object.TreeEntry, at string) error {
 	return nil
 }
 
+// tree returns a folder.
+func (w *treeWalk) tree(id plumbing.Hash) (*object.Tree, error) {
+	if known, ok := w.trees[id]; ok {
+		return known, nil
+	}
+	t, err := object.GetTree(w.objects, id)
+	if err == nil {
+		w.trees[id] = t
+	}
+	return t, err
+}
+
 func (w *treeWalk) give(e archive.Entry) { w.done = w.done || !w.yield(e, nil) }
 
 // blob returns the content of a file, and of one that is too large just so much
 // that it is seen to be.
-func blob(t *object.Tree, e *object.TreeEntry) ([]byte, error) {
-	f, err := t.TreeEntryFile(e)
+func (w *treeWalk) blob(id plumbing.Hash) ([]byte, error) {
+	b, err := object.GetBlob(w.objects, id)
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.Reader()
+	r, err := b.Reader()
 	if err != nil {
 		return nil, err
 	}
