@@ -1,9 +1,14 @@
 package fetch
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/cgi"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -222,6 +227,11 @@ func TestGitCredentials(t *testing.T) {
 			write(t, filepath.Join(home, ".gitconfig"), "[credential]\n\thelper = \"!f() { echo username="+username+"; echo password="+password+"; }; f\"\n")
 			return ""
 		},
+		"a header, as CI systems write it": func(home, hostname string) string {
+			token := base64.StdEncoding.EncodeToString([]byte(username + ":" + password))
+			write(t, filepath.Join(home, ".gitconfig"), fmt.Sprintf("[http \"http://%s/\"]\n\textraHeader = AUTHORIZATION: basic %s\n", hostname, token))
+			return ""
+		},
 		"insteadOf": func(home, hostname string) string {
 			write(t, filepath.Join(home, ".gitconfig"), fmt.Sprintf("[url \"http://%s:%s@%s/\"]\n\tinsteadOf = https://git.example.com/\n", username, password, hostname))
 			return "https://git.example.com/app.git"
@@ -242,6 +252,26 @@ func TestGitCredentials(t *testing.T) {
 			wantFiles(t, data, "a: 1")
 		})
 	}
+}
+
+func TestGitTLS(t *testing.T) {
+	h, w := gitHost(t)
+	w.commit("a", "1")
+	secure := httptest.NewUnstartedServer(h.handler)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	source := lock.Source{Kind: lock.Git, URL: secure.URL + "/app.git", Branch: "main"}
+	_, _, err := quick(t).Resolve(t.Context(), source)
+	wantError[*Error](t, err, "certificate")
+	home := os.Getenv("HOME")
+	write(t, filepath.Join(home, "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	write(t, filepath.Join(home, ".gitconfig"), "[http]\n\tsslCAInfo = ~/ca.pem\n")
+	_, data := resolving(t, source)
+	wantFiles(t, data, "a: 1")
+	write(t, filepath.Join(home, "ca.pem"), "nothing")
+	_, _, err = quick(t).Resolve(t.Context(), source)
+	wantError[*Error](t, err, "has no certificate")
 }
 
 func TestGitWrongCredentials(t *testing.T) {

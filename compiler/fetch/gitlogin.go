@@ -31,11 +31,7 @@ func effectiveURL(ctx context.Context, url string) string {
 // gitLogin asks git's credential helpers (gitcredentials(7)). None of them may ask
 // on the terminal, where nobody expects it.
 func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (login, bool) {
-	host := e.Host
-	if e.Port != 0 {
-		host = fmt.Sprintf("%s:%d", host, e.Port)
-	}
-	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, host, strings.TrimPrefix(e.Path, "/"))
+	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, hostPort(e), strings.TrimPrefix(e.Path, "/"))
 	if username != "" {
 		question += "username=" + username + "\n"
 	}

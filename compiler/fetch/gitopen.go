@@ -50,9 +50,6 @@ func (r *repositories) open(ctx context.Context, url string) (*repository, error
 func (r *repositories) connect(ctx context.Context, repo *repository) error {
 	switch repo.endpoint.Protocol {
 	case "http", "https":
-		// go-git follows a redirect of the first request alone, and takes no
-		// credentials to another host.
-		repo.transport = githttp.NewClientWithOptions(&http.Client{Transport: r.fetcher.web}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 		return r.connectHTTP(ctx, repo)
 	case "ssh":
 		auth, err := newSSHAuth(ctx, repo.endpoint)
@@ -74,18 +71,25 @@ func (r *repositories) connect(ctx context.Context, repo *repository) error {
 // connectHTTP asks without credentials first, as git does, and then with those that
 // the user has for the host.
 func (r *repositories) connectHTTP(ctx context.Context, repo *repository) error {
-	username := repo.endpoint.User
-	inURL := login{username, repo.endpoint.Password}
+	inURL := login{repo.endpoint.User, repo.endpoint.Password}
 	repo.endpoint.User, repo.endpoint.Password = "", ""
+	settings := readGitSettings(ctx, repo.endpoint)
+	// go-git follows a redirect of the first request alone, and takes no
+	// credentials to another host.
+	repo.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.transport(r.fetcher)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
+	had := settings.header != ""
+	if had {
+		r.fetcher.secrets.add(settings.header[strings.LastIndexAny(settings.header, ": ")+1:])
+		repo.auth = headerAuth(settings.header)
+	}
 	err := repo.survey(ctx)
 	if !errors.Is(err, transport.ErrAuthenticationRequired) {
 		return repo.explain(err)
 	}
-	had := false
 	for _, ask := range []func() (login, bool){
 		func() (login, bool) { return inURL, inURL.password != "" },
-		func() (login, bool) { return netrcLogin(repo.endpoint.Host, username) },
-		func() (login, bool) { return gitLogin(ctx, repo.endpoint, username) },
+		func() (login, bool) { return netrcLogin(repo.endpoint.Host, inURL.username) },
+		func() (login, bool) { return gitLogin(ctx, repo.endpoint, inURL.username) },
 	} {
 		l, ok := ask()
 		if !ok {

@@ -1,0 +1,80 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// gitSettings are what git's configuration says about a server (git-config(1),
+// http.*).
+type gitSettings struct {
+	certificates
+	header string // NAME: VALUE, which CI systems use for tokens
+}
+
+// readGitSettings asks git for its configuration, in the working directory as git
+// would. Without git there is none.
+func readGitSettings(ctx context.Context, e *transport.Endpoint) gitSettings {
+	address := e.Protocol + "://" + hostPort(e) + e.Path
+	ask := func(key string) string {
+		out, err := exec.CommandContext(ctx, "git", "config", "--get-urlmatch", key, address).Output()
+		if err != nil {
+			return "" // it is not set
+		}
+		return strings.TrimSpace(string(out))
+	}
+	path := func(variable, key string) string {
+		name := cmp.Or(os.Getenv(variable), ask(key))
+		if len(existing([]string{name})) == 1 {
+			return existing([]string{name})[0]
+		}
+		return name
+	}
+	return gitSettings{
+		certificates: certificates{
+			CAFile:   path("GIT_SSL_CAINFO", "http.sslCAInfo"),
+			CertFile: path("GIT_SSL_CERT", "http.sslCert"),
+			KeyFile:  path("GIT_SSL_KEY", "http.sslKey"),
+		},
+		header: ask("http.extraHeader"),
+	}
+}
+
+// hostPort is HOST or HOST:PORT of an endpoint, as its URL has it.
+func hostPort(e *transport.Endpoint) string {
+	host := strings.Trim(e.Host, "[]")
+	if e.Port != 0 {
+		return net.JoinHostPort(host, strconv.Itoa(e.Port))
+	}
+	if strings.Contains(host, ":") {
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// headerAuth is a header that goes with every request to a repository's server.
+type headerAuth string
+
+var _ githttp.AuthMethod = headerAuth("")
+
+// Name is what the method is called in errors.
+func (h headerAuth) Name() string { return "http-extra-header" }
+
+// String is the method for people, without its secret.
+func (h headerAuth) String() string { return h.Name() }
+
+// SetAuth adds the header.
+func (h headerAuth) SetAuth(r *http.Request) {
+	if name, value, ok := strings.Cut(string(h), ":"); ok {
+		r.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+}
