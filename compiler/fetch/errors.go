@@ -77,13 +77,16 @@ type missing struct {
 
 func (e *missing) Error() string { return e.problem }
 
+// errTooLong ends a call that takes longer than the options allow.
+var errTooLong = errors.New("it takes too long")
+
 // failed makes an error fit for people: one line, of a known type, and without
 // secrets. A call that took too long failed for that, whatever broke off then.
 func (f *Fetcher) failed(ctx context.Context, s lock.Source, err error) error {
 	var who *unauthorized
 	var what *missing
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case context.Cause(ctx) == errTooLong:
 		return &Error{Source: s, Problem: fmt.Sprintf("it takes longer than %s", f.timeout), Err: ctx.Err()}
 	case ctx.Err() != nil:
 		return &Error{Source: s, Problem: "it was cancelled", Err: ctx.Err()}

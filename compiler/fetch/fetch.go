@@ -125,7 +125,7 @@ func (f *Fetcher) during(ctx context.Context, s lock.Source, ask func(context.Co
 	if !ok {
 		return nil, &Error{Source: s, Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, errTooLong)
 	defer cancel()
 	var data []byte
 	err := f.repeat(ctx, func() (err error) {

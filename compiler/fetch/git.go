@@ -111,8 +111,8 @@ func (r *repository) content(ctx context.Context, commit string) ([]byte, error)
 // download gets a commit into a folder: alone where the server lets it be asked
 // for, else with all branches and tags, among which it may be.
 func (r *repository) download(ctx context.Context, id plumbing.Hash, dir string) (storage.Storer, error) {
-	if r.serves(id) {
-		objects, err := r.get(ctx, []plumbing.Hash{id}, 1, dir)
+	if want, ok := r.want(id); ok {
+		objects, err := r.get(ctx, []plumbing.Hash{want}, 1, dir)
 		if err == nil || !errors.Is(err, errRefused) {
 			return objects, err
 		}
@@ -127,17 +127,13 @@ func (r *repository) download(ctx context.Context, id plumbing.Hash, dir string)
 	return objects, nil
 }
 
-// serves says whether the server gives a commit that is asked for by its id.
-func (r *repository) serves(id plumbing.Hash) bool {
-	if r.capabilities.Supports(capability.Capability("allow-reachable-sha1-in-want")) || r.capabilities.Supports(capability.Capability("allow-any-sha1-in-want")) {
-		return true
+// want returns what a server that is asked for a commit alone is asked for, and
+// whether it can be. Most servers give only what they have named.
+func (r *repository) want(id plumbing.Hash) (plumbing.Hash, bool) {
+	if named, ok := r.named[id]; ok {
+		return named, true
 	}
-	for _, tip := range r.refs {
-		if tip == id {
-			return true
-		}
-	}
-	return false
+	return id, r.capabilities.Supports(capability.AllowReachableSHA1InWant)
 }
 
 // tips are the commits and tags that branches and tags name.
@@ -161,7 +157,7 @@ var errRefused = errors.New("the server refuses to give the commit")
 func (r *repository) get(ctx context.Context, wants []plumbing.Hash, depth int, dir string) (storage.Storer, error) {
 	session, err := r.session(ctx)
 	if err != nil {
-		return nil, err
+		return nil, r.explain(err)
 	}
 	defer session.Close()
 	refs, err := session.AdvertisedReferencesContext(ctx)

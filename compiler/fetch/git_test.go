@@ -149,6 +149,43 @@ func TestGitRevisions(t *testing.T) {
 	}
 }
 
+// What a server names is asked for alone, whatever came before it.
+func TestGitShallow(t *testing.T) {
+	h, w := gitHost(t)
+	old := w.commit("a", "1")
+	w.git("tag", "-m", "a release", "v1")
+	for i := range 20 {
+		w.commit("a", fmt.Sprint("more ", i))
+	}
+	w.commit("a", "2")
+	for _, c := range []struct {
+		source  lock.Source
+		shallow bool
+	}{
+		{lock.Source{Branch: "main"}, true}, {lock.Source{Tag: "v1"}, true}, {lock.Source{Commit: old}, true},
+		{lock.Source{Commit: w.git("rev-parse", "HEAD~3")}, false},
+	} {
+		c.source.Kind, c.source.URL = lock.Git, h.URL+"/app.git"
+		var bodies []string
+		h.behind(func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				bodies = append(bodies, string(body))
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+			}
+			return false
+		})
+		_, _, err := quick(t).Resolve(t.Context(), c.source)
+		must(t, err)
+		if len(bodies) != 1 || strings.Contains(bodies[0], "deepen 1") != c.shallow {
+			t.Errorf("%v: asked %q", c.source, bodies)
+		}
+	}
+}
+
 func TestGitContent(t *testing.T) {
 	h, w := gitHost(t)
 	write(t, filepath.Join(w.dir, "bin/run"), "#!/bin/sh")
@@ -252,6 +289,19 @@ func TestGitCredentials(t *testing.T) {
 			wantFiles(t, data, "a: 1")
 		})
 	}
+}
+
+// Without git on the machine, what needs no git works.
+func TestGitWithoutGit(t *testing.T) {
+	h, w := gitHost(t)
+	w.commit("a", "1")
+	h.behind(guarded)
+	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "machine 127.0.0.1 login "+username+" password "+password)
+	t.Setenv("PATH", "") // the server then has the usual one
+	_, data := resolving(t, lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"})
+	wantFiles(t, data, "a: 1")
+	_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: "file://" + w.dir, Branch: "main"})
+	wantError[*Error](t, err, "git, which is not installed")
 }
 
 func TestGitTLS(t *testing.T) {

@@ -26,8 +26,9 @@ type repository struct {
 	transport transport.Transport
 	auth      transport.AuthMethod // nil for none
 
-	refs         map[string]plumbing.Hash // by full name; an annotated tag's commit
-	unpeeled     []plumbing.Hash          // of branches and tags, sorted; an annotated tag itself
+	refs         map[string]plumbing.Hash        // by full name; an annotated tag's commit
+	named        map[plumbing.Hash]plumbing.Hash // by commit: what a ref names, an annotated tag itself
+	unpeeled     []plumbing.Hash                 // of branches and tags, sorted; an annotated tag itself
 	capabilities *capability.List
 }
 
@@ -126,15 +127,19 @@ func (r *repository) survey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.refs, r.capabilities, r.unpeeled = map[string]plumbing.Hash{}, told.Capabilities, nil
+	r.refs, r.named, r.unpeeled = map[string]plumbing.Hash{}, map[plumbing.Hash]plumbing.Hash{}, nil
+	r.capabilities = told.Capabilities
 	for name, id := range told.References {
-		r.refs[name] = id
+		r.refs[name], r.named[id] = id, id
 		if strings.HasPrefix(name, branches) || strings.HasPrefix(name, tags) {
 			r.unpeeled = append(r.unpeeled, id)
 		}
 	}
 	for name, id := range told.Peeled {
 		r.refs[name] = id
+		if _, ok := r.named[id]; !ok {
+			r.named[id] = told.References[name]
+		}
 	}
 	slices.SortFunc(r.unpeeled, func(a, b plumbing.Hash) int { return strings.Compare(a.String(), b.String()) })
 	return nil

@@ -30,8 +30,6 @@ type sshAuth struct {
 	identities []string // files of keys
 	only       bool     // of the agent's keys, those that identities has alone
 	knownHosts []string
-
-	encrypted []string // key files that nobody has a passphrase for
 }
 
 var _ gitssh.AuthMethod = (*sshAuth)(nil)
@@ -140,25 +138,29 @@ func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	}, nil
 }
 
-// signers are the keys of the agent and then those of files, as far as they need no
-// passphrase.
+// signers are the keys of the agent and then those of files.
 func (a *sshAuth) signers() ([]ssh.Signer, error) {
-	out := a.agentSigners()
-	a.encrypted = nil
+	keys, _ := a.fileSigners()
+	return append(a.agentSigners(), keys...), nil
+}
+
+// fileSigners are the keys of files, and the files whose key needs a passphrase.
+// What cannot be read is passed over, as ssh does.
+func (a *sshAuth) fileSigners() (keys []ssh.Signer, encrypted []string) {
 	for _, name := range existing(a.identities) {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // ssh passes over what it cannot read, too
+			continue
 		}
 		key, err := ssh.ParsePrivateKey(text)
 		if locked := (*ssh.PassphraseMissingError)(nil); errors.As(err, &locked) {
-			a.encrypted = append(a.encrypted, name)
+			encrypted = append(encrypted, name)
 		}
 		if err == nil {
-			out = append(out, key)
+			keys = append(keys, key)
 		}
 	}
-	return out, nil
+	return keys, encrypted
 }
 
 // agentSigners are the keys of the agent that may be used for the host.
@@ -201,8 +203,8 @@ func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 // refused says that the host takes none of the keys.
 func (a *sshAuth) refused(host string) error {
 	hint := "`ssh -T " + a.user + "@" + host + "` shows what the host thinks of your keys"
-	if len(a.encrypted) > 0 {
-		hint = "these keys have a passphrase, which kalypso does not ask for; `ssh-add` gives them to the agent: " + strings.Join(a.encrypted, ", ")
+	if _, encrypted := a.fileSigners(); len(encrypted) > 0 {
+		hint = "these keys have a passphrase, which kalypso does not ask for; `ssh-add` gives them to the agent: " + strings.Join(encrypted, ", ")
 	}
 	return &unauthorized{fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s", host, a.user), hint}
 }

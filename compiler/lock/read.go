@@ -25,10 +25,18 @@ const hintRelock = "kalypso.lock is written by `kalypso lock`: restore it from g
 // the file's order; the lock then holds the entries that are sound. The error is
 // for a file that cannot be read.
 func Read(root string) (*Lock, []diag.Diagnostic, error) {
-	f, err := os.Open(filepath.Join(root, FileName))
+	name := filepath.Join(root, FileName)
+	info, err := os.Stat(name) // a pipe is told from a file before it is opened
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Lock{}, nil, nil
 	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
