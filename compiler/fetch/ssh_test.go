@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -265,4 +266,29 @@ func TestSSHHangs(t *testing.T) {
 	}()
 	_, _, err = quick(t).Resolve(ctx, lock.Source{Kind: lock.Git, URL: "ssh://git@" + listener.Addr().String() + "/a", Branch: "main"})
 	wantError[*Error](t, err, "it was cancelled")
+}
+
+// Any number of goroutines use one Fetcher.
+func TestConcurrent(t *testing.T) {
+	charts, _ := chartHost(t, "1.2.0", "1.3.0")
+	h, home, source := sshSource(t)
+	withSSH(t, "")
+	h.trust(filepath.Join(home, ".ssh", "known_hosts"), h.key)
+	write(t, filepath.Join(home, ".ssh", "id_ed25519"), pemOf(t, h.client, ""))
+	f := quick(t)
+	var work sync.WaitGroup
+	for range 3 {
+		for _, s := range []lock.Source{source, podinfo(charts.URL+"/charts", "1.2.0"), podinfo(charts.URL+"/charts", "1.x")} {
+			work.Go(func() {
+				e, _, err := f.Resolve(t.Context(), s)
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := f.Fetch(t.Context(), e); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	work.Wait()
 }
