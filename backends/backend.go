@@ -132,7 +132,9 @@ type ClusterType struct {
 	GitOps      *model.GitOps // nil where the environment has none
 	Reconciler  Spec
 	Clusters    []model.Cluster // of the cluster type, sorted by name
-	Ref         model.Ref
+	// Cluster is the one that Bootstrap is for; "" for any of them.
+	Cluster string
+	Ref     model.Ref
 }
 
 // Support says whether a backend delivers manifests of one kind.

@@ -31,7 +31,7 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 	for i := range objects {
 		objects[i].Value = serverSide(objects[i].Value)
 	}
-	content := delivery.Content{Manifests: objects, Annotations: workspace}
+	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace, ConfigAnnotations: workspace}
 	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions, IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 

@@ -11,7 +11,8 @@ import (
 // Bootstrap returns the source of the environment's tree, a GitRepository or an
 // OCIRepository, and the Kustomization of the cluster type's folder. The
 // Kustomization does not wait: one assignment that is not ready must not make all
-// of them look so.
+// of them look so. Where clusters have values of their own, another Kustomization
+// brings those of the one cluster there first.
 func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
@@ -22,17 +23,44 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 			At(delivery.Environment(ct.Environment, ""), "")}
 	}
 	source, ds := treeSource(ct, o)
-	if diag.Errors(ds) {
+	values, problems := valuesOn(ct, o)
+	if ds = append(ds, problems...); diag.Errors(ds) {
 		return nil, ds
 	}
-	return delivery.YAML(
-		source,
-		kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: source.Metadata, Spec: kustomization{
+	root := kustomization{
+		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
+		SourceRef: treeRef(ct),
+		Path:      dotSlash(ct.GitOps.Path, ct.Name), Prune: o.Prune,
+	}
+	docs := []any{source}
+	if values != nil {
+		docs = append(docs, *values)
+		root.DependsOn = []reference{{values.Metadata.Name}}
+	}
+	docs = append(docs, kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: source.Metadata, Spec: root})
+	return delivery.YAML(docs...), nil
+}
+
+// valuesOn returns the Kustomization that brings a cluster its own values; nil
+// where the clusters have none.
+func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.Diagnostic) {
+	names, ds := variablesOf(ct.Clusters)
+	switch {
+	case diag.Errors(ds) || len(names) == 0:
+		return nil, ds
+	case ct.Cluster == "":
+		return nil, []diag.Diagnostic{diag.New(diag.ClusterValues, "each cluster of cluster type "+ct.Name+" has values of its own, and pulls a folder of its own").
+			At(ct.Ref, "").Hinting("say which cluster it is for: --cluster " + ct.Clusters[0].Name)}
+	}
+	return &kubernetes.Object{
+		APIVersion: kustomizeAPI, Kind: "Kustomization",
+		Metadata: delivery.ClusterTypeMeta(clusterConfig(ct.Environment, ct.Name), o.Namespace),
+		Spec: kustomization{
 			Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
 			SourceRef: treeRef(ct),
-			Path:      dotSlash(ct.GitOps.Path, ct.Name), Prune: o.Prune,
-		}},
-	), nil
+			Path:      dotSlash(ct.GitOps.Path, ct.Name, clustersFolder, ct.Cluster), Prune: true,
+		},
+	}, nil
 }
 
 // treeRef refers to the source of the environment's tree.

@@ -66,15 +66,22 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	if len(a.DependsOn) > 0 && a.GitOps == nil {
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
 	}
+	variables, problems := variablesOf(a.Clusters)
+	ds = append(ds, problems...)
 	content := referenced
 	if a.Render {
 		content = rendered
 	}
-	folder, problems := content(a, o)
+	folder, problems := content(a, o, variables)
 	ds = append(ds, problems...)
+	there := a
+	if len(variables) > 0 && !diag.Errors(ds) {
+		there, folder, problems = onClusters(a, folder, variables)
+		ds = append(ds, problems...)
+	}
 	var emission backends.Emission
 	if !diag.Errors(ds) {
-		emission, problems = delivery.Emission(a, folder)
+		emission, problems = delivery.Emission(there, folder)
 		ds = append(ds, problems...)
 	}
 	for i := range ds {
@@ -83,7 +90,7 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render}.encode()
+	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render, Variables: variables}.encode()
 	return emission, ds
 }
 
@@ -91,19 +98,19 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // referenced returns the folder of a workload that Flux fetches.
-func referenced(a *backends.Assignment, o options) (delivery.Content, []diag.Diagnostic) {
+func referenced(a *backends.Assignment, o options, variables []string) (delivery.Content, []diag.Diagnostic) {
 	name, ds := nameOf(a, o)
 	source, problems := delivery.SourceOf(a)
 	ds = append(ds, problems...)
 	if diag.Errors(ds) {
 		return delivery.Content{}, ds
 	}
-	objects, problems := workload(a, o, name, source)
+	objects, problems := workload(a, o, name, source, variables)
 	return delivery.Content{Reconciler: objects}, append(ds, problems...)
 }
 
 // workload returns the objects of reconciler.yaml.
-func workload(a *backends.Assignment, o options, name string, s delivery.Source) ([]kubernetes.Object, []diag.Diagnostic) {
+func workload(a *backends.Assignment, o options, name string, s delivery.Source, variables []string) ([]kubernetes.Object, []diag.Diagnostic) {
 	source, ds := sourceObject(a, o, name, s)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -111,7 +118,7 @@ func workload(a *backends.Assignment, o options, name string, s delivery.Source)
 	if s.Helm == nil {
 		return []kubernetes.Object{source, workloadKustomization(a, o, name, source, s)}, ds
 	}
-	release, problems := releaseObject(a, o, name, source, s.Helm)
+	release, problems := releaseObject(a, o, name, source, s.Helm, variables)
 	return []kubernetes.Object{source, release}, append(ds, problems...)
 }
 
@@ -127,7 +134,7 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 	case !model.IsDNSLabel(name):
 		return "", []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
 			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits and dashes")}
-	case a.GitOps != nil && delivery.Reserved(a, name):
+	case a.GitOps != nil && (delivery.Reserved(a, name) || model.ShortName(name, model.MaxLabel) == clusterConfig(a.Environment, a.ClusterType)):
 		return "", []diag.Diagnostic{diag.New(diag.NameCollision, fmt.Sprintf("the Flux objects of %s cannot be named %s, as those that bring folders to the cluster are", a.DeploymentTarget, name)).
 			At(ref, "").Hinting("give the reconciler another namePattern")}
 	}

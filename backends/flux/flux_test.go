@@ -145,6 +145,7 @@ func TestRefusals(t *testing.T) {
 		"name-upper":      {with(one(bt.Git), func(p *bt.Platform) { p.Options = named("App") }), []diag.Code{diag.BadSpec}, "no name for the Flux objects"},
 		"name-assignment": {with(one(bt.Git), func(p *bt.Platform) { p.Options = named("dev-large-db-main-assignment") }), []diag.Code{diag.NameCollision}, "dev-large-db-main-assignment"},
 		"name-root":       {with(one(bt.Git), func(p *bt.Platform) { p.Options = named("kalypso-dev-large") }), []diag.Code{diag.NameCollision}, "kalypso-dev-large"},
+		"name-cluster":    {with(one(bt.Git), func(p *bt.Platform) { p.Options = named("kalypso-dev-large-cluster") }), []diag.Code{diag.NameCollision}, "kalypso-dev-large-cluster"},
 		"name-assignment-long": {with(one(bt.Git), func(p *bt.Platform) {
 			p.Options = named("dev-large-" + strings.Repeat("x", 63) + "-assignment")
 		}), []diag.Code{diag.NameCollision}, "cannot be named"},

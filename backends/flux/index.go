@@ -11,13 +11,21 @@ import (
 
 // Index returns README.md and kustomization.yaml, and with gitops
 // assignments.yaml: one Kustomization per folder, which depends on those of the
-// folders that must be ready first.
+// folders that must be ready first. Where clusters have values of their own there
+// is a folder for each of them.
 func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
 	}
+	names, ds := variablesOf(ct.Clusters)
+	if ds = append(ds, missing(ct, folders, names)...); diag.Errors(ds) {
+		return nil, ds
+	}
 	files := []backends.File{kubernetes.README(ct, folders)}
+	if len(names) > 0 && ct.GitOps != nil {
+		files = append(files, clusterFolders(ct, o)...)
+	}
 	if ct.GitOps == nil || len(folders) == 0 {
 		return delivery.Sorted(append(files, delivery.Kustomization(namesOf(folders)))), nil
 	}
@@ -59,6 +67,9 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 		SourceRef: treeRef(ct),
 		Path:      dotSlash(delivery.FolderPath(ct, f.DeploymentTarget)), Prune: o.Prune,
 		Wait: !(workload.Rendered && workload.NoWait),
+	}
+	if len(workload.Variables) > 0 {
+		spec.PostBuild = &postBuild{SubstituteFrom: []kindReference{{Kind: "ConfigMap", Name: clusterConfig(ct.Environment, ct.Name)}}}
 	}
 	for _, target := range f.DependsOn {
 		spec.DependsOn = append(spec.DependsOn, reference{delivery.AssignmentName(ct.Environment, ct.Name, target)})

@@ -101,9 +101,9 @@ type helmRepository struct {
 }
 
 // kustomization is the spec of a Kustomization
-// (https://fluxcd.io/flux/components/kustomize/kustomizations). It has no
-// postBuild: kalypso has put all values in, and Flux would eat every ${x} of a
-// script.
+// (https://fluxcd.io/flux/components/kustomize/kustomizations). It has a postBuild
+// only where a folder gets values of the cluster: kalypso puts all others in, and
+// Flux would eat every ${x} of a script.
 type kustomization struct {
 	DependsOn          []reference   `yaml:"dependsOn,omitempty"`
 	Interval           string        `yaml:"interval"`
@@ -118,6 +118,11 @@ type kustomization struct {
 	NamePrefix         string        `yaml:"namePrefix,omitempty"`
 	Patches            []patch       `yaml:"patches,omitempty"`
 	Images             []image       `yaml:"images,omitempty"`
+	PostBuild          *postBuild    `yaml:"postBuild,omitempty"`
+}
+
+type postBuild struct {
+	SubstituteFrom []kindReference `yaml:"substituteFrom"` // each must be there
 }
 
 type patch struct {

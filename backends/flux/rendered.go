@@ -14,7 +14,7 @@ import (
 // with the folder, CRDs and namespaces first
 // (https://fluxcd.io/flux/components/kustomize/kustomizations), and knows nothing
 // of the hooks of Helm.
-func rendered(a *backends.Assignment, o options) (delivery.Content, []diag.Diagnostic) {
+func rendered(a *backends.Assignment, o options, variables []string) (delivery.Content, []diag.Diagnostic) {
 	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
 	ds := delivery.Hooks(a, applied, left)
 	if o.ServiceAccountName != "" {
@@ -22,6 +22,12 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, []diag.Diagn
 		d := diag.New(diag.UnsupportedManifests, "rendered manifests cannot be applied in the name of a service account: Flux itself applies the folder, which creates the namespace").
 			On(field).At(a.Reconciler.Ref.At(field), "").At(a.Ref.At("render"), "").
 			Hinting("let Flux fetch the manifests: remove render: true from the deployment target, or remove serviceAccountName")
+		ds = append(ds, d)
+	}
+	if h := a.Manifests.Helm; h != nil && h.PlatformValues != "" && len(variables) > 0 {
+		const field = "manifests.helm.platformValues"
+		d := diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: their own values, "+kubernetes.Few(variables)+", reach the platform config alone").
+			On(field).At(a.Ref.At(field), "").Hinting("let Flux install the chart: remove render: true from the deployment target")
 		ds = append(ds, d)
 	}
 	return delivery.Content{Manifests: forced(applied)}, ds

@@ -13,16 +13,19 @@ type shared struct {
 	NoWait bool `json:"noWait,omitempty"`
 	// Rendered says that the folder holds the workload itself.
 	Rendered bool `json:"rendered,omitempty"`
+	// Variables are the names of the values that the folder gets from the cluster
+	// that it is applied to, sorted; none where it gets none.
+	Variables []string `json:"variables,omitempty"`
 }
 
 // encode returns the JSON of s, nil for the zero value.
 func (s shared) encode() json.RawMessage {
-	if s == (shared{}) {
-		return nil
-	}
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic("flux: " + err.Error()) // bools always have JSON
+		panic("flux: " + err.Error()) // bools and strings always have JSON
+	}
+	if string(b) == "{}" {
+		return nil
 	}
 	return b
 }

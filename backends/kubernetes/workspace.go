@@ -26,16 +26,18 @@ const (
 // diagnostic about the assignment; with one of severity error the files are
 // incomplete.
 func Workspace(a *backends.Assignment) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
-	return AnnotatedWorkspace(a, nil)
+	return AnnotatedWorkspace(a, nil, nil)
 }
 
-// AnnotatedWorkspace is Workspace with further annotations of all its objects,
-// which the namespace service cannot replace.
-func AnnotatedWorkspace(a *backends.Assignment, annotations map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
-	w := &workspace{assignment: a, annotations: annotations}
+// AnnotatedWorkspace is Workspace with further annotations, which the namespace
+// service cannot replace: those of the objects in namespace.yaml, and those of the
+// platform config.
+func AnnotatedWorkspace(a *backends.Assignment, namespaceFile, platformConfig map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+	w := &workspace{assignment: a, annotations: namespaceFile}
 	if w.decode() {
 		w.namespaceService()
 		files = append(files, w.file(NamespaceFile))
+		w.annotations = platformConfig
 		w.platformConfig()
 		files = append(files, w.file(PlatformConfigFile))
 	}
@@ -92,7 +94,7 @@ func (w *workspace) file(path string) backends.File {
 // workspace collects the objects of an assignment's workspace.
 type workspace struct {
 	assignment  *backends.Assignment
-	annotations map[string]string // of all objects
+	annotations map[string]string // of the objects that are added
 	service     service
 	docs        []any
 	objects     []backends.Object

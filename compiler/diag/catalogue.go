@@ -28,7 +28,7 @@ const (
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
 	DataSchema            Code = "K1304" // an embedded JSON Schema was read as data
 	Registration          Code = "K1305" // a registration brings what it must not, or nothing
-	ClusterValues         Code = "K1306" // no backend delivers values to single clusters
+	ClusterValues         Code = "K1306" // values of single clusters cannot be delivered
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
 	ExceptNothing         Code = "K1403" // except selects nothing or everything
@@ -149,8 +149,8 @@ var Codes = []Explanation{
 		"Without type=jsonschema, @embed gives the schema's text as data, which constrains nothing."},
 	{Registration, Registration.Severity(), "a registration brings what it must not, or nothing",
 		"A registration brings workloads, configs or both from a folder of another repository: one CUE package, or Workloads of the Kalypso scheduler as YAML. What it may bring, of which workspace, in which layers and for which assignments, the platform says; and no name may be there twice."},
-	{ClusterValues, ClusterValues.Severity(), "no backend delivers values to single clusters",
-		"The reconcilers of Kubernetes clusters deliver to cluster types. Give the cluster a type of its own, or use labels and a config."},
+	{ClusterValues, ClusterValues.Severity(), "values of single clusters cannot be delivered",
+		"The values of a cluster take the place of the composed ones there. How depends on the reconciler of its cluster type: some have no way to do it, or only for values of some form, which must then be the same for all clusters of the type."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
 		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",

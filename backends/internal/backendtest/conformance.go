@@ -139,7 +139,8 @@ func (tree Tree) checkTraceable(t testing.TB, file string, o Object) {
 	if o.Metadata.Labels["app.kubernetes.io/managed-by"] != "kalypso" {
 		t.Errorf("%s: %s %s does not say that kalypso made it", file, o.Kind, o.Metadata.Name)
 	}
-	target, _, inFolder := strings.Cut(file, "/")
+	target, _, _ := strings.Cut(file, "/")
+	_, inFolder := tree.Objects[target]
 	assignment := o.Metadata.Annotations["kalypso.io/assignment"]
 	if inFolder && assignment != "dev/large/"+target {
 		t.Errorf("%s: %s %s is for assignment %q", file, o.Kind, o.Metadata.Name, assignment)

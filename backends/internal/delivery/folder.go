@@ -29,15 +29,16 @@ type Content struct {
 	Elsewhere bool
 	// Manifests are the objects of manifests.yaml.
 	Manifests []model.Projected
-	// Annotations are annotations of the objects of the workspace.
-	Annotations map[string]string
+	// NamespaceAnnotations are further annotations of the objects of the workspace,
+	// ConfigAnnotations those of its platform config.
+	NamespaceAnnotations, ConfigAnnotations map[string]string
 }
 
 // Emission returns the assignment's folder: its workspace on the cluster, the
 // files of its namespace service, what was rendered for it, and the reconciler's
 // objects. kustomization.yaml lists what is applied with the folder.
 func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diagnostic) {
-	workspace, objects, ds := kubernetes.AnnotatedWorkspace(a, c.Annotations)
+	workspace, objects, ds := kubernetes.AnnotatedWorkspace(a, c.NamespaceAnnotations, c.ConfigAnnotations)
 	manifests, rendered, problems := kubernetes.Manifests(a, c.Manifests)
 	ds = append(append(ds, problems...), Twice(a, objects, rendered)...)
 	if diag.Errors(ds) {

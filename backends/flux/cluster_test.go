@@ -1,0 +1,281 @@
+package flux_test
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/envsubst"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/flux"
+	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// clusters returns clusters with values, by name; "" for none.
+func clusters(t testing.TB, values ...string) []model.Cluster {
+	var out []model.Cluster
+	for i, text := range values {
+		c := model.Cluster{Name: fmt.Sprintf("edge-%d", i+1), ClusterType: "large"}
+		if text != "" {
+			v := bt.Value(t, text)
+			c.Values = &v
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// reconcile does to a folder of the tree what kustomize-controller does: build it
+// with kustomize, and replace variables object by object, with Flux's own library.
+// A variable that the ConfigMap does not have is an error.
+func reconcile(t testing.TB, tree bt.Tree, folder string, variables map[string]string) map[string]map[string]any {
+	t.Helper()
+	fs := filesys.MakeFsInMemory()
+	for name, data := range tree.Files {
+		if err := fs.WriteFile("/large/"+name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, path.Join("/large", folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]map[string]any{}
+	for _, r := range resources.Resources() {
+		text, err := r.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if replaced := string(text); variables != nil && r.GetAnnotations()["kustomize.toolkit.fluxcd.io/substitute"] != "disabled" {
+			replaced, err = envsubst.Eval(replaced, func(name string) (string, bool) {
+				value, there := variables[name]
+				if !there {
+					t.Errorf("%s %s asks for %s, which the cluster does not have", r.GetKind(), r.GetName(), name)
+				}
+				return strings.ReplaceAll(value, "\n", ""), true // as the controller does
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			text = []byte(replaced)
+		}
+		var object map[string]any
+		if err := yaml.Unmarshal(text, &object); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		out[r.GetKind()+" "+r.GetName()] = object
+	}
+	return out
+}
+
+// variablesOn returns what a cluster's own folder says.
+func variablesOn(t testing.TB, tree bt.Tree, cluster string) map[string]string {
+	t.Helper()
+	objects := reconcile(t, tree, "clusters/"+cluster, nil)
+	config := objects["ConfigMap kalypso-dev-large-cluster"]
+	if config == nil {
+		t.Fatalf("the folder of %s has %v", cluster, objects)
+	}
+	out := map[string]string{}
+	for name, value := range config["data"].(map[string]any) {
+		out[name] = value.(string)
+	}
+	return out
+}
+
+// Clusters get their own values, with their types, in the platform config and in
+// the chart's values, and everything else as it is for all, dollar signs included.
+func TestClusterValues(t *testing.T) {
+	app := bt.Value(t, `{"script": "echo ${HOME} $$ $${X} $", "${key}": "${value}", "list": ["${A}", 1]}`)
+	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform"}}
+	plain := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app}}
+	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: clusters(t,
+		`{"REGION": "no", "REPLICAS": 3, "ON": true, "RATIO": 1.0, "NONE": null, "TEXT": "a\n\"b\" ${X} $$ 'c': [#"}`,
+		`{"REGION": "on", "REPLICAS": 0, "ON": false, "RATIO": 0.5, "NONE": null, "TEXT": ""}`),
+		Targets: []bt.Target{
+			{Name: "app/main", Manifests: chart}, {Name: "plain/main", Manifests: plain},
+			{Name: "raw/main", Manifests: bt.Overlay},
+			{Name: "rendered/main", Manifests: bt.Git, Render: true, Projection: bt.Projected(t, bt.Rendered...)},
+		}}
+	tree := bt.Build(t, flux.New(), p)
+	tree.Check(t)
+	t.Run("cluster-values", tree.Golden)
+	platforms := []string{
+		`{"REGION": "no", "REPLICAS": 3, "ON": true, "RATIO": 1.0, "NONE": null, "TEXT": "a\n\"b\" ${X} $$ 'c': [#", "db": {"host": "db.example.test"}}`,
+		`{"REGION": "on", "REPLICAS": 0, "ON": false, "RATIO": 0.5, "NONE": null, "TEXT": "", "db": {"host": "db.example.test"}}`,
+	}
+	texts := []map[string]string{
+		{"REGION": "no", "REPLICAS": "3", "ON": "true", "RATIO": "1.0", "NONE": "", "TEXT": "a\n\"b\" ${X} $$ 'c': [#"},
+		{"REGION": "on", "REPLICAS": "0", "ON": "false", "RATIO": "0.5", "NONE": "", "TEXT": ""},
+	}
+	for i, c := range p.Clusters {
+		variables := variablesOn(t, tree, c.Name)
+		for _, f := range tree.Folders {
+			objects := reconcile(t, tree, f.DeploymentTarget, variables)
+			data := objects["ConfigMap platform-config"]["data"].(map[string]any)
+			for name, want := range texts[i] {
+				if data[name] != want {
+					t.Errorf("%s on %s: %s is %#v, want %q", f.DeploymentTarget, c.Name, name, data[name], want)
+				}
+			}
+			if data["db"] != "host: db.example.test\n" {
+				t.Errorf("%s on %s: db is %#v", f.DeploymentTarget, c.Name, data["db"])
+			}
+		}
+		release := reconcile(t, tree, "app-main", variables)["HelmRelease app-main"]["spec"].(map[string]any)["values"]
+		want := strings.TrimSuffix(app.String(), "}") + `, "platform": ` + platforms[i] + "}"
+		if got, want := string(must(t, release)), string(must(t, object(t, want))); got != want {
+			t.Errorf("the chart on %s gets\n%s\nwant\n%s", c.Name, got, want)
+		}
+		for folder, name := range map[string]string{"plain-main": "HelmRelease plain-main", "raw-main": "Kustomization raw-main", "rendered-main": "ConfigMap app"} {
+			got, want := reconcile(t, tree, folder, variables)[name], reconcile(t, tree, folder, nil)[name]
+			if string(must(t, got)) != string(must(t, want)) {
+				t.Errorf("%s is changed on %s:\n%s", name, c.Name, must(t, got))
+			}
+		}
+	}
+}
+
+func object(t testing.TB, text string) (v any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func must(t testing.TB, v any) []byte {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// FuzzClusterValue brings any text to a cluster unharmed, as a value of its own and
+// as one of all clusters.
+func FuzzClusterValue(f *testing.F) {
+	for _, text := range []string{"no", "${X}", "$$", "$", "a: [b]\n", "\t'\"\\", "", "0x10", "$${", "é\u2028", "---\n", "- ~"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !isText(text) {
+			return
+		}
+		own := model.StructOf(model.Field{Name: "OWN", Value: model.StringOf(text)})
+		app := model.StructOf(model.Field{Name: "app", Value: model.StringOf(text)})
+		p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: []model.Cluster{{Name: "edge", Values: &own}}, Targets: []bt.Target{{Name: "app/main",
+			Manifests: model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform"}}}}}
+		tree := bt.Build(t, flux.New(), p)
+		if len(tree.Folders) == 0 {
+			t.Fatal(tree.Diagnostics)
+		}
+		objects := reconcile(t, tree, "app-main", variablesOn(t, tree, "edge"))
+		values := objects["HelmRelease app-main"]["spec"].(map[string]any)["values"].(map[string]any)
+		for where, got := range map[string]any{
+			"platform config": objects["ConfigMap platform-config"]["data"].(map[string]any)["OWN"],
+			"chart":           values["app"],
+			"chart, platform": values["platform"].(map[string]any)["OWN"],
+		} {
+			if got != text {
+				t.Errorf("%s has %q, want %q", where, got, text)
+			}
+		}
+	})
+}
+
+// isText says whether a string can be in YAML at all.
+func isText(s string) bool {
+	var back string
+	text, err := yaml.Marshal(s)
+	return err == nil && yaml.Unmarshal(text, &back) == nil && back == s && !strings.ContainsRune(s, '\uFFFD')
+}
+
+func TestClusterValuesRefusals(t *testing.T) {
+	with := func(values ...string) bt.Platform {
+		return bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: clusters(t, values...), Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}
+	}
+	alone := with(`{"A": 1}`)
+	alone.GitOps = nil
+	rendered := with(`{"A": 1}`)
+	rendered.Targets = []bt.Target{{Name: "app/main", Render: true, Projection: bt.Projected(t, bt.Rendered...),
+		Manifests: model.Manifests{Helm: &model.Helm{OCI: "oci://x/y", Version: "1.2.3", PlatformValues: "platform"}}}}
+	for name, c := range map[string]struct {
+		platform bt.Platform
+		want     []diag.Code // of Emit, Index and Bootstrap
+		message  string
+	}{
+		"none":     {with("", ""), nil, ""},
+		"empty":    {with("{}", ""), nil, ""},
+		"struct":   {with(`{"db": {"host": "x"}}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "cannot give clusters a struct, as db of cluster edge-1 is"},
+		"list":     {with(`{"a": [1]}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "a list"},
+		"name":     {with(`{"db.host": "x"}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, `a value named "db.host"`},
+		"uneven":   {with(`{"A": 1, "B": 2}`, `{"A": 1}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "cluster edge-2 has no value B"},
+		"absent":   {with(`{"A": 1}`, ""), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "cluster edge-2 has no value A"},
+		"alone":    {alone, []diag.Code{diag.NeedsGitOps, diag.NeedsGitOps}, "values to single clusters"},
+		"rendered": {rendered, []diag.Code{diag.NoEffect, diag.ClusterValues}, "the same on all clusters"},
+		"no name":  {with(`{"A": 1}`), []diag.Code{diag.ClusterValues}, "pulls a folder of its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := bt.Build(t, flux.New(), c.platform)
+			if got := bt.Codes(tree.Diagnostics); !slices.Equal(got, c.want) {
+				t.Fatalf("got %v, want %v: %+v", got, c.want, tree.Diagnostics)
+			}
+			if len(c.want) == 0 {
+				return
+			}
+			if d := tree.Diagnostics[0]; !strings.Contains(d.Message, c.message) || len(d.Sites) == 0 || d.Hint == "" {
+				t.Errorf("got %+v, want a message with %q", d, c.message)
+			}
+		})
+	}
+	a := with(`{"A": 1}`).Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Git})
+	a.ConfigFormat = model.Env
+	if _, ds := flux.New().Emit(a); !slices.Equal(bt.Codes(ds), []diag.Code{diag.ClusterValues}) || !strings.Contains(ds[0].Message, "of the format env") {
+		t.Errorf("got %+v", ds)
+	}
+}
+
+// A cluster's root is its own folder.
+func TestClusterBootstrap(t *testing.T) {
+	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: clusters(t, `{"A": 1}`, `{"A": 2}`)}
+	ct := p.ClusterType(t)
+	ct.Cluster = "edge-2"
+	text, ds := flux.New().Bootstrap(ct, nil)
+	if len(ds) > 0 || !strings.Contains(string(text), "path: ./fleet/large/clusters/edge-2\n") {
+		t.Errorf("got %v\n%s", ds, text)
+	}
+}
+
+// A folder that was kept from before clusters had values is not looked at by Flux,
+// and one that needs values that are gone is not left with empty ones.
+func TestClusterValuesOfKeptFolders(t *testing.T) {
+	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: clusters(t, `{"A": 1}`)}
+	index := func(shared string) (string, []diag.Diagnostic) {
+		files, ds := flux.New().Index(p.ClusterType(t), []backends.Folder{{DeploymentTarget: "app-main", Namespace: "x", Backend: "flux", Shared: []byte(shared)}})
+		for _, f := range files {
+			if f.Path == backends.AssignmentsFile {
+				return string(f.Data), ds
+			}
+		}
+		return "", ds
+	}
+	if text, ds := index(`{}`); len(ds) > 0 || strings.Contains(text, "postBuild") {
+		t.Errorf("got %v\n%s", ds, text)
+	}
+	if text, ds := index(`{"variables": ["A"]}`); len(ds) > 0 || !strings.Contains(text, "postBuild") {
+		t.Errorf("got %v\n%s", ds, text)
+	}
+	if _, ds := index(`{"variables": ["A", "B"]}`); !slices.Equal(bt.Codes(ds), []diag.Code{diag.ClusterValues}) || len(ds[0].Assignments) != 1 {
+		t.Errorf("got %+v", ds)
+	}
+}
