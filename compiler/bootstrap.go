@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,10 +11,10 @@ import (
 )
 
 // Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML
-// stream. The request names one environment. Diagnostics are those of the
-// platform's errors and of the reconciler; with an error the stream may be a
-// part of it.
-func Bootstrap(ctx context.Context, r Request, clusterType string) ([]byte, []diag.Diagnostic, error) {
+// stream: the named one, or any of them where cluster is "". The request names one
+// environment. Diagnostics are those of the platform's errors and of the
+// reconciler; with an error the stream may be a part of it.
+func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]byte, []diag.Diagnostic, error) {
 	b, err := Compile(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -40,6 +41,12 @@ func Bootstrap(ctx context.Context, r Request, clusterType string) ([]byte, []di
 		return nil, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, names))
 	}
 	ct := &e.Model.ClusterTypes[i]
+	clusters := clustersOf(e.Model, clusterType)
+	if err := knows(clusters, clusterType, cluster); err != nil && len(errs) == 0 {
+		return nil, nil, err
+	} else if err != nil {
+		return nil, errs, nil
+	}
 	reconciler := e.reconciler(ct)
 	if _, known := e.Plan.Shared[clusterType]; reconciler == nil || !known {
 		return nil, errs, nil
@@ -50,10 +57,35 @@ func Bootstrap(ctx context.Context, r Request, clusterType string) ([]byte, []di
 			if err != nil {
 				return nil, nil, err
 			}
-			objects, ds := allBackends[reconciler.Backend].Bootstrap(e.backendClusterType(ct), infos(content.Folders))
+			of := e.backendClusterType(ct)
+			of.Clusters, of.Cluster = clusters, cluster
+			objects, ds := allBackends[reconciler.Backend].Bootstrap(of, infos(content.Folders))
 			diag.Resolve(ds, e.Model.Positions)
 			return objects, diag.Sort(append(errs, ds...)), nil
 		}
 	}
 	return nil, errs, nil
+}
+
+// clustersOf returns the clusters of a type, sorted by name.
+func clustersOf(m *model.Environment, clusterType string) []model.Cluster {
+	var out []model.Cluster
+	for _, c := range m.Clusters {
+		if c.ClusterType == clusterType {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// knows returns an error where a cluster is named that is none of the type's.
+func knows(clusters []model.Cluster, clusterType, cluster string) error {
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	if cluster == "" || slices.Contains(names, cluster) {
+		return nil
+	}
+	return fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none of its clusters"))
 }

@@ -20,14 +20,22 @@ func newBootstrap(g *global) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(newBootstrapClusterType(g))
+	return cmd
+}
+
+func newBootstrapClusterType(g *global) *cobra.Command {
+	var cluster string
+	cmd := &cobra.Command{
 		Use:   "cluster-type NAME ENVIRONMENT",
 		Short: "Print what a cluster of a type needs to pull its tree",
 		Long: `cluster-type prints the Kubernetes objects that let a cluster of the type pull
 its folder of the environment's repository: for Flux a source and a
 Kustomization, for Argo CD a project, an app of apps and the health check that
 sync waves need. Apply them once to each cluster, or to the one that Argo CD
-runs on. The environment's gitops says which repository that is.`,
+runs on. The environment's gitops says which repository that is.
+
+Where clusters have values of their own, --cluster says which one it is for.`,
 		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -39,7 +47,7 @@ runs on. The environment's gitops says which repository that is.`,
 			return g.withCache(func(c *cache.Cache) error {
 				r := g.request(args[1:], c)
 				stop := g.showProgress(cmd.Context(), &r)
-				objects, ds, err := compiler.Bootstrap(cmd.Context(), r, args[0])
+				objects, ds, err := compiler.Bootstrap(cmd.Context(), r, args[0], cluster)
 				stop()
 				if err != nil {
 					return err
@@ -56,6 +64,7 @@ runs on. The environment's gitops says which repository that is.`,
 				return nil
 			})
 		},
-	})
+	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")
 	return cmd
 }
