@@ -30,22 +30,24 @@ func (e *Environment) ChartValues(a *schedule.Assignment, platform model.Value) 
 	return values, append(g.Diagnostics(), ds...)
 }
 
-// fillChart gives the assignment's chart, if it has one, its values.
+// fillChart gives the assignment's chart, if it has one, its name and what the
+// application gives it. The platform's values fit in, and are for the backend to
+// add: some do so cluster by cluster.
 func (e *Environment) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
 	if a.Manifests.Helm == nil {
 		return nil
 	}
-	values, ds := e.ChartValues(a, assigned.Values)
+	_, ds := e.ChartValues(a, assigned.Values)
 	if diag.Errors(ds) {
 		return ds
 	}
 	helm := *a.Manifests.Helm
-	helm.Values, helm.PlatformValues = nil, ""
+	helm.Values = nil
+	if values := e.ApplicationValues(a.Workload, a.Target).Values; len(values.Fields()) > 0 {
+		helm.Values = &values
+	}
 	if helm.ReleaseName == "" {
 		helm.ReleaseName = model.ShortName(a.Target.FullName, model.MaxHelmRelease)
-	}
-	if len(values.Fields()) > 0 {
-		helm.Values = &values
 	}
 	assigned.Manifests.Helm = &helm
 	return ds

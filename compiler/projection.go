@@ -63,7 +63,7 @@ func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, so
 	if a.Manifests.Ansible != nil {
 		return e.playbook(a, entry), nil
 	}
-	outcome, passing, err := e.render(ctx, jobOf(a, assigned), entry)
+	outcome, passing, err := e.render(ctx, e.job(a, assigned), entry)
 	if err != nil || diag.Errors(outcome.Diagnostics) {
 		return projected{diagnostics: outcome.Diagnostics, passing: passing}, err
 	}
@@ -73,17 +73,14 @@ func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, so
 	}, nil
 }
 
-// jobOf returns what there is to render, without the content of the source.
-func jobOf(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
+// job returns what there is to render, without the content of the source.
+func (e *Environment) job(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
 	if h := assigned.Manifests.Helm; h != nil {
-		r := &helm.Request{
-			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: model.StructOf(),
+		values, _ := e.ChartValues(a, assigned.Values) // fillChart has seen that they fit
+		return &project.Job{Helm: &helm.Request{
+			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: values,
 			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"), APIVersions: a.ClusterType.APIVersions,
-		}
-		if h.Values != nil {
-			r.Values = *h.Values
-		}
-		return &project.Job{Helm: r}
+		}}
 	}
 	r := &kustomize.Request{}
 	switch m := a.Manifests; {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,23 +47,12 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("KALYPSO_UPDATE") != "",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"platform": func(ts *testscript.TestScript, neg bool, args []string) {
-				copyCommand(ts, neg, args, filepath.Join(repository, "testdata", "platform"))
-			},
-			"exits":  exitsCommand,
-			"cached": cachedCommand,
-			"example": func(ts *testscript.TestScript, neg bool, args []string) {
-				if len(args) != 2 {
-					ts.Fatalf("usage: example NAME DIR")
-				}
-				copyCommand(ts, neg, args[1:], filepath.Join(repository, "examples", args[0]))
-			},
-		},
+		Cmds:                commands(repository),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CUE_REGISTRY", "none")
 			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache", "cue"))
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("KALYPSO_STORE_DIR", filepath.Join(e.WorkDir, ".store"))
 			e.Setenv("NO_COLOR", "1")
 			e.Setenv("REGISTRY", registry.Host) // of all scripts: each has repositories of its own
 			for _, v := range gitVariables {
@@ -77,6 +67,25 @@ func TestScript(t *testing.T) {
 			return err
 		},
 	})
+}
+
+// commands are those of scripts that testscript does not have.
+func commands(repository string) map[string]func(*testscript.TestScript, bool, []string) {
+	all := map[string]func(*testscript.TestScript, bool, []string){
+		"platform": func(ts *testscript.TestScript, neg bool, args []string) {
+			copyCommand(ts, neg, args, filepath.Join(repository, "testdata", "platform"))
+		},
+		"exits":  exitsCommand,
+		"cached": cachedCommand,
+		"example": func(ts *testscript.TestScript, neg bool, args []string) {
+			if len(args) != 2 {
+				ts.Fatalf("usage: example NAME DIR")
+			}
+			copyCommand(ts, neg, args[1:], filepath.Join(repository, "examples", args[0]))
+		},
+	}
+	maps.Copy(all, serverCommands)
+	return all
 }
 
 // exitsCommand is `exits CODE COMMAND...`: the command ends with that exit code.

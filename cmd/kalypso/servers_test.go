@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kalypso-io/kalypso/compiler/project/helm"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// serverCommands are commands of scripts that start servers on loopback, which end
+// with the script.
+var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"charts":   chartsCommand,
+	"gitserve": gitserveCommand,
+	"expand":   expandCommand,
+}
+
+// chartsCommand is `charts VAR DIR...`: each folder is a chart, named
+// <name>-<version>; a chart repository has them all, and VAR is its URL.
+func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: charts VAR DIR...")
+	}
+	served := map[string][]byte{}
+	index := "apiVersion: v1\nentries:\n"
+	for _, dir := range args[1:] {
+		files := map[string][]byte{}
+		root := os.DirFS(ts.MkAbs(dir))
+		ts.Check(fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			files[name], err = fs.ReadFile(root, name)
+			return err
+		}))
+		data, err := helm.Pack(files)
+		ts.Check(err)
+		base := filepath.Base(dir)
+		cut := strings.LastIndex(base, "-")
+		served["/"+base+".tgz"] = data
+		index += fmt.Sprintf("  %s:\n  - {apiVersion: v2, name: %[1]s, version: %s, urls: [%s.tgz], digest: %s}\n",
+			base[:cut], base[cut+1:], base, strings.TrimPrefix(string(store.DigestOf(data)), "sha256:"))
+	}
+	served["/index.yaml"] = []byte(index)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, ok := served[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(data)
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
+}
+
+// gitserveCommand is `gitserve VAR DIR`: git's own server has the repositories in
+// the folder, and VAR is its URL.
+func gitserveCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: gitserve VAR DIR")
+	}
+	git, err := exec.LookPath("git")
+	ts.Check(err)
+	server := httptest.NewServer(&cgi.Handler{
+		Path: git, Args: []string{"http-backend"}, Dir: ts.MkAbs(args[1]),
+		Env: []string{"GIT_PROJECT_ROOT=" + ts.MkAbs(args[1]), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + ts.MkAbs(args[1])},
+	})
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
+}
+
+// expandCommand is `expand FILE...`: in the files, ${NAME} becomes what the script's
+// variable NAME is.
+func expandCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: expand FILE...")
+	}
+	for _, name := range args {
+		file := ts.MkAbs(name)
+		data, err := os.ReadFile(file)
+		ts.Check(err)
+		ts.Check(os.WriteFile(file, []byte(os.Expand(string(data), func(v string) string {
+			if value := ts.Getenv(v); value != "" {
+				return value
+			}
+			return "${" + v + "}"
+		})), 0o666))
+	}
+}
