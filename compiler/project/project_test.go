@@ -189,7 +189,7 @@ func TestUnbounded(t *testing.T) {
 	loop := `{{ range until 100000 }}{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}{{ end }}`
 	multiplied := map[string]string{"a0/kustomization.yaml": "resources: [a.yaml]", "a0/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}
 	for i := range 40 {
-		multiplied[fmt.Sprintf("a%d/kustomization.yaml", i+1)] = fmt.Sprintf("resources: [left, right]\n")
+		multiplied[fmt.Sprintf("a%d/kustomization.yaml", i+1)] = "resources: [left, right]\n"
 		for _, side := range []string{"left", "right"} {
 			multiplied[fmt.Sprintf("a%d/%s/kustomization.yaml", i+1, side)] = fmt.Sprintf("namePrefix: %s\nresources: [../../a%d]\n", side, i)
 		}

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"slices"
 	"text/template/parse"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -136,33 +135,4 @@ func branches(n *parse.BranchNode) []parse.Node {
 		nodes = append(nodes, n.ElseList)
 	}
 	return nodes
-}
-
-// otherwise returns a template with its calls of unstable functions changed, each
-// where it stands. It never fails: what does not parse stays as it is.
-func otherwise(text []byte) []byte {
-	type call struct {
-		at   int
-		name string
-	}
-	var found []call
-	for _, tree := range parseTemplates("", string(text)) {
-		visit(tree.Root, func(n parse.Node) {
-			if n, ok := n.(*parse.IdentifierNode); ok && unstable[n.Ident] != "" {
-				found = append(found, call{int(n.Pos), n.Ident})
-			}
-		})
-	}
-	slices.SortFunc(found, func(a, b call) int { return a.at - b.at })
-	found = slices.Compact(found)
-	var out []byte
-	last := 0
-	for _, c := range found {
-		if c.at < last || c.at+len(c.name) > len(text) || string(text[c.at:c.at+len(c.name)]) != c.name {
-			continue
-		}
-		out = append(append(out, text[last:c.at]...), unstable[c.name]...)
-		last = c.at + len(c.name)
-	}
-	return append(out, text[last:]...)
 }

@@ -96,7 +96,7 @@ func helmValues(v model.Value) (map[string]any, error) {
 		return nil, fmt.Errorf("the values of a chart are a %s, not a struct", v.Kind())
 	}
 	if err := json.Unmarshal(v.AppendJSON(nil), &values); err != nil {
-		return nil, fmt.Errorf("Helm cannot hold the values: %w", err)
+		return nil, fmt.Errorf("the values are beyond what Helm can hold: %w", err)
 	}
 	return values, nil
 }

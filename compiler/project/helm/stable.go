@@ -28,9 +28,10 @@ var unstable = map[string]string{
 	"bcrypt": "", "htpasswd": "", "encryptAES": "",
 }
 
-// unordered are the functions that give the parts of a map in any order. They are
-// harmless where the parts are sorted afterwards, which many charts do, and often
-// right by chance where not: so a chart that has one is rendered more often.
+// unordered are the functions that give the parts of a map in any order, which
+// many charts sort afterwards. The order of keys can be chosen; for values, which
+// are of any kind, a chart is rendered more often, as they come in the same order
+// by chance.
 var unordered = []string{"keys", "values"}
 
 const moreOften = 6
@@ -38,12 +39,16 @@ const moreOften = 6
 // checkStable renders a chart again, with what was made up in the first render
 // made up differently, and refuses it where the outputs differ.
 func checkStable(req Request, first *rendered) error {
-	again := 1
-	if slices.ContainsFunc(unordered, called(first.chart).has) {
-		again = moreOften
+	calls := called(first.chart)
+	orders := []string{"| sortAlpha"}
+	if calls.has("keys") {
+		orders = append(orders, "| sortAlpha | reverse")
 	}
-	for range again {
-		second, err := render(req, otherwise)
+	if calls.has("values") {
+		orders = append(orders, slices.Repeat(orders[:1], moreOften)...)
+	}
+	for _, order := range orders {
+		second, err := render(req, func(text []byte) []byte { return rewrite(text, order) })
 		if err != nil {
 			// A function that is called otherwise may give what the template cannot use.
 			if refused := (*refusal.Error)(nil); errors.As(err, &refused) && refused.Code == diag.Render {

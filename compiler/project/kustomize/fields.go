@@ -41,7 +41,9 @@ func fileFields(k *types.Kustomization) []reference {
 		}
 	}
 	patches("patches", k.Patches)
+	//lint:ignore SA1019 kustomizations that have the deprecated fields name files in them
 	patches("patchesJson6902", k.PatchesJson6902)
+	//lint:ignore SA1019 as above
 	for i, p := range k.PatchesStrategicMerge {
 		if !inline(string(p)) {
 			refs = append(refs, reference{fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p)})

@@ -72,9 +72,13 @@ var building sync.Mutex
 func build(p *prepared) (m resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
-	defer openapi.ResetOpenAPI()
 	defer func() {
-		if r := recover(); r != nil {
+		r := recover()
+		if p.schema || r != nil {
+			// Reading the schema of Kubernetes again takes longer than most builds.
+			openapi.ResetOpenAPI()
+		}
+		if r != nil {
 			m, err = nil, refusal.New(diag.Render, "simplify the overlay", "%s: Kustomize panics: %v", p.name, r)
 		}
 	}()
@@ -145,6 +149,8 @@ type prepared struct {
 	root  string // the folder to build
 	name  string // the folder that was asked for, for messages
 	plain bool   // whether it has no kustomization
+	// schema is whether a kustomization changes the OpenAPI schema.
+	schema bool
 }
 
 // Where things lie in the file system in memory.
@@ -183,6 +189,7 @@ func prepare(req Request) (*prepared, error) {
 			return nil, err
 		}
 	}
+	p.schema = s.ownSchema()
 	if len(req.Patches) == 0 && len(req.Images) == 0 && req.NamePrefix == "" {
 		return p, nil
 	}

@@ -201,6 +201,17 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	return name, nil
 }
 
+// ownSchema says whether one of the kustomizations adds to what Kustomize knows of
+// the kinds of objects.
+func (s *scan) ownSchema() bool {
+	for _, k := range s.parsed {
+		if len(k.OpenAPI) > 0 || len(k.Crds) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // beside returns what is in the folder of a path.
 func (s *scan) beside(name string) []string {
 	var names []string
