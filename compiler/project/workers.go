@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Workers is a Renderer that renders in processes of its own. Each is started when
@@ -50,6 +51,9 @@ func (w *Workers) Render(ctx context.Context, job *Job) (Outcome, error) {
 		return Outcome{}, errClosed
 	default:
 	}
+	if !carried(job) {
+		return InProcess().Render(ctx, job)
+	}
 	var one *worker
 	select {
 	case one = <-w.slots:
@@ -61,6 +65,19 @@ func (w *Workers) Render(ctx context.Context, job *Job) (Outcome, error) {
 	outcome, one, err := w.render(ctx, one, job)
 	w.slots <- one
 	return outcome, err
+}
+
+// carried says whether JSON carries a job to a worker as it is. It changes file
+// names that are not UTF-8, which are refused before anything is rendered.
+func carried(job *Job) bool {
+	if job.Kustomize != nil {
+		for name := range job.Kustomize.Files {
+			if !utf8.ValidString(name) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // render renders a job in a worker, which it starts where it is nil, and returns

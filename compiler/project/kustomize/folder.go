@@ -51,6 +51,7 @@ func (s *scan) manifests(dir string) ([]string, error) {
 		}
 		// Kustomize takes a file without objects for a folder.
 		if len(objects) > 0 {
+			s.reached[name] = true
 			resources = append(resources, relative(dir, name))
 		}
 	}

@@ -169,33 +169,49 @@ func prepare(req Request) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{fs: filesys.MakeFsInMemory(), root: inSource(dir), name: dir}
-	for name, data := range req.Files {
-		if err := p.fs.WriteFile(inSource(name), data); err != nil {
-			return nil, refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v", name, err)
-		}
+	if dir == "." {
+		p.name = "the root of the source"
 	}
 	var top types.Kustomization
 	if name, _ := s.kustomization(dir); name != "" {
-		if err := s.overlay(dir); err != nil {
-			return nil, err
-		}
+		err = s.overlay(dir)
 		top = s.parsed[dir]
 	} else {
 		p.plain = true
-		if top.Resources, err = s.manifests(dir); err != nil {
-			return nil, err
-		}
-		if err := p.write(inSource(dir), top); err != nil {
-			return nil, err
-		}
+		top.Resources, err = s.manifests(dir)
 	}
-	p.schema = s.ownSchema()
-	if len(req.Patches) == 0 && len(req.Images) == 0 && req.NamePrefix == "" {
-		return p, nil
-	}
-	changed, err := changes(req)
 	if err != nil {
 		return nil, err
+	}
+	p.schema = s.ownSchema()
+	if err := p.copy(s); err != nil {
+		return nil, err
+	}
+	if p.plain {
+		err = p.write(inSource(dir), top)
+	}
+	if err == nil && (len(req.Patches) > 0 || len(req.Images) > 0 || req.NamePrefix != "") {
+		err = p.change(req, s, dir, top)
+	}
+	return p, err
+}
+
+// copy keeps in memory the files that the build needs. What was not looked through
+// is not there for Kustomize.
+func (p *prepared) copy(s *scan) error {
+	for name := range s.reached {
+		if err := p.fs.WriteFile(inSource(name), s.files[name]); err != nil {
+			return refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// change adds the changes of a request as an overlay over its folder.
+func (p *prepared) change(req Request, s *scan, dir string, top types.Kustomization) error {
+	changed, err := changes(req)
+	if err != nil {
+		return err
 	}
 	p.root = overlayRoot
 	changed.Resources = []string{".." + inSource(dir)}
@@ -205,8 +221,8 @@ func prepare(req Request) (*prepared, error) {
 	if schema, ok := top.OpenAPI["path"]; ok {
 		changed.OpenAPI = map[string]string{"path": "schema.json"}
 		if err := p.fs.WriteFile(path.Join(overlayRoot, "schema.json"), s.files[path.Join(dir, schema)]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return p, p.write(overlayRoot, changed)
+	return p.write(overlayRoot, changed)
 }

@@ -22,12 +22,13 @@ type scan struct {
 	files   map[string][]byte
 	folders map[string]bool // all that have files below them; "." is the root
 	parsed  map[string]types.Kustomization
+	reached map[string]bool // files that the build needs
 	checked map[string]bool // files whose content was looked at
 	bytes   manifest.Reader // for how much all of them are
 }
 
 func newScan(files map[string][]byte) (*scan, error) {
-	s := &scan{files: files, folders: map[string]bool{".": true}, parsed: map[string]types.Kustomization{}, checked: map[string]bool{}}
+	s := &scan{files: files, folders: map[string]bool{".": true}, parsed: map[string]types.Kustomization{}, reached: map[string]bool{}, checked: map[string]bool{}}
 	for name := range files {
 		if name == "" || name != path.Clean(name) || path.IsAbs(name) || name == "." || outside(name) || strings.Contains(name, `\`) || !utf8.ValidString(name) {
 			return nil, refusal.New(diag.BadSource, "files of a source have relative paths of plain names", "the source has a file named %q", name)
@@ -126,6 +127,7 @@ func (s *scan) parse(file string) (k types.Kustomization, err error) {
 			err = refusal.New(diag.Render, "", "%s: cannot be read: %v", file, p)
 		}
 	}()
+	s.reached[file] = true
 	if err := manifest.CheckAnchors(file, s.files[file]); err != nil {
 		return k, err
 	}
@@ -195,7 +197,9 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	if outside(name) {
 		return refuse("an overlay refers to what is in its own source", "%s leads out of the source", r.value)
 	}
-	if _, ok := s.files[name]; !ok && !s.folders[name] {
+	if _, ok := s.files[name]; ok {
+		s.reached[name] = true
+	} else if !s.folders[name] {
 		return refuse(diag.DidYouMean(name, s.beside(name)), "%s is not in the source", r.value)
 	}
 	return name, nil
