@@ -28,9 +28,9 @@ type rendered struct {
 // asWritten renders templates as they are.
 func asWritten(text []byte) []byte { return text }
 
-// render loads and renders a chart, each of its templates as rewrite makes it. The
+// render loads and renders a chart, each of its templates as change makes it. The
 // steps are those of Helm's install action on the client alone.
-func render(req Request, rewrite func([]byte) []byte) (*rendered, error) {
+func render(req Request, change func([]byte) []byte) (*rendered, error) {
 	ch, err := load(req.Chart)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func render(req Request, rewrite func([]byte) []byte) (*rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	rewriteTemplates(ch, rewrite)
+	changeTemplates(ch, change)
 	files, err := engine.Engine{}.Render(ch, top)
 	if unknown != nil && (*unknown.asked || err != nil && strings.Contains(err.Error(), errUnknown.Error())) {
 		return nil, versionNeeded(ch, where(err))
@@ -117,12 +117,12 @@ func topValues(req Request, ch *chart.Chart, values map[string]any, caps any) (c
 	return top, checkSchemas(ch, merged)
 }
 
-func rewriteTemplates(ch *chart.Chart, rewrite func([]byte) []byte) {
+func changeTemplates(ch *chart.Chart, change func([]byte) []byte) {
 	for _, t := range ch.Templates {
-		t.Data = rewrite(t.Data)
+		t.Data = change(t.Data)
 	}
 	for _, d := range ch.Dependencies() {
-		rewriteTemplates(d, rewrite)
+		changeTemplates(d, change)
 	}
 }
 

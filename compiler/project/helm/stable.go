@@ -38,6 +38,10 @@ const moreOften = 6
 
 // checkStable renders a chart again, with what was made up in the first render
 // made up differently, and refuses it where the outputs differ.
+//
+// Templates are made to differ. A text of the values that goes through tpl is not,
+// as it may as well be a text for somebody else: that it tells the time shows when
+// the time has changed between two renders.
 func checkStable(req Request, first *rendered) error {
 	calls := called(first.chart)
 	orders := []string{"| sortAlpha"}

@@ -12,7 +12,11 @@ import (
 )
 
 // reference is what a field of a kustomization names.
-type reference struct{ field, value string }
+type reference struct {
+	field, value string
+	// data is whether it names a file that becomes a value as it is.
+	data bool
+}
 
 // remote says whether Kustomize would fetch what a field names. Kustomize takes a
 // name for an address before it looks whether there is such a file. This takes
@@ -31,12 +35,12 @@ func folderFields(k *types.Kustomization) []reference {
 func fileFields(k *types.Kustomization) []reference {
 	refs := concat(listed("crds", k.Crds), listed("configurations", k.Configurations))
 	if file, ok := k.OpenAPI["path"]; ok {
-		refs = append(refs, reference{"openapi.path", file})
+		refs = append(refs, reference{field: "openapi.path", value: file})
 	}
 	patches := func(field string, ps []types.Patch) {
 		for i, p := range ps {
 			if p.Path != "" {
-				refs = append(refs, reference{fmt.Sprintf("%s[%d].path", field, i), p.Path})
+				refs = append(refs, reference{field: fmt.Sprintf("%s[%d].path", field, i), value: p.Path})
 			}
 		}
 	}
@@ -46,12 +50,12 @@ func fileFields(k *types.Kustomization) []reference {
 	//lint:ignore SA1019 as above
 	for i, p := range k.PatchesStrategicMerge {
 		if !inline(string(p)) {
-			refs = append(refs, reference{fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p)})
+			refs = append(refs, reference{field: fmt.Sprintf("patchesStrategicMerge[%d]", i), value: string(p)})
 		}
 	}
 	for i, r := range k.Replacements {
 		if r.Path != "" {
-			refs = append(refs, reference{fmt.Sprintf("replacements[%d].path", i), r.Path})
+			refs = append(refs, reference{field: fmt.Sprintf("replacements[%d].path", i), value: r.Path})
 		}
 	}
 	for i, g := range k.ConfigMapGenerator {
@@ -79,26 +83,35 @@ func concat(lists ...[]reference) (all []reference) {
 func listed(field string, values []string) []reference {
 	refs := make([]reference, len(values))
 	for i, v := range values {
-		refs[i] = reference{fmt.Sprintf("%s[%d]", field, i), v}
+		refs[i] = reference{field: fmt.Sprintf("%s[%d]", field, i), value: v}
 	}
 	return refs
 }
 
 // generated are the files that a generator of a ConfigMap or a Secret reads.
 func generated(field string, g types.KvPairSources) []reference {
-	var refs []reference
+	files := make([]string, len(g.FileSources))
 	for i, f := range g.FileSources {
-		// key=path, or a path whose last name is the key.
-		if _, file, ok := strings.Cut(f, "="); ok {
-			f = file
-		}
-		refs = append(refs, reference{fmt.Sprintf("%s.files[%d]", field, i), f})
+		files[i] = fileSource(f)
 	}
 	envs := g.EnvSources
 	if g.EnvSource != "" {
 		envs = append(envs, g.EnvSource)
 	}
-	return append(refs, listed(field+".envs", envs)...)
+	refs := concat(listed(field+".files", files), listed(field+".envs", envs))
+	for i := range refs {
+		refs[i].data = true
+	}
+	return refs
+}
+
+// fileSource returns the file of key=file, or of a file whose last name is the
+// key.
+func fileSource(value string) string {
+	if _, file, ok := strings.Cut(value, "="); ok {
+		return file
+	}
+	return value
 }
 
 // inline says whether a field is a document instead of the name of a file.

@@ -11,15 +11,12 @@
 package kustomize
 
 import (
-	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -134,95 +131,4 @@ func definitionsFirst(objects []model.Projected) []model.Projected {
 	}
 	slices.SortStableFunc(objects, func(a, b model.Projected) int { return rank(a) - rank(b) })
 	return objects
-}
-
-// local removes from a message where the source lies in memory.
-func local(message string) string {
-	message = strings.ReplaceAll(message, sourceRoot+"/", "")
-	return strings.ReplaceAll(message, sourceRoot, ".")
-}
-
-// prepared is a source that can be built: it was looked through, and its changes
-// were added.
-type prepared struct {
-	fs    filesys.FileSystem
-	root  string // the folder to build
-	name  string // the folder that was asked for, for messages
-	plain bool   // whether it has no kustomization
-	// schema is whether a kustomization changes the OpenAPI schema.
-	schema bool
-}
-
-// Where things lie in the file system in memory.
-const (
-	sourceRoot  = "/source"
-	overlayRoot = "/kalypso"
-)
-
-func prepare(req Request) (*prepared, error) {
-	s, err := newScan(req.Files)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := s.folder(req.Path)
-	if err != nil {
-		return nil, err
-	}
-	p := &prepared{fs: filesys.MakeFsInMemory(), root: inSource(dir), name: dir}
-	if dir == "." {
-		p.name = "the root of the source"
-	}
-	var top types.Kustomization
-	if name, _ := s.kustomization(dir); name != "" {
-		err = s.overlay(dir)
-		top = s.parsed[dir]
-	} else {
-		p.plain = true
-		top.Resources, err = s.manifests(dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p.schema = s.ownSchema()
-	if err := p.copy(s); err != nil {
-		return nil, err
-	}
-	if p.plain {
-		err = p.write(inSource(dir), top)
-	}
-	if err == nil && (len(req.Patches) > 0 || len(req.Images) > 0 || req.NamePrefix != "") {
-		err = p.change(req, s, dir, top)
-	}
-	return p, err
-}
-
-// copy keeps in memory the files that the build needs. What was not looked through
-// is not there for Kustomize.
-func (p *prepared) copy(s *scan) error {
-	for name := range s.reached {
-		if err := p.fs.WriteFile(inSource(name), s.files[name]); err != nil {
-			return refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v", name, err)
-		}
-	}
-	return nil
-}
-
-// change adds the changes of a request as an overlay over its folder.
-func (p *prepared) change(req Request, s *scan, dir string, top types.Kustomization) error {
-	changed, err := changes(req)
-	if err != nil {
-		return err
-	}
-	p.root = overlayRoot
-	changed.Resources = []string{".." + inSource(dir)}
-	// Only the topmost kustomization says how objects are sorted and labelled, and
-	// by which schema patches are merged.
-	changed.SortOptions, changed.BuildMetadata, changed.OpenAPI = top.SortOptions, top.BuildMetadata, top.OpenAPI
-	if schema, ok := top.OpenAPI["path"]; ok {
-		changed.OpenAPI = map[string]string{"path": "schema.json"}
-		if err := p.fs.WriteFile(path.Join(overlayRoot, "schema.json"), s.files[path.Join(dir, schema)]); err != nil {
-			return err
-		}
-	}
-	return p.write(overlayRoot, changed)
 }

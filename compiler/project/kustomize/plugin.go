@@ -55,11 +55,8 @@ func (s *scan) builtin(file, source string, config model.Value) error {
 		}
 	}
 	for _, r := range pluginFiles("", config) {
-		name, err := s.file(file, reference{strings.TrimPrefix(source, file+": ") + r.field, r.value})
-		if err == nil {
-			err = s.content(name)
-		}
-		if err != nil {
+		r.field = strings.TrimPrefix(source, file+": ") + r.field
+		if err := s.file(file, r); err != nil {
 			return err
 		}
 	}
@@ -87,14 +84,12 @@ func pluginFiles(at string, v model.Value) []reference {
 			names = []model.Value{f.Value}
 		}
 		for _, n := range names {
-			name := n.Text()
+			r := reference{field: field, value: n.Text(), data: !strings.HasPrefix(f.Name, "path")}
 			if f.Name == "files" {
-				if _, file, ok := strings.Cut(name, "="); ok {
-					name = file
-				}
+				r.value = fileSource(r.value)
 			}
-			if n.Kind() == model.String && !inline(name) {
-				refs = append(refs, reference{field, name})
+			if n.Kind() == model.String && !inline(r.value) {
+				refs = append(refs, r)
 			}
 		}
 	}

@@ -103,11 +103,7 @@ func (s *scan) overlay(dir string) error {
 		}
 	}
 	for _, r := range fileFields(&k) {
-		name, err := s.file(file, r)
-		if err == nil {
-			err = s.content(name)
-		}
-		if err != nil {
+		if err := s.file(file, r); err != nil {
 			return err
 		}
 	}
@@ -155,26 +151,28 @@ func (s *scan) follow(file string, r reference) error {
 	return s.overlay(name)
 }
 
-// file returns the path of a file that a field names.
-func (s *scan) file(file string, r reference) (string, error) {
+// file looks at a field that names a file. One that Kustomize reads as YAML must
+// not be a bomb; whether it is right, Kustomize says.
+func (s *scan) file(file string, r reference) error {
 	name, err := s.resolve(file, r)
-	if err == nil && s.folders[name] {
-		err = refusal.New(diag.BadSource, "name a file", "%s: %s: %s is a folder", file, r.field, r.value)
+	switch {
+	case err != nil:
+		return err
+	case s.folders[name]:
+		return refusal.New(diag.BadSource, "name a file", "%s: %s: %s is a folder", file, r.field, r.value)
+	case r.data:
+		return nil
 	}
-	return name, err
+	return manifest.CheckAnchors(name, s.files[name])
 }
 
-// content refuses a file that no YAML reader should get. It says nothing of what
-// Kustomize says something about, except for manifests, where Kustomize does not
-// say what is wrong with which.
+// content refuses a file of manifests that no YAML reader should get, or that none
+// can read: Kustomize does not say what is wrong with which.
 func (s *scan) content(name string) error {
 	if s.checked[name] {
 		return nil
 	}
 	s.checked[name] = true
-	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" && ext != ".json" {
-		return nil
-	}
 	_, err := s.bytes.Values(name, s.files[name])
 	return err
 }
