@@ -159,6 +159,36 @@ func TestPackaged(t *testing.T) {
 	}
 }
 
+// The chart that helm itself makes for a start, which has what most charts have.
+func TestCreated(t *testing.T) {
+	dir := t.TempDir()
+	chart := filepath.Join(dir, "shop")
+	if _, err := commandtest.Helm(t, "create", chart); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := commandtest.Helm(t, "package", chart, "--destination", dir); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(filepath.Join(dir, "shop-0.1.0.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("replicaCount: 3\ningress: {enabled: true, className: web}\nautoscaling: {enabled: true}\nresources: {limits: {cpu: 100m}}\nimage: {tag: \"1.27\"}\n")
+	file := filepath.Join(dir, "values.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := commandtest.Helm(t, "template", "demo", chart, "--namespace", "apps", "--include-crds", "--values", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Render(Request{Chart: archive, ReleaseName: "demo", Namespace: "apps", Values: value(t, text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, values(got), printedBy(t, out))
+}
+
 func values(objects []model.Projected) []model.Value {
 	var vs []model.Value
 	for _, o := range objects {
@@ -174,7 +204,7 @@ func same(t *testing.T, got, want []model.Value) {
 			t.Errorf("object %d:\n%s\nwant\n%s", i, got[i], want[i])
 		}
 	}
-	if len(got) != len(want) {
+	if len(got) != len(want) || len(want) == 0 {
 		t.Errorf("%d objects, want %d", len(got), len(want))
 	}
 }
