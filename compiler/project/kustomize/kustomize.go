@@ -103,11 +103,11 @@ func read(m resmap.ResMap, source string) ([]model.Projected, error) {
 	for _, r := range m.Resources() {
 		b, err := r.MarshalJSON()
 		if err != nil {
-			return nil, refusal.New(diag.Render, "", "%s: %s: %v", source, r.CurId(), err)
+			return nil, refusal.New(diag.Render, "check the manifest, and the patches of it", "%s: %s: %v", source, r.CurId(), err)
 		}
 		var v model.Value
 		if err := v.UnmarshalJSON(b); err != nil {
-			return nil, refusal.New(diag.Render, "", "%s: %s: %v", source, r.CurId(), err)
+			return nil, refusal.New(diag.Render, "check the manifest, and the patches of it", "%s: %s: %v", source, r.CurId(), err)
 		}
 		if err := reader.Add(source, v, len(b)); err != nil {
 			return nil, err

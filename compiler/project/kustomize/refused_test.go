@@ -27,8 +27,8 @@ func refusedAs(t *testing.T, req Request, code diag.Code) *refusal.Error {
 		t.Fatalf("%T: %v", err, err)
 	case refused.Code != code:
 		t.Errorf("%s: %s, want %s", refused.Code, refused.Message, code)
-	case strings.Contains(refused.Message, "\n") || strings.Contains(refused.Message, "/source"):
-		t.Errorf("%q", refused.Message)
+	case refused.Hint == "" || strings.Contains(refused.Message, "\n") || strings.Contains(refused.Message, "/source"):
+		t.Errorf("%q, hint %q", refused.Message, refused.Hint)
 	}
 	return refused
 }

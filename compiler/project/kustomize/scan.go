@@ -1,7 +1,10 @@
 package kustomize
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -120,7 +123,7 @@ func (s *scan) overlay(dir string) error {
 func (s *scan) parse(file string) (k types.Kustomization, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.New(diag.Render, "", "%s: cannot be read: %v", file, p)
+			err = refusal.New(diag.Render, "write it as `kustomize edit fix` does", "%s: cannot be read: %v", file, p)
 		}
 	}()
 	s.reached[file] = true
@@ -185,7 +188,7 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	}
 	switch {
 	case r.value == "":
-		return refuse("", "names nothing")
+		return refuse("remove the entry", "names nothing")
 	case remote(r.value):
 		return refuse("copy it into the source, or let the reconciler render the overlay", "%s is fetched from elsewhere, and a build fetches nothing", r.value)
 	case path.IsAbs(r.value) || strings.Contains(r.value, `\`):
@@ -198,7 +201,8 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	if _, ok := s.files[name]; ok {
 		s.reached[name] = true
 	} else if !s.folders[name] {
-		return refuse(diag.DidYouMean(name, s.beside(name)), "%s is not in the source", r.value)
+		hint := cmp.Or(diag.DidYouMean(path.Base(name), s.beside(name)), "files are named from the folder of the kustomization")
+		return refuse(hint, "%s is not in the source", r.value)
 	}
 	return name, nil
 }
@@ -214,17 +218,14 @@ func (s *scan) ownSchema() bool {
 	return false
 }
 
-// beside returns what is in the folder of a path.
+// beside returns the names of what is in the folder of a path.
 func (s *scan) beside(name string) []string {
 	var names []string
-	for f := range s.files {
-		if path.Dir(f) == path.Dir(name) {
-			names = append(names, f)
-		}
-	}
-	for f := range s.folders {
-		if path.Dir(f) == path.Dir(name) {
-			names = append(names, f)
+	for _, all := range []iter.Seq[string]{maps.Keys(s.files), maps.Keys(s.folders)} {
+		for f := range all {
+			if f != "." && path.Dir(f) == path.Dir(name) {
+				names = append(names, path.Base(f))
+			}
 		}
 	}
 	slices.Sort(names)
