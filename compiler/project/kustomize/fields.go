@@ -26,6 +26,11 @@ func remote(value string) bool { return address.MatchString(value) }
 
 var address = regexp.MustCompile(`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
 
+// startsRemote says whether Kustomize could take a text for an address.
+func startsRemote(text string) bool { return addressStart.MatchString(text) }
+
+var addressStart = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*:/|[^/@\s]*@|github\.com[/:])`)
+
 // folderFields are the fields that name folders with kustomizations, or files.
 func folderFields(k *types.Kustomization) []reference {
 	return concat(listed("resources", k.Resources), listed("components", k.Components))

@@ -24,6 +24,9 @@ func (s *scan) plugin(file string, r reference) error {
 			return refusal.New(diag.Render, "name the files of the folder", "%s: %s is a folder, whose kustomization could make any plugin", source, r.value)
 		}
 		source, text = name, s.files[name]
+	} else if startsRemote(r.value) {
+		// Kustomize takes a text that it cannot use for the name of something.
+		return refusal.New(diag.BadSource, "write the plugin's apiVersion first", "%s begins like an address", source)
 	}
 	docs, err := s.bytes.Values(source, text)
 	if err != nil {
@@ -38,6 +41,14 @@ func (s *scan) plugin(file string, r reference) error {
 }
 
 func (s *scan) builtin(file, source string, config model.Value) error {
+	if items, ok := config.Lookup("items"); ok {
+		// Kustomize takes the items out of lists.
+		for _, item := range items.Elems() {
+			if err := s.builtin(file, source, item); err != nil {
+				return err
+			}
+		}
+	}
 	apiVersion, _ := config.Lookup("apiVersion")
 	kind, _ := config.Lookup("kind")
 	hint := "use a plugin that is built into Kustomize, or let the reconciler render the overlay"
@@ -63,20 +74,22 @@ func (s *scan) builtin(file, source string, config model.Value) error {
 	return nil
 }
 
-// pluginFiles returns the files that the configuration of a plugin that is built
-// into Kustomize names, by the names that such fields have in all of them.
-func pluginFiles(at string, v model.Value) []reference {
+// fileKeys are the fields by which the plugins that are built into Kustomize name
+// files. Their case does not matter, as it does not for Kustomize.
+var fileKeys = []string{"path", "paths", "files", "env", "envs", "targetFilePath"}
+
+// pluginFiles returns the files that the configuration of a plugin names. Only at
+// its top and among replacements: fieldSpecs and targets have paths in objects.
+func pluginFiles(at string, config model.Value) []reference {
 	var refs []reference
-	for i, e := range v.Elems() {
-		refs = append(refs, pluginFiles(fmt.Sprintf("%s[%d]", at, i), e)...)
-	}
-	for _, f := range v.Fields() {
+	for _, f := range config.Fields() {
 		field := at + "." + f.Name
-		if !slices.Contains([]string{"path", "paths", "files", "env", "envs"}, f.Name) {
-			// fieldSpecs and targets have paths in objects.
-			if f.Name == "replacements" {
-				refs = append(refs, pluginFiles(field, f.Value)...)
+		if strings.EqualFold(f.Name, "replacements") {
+			for i, e := range f.Value.Elems() {
+				refs = append(refs, pluginFiles(fmt.Sprintf("%s[%d]", field, i), e)...)
 			}
+		}
+		if !slices.ContainsFunc(fileKeys, func(key string) bool { return strings.EqualFold(key, f.Name) }) {
 			continue
 		}
 		names := f.Value.Elems()
@@ -84,11 +97,11 @@ func pluginFiles(at string, v model.Value) []reference {
 			names = []model.Value{f.Value}
 		}
 		for _, n := range names {
-			r := reference{field: field, value: n.Text(), data: !strings.HasPrefix(f.Name, "path")}
-			if f.Name == "files" {
+			r := reference{field: field, value: n.Text(), data: !strings.Contains(strings.ToLower(f.Name), "path")}
+			if strings.EqualFold(f.Name, "files") {
 				r.value = fileSource(r.value)
 			}
-			if n.Kind() == model.String && !inline(r.value) {
+			if n.Kind() == model.String && r.value != "" && !inline(r.value) {
 				refs = append(refs, r)
 			}
 		}
