@@ -34,8 +34,8 @@ func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if machine == "" && len(locked.Sources) > 0 {
-		machine, _ = store.MachineDir() // what then is missing says so
+	if machine == "" {
+		machine, _ = store.MachineDir() // who asks for content is told what is missing
 	}
 	return &Library{locked, store.Open(filepath.Join(root, VendorDir), machine)}, ds, nil
 }
