@@ -12,7 +12,8 @@
 // destination is that cluster, a folder is applied whole. Where it is another,
 // the folder's kustomization.yaml lists only what goes there, and the workload's
 // Application is listed by the cluster type's own kustomization.yaml. A rendered
-// workload has no Application of its own: it goes with its folder.
+// workload has no Application of its own: it goes with its folder. Where it is each
+// cluster of the cluster type, ApplicationSets make the Applications.
 //
 // The projects, each with the least that does the work:
 //
@@ -66,6 +67,10 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 		folder, share, problems = referenced(a, o)
 	}
 	ds = append(ds, problems...)
+	if o.eachCluster() && !diag.Errors(ds) {
+		folder, problems = onClusters(a, o, folder, share)
+		ds = append(ds, problems...)
+	}
 	var emission backends.Emission
 	if !diag.Errors(ds) {
 		emission, problems = delivery.Emission(a, folder)
@@ -95,10 +100,14 @@ func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []
 // Central returns the workloads' Applications: one Argo CD may serve many clusters.
 func (argocd) Central(ct *backends.ClusterType, deploymentTargets []string) []backends.Object {
 	o, _ := optionsOf(ct.Reconciler)
+	kind := applicationKind
+	if o.eachCluster() {
+		kind = setKind
+	}
 	out := make([]backends.Object, len(deploymentTargets))
 	for i, target := range deploymentTargets {
 		out[i] = backends.Object{
-			Group: applicationKind.Group, Kind: applicationKind.Kind,
+			Group: kind.Group, Kind: kind.Kind,
 			Namespace: o.Namespace, Name: applicationName(ct.Environment, ct.Name, target),
 		}
 	}
@@ -114,8 +123,12 @@ func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
 	}
 	if o.remote() {
+		field := "argocd.destination"
+		if o.eachCluster() {
+			field = "argocd.clusters"
+		}
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "a destination other than Argo CD's own cluster").
-			On("argocd.destination").At(a.Reconciler.Ref.At("argocd.destination"), ""))
+			On(field).At(a.Reconciler.Ref.At(field), ""))
 	}
 	return ds
 }

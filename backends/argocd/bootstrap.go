@@ -71,12 +71,16 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 }
 
 // rootProject permits what is in assignments.yaml: Applications and AppProjects
-// beside Argo CD.
+// beside Argo CD, and what makes Applications for each cluster.
 func rootProject(ct *backends.ClusterType, o options) kubernetes.Object {
+	kinds := []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind}
+	if o.eachCluster() {
+		kinds = append(kinds, setKind)
+	}
 	return projectObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), appProject{
 		Description:                fmt.Sprintf("Root of cluster type %s in %s", ct.Name, ct.Environment),
 		SourceRepos:                []string{ct.GitOps.URL()},
 		Destinations:               []destination{{Server: inCluster, Namespace: o.Namespace}},
-		NamespaceResourceWhitelist: []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind},
+		NamespaceResourceWhitelist: kinds,
 	})
 }

@@ -11,8 +11,8 @@ import (
 
 // Index returns README.md and kustomization.yaml, and with gitops
 // assignments.yaml: the AppProjects, and one Application per folder. Where a
-// folder goes to another cluster than Argo CD's own, kustomization.yaml also
-// lists its reconciler.yaml, which stays with Argo CD.
+// folder goes to other clusters than Argo CD's own, kustomization.yaml also lists
+// its reconciler.yaml, which stays with Argo CD.
 func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
@@ -32,7 +32,7 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	}
 	listed := []string{delivery.AssignmentsFile}
 	for _, f := range folders {
-		if f.remote() {
+		if f.apart() {
 			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
 		}
 	}
@@ -52,6 +52,9 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	}
 	waves := slices.ContainsFunc(folders, func(f folder) bool { return f.Wave > 0 })
 	for _, f := range folders {
+		if len(f.Clusters) > 0 {
+			continue // its own reconciler.yaml brings it to each of them
+		}
 		meta := delivery.AssignmentMeta(ct, f.Folder, o.Namespace)
 		if waves {
 			inWave(&meta, f.Wave)
@@ -60,7 +63,7 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 			Project:     assignmentsProject(ct),
 			Source:      treeSource(ct, delivery.FolderPath(ct, f.DeploymentTarget)),
 			Destination: f.destination().in(f.Namespace),
-			SyncPolicy:  o.syncOf(f),
+			SyncPolicy:  o.syncOf(f.shared),
 
 			IgnoreDifferences: f.ignoreDifferences(),
 		}))
@@ -79,15 +82,13 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	workspaces := map[string]bool{}
 	for _, f := range folders {
 		id := delivery.FolderID(ct, f.DeploymentTarget)
-		out = append(out, delivery.Owner{
-			Name: "Application " + delivery.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget),
-			Of:   "the assignment of " + f.DeploymentTarget, Assignment: id,
-		})
+		for _, name := range namesOn(f.Clusters, delivery.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
+			out = append(out, delivery.Owner{Name: "Application " + name, Of: "the assignment of " + f.DeploymentTarget, Assignment: id})
+		}
 		if f.hasApplication() {
-			out = append(out, delivery.Owner{
-				Name: "Application " + applicationName(ct.Environment, ct.Name, f.DeploymentTarget),
-				Of:   "the workload of " + f.DeploymentTarget, Assignment: id,
-			})
+			for _, name := range namesOn(f.Clusters, applicationName(ct.Environment, ct.Name, f.DeploymentTarget)) {
+				out = append(out, delivery.Owner{Name: "Application " + name, Of: "the workload of " + f.DeploymentTarget, Assignment: id})
+			}
 		}
 		if f.Repo != "" && !workspaces[f.Workspace] {
 			workspaces[f.Workspace] = true

@@ -12,6 +12,7 @@ type options struct {
 	Project     string
 	Namespace   string
 	Destination *destination
+	Clusters    string // "inventory", or "" for Destination
 	SyncPolicy  struct {
 		Automated automated
 		Retry     *retry
@@ -41,6 +42,10 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "a destination has either a server or a name").
 			On("argocd.destination").At(s.Ref.At("argocd.destination"), "")}
 	}
+	if o.Destination != nil && o.Clusters != "" {
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the manifests go either to a destination or to clusters").
+			On("argocd.clusters").At(s.Ref.At("argocd.clusters"), "").At(s.Ref.At("argocd.destination"), "").Hinting("keep one of them")}
+	}
 	return o, nil
 }
 
@@ -51,7 +56,11 @@ func (o options) destination() destination {
 	return *o.Destination
 }
 
-func (o options) remote() bool { return o.destination().remote() }
+// eachCluster says whether the manifests go to each cluster of the cluster type.
+func (o options) eachCluster() bool { return o.Clusters != "" }
+
+// remote says whether the manifests go elsewhere than Argo CD's own objects.
+func (o options) remote() bool { return o.eachCluster() || o.destination().remote() }
 
 // forever retries a failed sync until it succeeds, always with the newest
 // revision. Argo CD's own default gives up after five attempts, and then waits
@@ -91,7 +100,7 @@ func (o options) folderSync() *syncPolicy {
 // syncOf returns how a folder is synced. One that holds the workload itself is
 // synced as workloads are, which may mean by hand, and is tried again for as long
 // as it takes all the same.
-func (o options) syncOf(f folder) *syncPolicy {
+func (o options) syncOf(f shared) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()
 	}

@@ -40,7 +40,9 @@ func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []
 			specs[f.Workspace] = p
 		}
 		p.SourceRepos = append(p.SourceRepos, f.Repo)
-		p.Destinations = append(p.Destinations, f.destination().in(f.Namespace))
+		for _, d := range f.destinations() {
+			p.Destinations = append(p.Destinations, d.in(f.Namespace))
+		}
 		if f.CreatesNamespace {
 			p.ClusterResourceWhitelist = append(p.ClusterResourceWhitelist, namespaceOf(f))
 		}
@@ -65,12 +67,13 @@ func projectOfAssignments(ct *backends.ClusterType, o options, folders []folder)
 		NamespaceResourceWhitelist: slices.Clone(usualKinds),
 	}
 	for _, f := range folders {
-		d := f.destination()
-		for _, namespace := range append([]string{f.Namespace}, f.Namespaces...) {
-			spec.Destinations = append(spec.Destinations, d.in(namespace))
+		for _, d := range f.destinations() {
+			for _, namespace := range append([]string{f.Namespace}, f.Namespaces...) {
+				spec.Destinations = append(spec.Destinations, d.in(namespace))
+			}
 		}
-		if f.Rendered == nil && !d.remote() {
-			spec.Destinations = append(spec.Destinations, d.in(o.Namespace))
+		if f.local() {
+			spec.Destinations = append(spec.Destinations, f.destination().in(o.Namespace))
 			spec.NamespaceResourceWhitelist = append(spec.NamespaceResourceWhitelist, applicationKind)
 		}
 		spec.NamespaceResourceWhitelist = append(spec.NamespaceResourceWhitelist, f.Kinds...)

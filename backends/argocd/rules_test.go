@@ -26,6 +26,9 @@ type application struct {
 		Project string
 		Source  struct {
 			RepoURL, TargetRevision, Path, Chart string
+
+			Helm      struct{ ValuesObject map[string]any }
+			Kustomize struct{ Patches []struct{ Patch string } }
 		}
 		Destination place
 	}
@@ -74,6 +77,16 @@ func parse(t *testing.T, files ...backends.File) objects {
 					t.Errorf("two Applications are named %s", o.Metadata.Name)
 				}
 				out.applications[o.Metadata.Name] = app
+			case "ApplicationSet":
+				for _, text := range expand(t, o) {
+					f := parse(t, backends.File{Data: text})
+					for name, app := range f.applications {
+						if _, twice := out.applications[name]; twice {
+							t.Errorf("two Applications are named %s", name)
+						}
+						out.applications[name] = app
+					}
+				}
 			case "AppProject":
 				read(t, o.Text, &proj)
 				if _, twice := out.projects[o.Metadata.Name]; twice {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 )
 
 // shared is what Index needs to know of a folder to let its Applications do
@@ -17,6 +18,9 @@ type shared struct {
 	Repo string `json:"repo,omitempty"`
 	// Destination is the cluster; nil where the reconciler gives none.
 	Destination *destination `json:"destination,omitempty"`
+	// Clusters are the names of the clusters that the folder goes to, each by an
+	// Application that an ApplicationSet makes; none where Destination says it.
+	Clusters []string `json:"clusters,omitempty"`
 	// CreatesNamespace says that the workload's syncs may create the namespace.
 	CreatesNamespace bool `json:"createsNamespace,omitempty"`
 	// Kinds of namespaced objects in the workspace, beside usualKinds.
@@ -40,21 +44,28 @@ type syncing struct {
 // usualKinds are what every workspace may have.
 var usualKinds = []groupKind{{Kind: "ConfigMap"}, {Kind: "ServiceAccount"}}
 
-var applicationKind = groupKind{Group: "argoproj.io", Kind: "Application"}
+var (
+	applicationKind = groupKind{Group: "argoproj.io", Kind: "Application"}
+	setKind         = groupKind{Group: "argoproj.io", Kind: "ApplicationSet"}
+)
 
 // withObjects returns what is shared with what the project of the assignments must
 // permit for these objects.
 func (s shared) withObjects(a *backends.Assignment, o options, objects []backends.Object) shared {
 	out := s
-	if d := o.destination(); d != (destination{Server: inCluster}) {
+	if o.eachCluster() {
+		for _, c := range a.Clusters {
+			out.Clusters = append(out.Clusters, c.Name)
+		}
+	} else if d := o.destination(); d != (destination{Server: inCluster}) {
 		out.Destination = &d
 	}
-	application := backends.Object{Group: applicationKind.Group, Kind: applicationKind.Kind, Namespace: o.Namespace, Name: applicationName(a.Environment, a.ClusterType, a.DeploymentTarget)}
+	own := []string{applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), delivery.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget)}
 	for _, object := range objects {
 		kind := groupKind{Group: object.Group, Kind: object.Kind}
 		switch {
-		case object == application:
-			// The Application of the workload: Index knows of it.
+		case (kind == applicationKind || kind == setKind) && object.Namespace == o.Namespace && slices.Contains(own, object.Name):
+			// What brings the workload: Index knows of it.
 		case object.Namespace == "":
 			if kind != (groupKind{Kind: "Namespace"}) || object.Name != a.Namespace {
 				out.ClusterObjects = append(out.ClusterObjects, clusterObject{Group: object.Group, Kind: object.Kind, Name: object.Name})
@@ -119,18 +130,40 @@ func (f folder) destination() destination {
 	return *f.Destination
 }
 
+// destinations are the places that the folder's objects go to.
+func (f folder) destinations() []destination {
+	if len(f.Clusters) == 0 {
+		return []destination{f.destination()}
+	}
+	out := make([]destination, len(f.Clusters))
+	for i, name := range f.Clusters {
+		out[i] = destination{Name: name}
+	}
+	return out
+}
+
+// apart says whether reconciler.yaml is listed apart from the folder: it holds what
+// stays with Argo CD.
+func (f folder) apart() bool { return f.remote() || len(f.Clusters) > 0 }
+
 // hasApplication says whether the folder holds an Application of the workload.
 func (f folder) hasApplication() bool { return !f.foreign && f.Rendered == nil }
+
+// local says whether the folder brings an Application to Argo CD's own cluster.
+func (f folder) local() bool {
+	return f.Rendered == nil && len(f.Clusters) == 0 && !f.destination().remote()
+}
 
 // remote says whether the workload's Application must be listed apart from the
 // folder.
 func (f folder) remote() bool { return f.hasApplication() && f.destination().remote() }
 
-func (f folder) ignoreDifferences() []ignoreDifference {
-	if f.Rendered == nil {
+// ignoreDifferences returns those of the folder's Application.
+func (s shared) ignoreDifferences() []ignoreDifference {
+	if s.Rendered == nil {
 		return nil
 	}
-	return f.Rendered.IgnoreDifferences
+	return s.Rendered.IgnoreDifferences
 }
 
 // read returns the folders with what was shared of them. A foreign one is taken

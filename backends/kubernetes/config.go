@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -23,15 +24,7 @@ const valuesAnnotation = "kalypso.io/values"
 // change all of them.
 func (w *workspace) platformConfig() {
 	a := w.assignment
-	var data map[string]string
-	var ds []diag.Diagnostic
-	if a.ConfigFormat == model.ConfigMap || a.ConfigFormat == "" {
-		data, ds = configData(a.Values)
-	} else {
-		var text []byte
-		text, ds = ConfigText(a.ConfigFormat, a.Values)
-		data = map[string]string{configName + "." + string(a.ConfigFormat): string(text)}
-	}
+	data, ds := ConfigData(a.ConfigFormat, a.Values)
 	w.ds = append(w.ds, ds...)
 	if n := size(data); n > maxConfigMap {
 		w.ds = append(w.ds, diag.New(diag.TooLarge, fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
@@ -45,6 +38,27 @@ func (w *workspace) platformConfig() {
 		Object `yaml:",inline"`
 		Data   map[string]string `yaml:"data,omitempty"`
 	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: meta}, data}, "")
+}
+
+// ConfigData returns the data of the ConfigMap "platform-config" for values. What
+// cannot be in it is a diagnostic about the value.
+func ConfigData(format model.ConfigFormat, values model.Value) (map[string]string, []diag.Diagnostic) {
+	if format == model.ConfigMap || format == "" {
+		return configData(values)
+	}
+	text, ds := ConfigText(format, values)
+	return map[string]string{configName + "." + string(format): string(text)}, ds
+}
+
+// ConfigPatch returns a strategic merge patch that gives the assignment's ConfigMap
+// "platform-config" other data for some of its keys.
+func ConfigPatch(a *backends.Assignment, data map[string]string) ([]byte, error) {
+	return yaml.Marshal(struct {
+		APIVersion string            `yaml:"apiVersion"`
+		Kind       string            `yaml:"kind"`
+		Metadata   Metadata          `yaml:"metadata"`
+		Data       map[string]string `yaml:"data"`
+	}{"v1", "ConfigMap", Metadata{Name: configName, Namespace: a.Namespace}, data})
 }
 
 // maxConfigMap is how many bytes a ConfigMap can hold (MaxSecretSize in

@@ -61,6 +61,25 @@ func insert(into model.Value, path []string, v model.Value) (merged model.Value,
 	return model.StructOf(append(fields, model.Field{Name: path[0], Value: v})...), 0
 }
 
+// Merge returns base with what over gives added or in its place: structs field by
+// field, anything else as a whole, lists included, as Helm merges values. It is how
+// the values of a cluster take the place of the composed ones there.
+func Merge(base, over model.Value) model.Value {
+	if base.Kind() != model.Struct || over.Kind() != model.Struct {
+		return over
+	}
+	fields := slices.Clone(base.Fields())
+	for _, f := range over.Fields() {
+		i := slices.IndexFunc(fields, func(b model.Field) bool { return b.Name == f.Name })
+		if i < 0 {
+			fields = append(fields, f)
+			continue
+		}
+		fields[i].Value = Merge(fields[i].Value, f.Value)
+	}
+	return model.StructOf(fields...)
+}
+
 // ReleaseName returns the name of the chart's release.
 func ReleaseName(a *backends.Assignment, h *model.Helm) string {
 	if h.ReleaseName != "" {

@@ -1,0 +1,230 @@
+package argocd
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// applicationSet is the spec of an ApplicationSet
+// (https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset). Its
+// Applications are those of a list, which is as good as written out: no label of a
+// cluster can add one.
+type applicationSet struct {
+	GoTemplate        bool        `yaml:"goTemplate"`
+	GoTemplateOptions []string    `yaml:"goTemplateOptions"`
+	Generators        []generator `yaml:"generators"`
+	Template          template    `yaml:"template"`
+	TemplatePatch     string      `yaml:"templatePatch,omitempty"`
+}
+
+type generator struct {
+	List struct {
+		Elements []element `yaml:"elements"`
+	} `yaml:"list"`
+}
+
+// element is what differs between the Applications of a set.
+type element struct {
+	Cluster string  `yaml:"cluster"`
+	Name    string  `yaml:"name"`
+	Spec    *detail `yaml:"spec,omitempty"`
+}
+
+// detail is the part of an Application's spec that a set's template leaves
+// out: what is another on each cluster, or holds what a template would read as its
+// own.
+type detail struct {
+	Source            source             `yaml:"source"`
+	SyncPolicy        *syncPolicy        `yaml:"syncPolicy,omitempty"`
+	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
+}
+
+type template struct {
+	Metadata kubernetes.Metadata `yaml:"metadata"`
+	Spec     templateSpec        `yaml:"spec"`
+}
+
+type templateSpec struct {
+	Project           string             `yaml:"project"`
+	Source            *source            `yaml:"source,omitempty"`
+	Destination       destination        `yaml:"destination"`
+	SyncPolicy        *syncPolicy        `yaml:"syncPolicy,omitempty"`
+	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
+}
+
+// namesOn returns the names of the Applications that a set of a name makes for
+// clusters, in their order; for none, that of the one Application.
+func namesOn(clusters []string, name string) []string {
+	if len(clusters) == 0 {
+		return []string{name}
+	}
+	out := make([]string, len(clusters))
+	for i, c := range clusters {
+		out[i] = model.ShortName(name+"-"+c, model.MaxLabel)
+	}
+	return out
+}
+
+// set returns the ApplicationSet that makes an Application for each cluster. sources
+// are theirs, in the order of the clusters.
+func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, spec application, sources []source) kubernetes.Object {
+	names := make([]string, len(clusters))
+	for i, c := range clusters {
+		names[i] = c.Name
+	}
+	names = namesOn(names, meta.Name)
+	s := applicationSet{GoTemplate: true, GoTemplateOptions: []string{"missingkey=error"}, Generators: make([]generator, 1)}
+	s.Template = template{
+		Metadata: kubernetes.Metadata{Name: "{{ .name }}", Labels: meta.Labels, Annotations: map[string]string{}, Finalizers: []string{finalizer}},
+		Spec:     templateSpec{Project: spec.Project, Destination: destination{Name: "{{ .cluster }}", Namespace: namespace}},
+	}
+	for key, value := range meta.Annotations {
+		if key != waveAnnotation { // of the set: its Applications are in no other
+			s.Template.Metadata.Annotations[key] = value
+		}
+	}
+	details := make([]*detail, len(clusters))
+	for i := range clusters {
+		details[i] = &detail{sources[i], spec.SyncPolicy, spec.IgnoreDifferences}
+	}
+	if common := sameOnAll(details); common != nil {
+		s.Template.Spec.Source, s.Template.Spec.SyncPolicy, s.Template.Spec.IgnoreDifferences = &common.Source, common.SyncPolicy, common.IgnoreDifferences
+		clear(details)
+	} else {
+		// toJson makes it a value, which no template reads again.
+		s.TemplatePatch = "spec: {{ toJson .spec }}\n"
+	}
+	for i, c := range clusters {
+		s.Generators[0].List.Elements = append(s.Generators[0].List.Elements, element{c.Name, names[i], details[i]})
+	}
+	return kubernetes.Object{APIVersion: api, Kind: setKind.Kind, Metadata: meta, Spec: s}
+}
+
+// sameOnAll returns what all clusters have in common; nil where they differ, or
+// where a template would read some of it as its own.
+func sameOnAll(details []*detail) *detail {
+	first := delivery.YAML(details[0])
+	for _, d := range details[1:] {
+		if !bytes.Equal(first, delivery.YAML(d)) {
+			return nil
+		}
+	}
+	if bytes.Contains(first, []byte("{{")) {
+		return nil
+	}
+	return details[0]
+}
+
+// onClusters returns the folder with ApplicationSets in the place of the one that
+// brings the folder, which is not in assignments.yaml, and of the workload's
+// Application. Values of single clusters are merged over the composed ones: in a
+// chart's values, and in the platform config by a patch of the folder.
+func onClusters(a *backends.Assignment, o options, c delivery.Content, share shared) (delivery.Content, []diag.Diagnostic) {
+	const field = "argocd.clusters"
+	if len(a.Clusters) == 0 {
+		return c, []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("cluster type %s has no cluster that the manifests could go to", a.ClusterType)).
+			On(field).At(a.Reconciler.Ref.At(field), "").At(model.Ref{Collection: "clusterTypes", Name: a.ClusterType}, "").
+			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name in Argo CD", a.ClusterType))}
+	}
+	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, GitOps: a.GitOps}
+	folders, ds := folderSources(a, ct)
+	ds = append(ds, unordered(a)...)
+	var objects []kubernetes.Object
+	add := func(name string, spec application, sources []source) {
+		meta := kubernetes.Meta(a, name, o.Namespace)
+		if a.Wave > 0 {
+			inWave(&meta, a.Wave)
+		}
+		objects = append(objects, set(meta, a.Namespace, a.Clusters, spec, sources))
+	}
+	add(delivery.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget), application{
+		Project: assignmentsProject(ct), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
+	}, folders)
+	for _, w := range c.Reconciler {
+		spec := w.Spec.(application)
+		sources, problems := workloadSources(a, spec.Source)
+		ds = append(ds, problems...)
+		add(w.Metadata.Name, spec, sources)
+	}
+	if h := a.Manifests.Helm; a.Render && h != nil && h.PlatformValues != "" && slices.ContainsFunc(a.Clusters, hasValues) {
+		const field = "manifests.helm.platformValues"
+		ds = append(ds, diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: their own values reach the platform config alone").
+			On(field).At(a.Ref.At(field), "").Hinting("let Argo CD fetch the chart: remove render: true from the deployment target"))
+	}
+	c.Reconciler, c.Elsewhere = objects, true
+	return c, ds
+}
+
+func hasValues(c model.Cluster) bool { return c.Values != nil && len(c.Values.Fields()) > 0 }
+
+// unordered warns that Argo CD waits for nothing that an ApplicationSet makes.
+func unordered(a *backends.Assignment) []diag.Diagnostic {
+	if len(a.DependsOn) == 0 {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.NotWaitedFor, fmt.Sprintf("%s is synced without waiting for %s: Argo CD does not wait for the Applications of an ApplicationSet", a.DeploymentTarget, kubernetes.Few(a.DependsOn))).
+		On("dependsOn").At(a.Ref.At("dependsOn"), "").At(a.Reconciler.Ref.At("argocd.clusters"), "").
+		Hinting("let the workload wait for what it needs, or give each cluster a cluster type of its own")}
+}
+
+// folderSources returns where each cluster's Application finds the folder, with the
+// patch that gives the platform config the cluster's values.
+func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, []diag.Diagnostic) {
+	var ds []diag.Diagnostic
+	base, _ := kubernetes.ConfigData(a.ConfigFormat, a.Values) // Emission tells what is wrong with it
+	sources := make([]source, len(a.Clusters))
+	for i, c := range a.Clusters {
+		sources[i] = treeSource(ct, delivery.FolderPath(ct, a.DeploymentTarget))
+		if !hasValues(c) {
+			continue
+		}
+		data, problems := kubernetes.ConfigData(a.ConfigFormat, delivery.Merge(a.Values, *c.Values))
+		for _, d := range problems {
+			ds = append(ds, d.At(valuesOf(c), ""))
+		}
+		for key, text := range data {
+			if old, there := base[key]; there && old == text {
+				delete(data, key)
+			}
+		}
+		if len(data) == 0 {
+			continue
+		}
+		text, err := kubernetes.ConfigPatch(a, data)
+		if err != nil {
+			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(valuesOf(c), ""))
+		}
+		sources[i].Kustomize = &kustomizeSource{Patches: []patch{{Patch: string(text)}}}
+	}
+	return sources, ds
+}
+
+func valuesOf(c model.Cluster) model.Ref {
+	return model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+}
+
+// workloadSources returns the workload's source on each cluster: a chart gets the
+// cluster's values among the platform's.
+func workloadSources(a *backends.Assignment, s source) ([]source, []diag.Diagnostic) {
+	var ds []diag.Diagnostic
+	sources := make([]source, len(a.Clusters))
+	for i, c := range a.Clusters {
+		sources[i] = s
+		if s.Helm == nil || a.Manifests.Helm.PlatformValues == "" || !hasValues(c) {
+			continue
+		}
+		there := *a
+		there.Values = delivery.Merge(a.Values, *c.Values)
+		values, problems := delivery.ChartValues(&there, a.Manifests.Helm)
+		ds = append(ds, problems...)
+		sources[i].Helm = &helmSource{ReleaseName: s.Helm.ReleaseName, ValuesObject: values}
+	}
+	return sources, ds
+}
