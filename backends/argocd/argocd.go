@@ -67,6 +67,7 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 		folder, share, problems = referenced(a, o)
 	}
 	ds = append(ds, problems...)
+	ds = append(ds, unreached(a, o)...)
 	if o.eachCluster() && !diag.Errors(ds) {
 		folder, problems = onClusters(a, o, folder, share)
 		ds = append(ds, problems...)

@@ -37,11 +37,10 @@ type element struct {
 	Spec    *detail `yaml:"spec,omitempty"`
 }
 
-// detail is the part of an Application's spec that a set's template leaves
-// out: what is another on each cluster, or holds what a template would read as its
-// own.
+// detail is the part of an Application's spec that a set's template leaves out:
+// what is another on each cluster, or holds what a template would read as its own.
 type detail struct {
-	Source            source             `yaml:"source"`
+	Source            *source            `yaml:"source,omitempty"`
 	SyncPolicy        *syncPolicy        `yaml:"syncPolicy,omitempty"`
 	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
 }
@@ -52,11 +51,9 @@ type template struct {
 }
 
 type templateSpec struct {
-	Project           string             `yaml:"project"`
-	Source            *source            `yaml:"source,omitempty"`
-	Destination       destination        `yaml:"destination"`
-	SyncPolicy        *syncPolicy        `yaml:"syncPolicy,omitempty"`
-	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
+	Project     string      `yaml:"project"`
+	Destination destination `yaml:"destination"`
+	Detail      detail      `yaml:",inline"`
 }
 
 // namesOn returns the names of the Applications that a set of a name makes for
@@ -90,37 +87,49 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 			s.Template.Metadata.Annotations[key] = value
 		}
 	}
-	details := make([]*detail, len(clusters))
-	for i := range clusters {
-		details[i] = &detail{sources[i], spec.SyncPolicy, spec.IgnoreDifferences}
-	}
-	if common := sameOnAll(details); common != nil {
-		s.Template.Spec.Source, s.Template.Spec.SyncPolicy, s.Template.Spec.IgnoreDifferences = &common.Source, common.SyncPolicy, common.IgnoreDifferences
-		clear(details)
-	} else {
-		// toJson makes it a value, which no template reads again.
-		s.TemplatePatch = "spec: {{ toJson .spec }}\n"
-	}
+	common, details := apart(spec, sources)
+	s.Template.Spec.Detail = common
 	for i, c := range clusters {
 		s.Generators[0].List.Elements = append(s.Generators[0].List.Elements, element{c.Name, names[i], details[i]})
+	}
+	if details[0] != nil {
+		// toJson makes it a value, which no template reads again.
+		s.TemplatePatch = "spec: {{ toJson .spec }}\n"
 	}
 	return kubernetes.Object{APIVersion: api, Kind: setKind.Kind, Metadata: meta, Spec: s}
 }
 
-// sameOnAll returns what all clusters have in common; nil where they differ, or
-// where a template would read some of it as its own.
-func sameOnAll(details []*detail) *detail {
-	first := delivery.YAML(details[0])
-	for _, d := range details[1:] {
-		if !bytes.Equal(first, delivery.YAML(d)) {
-			return nil
+// apart returns what a template can say for all clusters, and what each cluster's
+// element must say; nil where that is nothing.
+func apart(spec application, sources []source) (common detail, details []*detail) {
+	sync := detail{SyncPolicy: spec.SyncPolicy, IgnoreDifferences: spec.IgnoreDifferences}
+	first := delivery.YAML(sources[0])
+	sameSource := isPlain(first) && !slices.ContainsFunc(sources, func(s source) bool { return !bytes.Equal(first, delivery.YAML(s)) })
+	if sameSource {
+		common.Source = &sources[0]
+	}
+	plainSync := isPlain(delivery.YAML(sync))
+	if plainSync {
+		common.SyncPolicy, common.IgnoreDifferences = sync.SyncPolicy, sync.IgnoreDifferences
+	}
+	details = make([]*detail, len(sources))
+	for i := range sources {
+		if sameSource && plainSync {
+			break
+		}
+		details[i] = &detail{}
+		if !plainSync {
+			*details[i] = sync
+		}
+		if !sameSource {
+			details[i].Source = &sources[i]
 		}
 	}
-	if bytes.Contains(first, []byte("{{")) {
-		return nil
-	}
-	return details[0]
+	return common, details
 }
+
+// isPlain says whether a template would leave a text as it is.
+func isPlain(text []byte) bool { return !bytes.Contains(text, []byte("{{")) }
 
 // onClusters returns the folder with ApplicationSets in the place of the one that
 // brings the folder, which is not in assignments.yaml, and of the workload's
@@ -163,6 +172,23 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 }
 
 func hasValues(c model.Cluster) bool { return c.Values != nil && len(c.Values.Fields()) > 0 }
+
+// unreached returns an error for each cluster whose values would reach nothing, as
+// one Application goes to one destination.
+func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
+	if o.eachCluster() {
+		return nil
+	}
+	var ds []diag.Diagnostic
+	for _, c := range a.Clusters {
+		if hasValues(c) {
+			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
+				On(valuesOf(c).String()).At(valuesOf(c), "").At(a.Reconciler.Ref, "").
+				Hinting(`let it send them to each cluster: argocd: clusters: "inventory"`))
+		}
+	}
+	return ds
+}
 
 // unordered warns that Argo CD waits for nothing that an ApplicationSet makes.
 func unordered(a *backends.Assignment) []diag.Diagnostic {

@@ -143,7 +143,9 @@ func TestClusters(t *testing.T) {
 		"clusters-values":   {Options: each, GitOps: bt.GitOps, Clusters: differ, Targets: targets},
 		"clusters-registry": {Options: each, GitOps: bt.Registered, Clusters: differ, Targets: targets[:1]},
 		"clusters-long":     {Options: each, GitOps: bt.GitOps, Clusters: []model.Cluster{cluster(t, long, "")}, Targets: []bt.Target{{Name: long + "/a", Manifests: bt.Git}}},
-		"clusters-none":     {Options: each, GitOps: bt.GitOps, Clusters: plain},
+		"clusters-braces": {Options: strings.Replace(each, "{", `{"ignoreDifferences": [{"kind": "Secret", "jqPathExpressions": [".x | {{a}}"]}], `, 1),
+			GitOps: bt.GitOps, Clusters: plain, Targets: []bt.Target{{Name: "raw/main", Manifests: bt.Git}}},
+		"clusters-none": {Options: each, GitOps: bt.GitOps, Clusters: plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := bt.Build(t, argocd.New(), p)
@@ -207,6 +209,7 @@ func TestClustersRefusals(t *testing.T) {
 	}{
 		"no clusters": {bt.Platform{Options: each, GitOps: bt.GitOps, Targets: target(bt.Git)}, []diag.Code{diag.BadSpec}, "has no cluster that"},
 		"no gitops":   {bt.Platform{Options: each, Clusters: one, Targets: target(bt.Git)}, []diag.Code{diag.NeedsGitOps, diag.NeedsGitOps}, "needs the repository"},
+		"unreached":   {bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: one, Targets: target(bt.Git)}, []diag.Code{diag.ClusterValues}, "cluster edge-1 reach nothing"},
 		"both": {bt.Platform{Options: `{"clusters": "inventory", "destination": {"name": "x"}}`, GitOps: bt.GitOps, Clusters: one, Targets: target(bt.Git)},
 			[]diag.Code{diag.BadSpec, diag.BadSpec, diag.BadSpec}, "either to a destination or to clusters"},
 		"key": {bt.Platform{Options: each, GitOps: bt.GitOps, Clusters: []model.Cluster{cluster(t, "edge-1", `{"a b": 1}`)}, Targets: target(bt.Git)}, []diag.Code{diag.BadConfigKey}, "a b"},
