@@ -14,6 +14,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends/ansible"
 	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // tools are the programs that the tests run, by the Debian package that has them.
@@ -236,3 +237,15 @@ func (m *machine) told() string {
 	m.Helper()
 	return m.sh("cat /run/systemctl/log 2>/dev/null || true; rm -f /run/systemctl/log")
 }
+
+const defaults = `{"interval": "15m", "maxFailPercentage": 0, "python": "/usr/bin/python3", "stateDirectory": "/var/lib/kalypso"}`
+
+func value(t *testing.T, text string) *model.Value {
+	v := bt.Value(t, text)
+	return &v
+}
+
+func text(s string) *string { return &s }
+
+// one is the inventory of a machine.
+var one = []model.Cluster{{Name: "one", Address: "127.0.0.1"}}

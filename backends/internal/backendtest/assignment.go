@@ -130,3 +130,6 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 		Ref: model.Ref{Collection: "workloads", Name: workload, Path: "deploymentTargets." + model.Label(short)},
 	}
 }
+
+// JSON returns a text as a string of JSON.
+func JSON(text string) string { return string(model.AppendJSONString(nil, text)) }
