@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/ansible"
 	"github.com/kalypso-io/kalypso/backends/argocd"
 	"github.com/kalypso-io/kalypso/backends/cue"
 	"github.com/kalypso-io/kalypso/backends/fleet"
@@ -26,6 +27,7 @@ import (
 var allBackends = func() map[string]backends.Backend {
 	all := map[string]backends.Backend{}
 	for _, b := range []backends.Backend{
+		ansible.New(),
 		argocd.New(),
 		cue.New(),
 		fleet.New(),

@@ -25,10 +25,13 @@ var role embed.FS
 const roleFolder = "roles/kalypso"
 
 // settings is ansible.cfg. Roles of the machine that runs the playbook do not
-// count.
+// count, and modules are piped to the host, not copied there: a run has many.
 const settings = `[defaults]
 inventory = inventory/hosts.yml
 roles_path = roles
+
+[connection]
+pipelining = true
 `
 
 // play is a play of a playbook.
@@ -83,7 +86,7 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 	files := append(roleFiles(),
 		readme(ct, folders),
 		backends.File{Path: "ansible.cfg", Data: []byte(settings)},
-		backends.File{Path: "inventory/hosts.yml", Data: ansibleYAML(hosts)},
+		backends.File{Path: "inventory/hosts.yml", Data: ansibleData(hosts)},
 		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
 		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site(ct, o)})},
 		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},

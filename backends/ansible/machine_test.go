@@ -203,12 +203,17 @@ var counts = regexp.MustCompile(`(?m)^\S+ +: ok=\d+ +changed=(\d+) +unreachable=
 // play runs a playbook of the tree on the machine.
 func (m *machine) play(playbook string, args ...string) recap {
 	m.Helper()
-	args = append([]string{"env", "--chdir=/srv/tree", "ansible-playbook", "--diff", playbook}, args...)
-	cmd := command(m.root, args...)
+	return m.ends(append([]string{"env", "--chdir=/srv/tree", "ansible-playbook", "--diff", playbook}, args...)...)
+}
+
+// ends runs something on the machine that ends with a recap.
+func (m *machine) ends(args ...string) recap {
+	m.Helper()
+	args = command(m.root, args...)
 	if os.Geteuid() != 0 {
-		cmd = append([]string{"sudo", "--non-interactive"}, cmd...)
+		args = append([]string{"sudo", "--non-interactive"}, args...)
 	}
-	out, _ := exec.Command(cmd[0], cmd[1:]...).CombinedOutput() // a failure is in the recap
+	out, _ := exec.Command(args[0], args[1:]...).CombinedOutput() // a failure is in the recap
 	return m.recap(out)
 }
 

@@ -21,7 +21,6 @@ type debPackage struct {
 // no extension, and a name of the few characters that apt takes: it passes others
 // over without a word.
 func (f *folder) packages(debs map[string]model.Deb) {
-	f.wanted.Packages = []debPackage{}
 	var pins strings.Builder
 	for _, name := range sortedKeys(debs) {
 		d, ref := debs[name], f.manifest("package.deb."+model.Label(name))

@@ -29,7 +29,7 @@ func (f *folder) playbook(p *model.Playbook) {
 	run := &playbookToRun{
 		Playbook:  p.Playbook,
 		Directory: f.options.state(f.assignment.Environment, f.assignment.ClusterType) + "/playbooks/" + f.assignment.DeploymentTarget,
-		Values:    f.etc("playbook-host-values.yml"),
+		Values:    f.etc("host-values.yml"),
 	}
 	if !relative.MatchString(p.Playbook) {
 		f.report(diag.BadSpec, ref.At("playbook"), "%q is no path of a playbook", p.Playbook)
@@ -41,15 +41,15 @@ func (f *folder) playbook(p *model.Playbook) {
 		f.checkout(run, p.Git, ref.At("git"))
 	}
 	f.thing(fileThing, run.Directory, ref)
-	vars := f.etc("playbook-vars.yml")
-	f.write(source(vars), ansibleYAML(f.variables(p.Vars, ref.At("vars"))), false)
+	vars := f.etc("variables.yml")
+	f.write(source(vars), ansibleData(f.variables(p.Vars, ref.At("vars"))), false)
 	f.file(machineFile{Path: vars, Source: source(vars), Owner: "root", Group: "root", Mode: "0600"}, ref)
 	f.thing(fileThing, run.Values, ref)
 	run.Vars = []string{vars, run.Values}
 	if f.wanted.Secrets != nil {
 		run.Vars = append(run.Vars, f.wanted.Secrets.Path)
 	}
-	f.wanted.Packages, f.wanted.Units, f.wanted.Playbook = []debPackage{}, []unit{}, run
+	f.wanted.Playbook = run
 }
 
 // checkout says what the host checks out. What git and Ansible have no way to do

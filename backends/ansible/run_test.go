@@ -32,7 +32,9 @@ func TestMachine(t *testing.T) {
 			l := lifecycle{machine: m, url: server.URL + "/" + filepath.Base(fetched), digest: digestOf(t, fetched)}
 			l.first()
 			l.change()
-			l.downgrade()
+			if release == releases[0] { // what follows depends on no version
+				l.downgrade()
+			}
 			l.remove()
 		})
 	}
@@ -97,9 +99,19 @@ func (l lifecycle) waits() bt.Target {
 	}
 }
 
-// run builds and runs the targets, as often as it takes to see that the second
-// time changes nothing.
-func (l lifecycle) run(targets ...bt.Target) (first recap, told string) {
+// twice builds and runs the targets, and sees that the second time changes nothing.
+func (l lifecycle) twice(targets ...bt.Target) (first recap, told string) {
+	l.Helper()
+	first, told = l.run(targets...)
+	if again := l.site(); again.changed != 0 || again.failed != first.failed {
+		l.Fatalf("the second run is not like the first: %s", again)
+	}
+	l.told()
+	return first, told
+}
+
+// run builds and runs the targets, and returns what systemctl was told to do.
+func (l lifecycle) run(targets ...bt.Target) (recap, string) {
 	l.Helper()
 	values := bt.Value(l.T, `{"SITE": "{{ site }}", "db": {"host": "here"}}`)
 	tree := l.install(bt.Platform{Options: defaults, Targets: targets,
@@ -107,13 +119,7 @@ func (l lifecycle) run(targets ...bt.Target) (first recap, told string) {
 	if diag.Errors(withoutBootstrap(tree.Diagnostics)) {
 		l.Fatalf("%+v", tree.Diagnostics)
 	}
-	first = l.site()
-	told = l.told()
-	if again := l.site(); again.changed != 0 || again.failed != first.failed {
-		l.Fatalf("the second run is not like the first: %s", again)
-	}
-	l.told()
-	return first, told
+	return l.site(), l.told()
 }
 
 // withoutBootstrap leaves out that there is no gitops.
@@ -135,10 +141,10 @@ func (l lifecycle) expect(script, want string) {
 	}
 }
 
-const dpkg = "dpkg-query --show --showformat '${Package}=${Version} ${db:Status-Status}' "
+const dpkg = "dpkg-query --show --showformat '${Package}=${Version} ${db:Status-Status} ' "
 
 func (l lifecycle) first() {
-	r, told := l.run(l.hello("1.0", "1"), l.own("ours\n"), l.broken("/usr/bin/program"), l.waits())
+	r, told := l.twice(l.hello("1.0", "1"), l.own("ours\n"), l.broken("/usr/bin/program"), l.waits())
 	if r.failed != 1 || r.rescued != 1 || strings.Contains(r.out, "top-secret") {
 		l.Fatalf("one assignment fails, and the run for it; no secret is shown: %s", r)
 	}
@@ -152,7 +158,7 @@ func (l lifecycle) first() {
 			l.Errorf("%s is started or enabled:\n%s", no, told)
 		}
 	}
-	l.expect(dpkg+"hello-kalypso fetched", "hello-kalypso=1.0 installedfetched=1:0.9 installed")
+	l.expect(dpkg+"hello-kalypso fetched", "fetched=1:0.9 installed hello-kalypso=1.0 installed")
 	l.expect("stat -c '%n %U:%G %a' /etc/hello-main/* /srv/data/hello /opt/hello/conf/x.conf",
 		"/etc/hello-main/platform-config.env hello-main:hello-main 600\n/srv/data/hello hello-main:hello-main 700\n/opt/hello/conf/x.conf root:hello-ops 640")
 	l.expect("cat /opt/hello/conf/x.conf", "a: {{ 1 }} {% raw %}")
@@ -182,7 +188,7 @@ func (l lifecycle) change() {
 	if r.failed != 0 {
 		l.Fatal(r)
 	}
-	if want := "daemon-reload\nstart broken.service\ndaemon-reload\nrestart hello-kalypso.service\ndaemon-reload\nrestart own.service\ndaemon-reload\nenable waits.service\nstart waits.service\n"; told != strings.ReplaceAll(want, "start broken", "restart broken") {
+	if told != "daemon-reload\nstart broken.service\ndaemon-reload\nrestart hello-kalypso.service\ndaemon-reload\nrestart own.service\ndaemon-reload\nenable waits.service\nstart waits.service\n" {
 		l.Errorf("only what reads something new is restarted:\n%s", told)
 	}
 	l.expect(dpkg+"hello-kalypso", "hello-kalypso=2.0-1~rc1 installed")
@@ -201,11 +207,11 @@ func (l lifecycle) downgrade() {
 	if r, _ := l.run(hello, l.own("new\n"), l.broken("/usr/bin/program"), l.waits()); r.failed != 0 {
 		l.Fatal(r)
 	}
-	l.expect(dpkg+"hello-kalypso; ls -d /opt/hello", "hello-kalypso=1.0 installedls: cannot access '/opt/hello': No such file or directory")
+	l.expect(dpkg+"hello-kalypso; ls -d /opt/hello", "hello-kalypso=1.0 installed ls: cannot access '/opt/hello': No such file or directory")
 }
 
 func (l lifecycle) remove() {
-	r, told := l.run(l.broken("/usr/bin/program"))
+	r, told := l.twice(l.broken("/usr/bin/program"))
 	if r.failed != 0 {
 		l.Fatal(r)
 	}

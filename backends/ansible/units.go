@@ -36,7 +36,6 @@ var unitTypes = []struct{ suffix, section, wantedBy string }{
 // units adds the units of a package: the file of one that is not brought by a
 // Debian package, and for each service the drop-in with what the platform adds.
 func (f *folder) units(units map[string]model.Unit) {
-	f.wanted.Units = []unit{}
 	reads := f.readers(units)
 	for rank, t := range unitTypes {
 		for _, name := range sortedKeys(units) {
@@ -48,18 +47,17 @@ func (f *folder) units(units map[string]model.Unit) {
 			}
 			u, ref := units[name], f.unitRef(name)
 			text, ok := f.unitText(name, u, t.section, t.wantedBy, ref)
-			if !ok || !f.runnable(name, u, ref) || !f.placeable(name, ref) {
+			if !ok || !f.runnable(name, units, ref) || !f.placeable(name, ref) {
 				continue
 			}
 			out := unit{Name: name, Enabled: u.Enabled, Running: u.Enabled && !ends(u), Reads: []string{}}
+			out.Reads = append(out.Reads, f.unitFiles(name, u)...)
 			if text != "" {
 				f.text(unitDirectory+name, text, ref)
-				out.Reads = append(out.Reads, unitDirectory+name)
 			}
 			if t.section == "Service" {
-				dropIn := unitDirectory + name + ".d/50-kalypso.conf"
-				f.text(dropIn, f.dropIn(u), ref)
-				out.Reads = append(out.Reads, dropIn, f.wanted.Config.Path)
+				f.text(unitDirectory+name+".d/50-kalypso.conf", f.dropIn(u), ref)
+				out.Reads = append(out.Reads, f.wanted.Config.Path)
 				if f.wanted.Secrets != nil {
 					out.Reads = append(out.Reads, f.wanted.Secrets.Path)
 				}
@@ -68,6 +66,11 @@ func (f *folder) units(units map[string]model.Unit) {
 				}
 			}
 			out.Reads = append(out.Reads, reads[name]...)
+			if template := templateOf(name); name == template {
+				continue // only its instances run
+			} else if of, there := units[template]; there && template != "" {
+				out.Reads = append(out.Reads, f.unitFiles(template, of)...)
+			}
 			if len(out.Reads) == 0 { // a unit that a package brings, without anything of ours
 				out.Reads = append(out.Reads, f.wanted.Pins.Path)
 			}
@@ -77,19 +80,42 @@ func (f *folder) units(units map[string]model.Unit) {
 	}
 }
 
+// unitFiles returns the files that kalypso writes of a unit.
+func (f *folder) unitFiles(name string, u model.Unit) []string {
+	var out []string
+	if own(u) {
+		out = append(out, unitDirectory+name)
+	}
+	if strings.HasSuffix(name, ".service") {
+		out = append(out, unitDirectory+name+".d/50-kalypso.conf")
+	}
+	return out
+}
+
+// templateOf returns the template that a unit is an instance of, or is itself; ""
+// for none.
+func templateOf(name string) string {
+	stem, _, ok := strings.Cut(name, "@")
+	if !ok {
+		return ""
+	}
+	return stem + "@" + path.Ext(name)
+}
+
 func (f *folder) unitRef(name string) model.Ref {
 	return f.manifest("package.units." + model.Label(name))
 }
 
 // runnable refuses what systemd cannot start.
-func (f *folder) runnable(name string, u model.Unit, ref model.Ref) bool {
+func (f *folder) runnable(name string, units map[string]model.Unit, ref model.Ref) bool {
+	u, template := units[name], units[templateOf(name)]
 	switch stem := strings.TrimSuffix(name, path.Ext(name)); {
 	case stem == "":
 		f.report(diag.BadSpec, ref, "%q is no name of a unit", name)
 	case u.Enabled && strings.HasSuffix(stem, "@"):
 		f.report(diag.BadSpec, ref, "%s is a template, of which only instances can be started", name).
 			hint("set enabled: false, and add an instance such as " + stem + "one" + path.Ext(name))
-	case !own(u) && f.wanted.Pins == nil:
+	case !own(u) && !own(template) && f.wanted.Pins == nil:
 		f.report(diag.BadSpec, ref, "%s has no section, and there is no Debian package that could bring it", name).
 			hint("write the unit's sections, or add the package to deb")
 	default:
@@ -144,12 +170,32 @@ func (f *folder) readers(units map[string]model.Unit) map[string][]string {
 // names says whether a unit names a file, or a folder above it that is not the
 // system's.
 func names(u model.Unit, file string) bool {
-	for p := file; !systemDirectory(p); p = path.Dir(p) {
-		for _, section := range []*model.Value{u.Unit, u.Service, u.Socket, u.Timer, u.Path} {
-			if section != nil && strings.Contains(section.String(), p) {
+	for _, section := range []*model.Value{u.Unit, u.Service, u.Socket, u.Timer, u.Path} {
+		if section == nil {
+			continue
+		}
+		for p := file; !systemDirectory(p); p = path.Dir(p) {
+			if mentions(section.String(), p) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+// mentions says whether a path stands in a text, and not as the beginning of a
+// longer one.
+func mentions(text, p string) bool {
+	for {
+		_, after, found := strings.Cut(text, p)
+		if !found {
+			return false
+		}
+		if rest := strings.TrimPrefix(after, "/"); rest == "" || !strings.ContainsRune(pathCharacters, rune(rest[0])) {
+			return true
+		}
+		text = after
+	}
+}
+
+const pathCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@:+-/%*"

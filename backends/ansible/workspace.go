@@ -39,7 +39,6 @@ func (f *folder) workspace() {
 	user := f.user()
 	f.wanted.User, f.wanted.Home = user, "/var/lib/"+user
 	f.thing(groupThing, user, at.At("user"))
-	f.wanted.Groups = []string{}
 	for _, g := range slices.Compact(slices.Sorted(slices.Values(m.Groups))) {
 		switch {
 		case !userName.MatchString(g):

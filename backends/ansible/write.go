@@ -1,6 +1,7 @@
 package ansible
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -17,6 +18,11 @@ func ansibleYAML(v any) []byte {
 		panic(fmt.Sprintf("ansible: writing a %T: %v", v, err))
 	}
 	return append([]byte("---\n"), data...)
+}
+
+// ansibleData returns a document with texts of users, which may be long.
+func ansibleData(v any) []byte {
+	return bytes.Replace(ansibleYAML(v), []byte("\n"), []byte("\n# yamllint disable rule:line-length\n"), 1)
 }
 
 // unsafe returns a value in which no string is a template to Ansible.
