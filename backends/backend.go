@@ -182,6 +182,9 @@ type Backend interface {
 	// called with what it does not deliver.
 	Support(model.SourceKind) Support
 
+	// PerCluster says whether values of single clusters reach them.
+	PerCluster() bool
+
 	// Emit returns the files of the assignment's folder.
 	Emit(*Assignment) (Emission, []diag.Diagnostic)
 

@@ -3,6 +3,7 @@ package compiler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,7 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	for _, c := range e.Model.Clusters {
 		e.clusters[c.ClusterType] = append(e.clusters[c.ClusterType], c)
 	}
+	e.checkClusterValues()
 	e.spans = spansOf(e.Model, e.Schedule)
 	e.rows = make([]row, len(e.Schedule.Assignments))
 	e.newTuples()
@@ -147,6 +149,23 @@ func (e *Environment) warnOfNoContent() {
 		ref := model.Ref{Collection: "environments", Name: e.Name}
 		e.report(diag.New(diag.NoContent, "environment "+e.Name+" has no cluster types").At(ref, "").On(ref.String()).
 			Hinting("declare clusterTypes in environments/" + e.Name))
+	}
+}
+
+// checkClusterValues reports values of single clusters that reach nothing.
+func (e *Environment) checkClusterValues() {
+	for i := range e.Model.ClusterTypes {
+		r := e.reconciler(&e.Model.ClusterTypes[i])
+		if r == nil || allBackends[r.Backend].PerCluster() {
+			continue
+		}
+		for _, c := range e.clusters[e.Model.ClusterTypes[i].Name] {
+			if c.Values != nil {
+				ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+				e.report(diag.New(diag.ClusterValues, fmt.Sprintf("the values of cluster %s reach nothing: the reconciler %s has one folder for all clusters of a type", c.Name, r.Name)).
+					On(ref.String()).At(ref, "").Hinting("give the cluster a cluster type of its own, and write the values in a config that matches it"))
+			}
+		}
 	}
 }
 

@@ -36,6 +36,9 @@ func (ansible) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{Referenced: why, Rendered: why}
 }
 
+// PerCluster says that values of single clusters reach them, in host variables.
+func (ansible) PerCluster() bool { return true }
+
 // Emit returns the folder with assignment.yml, the platform config, and the files
 // that go to the machine.
 func (ansible) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

@@ -52,6 +52,9 @@ func (argocd) Name() string { return backend }
 // Support says that Argo CD delivers what runs on Kubernetes.
 func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
+// PerCluster says that values of single clusters reach them, in ApplicationSets.
+func (argocd) PerCluster() bool { return true }
+
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
 // workload's Application. What is rendered is in manifests.yaml instead, and is
 // applied by the folder's Application.

@@ -37,6 +37,9 @@ func (cue) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{}
 }
 
+// PerCluster says that one folder is for all clusters of a type.
+func (cue) PerCluster() bool { return false }
+
 // Emit returns the files that the function gives, and those of the namespace
 // service. A function that gives none is an error: an empty folder deploys nothing.
 func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

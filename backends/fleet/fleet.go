@@ -61,6 +61,9 @@ func (fleet) Support(kind model.SourceKind) backends.Support {
 	return s
 }
 
+// PerCluster says that values of single clusters reach them, in customizations.
+func (fleet) PerCluster() bool { return true }
+
 // Emit returns the folder with the bundles of the workspace and of what was
 // rendered, or else in reconciler.yaml what fetches the workload.
 func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

@@ -58,6 +58,9 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 // Support says that Flux delivers what runs on Kubernetes.
 func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
+// PerCluster says that values of single clusters reach them, in their ConfigMaps.
+func (flux) PerCluster() bool { return true }
+
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
 // workload's source and what applies it. What is rendered is in manifests.yaml
 // instead, and is applied with the folder.

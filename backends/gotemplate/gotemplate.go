@@ -48,6 +48,9 @@ type shared struct {
 
 var withKustomization = json.RawMessage(`{"kustomization":true}`)
 
+// PerCluster says that one folder is for all clusters of a type.
+func (gotemplate) PerCluster() bool { return false }
+
 // Emit returns the folder: what the templates make, what they leave to kalypso,
 // and kustomization.yaml where some of it holds Kubernetes objects.
 func (gotemplate) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

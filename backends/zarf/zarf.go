@@ -50,6 +50,9 @@ func (zarf) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{Looks: true}
 }
 
+// PerCluster says that one folder is for all clusters of a type.
+func (zarf) PerCluster() bool { return false }
+
 // Emit returns the folder that the assignment's component is made of.
 func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)

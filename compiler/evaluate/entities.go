@@ -96,10 +96,6 @@ func (x *exporter) clusters() []model.Cluster {
 		}
 		var c model.Cluster
 		decode(value, &c)
-		if c.Values != nil {
-			x.fail(ref.At("values"), diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: no backend delivers values to single clusters").
-				Hinting("give the cluster a cluster type of its own, and write the values in a config that matches it"))
-		}
 		out = append(out, c)
 	})
 	return out
