@@ -37,7 +37,7 @@ func (x *exporter) entity(v cue.Value, ref model.Ref, but ...string) (model.Valu
 func (x *exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		value, ok := x.entity(v, ref)
-		if !ok || ref.Name != env.Name {
+		if !ok {
 			return
 		}
 		var e struct {
@@ -46,7 +46,7 @@ func (x *exporter) gitOps(env *model.Environment) {
 			GitOps      *model.GitOps `json:"gitops"`
 		}
 		decode(value, &e)
-		if e.GitOps != nil && !x.checkGitOps(e.GitOps, env.Name, ref.At("gitops")) {
+		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
 			return
 		}
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
