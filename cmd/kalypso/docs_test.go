@@ -16,9 +16,9 @@ import (
 	"github.com/kalypso-io/kalypso/docs/docgen"
 )
 
-// How the pages are tested. README.md, docs/*.md and examples/*/README.md are
-// run from top to bottom, each in a work folder of its own, with kalypso, cue, git
-// and the system's shell.
+// How the pages are tested. README.md, docs/*.md, docs/reconcilers/*.md and
+// examples/*/README.md are run from top to bottom, each in a work folder of its
+// own, with kalypso, cue, git and the system's shell.
 //
 //   - A comment <!-- setup: example NAME DIR --> copies examples/NAME to DIR of the
 //     work folder, and <!-- setup: platform DIR --> testdata/platform. The README of
@@ -59,7 +59,7 @@ func TestReference(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*/README.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)
