@@ -93,14 +93,15 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 }
 
 // pullService is the unit that pulls once. The host is in the inventory of the
-// tree, or, where it is in none, in one of its own.
+// tree, or, where it is in none, in one of its own; ansible-pull itself checks out
+// as localhost.
 func pullService(ct *backends.ClusterType, o options) string {
 	state, folder := o.state(ct.Environment, ct.Name), delivery.Path(ct.GitOps.Path, ct.Name)
 	const host = "{{ inventory_hostname }}"
 	command := []string{
 		"/usr/bin/ansible-pull",
 		"--url=" + ct.GitOps.Repo, "--checkout=" + ct.GitOps.Branch, "--directory=" + state + "/tree", "--clean", "--force",
-		"--inventory=" + folder + "/inventory/hosts.yml", "--inventory=" + host + ",", "--limit=" + host,
+		"--inventory=" + folder + "/inventory/hosts.yml", "--inventory=" + host + ",localhost,", "--limit=" + host,
 		"--extra-vars=kalypso_cluster=" + host, folder + "/local.yml",
 	}
 	for i := range command {

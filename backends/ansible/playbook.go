@@ -18,7 +18,7 @@ type playbookToRun struct {
 	Files     []string `yaml:"files,omitempty"` // of the folder's playbook, by path in it
 	Directory string   `yaml:"directory"`       // on the host
 	Playbook  string   `yaml:"playbook"`        // in the directory
-	Values    string   `yaml:"values"`          // the file with the values of the host alone
+	Values    string   `yaml:"host_values"`     // the file with the values of the host alone
 	Vars      []string `yaml:"vars"`            // the files with the variables, later ones first in rank
 }
 

@@ -48,7 +48,7 @@ func TestPull(t *testing.T) {
 			l := lifecycle{machine: m}
 			l.expect("cat /srv/referenced", hostile+"|{{ own }}|{{ site }}|top {{ secret }}")
 			l.expect("cat /srv/rendered", "plain|{{ own }}|{{ site }}|")
-			l.expect("stat -c '%n %a' /etc/app-main/variables.yml /etc/app-main/platform-secrets.json", "/etc/app-main/variables.yml 600\n/etc/app-main/platform-secrets.json 600")
+			l.expect("stat -c '%n %a' /etc/app-main/variables.yml /etc/app-main/platform-secrets.yml", "/etc/app-main/variables.yml 600\n/etc/app-main/platform-secrets.yml 600")
 			if r := m.pull(); r.failed != 0 || r.changed != 0 {
 				t.Errorf("pulled twice: %s", r)
 			}

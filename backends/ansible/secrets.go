@@ -14,6 +14,9 @@ type secrets struct {
 	Lookup *lookup
 }
 
+// variables is the format of a file of variables in which no string is a template.
+const variables model.ConfigFormat = "yml"
+
 // lookup is how a secret is read where the playbook runs.
 type lookup struct {
 	Plugin  string
@@ -24,7 +27,7 @@ type lookup struct {
 
 // secrets adds what looks the assignment's secrets up, and the file on the
 // machine that holds them: env beside a platform config in env or sh, json and
-// yaml beside one of these, and json for a playbook.
+// yaml beside one of these, and variables for a playbook.
 func (f *folder) secrets() {
 	if len(f.assignment.Secrets) == 0 {
 		return
@@ -32,7 +35,7 @@ func (f *folder) secrets() {
 	format := f.configFormat()
 	switch {
 	case f.assignment.Manifests.Ansible != nil:
-		format = model.JSON
+		format = variables
 	case format == model.Sh:
 		format = model.Env
 	}
