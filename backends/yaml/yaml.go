@@ -33,13 +33,13 @@ type Mapping []Entry
 // their canonical text. Anything else, and a string that is not valid UTF-8, is
 // an error.
 func Marshal(docs ...any) ([]byte, error) {
-	return marshal(false, docs)
+	return documents(false, docs)
 }
 
 // MarshalIndented is Marshal, with the items of a mapping's lists indented: so
 // does ansible-lint want them.
 func MarshalIndented(docs ...any) ([]byte, error) {
-	return marshal(true, docs)
+	return documents(true, docs)
 }
 
 // Tagged is a string that is written after a tag of its own, such as "!unsafe".
@@ -47,7 +47,7 @@ type Tagged struct {
 	Tag, Text string
 }
 
-func marshal(indented bool, docs []any) ([]byte, error) {
+func documents(indented bool, docs []any) ([]byte, error) {
 	w := writers.Get().(*writer)
 	w.indented = indented
 	defer func() {
