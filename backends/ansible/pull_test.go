@@ -27,6 +27,7 @@ const workloads = `---
 func TestPull(t *testing.T) {
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
+			t.Parallel()
 			m := newMachine(t, release)
 			m.write("/srv/packages/Packages", "", 0o644)
 			m.write("/srv/app/deploy/site.yml", workloads, 0o644)
