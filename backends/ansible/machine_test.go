@@ -94,7 +94,7 @@ func debian(t *testing.T, release string) string {
 	}
 	half := root + ".half"
 	asRoot(t, "rm", "-rf", half)
-	asRoot(t, "debootstrap", "--variant=minbase", release, half, "http://deb.debian.org/debian")
+	asRoot(t, "debootstrap", "--variant=minbase", release, half)
 	in(t, half, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "--yes", "--no-install-recommends", "ansible-core", "python3-apt", "git", "sudo")
 	asRoot(t, "rm", "-rf", half+"/var/cache/apt/archives", half+"/var/lib/apt/lists", half+"/etc/apt/sources.list")
 	asRoot(t, "mkdir", "-p", half+"/var/cache/apt/archives/partial", half+"/var/lib/apt/lists/partial")
