@@ -82,7 +82,9 @@ func TestOutput(t *testing.T) {
 	for name, p := range platforms(t) {
 		t.Run(name, func(t *testing.T) {
 			tree := bt.Build(t, ansible.New(), p)
-			lint(t, tree)
+			if name == "package" || name == "playbook-rendered" { // the others have no other forms
+				lint(t, tree)
+			}
 			for file := range tree.Files {
 				if strings.HasPrefix(file, "roles/kalypso/tasks/") || strings.HasPrefix(file, "roles/kalypso/templates/") {
 					delete(tree.Files, file)

@@ -79,7 +79,7 @@ func newKeys(environment string, s *source.Sources, d *division) *keys {
 	h = begin("shared")
 	files(h, d.shared)
 	shared := Key(h.Sum(nil))
-	h.Write(fmt.Appendf(nil, "without %q", d.twice))
+	h.Write(fmt.Appendf(nil, "without %q %q", d.twice, d.made))
 	k.shared = Key(h.Sum(nil))
 	for _, c := range d.components {
 		h := begin("component")

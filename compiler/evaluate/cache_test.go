@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -228,5 +229,37 @@ func TestOneFileChanges(t *testing.T) {
 		if got.stats.Evaluated != step.evaluated {
 			t.Errorf("%s: %+v, want %d to be evaluated", step.name, got.stats, step.evaluated)
 		}
+	}
+}
+
+// What files that are shared make beside what others declare is not remembered as
+// if nobody declared it, nor the other way round.
+func TestMadeEntitiesComeAndGo(t *testing.T) {
+	const made = "package platform\n\nconfigs: {for n in [\"a\", \"b\"] {(n): {match: {}, values: X: 1}}}\n"
+	root := open(t, map[string]string{"environments/dev/made.cue": made, "environments/dev/z.cue": "package platform\n\nconfigs: z: match: {}\n"}).Root
+	own := filepath.Join(root, "environments", "dev", "own.cue")
+	c := newMemory()
+	for i, text := range []string{
+		"",
+		"package platform\n\nnamespaceServices: default: labels: x: \"y\"\n",
+		"package platform\n\nconfigs: a: values: Y: 2\n",
+		"package platform\n\nconfigs: c: match: {}\n",
+		"package platform\n\nconfigs: a: values: Y: 2\nnamespaceServices: default: labels: x: \"y\"\n",
+		"",
+		"package platform\n\nconfigs: b: values: Y: 2\n",
+		"package platform\n\nconfigs: d: match: {}\n",
+	} {
+		err := os.Remove(own)
+		if text != "" {
+			err = os.WriteFile(own, []byte(text), 0o666)
+		}
+		if err != nil && text != "" {
+			t.Fatal(err)
+		}
+		p, _, err := source.Open(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprint("step ", i), ask(t, p, "dev", "", c), ask(t, p, "dev", "whole", nil))
 	}
 }

@@ -19,8 +19,10 @@ type division struct {
 	shared []int // the files, by their numbers
 	// components declare no entity in common.
 	components []component
-	// twice are the entities that shared files declare as well as components.
-	twice []model.Ref
+	// twice are the entities that shared files declare as well as components, and
+	// made those of components that shared files may make as well: what the shared
+	// part is depends on them, because it leaves them to the components.
+	twice, made []model.Ref
 	owner map[model.Ref]int // the component of each entity that one declares
 	bytes int               // of the shared files
 }
@@ -115,6 +117,7 @@ func (d division) withTwice(s *source.Sources, profiles []profile) division {
 	}
 	slices.SortFunc(d.twice, compareRefs)
 	d.twice = slices.Compact(d.twice)
+	d.findMade(profiles)
 	for _, c := range d.components {
 		for _, ref := range c.entities {
 			declared := slices.ContainsFunc(d.shared, func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
@@ -132,6 +135,25 @@ func (d division) withTwice(s *source.Sources, profiles []profile) division {
 		}
 	}
 	return d
+}
+
+// findMade finds the entities of components that there may be without them: those
+// of collections in which shared files make some, and the namespace service that
+// the schema has.
+func (d *division) findMade(profiles []profile) {
+	makes := map[string]bool{}
+	for _, i := range d.shared {
+		for _, collection := range profiles[i].Makes {
+			makes[collection] = true
+		}
+	}
+	standard := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
+	for ref := range d.owner {
+		if makes[ref.Collection] || ref == standard {
+			d.made = append(d.made, ref)
+		}
+	}
+	slices.SortFunc(d.made, compareRefs)
 }
 
 // part returns the number of the part that an entity belongs to.

@@ -27,6 +27,9 @@ type profile struct {
 	Declares []string
 	// Entities are those that the file declares by their names, once each.
 	Entities []model.Ref
+	// Makes are the collections in which the file makes entities whose names it does
+	// not say, sorted.
+	Makes []string
 	// Uses are the identifiers that stand in expressions, sorted.
 	Uses []string
 }
@@ -52,6 +55,8 @@ func profileOf(name string, data []byte) profile {
 	slices.SortFunc(p.Entities, compareRefs)
 	p.Entities = slices.Compact(p.Entities)
 	slices.Sort(p.Declares)
+	slices.Sort(p.Makes)
+	p.Makes = slices.Compact(p.Makes)
 	if p.Whole != "" {
 		return profile{Whole: p.Whole}
 	}
@@ -122,6 +127,9 @@ func (p *profile) member(collection string, d ast.Decl) {
 	case *ast.Field:
 		if isPattern(d) || isMade(d) {
 			p.shares()
+			if isMade(d) {
+				p.Makes = append(p.Makes, collection)
+			}
 			return
 		}
 		name, plain := plainLabel(d)
@@ -136,6 +144,7 @@ func (p *profile) member(collection string, d ast.Decl) {
 		p.Entities = append(p.Entities, model.Ref{Collection: collection, Name: name})
 	case *ast.Comprehension:
 		p.shares()
+		p.Makes = append(p.Makes, collection)
 		lit, ok := d.Value.(*ast.StructLit)
 		if !ok || d.Fallback != nil {
 			p.whole("a comprehension in %s has more than one way", collection)
