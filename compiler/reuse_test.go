@@ -62,12 +62,15 @@ func TestNothingIsComputedTwice(t *testing.T) {
 			stored, second, got := build()
 			sameOutput(t, got, want)
 			for _, l := range second.Levels {
+				if l.Level == cache.Projection { // nothing here is rendered
+					continue
+				}
 				if l.Computed > 0 || l.Reused == 0 || stored[l.Level].Computed > 0 {
 					t.Errorf("the second build has %+v, and stores %+v", l, stored[l.Level])
 				}
 			}
 			for _, l := range first.Levels {
-				if l.Computed == 0 {
+				if l.Computed == 0 && l.Level != cache.Projection {
 					t.Errorf("the first build computes nothing of %s", l.Level)
 				}
 			}

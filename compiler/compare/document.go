@@ -74,12 +74,25 @@ func compareDocuments(before, after []value) []Change {
 		delete(where, id)
 		d := differ{most: mostChanges}
 		d.values("", &before[i], &after[j])
-		tell(id, d.found)
+		tell(id, withoutDigest(d.found))
 	}
 	for _, j := range slices.Sorted(maps.Values(where)) {
 		tell(ia[j], []Change{{Kind: Added, To: after[j].json()}})
 	}
 	return out
+}
+
+// digestPath is the annotation with the digest of the values that an object holds.
+const digestPath = `metadata.annotations["kalypso.io/values"]`
+
+// withoutDigest leaves out that a digest changed with what it is the digest of.
+// Alone it tells that a value changed which the object does not hold, such as a
+// reference to a secret.
+func withoutDigest(found []Change) []Change {
+	if len(found) < 2 {
+		return found
+	}
+	return slices.DeleteFunc(found, func(c Change) bool { return c.Kind == Changed && c.Path == digestPath })
 }
 
 // namespaceOf returns the name of the one namespace that a folder declares; ""
