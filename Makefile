@@ -14,7 +14,7 @@ example: build ## compile an example platform into out/, and show what came out
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
 
 test: ## all tests
-	$(GO) test $(PACKAGES)
+	$(GO) test -timeout 20m $(PACKAGES)
 
 lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }

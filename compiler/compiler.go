@@ -123,6 +123,10 @@ func planOnce(ctx context.Context, r Request) (*Build, error) {
 		return nil, err
 	}
 	ds = append(ds, more...)
+	if more, err = installModules(ctx, platform.Root, contents); err != nil {
+		return nil, err
+	}
+	ds = append(ds, more...)
 	meter := newMeter(r.Cache)
 	stages, more, err := evaluate.Stages(ctx, platform, meter.packages())
 	if err != nil {

@@ -30,6 +30,7 @@ func (b *Build) Uses() []locking.Use {
 			out = append(out, locking.Use{Source: source, By: []string{by}})
 		}
 	}
+	out = append(out, moduleUses(b.Platform.Root)...)
 	for _, e := range b.Environments {
 		if e.Model == nil {
 			continue

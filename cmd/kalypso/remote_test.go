@@ -167,6 +167,9 @@ func TestRemoteCache(t *testing.T) {
 		t.Errorf("it uploads %d blobs", n)
 	}
 	for level, l := range b.levels {
+		if level == cache.Projection { // nothing is rendered
+			continue
+		}
 		if l.WrittenBytes == 0 || l.ReadBytes == 0 {
 			t.Errorf("%s: %d bytes written and %d read of what came from the remote cache", level, l.WrittenBytes, l.ReadBytes)
 		}

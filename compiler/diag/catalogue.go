@@ -102,7 +102,7 @@ var Codes = []Explanation{
 	{Compile, Compile.Severity(), "the package does not compile",
 		"A reference to something that is not there, an unused import or an unused let makes the whole package unreadable for CUE, not only the entity that it stands in. The environment keeps its last good output; the others are built."},
 	{Import, Import.Severity(), "an import is not there",
-		"The imported package is neither in the platform's module nor in the module cache or cue.mod/pkg. A build never reaches the network: fetch the module with `cue mod tidy` first, or vendor it."},
+		"The imported package is neither in the platform's module nor in the module cache or cue.mod/pkg. A build never reaches the network: `cue mod tidy` adds the module to cue.mod/module.cue, and `kalypso lock` fetches what is there."},
 	{LanguageVersion, LanguageVersion.Severity(), "the module needs a newer language",
 		"The language version in cue.mod/module.cue, of the platform or of a module that it imports, is newer than the CUE that this kalypso was built with. Take a newer kalypso, or lower the version if the module does not need it."},
 	{Module, Module.Severity(), "the folder is not a CUE module of a platform",

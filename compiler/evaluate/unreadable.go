@@ -87,7 +87,7 @@ var unreadableKinds = []struct {
 	hint    string
 }{
 	{regexp.MustCompile(`cannot find package "([^"]+)"|cannot find module providing package (\S+)|no dependency found for (?:package )?"?([^\s"]+)`), diag.Import,
-		"there is no package $1", "correct the import path, or fetch its module with `cue mod tidy`: a build itself never reaches the network"},
+		"there is no package $1", "correct the import path, or let cue.mod/module.cue depend on its module (`cue mod tidy`) and run `kalypso lock`: a build itself never reaches the network"},
 	{regexp.MustCompile(`builtin package "([^"]+)" undefined`), diag.Import,
 		"there is no package $1", "a path without a dot in its first part is a package of CUE itself; one of the platform begins with the platform's module path"},
 	{regexp.MustCompile(`^reference "(#assignment)" not found`), diag.Compile,
