@@ -128,7 +128,15 @@ func explainText(w io.Writer, x *query.Explanation, key string) {
 			fmt.Fprintln(w, "values")
 		}
 	}
-	for _, v := range x.Values {
+	valuesText(w, x.Values)
+	if len(x.ChartValues) > 0 {
+		fmt.Fprintln(w, "chart values")
+		valuesText(w, x.ChartValues)
+	}
+}
+
+func valuesText(w io.Writer, values []query.Value) {
+	for _, v := range values {
 		value := v.Value.String()
 		if v.Secret {
 			value = "secret " + value

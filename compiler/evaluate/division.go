@@ -23,8 +23,8 @@ type division struct {
 	// made those of components that shared files may make as well: what the shared
 	// part is depends on them, because it leaves them to the components.
 	twice, made []model.Ref
-	owner map[model.Ref]int // the component of each entity that one declares
-	bytes int               // of the shared files
+	owner       map[model.Ref]int // the component of each entity that one declares
+	bytes       int               // of the shared files
 }
 
 // component is a set of leaf files that declare entities in common.

@@ -22,6 +22,9 @@ type Explanation struct {
 	Assignment *Assignment `json:"assignment,omitempty"`
 	Policies   []Place     `json:"policies,omitempty"`
 	Values     []Value     `json:"values,omitempty"`
+	// ChartValues are what the application gives its chart, and, below the path that
+	// platformValues names, the platform's; of a chart alone.
+	ChartValues []Value `json:"chartValues,omitempty"`
 
 	// Of one that is not: why, and where the policies and both sides are written.
 	Absence *schedule.Absence `json:"absence,omitempty"`
@@ -84,22 +87,53 @@ func Explain(b *compiler.Build, environment, clusterType, target, key string) (x
 	if err != nil {
 		return x, false, err
 	}
-	for _, leaf := range g.Leaves() {
-		if key == "" || leaf.Path == key || strings.HasPrefix(leaf.Path, key+".") {
-			x.Values = append(x.Values, Value{
-				Path: leaf.Path, Value: leaf.Value, Secret: leaf.Value.Kind() == model.Secret,
-				From: origins(e, leaf.From), Replaced: origins(e, leaf.Replaced),
-			})
+	all := valuesOf(e, g.Leaves())
+	for _, v := range all {
+		if key == "" || v.Path == key || strings.HasPrefix(v.Path, key+".") {
+			x.Values = append(x.Values, v)
 		}
 	}
+	if key == "" {
+		x.ChartValues = chartValues(e, &e.Schedule.Assignments[i], all)
+	}
 	return x, true, nil
+}
+
+func valuesOf(e *compiler.Environment, leaves []compose.Leaf) []Value {
+	out := []Value{}
+	for _, leaf := range leaves {
+		out = append(out, Value{
+			Path: leaf.Path, Value: leaf.Value, Secret: leaf.Value.Kind() == model.Secret,
+			From: origins(e, leaf.From), Replaced: origins(e, leaf.Replaced),
+		})
+	}
+	return out
+}
+
+// chartValues are what the chart of an assignment gets; nil where it has none.
+func chartValues(e *compiler.Environment, a *schedule.Assignment, platform []Value) []Value {
+	h := a.Manifests.Helm
+	if h == nil {
+		return nil
+	}
+	out := valuesOf(e, e.ApplicationValues(a.Workload, a.Target).Leaves())
+	if h.PlatformValues == "" {
+		return out
+	}
+	for _, v := range platform {
+		if !v.Secret {
+			v.Path = model.JoinPath(h.PlatformValues, v.Path)
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 func origins(e *compiler.Environment, of []compose.Origin) []Origin {
 	out := []Origin{}
 	for _, o := range of {
 		item := Origin{Kind: o.Kind, Name: o.Name, Text: o.Text, Positions: positions(e, o.Ref)}
-		if o.Kind != compose.FromContract {
+		if o.Ref.Collection == "configs" && o.Kind != compose.FromContract {
 			layer := o.Layer
 			item.Layer = &layer
 		}
