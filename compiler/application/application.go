@@ -40,6 +40,8 @@ type Request struct {
 	Store string
 	// Renderer renders; nil for in this process.
 	Renderer project.Renderer
+
+	without string // a folder that is no part of the application, such as its output
 }
 
 // Application is one that was projected.
@@ -90,7 +92,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if err := p.chooses(app); err != nil {
 		return nil, err
 	}
-	if p.source, more, err = openSource(r.Dir, app, contents); err != nil {
+	if p.source, more, err = openSource(r, app, contents); err != nil {
 		return nil, err
 	}
 	out.source = p.source

@@ -43,8 +43,8 @@ func lockSource(app *model.Application) (s lock.Source, ok bool) {
 var manifestsRef = model.Ref{Collection: "application", Path: "manifests"}
 
 // openSource reads what is rendered.
-func openSource(dir string, app *model.Application, contents *library.Library) (s source, ds []diag.Diagnostic, err error) {
-	s.tree, err = readFolder(dir)
+func openSource(r Request, app *model.Application, contents *library.Library) (s source, ds []diag.Diagnostic, err error) {
+	s.tree, err = readFolder(r.Dir, func(folder string) bool { return folder != r.without && enters(app, folder) })
 	if err != nil {
 		var own *badFolderError
 		if errors.As(err, &own) {
@@ -110,9 +110,26 @@ func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 // badFolderError says that a folder is beyond the bounds of what is read.
 type badFolderError struct{ error }
 
-// readFolder reads the files of a folder, without hidden ones. Links that lead out
-// of it are not there.
-func readFolder(dir string) (*archive.Tree, error) {
+// enters says whether a folder of an application matters: with overlays all do,
+// because they can refer to any, and beside a chart there may be anything.
+func enters(app *model.Application, folder string) bool {
+	h := app.Manifests.Helm
+	if h == nil {
+		return true
+	}
+	for _, of := range []string{platform.Environments, path.Clean(h.Path)} {
+		if h.Path != "" && of == "." || within(folder, of) || within(of, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+
+// readFolder reads the files of a folder, without hidden ones, as far as folders are
+// to be entered. Links that lead out of it are not there.
+func readFolder(dir string, enter func(folder string) bool) (*archive.Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -125,7 +142,7 @@ func readFolder(dir string) (*archive.Tree, error) {
 			case err != nil:
 				return err
 			case d.IsDir():
-				if name != "." && strings.HasPrefix(d.Name(), ".") {
+				if name != "." && (strings.HasPrefix(d.Name(), ".") || !enter(name)) {
 					return fs.SkipDir
 				}
 				return nil

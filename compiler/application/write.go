@@ -32,6 +32,13 @@ func Write(ctx context.Context, r Request, o Output) (*Application, map[string]*
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
 	}
+	if dir, err := filepath.Abs(r.Dir); err == nil {
+		if to, err := filepath.Abs(o.Dir); err == nil {
+			if within, err := filepath.Rel(dir, to); err == nil && filepath.IsLocal(within) && within != "." {
+				r.without = filepath.ToSlash(within)
+			}
+		}
+	}
 	a, err := Project(ctx, r)
 	if err != nil || a.Model == nil || o.Strict && a.Failed() {
 		return a, nil, err

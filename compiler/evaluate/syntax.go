@@ -20,7 +20,9 @@ func syntax(v cue.Value, options ...cue.Option) (ast.Expr, error) {
 	case *ast.File:
 		lit := &ast.StructLit{}
 		for _, d := range n.Decls {
-			if _, isImport := d.(*ast.ImportDecl); !isImport {
+			switch d.(type) {
+			case *ast.ImportDecl, *ast.Package:
+			default:
 				lit.Elts = append(lit.Elts, d)
 			}
 		}
