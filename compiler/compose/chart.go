@@ -2,7 +2,6 @@ package compose
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -78,7 +77,7 @@ func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (mode
 		return g.Values, nil
 	}
 	path := strings.Split(at, ".")
-	merged, taken := insert(g.Values, path, platform)
+	merged, taken := g.Values.Insert(path, platform)
 	if taken == 0 {
 		return merged, nil
 	}
@@ -100,24 +99,4 @@ func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (mode
 		}
 	}
 	return g.Values, []diag.Diagnostic{d.At(target.At("manifests.helm.platformValues"), "")}
-}
-
-// insert returns the struct with v at a path that must be free. taken is the
-// length of the beginning of the path that is not; 0 for success.
-func insert(into model.Value, path []string, v model.Value) (merged model.Value, taken int) {
-	old, present := into.Lookup(path[0])
-	switch {
-	case !present:
-		for _, name := range slices.Backward(path[1:]) {
-			v = model.StructOf(model.Field{Name: name, Value: v})
-		}
-	case len(path) == 1 || old.Kind() != model.Struct:
-		return model.Value{}, 1
-	default:
-		if v, taken = insert(old, path[1:], v); taken > 0 {
-			return model.Value{}, taken + 1
-		}
-	}
-	fields := slices.DeleteFunc(slices.Clone(into.Fields()), func(f model.Field) bool { return f.Name == path[0] })
-	return model.StructOf(append(fields, model.Field{Name: path[0], Value: v})...), 0
 }

@@ -374,3 +374,23 @@ func valueOf(x any) (Value, error) {
 	}
 	return Value{}, fmt.Errorf("no JSON value: %T", x)
 }
+
+// Insert returns a struct with a value at a path of fields that must be free in it.
+// taken is the length of the beginning of the path that is not; 0 for success.
+func (v Value) Insert(path []string, of Value) (merged Value, taken int) {
+	old, present := v.Lookup(path[0])
+	switch {
+	case !present:
+		for _, name := range slices.Backward(path[1:]) {
+			of = StructOf(Field{Name: name, Value: of})
+		}
+	case len(path) == 1 || old.Kind() != Struct:
+		return Value{}, 1
+	default:
+		if of, taken = old.Insert(path[1:], of); taken > 0 {
+			return Value{}, taken + 1
+		}
+	}
+	fields := slices.DeleteFunc(slices.Clone(v.Fields()), func(f Field) bool { return f.Name == path[0] })
+	return StructOf(append(fields, Field{Name: path[0], Value: of})...), 0
+}

@@ -25,7 +25,7 @@ func ChartValues(a *backends.Assignment, h *model.Helm) (*model.Value, []diag.Di
 		return &values, nil
 	}
 	path := strings.Split(h.PlatformValues, ".")
-	merged, taken := insert(values, path, a.Values)
+	merged, taken := values.Insert(path, a.Values)
 	if taken > 0 {
 		at := strings.Join(path[:taken], ".")
 		field := model.JoinPath("manifests.helm.values", at)
@@ -39,26 +39,6 @@ func ChartValues(a *backends.Assignment, h *model.Helm) (*model.Value, []diag.Di
 			Hinting("give platformValues a path that the chart's values leave free").For(a.ID())}
 	}
 	return &merged, nil
-}
-
-// insert returns the struct with v at a path that must be free. taken is the
-// length of the beginning of the path that is not; 0 for success.
-func insert(into model.Value, path []string, v model.Value) (merged model.Value, taken int) {
-	old, present := into.Lookup(path[0])
-	switch {
-	case !present:
-		for _, name := range slices.Backward(path[1:]) {
-			v = model.StructOf(model.Field{Name: name, Value: v})
-		}
-	case len(path) == 1 || old.Kind() != model.Struct:
-		return model.Value{}, 1
-	default:
-		if v, taken = insert(old, path[1:], v); taken > 0 {
-			return model.Value{}, taken + 1
-		}
-	}
-	fields := slices.DeleteFunc(slices.Clone(into.Fields()), func(f model.Field) bool { return f.Name == path[0] })
-	return model.StructOf(append(fields, model.Field{Name: path[0], Value: v})...), 0
 }
 
 // Merge returns base with what over gives added or in its place: structs field by
