@@ -2,11 +2,9 @@ package compiler
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
+	"fmt"
 	"runtime"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,9 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
 // row is what became of one assignment.
@@ -82,9 +78,14 @@ func (e *Environment) buildClusterType(ctx context.Context, s span, composer *co
 		return nil, err
 	}
 	var missing []int
+	lacking := 0 // of missing: what cannot be made is not counted as computed
 	for i := s.first; i < s.next; i++ {
 		r := &e.rows[i]
 		if r.failed {
+			continue
+		}
+		if a := &e.Schedule.Assignments[i]; e.needsContent(a) && e.lacks(a) {
+			missing, lacking = append(missing, i), lacking+1
 			continue
 		}
 		var ok bool
@@ -96,7 +97,7 @@ func (e *Environment) buildClusterType(ctx context.Context, s span, composer *co
 		}
 		missing = append(missing, i)
 	}
-	e.meter.count(cache.Assignment, len(missing), s.next-s.first-len(missing))
+	e.meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
 	objects, err := e.emit(ctx, missing)
 	for i := s.first; i < s.next; i++ {
 		e.release(i)
@@ -121,7 +122,7 @@ func (e *Environment) identify(ctx context.Context, s span, composer *compose.Co
 	}
 	ct := e.Schedule.Assignments[s.first].ClusterType
 	healthy := e.reconciler(ct) != nil
-	k := &keys{hash: cache.NewHash(""), clusterType: e.clusterTypeFacts(ct)}
+	k := &keys{hash: cache.NewHash(""), clusterType: e.clusterTypeFacts(ct), capabilities: capabilities(ct)}
 	for i := s.first; i < s.next; i++ {
 		a := &e.Schedule.Assignments[i]
 		t := e.tuples[e.Plan.TupleOf[i]]
@@ -131,85 +132,6 @@ func (e *Environment) identify(ctx context.Context, s span, composer *compose.Co
 		}
 	}
 	return nil
-}
-
-// keys makes the keys of a cluster type's assignments, one after the other.
-type keys struct {
-	hash        *cache.Hash
-	clusterType cache.Key // what all of them share
-	specs       []byte
-}
-
-// clusterTypeFacts identifies what the emissions of a cluster type's assignments
-// are made of that is the same in all of them.
-func (e *Environment) clusterTypeFacts(ct *model.ClusterType) cache.Key {
-	h := e.key("assignments")
-	if r := e.reconciler(ct); r != nil {
-		h.String(r.Backend)
-	}
-	h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
-		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps()).
-		String(ct.KubernetesVersion).Int(len(ct.APIVersions))
-	for _, api := range ct.APIVersions {
-		h.String(api)
-	}
-	e.hashClusters(h, ct.Name)
-	return h.Sum()
-}
-
-// hashClusters adds what the clusters of a cluster type say.
-func (e *Environment) hashClusters(h *cache.Hash, clusterType string) {
-	clusters := e.clusters[clusterType]
-	h.Int(len(clusters))
-	for i := range clusters {
-		h.String(string(clusters[i].Digest))
-	}
-}
-
-// assignmentKey identifies all that the emission of an assignment is made of;
-// values is the digest of its composed values.
-func (e *Environment) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
-	h := k.hash.Reset("assignment").Key(k.clusterType).Key(e.targetFacts(a))
-	h.String(a.Version).String(e.Plan.Namespaces[i])
-	h.Int(a.Wave).Int(len(a.DependsOn))
-	for _, target := range a.DependsOn {
-		h.String(target)
-	}
-	k.specs = e.Plan.AppendSpecs(k.specs[:0], i, values)
-	return h.String(string(values)).Bytes(k.specs).Sum()
-}
-
-// targetFacts identifies what the emissions of a deployment target's assignments
-// are made of that is the same on all cluster types, but for those of pins.
-func (e *Environment) targetFacts(a *schedule.Assignment) cache.Key {
-	id := targetID{a.Target, a.Manifests}
-	if key, known := e.targets.Load(id); known {
-		return key.(cache.Key)
-	}
-	h := cache.NewHash("deployment target")
-	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
-	h.String(a.Target.Name).String(a.Target.FullName)
-	h.Int(len(a.Target.Labels))
-	for _, name := range slices.Sorted(maps.Keys(a.Target.Labels)) {
-		h.String(name).String(a.Target.Labels[name])
-	}
-	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
-	h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
-	h.String(strconv.FormatBool(a.Target.Render))
-	if source, ok := lock.SourceOf(a.Manifests); ok {
-		entry, _ := e.library.Lock.Find(source)
-		h.String(string(entry.Content)).String(entry.Revision)
-	}
-	key := h.Sum()
-	e.targets.Store(id, key)
-	return key
-}
-
-// targetID tells what deployment targets deploy; the manifests are pointers that
-// the schedule shares.
-type targetID struct {
-	target    *model.DeploymentTarget
-	manifests model.Manifests
 }
 
 // emit emits assignments, which have not failed before, and remembers what became
@@ -315,6 +237,11 @@ func (e *Environment) emitAgain(i int) (backends.Emission, error) {
 	if err != nil {
 		return backends.Emission{}, err
 	}
+	if head := emitted[0].head; head.failed {
+		// The content of its source has gone since: nothing else fails now and not before.
+		return backends.Emission{}, fmt.Errorf("%s was built, and cannot be built once more (%s): build again",
+			e.Schedule.Assignments[i].ID(e.Name), codes(head.diagnostics))
+	}
 	return emitted[0].Emission, nil
 }
 
@@ -361,10 +288,4 @@ func secretOf(s compose.Secret) backends.Secret {
 		return v.Text()
 	}
 	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"), Property: text("property"), Version: text("version")}
-}
-
-// gitOps identifies where the environment's output is kept.
-func (e *Environment) gitOps() []byte {
-	b, _ := json.Marshal(e.Model.GitOps) // of strings
-	return b
 }

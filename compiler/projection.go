@@ -56,7 +56,7 @@ func (e *Environment) project(ctx context.Context, numbers []int, assigned []*ba
 }
 
 func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, source lock.Source, assigned *backends.Assignment) (projected, error) {
-	entry, ds := e.library.Entry(source)
+	entry, ds := e.pinned(a, source)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}, nil
 	}
@@ -71,6 +71,26 @@ func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, so
 		projection:  &model.Projection{Objects: outcome.Objects, Revision: entry.Revision},
 		diagnostics: outcome.Diagnostics,
 	}, nil
+}
+
+// pinned returns what the source of an assignment is pinned to, or says why it
+// cannot be used. Of a playbook that is not rendered nothing else is needed.
+func (e *Environment) pinned(a *schedule.Assignment, source lock.Source) (lock.Entry, []diag.Diagnostic) {
+	if a.Manifests.Ansible != nil && !a.Target.Render {
+		return e.library.Entry(source)
+	}
+	return e.library.Pinned(source)
+}
+
+// lacks says whether an assignment that needs the content of its source cannot have
+// it. Then it is not built, also where its emission is remembered.
+func (e *Environment) lacks(a *schedule.Assignment) bool {
+	source, ok := lock.SourceOf(a.Manifests)
+	if !ok {
+		return false
+	}
+	_, ds := e.pinned(a, source)
+	return len(ds) > 0
 }
 
 // job returns what there is to render, without the content of the source.

@@ -13,7 +13,7 @@ type registry struct{ *library.Library }
 
 func (r registry) Registered(of *model.Registration) (*evaluate.Registered, []diag.Diagnostic) {
 	source, _ := lock.SourceOf(model.Manifests{Git: &of.Git}) // which all of git are
-	entry, ds := r.Entry(source)
+	entry, ds := r.Pinned(source)
 	if len(ds) > 0 {
 		return nil, ds
 	}

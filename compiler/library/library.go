@@ -4,9 +4,11 @@
 package library
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -24,6 +26,8 @@ const VendorDir = "vendor"
 type Library struct {
 	Lock  *lock.Lock
 	Store *store.Store
+
+	held sync.Map // store.Digest -> whether the store had it when it was first asked
 }
 
 // Open reads the lock of the platform, or the application, at root. machine is the
@@ -37,7 +41,7 @@ func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
 	if machine == "" {
 		machine, _ = store.MachineDir() // who asks for content is told what is missing
 	}
-	return &Library{locked, store.Open(filepath.Join(root, VendorDir), machine)}, ds, nil
+	return &Library{Lock: locked, Store: store.Open(filepath.Join(root, VendorDir), machine)}, ds, nil
 }
 
 // Entry returns what a source is pinned to, or says that it is not, without a site.
@@ -50,18 +54,42 @@ func (l *Library) Entry(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 	return e, nil
 }
 
+// Pinned returns what a source is pinned to, if the store holds something for it,
+// or says, without a site, what is missing. The store is asked once, so that all of
+// a build sees the same, and what the build remembers does not hide that content is
+// gone. It does not read the content: only who does so notices damage.
+func (l *Library) Pinned(s lock.Source) (lock.Entry, []diag.Diagnostic) {
+	e, ds := l.Entry(s)
+	if len(ds) > 0 {
+		return e, ds
+	}
+	held, known := l.held.Load(e.Content)
+	if !known {
+		held, _ = l.held.LoadOrStore(e.Content, l.Store.Has(e.Content))
+	}
+	if !held.(bool) {
+		return e, missing(e)
+	}
+	return e, nil
+}
+
+// missing says that the store has nothing for an entry.
+func missing(e lock.Entry) []diag.Diagnostic {
+	return []diag.Diagnostic{diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
+		Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")}
+}
+
 // Content returns the bytes that an entry pins, or says, without a site, why they
 // are not to be had, which may be otherwise the next time.
 func (l *Library) Content(e lock.Entry) ([]byte, []diag.Diagnostic) {
 	data, err := l.Store.Get(e.Content)
-	var missing *store.MissingError
+	var absent *store.MissingError
 	var damaged *store.DamagedError
 	switch {
 	case err == nil:
 		return data, nil
-	case errors.As(err, &missing):
-		return nil, []diag.Diagnostic{diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
-			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")}
+	case errors.As(err, &absent):
+		return nil, missing(e)
 	case errors.As(err, &damaged):
 		return nil, []diag.Diagnostic{diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
 			Hinting("remove the file " + damaged.Path + ", find out who changed it, and run `kalypso lock`")}
@@ -89,5 +117,6 @@ func (l *Library) Digest() model.Digest {
 	if len(l.Lock.Sources) == 0 {
 		return ""
 	}
-	return model.DigestBytes(fmt.Append(nil, l.Lock.Sources))
+	text, _ := json.Marshal(l.Lock.Sources) // of strings and numbers
+	return model.DigestBytes(text)
 }

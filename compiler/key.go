@@ -1,0 +1,111 @@
+package compiler
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+)
+
+// keys makes the keys of a cluster type's assignments, one after the other.
+type keys struct {
+	hash        *cache.Hash
+	clusterType cache.Key // what all of them share
+	// capabilities is what the charts among them that are rendered share.
+	capabilities cache.Key
+	specs        []byte
+}
+
+// clusterTypeFacts identifies what the emissions of a cluster type's assignments
+// are made of that is the same in all of them.
+func (e *Environment) clusterTypeFacts(ct *model.ClusterType) cache.Key {
+	h := e.key("assignments")
+	if r := e.reconciler(ct); r != nil {
+		h.String(r.Backend)
+	}
+	h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
+		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps())
+	e.hashClusters(h, ct.Name)
+	return h.Sum()
+}
+
+// capabilities identifies what charts find on the clusters of a cluster type.
+func capabilities(ct *model.ClusterType) cache.Key {
+	h := cache.NewHash("capabilities").String(ct.KubernetesVersion).Int(len(ct.APIVersions))
+	for _, api := range ct.APIVersions {
+		h.String(api)
+	}
+	return h.Sum()
+}
+
+// hashClusters adds what the clusters of a cluster type say.
+func (e *Environment) hashClusters(h *cache.Hash, clusterType string) {
+	clusters := e.clusters[clusterType]
+	h.Int(len(clusters))
+	for i := range clusters {
+		h.String(string(clusters[i].Digest))
+	}
+}
+
+// assignmentKey identifies all that the emission of an assignment is made of;
+// values is the digest of its composed values.
+func (e *Environment) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
+	content := e.needsContent(a)
+	h := k.hash.Reset("assignment").Key(k.clusterType).Key(e.targetFacts(a, content))
+	if content && a.Manifests.Helm != nil {
+		h.Key(k.capabilities)
+	}
+	h.String(a.Version).String(e.Plan.Namespaces[i])
+	h.Int(a.Wave).Int(len(a.DependsOn))
+	for _, target := range a.DependsOn {
+		h.String(target)
+	}
+	k.specs = e.Plan.AppendSpecs(k.specs[:0], i, values)
+	return h.String(string(values)).Bytes(k.specs).Sum()
+}
+
+// targetFacts identifies what the emissions of a deployment target's assignments
+// are made of that is the same on all cluster types, but for those of pins. What
+// kalypso.lock says counts only where the content of the source is needed.
+func (e *Environment) targetFacts(a *schedule.Assignment, content bool) cache.Key {
+	id := targetID{a.Target, a.Manifests, content}
+	if key, known := e.targets.Load(id); known {
+		return key.(cache.Key)
+	}
+	h := cache.NewHash("deployment target")
+	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
+	h.String(a.Target.Name).String(a.Target.FullName)
+	h.Int(len(a.Target.Labels))
+	for _, name := range slices.Sorted(maps.Keys(a.Target.Labels)) {
+		h.String(name).String(a.Target.Labels[name])
+	}
+	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
+	h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
+	h.String(strconv.FormatBool(a.Target.Render))
+	if source, ok := lock.SourceOf(a.Manifests); ok && content {
+		entry, _ := e.library.Lock.Find(source)
+		h.String(string(entry.Content)).String(entry.Revision)
+	}
+	key := h.Sum()
+	e.targets.Store(id, key)
+	return key
+}
+
+// targetID tells what deployment targets deploy; the manifests are pointers that
+// the schedule shares.
+type targetID struct {
+	target    *model.DeploymentTarget
+	manifests model.Manifests
+	content   bool // whether that of the source is needed
+}
+
+// gitOps identifies where the environment's output is kept.
+func (e *Environment) gitOps() []byte {
+	b, _ := json.Marshal(e.Model.GitOps) // of strings
+	return b
+}
