@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,6 +26,7 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"charts":   chartsCommand,
 	"gitserve": gitserveCommand,
 	"expand":   expandCommand,
+	"damage":   damageCommand,
 }
 
 // chartsCommand is `charts VAR DIR...`: each folder is a chart, named
@@ -32,7 +36,7 @@ func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: charts VAR DIR...")
 	}
 	served := map[string][]byte{}
-	index := "apiVersion: v1\nentries:\n"
+	versions := map[string]string{} // the entries of the index
 	for _, dir := range args[1:] {
 		files := map[string][]byte{}
 		root := os.DirFS(ts.MkAbs(dir))
@@ -48,8 +52,12 @@ func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
 		base := filepath.Base(dir)
 		cut := strings.LastIndex(base, "-")
 		served["/"+base+".tgz"] = data
-		index += fmt.Sprintf("  %s:\n  - {apiVersion: v2, name: %[1]s, version: %s, urls: [%s.tgz], digest: %s}\n",
+		versions[base[:cut]] += fmt.Sprintf("  - {apiVersion: v2, name: %s, version: %s, urls: [%s.tgz], digest: %s}\n",
 			base[:cut], base[cut+1:], base, strings.TrimPrefix(string(store.DigestOf(data)), "sha256:"))
+	}
+	index := "apiVersion: v1\nentries:\n"
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		index += "  " + name + ":\n" + versions[name]
 	}
 	served["/index.yaml"] = []byte(index)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,4 +105,22 @@ func expandCommand(ts *testscript.TestScript, neg bool, args []string) {
 			return "${" + v + "}"
 		})), 0o666))
 	}
+}
+
+// damageCommand is `damage DIR`: each file in the folder gets another last byte.
+func damageCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage DIR")
+	}
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil || len(data) == 0 {
+			return err
+		}
+		data[len(data)-1] ^= 1
+		return errors.Join(os.Chmod(name, 0o666), os.WriteFile(name, data, 0o666))
+	}))
 }
