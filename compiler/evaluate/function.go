@@ -25,13 +25,13 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	}
 	used := map[string]bool{}
 	all := false
+	entityNodes := sourceNodes(entity)
 	for _, part := range parts {
 		if !part.Exists() {
 			continue
 		}
-		nodes := sourceNodes(part)
 		found := false
-		for _, n := range nodes {
+		for _, n := range withReferences(sourceNodes(part), entityNodes) {
 			f, a := factsIn(n, used)
 			found, all = found || f, all || a
 		}
@@ -48,6 +48,28 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// withReferences adds to the nodes what they refer to by name, directly or not, as far
+// as it is written inside one of the nodes around them: lets and fields beside them.
+func withReferences(nodes, around []ast.Node) []ast.Node {
+	inside := func(n ast.Node) bool {
+		return slices.ContainsFunc(around, func(a ast.Node) bool {
+			return n.Pos().Filename() == a.Pos().Filename() && a.Pos().Offset() <= n.Pos().Offset() && n.End().Offset() <= a.End().Offset()
+		})
+	}
+	seen := map[ast.Node]bool{}
+	for i := 0; i < len(nodes); i++ {
+		ast.Walk(nodes[i], func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if ok && id.Name != "#assignment" && id.Node != nil && !seen[id.Node] && inside(id.Node) {
+				seen[id.Node] = true
+				nodes = append(nodes, id.Node)
+			}
+			return true
+		}, nil)
+	}
+	return nodes
 }
 
 // explicit says whether a value's own source uses #assignment.
