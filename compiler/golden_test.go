@@ -28,13 +28,13 @@ func TestExamples(t *testing.T) {
 			for _, d := range b.Diagnostics {
 				t.Errorf("an example has nothing to say against it: %s %s", d.Code, d.Message)
 			}
-			compareGolden(t, filepath.Join("../testdata/golden", example.Name()+".txtar"), txtar.Format(archive(t, b)))
+			compareGolden(t, filepath.Join("../testdata/golden", example.Name()+".txtar"), txtar.Format(textOf(t, b)))
 		})
 	}
 }
 
-// archive is everything that a build emits, in one text.
-func archive(t *testing.T, b *compiler.Build) *txtar.Archive {
+// textOf is everything that a build emits, in one text.
+func textOf(t *testing.T, b *compiler.Build) *txtar.Archive {
 	t.Helper()
 	a := &txtar.Archive{}
 	for _, e := range b.Environments {

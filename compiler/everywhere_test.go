@@ -1,0 +1,113 @@
+package compiler_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
+)
+
+// chartSource is what the example's lock pins: nobody serves it, so that the example
+// carries it as `kalypso lock` and `kalypso vendor` would have written it.
+var chartSource = lock.Source{Kind: lock.Chart, URL: "https://charts.example.com", Chart: "weather", Version: "2.1.0"}
+
+// TestVendoredChart holds the archive in examples/everywhere/vendor against the
+// chart's source in examples/everywhere/chart, file by file: two compressors need not
+// give the same bytes. KALYPSO_UPDATE=1 packs it anew, and pins it.
+func TestVendoredChart(t *testing.T) {
+	const root = "../examples/everywhere"
+	want := chartFiles(t, filepath.Join(root, "chart"))
+	if os.Getenv("KALYPSO_UPDATE") != "" && !maps.EqualFunc(want, vendored(t, root), equal) {
+		pinChart(t, root, want)
+	}
+	got := vendored(t, root)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if f, there := got[name]; !there || !equal(f, want[name]) {
+			t.Errorf("%s of the chart is not what is vendored; KALYPSO_UPDATE=1 packs it anew", name)
+		}
+	}
+	for name := range got {
+		if _, there := want[name]; !there {
+			t.Errorf("%s is vendored, and not in the chart", name)
+		}
+	}
+}
+
+func equal(a, b archive.File) bool {
+	return a.Executable == b.Executable && bytes.Equal(a.Data, b.Data)
+}
+
+// chartFiles are the files of a folder as they lie in a chart's archive, in a folder
+// with the chart's name.
+func chartFiles(t *testing.T, dir string) map[string]archive.File {
+	t.Helper()
+	files := map[string]archive.File{}
+	err := filepath.WalkDir(dir, func(file string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, file)
+		files[chartSource.Chart+"/"+filepath.ToSlash(name)] = archive.File{Data: data}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	return files
+}
+
+// vendored are the files of the chart that the lock at root pins, read from the vendor
+// folder alone; none where it is not there.
+func vendored(t *testing.T, root string) map[string]archive.File {
+	t.Helper()
+	contents, ds, err := library.Open(root, t.TempDir())
+	if err != nil || len(ds) > 0 {
+		t.Fatal(err, ds)
+	}
+	entry, ds := contents.Entry(chartSource)
+	if len(ds) > 0 {
+		return nil
+	}
+	files, ds := contents.Tree(entry)
+	if len(ds) > 0 {
+		return nil
+	}
+	return files.Files
+}
+
+// pinChart writes the archive into the vendor folder, and the lock.
+func pinChart(t *testing.T, root string, files map[string]archive.File) {
+	t.Helper()
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	if _, err := compressed.Write(archive.Pack(&archive.Tree{Files: files})); err != nil {
+		t.Fatal(err)
+	}
+	if err := compressed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	machine := store.Open("", t.TempDir())
+	digest, err := machine.Put(packed.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := machine.Copy([]store.Digest{digest}, filepath.Join(root, library.VendorDir)); err != nil {
+		t.Fatal(err)
+	}
+	pinned := lock.New([]lock.Entry{{Source: chartSource, Revision: chartSource.Version, Content: digest, Size: int64(packed.Len())}})
+	if err := pinned.Write(root); err != nil {
+		t.Fatal(err)
+	}
+}
