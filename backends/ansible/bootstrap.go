@@ -58,6 +58,9 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 		return nil, []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "what cluster type "+ct.Name+" pulls").
 			At(delivery.Environment(ct.Environment, ""), "")}
 	}
+	if ds := delivery.NeedsRepository(ct, "ansible-pull"); len(ds) > 0 {
+		return nil, ds
+	}
 	for _, field := range []struct {
 		name, value string
 		fits        bool

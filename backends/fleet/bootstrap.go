@@ -54,6 +54,8 @@ func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
 	case g == nil:
 		return []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root GitRepo of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
+	case g.Repo == "":
+		return delivery.NeedsRepository(ct, "Fleet")
 	case local(g.Repo):
 		return refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods", "give the URL by which Fleet reaches the repository")
 	case pattern(delivery.Path(g.Path)):

@@ -29,10 +29,16 @@ func (s shared) encode() json.RawMessage {
 // reconciler.yaml, and for Fleet the .fleetignore that leaves nothing else of the
 // cluster type's folder for the management cluster. Fleet itself cannot use the
 // list: its kustomize takes no file from a folder below. What is not there any more
-// Fleet deletes, and with it the bundles that came of it.
+// Fleet deletes, and with it the bundles that came of it. A tree that Fleet cannot
+// pull is an error.
 func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	if _, ds := optionsOf(ct.Reconciler); diag.Errors(ds) {
 		return nil, ds
+	}
+	if ct.GitOps != nil {
+		if ds := delivery.NeedsRepository(ct, "Fleet"); len(ds) > 0 {
+			return nil, ds
+		}
 	}
 	var listed []string
 	for _, f := range folders {

@@ -57,6 +57,18 @@ func NeedsGitOps(environment, what string) diag.Diagnostic {
 		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: {repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
 }
 
+// NeedsRepository returns the diagnostic that the environment's tree is in an OCI
+// registry, where what pulls for the cluster type does not look; nothing where it is
+// in a git repository. The cluster type has gitops.
+func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic {
+	if ct.GitOps.Repo != "" {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%s pulls from git repositories, and the tree of environment %s is in an OCI registry", puller, ct.Environment)).
+		On("gitops.oci").At(Environment(ct.Environment, "gitops.oci"), "").At(ct.Reconciler.Ref, "").
+		Hinting(`keep the environment's tree in a git repository: gitops: {repo: "...", branch: "..."}`)}
+}
+
 // NoBootstrap returns the diagnostic that only the platform team knows what pulls
 // the cluster type's folder.
 func NoBootstrap(ct *backends.ClusterType) diag.Diagnostic {
