@@ -26,4 +26,4 @@ bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-qu
 	$(GO) run ./compiler/internal/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew
-	KALYPSO_UPDATE=1 $(GO) test ./cmd/kalypso -run 'TestDocs|TestReference'
+	KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso -run 'TestTable|TestDocs|TestReference'

@@ -28,7 +28,7 @@ func (ansible) Name() string { return "ansible" }
 func (ansible) Support(kind model.SourceKind) backends.Support {
 	switch kind {
 	case model.PackageSource:
-		return backends.Support{Rendered: "a package has nothing to render: it says what the machine gets as it is"}
+		return backends.Support{Rendered: "a package has nothing to render"}
 	case model.AnsibleSource:
 		return backends.Support{}
 	}

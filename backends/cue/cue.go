@@ -32,7 +32,7 @@ func (cue) Name() string { return backend }
 // Support says that a function may do with any manifests what it likes.
 func (cue) Support(kind model.SourceKind) backends.Support {
 	if kind == model.PackageSource {
-		return backends.Support{Rendered: "it has nothing that could be rendered"}
+		return backends.Support{Rendered: "a package has nothing to render"}
 	}
 	return backends.Support{}
 }

@@ -79,7 +79,7 @@ func TestRefusals(t *testing.T) {
 		"index-folder": {one(`{"files": {"x": {"text": ""}}, "index": {"App-main/x": {"text": ""}}}`), diag.BadFile, "in the place of the folder of app-main"},
 		"index-path":   {one(`{"files": {"x": {"text": ""}}, "index": {"a/../b": {"text": ""}}}`), diag.BadFile, "has a path that is none"},
 		"rendered-package": {bt.Platform{Options: `{"files": {"x": {"text": ""}}}`, Targets: []bt.Target{{Name: "app/main", Manifests: model.Manifests{Package: &model.Package{}}, Render: true}}},
-			diag.UnsupportedManifests, "nothing that could be rendered"},
+			diag.UnsupportedManifests, "nothing to render"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := bt.Build(t, cue.New(), c.platform)

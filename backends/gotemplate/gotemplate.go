@@ -34,7 +34,7 @@ func (gotemplate) Name() string { return backend }
 // Support says that a template may do with any manifests what it likes.
 func (gotemplate) Support(kind model.SourceKind) backends.Support {
 	if kind == model.PackageSource {
-		return backends.Support{Rendered: "it has nothing that could be rendered"}
+		return backends.Support{Rendered: "a package has nothing to render"}
 	}
 	return backends.Support{}
 }

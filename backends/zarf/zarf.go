@@ -42,7 +42,7 @@ func (zarf) Support(kind model.SourceKind) backends.Support {
 	case model.OCISource:
 		return backends.Support{Referenced: "Zarf takes no manifests from OCI artifacts"}
 	case model.PackageSource:
-		return backends.Support{Rendered: "there is nothing to render"}
+		return backends.Support{Rendered: "a package has nothing to render"}
 	case model.AnsibleSource:
 		const why = "a package runs no playbooks"
 		return backends.Support{Referenced: why, Rendered: why}

@@ -1,0 +1,175 @@
+package backends_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Each cell of the table in docs/reconcilers/README.md: what a backend says that it
+// delivers is emitted, and what it says that it does not is refused, with the reason
+// and a way out.
+func TestCells(t *testing.T) {
+	for _, b := range all {
+		for _, kind := range model.SourceKinds {
+			for _, render := range ways {
+				t.Run(b.Name()+"/"+string(kind)+"/"+wayName(render), func(t *testing.T) {
+					target := target(t, kind, render)
+					if !render && !b.Support(kind).Looks {
+						target.Projection = nil // as the compiler does it
+					}
+					tree := bt.Build(t, b, bt.Platform{Options: b.options, GitOps: bt.GitOps, Targets: []bt.Target{target}})
+					if why := reason(b, kind, render); why != "" {
+						checkRefused(t, b, tree, why)
+						return
+					}
+					if diag.Errors(tree.Diagnostics) && !onlyNoBootstrap(tree.Diagnostics) {
+						t.Fatalf("it is to be delivered: %v", tree.Diagnostics)
+					}
+					tree.Conforms(t)
+					folder := strings.ReplaceAll(target.Name, "/", "-") + "/"
+					if !slices.ContainsFunc(sortedNames(tree), func(name string) bool { return strings.HasPrefix(name, folder) }) {
+						t.Errorf("nothing is in the folder: %v", sortedNames(tree))
+					}
+				})
+			}
+		}
+	}
+}
+
+// checkRefused holds what is said of an assignment against the reason why its
+// manifests are not delivered.
+func checkRefused(t *testing.T, b backends.Backend, tree bt.Tree, why string) {
+	t.Helper()
+	var refused []diag.Diagnostic
+	for _, d := range tree.Diagnostics {
+		if d.Code == diag.UnsupportedManifests {
+			refused = append(refused, d)
+		}
+	}
+	if len(refused) != 1 || len(tree.Folders) > 0 {
+		t.Fatalf("got %v, and want one K3001 and no folder", tree.Diagnostics)
+	}
+	d := refused[0]
+	if d.Severity != diag.Error || !strings.HasSuffix(d.Message, why) || d.Hint == "" || len(d.Sites) != 2 || len(d.Assignments) != 1 {
+		t.Errorf("%s does not say enough: %+v", b.Name(), d)
+	}
+}
+
+// onlyNoBootstrap says whether the errors are those of Bootstrap, where there is
+// nothing that kalypso could print.
+func onlyNoBootstrap(ds []diag.Diagnostic) bool {
+	return !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool {
+		return d.Severity == diag.Error && d.Code != diag.NoBootstrap
+	})
+}
+
+// Everything at once: each kind of manifests in each way that the backend delivers,
+// with a secret, values of all types, and names that are as long as they may be. The tree is in a git repository, or in an OCI registry, from which
+// not every reconciler can pull.
+func TestConformance(t *testing.T) {
+	for _, b := range all {
+		for name, gitops := range map[string]*model.GitOps{"git": bt.GitOps, "oci": bt.Registered} {
+			t.Run(b.Name()+"/"+name, func(t *testing.T) {
+				p := bt.Platform{Options: b.options, GitOps: gitops, Targets: deliverable(t, b)}
+				tree := bt.Build(t, b, p)
+				if gitops == bt.Registered && slices.Contains([]string{"ansible", "fleet"}, b.Name()) {
+					checkRepository(t, tree)
+				} else if diag.Errors(tree.Diagnostics) && !onlyNoBootstrap(tree.Diagnostics) {
+					t.Fatalf("%v", tree.Diagnostics)
+				}
+				if len(tree.Folders) != len(p.Targets) {
+					t.Fatalf("%d folders of %d assignments", len(tree.Folders), len(p.Targets))
+				}
+				tree.Conforms(t)
+				checkSecret(t, tree)
+				checkAlone(t, b, p, tree)
+			})
+		}
+	}
+}
+
+// checkRepository looks for what says that the tree must be in a git repository, and
+// for nothing that could pull it from elsewhere.
+func checkRepository(t *testing.T, tree bt.Tree) {
+	t.Helper()
+	said := slices.ContainsFunc(tree.Diagnostics, func(d diag.Diagnostic) bool {
+		return d.Code == diag.BadSpec && strings.Contains(d.Message, "is in an OCI registry") && d.Hint != ""
+	})
+	if !said || len(tree.Bootstrap) > 0 {
+		t.Errorf("got %v\n%s", tree.Diagnostics, tree.Bootstrap)
+	}
+}
+
+// secret is what the values refer to. Its key must come out, or nobody could find it.
+var secret = backends.Secret{Name: "DB_PASSWORD", Store: "vault", Key: "team/database-credentials"}
+
+// deliverable are targets of all kinds and ways that the backend delivers.
+func deliverable(t *testing.T, b sample) []bt.Target {
+	t.Helper()
+	var out []bt.Target
+	for _, kind := range model.SourceKinds {
+		for _, render := range ways {
+			if reason(b, kind, render) != "" {
+				continue
+			}
+			of := target(t, kind, render)
+			of.Service = b.service
+			of.Values = `{"REGION": "no", "PORT": "0x10", "REPLICAS": 3, "EMPTY": "", "LINES": "a\nb\n", "db": {"host": "db.example.test", "ports": [1, 2]}}`
+			out = append(out, of)
+		}
+	}
+	long := out[0]
+	long.Name = strings.Repeat("w", model.MaxLabel) + "/" + strings.Repeat("t", model.MaxLabel)
+	out[0].Secrets = []backends.Secret{secret}
+	return append(out, long)
+}
+
+// checkSecret looks for the reference to the secret, which is nowhere in plain text
+// because nobody has it, and not in a platform config.
+func checkSecret(t *testing.T, tree bt.Tree) {
+	t.Helper()
+	found := false
+	for _, name := range sortedNames(tree) {
+		holds := strings.Contains(string(tree.Files[name]), secret.Key)
+		found = found || holds
+		if holds && strings.Contains(name, "platform-config") {
+			t.Errorf("%s holds the reference to a secret", name)
+		}
+	}
+	if !found {
+		t.Errorf("no file refers to %s", secret.Key)
+	}
+}
+
+// checkAlone holds each folder against the one that is emitted where it is the only
+// one: what is assigned beside it makes no difference.
+func checkAlone(t *testing.T, b backends.Backend, p bt.Platform, tree bt.Tree) {
+	t.Helper()
+	for _, target := range p.Targets {
+		one := p
+		one.Targets = []bt.Target{target}
+		alone := bt.Build(t, b, one)
+		folder := alone.Folders[0].DeploymentTarget + "/"
+		for _, name := range sortedNames(alone) {
+			if strings.HasPrefix(name, folder) && string(alone.Files[name]) != string(tree.Files[name]) {
+				t.Errorf("%s depends on what else is assigned", name)
+			}
+		}
+	}
+}
+
+// sortedNames are the names of the tree's files.
+func sortedNames(tree bt.Tree) []string {
+	var out []string
+	for name := range tree.Files {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,128 @@
+package backends_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/ansible"
+	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/backends/cue"
+	"github.com/kalypso-io/kalypso/backends/fleet"
+	"github.com/kalypso-io/kalypso/backends/flux"
+	"github.com/kalypso-io/kalypso/backends/gotemplate"
+	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	"github.com/kalypso-io/kalypso/backends/zarf"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// sample is a backend with a reconciler of it as the schema completes it, and a
+// namespace service that delivers secrets.
+type sample struct {
+	backends.Backend
+	options, service string
+}
+
+const (
+	external = `{"name": "default", "deletion": "delete", "secrets": {"externalSecret": {"storeKind": "ClusterSecretStore", "refreshInterval": "1h"}}}`
+	lookup   = `{"name": "default", "deletion": "delete", "secrets": {"lookup": {"plugin": "ansible.builtin.file", "terms": ["$(key)"]}}}`
+)
+
+// all are the backends, in the order of the schema.
+var all = []sample{
+	{flux.New(), `{"interval": "10m", "namespace": "flux-system", "prune": true, "wait": true}`, external},
+	{argocd.New(), `{"namespace": "argocd", "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}`, external},
+	{zarf.New(), `{"architecture": "amd64", "required": true}`, external},
+	{ansible.New(), `{"interval": "15m", "maxFailPercentage": 0, "python": "/usr/bin/python3", "stateDirectory": "/var/lib/kalypso"}`, lookup},
+	{fleet.New(), `{"namespace": "fleet-default", "pollingInterval": "1m", "correctDrift": true}`, external},
+	{gotemplate.New(), `{"reconciler": {"settings.yaml": {"contentType": "yaml", "mode": "0644", "template": ` + bt.JSON(settings) + `}}}`, external},
+	{cue.New(), `{"files": {"run.json": {"mode": "0644", "json": {"DB_PASSWORD": {"store": "vault", "key": "team/database-credentials"}}}}}`, external},
+}
+
+const settings = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+  namespace: {{ .Namespace }}
+  labels: {app.kubernetes.io/managed-by: kalypso}
+  annotations: {kalypso.io/assignment: "{{ .Environment }}/{{ .ClusterType }}/{{ .DeploymentTargetName }}"}
+data: {}
+`
+
+// Every backend that the schema knows is among those that are tested.
+func TestAll(t *testing.T) {
+	text, err := os.ReadFile("../schema/reconciler.cue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`#Reconciler: \{\s+@oneOf\((.+)\)`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("#Reconciler has no @oneOf")
+	}
+	var names []string
+	for _, b := range all {
+		names = append(names, b.Name())
+	}
+	if want := strings.Split(string(m[1]), ", "); !slices.Equal(names, want) {
+		t.Errorf("tested are %v, and the schema has %v", names, want)
+	}
+}
+
+// target returns a deployment target with manifests of a kind, without anything
+// special, and with what they render to.
+func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
+	t.Helper()
+	script := "#!/bin/sh\nexec app\n"
+	git := model.Git{Repo: "https://git.example.test/app", Commit: strings.Repeat("0b", 20)}
+	out := bt.Target{Name: string(kind) + "/plain", Render: render, Manifests: map[model.SourceKind]model.Manifests{
+		model.GitSource:       bt.Git,
+		model.OCISource:       bt.OCI,
+		model.HelmSource:      bt.Chart,
+		model.KustomizeSource: {Kustomize: &model.Kustomize{Git: &git, Path: "overlays/dev"}},
+		model.PackageSource:   {Package: &model.Package{Files: map[string]model.MachineFile{"/opt/app/run.sh": {Content: &script, Mode: "0600"}}}},
+		model.AnsibleSource:   {Ansible: &model.Playbook{Git: &git, Playbook: "site.yml"}},
+	}[kind]}
+	if out.Manifests.Kind() != kind {
+		t.Fatalf("there is no sample of %s", kind)
+	}
+	if render {
+		out.Name = string(kind) + "/rendered"
+	}
+	switch kind {
+	case model.PackageSource:
+	case model.AnsibleSource:
+		out.Projection = &model.Projection{Revision: git.Commit, Files: []model.ProjectedFile{{Path: "site.yml", Data: []byte("---\n- hosts: all\n")}}}
+	default:
+		out.Projection = bt.Projected(t, workload)
+		if kind != model.HelmSource {
+			out.Projection.Revision = git.Commit
+		}
+	}
+	return out
+}
+
+// workload is a Deployment that says nothing of where it is for.
+const workload = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "app"}, "spec": {"selector": {"matchLabels": {"app": "app"}},
+	"template": {"metadata": {"labels": {"app": "app"}}, "spec": {"containers": [{"name": "app", "image": "registry.example.test/app:1.2.3"}]}}}}`
+
+// reason returns why a backend does not deliver manifests of a kind; "" where it does.
+func reason(b backends.Backend, kind model.SourceKind, render bool) string {
+	s := b.Support(kind)
+	if render {
+		return s.Rendered
+	}
+	return s.Referenced
+}
+
+// ways are the two ways in which manifests are delivered.
+var ways = []bool{false, true}
+
+func wayName(render bool) string {
+	if render {
+		return "rendered"
+	}
+	return "referenced"
+}
