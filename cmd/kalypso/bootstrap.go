@@ -12,6 +12,9 @@ func newBootstrap(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Print what a cluster needs to pull its tree",
+		Long: `bootstrap prints what clusters need, once, to pull their tree: objects of Flux,
+Argo CD or Rancher Fleet, or a playbook of Ansible. A Zarf package is made and
+carried by hand.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("there is nothing called %s to bootstrap; see kalypso bootstrap --help", args[0])
@@ -29,11 +32,18 @@ func newBootstrapClusterType(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster-type NAME ENVIRONMENT",
 		Short: "Print what a cluster of a type needs to pull its tree",
-		Long: `cluster-type prints the Kubernetes objects that let a cluster of the type pull
-its folder of the environment's repository: for Flux a source and a
-Kustomization, for Argo CD a project, an app of apps and the health check that
-sync waves need. Apply them once to each cluster, or to the one that Argo CD
-runs on. The environment's gitops says which repository that is.
+		Long: `cluster-type prints what lets a cluster of the type pull its folder of the
+environment's tree. The environment's gitops says where that is.
+
+  flux     a source and a Kustomization; apply them to each cluster
+  argocd   a project, an app of apps, and the health check that sync waves need;
+           apply them to the cluster that Argo CD runs on
+  fleet    two GitRepos; apply them to the management cluster
+  ansible  a playbook that has each machine pull and run its own, by a timer; run it
+           once, with the inventory of the tree
+
+Nothing of it changes when assignments come and go. A Zarf package is pulled by
+nobody, and what pulls for gotemplate and cue only their authors know.
 
 Where clusters have values of their own, --cluster says which one it is for.`,
 		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
