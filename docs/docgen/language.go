@@ -16,8 +16,8 @@ import (
 
 // chapters are the files of the schema in the order that a reader wants.
 var chapters = []string{
-	"environment.cue", "cluster.cue", "workload.cue", "manifests.cue", "policy.cue", "config.cue",
-	"namespace.cue", "reconciler.cue", "names.cue",
+	"environment.cue", "cluster.cue", "workload.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",
+	"namespace.cue", "reconciler.cue", "application.cue", "names.cue",
 }
 
 func languagePage() ([]byte, error) {
