@@ -78,10 +78,11 @@ func platforms(t *testing.T) map[string]map[string][]byte {
 					kubernetes[path.Dir(f.Path)] = true
 				}
 			}
-			// Fleet's own file is no object; package fleet holds it against the CRD of
-			// Bundle.
+			// Fleet's own file and Zarf's are no objects. Package fleet holds the one
+			// against the CRD of Bundle, and package zarf the other against Zarf's schema.
 			for _, f := range all {
-				if clusterType, _, _ := strings.Cut(f.Path, "/"); kubernetes[clusterType] && path.Ext(f.Path) == ".yaml" && path.Base(f.Path) != "fleet.yaml" {
+				clusterType, _, _ := strings.Cut(f.Path, "/")
+				if kubernetes[clusterType] && path.Ext(f.Path) == ".yaml" && !slices.Contains([]string{"fleet.yaml", "zarf.yaml"}, path.Base(f.Path)) {
 					files[path.Join(e.Name, f.Path)] = f.Data
 				}
 			}
