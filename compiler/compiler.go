@@ -154,9 +154,18 @@ func (b *Build) finish(ctx context.Context) error {
 	for _, e := range b.Environments {
 		b.Diagnostics = append(b.Diagnostics, e.diagnostics...)
 	}
-	b.Diagnostics = diag.Sort(b.Diagnostics)
+	b.Diagnostics = diag.Sort(withoutConsequences(b.Diagnostics))
 	b.Stats = b.meter.stats()
 	return nil
+}
+
+// withoutConsequences leaves out that sources are not in kalypso.lock, where the
+// file cannot be read: correcting it is what is to be done.
+func withoutConsequences(ds []diag.Diagnostic) []diag.Diagnostic {
+	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.BadLock && d.Severity == diag.Error }) {
+		return ds
+	}
+	return slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.NotLocked })
 }
 
 // Recount brings Stats up to date with what was read and written of the cache since:

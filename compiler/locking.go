@@ -25,9 +25,9 @@ func needsContent(b backends.Backend, render bool, m model.Manifests) bool {
 // registrations, and what is rendered or looked into.
 func (b *Build) Uses() []locking.Use {
 	var out []locking.Use
-	add := func(m model.Manifests, by string) {
+	add := func(m model.Manifests, by string, also ...string) {
 		if source, ok := lock.SourceOf(m); ok {
-			out = append(out, locking.Use{Source: source, By: []string{by}})
+			out = append(out, locking.Use{Source: source, By: []string{by}, Also: also})
 		}
 	}
 	out = append(out, moduleUses(b.Platform.Root)...)
@@ -42,13 +42,13 @@ func (b *Build) Uses() []locking.Use {
 		for _, w := range e.Model.Workloads {
 			for _, t := range w.Targets {
 				if t.Render { // also where no policy selects it yet
-					add(t.Manifests, t.FullName)
+					add(t.Manifests, t.FullName, w.Name)
 				}
 			}
 		}
 		for i := range e.Schedule.Assignments {
 			if a := &e.Schedule.Assignments[i]; e.needsContent(a) {
-				add(a.Manifests, a.Target.FullName)
+				add(a.Manifests, a.Target.FullName, a.Workload.Name)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 		}
 		return false
 	}
-	var known []string
+	var known []string // names that could be asked for
 	sources, ds, err := g.lockFolder(ctx, fetcher, func(u locking.Use) bool {
 		known = append(known, namesOf(u)...)
 		return renew(u)
@@ -92,7 +92,8 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 	for _, name := range o.update {
 		if !renewed[name] {
 			slices.Sort(known)
-			return usagef("nothing that is locked is used by %s; %s", name, orList(diag.DidYouMean(name, known), slices.Compact(known)))
+			known = slices.Compact(known)
+			return usagef("nothing that is locked is used by %s; %s", name, orList(diag.DidYouMean(name, known), known))
 		}
 	}
 	if err := g.failures(sources); err != nil {
@@ -111,10 +112,10 @@ func orList(hint string, names []string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// namesOf are the names by which a source can be asked for: of who uses it, and the
-// chart's.
+// namesOf are the names by which a source can be asked for: of who uses it, of the
+// workload of a deployment target, and the chart's.
 func namesOf(u locking.Use) []string {
-	var out []string
+	out := slices.Clone(u.Also)
 	for _, by := range u.By {
 		out = append(out, strings.TrimPrefix(by, "registration "))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -66,6 +67,9 @@ func (g *global) vendor(ctx context.Context) error {
 		return err
 	}
 	copied, err := contents.Store.Copy(digests, filepath.Join(root, library.VendorDir))
+	if errors.As(err, new(*store.DamagedError)) {
+		return fmt.Errorf("%w: remove the file, find out who changed it, and run `kalypso vendor` again", err)
+	}
 	if err != nil {
 		return err
 	}

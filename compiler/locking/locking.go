@@ -24,6 +24,9 @@ type Use struct {
 	// By are those who need it, sorted: a deployment target by its full name, a
 	// registration as "registration <name>", an application by its name.
 	By []string
+	// Also are other names by which somebody may ask for it, such as the workload of
+	// a deployment target.
+	Also []string
 }
 
 // Fetcher reaches the places where sources are. It is called by several goroutines.
@@ -41,7 +44,8 @@ type Request struct {
 	Store   *store.Store
 	Uses    []Use
 	Fetcher Fetcher
-	// Renew says whether what is pinned is resolved again; nil for never.
+	// Renew says whether what is pinned is resolved again; nil for never. It is
+	// asked about each use once, also about what is new, one after the other.
 	Renew func(Use) bool
 	// Prune removes the sources that nobody uses.
 	Prune bool
@@ -83,8 +87,9 @@ func Update(ctx context.Context, r Request) (*lock.Lock, []Source, error) {
 	group, fetching := errgroup.WithContext(ctx)
 	group.SetLimit(mostAtOnce)
 	for i, use := range uses {
+		renew := r.Renew != nil && r.Renew(use)
 		group.Go(func() error {
-			out[i] = r.one(fetching, use)
+			out[i] = r.one(fetching, use, renew)
 			return fetching.Err()
 		})
 	}
@@ -122,13 +127,13 @@ func (r *Request) assemble(all *[]Source) *lock.Lock {
 }
 
 // one locks one source.
-func (r *Request) one(ctx context.Context, use Use) Source {
+func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 	before, pinned := r.Lock.Find(use.Source)
 	s := Source{Entry: before, By: use.By, Before: before.Revision}
 	s.Source = use.Source
 	var content []byte
 	switch {
-	case pinned && (r.Renew == nil || !r.Renew(use)):
+	case pinned && !renew:
 		if _, s.Err = r.Store.Get(before.Content); s.Err == nil {
 			s.Status = Unchanged
 			return s
@@ -172,14 +177,16 @@ func (r *Request) keep(e lock.Entry, content []byte) error {
 
 // merge puts together those who use one source.
 func merge(uses []Use) []Use {
-	by := map[lock.Source][]string{}
+	by, also := map[lock.Source][]string{}, map[lock.Source][]string{}
 	for _, u := range uses {
 		by[u.Source] = append(by[u.Source], u.By...)
+		also[u.Source] = append(also[u.Source], u.Also...)
 	}
 	var out []Use
 	for s, who := range by {
 		slices.Sort(who)
-		out = append(out, Use{s, slices.Compact(who)})
+		slices.Sort(also[s])
+		out = append(out, Use{s, slices.Compact(who), slices.Compact(also[s])})
 	}
 	slices.SortFunc(out, func(a, b Use) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return out
