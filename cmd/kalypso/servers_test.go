@@ -27,6 +27,8 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"gitserve": gitserveCommand,
 	"expand":   expandCommand,
 	"damage":   damageCommand,
+	"endless":  endlessCommand,
+	"huge":     hugeCommand,
 }
 
 // chartsCommand is `charts VAR DIR...`: each folder is a chart, named
@@ -123,4 +125,31 @@ func damageCommand(ts *testscript.TestScript, neg bool, args []string) {
 		data[len(data)-1] ^= 1
 		return errors.Join(os.Chmod(name, 0o666), os.WriteFile(name, data, 0o666))
 	}))
+}
+
+// endlessCommand is `endless VAR`: a server answers whatever it is asked for with a
+// gibibyte of zeros, and VAR is its URL.
+func endlessCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: endless VAR")
+	}
+	zeros := make([]byte, 1<<20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 1 << 10 {
+			if _, err := w.Write(zeros); err != nil {
+				return
+			}
+		}
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
+}
+
+// hugeCommand is `huge FILE`: the file has a hundred mebibytes, and takes no room.
+func hugeCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: huge FILE")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), nil, 0o666))
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), 100<<20))
 }

@@ -64,13 +64,15 @@ type application struct {
 	dir, tmp string
 	files    map[string][]byte // by path, with slashes
 	file     string            // that of ApplicationFiles
+	// refused are files of values that are there and not read, with the reason.
+	refused map[string]string
 }
 
 // mostApplicationFile is how large a file of an application may be that CUE reads.
 const mostApplicationFile = source.MostEmbedded
 
 func openApplication(dir string) (*application, error) {
-	a := &application{dir: dir, files: map[string][]byte{}}
+	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{}}
 	for _, name := range ApplicationFiles {
 		_, err := os.Stat(filepath.Join(dir, name))
 		switch {
@@ -121,8 +123,11 @@ func (a *application) collect(root *os.Root) error {
 			return nil
 		}
 		info, err := root.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > mostApplicationFile {
-			return nil // a link that leads out, a device: not there for CUE
+		if why := notRead(info, err); why != "" { // not there for CUE
+			if slices.Contains(valuesFiles, path.Base(name)) {
+				a.refused[name] = why
+			}
+			return nil
 		}
 		data, err := root.ReadFile(name)
 		if err != nil {
@@ -131,6 +136,22 @@ func (a *application) collect(root *os.Root) error {
 		a.files[name] = data
 		return nil
 	})
+}
+
+// valuesFiles are the names of the files with values, and with the contract on them.
+var valuesFiles = []string{"values.yaml", "values.yml", "values.cue"}
+
+// notRead says why a file of an application is not read; "" for one that is.
+func notRead(info fs.FileInfo, err error) string {
+	switch {
+	case err != nil:
+		return "is a link that leads nowhere, or out of the application"
+	case !info.Mode().IsRegular():
+		return "is no regular file"
+	case info.Size() > mostApplicationFile:
+		return fmt.Sprintf("has more than %d MiB", mostApplicationFile>>20)
+	}
+	return ""
 }
 
 // wants says whether CUE may read a file: those at the root, those of the
@@ -187,7 +208,9 @@ func (a *application) read(ctx context.Context) (*model.Application, []diag.Diag
 func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	found := map[string]string{} // <environment>/<target> -> folder
 	environments := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(a.files)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a.files)), maps.Keys(a.refused))
+	slices.Sort(names)
+	for _, name := range names {
 		parts := strings.Split(name, "/")
 		if len(parts) < 3 || parts[0] != source.Environments {
 			continue
@@ -232,6 +255,7 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 	var ds []diag.Diagnostic
 	var constraints []string
 	for _, dir := range above(t.Dir) {
+		ds = append(ds, a.refusals(dir)...)
 		for _, name := range []string{"values.yaml", "values.yml"} {
 			file := path.Join(dir, name)
 			if a.files[file] == nil {
@@ -267,6 +291,19 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 		ds[i] = ds[i].For(t.Environment + "/" + t.Name)
 	}
 	return ds, nil
+}
+
+// refusals reports the files of values in a folder that are not read: a target is
+// not rendered without them.
+func (a *application) refusals(dir string) (ds []diag.Diagnostic) {
+	for _, name := range valuesFiles {
+		file := path.Join(dir, name)
+		if why := a.refused[file]; why != "" {
+			ds = append(ds, diag.New(diag.BadSource, file+" "+why).
+				In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("keep values in small files of the application's own folder"))
+		}
+	}
+	return ds
 }
 
 // checkUnsound reports what CUE says against a whole package.
