@@ -187,7 +187,7 @@ func differs(got, want map[string]string) string {
 func folders(files map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for p, text := range files {
-		if parts := strings.SplitN(p, "/", 4); len(parts) == 4 && parts[1] != ".kalypso" {
+		if parts := strings.SplitN(p, "/", 4); len(parts) == 4 && isAssignment(parts) {
 			id := strings.Join(parts[:3], "/")
 			if out[id] == nil {
 				out[id] = map[string]string{}
@@ -198,12 +198,18 @@ func folders(files map[string]string) map[string]map[string]string {
 	return out
 }
 
+// isAssignment says whether a path leads into the folder of an assignment: cluster
+// types have folders of their own too, whose names are no full names of targets.
+func isAssignment(parts []string) bool {
+	return len(parts) == 4 && parts[1] != ".kalypso" && strings.Contains(parts[2], "-")
+}
+
 // roots returns the files at the roots of cluster types, by <environment>/
 // <clusterType>.
 func roots(files map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for p, text := range files {
-		if parts := strings.Split(p, "/"); len(parts) == 3 && parts[1] != ".kalypso" {
+		if parts := strings.SplitN(p, "/", 3); len(parts) == 3 && parts[1] != ".kalypso" && !isAssignment(strings.SplitN(p, "/", 4)) {
 			id := strings.Join(parts[:2], "/")
 			if out[id] == nil {
 				out[id] = map[string]string{}

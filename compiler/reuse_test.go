@@ -62,8 +62,8 @@ func TestNothingIsComputedTwice(t *testing.T) {
 			stored, second, got := build()
 			sameOutput(t, got, want)
 			for _, l := range second.Levels {
-				if l.Level == cache.Projection { // nothing here is rendered
-					continue
+				if l.Level == cache.Projection {
+					continue // nothing is rendered where assignments are reused
 				}
 				if l.Computed > 0 || l.Reused == 0 || stored[l.Level].Computed > 0 {
 					t.Errorf("the second build has %+v, and stores %+v", l, stored[l.Level])

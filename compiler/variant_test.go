@@ -116,7 +116,7 @@ func cached(t *testing.T, root string) follower {
 		},
 		end: func(s *step) string {
 			again := once(s)
-			for _, level := range []cache.Level{cache.Model, cache.Tuple, cache.Assignment} {
+			for _, level := range []cache.Level{cache.Model, cache.Tuple, cache.Projection, cache.Assignment} {
 				if n := again.computed(level); n > 0 {
 					return fmt.Sprintf("%d of level %s are computed once more, though nothing was edited", n, level)
 				}
@@ -144,7 +144,7 @@ func recomputed(s *step, before, got outcome) string {
 	if s.number == 0 || s.edit == randplatform.Meaning {
 		return ""
 	}
-	levels := []cache.Level{cache.Tuple, cache.Assignment}
+	levels := []cache.Level{cache.Tuple, cache.Projection, cache.Assignment}
 	if s.edit == randplatform.Nothing {
 		levels = append(levels, cache.Model)
 	}

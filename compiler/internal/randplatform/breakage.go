@@ -14,6 +14,9 @@ type breakage struct {
 	patches []patch
 	// text is what is added at the end of a file, which it may make.
 	file, text string
+	// harm is what it does to one of the pinned sources.
+	harm   harm
+	pinned int
 }
 
 // patch sets a field of an entity that is there.
@@ -66,6 +69,7 @@ var mistakes = []mistake{
 	{1, badData},
 	{1, badHelper},
 	{1, environmentCycle},
+	{6, harmSource},
 }
 
 func one(what string, on *entity, path []string, v *value) (breakage, bool) {

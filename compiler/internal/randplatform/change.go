@@ -172,8 +172,14 @@ func changeReconciler(p *Platform, r *rand.Rand) string {
 	if e.body.get("argocd") != nil {
 		backend, options = "argocd", append(argocdOptions(), field{"syncPolicy", obj("automated", raw("false"))})
 	}
+	if e.body.get("fleet") != nil {
+		backend, options = "fleet", []field{{"pollingInterval", str(pick(r, "30s", "3m"))}}
+	}
 	f := pick(r, options...)
 	of := e.body.get(backend)
+	if of == nil {
+		return ""
+	}
 	if of.get(f.label) != nil && chance(r, 40) {
 		of.drop(f.label)
 		return "remove " + f.label + " of " + e.title()

@@ -52,6 +52,11 @@ var editKinds = []editKind{
 	{2, Meaning, changeHidden},
 	{2, Meaning, changeHelper},
 	{2, Meaning, changeData},
+	{8, Meaning, changePin},
+	{6, Meaning, changeChart},
+	{4, Meaning, changeRender},
+	{4, Meaning, changeCapabilities},
+	{2, Meaning, changeCluster},
 	{3, Cosmetic, changeComment},
 	{2, Cosmetic, reorder},
 	{3, Cosmetic, move},
@@ -193,7 +198,10 @@ func addEntity(p *Platform, r *rand.Rand) string {
 	case 0, 1, 2:
 		e = p.addConfig(r)
 	case 3:
-		e = p.addWorkload(r, pick(r, "web", "data"))
+		if e = p.addRenderedWorkload(r); chance(r, 60) {
+			p.remove(e)
+			e = p.addWorkload(r, pick(r, "web", "data"))
+		}
 	case 4:
 		e = p.addClusterType(r, pick(r, p.environments...))
 	case 5, 6:

@@ -22,6 +22,7 @@ type Platform struct {
 	styles       map[string]style
 	comments     map[string]string // path of a file -> a comment at its end
 	data         map[string]*value // path of an embedded JSON file -> what it holds
+	pinned       []pinned
 	broken       []breakage
 	touched      bool
 	last         Kind      // of edit
@@ -50,6 +51,8 @@ func New(seed uint64) *Platform {
 		p.addConfig(r)
 	}
 	p.addLanguage(r)
+	p.pinned = pinnedSources()
+	p.addRendering(r)
 	for _, e := range p.entities {
 		p.spread(r, e)
 	}
@@ -68,6 +71,7 @@ func (p *Platform) Clone() *Platform {
 	for path, v := range p.data {
 		c.data[path] = v.clone()
 	}
+	c.pinned = slices.Clone(p.pinned)
 	c.broken = slices.Clone(p.broken) // a breakage never changes
 	return &c
 }

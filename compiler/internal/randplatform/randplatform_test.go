@@ -142,7 +142,7 @@ func TestPlatformsCompile(t *testing.T) {
 // TestMistakesAreErrors makes each mistake until one is an error: some depend on
 // what there is to break.
 func TestMistakesAreErrors(t *testing.T) {
-	const sound = 3
+	const sound = 4
 	if failed(t, New(sound)) {
 		t.Fatalf("the platform of seed %d has errors of its own", sound)
 	}

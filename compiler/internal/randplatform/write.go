@@ -108,6 +108,7 @@ func (p *Platform) Files() map[string]string {
 		v.write(&b, jsonText, 0)
 		out[name] = b.String() + "\n" + p.comments[name]
 	}
+	p.addContent(out)
 	for _, b := range p.broken {
 		if _, there := out[b.file]; there {
 			out[b.file] += b.text
