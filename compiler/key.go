@@ -85,7 +85,10 @@ func (e *Environment) targetFacts(a *schedule.Assignment, content bool) cache.Ke
 		h.String(name).String(a.Target.Labels[name])
 	}
 	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
-	h.Bytes(manifests).Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
+	h.Bytes(manifests)
+	if a.Manifests.Helm != nil {
+		h.Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
+	}
 	h.String(strconv.FormatBool(a.Target.Render))
 	if source, ok := lock.SourceOf(a.Manifests); ok && content {
 		entry, _ := e.library.Lock.Find(source)

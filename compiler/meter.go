@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 )
@@ -31,6 +33,8 @@ type meter struct {
 	cache  *cache.Cache // nil for none
 	before map[cache.Level]cache.Stats
 	levels map[cache.Level]*counts
+	// renders are under way: what several assignments render is rendered once.
+	renders singleflight.Group
 }
 
 type counts struct {

@@ -45,6 +45,7 @@ func (e *Environment) project(ctx context.Context, numbers []int, assigned []*ba
 			group.Go(func() (err error) {
 				out[n], err = e.projectOne(ctx, a, source, assigned[n])
 				ref := a.Workload.TargetRef(a.Target.Name).At("manifests." + string(a.Manifests.Kind()))
+				out[n].diagnostics = slices.Clone(out[n].diagnostics) // other assignments may have them too
 				for j := range out[n].diagnostics {
 					out[n].diagnostics[j] = out[n].diagnostics[j].On(ref.String()).At(ref, "")
 				}
@@ -63,13 +64,13 @@ func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, so
 	if a.Manifests.Ansible != nil {
 		return e.playbook(a, entry), nil
 	}
-	outcome, passing, err := e.render(ctx, e.job(a, assigned), entry)
-	if err != nil || diag.Errors(outcome.Diagnostics) {
-		return projected{diagnostics: outcome.Diagnostics, passing: passing}, err
+	r, err := e.render(ctx, e.job(a, assigned), entry)
+	if err != nil || diag.Errors(r.Diagnostics) {
+		return projected{diagnostics: r.Diagnostics, passing: r.passing}, err
 	}
 	return projected{
-		projection:  &model.Projection{Objects: outcome.Objects, Revision: entry.Revision},
-		diagnostics: outcome.Diagnostics,
+		projection:  &model.Projection{Objects: r.Objects, Revision: entry.Revision},
+		diagnostics: r.Diagnostics,
 	}, nil
 }
 
@@ -115,28 +116,51 @@ func (e *Environment) job(a *schedule.Assignment, assigned *backends.Assignment)
 	return &project.Job{Kustomize: r}
 }
 
+// rendered is what a job renders to. Assignments share it, and do not change it.
+type rendered struct {
+	project.Outcome
+	// passing says that it may be something else the next time.
+	passing bool
+}
+
 // render renders a job with the content that an entry pins, or remembers what
-// became of it. passing says that it may become something else the next time.
-func (e *Environment) render(ctx context.Context, job *project.Job, entry lock.Entry) (outcome project.Outcome, passing bool, err error) {
+// became of it. Assignments that ask for the same at once wait for one render.
+func (e *Environment) render(ctx context.Context, job *project.Job, entry lock.Entry) (rendered, error) {
 	defer e.meter.took(cache.Projection, time.Now())
 	key := e.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
-	if data, ok := e.meter.get(cache.Projection, key); ok && model.Decode(data, &outcome) == nil {
+	mine := false
+	r, err, _ := e.meter.renders.Do(string(key[:]), func() (any, error) {
+		mine = true
+		return e.renderOnce(ctx, key, job, entry)
+	})
+	switch {
+	case err != nil && !mine && ctx.Err() == nil:
+		return e.renderOnce(ctx, key, job, entry) // the context of another cluster type has ended
+	case err != nil:
+		return rendered{}, err
+	case !mine && !r.(rendered).passing:
 		e.meter.count(cache.Projection, 0, 1)
-		return outcome, false, nil
 	}
-	outcome = project.Outcome{}
-	if outcome.Diagnostics = e.fill(job, entry); len(outcome.Diagnostics) > 0 {
-		return outcome, true, nil
+	return r.(rendered), nil
+}
+
+func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *project.Job, entry lock.Entry) (r rendered, err error) {
+	if data, ok := e.meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
+		e.meter.count(cache.Projection, 0, 1)
+		return r, nil
 	}
-	if outcome, err = e.request.renderer().Render(ctx, job); err != nil {
-		return outcome, true, err
+	if ds := e.fill(job, entry); len(ds) > 0 {
+		return rendered{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
+	}
+	if r.Outcome, err = e.request.renderer().Render(ctx, job); err != nil {
+		return rendered{}, err
 	}
 	e.meter.count(cache.Projection, 1, 0)
-	passing = slices.ContainsFunc(outcome.Diagnostics, func(d diag.Diagnostic) bool { return d.Code == diag.Unbounded })
-	if !passing {
-		e.meter.put(cache.Projection, key, model.Encode(outcome))
+	r.passing = slices.ContainsFunc(r.Diagnostics, func(d diag.Diagnostic) bool { return d.Code == diag.Unbounded })
+	if !r.passing {
+		e.meter.put(cache.Projection, key, model.Encode(r.Outcome))
 	}
-	return outcome, passing, nil
+	return r, nil
 }
 
 // fill gives a job its content, or says why there is none.
