@@ -29,6 +29,7 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"damage":   damageCommand,
 	"endless":  endlessCommand,
 	"huge":     hugeCommand,
+	"private":  privateCommand,
 }
 
 // chartsCommand is `charts VAR DIR...`: each folder is a chart, named
@@ -152,4 +153,18 @@ func hugeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), nil, 0o666))
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), 100<<20))
+}
+
+// privateCommand is `private VAR`: a server that wants credentials, and takes none,
+// has VAR as its URL.
+func privateCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: private VAR")
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="example"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
 }
