@@ -3,6 +3,8 @@ package compiler
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/lock"
@@ -106,10 +108,26 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 			break
 		}
 	}
+	out.Sources = withRemoved(out.Sources, said)
 	for _, e := range out.Build.Environments {
 		out.Build.Diagnostics = append(out.Build.Diagnostics, e.diagnostics...)
 	}
 	return out, nil
+}
+
+// withRemoved adds what an earlier round removed, which later ones do not know.
+func withRemoved(sources []locking.Source, said map[lock.Source]locking.Source) []locking.Source {
+	there := map[lock.Source]bool{}
+	for _, s := range sources {
+		there[s.Source] = true
+	}
+	for source, s := range said {
+		if s.Status == locking.Removed && !there[source] {
+			sources = append(sources, s)
+		}
+	}
+	slices.SortFunc(sources, func(a, b locking.Source) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	return sources
 }
 
 // certain says whether all sources that the platform uses are known.

@@ -203,7 +203,11 @@ func (g *global) failures(sources []locking.Source) error {
 			continue
 		}
 		fmt.Fprintf(g.err, "kalypso: %v\n  needed by %s\n", s.Err, strings.Join(s.By, ", "))
-		if failed == nil || errors.As(s.Err, new(*fetch.AuthError)) {
+		unauthorized := errors.As(s.Err, new(*fetch.AuthError))
+		if unauthorized {
+			fmt.Fprintf(g.err, "  hint: %s\n", loginOf(s.Source))
+		}
+		if failed == nil || unauthorized {
 			failed = s.Err
 		}
 	}
@@ -211,4 +215,17 @@ func (g *global) failures(sources []locking.Source) error {
 		return nil
 	}
 	return toldError{failed}
+}
+
+// loginOf says how people give the credentials that a source asks for.
+func loginOf(s lock.Source) string {
+	switch {
+	case s.Kind == lock.Git:
+		return "let `git ls-remote` of the URL succeed without a question: with a credential helper, ~/.netrc or a key in the agent"
+	case s.Kind == lock.Module:
+		return "log in with `cue login` or `docker login`"
+	case strings.HasPrefix(s.URL, "oci://"):
+		return "log in with `docker login` or `helm registry login`"
+	}
+	return "log in with `helm repo add NAME URL --username USER --password-stdin`"
 }

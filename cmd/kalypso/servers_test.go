@@ -12,10 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/store"
 )
@@ -30,6 +32,7 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"endless":  endlessCommand,
 	"huge":     hugeCommand,
 	"private":  privateCommand,
+	"many":     manyCommand,
 }
 
 // chartsCommand is `charts VAR DIR...`: each folder is a chart, named
@@ -167,4 +170,21 @@ func privateCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(server.Close)
 	ts.Setenv(args[0], server.URL)
+}
+
+// manyCommand is `many FILE N`: the file is a lock with N sources.
+func manyCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: many FILE N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var entries []lock.Entry
+	for i := range n {
+		entries = append(entries, lock.Entry{
+			Source:   lock.Source{Kind: lock.Git, URL: fmt.Sprintf("https://git.example.com/app-%d", i), Branch: "main"},
+			Revision: strings.Repeat("a", 40), Content: store.DigestOf(fmt.Append(nil, i)), Size: 1,
+		})
+	}
+	ts.Check(lock.New(entries).Write(filepath.Dir(ts.MkAbs(args[0]))))
 }
