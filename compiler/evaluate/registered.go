@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 
@@ -59,6 +58,10 @@ type brought struct {
 // entities that are functions of the assignment, which are evaluated again.
 func (e *evaluation) register(x *exporter, env *model.Environment, registry Registry) (map[model.Ref]*registered, error) {
 	functions := map[model.Ref]*registered{}
+	own := map[model.Ref]bool{}
+	for _, ref := range x.entities {
+		own[ref] = true
+	}
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
 		ref := model.Ref{Collection: "registrations", Name: r.Name}
@@ -78,10 +81,10 @@ func (e *evaluation) register(x *exporter, env *model.Environment, registry Regi
 				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, Match: r.Match, Sick: true})
 			}
 		}
-		x.take(env, r, b)
+		refused := x.take(env, r, b, own)
 		for _, c := range b.Configs {
-			if c.Facts != nil {
-				functions[model.Ref{Collection: "configs", Name: c.Name}] = of
+			if ref := (model.Ref{Collection: "configs", Name: c.Name}); c.Facts != nil && !refused[ref] {
+				functions[ref] = of
 			}
 		}
 	}
@@ -123,40 +126,75 @@ func (r *registered) key() Key {
 	return Key(h.Sum(nil))
 }
 
-// take adds what a registration brings to the environment, but for what somebody
-// else has brought or declared: then neither counts.
-func (x *exporter) take(env *model.Environment, r *model.Registration, b *brought) {
-	for ref, at := range b.Positions {
-		x.positions.Of(ref) // reads the platform's own, which would replace these
-		for _, p := range at {
-			x.positions.Add(ref, p)
-		}
-	}
+// take adds what a registration brings to the environment. What the platform
+// declares itself, own, nobody else can; of what two registrations bring neither
+// counts. It returns what is refused.
+func (x *exporter) take(env *model.Environment, r *model.Registration, b *brought, own map[model.Ref]bool) (refused map[model.Ref]bool) {
+	refused = map[model.Ref]bool{}
 	twice := map[model.Ref]bool{}
+	self := model.Ref{Collection: "registrations", Name: r.Name}
 	for _, ref := range b.Entities {
 		if !slices.Contains(x.entities, ref) {
 			x.entities = append(x.entities, ref)
 			continue
 		}
-		twice[ref] = true
-		x.fail(ref, diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).
-			Hinting("rename one of them"))
+		d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).Hinting("rename one of them")
+		for _, p := range b.Positions[ref] {
+			d = d.In(p, "")
+		}
+		if d = d.At(ref, ""); own[ref] {
+			refused[ref] = true
+			x.fail(self, d)
+		} else {
+			twice[ref] = true
+			x.fail(ref, d)
+		}
 	}
-	maps.Copy(x.sick, b.Sick)
-	x.uses = append(x.uses, b.Uses...)
-	env.Workloads = slices.DeleteFunc(append(env.Workloads, b.Workloads...), func(w model.Workload) bool {
+	of := func(ref model.Ref) model.Ref { return model.Ref{Collection: ref.Collection, Name: ref.Name} }
+	for ref, at := range b.Positions {
+		for _, p := range at {
+			if !refused[of(ref)] {
+				x.positions.Add(ref, p)
+			}
+		}
+	}
+	for ref := range b.Sick {
+		if !refused[ref] {
+			x.sick[ref] = true
+		}
+	}
+	for _, u := range b.Uses {
+		if !refused[of(u.Ref)] {
+			x.uses = append(x.uses, u)
+		}
+	}
+	for _, w := range b.Workloads {
+		if ref := (model.Ref{Collection: "workloads", Name: w.Name}); !refused[ref] && !twice[ref] {
+			env.Workloads = append(env.Workloads, w)
+		}
+	}
+	env.Workloads = slices.DeleteFunc(env.Workloads, func(w model.Workload) bool {
 		return twice[model.Ref{Collection: "workloads", Name: w.Name}]
 	})
 	for _, c := range b.Configs {
-		if ref := (model.Ref{Collection: "configs", Name: c.Name}); !twice[ref] {
+		switch ref := (model.Ref{Collection: "configs", Name: c.Name}); {
+		case refused[ref]:
+		case twice[ref]:
+			doubt(env.Configs, c)
+		default:
 			env.Configs = append(env.Configs, c)
-			continue
 		}
-		for i := range env.Configs {
-			if env.Configs[i].Name == c.Name {
-				env.Configs[i].Sick = true // the assignments of both fail
-				env.Configs[i].Match = model.Selector{Op: model.OpOr, Args: []model.Selector{env.Configs[i].Match, c.Match}}
-			}
+	}
+	return refused
+}
+
+// doubt makes a config that somebody else brings as well sick, so that the
+// assignments of both fail.
+func doubt(configs []model.Config, other model.Config) {
+	for i := range configs {
+		if c := &configs[i]; c.Name == other.Name {
+			c.Sick = true
+			c.Match = model.Selector{Op: model.OpOr, Args: []model.Selector{c.Match, other.Match}}
 		}
 	}
 }

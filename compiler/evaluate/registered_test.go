@@ -194,8 +194,8 @@ func TestRegisteredErrors(t *testing.T) {
 		"twice": {
 			platform:   `workloads: shop: workspace: "mine"`,
 			registered: head + "workloads: shop: {}\n",
-			want:       []string{"K1305 registration app brings workloads.shop, which there is already @environments/dev/dev.cue:6:12 @app@0a1b2c3d0a1b/deploy/app.cue:3:12"},
-			sick:       []string{"workloads.shop"}, unknown: true,
+			want:       []string{"K1305 registration app brings workloads.shop, which there is already @app@0a1b2c3d0a1b/deploy/app.cue:3:12 @environments/dev/dev.cue:6:12"},
+			sick:       []string{"registrations.app"}, unknown: true,
 		},
 		"two packages": {
 			registered: head + "-- app/deploy/other.cue --\npackage other\n",
