@@ -385,5 +385,8 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 		d := invalidYAML(name, at, err)
 		return nil, &d
 	}
+	if d, other := otherwise(name, data); other {
+		return nil, &d
+	}
 	return f, nil
 }

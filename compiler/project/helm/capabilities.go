@@ -48,7 +48,7 @@ func checkKubeVersion(ch *chart.Chart, caps any) error {
 }
 
 func versionNeeded(ch *chart.Chart, why string) error {
-	return refusal.New(diag.KubernetesVersion, "give the cluster type its kubernetesVersion, and in apiVersions the APIs that are installed on it",
+	return refusal.New(diag.KubernetesVersion, "give the cluster type, or the application's kalypso.yaml, its kubernetesVersion, and in apiVersions the APIs that are installed there",
 		"what chart %s renders to depends on the version of Kubernetes, which is not given: %s", ch.Name(), why)
 }
 
