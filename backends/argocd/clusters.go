@@ -162,11 +162,7 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 		ds = append(ds, problems...)
 		add(w.Metadata.Name, spec, sources)
 	}
-	if h := a.Manifests.Helm; a.Render && h != nil && h.PlatformValues != "" && slices.ContainsFunc(a.Clusters, hasValues) {
-		const field = "manifests.helm.platformValues"
-		ds = append(ds, diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: their own values reach the platform config alone").
-			On(field).At(a.Ref.At(field), "").Hinting("let Argo CD fetch the chart: remove render: true from the deployment target"))
-	}
+	ds = append(ds, delivery.SameOnAll(a)...)
 	c.Reconciler, c.Elsewhere = objects, true
 	return c, ds
 }

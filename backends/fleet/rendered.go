@@ -23,7 +23,7 @@ func (f *folder) rendered() {
 	}
 	files, objects, ds := kubernetes.Manifests(f.assignment, all)
 	ds = append(ds, f.twice(objects)...)
-	f.ds = append(f.ds, ds...)
+	f.ds = append(append(f.ds, ds...), delivery.SameOnAll(f.assignment)...)
 	f.bare = len(files) == 0
 	if diag.Errors(ds) || f.bare {
 		return

@@ -14,7 +14,7 @@ import (
 // with the folder, CRDs and namespaces first
 // (https://fluxcd.io/flux/components/kustomize/kustomizations), and knows nothing
 // of the hooks of Helm.
-func rendered(a *backends.Assignment, o options, variables []string) (delivery.Content, []diag.Diagnostic) {
+func rendered(a *backends.Assignment, o options, _ []string) (delivery.Content, []diag.Diagnostic) {
 	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
 	ds := delivery.Hooks(a, applied, left)
 	if o.ServiceAccountName != "" {
@@ -24,13 +24,7 @@ func rendered(a *backends.Assignment, o options, variables []string) (delivery.C
 			Hinting("let Flux fetch the manifests: remove render: true from the deployment target, or remove serviceAccountName")
 		ds = append(ds, d)
 	}
-	if h := a.Manifests.Helm; h != nil && h.PlatformValues != "" && len(variables) > 0 {
-		const field = "manifests.helm.platformValues"
-		d := diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: their own values, "+kubernetes.Few(variables)+", reach the platform config alone").
-			On(field).At(a.Ref.At(field), "").Hinting("let Flux install the chart: remove render: true from the deployment target")
-		ds = append(ds, d)
-	}
-	return delivery.Content{Manifests: forced(applied)}, ds
+	return delivery.Content{Manifests: forced(applied)}, append(ds, delivery.SameOnAll(a)...)
 }
 
 // forced marks the Jobs among hooks as to be replaced. Helm makes such a Job anew

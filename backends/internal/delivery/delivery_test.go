@@ -121,3 +121,27 @@ func TestEmissionWithFiles(t *testing.T) {
 		}
 	}
 }
+
+// A rendered chart has one text: that clusters' own values do not reach it is said.
+func TestSameOnAll(t *testing.T) {
+	values := bt.Value(t, `{"REGION": "here"}`)
+	own := []model.Cluster{{Name: "one"}, {Name: "two", Values: &values}}
+	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://x/y", Version: "1.2.3", PlatformValues: "platform"}}
+	for name, c := range map[string]struct {
+		clusters  []model.Cluster
+		manifests model.Manifests
+		render    bool
+		want      int
+	}{
+		"rendered":           {own, chart, true, 1},
+		"installed":          {own, chart, false, 0},
+		"no values":          {own[:1], chart, true, 0},
+		"not the platform's": {own, bt.Registry, true, 0},
+		"no chart":           {own, bt.Git, true, 0},
+	} {
+		a := bt.Platform{Options: "{}", Clusters: c.clusters}.Assignment(t, bt.Target{Name: "app/main", Manifests: c.manifests, Render: c.render})
+		if ds := delivery.SameOnAll(a); len(ds) != c.want {
+			t.Errorf("%s: got %v", name, ds)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -70,4 +71,16 @@ func hooksAmong(objects []model.Projected) []string {
 		out = append(out, fmt.Sprintf("%s %s (%s)", kind, name, strings.Join(o.Hooks, ", ")))
 	}
 	return out
+}
+
+// SameOnAll warns that a rendered chart holds the platform's values as composed,
+// where clusters have values of their own: those reach the platform config alone.
+func SameOnAll(a *backends.Assignment) []diag.Diagnostic {
+	own := slices.ContainsFunc(a.Clusters, func(c model.Cluster) bool { return c.Values != nil && len(c.Values.Fields()) > 0 })
+	if h := a.Manifests.Helm; !a.Render || h == nil || h.PlatformValues == "" || !own {
+		return nil
+	}
+	const field = "manifests.helm.platformValues"
+	return []diag.Diagnostic{diag.New(diag.NoEffect, "a rendered chart is the same on all clusters: their own values reach the platform config alone").
+		On(field).At(a.Ref.At(field), "").Hinting("let the reconciler install the chart: remove render: true from the deployment target")}
 }
