@@ -16,7 +16,6 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
-	"cuelang.org/go/encoding/yaml"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -380,7 +379,7 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 		}
 		return f, nil
 	}
-	f, err := yaml.Extract(at, data)
+	f, err := extractYAML(at, data)
 	if err != nil {
 		d := invalidYAML(name, at, err)
 		return nil, &d

@@ -9,7 +9,6 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
-	"cuelang.org/go/encoding/yaml"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -27,7 +26,7 @@ func (c *checkout) workloads(name, file string) (*ast.File, []diag.Diagnostic) {
 	s := &scheduler{at: func(p token.Pos) model.Position {
 		return model.Position{File: c.prefix + name, Line: p.Line(), Column: p.Column()}
 	}}
-	parsed, err := yaml.Extract(file, c.files[name])
+	parsed, err := extractYAML(file, c.files[name])
 	if err != nil {
 		return nil, []diag.Diagnostic{invalidYAML(c.prefix+name, file, err)}
 	}

@@ -4,11 +4,24 @@ import (
 	"fmt"
 	"regexp"
 
+	"cuelang.org/go/cue/ast"
+	cueyaml "cuelang.org/go/encoding/yaml"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
+
+// extractYAML reads YAML as CUE does. CUE v0.17.1 panics on some files that are
+// none, such as with line breaks of a carriage return alone.
+func extractYAML(file string, data []byte) (f *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("%s: it has a form that cannot be read: %v", file, p)
+		}
+	}()
+	return cueyaml.Extract(file, data)
+}
 
 // otherInYAML11 matches plain scalars that Helm and kubectl, who read YAML 1.1, take
 // for booleans or other numbers, and CUE, which reads YAML 1.2, for strings

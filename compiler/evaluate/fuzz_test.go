@@ -1,0 +1,52 @@
+package evaluate
+
+import (
+	"testing"
+
+	"cuelang.org/go/cue/ast"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Workloads of other teams are any bytes: what comes out is a file of the package
+// that CUE can write, or diagnostics.
+func FuzzWorkloads(f *testing.F) {
+	for _, seed := range []string{
+		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: x}\nspec: {deploymentTargets: [{name: y, environment: dev, manifests: {repo: z, branch: b}}]}\n",
+		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: &a {name: *a}\n---\n- 1\n---\n",
+		"apiVersion: scheduler.kalypso.io/v1\nkind: [Workload]\nspec: null\n", "? {a: b}\n: c\n", "a: !!binary x\n", "<<: *x\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := &checkout{registration: &model.Registration{Name: "x"}, prefix: "x@0/", pkg: "x", files: map[string][]byte{"w.yaml": data}}
+		file, ds := c.workloads("w.yaml", "/w.yaml")
+		for _, d := range ds {
+			if d.Message == "" || len(d.Sites) == 0 {
+				t.Errorf("%+v says nothing, or not where", d)
+			}
+		}
+		if file == nil {
+			return
+		}
+		if _, err := write(&ast.StructLit{Elts: file.Decls[1:]}); err != nil {
+			t.Errorf("%q: %v", data, err)
+		}
+	})
+}
+
+// The values of an application are any bytes.
+func FuzzValues(f *testing.F) {
+	for _, seed := range []string{"a: 1\n", "a: no\n", "a: &x [*x]\n", "? [a]\n: b\n", "a: 0x10\nb: 1e3\n", "\xff", "- a\n", "---\na: 1\n---\nb: 2\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, problem := parseValues("values.yaml", "/values.yaml", data)
+		if (file == nil) == (problem == nil) {
+			t.Errorf("%q: a file %v, a problem %v", data, file, problem)
+		}
+		if problem != nil && (problem.Message == "" || len(problem.Sites) == 0) {
+			t.Errorf("%q: %+v says nothing, or not where", data, problem)
+		}
+	})
+}
