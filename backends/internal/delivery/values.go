@@ -42,8 +42,9 @@ func ChartValues(a *backends.Assignment, h *model.Helm) (*model.Value, []diag.Di
 }
 
 // Merge returns base with what over gives added or in its place: structs field by
-// field, anything else as a whole, lists included, as Helm merges values. It is how
-// the values of a cluster take the place of the composed ones there.
+// field, anything else as a whole, lists included, as Helm merges values, and as
+// Fleet merges those of a target into a chart's. It is how the values of a cluster
+// take the place of the composed ones there.
 func Merge(base, over model.Value) model.Value {
 	if base.Kind() != model.Struct || over.Kind() != model.Struct {
 		return over
