@@ -173,10 +173,7 @@ func (e *Environment) fill(job *project.Job, entry lock.Entry) (ds []diag.Diagno
 	if len(ds) > 0 {
 		return ds
 	}
-	job.Kustomize.Files = make(map[string][]byte, len(tree.Files))
-	for name, f := range tree.Files {
-		job.Kustomize.Files[name] = f.Data
-	}
+	job.Kustomize.Files = tree.Data()
 	return nil
 }
 

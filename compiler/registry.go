@@ -22,11 +22,7 @@ func (r registry) Registered(of *model.Registration) (*evaluate.Registered, []di
 		if len(ds) > 0 {
 			return nil, ds
 		}
-		files := make(map[string][]byte, len(tree.Files))
-		for name, f := range tree.Files {
-			files[name] = f.Data
-		}
-		return files, nil
+		return tree.Data(), nil
 	}
 	return &evaluate.Registered{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
 }

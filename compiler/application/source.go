@@ -61,7 +61,7 @@ func openSource(r Request, app *model.Application, contents *library.Library) (s
 	}
 	h := app.Manifests.Helm
 	if h == nil {
-		s.files = dataOf(s.tree)
+		s.files = s.tree.Data()
 		return s, nil, nil
 	}
 	chart, err := s.tree.Sub(path.Clean(h.Path))
@@ -69,19 +69,11 @@ func openSource(r Request, app *model.Application, contents *library.Library) (s
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
 			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")}, manifestsRef.At("helm.path")), nil
 	}
-	if s.chart, err = helm.Pack(dataOf(chart)); err != nil {
+	if s.chart, err = helm.Pack(chart.Data()); err != nil {
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
 			Hinting("`helm lint` says more")}, manifestsRef.At("helm.path")), nil
 	}
 	return s, nil, nil
-}
-
-func dataOf(t *archive.Tree) map[string][]byte {
-	out := make(map[string][]byte, len(t.Files))
-	for name, f := range t.Files {
-		out[name] = f.Data
-	}
-	return out
 }
 
 // digest identifies what is below the environments for one of them, and for "" all

@@ -31,6 +31,15 @@ type Tree struct {
 	Refused map[string]string
 }
 
+// Data returns the content of each file by its path.
+func (t *Tree) Data() map[string][]byte {
+	out := make(map[string][]byte, len(t.Files))
+	for name, f := range t.Files {
+		out[name] = f.Data
+	}
+	return out
+}
+
 // Limits bound what a tree may hold, so that a small archive cannot become
 // something that no machine has room for.
 type Limits struct {
