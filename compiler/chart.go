@@ -1,6 +1,8 @@
 package compiler
 
 import (
+	"slices"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -27,7 +29,7 @@ func (e *Environment) ChartValues(a *schedule.Assignment, platform model.Value) 
 		return model.Value{}, g.Diagnostics()
 	}
 	values, ds := g.WithPlatform(platform, a)
-	return values, append(g.Diagnostics(), ds...)
+	return values, slices.Concat(g.Diagnostics(), ds) // the graph is shared
 }
 
 // fillChart gives the assignment's chart, if it has one, its name and what the
