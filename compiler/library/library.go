@@ -107,7 +107,7 @@ func (l *Library) Tree(e lock.Entry) (*archive.Tree, []diag.Diagnostic) {
 	tree, err := archive.Read(data)
 	if err != nil {
 		return nil, []diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the content of %s cannot be used: %v", e.Source, err)).
-			Hinting("correct it where it is kept, and run `kalypso lock --update`")}
+			Hinting("correct it where it is kept, and run `kalypso lock --update-all`")}
 	}
 	return tree, nil
 }
