@@ -15,9 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Request says what to compile.
@@ -37,9 +37,10 @@ type Request struct {
 	// Store is the folder of the content that kalypso.lock pins, beside the platform's
 	// own; "" for the user's.
 	Store string
-	// Renderer renders charts and overlays; nil for in this process, which a chart
-	// that loops for ever would take with it.
-	Renderer project.Renderer
+	// Workers render charts and overlays, and evaluate what registrations bring; nil
+	// for in this process, which a chart that loops for ever would take with it. They
+	// know the handlers of packages project and evaluate.
+	Workers *worker.Pool
 	// Shard is the part of the cluster types to build; the zero Shard is all.
 	Shard Shard
 	// Progress, if given, is told what the build is at, by several goroutines.

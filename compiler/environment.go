@@ -60,7 +60,8 @@ func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].fa
 // environment's.
 func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
 	start := time.Now()
-	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages, e.meter.packages(), registry{e.library})
+	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages,
+		evaluate.Options{Cache: e.meter.packages(), Registry: registry{e.library}, Workers: e.request.Workers})
 	e.meter.took(cache.Model, start)
 	if err != nil {
 		return err

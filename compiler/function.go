@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -42,7 +43,9 @@ func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate
 	}
 	for n, i := range missing {
 		out[i] = made[n]
-		table.Put(keys[i], nil, model.Encode(made[n]))
+		if !diag.Passing(made[n].Diagnostics) {
+			table.Put(keys[i], nil, model.Encode(made[n]))
+		}
 	}
 	return out, nil
 }

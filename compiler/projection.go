@@ -152,11 +152,11 @@ func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *projec
 	if ds := e.fill(job, entry); len(ds) > 0 {
 		return rendered{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
 	}
-	if r.Outcome, err = e.request.renderer().Render(ctx, job); err != nil {
+	if r.Outcome, err = project.NewRenderer(e.request.Workers).Render(ctx, job); err != nil {
 		return rendered{}, err
 	}
 	e.meter.count(cache.Projection, 1, 0)
-	r.passing = slices.ContainsFunc(r.Diagnostics, func(d diag.Diagnostic) bool { return d.Code == diag.Unbounded })
+	r.passing = diag.Passing(r.Diagnostics)
 	if !r.passing {
 		e.meter.put(cache.Projection, key, model.Encode(r.Outcome))
 	}
@@ -193,12 +193,4 @@ func (e *Environment) playbook(a *schedule.Assignment, entry lock.Entry) project
 	}
 	slices.SortFunc(p.Files, func(a, b model.ProjectedFile) int { return strings.Compare(a.Path, b.Path) })
 	return projected{projection: p}
-}
-
-// renderer is what renders.
-func (r *Request) renderer() project.Renderer {
-	if r.Renderer == nil {
-		return project.InProcess()
-	}
-	return r.Renderer
 }

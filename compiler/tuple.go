@@ -87,11 +87,13 @@ func (e *Environment) compose(ctx context.Context, missing []int32, composer *co
 		t := e.tuples[n]
 		g := composer.Compose(n, prepared)
 		t.head = tupleHead{Failed: g.Failed, Digest: g.Digest, Lists: g.Lists(), Diagnostics: g.Diagnostics()}
-		head, err := json.Marshal(t.head)
-		if err != nil {
-			return err
+		if !diag.Passing(t.head.Diagnostics) {
+			head, err := json.Marshal(t.head)
+			if err != nil {
+				return err
+			}
+			table.Put(t.key, head, g.AppendBinary(nil))
 		}
-		table.Put(t.key, head, g.AppendBinary(nil))
 		g.DropProvenance()
 		t.graph = g
 	}

@@ -9,12 +9,22 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
-// renderWorker is the argument that makes the program a process in which charts and
-// overlays are rendered, for another one of it.
-const renderWorker = "render-worker"
+// workerArgument makes the program a process that works on what is not trusted, for
+// another one of it.
+const workerArgument = "worker"
+
+// work is what such a process does.
+func work() error {
+	return worker.Serve(os.Stdin, os.Stdout, map[string]worker.Handler{
+		project.HandlerName:  project.Handler(),
+		evaluate.HandlerName: evaluate.Handler(),
+	})
+}
 
 func main() {
 	tuneMemory()
@@ -26,8 +36,8 @@ const grace = 2 * time.Second
 
 // run is main without the exit, for tests.
 func run() int {
-	if len(os.Args) == 2 && os.Args[1] == renderWorker {
-		if err := project.Serve(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == workerArgument {
+		if err := work(); err != nil {
 			return int(exitFailure)
 		}
 		return int(exitDone)

@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/module"
-	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // streams are where a command reads and writes: out is the result, err is talk.
@@ -28,19 +28,19 @@ type global struct {
 	diagnostics string
 	progress    string
 	caching     caching
-	renderer    *project.Workers // its processes are started when something is rendered
+	workers     *worker.Pool // its processes are started when there is a job for them
 }
 
 // request is one for the platform that the command works in.
 func (g *global) request(environments []string, c *cache.Cache) compiler.Request {
-	return compiler.Request{Dir: g.dir, Environments: environments, Cache: c, Renderer: g.renderer}
+	return compiler.Request{Dir: g.dir, Environments: environments, Cache: c, Workers: g.workers}
 }
 
 // execute runs the command line and returns its exit code.
 func execute(ctx context.Context, args []string, s streams) int {
-	renderer := project.NewWorkers(runtime.GOMAXPROCS(0), project.Self(renderWorker))
-	defer renderer.Close()
-	root := newRoot(s, renderer)
+	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
+	defer workers.Close()
+	root := newRoot(s, workers)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
@@ -57,8 +57,8 @@ func execute(ctx context.Context, args []string, s streams) int {
 	return int(exitOf(err))
 }
 
-func newRoot(s streams, renderer *project.Workers) *cobra.Command {
-	g := &global{streams: s, renderer: renderer}
+func newRoot(s streams, workers *worker.Pool) *cobra.Command {
+	g := &global{streams: s, workers: workers}
 	root := &cobra.Command{
 		Use:   "kalypso",
 		Short: "Compile what runs where, with which configuration, into GitOps trees",

@@ -100,7 +100,7 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 	}
 	defer w.Close()
 	for first := true; ; first = false {
-		r := compiler.Request{Dir: root, Environments: environments, Cache: c, Renderer: g.renderer}
+		r := compiler.Request{Dir: root, Environments: environments, Cache: c, Workers: g.workers}
 		begin := time.Now()
 		stop := g.showProgress(ctx, &r)
 		b, written, err := compiler.Write(ctx, r, o.Output)

@@ -28,6 +28,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Request says what to project.
@@ -38,8 +39,8 @@ type Request struct {
 	Environments []string
 	// Store is as in compiler.Request.
 	Store string
-	// Renderer renders; nil for in this process.
-	Renderer project.Renderer
+	// Workers are as in compiler.Request.
+	Workers *worker.Pool
 
 	without string // a folder that is no part of the application, such as its output
 }
@@ -85,9 +86,6 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 		return nil, err
 	}
 	out.Diagnostics = append(out.Diagnostics, more...)
-	if r.Renderer == nil {
-		r.Renderer = project.InProcess()
-	}
 	p := &projector{Request: r, app: app}
 	if err := p.chooses(app); err != nil {
 		return nil, err
@@ -175,7 +173,7 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 	if t.Values = g.Values; g.Failed {
 		return ds, nil
 	}
-	rendered, err := p.Renderer.Render(ctx, p.source.job(p.app, t))
+	rendered, err := project.NewRenderer(p.Workers).Render(ctx, p.source.job(p.app, t))
 	if err != nil {
 		return nil, err
 	}

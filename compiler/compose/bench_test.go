@@ -23,7 +23,7 @@ func planned(b *testing.B, size generate.Size) func() *compose.Plan {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, nil, nil)
+	pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, evaluate.Options{})
 	if err != nil || len(ds) > 0 {
 		b.Fatal(err, ds)
 	}

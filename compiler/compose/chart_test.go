@@ -91,7 +91,7 @@ func chartValues(t *testing.T, platform string) (model.Value, []diag.Diagnostic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, ds, err := evaluate.Environment(t.Context(), p, "dev", nil, nil, nil)
+	pkg, ds, err := evaluate.Environment(t.Context(), p, "dev", nil, evaluate.Options{})
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}

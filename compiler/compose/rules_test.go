@@ -71,7 +71,7 @@ func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.D
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, more, err := evaluate.Environment(context.Background(), p, "dev", nil, nil, nil)
+	pkg, more, err := evaluate.Environment(context.Background(), p, "dev", nil, evaluate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ const (
 	BadSource             Code = "K3014" // the content of a source cannot be read, or is not to be trusted
 	Render                Code = "K3015" // a chart or an overlay cannot be rendered
 	Unstable              Code = "K3016" // two renders of one chart differ
-	Unbounded             Code = "K3017" // a render takes too long, or makes too much
+	Unbounded             Code = "K3017" // what others wrote takes too long, or makes too much
 	KubernetesVersion     Code = "K3018" // a chart asks for the version of Kubernetes, which is not given
 	NotRendered           Code = "K3019" // something rendered is no Kubernetes object
 	Template              Code = "K3020" // a template fails, or makes what it should not
@@ -243,8 +243,8 @@ var Codes = []Explanation{
 		"Helm or Kustomize says what is wrong with the source, or with the values that it gets."},
 	{Unstable, Unstable.Severity(), "two renders of one chart differ",
 		"The chart uses a function that gives something else each time, such as randAlphaNum, genCA or now: each build would change what runs. Give the chart what it makes up as a value, or refer to the chart instead of rendering it."},
-	{Unbounded, Unbounded.Severity(), "a render takes too long, or makes too much",
-		"A render may take half a minute, a gibibyte of memory, and make 64 MiB of manifests. Only the assignments that need it fail."},
+	{Unbounded, Unbounded.Severity(), "a render or a registration takes too long, or makes too much",
+		"Rendering a source, or evaluating what a registration brings, may take half a minute, a gibibyte of memory, and make 64 MiB. Only what needs it fails."},
 	{KubernetesVersion, KubernetesVersion.Severity(), "a chart asks for the version of Kubernetes, which is not given",
 		"What the chart renders to depends on the cluster. Helm's own default is an old version that no cluster has: give the cluster type its kubernetesVersion, and in apiVersions what it has installed."},
 	{NotRendered, NotRendered.Severity(), "something rendered is no Kubernetes object",

@@ -91,6 +91,12 @@ func (d Diagnostic) For(assignments ...string) Diagnostic {
 	return d
 }
 
+// Passing says whether what has these diagnostics may be something else the next
+// time with the same input, so that it is not to be remembered.
+func Passing(ds []Diagnostic) bool {
+	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Code == Unbounded })
+}
+
 // Resolve replaces references by the positions that the table gives them. A
 // reference that is written in several places becomes several sites; one that
 // is written nowhere keeps none.

@@ -42,7 +42,12 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make([]Outcome, len(calls))
+	theirs := map[model.Ref][]int{} // functions of guests -> calls
 	for i, c := range calls {
+		if p.registered[c.Entity] != nil {
+			theirs[c.Entity] = append(theirs[c.Entity], i)
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -52,15 +57,25 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 		}
 		out[i] = l.apply(c)
 	}
+	for entity, numbers := range theirs {
+		of := make([]Call, len(numbers))
+		for n, i := range numbers {
+			of[n] = calls[i]
+		}
+		made, err := p.registered[entity].call(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range numbers {
+			out[i] = made[n]
+		}
+	}
 	return out, nil
 }
 
 // load returns the part that an entity is in, evaluated. It is evaluated once.
 func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
 	e := p.evaluation
-	if r, ok := p.registered[ref]; ok {
-		return r.load(ctx)
-	}
 	n := e.partOf(ref)
 	if l, done := p.loaded[n]; done {
 		return l, nil

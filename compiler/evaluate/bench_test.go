@@ -38,7 +38,7 @@ func BenchmarkEnvironment(b *testing.B) {
 		if err != nil || len(ds) > 0 {
 			b.Fatal(err, ds)
 		}
-		pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, c, nil)
+		pkg, ds, err := evaluate.Environment(context.Background(), p, "dev", nil, evaluate.Options{Cache: c})
 		if err != nil || len(ds) > 0 || pkg.Model == nil {
 			b.Fatal(err, ds)
 		}

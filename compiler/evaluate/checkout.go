@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -21,115 +20,138 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// build loads the package of a registration. CUE reads embedded files from a disk,
-// so the files lie in a temporary folder while it does.
-func (r *registered) build(ctx context.Context) (*loaded, []diag.Diagnostic, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	files, ds := r.content.Files()
-	if r.absent = len(ds) > 0; r.absent {
-		return nil, ds, nil
-	}
-	c, ds := newCheckout(r.registration, r.content.Revision, files)
-	if len(ds) > 0 {
-		return nil, ds, nil
-	}
-	tmp, err := os.MkdirTemp("", "kalypso-registration-")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer os.RemoveAll(tmp)
-	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
-		return nil, nil, err
-	}
-	return c.load(tmp)
-}
-
-// checkout is what of a repository is needed to load the package in one folder.
+// checkout is a folder of this machine that holds what of a repository is needed to
+// load the package in one folder of it. It is plain data.
 type checkout struct {
-	registration *model.Registration
-	prefix       string            // of positions: name@commit/
-	files        map[string][]byte // by path from the repository's root
-	module       string            // the folder of the module that the package is in
-	dir          string            // the package's folder
-	pkg          string            // its name
-	cue, yaml    []string          // its files
+	Root   string // where the repository's root is
+	Prefix string // of positions: name@commit/
+	// Module is the folder of the module that the package is in, and Dir that of the
+	// package, with slashes and relative to the root.
+	Module, Dir string
+	Package     string   // its name
+	YAML        []string // files in its folder that may declare workloads
 }
 
-// newCheckout finds the package that a registration means.
+// newCheckout finds the package that a registration means among the files of a
+// commit.
 func newCheckout(r *model.Registration, revision string, files map[string][]byte) (*checkout, []diag.Diagnostic) {
-	c := &checkout{registration: r, files: files, dir: path.Clean(r.Git.Path), pkg: registeredPackage}
-	c.prefix = r.Name + "@" + revision[:min(12, len(revision))] + "/"
+	c := &checkout{Dir: path.Clean(r.Git.Path), Package: registeredPackage}
+	c.Prefix = r.Name + "@" + revision[:min(12, len(revision))] + "/"
 	there := false
+	var cueFiles []string
+	var ds []diag.Diagnostic
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		there = there || c.dir == "." || strings.HasPrefix(name, c.dir+"/")
-		if path.Dir(name) != c.dir || strings.HasPrefix(path.Base(name), ".") || strings.HasPrefix(path.Base(name), "_") {
+		there = there || c.Dir == "." || strings.HasPrefix(name, c.Dir+"/")
+		if path.Dir(name) != c.Dir || strings.HasPrefix(path.Base(name), ".") || strings.HasPrefix(path.Base(name), "_") {
 			continue
 		}
 		switch {
 		case strings.HasSuffix(name, "_tool.cue"), strings.HasSuffix(name, "_test.cue"):
 		case path.Ext(name) == ".cue":
-			c.cue = append(c.cue, name)
+			cueFiles = append(cueFiles, name)
+			ds = append(ds, c.checkSize(name, files[name])...)
 		case path.Ext(name) == ".yaml", path.Ext(name) == ".yml":
 			if bytes.Contains(files[name], []byte(schedulerGroup)) {
-				c.yaml = append(c.yaml, name)
+				c.YAML = append(c.YAML, name)
+				ds = append(ds, c.checkSize(name, files[name])...)
 			}
 		}
 	}
 	switch {
 	case !there:
-		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the repository of registration %s has no folder %s", r.Name, c.dir)).
+		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the repository of registration %s has no folder %s", r.Name, c.Dir)).
 			Hinting("correct git.path; kalypso.lock pins commit " + revision)}
-	case len(c.cue) == 0 && len(c.yaml) == 0:
-		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.dir, r.Name)).
+	case len(cueFiles) == 0 && len(c.YAML) == 0:
+		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.Dir, r.Name)).
 			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads of " + schedulerGroup)}
 	}
-	c.module = c.dir
-	for c.module != "." && files[path.Join(c.module, "cue.mod/module.cue")] == nil {
-		c.module = path.Dir(c.module)
+	c.Module = c.Dir
+	for c.Module != "." && files[path.Join(c.Module, "cue.mod/module.cue")] == nil {
+		c.Module = path.Dir(c.Module)
 	}
-	return c, c.findPackage()
+	return c, append(ds, c.findPackage(r.Name, cueFiles, files)...)
+}
+
+// checkSize reports a file that is too large to be read.
+func (c *checkout) checkSize(name string, data []byte) []diag.Diagnostic {
+	if len(data) <= source.MostEmbedded {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the file has more than %d MiB", source.MostEmbedded>>20)).
+		In(model.Position{File: c.Prefix + name, Line: 1, Column: 1}, "").Hinting("divide it into smaller ones")}
 }
 
 // findPackage reads off the package's name: all CUE files of the folder are of it.
-func (c *checkout) findPackage() []diag.Diagnostic {
+func (c *checkout) findPackage(registration string, cueFiles []string, files map[string][]byte) []diag.Diagnostic {
 	first := ""
-	for _, name := range c.cue {
-		f, err := parser.ParseFile(name, c.files[name], parser.PackageClauseOnly)
+	for _, name := range cueFiles {
+		f, err := parser.ParseFile(name, files[name], parser.PackageClauseOnly)
 		if err != nil || f.PackageName() == "" {
 			continue // loading reports it, or leaves it out
 		}
 		if first == "" {
-			first, c.pkg = name, f.PackageName()
-		} else if f.PackageName() != c.pkg {
-			at := func(name string) model.Position { return model.Position{File: c.prefix + name, Line: 1, Column: 1} }
-			return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the folder of registration %s has two packages, %s and %s", c.registration.Name, c.pkg, f.PackageName())).
+			first, c.Package = name, f.PackageName()
+		} else if f.PackageName() != c.Package {
+			at := func(name string) model.Position { return model.Position{File: c.Prefix + name, Line: 1, Column: 1} }
+			return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the folder of registration %s has two packages, %s and %s", registration, c.Package, f.PackageName())).
 				In(at(first), "").In(at(name), "").Hinting("keep what is registered in a folder of its own")}
 		}
 	}
 	return nil
 }
 
-// load writes what CUE needs into a folder, and loads the package from there.
-func (c *checkout) load(root string) (*loaded, []diag.Diagnostic, error) {
-	root = filepath.Join(root, filepath.FromSlash(c.module))
-	if err := c.write(root); err != nil {
-		return nil, nil, err
+// write writes the module's files that CUE may read: its sources, and what they
+// may embed.
+func (c *checkout) write(root string, files map[string][]byte, registration string) error {
+	c.Root = root
+	within := ""
+	if c.Module != "." {
+		within = c.Module + "/"
 	}
-	rel, err := filepath.Rel(filepath.FromSlash(c.module), filepath.FromSlash(c.dir))
+	write := func(name string, data []byte) error {
+		file := c.path(name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(file, data, 0o600)
+	}
+	for name, data := range files {
+		if !strings.HasPrefix(name, within) || len(data) > source.MostEmbedded || !filepath.IsLocal(filepath.FromSlash(name)) {
+			continue
+		}
+		if err := write(name, data); err != nil {
+			return err
+		}
+	}
+	if files[within+"cue.mod/module.cue"] != nil {
+		return nil
+	}
+	return write(within+"cue.mod/module.cue", fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
+}
+
+// path returns where a file of the repository is.
+func (c *checkout) path(name string) string { return filepath.Join(c.Root, filepath.FromSlash(name)) }
+
+// load loads the package.
+func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, error) {
+	root := c.path(c.Module)
+	rel, err := filepath.Rel(filepath.FromSlash(c.Module), filepath.FromSlash(c.Dir))
 	if err != nil {
 		return nil, nil, err
 	}
 	overlay, err := module.Overlay(root)
 	if err != nil {
-		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", c.registration.Name, err)).
-			In(model.Position{File: c.prefix + path.Join(c.module, "cue.mod/module.cue"), Line: 1, Column: 1}, "")}, nil
+		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
+			In(model.Position{File: c.Prefix + path.Join(c.Module, "cue.mod/module.cue"), Line: 1, Column: 1}, "")}, nil
 	}
-	overlay[filepath.Join(root, rel, declarationsFile)] = load.FromString(c.declarations())
+	overlay[filepath.Join(root, rel, declarationsFile)] = load.FromString(c.declarations(r))
 	var ds []diag.Diagnostic
-	for i, name := range c.yaml {
-		text, problems := c.workloads(name, filepath.Join(root, rel, path.Base(name)))
+	for i, name := range c.YAML {
+		data, err := os.ReadFile(c.path(name))
+		if err != nil {
+			return nil, nil, err
+		}
+		text, problems := c.workloads(name, data)
 		ds = append(ds, problems...)
 		if text != nil {
 			overlay[filepath.Join(root, rel, fmt.Sprintf("kalypso_workloads_%d.cue", i))] = load.FromFile(text)
@@ -138,42 +160,12 @@ func (c *checkout) load(root string) (*loaded, []diag.Diagnostic, error) {
 	if diag.Errors(ds) {
 		return nil, ds, nil
 	}
-	prefix := c.prefix
-	if c.module != "." {
-		prefix += c.module + "/"
+	prefix := c.Prefix
+	if c.Module != "." {
+		prefix += c.Module + "/"
 	}
-	l, problems, err := loadFolder(root, rel, c.pkg, prefix, overlay)
+	l, problems, err := loadFolder(root, rel, c.Package, prefix, overlay)
 	return l, append(ds, problems...), err
-}
-
-// write writes the module's files that CUE may read: its sources, and what they
-// may embed.
-func (c *checkout) write(root string) error {
-	within := ""
-	if c.module != "." {
-		within = c.module + "/"
-	}
-	for name, data := range c.files {
-		rel, inside := strings.CutPrefix(name, within)
-		if !inside || len(data) > source.MostEmbedded || !filepath.IsLocal(filepath.FromSlash(rel)) {
-			continue
-		}
-		file := filepath.Join(root, filepath.FromSlash(rel))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			return err
-		}
-	}
-	if c.files[within+"cue.mod/module.cue"] != nil {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Join(root, "cue.mod"), 0o700); err != nil {
-		return err
-	}
-	text := fmt.Sprintf("module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+c.registration.Name+"@v0", cue.LanguageVersion())
-	return os.WriteFile(filepath.Join(root, "cue.mod", "module.cue"), []byte(text), 0o600)
 }
 
 // declarationsFile holds what nobody wrote: it is no place to send a user to.
@@ -181,13 +173,13 @@ const declarationsFile = "kalypso_registration.cue"
 
 // declarations gives the collections the schema's types, and the workloads their
 // workspace.
-func (c *checkout) declarations() string {
-	text := "package " + c.pkg + "\n\nimport \"kalypso.io/schema\"\n\n"
+func (c *checkout) declarations(r *model.Registration) string {
+	text := "package " + c.Package + "\n\nimport \"kalypso.io/schema\"\n\n"
 	for _, of := range collections {
 		text += of.name + ": schema." + of.definition + "\n"
 	}
-	if c.registration.Workspace != "" {
-		text += fmt.Sprintf("workloads: [_]: workspace: *%q | _\n", c.registration.Workspace)
+	if r.Workspace != "" {
+		text += fmt.Sprintf("workloads: [_]: workspace: *%q | _\n", r.Workspace)
 	}
 	return text
 }

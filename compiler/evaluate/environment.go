@@ -24,6 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // Package is an evaluated environment.
@@ -41,7 +42,20 @@ type Package struct {
 	evaluation *evaluation
 	mu         sync.Mutex
 	loaded     map[int]*loaded // the parts that are
-	registered map[model.Ref]*registered
+	registered map[model.Ref]*guest
+}
+
+// Options are what the evaluation of an environment may use.
+type Options struct {
+	// Cache remembers what was evaluated, which is not evaluated again. The result
+	// is the same without it.
+	Cache Cache
+	// Registry has what registrations refer to; without it they are all unknown.
+	Registry Registry
+	// Workers evaluate what registrations bring; nil for in this process, which a
+	// comprehension without an end would take with it. They know Handler under
+	// HandlerName.
+	Workers *worker.Pool
 }
 
 // Environment evaluates an environment of the platform. Diagnostics have
@@ -49,14 +63,12 @@ type Package struct {
 // cannot be read.
 //
 // stages are the environments that the base declares; nil where it cannot be
-// read. What c remembers is not evaluated again; the result is the same without
-// it. c may be nil. r has what registrations refer to; without it they are all
-// unknown.
-func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage, c Cache, r Registry) (*Package, []diag.Diagnostic, error) {
+// read.
+func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage, o Options) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
-	return newEnvironment(ctx, p, name, c).environment(stages, r)
+	return newEnvironment(ctx, p, name, o.Cache).environment(stages, guests{o.Registry, o.Workers})
 }
 
 func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cache) *evaluation {
@@ -64,7 +76,7 @@ func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cach
 		export: func(x *exporter) *part { return x.environment(name) }}
 }
 
-func (e *evaluation) environment(stages []Stage, registry Registry) (*Package, []diag.Diagnostic, error) {
+func (e *evaluation) environment(stages []Stage, g guests) (*Package, []diag.Diagnostic, error) {
 	r, ds, err := e.evaluate()
 	if r == nil || err != nil {
 		return &Package{}, ds, err
@@ -78,7 +90,7 @@ func (e *evaluation) environment(stages []Stage, registry Registry) (*Package, [
 	if e.platform.Hides(e.name) {
 		x.hideAll(e.name)
 	}
-	if pkg.registered, err = e.register(x, &r.Model, registry); err != nil {
+	if pkg.registered, err = e.register(x, &r.Model, g); err != nil {
 		return nil, nil, err
 	}
 	x.checkMany()

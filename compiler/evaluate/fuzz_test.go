@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"cuelang.org/go/cue/ast"
-
-	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // Workloads of other teams are any bytes: what comes out is a file of the package
@@ -19,8 +17,8 @@ func FuzzWorkloads(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := &checkout{registration: &model.Registration{Name: "x"}, prefix: "x@0/", pkg: "x", files: map[string][]byte{"w.yaml": data}}
-		file, ds := c.workloads("w.yaml", "/w.yaml")
+		c := &checkout{Prefix: "x@0/", Package: "x"}
+		file, ds := c.workloads("w.yaml", data)
 		for _, d := range ds {
 			if d.Message == "" || len(d.Sites) == 0 {
 				t.Errorf("%+v says nothing, or not where", d)

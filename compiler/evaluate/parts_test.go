@@ -68,7 +68,7 @@ func ask(t *testing.T, p *source.Platform, name string, how string, c Cache) ans
 	if how == "each" {
 		e.least = 1
 	}
-	pkg, ds, err := e.environment([]Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, nil)
+	pkg, ds, err := e.environment([]Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, guests{})
 	if err != nil {
 		t.Fatal(err)
 	}

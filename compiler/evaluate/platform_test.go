@@ -67,7 +67,7 @@ func dev(t *testing.T, declarations string) (*Package, []diag.Diagnostic) {
 
 func environment(t *testing.T, p *source.Platform) (*Package, []diag.Diagnostic) {
 	t.Helper()
-	pkg, ds, err := Environment(context.Background(), p, "dev", nil, nil, nil)
+	pkg, ds, err := Environment(context.Background(), p, "dev", nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,7 @@
 package evaluate
 
 import (
-	"context"
-	"crypto/sha256"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -31,16 +28,6 @@ type Registered struct {
 	Files func() (map[string][]byte, []diag.Diagnostic)
 }
 
-// registered evaluates what one registration brings.
-type registered struct {
-	environment  string
-	registration *model.Registration
-	content      *Registered
-
-	absent bool    // the files are not to be had just now
-	loaded *loaded // once a function of it was called
-}
-
 // brought is what a registration brings to an environment.
 type brought struct {
 	Workloads []model.Workload
@@ -56,8 +43,8 @@ type brought struct {
 
 // register adds to the model what registrations bring. It returns the registered
 // entities that are functions of the assignment, which are evaluated again.
-func (e *evaluation) register(x *exporter, env *model.Environment, registry Registry) (map[model.Ref]*registered, error) {
-	functions := map[model.Ref]*registered{}
+func (e *evaluation) register(x *exporter, env *model.Environment, g guests) (map[model.Ref]*guest, error) {
+	functions := map[model.Ref]*guest{}
 	own := map[model.Ref]bool{}
 	for _, ref := range x.entities {
 		own[ref] = true
@@ -65,7 +52,7 @@ func (e *evaluation) register(x *exporter, env *model.Environment, registry Regi
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
 		ref := model.Ref{Collection: "registrations", Name: r.Name}
-		b, of, err := e.bring(r, registry)
+		b, of, err := e.bring(r, g)
 		if err != nil {
 			return nil, err
 		}
@@ -94,36 +81,28 @@ func (e *evaluation) register(x *exporter, env *model.Environment, registry Regi
 }
 
 // bring returns what a registration brings, as it is remembered or else evaluated.
-func (e *evaluation) bring(r *model.Registration, registry Registry) (*brought, *registered, error) {
-	if registry == nil {
+func (e *evaluation) bring(r *model.Registration, g guests) (*brought, *guest, error) {
+	if g.registry == nil {
 		return &brought{Unknown: true}, nil, nil
 	}
-	content, ds := registry.Registered(r)
+	content, ds := g.registry.Registered(r)
 	if content == nil {
 		return &brought{Unknown: true, Told: ds}, nil, nil
 	}
-	of := &registered{environment: e.name, registration: r, content: content}
+	of := &guest{environment: e.name, registration: r, content: content, workers: g.workers}
 	key := of.key()
 	if b, ok := recall[brought](e.cache, key); ok {
 		return b, of, nil
 	}
-	b, err := of.evaluate(e.ctx, key)
+	b, passing, err := of.bring(e.ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("evaluate registration %s: %w", r.Name, err)
 	}
 	b.Told = append(b.Told, ds...)
-	if !of.absent && !diag.Errors(ds) {
+	if !passing && !diag.Errors(ds) {
 		remember(e.cache, key, b)
 	}
 	return b, of, nil
-}
-
-// key identifies what a registration brings to an environment.
-func (r *registered) key() Key {
-	h := sha256.New()
-	fmt.Fprintf(h, "registered %q %q %q %q %q\n", r.environment, os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG"), r.content.Revision, r.content.Content)
-	h.Write(model.Encode(*r.registration))
-	return Key(h.Sum(nil))
 }
 
 // take adds what a registration brings to the environment. What the platform
@@ -199,45 +178,21 @@ func doubt(configs []model.Config, other model.Config) {
 	}
 }
 
-// load returns the registered package for functions of the assignment, evaluated
-// once.
-func (r *registered) load(ctx context.Context) (*loaded, error) {
-	if r.loaded != nil {
-		return r.loaded, nil
-	}
-	l, ds, err := r.build(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case l == nil:
-		return nil, fmt.Errorf("registration %s cannot be read again: %s", r.registration.Name, ds[0].Message)
-	}
-	r.loaded = l
-	return l, nil
-}
-
-// evaluate evaluates what a registration brings; key is that of functions in it.
-func (r *registered) evaluate(ctx context.Context, key Key) (*brought, error) {
-	l, ds, err := r.build(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if l == nil {
-		return &brought{Unknown: true, Told: ds}, nil
-	}
+// brought exports what a registration brings; key is that of functions in it.
+func (l *loaded) brought(environment string, r *model.Registration, key Key) *brought {
 	x := newExporter(l)
-	x.checkEmbeds(r.environment)
-	x.checkCollections(r.environment)
-	x.checkProvided(r.registration)
-	out := part{Model: model.Environment{Name: r.environment}}
-	if r.registration.Workloads {
-		out.Model.Workloads = x.owned(x.workloads(r.environment), r.registration)
+	x.checkEmbeds(environment)
+	x.checkCollections(environment)
+	x.checkProvided(r)
+	out := part{Model: model.Environment{Name: environment}}
+	if r.Workloads {
+		out.Model.Workloads = x.owned(x.workloads(environment), r)
 	}
-	if r.registration.Configs {
-		out.Model.Configs = x.confined(x.configs(), r.registration)
+	if r.Configs {
+		out.Model.Configs = x.confined(x.configs(), r)
 	}
 	out.digest(key)
-	whole := model.Ref{Collection: "environments", Name: r.environment}
+	whole := model.Ref{Collection: "environments", Name: environment}
 	unknown := x.uncertain || x.sick[whole]
 	delete(x.sick, whole)
 	for i := range x.ds {
@@ -245,9 +200,9 @@ func (r *registered) evaluate(ctx context.Context, key Key) (*brought, error) {
 	}
 	return &brought{
 		Workloads: out.Model.Workloads, Configs: out.Model.Configs,
-		Entities: x.entities, Uses: x.uses, Told: append(ds, x.ds...), Sick: x.sick,
+		Entities: x.entities, Uses: x.uses, Told: x.ds, Sick: x.sick,
 		Unknown: unknown, Positions: x.positions.All(),
-	}, nil
+	}
 }
 
 // resolved returns sites as positions: the references in them may mean something

@@ -28,8 +28,19 @@ func (r repositories) Registered(of *model.Registration) (*Registered, []diag.Di
 
 // withRegistered evaluates environment dev with the declarations, and
 // registrations that refer to the files of an archive, <registration>/<path>. It
-// returns a line for each diagnostic.
+// returns a line for each diagnostic. In workers it is the same.
 func withRegistered(t *testing.T, declarations, registered string, c Cache) (*Package, []string) {
+	t.Helper()
+	pkg, ds := evaluateRegistered(t, declarations, registered, Options{Cache: c})
+	pool := newPool(t)
+	in, same := evaluateRegistered(t, declarations, registered, Options{Workers: pool})
+	if !slices.Equal(ds, same) || !slices.Equal(model.Encode(pkg.Model.Workloads), model.Encode(in.Model.Workloads)) || !slices.Equal(model.Encode(pkg.Model.Configs), model.Encode(in.Model.Configs)) {
+		t.Errorf("got %q %+v, in workers %q %+v", ds, pkg.Model, same, in.Model)
+	}
+	return pkg, ds
+}
+
+func evaluateRegistered(t *testing.T, declarations, registered string, o Options) (*Package, []string) {
 	t.Helper()
 	repos := repositories{}
 	for _, f := range txtar.Parse([]byte(registered)).Files {
@@ -40,7 +51,8 @@ func withRegistered(t *testing.T, declarations, registered string, c Cache) (*Pa
 		repos[name][path] = f.Data
 	}
 	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\n" + declarations})
-	pkg, ds, err := Environment(t.Context(), p, "dev", []Stage{{Name: "dev"}}, c, repos)
+	o.Registry = repos
+	pkg, ds, err := Environment(t.Context(), p, "dev", []Stage{{Name: "dev"}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

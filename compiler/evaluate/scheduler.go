@@ -20,15 +20,15 @@ import (
 const schedulerGroup = "scheduler.kalypso.io"
 
 // workloads turns the Workloads in a YAML file into a file of the package, whose
-// values are at their places in the YAML; nil where there are none. file is the
-// name that the positions have.
-func (c *checkout) workloads(name, file string) (*ast.File, []diag.Diagnostic) {
+// values are at their places in the YAML; nil where there are none.
+func (c *checkout) workloads(name string, data []byte) (*ast.File, []diag.Diagnostic) {
+	file := c.path(name)
 	s := &scheduler{at: func(p token.Pos) model.Position {
-		return model.Position{File: c.prefix + name, Line: p.Line(), Column: p.Column()}
+		return model.Position{File: c.Prefix + name, Line: p.Line(), Column: p.Column()}
 	}}
-	parsed, err := extractYAML(file, c.files[name])
+	parsed, err := extractYAML(file, data)
 	if err != nil {
-		return nil, []diag.Diagnostic{invalidYAML(c.prefix+name, file, err)}
+		return nil, []diag.Diagnostic{invalidYAML(c.Prefix+name, file, err)}
 	}
 	var out []ast.Decl
 	for _, doc := range documents(parsed) {
@@ -42,7 +42,7 @@ func (c *checkout) workloads(name, file string) (*ast.File, []diag.Diagnostic) {
 	if len(out) == 0 {
 		return nil, s.ds
 	}
-	return &ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.pkg)}}, out...)}, s.ds
+	return &ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.Package)}}, out...)}, s.ds
 }
 
 // invalidYAML says why a file is no YAML. The error has its name, which CUE knows

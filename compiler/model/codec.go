@@ -58,6 +58,9 @@ func appendAny(b []byte, v reflect.Value) []byte {
 			return append(b, 0)
 		}
 		b = binary.AppendUvarint(b, uint64(v.Len())+1)
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return append(b, v.Bytes()...)
+		}
 		return appendElems(b, v)
 	case reflect.Array:
 		return appendElems(b, v)
@@ -231,6 +234,11 @@ func (d *decoder) slice(v reflect.Value, depth int) error {
 	n, isNil, err := d.count()
 	if err != nil || isNil {
 		return err
+	}
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		v.SetBytes(append(make([]byte, 0, n), d.rest[:n]...))
+		d.rest = d.rest[n:]
+		return nil
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, min(n, atOnce)))
 	for i := range n {

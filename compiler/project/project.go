@@ -7,11 +7,8 @@
 // of the Job, except for one that says Unbounded, which another machine, or this
 // one in another hour, might finish.
 //
-// Sources are not trusted. InProcess renders where it is called, which is quick
-// and right for sources that are; a chart that loops for ever or asks for a
-// terabyte takes the process with it, as a goroutine cannot be ended. Workers
-// render in processes of their own, of which one that is beyond its bounds is
-// killed, and costs its own job alone.
+// Sources are not trusted: a chart that loops for ever or asks for a terabyte
+// takes the process with it. In workers, it costs its own job alone.
 package project
 
 import (
@@ -24,23 +21,23 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
-// Job is something to render. Exactly one field is set. It is plain data, which
-// JSON keeps as it is.
+// Job is something to render. Exactly one field is set. It is plain data.
 type Job struct {
-	Helm *helm.Request `json:",omitempty"`
+	Helm *helm.Request
 	// Kustomize is an overlay, or a folder of manifests.
-	Kustomize *kustomize.Request `json:",omitempty"`
+	Kustomize *kustomize.Request
 }
 
 // Outcome is what became of a Job: objects, or diagnostics.
 type Outcome struct {
 	// Objects are in the order of their application, as their renderer has it.
-	Objects []model.Projected `json:",omitempty"`
+	Objects []model.Projected
 	// Diagnostics have a code, a message and a hint. Sites and assignments are for
 	// whoever knows what needs the job.
-	Diagnostics []diag.Diagnostic `json:",omitempty"`
+	Diagnostics []diag.Diagnostic
 }
 
 // Renderer renders jobs. It may be used by several goroutines.
@@ -50,11 +47,19 @@ type Renderer interface {
 	Render(context.Context, *Job) (Outcome, error)
 }
 
-// InProcess returns a Renderer that renders where it is called. It is not bounded
-// in time and memory, it looks at its context only before it begins, and times
-// that a chart formats are in the zone of this machine. Kustomize notes deprecated
-// fields on the standard error.
-func InProcess() Renderer { return inProcess{} }
+// NewRenderer returns a Renderer that renders in workers, which know Handler under
+// HandlerName.
+//
+// Without workers it renders where it is called. Then it is not bounded in time and
+// memory, it looks at its context only before it begins, and times that a chart
+// formats are in the zone of this machine. Kustomize notes deprecated fields on the
+// standard error.
+func NewRenderer(workers *worker.Pool) Renderer {
+	if workers == nil {
+		return inProcess{}
+	}
+	return inWorkers{workers}
+}
 
 type inProcess struct{}
 
@@ -62,7 +67,34 @@ func (inProcess) Render(ctx context.Context, job *Job) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
-	objects, err := render(job)
+	return render(job)
+}
+
+// HandlerName is the name under which workers render.
+const HandlerName = "render"
+
+// Handler returns what renders in a worker.
+func Handler() worker.Handler {
+	return worker.Handle(func(job *Job) (Outcome, error) { return render(job) })
+}
+
+type inWorkers struct{ *worker.Pool }
+
+func (w inWorkers) Render(ctx context.Context, job *Job) (Outcome, error) {
+	outcome, err := worker.Do[Outcome](ctx, w.Pool, HandlerName, *job)
+	var beyond *worker.BeyondError
+	switch {
+	case errors.As(err, &beyond):
+		return failed(refusal.New(diag.Unbounded, "give the source values with which it does less, or let the reconciler render it",
+			"the render cannot be finished: %s", beyond.Reason)), nil
+	case err != nil:
+		return Outcome{}, err
+	}
+	return *outcome, nil
+}
+
+func render(job *Job) (Outcome, error) {
+	objects, err := objects(job)
 	if err == nil {
 		return Outcome{Objects: objects}, nil
 	}
@@ -73,7 +105,7 @@ func (inProcess) Render(ctx context.Context, job *Job) (Outcome, error) {
 	return failed(refused), nil
 }
 
-func render(job *Job) ([]model.Projected, error) {
+func objects(job *Job) ([]model.Projected, error) {
 	switch {
 	case job.Helm != nil && job.Kustomize == nil:
 		return helm.Render(*job.Helm)
@@ -86,9 +118,4 @@ func render(job *Job) ([]model.Projected, error) {
 // failed returns the outcome of a job that is refused.
 func failed(refused *refusal.Error) Outcome {
 	return Outcome{Diagnostics: []diag.Diagnostic{diag.New(refused.Code, refused.Message).Hinting(refused.Hint)}}
-}
-
-// unbounded returns the outcome of a job that was beyond its bounds.
-func unbounded(format string, args ...any) Outcome {
-	return failed(refusal.New(diag.Unbounded, "give the source values with which it does less, or let the reconciler render it", format, args...))
 }

@@ -1,4 +1,4 @@
-package project
+package worker
 
 import "golang.org/x/sys/unix"
 

@@ -1,30 +1,47 @@
-package project
+package worker
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // Workers are spoken to in frames: eight bytes with the length of what follows,
-// the most significant first, then JSON. A frame with a Job is answered by one
-// with a reply.
+// the most significant first, then the binary form of a request or a reply.
+
+// request is a job for a handler.
+type request struct {
+	Handler string
+	Job     []byte
+}
 
 // reply is what a worker answers.
 type reply struct {
-	Outcome Outcome
-	// Error is what Render returned beside the outcome; "" for nothing.
-	Error string `json:",omitempty"`
+	Data []byte
+	// Error is what the handler returned instead; "" for nothing.
+	Error string
+	// TooLong says that there is no Data because there would be too much.
+	TooLong bool
 	// Spent says that the worker ends now, as it has grown.
-	Spent bool `json:",omitempty"`
+	Spent bool
+}
+
+func (r reply) err() error {
+	switch {
+	case r.TooLong:
+		return tooLong()
+	case r.Error != "":
+		return errors.New(r.Error)
+	}
+	return nil
 }
 
 const (
-	// maxReply bounds what a worker may answer. JSON needs more for some characters
-	// than the manifests that it is made from.
-	maxReply = 64 << 20
+	// maxAnswer bounds what a worker may answer.
+	maxAnswer = 64 << 20
 	// maxJob bounds a job: the largest source that is fetched, and then some.
 	maxJob = 1 << 30
 )
@@ -32,14 +49,7 @@ const (
 var errTooLong = errors.New("too long")
 
 func writeFrame(w io.Writer, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("write a frame: %w", err)
-	}
-	return writeBytes(w, b)
-}
-
-func writeBytes(w io.Writer, b []byte) error {
+	b := model.Encode(v)
 	if _, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b)))); err != nil {
 		return err
 	}
@@ -62,5 +72,5 @@ func readFrame(r io.Reader, limit uint64, v any) error {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return fmt.Errorf("read a frame of %d bytes: %w", n, err)
 	}
-	return json.Unmarshal(b, v)
+	return model.Decode(b, v)
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package project
+package worker
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package project
+package worker
 
 import (
 	"bytes"
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// worker is a process that renders.
-type worker struct {
+// process is a process that calls Serve.
+type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout io.Reader
 	stderr *head
-	served int // how many jobs it has rendered
+	served int // how many jobs it has done
 }
 
-// startWorker starts a process that calls Serve. It has the environment that start
+// startProcess starts a process that calls Serve. It has the environment that start
 // gives it, and none of this process.
-func startWorker(start func() (*exec.Cmd, error)) (*worker, error) {
+func startProcess(start func() (*exec.Cmd, error)) (*process, error) {
 	cmd, err := start()
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
@@ -32,25 +32,25 @@ func startWorker(start func() (*exec.Cmd, error)) (*worker, error) {
 	if cmd.Env == nil {
 		cmd.Env = minimalEnvironment()
 	}
-	w := &worker{cmd: cmd, stderr: &head{}}
-	cmd.Stderr = w.stderr
-	if w.stdin, err = cmd.StdinPipe(); err != nil {
+	p := &process{cmd: cmd, stderr: &head{}}
+	cmd.Stderr = p.stderr
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	if w.stdout, err = cmd.StdoutPipe(); err != nil {
+	if p.stdout, err = cmd.StdoutPipe(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	return w, nil
+	return p, nil
 }
 
 // stop ends the process, whatever it is doing.
-func (w *worker) stop() {
-	w.stdin.Close()
-	_ = w.cmd.Process.Kill()
-	_ = w.cmd.Wait() // it was killed
+func (p *process) stop() {
+	p.stdin.Close()
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // it was killed
 }
 
 // verdict is how a job ended in a worker.
@@ -64,16 +64,16 @@ const (
 	ended            // the context ended
 )
 
-// render gives a job to the process. Only after an answer the process may be used
+// do gives a job to the process. Only after an answer the process may be used
 // again, unless it is spent.
-func (w *worker) render(ctx context.Context, job *Job, limit time.Duration) (reply, verdict) {
-	w.stderr.reset()
+func (p *process) do(ctx context.Context, job request, limit time.Duration) (reply, verdict) {
+	p.stderr.reset()
 	var answer reply
 	done := make(chan error, 1)
 	go func() {
-		err := writeFrame(w.stdin, job)
+		err := writeFrame(p.stdin, job)
 		if err == nil {
-			err = readFrame(w.stdout, maxReply, &answer)
+			err = readFrame(p.stdout, maxAnswer, &answer)
 		}
 		done <- err
 	}()
@@ -88,21 +88,21 @@ func (w *worker) render(ctx context.Context, job *Job, limit time.Duration) (rep
 		case err != nil:
 			return reply{}, died
 		}
-		w.served++
+		p.served++
 		return answer, answered
 	case <-timer.C:
 		how = late
 	case <-ctx.Done():
 		how = ended
 	}
-	_ = w.cmd.Process.Kill()
+	_ = p.cmd.Process.Kill()
 	<-done // the pipes are closed now
 	return reply{}, how
 }
 
 // reason says why the process ended, as far as it has said. It has ended.
-func (w *worker) reason() string {
-	said := w.stderr.text()
+func (p *process) reason() string {
+	said := p.stderr.text()
 	switch {
 	case containsAny(said, "stack overflow", "stack exceeds"):
 		return "it recurses without end"
@@ -114,7 +114,7 @@ func (w *worker) reason() string {
 	if first == "" {
 		first = "without a word"
 	}
-	return "the process that renders it ended: " + first
+	return "the process that works on it ended: " + first
 }
 
 func containsAny(s string, parts ...string) bool {

@@ -1,0 +1,214 @@
+package evaluate
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/worker"
+)
+
+// guests are what registrations bring, and where it is evaluated.
+type guests struct {
+	registry Registry
+	workers  *worker.Pool
+}
+
+// guest is what one registration brings to an environment. Others write it, so it
+// is evaluated in a worker, if there are any: a comprehension may have no end.
+type guest struct {
+	environment  string
+	registration *model.Registration
+	content      *Registered
+	workers      *worker.Pool
+	own          host // evaluates it where there are no workers
+
+	beyond map[model.Ref]*worker.BeyondError // functions that were
+}
+
+// guestJob asks what a registration brings.
+type guestJob struct {
+	Environment  string
+	Registration model.Registration
+	Checkout     checkout
+	Key          Key
+	// Calls, where there are some, ask for functions in it instead.
+	Calls     []Call
+	Variables map[string]string // that CUE reads
+}
+
+// guestAnswer has Brought, which is nil for calls, or Outcomes in their order.
+// Where the package cannot be loaded it has neither, and Told says why.
+type guestAnswer struct {
+	Brought  *brought
+	Outcomes []Outcome
+	Told     []diag.Diagnostic
+}
+
+// variables are those that tell CUE how to evaluate.
+var variables = []string{"CUE_EXPERIMENT", "CUE_DEBUG"}
+
+// key identifies what a registration brings to an environment.
+func (g *guest) key() Key {
+	h := sha256.New()
+	fmt.Fprintf(h, "registered %q %q %q", g.environment, g.content.Revision, g.content.Content)
+	for _, name := range variables {
+		fmt.Fprintf(h, " %q", os.Getenv(name))
+	}
+	h.Write(model.Encode(*g.registration))
+	return Key(h.Sum(nil))
+}
+
+// bring evaluates what the registration brings. passing says that it may be
+// otherwise the next time.
+func (g *guest) bring(ctx context.Context) (b *brought, passing bool, err error) {
+	answer, absent, err := g.ask(ctx, nil)
+	var beyond *worker.BeyondError
+	switch {
+	case errors.As(err, &beyond):
+		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s", g.registration.Name, beyond)).Hinting(g.boundedHint())
+		return &brought{Unknown: true, Told: []diag.Diagnostic{d}}, true, nil
+	case err != nil:
+		return nil, false, err
+	case answer.Brought == nil:
+		return &brought{Unknown: true, Told: answer.Told}, absent, nil
+	}
+	b = answer.Brought
+	b.Told = append(answer.Told, b.Told...)
+	return b, false, nil
+}
+
+func (g *guest) boundedHint() string {
+	return "let its owners evaluate less, and run `kalypso lock --update " + g.registration.Name + "`"
+}
+
+// mostCalls is how many calls a worker gets at once, of which each takes less than
+// a millisecond.
+const mostCalls = 1000
+
+// call calls one function of what the registration brings. A function that was
+// beyond the bounds once is not called again.
+func (g *guest) call(ctx context.Context, calls []Call) ([]Outcome, error) {
+	var out []Outcome
+	for len(calls) > 0 {
+		some := calls[:min(len(calls), mostCalls)]
+		calls = calls[len(some):]
+		entity := some[0].Entity
+		beyond := g.beyond[entity]
+		if beyond == nil {
+			answer, _, err := g.ask(ctx, some)
+			switch {
+			case errors.As(err, &beyond):
+				if g.beyond == nil {
+					g.beyond = map[model.Ref]*worker.BeyondError{}
+				}
+				g.beyond[entity] = beyond
+			case err != nil:
+				return nil, err
+			case len(answer.Outcomes) != len(some):
+				return nil, fmt.Errorf("registration %s cannot be read again: %v", g.registration.Name, answer.Told)
+			default:
+				out = append(out, answer.Outcomes...)
+				continue
+			}
+		}
+		d := diag.New(diag.Unbounded, fmt.Sprintf("%s of registration %s cannot be evaluated: %s", entity, g.registration.Name, beyond)).
+			At(entity, "").Hinting(g.boundedHint())
+		for range some {
+			out = append(out, Outcome{Diagnostics: []diag.Diagnostic{d}})
+		}
+	}
+	return out, nil
+}
+
+// ask writes the files of the registration to a temporary folder, as CUE reads
+// them from a disk, and has them evaluated. absent says that there are none just
+// now. The error may be a *worker.BeyondError.
+func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, absent bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	files, ds := g.content.Files()
+	if len(ds) > 0 {
+		return &guestAnswer{Told: ds}, true, nil
+	}
+	c, ds := newCheckout(g.registration, g.content.Revision, files)
+	if len(ds) > 0 {
+		return &guestAnswer{Told: ds}, false, nil
+	}
+	tmp, err := os.MkdirTemp("", "kalypso-registration-")
+	if err != nil {
+		return nil, false, err
+	}
+	defer os.RemoveAll(tmp)
+	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
+		return nil, false, err
+	}
+	if err := c.write(tmp, files, g.registration.Name); err != nil {
+		return nil, false, err
+	}
+	job := guestJob{Environment: g.environment, Registration: *g.registration, Checkout: *c, Key: g.key(), Calls: calls, Variables: map[string]string{}}
+	for _, name := range variables {
+		job.Variables[name] = os.Getenv(name)
+	}
+	if g.workers == nil {
+		answer, err = g.own.do(&job)
+	} else {
+		answer, err = worker.Do[guestAnswer](ctx, g.workers, HandlerName, job)
+	}
+	return answer, false, err
+}
+
+// HandlerName is the name under which workers evaluate what registrations bring.
+const HandlerName = "evaluate"
+
+// Handler returns what evaluates it in a worker.
+func Handler() worker.Handler {
+	var h host
+	return worker.Handle(func(job *guestJob) (guestAnswer, error) {
+		for name, value := range job.Variables {
+			if err := os.Setenv(name, value); err != nil {
+				return guestAnswer{}, err
+			}
+		}
+		answer, err := h.do(job)
+		if err != nil {
+			return guestAnswer{}, err
+		}
+		return *answer, nil
+	})
+}
+
+// host evaluates guests. It keeps the last one that has functions for calls of
+// them.
+type host struct {
+	key    Key
+	loaded *loaded
+}
+
+func (h *host) do(job *guestJob) (*guestAnswer, error) {
+	answer := &guestAnswer{}
+	if h.loaded == nil || h.key != job.Key {
+		l, ds, err := job.Checkout.load(&job.Registration)
+		if l == nil || err != nil {
+			return &guestAnswer{Told: ds}, err
+		}
+		h.key, h.loaded, answer.Told = job.Key, l, ds
+	}
+	if len(job.Calls) > 0 {
+		for _, c := range job.Calls {
+			answer.Outcomes = append(answer.Outcomes, h.loaded.apply(c))
+		}
+		return answer, nil
+	}
+	answer.Brought = h.loaded.brought(job.Environment, &job.Registration, job.Key)
+	if !hasFunctions(&model.Environment{Configs: answer.Brought.Configs}) {
+		h.loaded = nil
+	}
+	return answer, nil
+}
