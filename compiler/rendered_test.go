@@ -218,29 +218,31 @@ func folderTexts(files map[string]string) map[string]string {
 	return without(files, func(p string) bool { return strings.Contains(p, "/.kalypso/") })
 }
 
-// TestTamperedContentIsNoticedWhereItIsRead changes a file of the vendor folder:
-// what was made of the sound content stands, and nothing is made of the other.
-func TestTamperedContentIsNoticedWhereItIsRead(t *testing.T) {
+// TestTamperedContentIsNoticed changes a file of the vendor folder: what was made
+// of the sound content stands, and nothing is made of the other, also where the
+// cache remembers all that would be made of it.
+func TestTamperedContentIsNoticed(t *testing.T) {
 	root := t.TempDir()
 	platform := filepath.Join(root, "platform")
 	files := renderedFiles(t, packChart(t), strings.NewReplacer(), contents)
 	writeFiles(t, platform, files)
 	c := openCache(t, cache.Options{Dir: filepath.Join(root, "cache")})
 	sound := build(t, compiler.Request{Dir: platform, Cache: c}, filepath.Join(root, "out"))
+	if !sound.clean() {
+		t.Fatal(sound.errors)
+	}
 	for p, text := range files {
 		if strings.HasPrefix(p, "vendor/") {
 			files[p] = text + "!"
 		}
 	}
 	writeFiles(t, platform, files)
-	warm := build(t, compiler.Request{Dir: platform, Cache: c}, filepath.Join(root, "out"))
-	if d := differs(warm.files, sound.files); !warm.clean() || !sound.clean() || d != "" {
-		t.Errorf("what was made of the sound content is another: %s", d)
+	for name, r := range map[string]compiler.Request{"cached": {Dir: platform, Cache: c}, "cold": {Dir: platform}} {
+		tampered := build(t, r, filepath.Join(root, "out"))
+		damaged := func(d diag.Diagnostic) bool { return d.Code == diag.DamagedContent }
+		if !slices.ContainsFunc(tampered.errors, damaged) || differs(folderTexts(tampered.files), folderTexts(sound.files)) != "" {
+			t.Errorf("%s: folders of what is tampered with are not kept", name)
+		}
 	}
 	closeCache(t, c)
-	tampered := build(t, compiler.Request{Dir: platform}, filepath.Join(root, "out"))
-	damaged := func(d diag.Diagnostic) bool { return d.Code == diag.DamagedContent }
-	if !slices.ContainsFunc(tampered.errors, damaged) || differs(folderTexts(tampered.files), folderTexts(sound.files)) != "" {
-		t.Error("folders of what is tampered with are not kept")
-	}
 }

@@ -27,7 +27,7 @@ type Library struct {
 	Lock  *lock.Lock
 	Store *store.Store
 
-	held sync.Map // store.Digest -> whether the store had it when it was first asked
+	verified sync.Map // store.Digest -> func() error, what is wrong with its content
 }
 
 // Open reads the lock of the platform, or the application, at root. machine is the
@@ -54,48 +54,48 @@ func (l *Library) Entry(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 	return e, nil
 }
 
-// Pinned returns what a source is pinned to, if the store holds something for it,
-// or says, without a site, what is missing. The store is asked once, so that all of
-// a build sees the same, and what the build remembers does not hide that content is
-// gone. It does not read the content: only who does so notices damage.
+// Pinned returns what a source is pinned to, if the store holds it unharmed, or
+// says, without a site, why not. The content is verified once, so that all of a
+// build sees the same, and what the build remembers does not hide that content is
+// gone or was tampered with.
 func (l *Library) Pinned(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 	e, ds := l.Entry(s)
 	if len(ds) > 0 {
 		return e, ds
 	}
-	held, known := l.held.Load(e.Content)
-	if !known {
-		held, _ = l.held.LoadOrStore(e.Content, l.Store.Has(e.Content))
-	}
-	if !held.(bool) {
-		return e, missing(e)
-	}
-	return e, nil
-}
-
-// missing says that the store has nothing for an entry.
-func missing(e lock.Entry) []diag.Diagnostic {
-	return []diag.Diagnostic{diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
-		Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")}
+	verify, _ := l.verified.LoadOrStore(e.Content, sync.OnceValue(func() error {
+		_, err := l.Store.Get(e.Content)
+		return err
+	}))
+	return e, why(e, verify.(func() error)())
 }
 
 // Content returns the bytes that an entry pins, or says, without a site, why they
 // are not to be had, which may be otherwise the next time.
 func (l *Library) Content(e lock.Entry) ([]byte, []diag.Diagnostic) {
 	data, err := l.Store.Get(e.Content)
+	return data, why(e, err)
+}
+
+// why says why the store does not give the content of an entry.
+func why(e lock.Entry, err error) []diag.Diagnostic {
 	var absent *store.MissingError
 	var damaged *store.DamagedError
+	var d diag.Diagnostic
 	switch {
 	case err == nil:
-		return data, nil
+		return nil
 	case errors.As(err, &absent):
-		return nil, missing(e)
+		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
+			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")
 	case errors.As(err, &damaged):
-		return nil, []diag.Diagnostic{diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
-			Hinting("remove the file " + damaged.Path + ", find out who changed it, and run `kalypso lock`")}
+		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
+			Hinting("remove the file " + damaged.Path + ", find out who changed it, and run `kalypso lock`")
+	default:
+		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
+			Hinting("correct the permissions of the store, or run `kalypso lock`")
 	}
-	return nil, []diag.Diagnostic{diag.New(diag.MissingContent, fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
-		Hinting("correct the permissions of the store, or run `kalypso lock`")}
+	return []diag.Diagnostic{d}
 }
 
 // Tree returns the files that an entry pins, or says why there are none.

@@ -124,19 +124,6 @@ func (s *Store) Get(d Digest) ([]byte, error) {
 	return nil, &MissingError{Digest: d}
 }
 
-// Has says whether there is a file for a digest, whatever it holds.
-func (s *Store) Has(d Digest) bool {
-	if !d.Valid() {
-		return false
-	}
-	for _, dir := range s.folders() {
-		if _, err := os.Stat(d.path(dir)); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // read returns the verified content of a file.
 func read(d Digest, name string) ([]byte, error) {
 	// A pipe is told from a file before it is opened, which would wait for a writer.
