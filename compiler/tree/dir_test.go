@@ -108,6 +108,8 @@ func TestWriteTouchesOnlyWhatDiffers(t *testing.T) {
 			maps.Copy(want, foreign)
 			equal(t, "folder", read(t, dir), want)
 			after := times(t, dir)
+			delete(before, indexPath) // a look at files that were not looked at before renews it
+			delete(after, indexPath)
 			for p, was := range before {
 				if is, there := after[p]; there && is != was && !slices.Contains(c.written, p) && !strings.HasPrefix(p, ownFolder) {
 					t.Errorf("%s was written again", p)
