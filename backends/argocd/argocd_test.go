@@ -122,7 +122,6 @@ func TestClusterType(t *testing.T) {
 
 // TestRefusals are what Argo CD cannot do, or would do wrongly.
 func TestRefusals(t *testing.T) {
-	values := bt.Value(t, `{"platform": {"x": 1}}`)
 	one := func(m model.Manifests) bt.Platform {
 		return bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "app/main", Manifests: m}}}
 	}
@@ -137,7 +136,6 @@ func TestRefusals(t *testing.T) {
 		"git-verify": {one(model.Manifests{Git: &verified}), []diag.Code{diag.UnsupportedManifests}, "verifies no signatures"},
 		"oci-verify": {one(model.Manifests{OCI: &signed}), []diag.Code{diag.UnsupportedManifests}, "verifies no signatures"},
 		"glob":       {one(model.Manifests{Git: &glob}), []diag.Code{diag.UnsupportedManifests}, "pattern"},
-		"values":     {one(model.Manifests{Helm: &model.Helm{OCI: "oci://x/y", Version: "1.2.3", Values: &values, PlatformValues: "platform"}}), []diag.Code{diag.HelmValues}, "already hold"},
 		"both":       {bt.Platform{Options: `{"destination": {"name": "x", "server": "https://x"}}`, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}, []diag.Code{diag.BadSpec, diag.BadSpec, diag.BadSpec}, "either a server or a name"},
 		"neither":    {bt.Platform{Options: `{"destination": {}}`, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}, []diag.Code{diag.BadSpec, diag.BadSpec, diag.BadSpec}, "either a server or a name"},
 		"unreadable": {bt.Platform{Options: `{"namespace": 1}`, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}, []diag.Code{diag.BadSpec, diag.BadSpec, diag.BadSpec}, "cannot be read"},

@@ -158,9 +158,7 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 	}, folders)
 	for _, w := range c.Reconciler {
 		spec := w.Spec.(application)
-		sources, problems := workloadSources(a, spec.Source)
-		ds = append(ds, problems...)
-		add(w.Metadata.Name, spec, sources)
+		add(w.Metadata.Name, spec, workloadSources(a, spec.Source))
 	}
 	ds = append(ds, delivery.SameOnAll(a)...)
 	c.Reconciler, c.Elsewhere = objects, true
@@ -234,8 +232,7 @@ func valuesOf(c model.Cluster) model.Ref {
 
 // workloadSources returns the workload's source on each cluster: a chart gets the
 // cluster's values among the platform's.
-func workloadSources(a *backends.Assignment, s source) ([]source, []diag.Diagnostic) {
-	var ds []diag.Diagnostic
+func workloadSources(a *backends.Assignment, s source) []source {
 	sources := make([]source, len(a.Clusters))
 	for i, c := range a.Clusters {
 		sources[i] = s
@@ -244,9 +241,7 @@ func workloadSources(a *backends.Assignment, s source) ([]source, []diag.Diagnos
 		}
 		there := *a
 		there.Values = delivery.Merge(a.Values, *c.Values)
-		values, problems := delivery.ChartValues(&there, a.Manifests.Helm)
-		ds = append(ds, problems...)
-		sources[i].Helm = &helmSource{ReleaseName: s.Helm.ReleaseName, ValuesObject: values}
+		sources[i].Helm = &helmSource{ReleaseName: s.Helm.ReleaseName, ValuesObject: delivery.ChartValues(&there, a.Manifests.Helm)}
 	}
-	return sources, ds
+	return sources
 }

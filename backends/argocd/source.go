@@ -33,10 +33,8 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 			ds = append(ds, unverified(a, from))
 		}
 	default:
-		values, problems := delivery.ChartValues(a, from.Helm)
-		ds = append(ds, problems...)
 		s = chartSource(from.Helm)
-		s.Helm = &helmSource{ReleaseName: delivery.ReleaseName(a, from.Helm), ValuesObject: values}
+		s.Helm = &helmSource{ReleaseName: delivery.ReleaseName(a, from.Helm), ValuesObject: delivery.ChartValues(a, from.Helm)}
 		if from.Helm.OCI != "" {
 			field = "oci"
 		}

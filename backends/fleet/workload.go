@@ -73,8 +73,7 @@ func (f *folder) checkGit(s delivery.Source) {
 // helmOp adds the HelmOp of a chart.
 func (f *folder) helmOp(s delivery.Source) {
 	a, h := f.assignment, s.Helm
-	values, ds := delivery.ChartValues(a, h)
-	f.ds = append(f.ds, ds...)
+	values := delivery.ChartValues(a, h)
 	f.checkChart(s, values)
 	spec := helmOp{
 		Labels:           labels(a, a.DeploymentTarget, partWorkload),

@@ -107,12 +107,8 @@ func TestClusterType(t *testing.T) {
 
 // TestRefusals are what Flux cannot do, or would do wrongly.
 func TestRefusals(t *testing.T) {
-	values := bt.Value(t, `{"platform": {"x": 1}, "flat": 1}`)
 	git := func(g model.Git) model.Manifests { return model.Manifests{Git: &g} }
 	helm := func(h model.Helm) model.Manifests { return model.Manifests{Helm: &h} }
-	chart := func(path string) model.Manifests {
-		return helm(model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &values, PlatformValues: path})
-	}
 	named := func(name string) string {
 		return `{"interval": "10m", "namespace": "flux-system", "namePattern": "` + name + `"}`
 	}
@@ -136,9 +132,6 @@ func TestRefusals(t *testing.T) {
 		"oci-no-range":      {one(model.Manifests{OCI: &model.OCI{URL: "oci://x/y", Semver: "newest"}}), []diag.Code{diag.UnsupportedManifests}, "range of versions"},
 		"helm-no-version":   {one(helm(model.Helm{OCI: "oci://x/y", Version: "latest"})), []diag.Code{diag.UnsupportedManifests}, "range of versions"},
 		"helm-no-chart":     {one(helm(model.Helm{Repo: "https://x", Version: "1.2.3"})), []diag.Code{diag.UnsupportedManifests}, "does not say which"},
-		"helm-values-taken": {one(chart("platform")), []diag.Code{diag.HelmValues}, "already hold something at platform"},
-		"helm-values-deep":  {one(chart("platform.x")), []diag.Code{diag.HelmValues}, "already hold something at platform.x"},
-		"helm-values-flat":  {one(chart("flat.y.z")), []diag.Code{diag.HelmValues}, "flat of the chart's values is no struct"},
 		"depends-on-without-gitops": {bt.Platform{Options: defaults, Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git, DependsOn: []string{"db-main"}}}},
 			[]diag.Code{diag.NeedsGitOps, diag.NeedsGitOps}, "dependsOn of app-main needs"},
 		"name-empty":      {with(one(bt.Git), func(p *bt.Platform) { p.Options = named("") }), []diag.Code{diag.BadSpec}, "no name for the Flux objects"},

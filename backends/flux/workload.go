@@ -93,7 +93,7 @@ type strategy struct {
 // releaseObject installs a chart. The release's name and namespaces are always
 // written: Flux derives others, and a change of them would install it anew.
 func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object, h *model.Helm, variables []string) (kubernetes.Object, []diag.Diagnostic) {
-	values, ds := delivery.ChartValues(withClusterValues(a, h, variables))
+	var ds []diag.Diagnostic
 	if !o.Prune {
 		d := diag.New(diag.NoEffect, "prune: false has no effect on Helm releases: Helm deletes what a new chart no longer holds").
 			On("flux.prune").At(a.Reconciler.Ref.At("flux.prune"), "").For(a.ID())
@@ -112,7 +112,7 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 		ServiceAccountName: o.ServiceAccountName,
 		DriftDetection:     driftDetection{Mode: "enabled"},
 		Install:            action, Upgrade: upgrade,
-		Values: values,
+		Values: delivery.ChartValues(withClusterValues(a, h, variables)),
 	}
 	ref := kindReference{Kind: source.Kind, Name: name}
 	if source.Kind == ociKind {

@@ -39,9 +39,7 @@ func (f *folder) chart(h *model.Helm) {
 		f.report(diag.New(diag.NotLocked, "the chart of "+f.a.DeploymentTarget+" is at no version").
 			At(f.a.Ref.At("manifests.helm.version"), "").Hinting("run kalypso lock"))
 	}
-	values, ds := delivery.ChartValues(f.a, h)
-	f.report(ds...)
-	if values != nil {
+	if values := delivery.ChartValues(f.a, h); values != nil {
 		f.files = append(f.files, backends.File{Path: valuesFile, Data: delivery.YAML(*values)})
 		c.ValuesFiles = []string{f.in(valuesFile)}
 	}

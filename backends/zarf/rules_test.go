@@ -74,7 +74,6 @@ func TestRefusals(t *testing.T) {
 		"helm-no-chart":      {helm(model.Helm{Repo: "https://x", Version: "1.2.3"}, chart), diag.UnsupportedManifests, "does not say which"},
 		"helm-git":           {helm(model.Helm{Repo: "https://x/y.git", Chart: "app", Version: "1.2.3"}, chart), diag.UnsupportedManifests, "for a git repository"},
 		"helm-no-version":    {helm(*bt.Registry.Helm, projected(t, "", deployment("app", pinned))), diag.NotLocked, "no version"},
-		"helm-values-taken":  {helm(model.Helm{OCI: "oci://x/y", Version: "1.2.3", Values: &values, PlatformValues: "platform"}, chart), diag.HelmValues, "already hold"},
 		"helm-values-marker": {helm(model.Helm{OCI: "oci://x/y", Version: "1.2.3", Values: &values}, chart), diag.UnsupportedManifests, "###ZARF_REGISTRY### in values.yaml"},
 		"release-digit":      {target(bt.Target{Name: "4app/main", Manifests: bt.Registry, Projection: chart}), diag.UnsupportedManifests, "begins with a letter"},
 		"account-default":    {target(bt.Target{Manifests: bt.Git, Projection: one, Service: `{"name": "x", "deletion": "delete", "serviceAccount": {"name": "default"}}`}), diag.BadSpec, "service account default"},

@@ -203,11 +203,11 @@ func (g *global) failures(sources []locking.Source) error {
 			continue
 		}
 		fmt.Fprintf(g.err, "kalypso: %v\n  needed by %s\n", s.Err, strings.Join(s.By, ", "))
-		unauthorized := errors.As(s.Err, new(*fetch.AuthError))
-		if unauthorized {
-			fmt.Fprintf(g.err, "  hint: %s\n", loginOf(s.Source))
+		var unauthorized *fetch.AuthError
+		if errors.As(s.Err, &unauthorized) {
+			fmt.Fprintf(g.err, "  hint: %s\n", unauthorized.Hint)
 		}
-		if failed == nil || unauthorized {
+		if failed == nil || unauthorized != nil {
 			failed = s.Err
 		}
 	}
@@ -215,17 +215,4 @@ func (g *global) failures(sources []locking.Source) error {
 		return nil
 	}
 	return toldError{failed}
-}
-
-// loginOf says how people give the credentials that a source asks for.
-func loginOf(s lock.Source) string {
-	switch {
-	case s.Kind == lock.Git:
-		return "let `git ls-remote` of the URL succeed without a question: with a credential helper, ~/.netrc or a key in the agent"
-	case s.Kind == lock.Module:
-		return "log in with `cue login` or `docker login`"
-	case strings.HasPrefix(s.URL, "oci://"):
-		return "log in with `docker login` or `helm registry login`"
-	}
-	return "log in with `helm repo add NAME URL --username USER --password-stdin`"
 }

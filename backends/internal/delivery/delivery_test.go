@@ -55,10 +55,6 @@ func TestChartValues(t *testing.T) {
 		{``, "p.q.r", `{"p": {"q": {"r": V}}}`},
 		{`{"a": 1, "p": {"x": [1]}}`, "p.q", `{"a": 1, "p": {"x": [1], "q": V}}`},
 		{`{"p": {"q": {}}}`, "p.q.r", `{"p": {"q": {"r": V}}}`},
-		{`{"p": {"q": {}}}`, "p.q", `error`},
-		{`{"p": null}`, "p", `error`},
-		{`{"p": null}`, "p.q", `error`},
-		{`{"p": []}`, "p.q", `error`},
 	} {
 		h := &model.Helm{OCI: "oci://x/y", Version: "1.2.3", PlatformValues: c.path}
 		a := bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Manifests: model.Manifests{Helm: h}})
@@ -68,17 +64,11 @@ func TestChartValues(t *testing.T) {
 			given := bt.Value(t, c.values)
 			h.Values = &given
 		}
-		got, ds := delivery.ChartValues(a, h)
+		got := delivery.ChartValues(a, h)
 		if h.Values != nil && !h.Values.Equal(before) {
 			t.Errorf("%s at %q: the application's values were changed", c.values, c.path)
 		}
 		switch want := strings.ReplaceAll(c.want, "V", a.Values.String()); {
-		case c.want == "error":
-			if len(ds) != 1 || len(ds[0].Sites) != 2 {
-				t.Errorf("%s at %q: got %v, %v, want an error", c.values, c.path, got, ds)
-			}
-		case len(ds) > 0:
-			t.Errorf("%s at %q: %v", c.values, c.path, ds)
 		case c.want == "":
 			if got != nil {
 				t.Errorf("%s at %q: got %v, want none", c.values, c.path, got)
