@@ -11,9 +11,9 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
-	"github.com/kalypso-io/kalypso/compiler/project/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )

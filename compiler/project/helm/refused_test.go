@@ -13,7 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/project/internal/commandtest"
+	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
