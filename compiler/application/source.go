@@ -20,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	platform "github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // source is what an application renders, a chart's archive or overlays among the
@@ -28,6 +29,8 @@ type source struct {
 	tree  *archive.Tree // of the folder
 	chart []byte
 	files map[string][]byte
+	// pinned is what kalypso.lock says that chart is; "" for one of the folder.
+	pinned store.Digest
 }
 
 // lockSource returns the source that kalypso.lock pins; ok is false for an
@@ -54,7 +57,7 @@ func openSource(r Request, app *model.Application, contents *library.Library) (s
 	}
 	if locked, ok := lockSource(app); ok {
 		entry, ds := contents.Entry(locked)
-		if len(ds) == 0 {
+		if s.pinned = entry.Content; len(ds) == 0 {
 			s.chart, ds = contents.Content(entry)
 		}
 		return s, at(ds, manifestsRef.At("helm")), nil
@@ -77,10 +80,10 @@ func openSource(r Request, app *model.Application, contents *library.Library) (s
 }
 
 // digest identifies what is below the environments for one of them, and for "" all
-// the rest.
+// the rest. A chart of the folder is there as its files: its archive has times in it.
 func (s *source) digest(environment string) model.Digest {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x\n", sha256.Sum256(s.chart))
+	fmt.Fprintf(h, "%s\n", s.pinned)
 	for _, name := range slices.Sorted(maps.Keys(s.tree.Files)) {
 		below, isEnvironment := strings.CutPrefix(name, platform.Environments+"/")
 		of, _, _ := strings.Cut(below, "/")
