@@ -1,0 +1,151 @@
+//go:build unix
+
+package application_test
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// many is an application with n targets in each environment, all of which have the
+// version in their values.
+func many(n int, version string, environments ...string) folder {
+	f := parse(chart).with(folder{"values.yaml": "version: " + version + "\n"})
+	for _, environment := range environments {
+		for i := range n {
+			f[fmt.Sprintf("environments/%s/t%03d/values.yaml", environment, i)] = fmt.Sprintf("i: %d\n", i)
+		}
+	}
+	return f
+}
+
+// afresh is what an application's tree is in a folder that was not there.
+func afresh(t *testing.T, dir string) folder {
+	t.Helper()
+	out := t.TempDir()
+	written(t, dir, out)
+	return read(t, out)
+}
+
+// Wherever a write is killed, every file is whole, old or new, nobody else's is
+// touched, and the next run finishes what was begun.
+func TestKilledWriteIsFinished(t *testing.T) {
+	t.Parallel()
+	e := edit{
+		from:    many(6, "1", "dev", "prod").with(folder{"environments/dev/gone/values.yaml": ""}).in(t),
+		to:      many(6, "2", "dev", "prod").with(folder{"environments/dev/t003/values.yaml": "-", "environments/dev/new/values.yaml": ""}).in(t),
+		foreign: folder{"dev/t001/mine": "m", "dev/gone/mine": "m", "notes.md": "m"},
+	}
+	e.before, e.after = afresh(t, e.from), afresh(t, e.to)
+	var kills atomic.Int64
+	t.Run("at", func(t *testing.T) {
+		for _, k := range []kill{
+			{Rendering: true},
+			{Journal: "dev"},
+			{Journal: "dev", After: 300 * time.Microsecond},
+			{Journal: "dev", After: 2 * time.Millisecond},
+			{Journal: "prod", After: 500 * time.Microsecond},
+		} {
+			t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
+				t.Parallel()
+				if e.killed(t, k) && k.Journal != "" {
+					kills.Add(1)
+				}
+			})
+		}
+	})
+	if kills.Load() == 0 {
+		t.Error("no write was killed")
+	}
+}
+
+// edit is a write over that of an earlier version, among files of others.
+type edit struct {
+	from, to      string // the folders of the versions
+	before, after folder // what they are written as
+	foreign       folder
+}
+
+// killed has the write killed, and says whether it came to that. A journal is named
+// by its environment.
+func (e edit) killed(t *testing.T, k kill) bool {
+	t.Helper()
+	out := t.TempDir()
+	written(t, e.from, out)
+	e.foreign.put(t, out, slices.Collect(maps.Keys(e.foreign)))
+	if k.Journal != "" {
+		k.Journal = filepath.Join(out, k.Journal, ".kalypso", "journal.json")
+	}
+	killed, err := child{Dir: e.to, To: out, Kill: &k}.run()
+	must(t, err)
+	half := read(t, out)
+	if k.Rendering {
+		if !killed {
+			t.Error("it was not killed")
+		}
+		equal(t, "killed before anything is written", half, e.before.with(e.foreign))
+	}
+	for name, text := range half {
+		if text != e.before[name] && text != e.after[name] && text != e.foreign[name] && !strings.HasSuffix(name, ".tmp") {
+			t.Errorf("%s is %q", name, text)
+		}
+	}
+	equal(t, "what others wrote", half.with(e.foreign), half)
+
+	written(t, e.to, out)
+	equal(t, "finished", read(t, out), e.after.with(e.foreign))
+	for name := range everything(t, out) {
+		if strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, "journal.json") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	for environment, c := range written(t, e.to, out) {
+		if !c.Empty() {
+			t.Errorf("written again, %s: %+v", environment, c)
+		}
+	}
+	return killed
+}
+
+// Processes that write two versions of an application to one folder at once leave
+// each environment as one of them has it, whole, and in a state that goes on.
+func TestProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	one, two := many(4, "1", "dev", "prod").in(t), many(4, "2", "dev", "prod").with(folder{"environments/dev/two/values.yaml": ""}).in(t)
+	wantOne, wantTwo := afresh(t, one), afresh(t, two)
+	out := filepath.Join(t.TempDir(), "out")
+	for range 2 { // the first time there is no folder
+		var group sync.WaitGroup
+		for i := range 3 {
+			dir := []string{one, two}[i%2]
+			group.Go(func() {
+				if _, err := (child{Dir: dir, To: out}).run(); err != nil && !strings.Contains(err.Error(), "another kalypso works on this folder") {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		got := read(t, out)
+		for _, environment := range []string{"dev", "prod"} {
+			if g := below(got, environment); !maps.Equal(g, below(wantOne, environment)) && !maps.Equal(g, below(wantTwo, environment)) {
+				t.Errorf("%s is neither: %q", environment, g)
+			}
+		}
+		written(t, one, out)
+		equal(t, "afterwards", read(t, out), wantOne)
+	}
+}
+
+// below are the files in a folder of a folder.
+func below(f folder, dir string) folder {
+	out := maps.Clone(f)
+	maps.DeleteFunc(out, func(name, _ string) bool { return !strings.HasPrefix(name, dir+"/") })
+	return out
+}
