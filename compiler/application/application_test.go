@@ -146,6 +146,21 @@ func written(t testing.TB, dir, to string, environments ...string) map[string]*t
 	return changes
 }
 
+// afresh is what an application's tree is in a folder that was not there.
+func afresh(t *testing.T, dir string) folder {
+	t.Helper()
+	out := t.TempDir()
+	written(t, dir, out)
+	return read(t, out)
+}
+
+// below are the files in a folder of a folder.
+func below(f folder, dir string) folder {
+	out := maps.Clone(f)
+	maps.DeleteFunc(out, func(name, _ string) bool { return !strings.HasPrefix(name, dir+"/") })
+	return out
+}
+
 func request(dir string, environments ...string) application.Request {
 	return application.Request{Dir: dir, Environments: environments, Store: os.DevNull}
 }

@@ -26,14 +26,6 @@ func many(n int, version string, environments ...string) folder {
 	return f
 }
 
-// afresh is what an application's tree is in a folder that was not there.
-func afresh(t *testing.T, dir string) folder {
-	t.Helper()
-	out := t.TempDir()
-	written(t, dir, out)
-	return read(t, out)
-}
-
 // Wherever a write is killed, every file is whole, old or new, nobody else's is
 // touched, and the next run finishes what was begun.
 func TestKilledWriteIsFinished(t *testing.T) {
@@ -141,11 +133,4 @@ func TestProcessesAtOnce(t *testing.T) {
 		written(t, one, out)
 		equal(t, "afterwards", read(t, out), wantOne)
 	}
-}
-
-// below are the files in a folder of a folder.
-func below(f folder, dir string) folder {
-	out := maps.Clone(f)
-	maps.DeleteFunc(out, func(name, _ string) bool { return !strings.HasPrefix(name, dir+"/") })
-	return out
 }
