@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,6 +239,9 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 		}
 		out = append(out, t)
 	}
+	slices.SortFunc(out, func(t, u model.ApplicationTarget) int {
+		return cmp.Or(cmp.Compare(t.Environment, u.Environment), cmp.Compare(t.Name, u.Name))
+	})
 	if len(out) == 0 {
 		ds = append(ds, diag.New(diag.NoContent, "the application has no environments").
 			In(model.Position{File: a.file, Line: 1, Column: 1}, "").
