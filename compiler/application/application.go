@@ -81,6 +81,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if app == nil {
 		return out, nil
 	}
+	out.Diagnostics = r.about(ds)
 	contents, more, err := library.Open(r.Dir, r.Store)
 	if err != nil {
 		return nil, err
@@ -125,6 +126,26 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	}
 	out.Diagnostics = diag.Sort(out.Diagnostics)
 	return out, nil
+}
+
+// about returns the diagnostics without those that concern other environments only
+// than are projected: they neither fail what was asked for, nor are all of them known.
+func (r *Request) about(ds []diag.Diagnostic) []diag.Diagnostic {
+	if len(r.Environments) == 0 {
+		return ds
+	}
+	var out []diag.Diagnostic
+	for _, d := range ds {
+		here := slices.DeleteFunc(slices.Clone(d.Assignments), func(id string) bool {
+			environment, _, _ := strings.Cut(id, "/")
+			return !slices.Contains(r.Environments, environment)
+		})
+		if len(here) > 0 || len(d.Assignments) == 0 {
+			d.Assignments = here
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // chooses checks that the environments that are asked for are there.

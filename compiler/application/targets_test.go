@@ -44,3 +44,36 @@ func TestTargetsAreSorted(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// What is wrong with other environments alone neither is said nor keeps those that
+// are asked for from being written, with --strict neither.
+func TestErrorsOfOtherEnvironments(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit folder // of shop
+		want []string
+	}{
+		"values":     {folder{"environments/prod/main/values.yaml": "a: ["}, nil},
+		"a contract": {folder{"environments/prod/values.cue": "tier!: int"}, nil},
+		"rendering":  {folder{"environments/prod/values.yaml": "broken: true"}, nil},
+		"of all": {
+			folder{"values.yaml": "a: ["},
+			[]string{"K1001 the file is not valid YAML: did not find expected node content @values.yaml:1:1 on dev/east, dev/west"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, out := shop.with(c.edit).in(t), t.TempDir()
+			a, changes, err := application.Write(t.Context(), request(dir, "dev"), application.Output{Dir: out, Strict: true})
+			must(t, err)
+			if got := lines(a.Diagnostics); !slices.Equal(got, c.want) {
+				t.Errorf("said %q, want %q", got, c.want)
+			}
+			if (changes["dev"] != nil) != (c.want == nil) {
+				t.Errorf("changed %v", changes)
+			}
+			if _, said := write(t, dir, t.TempDir()); len(said) == 0 {
+				t.Error("there is no error in any environment")
+			}
+		})
+	}
+}
