@@ -223,3 +223,15 @@ namePrefix: east-
 resources: [../../../base]
 namePrefix: west-
 `)
+
+// many is an application with n targets in each environment, all of which have the
+// version in their values.
+func many(n int, version string, environments ...string) folder {
+	f := parse(chart).with(folder{"values.yaml": "version: " + version + "\n"})
+	for _, environment := range environments {
+		for i := range n {
+			f[fmt.Sprintf("environments/%s/t%03d/values.yaml", environment, i)] = fmt.Sprintf("i: %d\n", i)
+		}
+	}
+	return f
+}

@@ -14,18 +14,6 @@ import (
 	"time"
 )
 
-// many is an application with n targets in each environment, all of which have the
-// version in their values.
-func many(n int, version string, environments ...string) folder {
-	f := parse(chart).with(folder{"values.yaml": "version: " + version + "\n"})
-	for _, environment := range environments {
-		for i := range n {
-			f[fmt.Sprintf("environments/%s/t%03d/values.yaml", environment, i)] = fmt.Sprintf("i: %d\n", i)
-		}
-	}
-	return f
-}
-
 // Wherever a write is killed, every file is whole, old or new, nobody else's is
 // touched, and the next run finishes what was begun.
 func TestKilledWriteIsFinished(t *testing.T) {
