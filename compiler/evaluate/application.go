@@ -383,12 +383,11 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 		}
 		return f, nil
 	}
-	f, err := extractYAML(at, data)
-	if err != nil {
-		d := invalidYAML(name, at, err)
-		return nil, &d
+	docs, f, problem := parseYAML(name, at, data)
+	if problem != nil {
+		return nil, problem
 	}
-	if d, other := otherwise(name, data); other {
+	if d, other := otherwise(name, docs); other {
 		return nil, &d
 	}
 	return f, nil

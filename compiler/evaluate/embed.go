@@ -13,6 +13,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
@@ -33,17 +34,53 @@ func (p *places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 	for _, f := range packageFiles(inst) {
 		for _, e := range source.Embeds(f) {
 			why, hint := p.forbids(e.Path)
+			var inFile []model.Position
+			if why == "" {
+				why, hint, inFile = p.unreadable(e)
+			}
 			if why == "" {
 				continue
 			}
 			d := diag.New(diag.Compile, fmt.Sprintf("%s cannot be embedded: %s", e.Name, why)).Hinting(hint)
-			for _, at := range p.all([]token.Pos{e.At}) {
+			for _, at := range append(inFile, p.all([]token.Pos{e.At})...) {
 				d = d.In(at, "")
 			}
 			ds = append(ds, d)
 		}
 	}
 	return ds
+}
+
+// unreadable says why CUE must not be given an embedded file of YAML, where in it,
+// and the way out; "" where it may.
+func (p *places) unreadable(e source.Embedded) (why, hint string, at []model.Position) {
+	if !isYAML(e) {
+		return "", "", nil
+	}
+	data, err := os.ReadFile(e.Path)
+	if err != nil {
+		return "", "", nil // CUE leaves folders out of a glob, and says what it cannot read
+	}
+	_, problem := readYAML(p.relative(e.Path), e.Path, data)
+	if problem == nil {
+		return "", "", nil
+	}
+	return problem.Message, problem.Hint, []model.Position{problem.Sites[0].Position}
+}
+
+// isYAML says whether CUE reads an embedded file as YAML: its type says so, or its
+// name where the type says nothing of how it is written.
+func isYAML(e source.Embedded) bool {
+	for encoding := range strings.SplitSeq(e.Type, "+") {
+		switch encoding {
+		case "yaml":
+			return true
+		case "json", "text", "binary", "toml", "xml":
+			return false
+		}
+	}
+	ext := filepath.Ext(e.Name)
+	return ext == ".yaml" || ext == ".yml"
 }
 
 // forbids says why a file must not be embedded, and the way out; "" where it may.

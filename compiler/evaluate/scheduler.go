@@ -26,9 +26,9 @@ func (c *checkout) workloads(name string, data []byte) (*ast.File, []diag.Diagno
 	s := &scheduler{at: func(p token.Pos) model.Position {
 		return model.Position{File: c.Prefix + name, Line: p.Line(), Column: p.Column()}
 	}}
-	parsed, err := extractYAML(file, data)
-	if err != nil {
-		return nil, []diag.Diagnostic{invalidYAML(c.Prefix+name, file, err)}
+	parsed, problem := readYAML(c.Prefix+name, file, data)
+	if problem != nil {
+		return nil, []diag.Diagnostic{*problem}
 	}
 	var out []ast.Decl
 	for _, doc := range documents(parsed) {

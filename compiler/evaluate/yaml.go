@@ -1,26 +1,178 @@
 package evaluate
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"regexp"
+	"strings"
+	"unicode/utf8"
 
 	"cuelang.org/go/cue/ast"
 	cueyaml "cuelang.org/go/encoding/yaml"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/yamlnodes"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// extractYAML reads YAML as CUE does. CUE v0.17.1 panics on some files that are
-// none, such as with line breaks of a carriage return alone.
+// readYAML reads a file of YAML as CUE does, which knows it as at; the diagnostic
+// is in the file name. It answers soon whatever the file is, and so does CUE when
+// it evaluates what comes out.
+func readYAML(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
+	_, f, problem := parseYAML(name, at, data)
+	return f, problem
+}
+
+// parseYAML is readYAML, and returns the nodes of the documents too.
+func parseYAML(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, problem *diag.Diagnostic) {
+	docs, problem = checkYAML(name, data)
+	if problem != nil {
+		return nil, nil, problem
+	}
+	f, err := extractYAML(at, data)
+	if err != nil {
+		d := invalidYAML(name, at, err)
+		return nil, nil, &d
+	}
+	return docs, f, nil
+}
+
+// extractYAML reads YAML as CUE does. CUE v0.17.1 panics on some files.
 func extractYAML(file string, data []byte) (f *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			f, err = nil, fmt.Errorf("%s: it has a form that cannot be read: %v", file, p)
+			f, err = nil, fmt.Errorf("%s: it has a form that CUE cannot read: %v", file, p)
 		}
 	}()
 	return cueyaml.Extract(file, data)
+}
+
+// What YAML may make of CUE. Each bound is about what takes CUE v0.17.1 two
+// seconds, or half a gibibyte of memory.
+const (
+	mostEntries = 250_000
+	// mostIndicators is for the text, in which some are not entries.
+	mostIndicators = 4 * mostEntries
+	// mostPairs is for lists and mappings: CUE looks through all entries for each.
+	mostPairs = 1_000_000_000
+	// mostMergedPairs is for mappings with merge keys: CUE's reader unquotes all
+	// keys for each.
+	mostMergedPairs = 20_000_000
+	// mostAliased is what CUE's reader writes out for aliases. For merge keys, which
+	// can make a long way of a short text, it has no bound.
+	mostAliased = 50_000
+	// mostScanned is for lists and mappings in brackets that an alias writes: CUE's
+	// reader may look for the end of each in the whole file.
+	mostScanned = 1 << 30
+	// mostLevels is for how deep all values are together: each has a path.
+	mostLevels = 50_000_000
+	// mostDigits is for a number, which takes the square of it.
+	mostDigits = 1000
+)
+
+// checkYAML refuses files that CUE's reader or evaluator would take too long for,
+// or too much memory, and those that it cannot place.
+func checkYAML(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
+	if d, bad := badBreak(name, data); bad {
+		return nil, &d
+	}
+	unbounded := func(line, column int, why, hint string) *diag.Diagnostic {
+		d := diag.New(diag.Unbounded, "reading the file would take too long: "+why).
+			In(model.Position{File: name, Line: max(line, 1), Column: max(column, 1)}, "").Hinting(hint)
+		return &d
+	}
+	if yamlnodes.Most(data) > mostIndicators {
+		return nil, unbounded(1, 1, fmt.Sprintf("it has more than %d entries", mostEntries), "keep what is needed of it, or divide the file")
+	}
+	docs, cost, err := yamlnodes.Parse(data)
+	if e, refused := err.(*yamlnodes.Error); refused {
+		if e.Unbounded {
+			return nil, unbounded(e.Line, e.Column, e.Message, "write the file without it")
+		}
+		d := diag.New(diag.Syntax, "the file is not valid YAML: "+e.Message).
+			In(model.Position{File: name, Line: max(e.Line, 1), Column: max(e.Column, 1)}, "").Hinting("correct the file")
+		return nil, &d
+	}
+	for _, b := range []struct {
+		is, most  int64
+		why, hint string
+	}{
+		{cost.Aliased, mostAliased, "its aliases write out more than %d values", "write what is needed, without aliases"},
+		{cost.Merged, mostMergedPairs, "the mappings with a merge key, <<, have too many keys", "write the keys without merging"},
+		{scanned(cost, data), mostScanned, "its aliases refer to lists or mappings in brackets too often", "write what is needed, without aliases"},
+		{cost.Entries, mostEntries, "it has more than %d entries", "keep what is needed of it, or divide the file"},
+		{cost.Pairs, mostPairs, "a list or mapping has too many entries", "keep what is needed of it, or divide it"},
+		{cost.Levels, mostLevels, "its values nest too deep", "make the structure flatter, or divide the file"},
+	} {
+		if b.is > b.most {
+			why := b.why
+			if strings.Contains(why, "%d") {
+				why = fmt.Sprintf(why, b.most)
+			}
+			return nil, unbounded(1, 1, why, b.hint)
+		}
+	}
+	for _, doc := range docs {
+		if n := longNumber(doc); n != nil {
+			return nil, unbounded(n.Line, n.Column, fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
+		}
+	}
+	return docs, nil
+}
+
+func scanned(cost yamlnodes.Cost, data []byte) int64 {
+	if cost.AliasedFlow > math.MaxInt64/int64(len(data)+1) {
+		return math.MaxInt64
+	}
+	return cost.AliasedFlow * int64(len(data))
+}
+
+// badBreak reports the first character that YAML takes for the end of a line and
+// CUE does not, so that it looks for values at wrong places, or beyond the end.
+func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return diag.New(diag.Syntax, "the file is UTF-16").In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("save the file as UTF-8"), true
+	}
+	at := bytes.IndexFunc(data, func(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' })
+	for i := 0; i < len(data); i++ {
+		cr := bytes.IndexByte(data[i:], '\r')
+		if cr < 0 {
+			break
+		}
+		i += cr
+		if i+1 == len(data) || data[i+1] != '\n' {
+			if at < 0 || i < at {
+				at = i
+			}
+			break
+		}
+	}
+	if at < 0 {
+		return d, false
+	}
+	r, _ := utf8.DecodeRune(data[at:])
+	line := bytes.Count(data[:at], []byte("\n"))
+	column := at - (bytes.LastIndexByte(data[:at], '\n') + 1)
+	return diag.New(diag.Syntax, fmt.Sprintf("the file has a line break of another kind, %U", r)).
+		In(model.Position{File: name, Line: line + 1, Column: column + 1}, "").
+		Hinting(fmt.Sprintf("end lines with a line feed; in a text, write \"\\u%04X\" in double quotes", r)), true
+}
+
+// longNumber returns the first number that is too long; nil for none.
+func longNumber(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.ScalarNode && len(n.Value) > mostDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) {
+		if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
+			return n
+		}
+	}
+	for _, of := range n.Content {
+		if found := longNumber(of); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // otherInYAML11 matches plain scalars that Helm and kubectl, who read YAML 1.1, take
@@ -30,18 +182,15 @@ var otherInYAML11 = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|o
 
 // otherwise reports the first scalar of a file that means one thing to Helm and
 // another here, so that a chart never gets something else than with Helm.
-func otherwise(name string, data []byte) (d diag.Diagnostic, found bool) {
-	var root yaml.Node
-	if yaml.Unmarshal(data, &root) != nil {
-		return d, false // reported by whoever reads it
+func otherwise(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
+	for _, doc := range docs {
+		if n := otherScalar(doc); n != nil {
+			return diag.New(diag.WrongValue, fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
+				In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
+				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number", n.Value)), true
+		}
 	}
-	n := otherScalar(&root)
-	if n == nil {
-		return d, false
-	}
-	return diag.New(diag.WrongValue, fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
-		In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
-		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number", n.Value)), true
+	return d, false
 }
 
 // otherScalar returns the first such scalar; nil for none. Aliases are not followed:

@@ -13,6 +13,7 @@ import (
 type Embedded struct {
 	Name string    // from the folder of the CUE file, as CUE calls it
 	Path string    // that of the CUE file's folder and Name together
+	Type string    // that the attribute gives it; "" for none
 	At   token.Pos // of the attribute
 }
 
@@ -29,7 +30,7 @@ func Embeds(f *ast.File) []Embedded {
 			continue
 		}
 		for _, name := range names {
-			out = append(out, Embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Attribute.Pos})
+			out = append(out, Embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Type, a.Attribute.Pos})
 		}
 	}
 	return out
