@@ -79,7 +79,7 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if isData(h) {
-			err = manifest.CheckAnchors(name, data)
+			err = manifest.Check(name, data)
 		} else {
 			err = b.walk(data, name, depth+1)
 		}

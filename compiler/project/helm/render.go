@@ -140,7 +140,7 @@ func (r *rendered) printed() ([]printed, error) {
 		out = append(out, printed{source: crd.Filename, text: string(crd.File.Data)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		if err := manifest.CheckAnchors(name, []byte(r.files[name])); err != nil {
+		if err := manifest.Check(name, []byte(r.files[name])); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ func changes(req Request) (types.Kustomization, error) {
 	for i, p := range req.Patches {
 		patch := types.Patch{Patch: p.Patch}
 		name := fmt.Sprintf("patches[%d]", i)
-		if err := manifest.CheckAnchors(name, []byte(p.Patch)); err != nil {
+		if err := manifest.Check(name, []byte(p.Patch)); err != nil {
 			return k, err
 		}
 		if len(p.Target) > 0 {

@@ -127,7 +127,7 @@ func (s *scan) parse(file string) (k types.Kustomization, err error) {
 		}
 	}()
 	s.reached[file] = true
-	if err := manifest.CheckAnchors(file, s.files[file]); err != nil {
+	if err := manifest.Check(file, s.files[file]); err != nil {
 		return k, err
 	}
 	if err := k.Unmarshal(s.files[file]); err != nil {
@@ -166,7 +166,7 @@ func (s *scan) file(file string, r reference) error {
 	case r.data:
 		return nil
 	}
-	return manifest.CheckAnchors(name, s.files[name])
+	return manifest.Check(name, s.files[name])
 }
 
 // content refuses a file of manifests that no YAML reader should get, or that none

@@ -8,10 +8,12 @@ package manifest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/yamlnodes"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
@@ -44,26 +46,32 @@ func (r *Reader) Read(source string, text []byte) ([]model.Value, error) {
 // not.
 func (r *Reader) Values(source string, text []byte) ([]model.Value, error) {
 	docs, size, err := decode(text, MaxSize-r.size)
-	switch {
-	case err == errTooLarge:
-		return nil, tooLarge(source)
-	case err != nil:
-		return nil, refusal.New(diag.Render, "check the file, or the values that it is made with", "%s: not YAML that Kubernetes reads: %v", source, err)
+	if err != nil {
+		return nil, refused(source, err)
 	}
 	r.size += size
 	return docs, nil
 }
 
-// CheckAnchors refuses a text whose anchors make too much of it, for those who
-// give it to a library that writes them out. It says nothing of other errors.
-func CheckAnchors(source string, text []byte) error {
-	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 {
+// Check refuses a text whose anchors make too much of it or contain themselves, and
+// what else keeps a parser busy, for those who give it to a library that writes
+// anchors out. It says nothing of a text that is no YAML.
+func Check(source string, text []byte) error {
+	if bytes.IndexByte(text, '&') < 0 && !bytes.Contains(text, []byte("%TAG")) {
 		return nil
 	}
-	if _, _, err := decode(text, MaxSize); err == errTooLarge {
-		return tooLarge(source)
+	_, _, err := parse(text, MaxSize)
+	if e := (*yamlnodes.Error)(nil); err == errTooLarge || errors.As(err, &e) && e.Unbounded {
+		return refused(source, err)
 	}
 	return nil
+}
+
+func refused(source string, err error) error {
+	if err == errTooLarge {
+		return tooLarge(source)
+	}
+	return refusal.New(diag.Render, "check the file, or the values that it is made with", "%s: not YAML that Kubernetes reads: %v", source, err)
 }
 
 // Add counts and checks an object that is a value already, and takes size bytes.

@@ -82,6 +82,8 @@ func TestRefused(t *testing.T) {
 		{"collection tag", "a: !!set {b: }\n", diag.Render, "the tag !!set means nothing to Kubernetes"},
 		{"infinity", "a: .inf\n", diag.Render, `".inf" is no value that JSON can hold`},
 		{"cycle", "a: &x [*x]\n", diag.Render, "anchor x contains itself"},
+		{"merged into itself", "a: &x\n  <<: *x\n", diag.Render, "line 2: anchor x contains itself"},
+		{"directives", strings.Repeat("%TAG !a! b\n", 200) + "--- c\n", diag.Render, "line 101: there are more than 100 %TAG directives"},
 		{"unknown anchor", "a: *x\n", diag.Render, "unknown anchor 'x'"},
 		{"bad merge", "a: {<<: 1}\n", diag.Render, "<< merges mappings, not a int"},
 		{"syntax", "a: [1\nb: 2\n", diag.Render, "f.yaml: not YAML that Kubernetes reads: line "},

@@ -74,10 +74,6 @@ func resolve(n *yaml.Node, text string) (model.Value, error) {
 	return model.NumberOf(string(b))
 }
 
-func isMerge(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.ShortTag() == "!!merge"
-}
-
 // key returns the name of a field. As for kubectl, a number or a bool that is a
 // key is the string that it would be as a value; anything else is refused.
 func key(n *yaml.Node) (string, error) {
