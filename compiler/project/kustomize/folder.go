@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
@@ -42,7 +41,7 @@ func (s *scan) manifests(dir string) ([]string, error) {
 		if !isManifest(relative(dir, name)) {
 			continue
 		}
-		objects, err := reader.Values(name, s.files[name])
+		objects, err := reader.Documents(name, s.files[name])
 		if err == nil {
 			err = checkManifests(name, objects)
 		}
@@ -67,15 +66,14 @@ func (s *scan) manifests(dir string) ([]string, error) {
 }
 
 // checkManifests refuses a file that has anything but manifests. Whether what is in
-// them is right shows when Kustomize has read them, which knows YAML 1.2.
-func checkManifests(name string, docs []model.Value) error {
+// them is right shows when Kustomize has read them.
+func checkManifests(name string, docs []any) error {
 	for i, doc := range docs {
-		apiVersion, _ := doc.Lookup("apiVersion")
-		kind, _ := doc.Lookup("kind")
-		metadata, _ := doc.Lookup("metadata")
-		_, named := metadata.Lookup("name")
-		_, list := doc.Lookup("items")
-		if apiVersion.Text() != "" && kind.Text() != "" && (named || list) {
+		object, _ := doc.(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		_, named := metadata["name"]
+		_, list := object["items"]
+		if object["apiVersion"] != nil && object["kind"] != nil && (named || list) {
 			continue
 		}
 		return refusal.New(diag.NotRendered, "add a kustomization that lists the manifests of the folder, or keep other files elsewhere",

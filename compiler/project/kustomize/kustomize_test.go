@@ -209,6 +209,24 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// A folder is read by Kustomize too, for which yes and on are two keys.
+func TestFolderOfYAML12(t *testing.T) {
+	files := map[string][]byte{"a.yaml": slices.Concat(object("ConfigMap", "a"), []byte("data: {yes: no, on: \"1\"}\n"))}
+	dir := onDisk(t, files)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [a.yaml]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := commandtest.Kustomize(t, "build", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Render(Request{Files: files, Path: "."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, printedBy(t, out))
+}
+
 // Builds do not disturb each other, and leave no schema behind.
 func TestConcurrent(t *testing.T) {
 	with, without := readExample(t, "testdata/components.txtar"), readExample(t, "testdata/components.txtar")

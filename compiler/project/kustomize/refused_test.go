@@ -56,6 +56,8 @@ func TestRefused(t *testing.T) {
 		{"bomb of a patch that is none", "-- app/kustomization.yaml --\nresources: [a.yaml]\npatches: [{path: p.yaml}]\n-- app/p.yaml --\nx: 1\nx: 2\n" + bomb(12) + configMap, diag.Unbounded, "app/p.yaml: the manifests are larger than 64 MiB"},
 		{"resource is not there", "-- app/kustomization.yaml --\nresources: [b.yaml]\n" + configMap, diag.BadSource, "app/kustomization.yaml: resources[0]: b.yaml is not in the source"},
 		{"resource is not YAML", "-- app/kustomization.yaml --\nresources: [b.yaml]\n-- app/b.yaml --\na: [\n", diag.Render, "app/b.yaml: not YAML that Kubernetes reads: line "},
+		{"key is given twice", "-- app/kustomization.yaml --\nresources: [b.yaml]\n-- app/b.yaml --\na: 1\na: 2\n", diag.Render, "app/b.yaml: not YAML that Kustomize reads: line 2: mapping key \"a\" already defined at line 1"},
+		{"key is a list", "-- app/b.yaml --\n[a]: 1\n", diag.Render, "app/b.yaml: not YAML that Kustomize reads: invalid map key"},
 		{"resource is no manifest", "-- app/kustomization.yaml --\nresources: [b.yaml]\n-- app/b.yaml --\na: b\n", diag.Render, "b.yaml"},
 		{"resource has no name", "-- app/kustomization.yaml --\nresources: [b.yaml]\n-- app/b.yaml --\napiVersion: v1\nkind: ConfigMap\n", diag.Render, "missing metadata.name"},
 		{"base without kustomization", "-- app/kustomization.yaml --\nresources: [../base]\n-- base/a.yaml --\n", diag.BadSource, "resources[0]: ../base is a folder without a kustomization"},

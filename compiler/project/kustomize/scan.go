@@ -176,7 +176,7 @@ func (s *scan) content(name string) error {
 		return nil
 	}
 	s.checked[name] = true
-	_, err := s.bytes.Values(name, s.files[name])
+	_, err := s.bytes.Documents(name, s.files[name])
 	return err
 }
 

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/internal/yamlnodes"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -50,6 +52,31 @@ func (r *Reader) Values(source string, text []byte) ([]model.Value, error) {
 		return nil, refused(source, err)
 	}
 	r.size += size
+	return docs, nil
+}
+
+// Documents returns what a text is to Kustomize, which reads YAML 1.2: maps, lists and
+// scalars as its own parser makes them, so that the keys yes and on are two, and
+// both strings. Documents without content are dropped. It counts as Values does.
+func (r *Reader) Documents(source string, text []byte) (docs []any, err error) {
+	nodes, size, err := parse(text, MaxSize-r.size)
+	if err != nil {
+		return nil, refused(source, err)
+	}
+	r.size += size
+	for _, n := range nodes {
+		var doc any
+		if err := n.Decode(&doc); err != nil {
+			message := strings.TrimPrefix(err.Error(), "yaml: ")
+			if several := (*yaml.TypeError)(nil); errors.As(err, &several) {
+				message = several.Errors[0]
+			}
+			return nil, refusal.New(diag.Render, "check the file", "%s: not YAML that Kustomize reads: %s", source, message)
+		}
+		if doc != nil {
+			docs = append(docs, doc)
+		}
+	}
 	return docs, nil
 }
 
