@@ -276,6 +276,9 @@ func TestChartHostile(t *testing.T) {
 		"nothing":         {text(""), "is not one of Helm's"},
 		"another type":    {text("apiVersion: v1\nentries:\n  podinfo: 7\n"), "cannot be read"},
 		"anchors":         {text(bomb()), "cannot be read"},
+		"directives":      {text(strings.Repeat("%TAG !a! b\n", 200) + "---\napiVersion: v1\n"), "there are more than 100 %TAG directives"},
+		"many charts":     {text("apiVersion: v1\nentries: {" + strings.Repeat("a: [],", 32_000) + "}\n"), "it has too many entries"},
+		"in itself":       {text("apiVersion: v1\nentries: &a\n  <<: *a\n"), "anchor a contains itself"},
 		"endless":         {endless, "more than the"},
 		"round and round": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "redirects too often"},
 		"another scheme": {func(w http.ResponseWriter, r *http.Request) {

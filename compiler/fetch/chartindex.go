@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/yamlnodes"
 )
 
 // index is the index.yaml of a chart repository
@@ -21,13 +23,23 @@ type release struct {
 	Digest  string   `yaml:"digest"`
 }
 
+// mostPairs bounds the pairs of entries of one list or mapping of an index: the
+// library compares each key of a mapping with all others.
+const mostPairs = 1_000_000_000
+
 // parseIndex reads an index, in YAML or JSON.
 func parseIndex(text []byte) (*index, error) {
 	var file struct {
 		APIVersion string               `yaml:"apiVersion"`
 		Entries    map[string]yaml.Node `yaml:"entries"`
 	}
-	err := yaml.Unmarshal(text, &file)
+	docs, cost, err := yamlnodes.Parse(text)
+	if err == nil && cost.Pairs > mostPairs {
+		err = errors.New("it has too many entries")
+	}
+	if err == nil && len(docs) > 0 {
+		err = docs[0].Decode(&file)
+	}
 	if otherTypes := (*yaml.TypeError)(nil); errors.As(err, &otherTypes) || err == nil && file.APIVersion == "" {
 		return nil, errors.New("what is at the URL is no chart repository: its index.yaml is not one of Helm's")
 	}
