@@ -13,6 +13,7 @@ func FuzzWorkloads(f *testing.F) {
 		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: x}\nspec: {deploymentTargets: [{name: y, environment: dev, manifests: {repo: z, branch: b}}]}\n",
 		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: &a {name: *a}\n---\n- 1\n---\n",
 		"apiVersion: scheduler.kalypso.io/v1\nkind: [Workload]\nspec: null\n", "? {a: b}\n: c\n", "a: !!binary x\n", "<<: *x\n",
+		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: &a\n  <<: *a\n", "apiVersion: scheduler.kalypso.io/v1alpha1\r\rkind: Workload\n",
 	} {
 		f.Add([]byte(seed))
 	}

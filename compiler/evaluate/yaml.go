@@ -49,8 +49,8 @@ func extractYAML(file string, data []byte) (f *ast.File, err error) {
 	return cueyaml.Extract(file, data)
 }
 
-// What YAML may make of CUE. Each bound is about what takes CUE v0.17.1 two
-// seconds, or half a gibibyte of memory.
+// What YAML may make of CUE. At each bound CUE v0.17.1 takes a few seconds, or half a
+// gibibyte of memory.
 const (
 	mostEntries = 250_000
 	// mostIndicators is for the text, in which some are not entries.

@@ -160,7 +160,7 @@ func chain(n, deep int) string {
 // FuzzDecode: no text panics or makes more than its bound, and what is read
 // without anchors means what it means to kubectl's library.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{"a: 1\n---\nb: [yes, 0x10, 1e3]\n", bomb(3), mergeBomb(3), chain(2, 3), "a: &x [*x]", "? [a]\n: b", "\xff", "a: !!binary x", "{a: 'b', c: |-\n d}"} {
+	for _, s := range []string{"a: 1\n---\nb: [yes, 0x10, 1e3]\n", bomb(3), mergeBomb(3), chain(2, 3), "a: &x [*x]", "a: &x {<<: *x}", "? [a]\n: b", "\xff", "a: !!binary x", "{a: 'b', c: |-\n d}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
