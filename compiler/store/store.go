@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Digest is what content is named by: sha256: and 64 lower case hexadecimal digits.
@@ -117,7 +118,8 @@ func (s *Store) Get(d Digest) ([]byte, error) {
 	}
 	for _, dir := range s.folders() {
 		data, err := read(d, d.path(dir))
-		if !errors.Is(err, fs.ErrNotExist) {
+		// Nothing is in a file that takes the place of a folder. Windows says so itself.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return data, err
 		}
 	}

@@ -145,6 +145,18 @@ func TestPutWhereNothingCanBe(t *testing.T) {
 	}
 }
 
+// A file where a folder should be holds nothing, and hides nothing of the other.
+func TestFileInPlaceOfFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o666))
+	s := Open(file, t.TempDir())
+	wantText(t, s, putting(t, s, "text"), "text")
+	var missing *MissingError
+	if _, err := Open(file, file).Get(DigestOf([]byte("text"))); !errors.As(err, &missing) {
+		t.Error(err)
+	}
+}
+
 // A folder that its owner has made read-only is read, and writing to it is an
 // error that names it.
 func TestReadOnly(t *testing.T) {
