@@ -173,7 +173,7 @@ func (e *Environment) fill(job *project.Job, entry lock.Entry) (ds []diag.Diagno
 	if len(ds) > 0 {
 		return ds
 	}
-	job.Kustomize.Files = tree.Data()
+	job.Kustomize.Files, job.Kustomize.Refused = tree.Data(), tree.Refused
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
@@ -17,12 +18,6 @@ func (r registry) Registered(of *model.Registration) (*evaluate.Registered, []di
 	if len(ds) > 0 {
 		return nil, ds
 	}
-	files := func() (map[string][]byte, []diag.Diagnostic) {
-		tree, ds := r.Tree(entry)
-		if len(ds) > 0 {
-			return nil, ds
-		}
-		return tree.Data(), nil
-	}
+	files := func() (*archive.Tree, []diag.Diagnostic) { return r.Tree(entry) }
 	return &evaluate.Registered{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
 }

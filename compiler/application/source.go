@@ -72,6 +72,10 @@ func openSource(r Request, app *model.Application, contents *library.Library) (s
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
 			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")}, manifestsRef.At("helm.path")), nil
 	}
+	if refused := slices.Sorted(maps.Keys(chart.Refused)); len(refused) > 0 {
+		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0], chart.Refused[refused[0]])).
+			Hinting("keep it as a file of the application's own folder")}, manifestsRef.At("helm.path")), nil
+	}
 	if s.chart, err = helm.Pack(chart.Data()); err != nil {
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
 			Hinting("`helm lint` says more")}, manifestsRef.At("helm.path")), nil
@@ -184,7 +188,7 @@ func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok boo
 func (s *source) job(app *model.Application, t *Target) *project.Job {
 	h := app.Manifests.Helm
 	if h == nil {
-		return &project.Job{Kustomize: &kustomize.Request{Files: s.files, Path: path.Join(t.Dir, app.Manifests.Kustomize.Path)}}
+		return &project.Job{Kustomize: &kustomize.Request{Files: s.files, Refused: s.tree.Refused, Path: path.Join(t.Dir, app.Manifests.Kustomize.Path)}}
 	}
 	release := h.ReleaseName
 	if release == "" {

@@ -14,6 +14,7 @@ import (
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
 
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
@@ -34,7 +35,8 @@ type checkout struct {
 
 // newCheckout finds the package that a registration means among the files of a
 // commit.
-func newCheckout(r *model.Registration, revision string, files map[string][]byte) (*checkout, []diag.Diagnostic) {
+func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
+	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Package: registeredPackage}
 	c.Prefix = r.Name + "@" + revision[:min(12, len(revision))] + "/"
 	there := false
@@ -42,19 +44,22 @@ func newCheckout(r *model.Registration, revision string, files map[string][]byte
 	var ds []diag.Diagnostic
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		there = there || c.Dir == "." || strings.HasPrefix(name, c.Dir+"/")
-		if path.Dir(name) != c.Dir || strings.HasPrefix(path.Base(name), ".") || strings.HasPrefix(path.Base(name), "_") {
-			continue
-		}
-		switch {
-		case strings.HasSuffix(name, "_tool.cue"), strings.HasSuffix(name, "_test.cue"):
-		case path.Ext(name) == ".cue":
+		switch c.reads(name) {
+		case ".cue":
 			cueFiles = append(cueFiles, name)
 			ds = append(ds, c.checkSize(name, files[name])...)
-		case path.Ext(name) == ".yaml", path.Ext(name) == ".yml":
+		case ".yaml", ".yml":
 			if bytes.Contains(files[name], []byte(schedulerGroup)) {
 				c.YAML = append(c.YAML, name)
 				ds = append(ds, c.checkSize(name, files[name])...)
 			}
+		}
+	}
+	// Without a file of the folder nobody knows what it brings.
+	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
+		if c.reads(name) != "" {
+			return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, tree.Refused[name])).
+				Hinting("keep it as a file of the repository; kalypso.lock pins commit " + revision)}
 		}
 	}
 	switch {
@@ -79,6 +84,19 @@ func (c *checkout) checkSize(name string, data []byte) []diag.Diagnostic {
 	}
 	return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the file has more than %d MiB", source.MostEmbedded>>20)).
 		In(model.Position{File: c.Prefix + name, Line: 1, Column: 1}, "").Hinting("divide it into smaller ones")}
+}
+
+// reads returns the extension of a file that may bring something; "" for others.
+func (c *checkout) reads(name string) string {
+	base := path.Base(name)
+	if path.Dir(name) != c.Dir || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || strings.HasSuffix(base, "_tool.cue") || strings.HasSuffix(base, "_test.cue") {
+		return ""
+	}
+	switch ext := path.Ext(base); ext {
+	case ".cue", ".yaml", ".yml":
+		return ext
+	}
+	return ""
 }
 
 // findPackage reads off the package's name: all CUE files of the folder are of it.

@@ -133,11 +133,11 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	files, ds := g.content.Files()
+	tree, ds := g.content.Files()
 	if len(ds) > 0 {
 		return &guestAnswer{Told: ds}, true, nil
 	}
-	c, ds := newCheckout(g.registration, g.content.Revision, files)
+	c, ds := newCheckout(g.registration, g.content.Revision, tree)
 	if len(ds) > 0 {
 		return &guestAnswer{Told: ds}, false, nil
 	}
@@ -149,7 +149,7 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
 		return nil, false, err
 	}
-	if err := c.write(tmp, files, g.registration.Name); err != nil {
+	if err := c.write(tmp, tree.Data(), g.registration.Name); err != nil {
 		return nil, false, err
 	}
 	job := guestJob{Environment: g.environment, Registration: *g.registration, Checkout: *c, Key: g.key(), Calls: calls, Variables: map[string]string{}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -22,10 +23,9 @@ type Registered struct {
 	Revision string
 	// Content identifies the files.
 	Content model.Digest
-	// Files returns the files of the commit by their paths, with slashes, or why
-	// they are not to be had. It is called only for content that has not been
-	// evaluated before.
-	Files func() (map[string][]byte, []diag.Diagnostic)
+	// Files returns the files of the commit, or why they are not to be had. It is
+	// called only for content that has not been evaluated before.
+	Files func() (*archive.Tree, []diag.Diagnostic)
 }
 
 // brought is what a registration brings to an environment.

@@ -8,27 +8,29 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // repositories are what registrations are pinned to, by their names.
-type repositories map[string]map[string][]byte
+type repositories map[string]*archive.Tree
 
 func (r repositories) Registered(of *model.Registration) (*Registered, []diag.Diagnostic) {
-	files, ok := r[of.Name]
+	tree, ok := r[of.Name]
 	if !ok {
 		return nil, []diag.Diagnostic{diag.New(diag.NotLocked, of.Git.Repo+" is not locked")}
 	}
 	return &Registered{
-		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, files)),
-		Files: func() (map[string][]byte, []diag.Diagnostic) { return files, nil },
+		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, *tree)),
+		Files: func() (*archive.Tree, []diag.Diagnostic) { return tree, nil },
 	}, nil
 }
 
 // withRegistered evaluates environment dev with the declarations, and
-// registrations that refer to the files of an archive, <registration>/<path>. It
-// returns a line for each diagnostic. In workers it is the same.
+// registrations that refer to the files of an archive, <registration>/<path>, of
+// which those that begin with "refused: " have no content. It returns a line for
+// each diagnostic. In workers it is the same.
 func withRegistered(t *testing.T, declarations, registered string, c Cache) (*Package, []string) {
 	t.Helper()
 	pkg, ds := evaluateRegistered(t, declarations, registered, Options{Cache: c})
@@ -46,9 +48,13 @@ func evaluateRegistered(t *testing.T, declarations, registered string, o Options
 	for _, f := range txtar.Parse([]byte(registered)).Files {
 		name, path, _ := strings.Cut(f.Name, "/")
 		if repos[name] == nil {
-			repos[name] = map[string][]byte{}
+			repos[name] = &archive.Tree{Files: map[string]archive.File{}, Refused: map[string]string{}}
 		}
-		repos[name][path] = f.Data
+		if why, refused := strings.CutPrefix(string(f.Data), "refused: "); refused {
+			repos[name].Refused[path] = strings.TrimSpace(why)
+			continue
+		}
+		repos[name].Files[path] = archive.File{Data: f.Data}
 	}
 	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\n" + declarations})
 	o.Registry = repos
@@ -178,6 +184,11 @@ func TestRegisteredErrors(t *testing.T) {
 		"nothing in it": {
 			registered: "-- app/deploy/README.md --\nhello\n",
 			want:       []string{"K1305 folder deploy of the repository of registration app brings nothing @environments/dev/dev.cue:4:27"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"a file without content": {
+			registered: head + "-- app/deploy/more.cue --\nrefused: is a link that leaves\n-- app/deploy/notes.md --\nrefused: is a link that leaves\n",
+			want:       []string{"K1305 deploy/more.cue of the repository of registration app is a link that leaves @environments/dev/dev.cue:4:27"},
 			sick:       []string{"registrations.app"}, unknown: true,
 		},
 		"syntax": {

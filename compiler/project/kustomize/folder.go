@@ -1,6 +1,7 @@
 package kustomize
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,6 +23,11 @@ func (s *scan) manifests(dir string) ([]string, error) {
 		}
 	}
 	slices.Sort(files)
+	for _, name := range slices.Sorted(maps.Keys(s.refused)) {
+		if within(dir, name) && isManifest(relative(dir, name)) && s.overlayAbove(dir, name) == "" {
+			return nil, refusal.New(diag.BadSource, hintRefused, "%s %s", name, s.refused[name])
+		}
+	}
 	var (
 		resources []string
 		overlays  = map[string]bool{}

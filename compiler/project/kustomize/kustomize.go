@@ -30,6 +30,9 @@ import (
 type Request struct {
 	// Files are the source's files, by path relative to its root, with slashes.
 	Files map[string][]byte
+	// Refused are paths of the source whose content is not to be had, with a reason
+	// each that follows the path in a sentence. Only what needs one fails.
+	Refused map[string]string `json:",omitempty"`
 	// Path is the folder to render, relative to the root. One with a kustomization
 	// is an overlay; of another, all manifests below it are rendered.
 	Path string

@@ -36,7 +36,7 @@ type prepared struct {
 
 // prepare looks through a source and returns what Kustomize shall build.
 func prepare(req Request) (*prepared, error) {
-	s, err := newScan(req.Files)
+	s, err := newScan(req.Files, req.Refused)
 	if err != nil {
 		return nil, err
 	}

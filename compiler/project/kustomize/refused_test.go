@@ -210,6 +210,37 @@ func TestChangesRefused(t *testing.T) {
 	}
 }
 
+// What is refused of a source stops those who need it, and nobody else.
+func TestRefusedContent(t *testing.T) {
+	const overlay = "-- app/kustomization.yaml --\nresources: [a.yaml]\n" + configMap
+	for _, c := range []struct {
+		tree, refused string // the path that is
+		want          string // "" for nothing
+	}{
+		{overlay, "app/b.yaml", ""},
+		{overlay, "app/sub", ""},
+		{configMap, "other/b.yaml", ""},
+		{configMap, "app/README.md", ""},
+		{configMap, "app/.hidden.yaml", ""},
+		{configMap, "app/b.yaml", "app/b.yaml is a link"},
+		{configMap, "app/sub/kustomization.yaml", "app/sub/kustomization.yaml is a link"},
+		{"-- app/kustomization.yaml --\nresources: [b.yaml]\n", "app/b.yaml", "app/kustomization.yaml: resources[0]: b.yaml is not in the source: app/b.yaml is a link"},
+		{"-- app/kustomization.yaml --\nresources: [../base/it]\n", "base", "resources[0]: ../base/it is not in the source: base is a link"},
+		{"-- other/a.yaml --\n", "app", "path app is not in the source: app is a link"},
+	} {
+		req := Request{Files: tree(txtar.Parse([]byte(c.tree)), ""), Refused: map[string]string{c.refused: "is a link"}, Path: "app"}
+		if c.want == "" {
+			if _, err := Render(req); err != nil {
+				t.Errorf("%s: %v", c.refused, err)
+			}
+			continue
+		}
+		if refused := refusedAs(t, req, diag.BadSource); !strings.Contains(refused.Message, c.want) {
+			t.Errorf("%s\nwant %s", refused.Message, c.want)
+		}
+	}
+}
+
 func TestFileNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../a.yaml", "/a.yaml", "a//b.yaml", "a/../b.yaml", "./a.yaml", `a\b.yaml`, "a/", "\xff.yaml"} {
 		refusedAs(t, Request{Files: map[string][]byte{name: []byte("a: b")}, Path: "."}, diag.BadSource)
@@ -228,7 +259,7 @@ func FuzzScan(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := newScan(map[string][]byte{"app/kustomization.yaml": text, "app/a.yaml": []byte("a: b"), "base/kustomization.yaml": []byte("namePrefix: x")})
+		s, err := newScan(map[string][]byte{"app/kustomization.yaml": text, "app/a.yaml": []byte("a: b"), "base/kustomization.yaml": []byte("namePrefix: x")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

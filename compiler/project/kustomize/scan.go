@@ -23,15 +23,16 @@ import (
 // the source.
 type scan struct {
 	files   map[string][]byte
-	folders map[string]bool // all that have files below them; "." is the root
+	refused map[string]string // what has no content, with the reason
+	folders map[string]bool   // all that have files below them; "." is the root
 	parsed  map[string]types.Kustomization
 	reached map[string]bool // files that the build needs
 	checked map[string]bool // files whose content was looked at
 	bytes   manifest.Reader // for how much all of them are
 }
 
-func newScan(files map[string][]byte) (*scan, error) {
-	s := &scan{files: files, folders: map[string]bool{".": true}, parsed: map[string]types.Kustomization{}, reached: map[string]bool{}, checked: map[string]bool{}}
+func newScan(files map[string][]byte, refused map[string]string) (*scan, error) {
+	s := &scan{files: files, refused: refused, folders: map[string]bool{".": true}, parsed: map[string]types.Kustomization{}, reached: map[string]bool{}, checked: map[string]bool{}}
 	for name := range files {
 		if name == "" || name != path.Clean(name) || path.IsAbs(name) || name == "." || outside(name) || strings.Contains(name, `\`) || !utf8.ValidString(name) {
 			return nil, refusal.New(diag.BadSource, "files of a source have relative paths of plain names", "the source has a file named %q", name)
@@ -64,11 +65,27 @@ func (s *scan) folder(name string) (string, error) {
 	if _, ok := s.files[dir]; ok {
 		return "", refusal.New(diag.BadSource, hint, "path %s is a file of the source, not a folder", name)
 	}
+	if at, why := s.why(dir); why != "" {
+		return "", refusal.New(diag.BadSource, hintRefused, "path %s is not in the source: %s %s", name, at, why)
+	}
 	var all []string
 	for f := range s.folders {
 		all = append(all, f)
 	}
 	return "", refusal.New(diag.BadSource, diag.DidYouMean(dir, all), "path %s is not in the source", name)
+}
+
+const hintRefused = "keep it as a file of the source"
+
+// why says why there is no content at a clean path, which is refused or lies in
+// what is; "" where it only is not there.
+func (s *scan) why(name string) (at, why string) {
+	for at = name; at != "."; at = path.Dir(at) {
+		if why = s.refused[at]; why != "" {
+			return at, why
+		}
+	}
+	return "", ""
 }
 
 // kustomization returns the path of a folder's kustomization, "" for none, and
@@ -200,6 +217,8 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	}
 	if _, ok := s.files[name]; ok {
 		s.reached[name] = true
+	} else if at, why := s.why(name); why != "" {
+		return refuse(hintRefused, "%s is not in the source: %s %s", r.value, at, why)
 	} else if !s.folders[name] {
 		hint := cmp.Or(diag.DidYouMean(path.Base(name), s.beside(name)), "files are named from the folder of the kustomization")
 		return refuse(hint, "%s is not in the source", r.value)
