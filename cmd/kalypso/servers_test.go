@@ -18,13 +18,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // serverCommands are commands of scripts that start servers on loopback, which end
-// with the script.
+// with the script, and that make what these serve.
 var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"archive":  archiveCommand,
 	"charts":   chartsCommand,
 	"gitserve": gitserveCommand,
 	"expand":   expandCommand,
@@ -32,30 +32,22 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"endless":  endlessCommand,
 	"huge":     hugeCommand,
 	"private":  privateCommand,
+	"push":     pushCommand,
 	"many":     manyCommand,
 }
 
-// chartsCommand is `charts VAR DIR...`: each folder is a chart, named
-// <name>-<version>; a chart repository has them all, and VAR is its URL.
+// chartsCommand is `charts VAR PATH...`: each folder is a chart, named
+// <name>-<version>, and each archive <name>-<version>.tgz is one as it is; a chart
+// repository has them all, and VAR is its URL.
 func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: charts VAR DIR...")
+		ts.Fatalf("usage: charts VAR PATH...")
 	}
 	served := map[string][]byte{}
 	versions := map[string]string{} // the entries of the index
-	for _, dir := range args[1:] {
-		files := map[string][]byte{}
-		root := os.DirFS(ts.MkAbs(dir))
-		ts.Check(fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			files[name], err = fs.ReadFile(root, name)
-			return err
-		}))
-		data, err := helm.Pack(files)
-		ts.Check(err)
-		base := filepath.Base(dir)
+	for _, path := range args[1:] {
+		data := packed(ts, path, true)
+		base := strings.TrimSuffix(filepath.Base(path), ".tgz")
 		cut := strings.LastIndex(base, "-")
 		served["/"+base+".tgz"] = data
 		versions[base[:cut]] += fmt.Sprintf("  - {apiVersion: v2, name: %s, version: %s, urls: [%s.tgz], digest: %s}\n",
