@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,8 +23,9 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"kalypso": func() { os.Exit(run()) },
-		"cue":     func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
+		"kalypso":      func() { os.Exit(run()) },
+		"cue":          func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
+		"unprivileged": func() { os.Exit(unprivileged(os.Args[1:])) },
 	})
 }
 
@@ -86,6 +89,24 @@ func commands(repository string) map[string]func(*testscript.TestScript, bool, [
 	}
 	maps.Copy(all, serverCommands)
 	return all
+}
+
+// unprivileged is `unprivileged COMMAND...`: the permissions of files bind the
+// command, also where root runs the tests.
+func unprivileged(args []string) int {
+	runtime.LockOSThread() // the rights are a thread's, of which the command is started
+	if err := takeRights(); err != nil {
+		fmt.Fprintln(os.Stderr, "unprivileged:", err)
+		return 125
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, "unprivileged:", err)
+		return 125
+	}
+	return cmd.ProcessState.ExitCode()
 }
 
 // exitsCommand is `exits CODE COMMAND...`: the command ends with that exit code.
