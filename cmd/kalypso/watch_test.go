@@ -19,6 +19,9 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/project/helm"
+	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -213,6 +216,73 @@ func TestWatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWatchLocked: kalypso.lock and what is vendored are files of the platform.
+func TestWatchLocked(t *testing.T) {
+	t.Parallel()
+	chart, err := helm.Pack(map[string][]byte{
+		"Chart.yaml":              []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+		"templates/settings.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWatching(t, "dev", "--to", "out")
+	w.save("environments/dev/web.cue", `package platform
+
+clusterTypes: [_]: kubernetesVersion: "1.33.1"
+workloads: web: {
+	workspace: "web-team"
+	labels: tier: "web"
+	deploymentTargets: live: {
+		environment: "dev"
+		render:      true
+		manifests: helm: {repo: "https://charts.example.com", chart: "web", version: "1.x"}
+	}
+}
+`)
+	w.start()
+	w.expect("error[K3011]: chart web 1.x of https://charts.example.com is not in kalypso.lock", "added    dev/small/shop-test\n")
+
+	entry := lock.Entry{
+		Source:   lock.Source{Kind: lock.Chart, URL: "https://charts.example.com", Chart: "web", Version: "1.x"},
+		Revision: "1.0.0", Content: store.DigestOf(chart), Size: int64(len(chart)),
+	}
+	base := filepath.Dir(w.platform)
+	written := lock.New([]lock.Entry{entry}).Write(base)
+	if err := errors.Join(written, os.Rename(filepath.Join(base, lock.FileName), filepath.Join(w.platform, lock.FileName))); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("error[K3012]: the content of chart web 1.x of https://charts.example.com, pinned to 1.0.0, is not in the store")
+
+	// What is vendored comes at once.
+	aside := filepath.Join(base, "vendor")
+	if _, err := store.Open("", aside).Put(chart); err != nil {
+		t.Fatal(err)
+	}
+	vendor := filepath.Join(w.platform, "vendor")
+	if err := os.Rename(aside, vendor); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("nothing to say", "added    dev/small/web-live\n")
+	if _, err := os.Stat(filepath.Join(w.platform, "out", "dev", "small", "web-live", "manifests.yaml")); err != nil {
+		t.Error(err)
+	}
+
+	// One file of it goes, and the assignments keep what they have.
+	hex := strings.TrimPrefix(string(entry.Content), "sha256:")
+	if err := os.Remove(filepath.Join(vendor, "sha256", hex[:2], hex)); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("error[K3012]")
+	if _, err := os.Stat(filepath.Join(w.platform, "out", "dev", "small", "web-live", "manifests.yaml")); err != nil {
+		t.Error(err)
+	}
+	if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	w.ends(130)
 }
 
 func TestWatchEndsWithoutPlatform(t *testing.T) {
