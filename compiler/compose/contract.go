@@ -102,7 +102,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 		if leaf, there := m.leafAt(p.Path); there {
 			d = origins(d, leaf.From)
 		}
-		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(hint(p))
+		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(hint(p, c.Ref))
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
 		} else {
@@ -140,15 +140,21 @@ func (m *merger) breach(p expr.Problem) string {
 	return fmt.Sprintf("%s breaks a contract: %s", p.Path, p.Message)
 }
 
-func hint(p expr.Problem) string {
+// hint says what to do about a problem with a contract, which is of an assignment
+// or of a target of an application.
+func hint(p expr.Problem, contract model.Ref) string {
+	where := "in a config that matches the assignment"
+	if contract.Collection == "targets" {
+		where = "in a values.yaml of the target's folder, or of one above it"
+	}
 	switch {
 	case len(p.Allowed) > 0:
 		return "allowed: " + strings.Join(p.Allowed, ", ")
 	case p.Missing:
 		if p.Path == "" {
-			return "satisfy one of the contract's alternatives in a config that matches the assignment"
+			return "satisfy one of the contract's alternatives " + where
 		}
-		return "give " + p.Path + " a value in a config that matches the assignment"
+		return "give " + p.Path + " a value " + where
 	case p.Unknown:
 		return "remove the key, or open the contract with ..."
 	}

@@ -111,7 +111,7 @@ func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optio
 	for it.Next() {
 		label := model.Label(it.Selector().Unquoted())
 		at := model.JoinPath(path, label)
-		x.note(it.Value(), ref.At(label))
+		x.noteContract(it.Value(), ref.At(label))
 		leaf := it.Value().IncompleteKind() != cue.StructKind
 		optional := optional || it.FieldType()&cue.OptionalConstraint != 0
 		if leaf {
@@ -122,6 +122,18 @@ func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optio
 		ok = x.contractFields(it.Value(), ref.At(label), at, optional, out) && ok
 	}
 	return ok
+}
+
+// noteContract records where a field of a contract is written: all places where
+// these are several, since any may be the one that is broken.
+func (x *exporter) noteContract(v cue.Value, ref model.Ref) {
+	if places := x.written(v); len(places) > 1 {
+		for _, p := range places {
+			x.positions.Add(ref, p)
+		}
+		return
+	}
+	x.note(v, ref)
 }
 
 // asWritten is a constraint as its contract writes it, or else as CUE does.
