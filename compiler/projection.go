@@ -2,6 +2,8 @@ package compiler
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -187,6 +189,13 @@ func (e *Environment) playbook(a *schedule.Assignment, entry lock.Entry) project
 	tree, ds := e.library.Tree(entry)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}
+	}
+	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
+		ds = append(ds, diag.New(diag.BadSource, fmt.Sprintf("%s of %s %s", name, entry.Source, tree.Refused[name])).
+			Hinting("keep it as a file of the repository, or let the machines fetch the playbook: remove render: true"))
+	}
+	if len(ds) > 0 {
+		return projected{diagnostics: ds}
 	}
 	for name, f := range tree.Files {
 		p.Files = append(p.Files, model.ProjectedFile{Path: name, Data: f.Data, Executable: f.Executable})

@@ -39,27 +39,34 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Package: registeredPackage}
 	c.Prefix = r.Name + "@" + revision[:min(12, len(revision))] + "/"
+	c.Module = c.Dir
+	for c.Module != "." && files[path.Join(c.Module, "cue.mod/module.cue")] == nil {
+		c.Module = path.Dir(c.Module)
+	}
+	// Without a file that CUE reads nobody knows what the folder brings.
+	unread := map[string]string{}
+	maps.Copy(unread, tree.Refused)
 	there := false
 	var cueFiles []string
-	var ds []diag.Diagnostic
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		there = there || c.Dir == "." || strings.HasPrefix(name, c.Dir+"/")
-		switch c.reads(name) {
-		case ".cue":
+		declares := c.declares(name)
+		switch {
+		case declares == "yaml" && !bytes.Contains(files[name], []byte(schedulerGroup)):
+			continue
+		case declares == "yaml":
+			c.YAML = append(c.YAML, name)
+		case declares == "cue":
 			cueFiles = append(cueFiles, name)
-			ds = append(ds, c.checkSize(name, files[name])...)
-		case ".yaml", ".yml":
-			if bytes.Contains(files[name], []byte(schedulerGroup)) {
-				c.YAML = append(c.YAML, name)
-				ds = append(ds, c.checkSize(name, files[name])...)
-			}
+		}
+		if len(files[name]) > source.MostEmbedded {
+			unread[name] = fmt.Sprintf("has more than %d MiB", source.MostEmbedded>>20)
 		}
 	}
-	// Without a file of the folder nobody knows what it brings.
-	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
-		if c.reads(name) != "" {
-			return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, tree.Refused[name])).
-				Hinting("keep it as a file of the repository; kalypso.lock pins commit " + revision)}
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		if c.declares(name) != "" || path.Ext(name) == ".cue" && strings.HasPrefix(name, c.within()) {
+			return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, unread[name])).
+				Hinting("keep it as a smaller file of the repository itself; kalypso.lock pins commit " + revision)}
 		}
 	}
 	switch {
@@ -70,33 +77,31 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.Dir, r.Name)).
 			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads of " + schedulerGroup)}
 	}
-	c.Module = c.Dir
-	for c.Module != "." && files[path.Join(c.Module, "cue.mod/module.cue")] == nil {
-		c.Module = path.Dir(c.Module)
-	}
-	return c, append(ds, c.findPackage(r.Name, cueFiles, files)...)
+	return c, c.findPackage(r.Name, cueFiles, files)
 }
 
-// checkSize reports a file that is too large to be read.
-func (c *checkout) checkSize(name string, data []byte) []diag.Diagnostic {
-	if len(data) <= source.MostEmbedded {
-		return nil
-	}
-	return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the file has more than %d MiB", source.MostEmbedded>>20)).
-		In(model.Position{File: c.Prefix + name, Line: 1, Column: 1}, "").Hinting("divide it into smaller ones")}
-}
-
-// reads returns the extension of a file that may bring something; "" for others.
-func (c *checkout) reads(name string) string {
+// declares says how a file may declare something, as cue or yaml; "" for files of
+// other folders and of other kinds.
+func (c *checkout) declares(name string) string {
 	base := path.Base(name)
 	if path.Dir(name) != c.Dir || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || strings.HasSuffix(base, "_tool.cue") || strings.HasSuffix(base, "_test.cue") {
 		return ""
 	}
-	switch ext := path.Ext(base); ext {
-	case ".cue", ".yaml", ".yml":
-		return ext
+	switch path.Ext(base) {
+	case ".cue":
+		return "cue"
+	case ".yaml", ".yml":
+		return "yaml"
 	}
 	return ""
+}
+
+// within is what the names of all files of the module begin with.
+func (c *checkout) within() string {
+	if c.Module == "." {
+		return ""
+	}
+	return c.Module + "/"
 }
 
 // findPackage reads off the package's name: all CUE files of the folder are of it.
@@ -122,10 +127,7 @@ func (c *checkout) findPackage(registration string, cueFiles []string, files map
 // may embed.
 func (c *checkout) write(root string, files map[string][]byte, registration string) error {
 	c.Root = root
-	within := ""
-	if c.Module != "." {
-		within = c.Module + "/"
-	}
+	within := c.within()
 	write := func(name string, data []byte) error {
 		file := c.path(name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -178,11 +180,7 @@ func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, erro
 	if diag.Errors(ds) {
 		return nil, ds, nil
 	}
-	prefix := c.Prefix
-	if c.Module != "." {
-		prefix += c.Module + "/"
-	}
-	l, problems, err := loadFolder(root, rel, c.Package, prefix, overlay)
+	l, problems, err := loadFolder(root, rel, c.Package, c.Prefix+c.within(), overlay)
 	return l, append(ds, problems...), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // repositories are what registrations are pinned to, by their names.
@@ -189,6 +190,16 @@ func TestRegisteredErrors(t *testing.T) {
 		"a file without content": {
 			registered: head + "-- app/deploy/more.cue --\nrefused: is a link that leaves\n-- app/deploy/notes.md --\nrefused: is a link that leaves\n",
 			want:       []string{"K1305 deploy/more.cue of the repository of registration app is a link that leaves @environments/dev/dev.cue:4:27"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"an import without content": {
+			registered: head + "-- app/cue.mod/module.cue --\nmodule: \"a.example@v0\"\nlanguage: version: \"v0.15.0\"\n-- app/lib/x.cue --\nrefused: is a link that leaves\n",
+			want:       []string{"K1305 lib/x.cue of the repository of registration app is a link that leaves @environments/dev/dev.cue:4:27"},
+			sick:       []string{"registrations.app"}, unknown: true,
+		},
+		"too large": {
+			registered: head + "-- app/deploy/more.cue --\npackage app\n//" + strings.Repeat("x", source.MostEmbedded) + "\n-- app/deploy/notes.md --\n" + strings.Repeat("x", source.MostEmbedded+1) + "\n",
+			want:       []string{"K1305 deploy/more.cue of the repository of registration app has more than 16 MiB @environments/dev/dev.cue:4:27"},
 			sick:       []string{"registrations.app"}, unknown: true,
 		},
 		"syntax": {

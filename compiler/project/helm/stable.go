@@ -15,14 +15,15 @@ import (
 )
 
 // unstable are the functions of templates that give something else each time, and
-// how a second render calls them so that it surely differs where one is called.
-// Two renders within a second have the same time, and two random digits are the
-// same one time in ten; "" is for functions that never repeat themselves.
+// how a second render calls them so that it surely differs where one is called, as
+// a text and as a number. Two renders within a second have the same time, and two
+// random digits are the same one time in ten; "" is for functions that never repeat
+// themselves.
 var unstable = map[string]string{
 	"now": `(toDate "2006-01-02" "2001-02-03")`, "ago": `printf "%v ago"`,
 	"date": "", "dateInZone": "", "date_in_zone": "", "htmlDate": "", "htmlDateInZone": "", "durationRound": "",
-	"randInt": `printf "%v to %v"`, "shuffle": `printf "%s shuffled"`,
-	"randAlpha": `printf "%v letters"`, "randAlphaNum": `printf "%v characters"`, "randAscii": `printf "%v of ascii"`, "randNumeric": `printf "%v digits"`,
+	"randInt": "max", "shuffle": `printf "%s shuffled"`,
+	"randAlpha": `printf "%v letters"`, "randAlphaNum": `printf "%v characters"`, "randAscii": `printf "%v of ascii"`, "randNumeric": `printf "-1%v"`,
 	"randBytes": "", "uuidv4": "",
 	"genPrivateKey": "", "genCA": "", "genCAWithKey": "", "genSelfSignedCert": "", "genSelfSignedCertWithKey": "", "genSignedCert": "", "genSignedCertWithKey": "",
 	"bcrypt": "", "htpasswd": "", "encryptAES": "",

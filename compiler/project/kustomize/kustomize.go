@@ -32,7 +32,7 @@ type Request struct {
 	Files map[string][]byte
 	// Refused are paths of the source whose content is not to be had, with a reason
 	// each that follows the path in a sentence. Only what needs one fails.
-	Refused map[string]string `json:",omitempty"`
+	Refused map[string]string
 	// Path is the folder to render, relative to the root. One with a kustomization
 	// is an overlay; of another, all manifests below it are rendered.
 	Path string
