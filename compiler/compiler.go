@@ -15,6 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/worker"
@@ -124,10 +126,12 @@ func planOnce(ctx context.Context, r Request) (*Build, error) {
 		return nil, err
 	}
 	ds = append(ds, more...)
-	if more, err = installModules(ctx, platform.Root, contents); err != nil {
+	if more, err = installModules(ctx, dependencies(platform.Root), contents); err != nil {
 		return nil, err
 	}
-	ds = append(ds, more...)
+	for _, d := range more {
+		ds = append(ds, d.In(model.Position{File: module.File, Line: 1, Column: 1}, ""))
+	}
 	meter := newMeter(r.Cache)
 	stages, more, err := evaluate.Stages(ctx, platform, meter.packages())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
@@ -32,7 +33,12 @@ func (b *Build) Uses() []locking.Use {
 			out = append(out, locking.Use{Source: source, By: []string{by}, Also: also})
 		}
 	}
-	out = append(out, moduleUses(b.Platform.Root)...)
+	modules := func(of []module.Dependency, by string) {
+		for _, d := range of {
+			out = append(out, locking.Use{Source: moduleSource(d), By: []string{by}})
+		}
+	}
+	modules(dependencies(b.Platform.Root), module.File)
 	for _, e := range b.Environments {
 		if e.Model == nil {
 			continue
@@ -40,6 +46,9 @@ func (b *Build) Uses() []locking.Use {
 		for i := range e.Model.Registrations {
 			r := &e.Model.Registrations[i]
 			add(model.Manifests{Git: &r.Git}, "registration "+r.Name)
+			if tree := (registry{b.library}).tree(r); tree != nil {
+				modules(dependenciesOf(r, tree), "registration "+r.Name)
+			}
 		}
 		for _, w := range e.Model.Workloads {
 			for _, t := range w.Targets {
@@ -69,8 +78,9 @@ type Locked struct {
 }
 
 // mostRounds is how often the platform is read to know all of its sources: what
-// registrations bring is known only when they are locked.
-const mostRounds = 3
+// registrations bring is known only when they are locked, and the modules that they
+// import.
+const mostRounds = 4
 
 // Lock pins the sources of all environments, and puts their content into the
 // store. renew, which may be nil, says which of them are resolved again. Sources

@@ -3,11 +3,16 @@ package compiler
 import (
 	"context"
 	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
 )
@@ -17,24 +22,54 @@ func moduleSource(d module.Dependency) lock.Source {
 	return lock.Source{Kind: lock.Module, URL: d.Path, Version: d.Version}
 }
 
-// installModules puts the CUE modules that the platform depends on, and that
-// kalypso.lock pins, where CUE looks for them, unless it has them already. Those
-// that nobody has, loading reports.
-func installModules(ctx context.Context, root string, contents *library.Library) ([]diag.Diagnostic, error) {
+// dependencies are the CUE modules that a platform depends on, without those that
+// it has itself.
+func dependencies(root string) []module.Dependency {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(module.File)))
+	if err != nil {
+		return nil // loading says so
+	}
+	var out []module.Dependency
+	for _, d := range module.Dependencies(text) {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(d.PackageDir()))); err != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// dependenciesOf are the CUE modules that what a registration brings depends on,
+// without those that its repository has itself.
+func dependenciesOf(r *model.Registration, tree *archive.Tree) []module.Dependency {
+	root := evaluate.ModuleOf(r, tree)
+	var out []module.Dependency
+	for _, d := range module.Dependencies(tree.Files[path.Join(root, module.File)].Data) {
+		own := false
+		for name := range tree.Files {
+			own = own || strings.HasPrefix(name, path.Join(root, d.PackageDir())+"/")
+		}
+		if !own {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// installModules puts CUE modules that kalypso.lock pins where CUE looks for them,
+// unless it has them already. Those that nobody has, loading reports. Diagnostics
+// have no sites.
+func installModules(ctx context.Context, modules []module.Dependency, contents *library.Library) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
-	for _, d := range module.Dependencies(root) {
+	for _, d := range modules {
 		entry, locked := contents.Lock.Find(moduleSource(d))
 		if !locked {
 			continue
 		}
-		if there, err := module.Cached(root, d); there || err != nil {
+		if there, err := module.Cached(d); there || err != nil {
 			continue // what is wrong with the version, loading says
 		}
 		zip, problems := contents.Content(entry)
-		for _, p := range problems {
-			ds = append(ds, p.In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, ""))
-		}
-		if len(problems) > 0 {
+		if ds = append(ds, problems...); len(problems) > 0 {
 			continue
 		}
 		if err := module.Install(ctx, d, zip); err != nil {
@@ -42,13 +77,4 @@ func installModules(ctx context.Context, root string, contents *library.Library)
 		}
 	}
 	return ds, nil
-}
-
-// moduleUses are the CUE modules that the platform at root depends on.
-func moduleUses(root string) []locking.Use {
-	var out []locking.Use
-	for _, d := range module.Dependencies(root) {
-		out = append(out, locking.Use{Source: moduleSource(d), By: []string{"cue.mod/module.cue"}})
-	}
-	return out
 }

@@ -1,6 +1,8 @@
 package compiler
 
 import (
+	"context"
+
 	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -12,12 +14,39 @@ import (
 // registry has what registrations are pinned to.
 type registry struct{ *library.Library }
 
-func (r registry) Registered(of *model.Registration) (*evaluate.Registered, []diag.Diagnostic) {
-	source, _ := lock.SourceOf(model.Manifests{Git: &of.Git}) // which all of git are
-	entry, ds := r.Pinned(source)
+func (r registry) Registered(ctx context.Context, of *model.Registration) (*evaluate.Registered, []diag.Diagnostic) {
+	entry, ds := r.Pinned(sourceOf(of))
 	if len(ds) > 0 {
 		return nil, ds
 	}
-	files := func() (*archive.Tree, []diag.Diagnostic) { return r.Tree(entry) }
+	files := func() (*archive.Tree, []diag.Diagnostic, error) {
+		tree, ds := r.Tree(entry)
+		if len(ds) > 0 {
+			return nil, ds, nil
+		}
+		modules := dependenciesOf(of, tree)
+		for _, d := range modules {
+			if _, problems := r.Entry(moduleSource(d)); len(problems) > 0 {
+				return nil, problems, nil
+			}
+		}
+		ds, err := installModules(ctx, modules, r.Library)
+		return tree, ds, err
+	}
 	return &evaluate.Registered{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
+}
+
+// tree returns the files that a registration is pinned to; nil for none.
+func (r registry) tree(of *model.Registration) *archive.Tree {
+	entry, ds := r.Pinned(sourceOf(of))
+	if len(ds) > 0 {
+		return nil
+	}
+	tree, _ := r.Tree(entry) // a build says what is wrong with it
+	return tree
+}
+
+func sourceOf(r *model.Registration) lock.Source {
+	source, _ := lock.SourceOf(model.Manifests{Git: &r.Git}) // which all of git are
+	return source
 }

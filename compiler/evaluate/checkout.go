@@ -37,12 +37,7 @@ type checkout struct {
 // commit.
 func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
 	files := tree.Data()
-	c := &checkout{Dir: path.Clean(r.Git.Path), Package: registeredPackage}
-	c.Prefix = r.Name + "@" + revision[:min(12, len(revision))] + "/"
-	c.Module = c.Dir
-	for c.Module != "." && files[path.Join(c.Module, "cue.mod/module.cue")] == nil {
-		c.Module = path.Dir(c.Module)
-	}
+	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: registeredPackage}
 	// Without a file that CUE reads nobody knows what the folder brings.
 	unread := map[string]string{}
 	maps.Copy(unread, tree.Refused)
@@ -78,6 +73,22 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads of " + schedulerGroup)}
 	}
 	return c, c.findPackage(r.Name, cueFiles, files)
+}
+
+// ModuleOf returns the folder, relative to the root and with slashes, of the module
+// that what a registration brings is in: the nearest with a module file, else the
+// root.
+func ModuleOf(r *model.Registration, tree *archive.Tree) string {
+	dir := path.Clean(r.Git.Path)
+	for dir != "." && tree.Files[path.Join(dir, module.File)].Data == nil {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// prefixOf is what the names of a registration's files begin with in positions.
+func prefixOf(r *model.Registration, revision string) string {
+	return r.Name + "@" + revision[:min(12, len(revision))] + "/"
 }
 
 // declares says how a file may declare something, as cue or yaml; "" for files of
@@ -143,10 +154,10 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 			return err
 		}
 	}
-	if files[within+"cue.mod/module.cue"] != nil {
+	if files[within+module.File] != nil {
 		return nil
 	}
-	return write(within+"cue.mod/module.cue", fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
+	return write(within+module.File, fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
 }
 
 // path returns where a file of the repository is.
@@ -162,7 +173,7 @@ func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, erro
 	overlay, err := module.Overlay(root)
 	if err != nil {
 		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
-			In(model.Position{File: c.Prefix + path.Join(c.Module, "cue.mod/module.cue"), Line: 1, Column: 1}, "")}, nil
+			In(model.Position{File: c.Prefix + path.Join(c.Module, module.File), Line: 1, Column: 1}, "")}, nil
 	}
 	overlay[filepath.Join(root, rel, declarationsFile)] = load.FromString(c.declarations(r))
 	var ds []diag.Diagnostic

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
@@ -133,7 +134,10 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	tree, ds := g.content.Files()
+	tree, ds, err := g.content.Files()
+	if err != nil {
+		return nil, false, err
+	}
 	if len(ds) > 0 {
 		return &guestAnswer{Told: ds}, true, nil
 	}
@@ -152,7 +156,14 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if err := c.write(tmp, tree.Data(), g.registration.Name); err != nil {
 		return nil, false, err
 	}
-	job := guestJob{Environment: g.environment, Registration: *g.registration, Checkout: *c, Key: g.key(), Calls: calls, Variables: map[string]string{}}
+	modules, err := module.CacheDir()
+	if err != nil {
+		return nil, false, err
+	}
+	job := guestJob{
+		Environment: g.environment, Registration: *g.registration, Checkout: *c, Key: g.key(), Calls: calls,
+		Variables: map[string]string{"CUE_CACHE_DIR": modules},
+	}
 	for _, name := range variables {
 		job.Variables[name] = os.Getenv(name)
 	}

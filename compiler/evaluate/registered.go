@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 type Registry interface {
 	// Registered returns what a registration brings, or why that is not known, as
 	// diagnostics without sites.
-	Registered(*model.Registration) (*Registered, []diag.Diagnostic)
+	Registered(context.Context, *model.Registration) (*Registered, []diag.Diagnostic)
 }
 
 // Registered is the content that a registration is pinned to.
@@ -25,7 +26,7 @@ type Registered struct {
 	Content model.Digest
 	// Files returns the files of the commit, or why they are not to be had. It is
 	// called only for content that has not been evaluated before.
-	Files func() (*archive.Tree, []diag.Diagnostic)
+	Files func() (*archive.Tree, []diag.Diagnostic, error)
 }
 
 // brought is what a registration brings to an environment.
@@ -85,7 +86,7 @@ func (e *evaluation) bring(r *model.Registration, g guests) (*brought, *guest, e
 	if g.registry == nil {
 		return &brought{Unknown: true}, nil, nil
 	}
-	content, ds := g.registry.Registered(r)
+	content, ds := g.registry.Registered(e.ctx, r)
 	if content == nil {
 		return &brought{Unknown: true, Told: ds}, nil, nil
 	}

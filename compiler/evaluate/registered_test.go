@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,14 +18,14 @@ import (
 // repositories are what registrations are pinned to, by their names.
 type repositories map[string]*archive.Tree
 
-func (r repositories) Registered(of *model.Registration) (*Registered, []diag.Diagnostic) {
+func (r repositories) Registered(_ context.Context, of *model.Registration) (*Registered, []diag.Diagnostic) {
 	tree, ok := r[of.Name]
 	if !ok {
 		return nil, []diag.Diagnostic{diag.New(diag.NotLocked, of.Git.Repo+" is not locked")}
 	}
 	return &Registered{
 		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, *tree)),
-		Files: func() (*archive.Tree, []diag.Diagnostic) { return tree, nil },
+		Files: func() (*archive.Tree, []diag.Diagnostic, error) { return tree, nil, nil },
 	}, nil
 }
 

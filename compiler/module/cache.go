@@ -38,7 +38,7 @@ import (
 // While a development build replaces an entry, a cue that starts at that moment
 // may not find it. Waiting for the lock ends with ctx.
 func EnsureCache(ctx context.Context) error {
-	dir, err := cacheDir()
+	dir, err := CacheDir()
 	if err != nil {
 		return fmt.Errorf("find CUE's module cache: %w", err)
 	}
@@ -57,8 +57,9 @@ func (e *DifferentError) Error() string {
 		basePath, kalypso.ModuleVersion, e.File, e.Folder)
 }
 
-// cacheDir is CUE's own rule (cuelang.org/go/internal/cueconfig.CacheDir).
-func cacheDir() (string, error) {
+// CacheDir returns the folder of CUE's module cache, by CUE's own rule
+// (cuelang.org/go/internal/cueconfig.CacheDir).
+func CacheDir() (string, error) {
 	if dir := os.Getenv("CUE_CACHE_DIR"); dir != "" {
 		return dir, nil
 	}
@@ -149,7 +150,7 @@ func (e entry) holds(replace bool) (bool, error) {
 			return false, nil
 		}
 		if err != nil || !bytes.Equal(mod, moduleText()) {
-			differs = moduleFile
+			differs = File
 		}
 	}
 	if differs == "" {
@@ -287,7 +288,7 @@ func protect(dir string) {
 
 // moduleText is the module's own module.cue.
 func moduleText() []byte {
-	text, _ := kalypso.Module.ReadFile(moduleFile)
+	text, _ := kalypso.Module.ReadFile(File)
 	return text
 }
 

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 
 	"cuelabs.dev/go/oci/ociregistry/ocimem"
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/mod/modcache"
 	"cuelang.org/go/mod/modfile"
 	"cuelang.org/go/mod/modregistry"
@@ -22,15 +22,18 @@ type Dependency struct {
 	Version string // v1.2.3
 }
 
-// Dependencies returns the modules that the module file at root depends on, those
-// of others included, without kalypso.io itself. A file that cannot be read as one
-// has none: loading says what is wrong with it.
-func Dependencies(root string) []Dependency {
-	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
-	if err != nil {
-		return nil
-	}
-	f, err := modfile.ParseNonStrict(data, moduleFile)
+// PackageDir returns the folder, from the root and with slashes, in which a module
+// may have a dependency as its own copy.
+func (d Dependency) PackageDir() string {
+	base, _, _ := ast.SplitPackageVersion(d.Path)
+	return path.Join("cue.mod", "pkg", base)
+}
+
+// Dependencies returns the modules that a module file depends on, those of others
+// included, without kalypso.io itself. A file that cannot be read as one has none:
+// loading says what is wrong with it.
+func Dependencies(text []byte) []Dependency {
+	f, err := modfile.ParseNonStrict(text, File)
 	if err != nil {
 		return nil
 	}
@@ -43,17 +46,13 @@ func Dependencies(root string) []Dependency {
 	return out
 }
 
-// Cached says whether CUE's module cache holds a module, or the platform at root
-// has it in cue.mod/pkg, so that nothing is to be installed.
-func Cached(root string, d Dependency) (bool, error) {
+// Cached says whether CUE's module cache holds a module.
+func Cached(d Dependency) (bool, error) {
 	v, err := cuemodule.NewVersion(d.Path, d.Version)
 	if err != nil {
 		return false, err
 	}
-	if _, err := os.Stat(filepath.Join(root, "cue.mod", "pkg", filepath.FromSlash(v.BasePath()))); err == nil {
-		return true, nil
-	}
-	dir, err := cacheDir()
+	dir, err := CacheDir()
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +74,7 @@ func Install(ctx context.Context, d Dependency, zip []byte) error {
 	if err != nil {
 		return err
 	}
-	dir, err := cacheDir()
+	dir, err := CacheDir()
 	if err != nil {
 		return fmt.Errorf("find CUE's module cache: %w", err)
 	}

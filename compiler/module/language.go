@@ -48,7 +48,7 @@ func Language(root string, err error) *LanguageError {
 		return nil
 	}
 	// Without the file there is an error without a position.
-	source, _ := os.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
+	source, _ := os.ReadFile(filepath.Join(root, filepath.FromSlash(File)))
 	return languageError(err, source)
 }
 
@@ -56,7 +56,7 @@ func Language(root string, err error) *LanguageError {
 // newer language, and nil for whatever else is wrong with it. The loader would
 // find it too, without a position.
 func checkLanguage(source []byte) error {
-	_, err := modfile.ParseNonStrict(source, moduleFile)
+	_, err := modfile.ParseNonStrict(source, File)
 	if err == nil || !tooNew.MatchString(err.Error()) {
 		return nil
 	}
@@ -74,7 +74,7 @@ func languageError(err error, source []byte) *LanguageError {
 
 // position finds what the error is about in the platform's module.cue.
 func (e *LanguageError) position(source []byte) model.Position {
-	f, err := parser.ParseFile(moduleFile, source)
+	f, err := parser.ParseFile(File, source)
 	if err != nil {
 		return model.Position{}
 	}
@@ -90,7 +90,7 @@ func (e *LanguageError) position(source []byte) model.Position {
 			case e.Module == "" && section == "language" && key == "version",
 				e.Module != "" && section == "deps" && (key == base || key == base+"@"+semver.Major(version)):
 				pos := entry.Pos()
-				return model.Position{File: moduleFile, Line: pos.Line(), Column: pos.Column()}
+				return model.Position{File: File, Line: pos.Line(), Column: pos.Column()}
 			}
 		}
 	}

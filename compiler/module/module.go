@@ -24,10 +24,10 @@ import (
 // module.cue's deps: "kalypso.io" and "v0".
 var basePath, major, _ = strings.Cut(kalypso.ModulePath, "@")
 
-// moduleFile is where a CUE module says what it is. local-module.cue beside it
-// replaces its deps for whoever works on the module.
+// File is where a CUE module says what it is, from its root and with slashes.
+// local-module.cue beside it replaces its deps for whoever works on the module.
 const (
-	moduleFile      = "cue.mod/module.cue"
+	File            = "cue.mod/module.cue"
 	localModuleFile = "cue.mod/local-module.cue"
 )
 
@@ -61,7 +61,7 @@ var embedded = sync.OnceValue(func() []file {
 
 // packages returns the module's files without its cue.mod: what is vendored.
 var packages = sync.OnceValue(func() []file {
-	return slices.DeleteFunc(slices.Clone(embedded()), func(f file) bool { return f.name == moduleFile })
+	return slices.DeleteFunc(slices.Clone(embedded()), func(f file) bool { return f.name == File })
 })
 
 // folders returns the folders that CUE reads for the module's packages: their

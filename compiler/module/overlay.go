@@ -33,7 +33,7 @@ func Overlay(root string) (map[string]load.Source, error) {
 		return nil, err
 	}
 	over := make(map[string]load.Source)
-	for _, name := range []string{moduleFile, localModuleFile} {
+	for _, name := range []string{File, localModuleFile} {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		source, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) && name == localModuleFile {
@@ -42,7 +42,7 @@ func Overlay(root string) (map[string]load.Source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the platform's module file: %w", err)
 		}
-		if name == moduleFile {
+		if name == File {
 			if err := checkLanguage(source); err != nil {
 				return nil, err
 			}

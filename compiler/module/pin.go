@@ -51,7 +51,7 @@ func unpin(f *ast.File) []span {
 // NewerPin returns the version of the module that a module.cue pins, and where,
 // if that is newer than the one in the binary; "" otherwise.
 func NewerPin(source []byte) (version string, at model.Position) {
-	f, err := parser.ParseFile(moduleFile, source)
+	f, err := parser.ParseFile(File, source)
 	if err != nil {
 		return "", model.Position{} // the loader reports it
 	}
@@ -63,7 +63,7 @@ func NewerPin(source []byte) (version string, at model.Position) {
 		for _, entry := range deps.Elts {
 			key, dep := structField(entry)
 			if v := depVersion(dep); isModule(key, dep) && semver.Compare(v, kalypso.ModuleVersion) > 0 {
-				return v, model.Position{File: moduleFile, Line: entry.Pos().Line(), Column: entry.Pos().Column()}
+				return v, model.Position{File: File, Line: entry.Pos().Line(), Column: entry.Pos().Column()}
 			}
 		}
 	}

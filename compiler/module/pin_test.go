@@ -80,7 +80,7 @@ func TestPinIsTakenOut(t *testing.T) {
 			}
 			before := parse(t, source)
 
-			vendored, err := withoutPin(moduleFile, source)
+			vendored, err := withoutPin(File, source)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestPinIsTakenOut(t *testing.T) {
 				t.Errorf("not formatted (%v):\n%s", err, vendored)
 			}
 
-			overlaid, ok := blanked(moduleFile, source)
+			overlaid, ok := blanked(File, source)
 			if ok != had {
 				t.Errorf("blanked says %t, want %t", ok, had)
 			}
@@ -129,7 +129,7 @@ func pinned(f *modfile.File) bool {
 
 func parse(t *testing.T, source []byte) *modfile.File {
 	t.Helper()
-	f, err := modfile.ParseNonStrict(source, moduleFile)
+	f, err := modfile.ParseNonStrict(source, File)
 	if err != nil {
 		t.Fatalf("%v in:\n%s", err, source)
 	}
@@ -157,11 +157,11 @@ func FuzzBlank(f *testing.F) {
 		f.Add(head + c.source)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		before, err := modfile.ParseNonStrict([]byte(source), moduleFile)
+		before, err := modfile.ParseNonStrict([]byte(source), File)
 		if err != nil || !utf8.ValidString(source) {
 			return
 		}
-		overlaid, ok := blanked(moduleFile, []byte(source))
+		overlaid, ok := blanked(File, []byte(source))
 		if !ok {
 			overlaid = []byte(source)
 		}
@@ -174,10 +174,10 @@ func FuzzBlank(f *testing.F) {
 }
 
 func TestVendorStaysInside(t *testing.T) {
-	for _, link := range []string{"cue.mod/pkg", vendorDir, vendorDir + "/schema", vendorDir + "/schema/names.cue", moduleFile} {
+	for _, link := range []string{"cue.mod/pkg", vendorDir, vendorDir + "/schema", vendorDir + "/schema/names.cue", File} {
 		t.Run(link, func(t *testing.T) {
 			root, outside := t.TempDir(), t.TempDir()
-			overwrite(t, filepath.Join(root, moduleFile), head)
+			overwrite(t, filepath.Join(root, File), head)
 			overwrite(t, filepath.Join(outside, "schema/foreign.cue"), "package schema\n")
 			target := outside
 			if strings.HasSuffix(link, ".cue") {
@@ -203,7 +203,7 @@ func TestVendorStaysInside(t *testing.T) {
 
 func TestVendorKeepsABrokenModuleFile(t *testing.T) {
 	root := t.TempDir()
-	overwrite(t, filepath.Join(root, moduleFile), "module: {")
+	overwrite(t, filepath.Join(root, File), "module: {")
 	if changed, err := Vendor(root); err == nil || changed != nil {
 		t.Errorf("changed %v, error %v; want an error before any change", changed, err)
 	}

@@ -49,7 +49,7 @@ type vendoring struct {
 func (v *vendoring) run() error {
 	// A module file that cannot be read must be known before anything changes.
 	unpinned := make(map[string][]byte)
-	for _, name := range []string{moduleFile, localModuleFile} {
+	for _, name := range []string{File, localModuleFile} {
 		source, err := v.root.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) && name == localModuleFile {
 			continue
