@@ -110,7 +110,7 @@ func objects(t *testing.T, text []byte) []any {
 }
 
 // randomValues is YAML with some of the keys of a fixed shape: what is a mapping in
-// one file is one in all of them.
+// one file is one in most of them.
 func randomValues(r *rand.Rand, depth int) string {
 	var out []string
 	for _, key := range []string{"s1", "s2", "i", "l", "b", "m1", "m2"} {
@@ -119,6 +119,8 @@ func randomValues(r *rand.Rand, depth int) string {
 		}
 		value := "null"
 		switch {
+		case key[0] == 'm' && r.IntN(5) == 0:
+			value = []string{"null", "[1]", "{}"}[r.IntN(3)]
 		case key[0] == 'm' && depth == 0:
 			value = "{}"
 		case key[0] == 'm':

@@ -46,8 +46,12 @@ func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, e
 func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
 	m := (&memo{}).merger(eval)
 	for layer, of := range t.Layers {
-		if of.Values.Kind == model.StructTree {
-			m.parts = append(m.parts, rootNode(&root{FromDefault, of.File, layer, model.Ref{Collection: "values", Name: of.File}}, of.Values))
+		values := of.Values
+		for _, over := range t.Layers[layer+1:] {
+			values = withoutReplaced(values, over.Values)
+		}
+		if values.Kind == model.StructTree {
+			m.parts = append(m.parts, rootNode(&root{FromDefault, of.File, layer, model.Ref{Collection: "values", Name: of.File}}, values))
 		}
 	}
 	m.unite(0)
@@ -55,6 +59,27 @@ func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
 		m.contracted([]*model.Contract{t.Contract})
 	}
 	return m.finish()
+}
+
+// withoutReplaced returns a tree without the mappings for which a deeper folder has
+// another value: what a still deeper one writes there begins anew, as with files
+// that Helm is given one after the other.
+func withoutReplaced(t, over model.Tree) model.Tree {
+	if t.Kind != model.StructTree || over.Kind != model.StructTree {
+		return t
+	}
+	out := model.Tree{Kind: model.StructTree}
+	for _, f := range t.Fields {
+		o, there := over.Field(f.Name)
+		if there && f.Tree.Kind == model.StructTree && o.Kind != model.StructTree {
+			continue
+		}
+		if there {
+			f.Tree = withoutReplaced(f.Tree, o)
+		}
+		out.Fields = append(out.Fields, f)
+	}
+	return out
 }
 
 // withoutSecrets reports references to secrets: what a chart gets is plain text.

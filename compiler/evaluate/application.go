@@ -66,13 +66,21 @@ type application struct {
 	file     string            // that of ApplicationFiles
 	// refused are files of values that are there and not read, with the reason.
 	refused map[string]string
+	// values are those that were read, by file: targets share those above them.
+	values map[string]*applicationValues
+}
+
+// applicationValues are what is in a file of values.
+type applicationValues struct {
+	tree model.Tree
+	ds   []diag.Diagnostic
 }
 
 // mostApplicationFile is how large a file of an application may be that CUE reads.
 const mostApplicationFile = source.MostEmbedded
 
 func openApplication(dir string) (*application, error) {
-	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{}}
+	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{}, values: map[string]*applicationValues{}}
 	for _, name := range ApplicationFiles {
 		_, err := os.Stat(filepath.Join(dir, name))
 		switch {
@@ -100,10 +108,14 @@ func openApplication(dir string) (*application, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.tmp, err = filepath.EvalSymlinks(tmp); err != nil {
+	if a.tmp, err = filepath.EvalSymlinks(tmp); err == nil {
+		err = a.copy()
+	}
+	if err != nil {
+		os.RemoveAll(tmp)
 		return nil, err
 	}
-	return a, a.copy()
+	return a, nil
 }
 
 // collect reads the files that CUE may read: those of CUE, values and the small
@@ -264,12 +276,12 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 			if a.files[file] == nil {
 				continue
 			}
-			layer, more, err := a.values(ctx, file, positions)
+			of, err := a.valuesOf(ctx, file, positions)
 			if err != nil {
 				return nil, err
 			}
-			ds = append(ds, more...)
-			t.Layers = append(t.Layers, model.ApplicationLayer{File: file, Values: layer})
+			ds = append(ds, of.ds...)
+			t.Layers = append(t.Layers, model.ApplicationLayer{File: file, Values: of.tree})
 		}
 		if file := path.Join(dir, "values.cue"); a.files[file] != nil {
 			constraints = append(constraints, file)
@@ -327,11 +339,18 @@ func above(dir string) []string {
 	return append(out, dir)
 }
 
-// values reads a file of values as a tree.
-func (a *application) values(ctx context.Context, file string, positions *model.Positions) (model.Tree, []diag.Diagnostic, error) {
+// valuesOf reads a file of values, once.
+func (a *application) valuesOf(ctx context.Context, file string, positions *model.Positions) (*applicationValues, error) {
+	if of := a.values[file]; of != nil {
+		return of, nil
+	}
 	l, ds, err := a.load(ctx, "kalypso_values", []string{file}, "")
-	if l == nil || err != nil {
-		return model.Tree{}, ds, err
+	if err != nil {
+		return nil, err
+	}
+	a.values[file] = &applicationValues{ds: ds}
+	if l == nil {
+		return a.values[file], nil
 	}
 	x := newExporter(l)
 	x.positions = positions
@@ -340,7 +359,8 @@ func (a *application) values(ctx context.Context, file string, positions *model.
 	if tree.Kind == model.FinalLeaf && tree.Final.Kind() != model.Struct {
 		x.fail(ref, diag.New(diag.WrongValue, file+" is no mapping").In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("write keys and values"))
 	}
-	return tree, x.ds, nil
+	a.values[file] = &applicationValues{tree, x.ds}
+	return a.values[file], nil
 }
 
 // load builds a package of files of the application, and of a declaration that it
