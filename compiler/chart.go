@@ -6,7 +6,6 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
@@ -17,7 +16,7 @@ func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTa
 	if g, known := e.charts.Load(t); known {
 		return g.(*compose.Graph)
 	}
-	g, _ := e.charts.LoadOrStore(t, e.Plan.ApplicationValues(w, t, expr.New()))
+	g, _ := e.charts.LoadOrStore(t, e.Plan.ApplicationValues(w, t, e.Plan.NewEvaluator()))
 	return g.(*compose.Graph)
 }
 

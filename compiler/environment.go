@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -75,10 +76,11 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 		return nil
 	}
 	e.Model.Uncertain = e.Model.Uncertain || lost
-	satisfies := newSatisfier()
+	elsewhere := expr.In(e.request.Workers)
+	satisfies := newSatisfier(elsewhere)
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds...)
-	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, functions{e, pkg}, satisfies); err != nil {
+	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, functions{e, pkg}, satisfies, elsewhere); err != nil {
 		return err
 	}
 	e.report(ds...)

@@ -9,9 +9,9 @@ import (
 )
 
 // newSatisfier returns what asks CUE for selectors; several goroutines may use it.
-func newSatisfier() selector.Satisfier {
+func newSatisfier(elsewhere *expr.Elsewhere) selector.Satisfier {
 	var mu sync.Mutex
-	eval := expr.New()
+	eval := expr.New(elsewhere)
 	return func(e model.Expr, value string) bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )
@@ -23,6 +24,7 @@ func work() error {
 	return worker.Serve(os.Stdin, os.Stdout, map[string]worker.Handler{
 		project.HandlerName:  project.Handler(),
 		evaluate.HandlerName: evaluate.Handler(),
+		expr.HandlerName:     expr.Handler(),
 	})
 }
 

@@ -189,7 +189,7 @@ type projector struct {
 // target renders one target.
 func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, error) {
 	t.Failed = true
-	g := compose.Application(t.ApplicationTarget, expr.New())
+	g := compose.Application(t.ApplicationTarget, expr.New(expr.In(p.Workers)))
 	ds := slices.Clone(g.Diagnostics())
 	if t.Values = g.Values; g.Failed {
 		return ds, nil

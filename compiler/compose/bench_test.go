@@ -27,10 +27,10 @@ func planned(b *testing.B, size generate.Size) func() *compose.Plan {
 	if err != nil || len(ds) > 0 {
 		b.Fatal(err, ds)
 	}
-	satisfies := expr.New().Satisfies
+	satisfies := expr.New(nil).Satisfies
 	s, _ := schedule.Assign(pkg.Model, satisfies)
 	return func() *compose.Plan {
-		plan, _, err := compose.NewPlan(context.Background(), pkg.Model, s, pkg, satisfies)
+		plan, _, err := compose.NewPlan(context.Background(), pkg.Model, s, pkg, satisfies, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

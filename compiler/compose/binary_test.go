@@ -77,7 +77,7 @@ func exampleGraphs(t testing.TB) []*Graph {
 		Fields: []model.ContractField{{Path: "a", Text: "string"}, {Path: "z", Optional: true}}}
 	var out []*Graph
 	for _, layers := range [][]layer{nil, {base}, {same, base}, {base, other}, {same, base, over}} {
-		m := (&memo{}).merger(expr.New())
+		m := (&memo{}).merger(expr.New(nil))
 		m.lists = map[string]listRule{"l": {ListStrategy: model.ListStrategy{Append: true}}}
 		m.compose(layers)
 		if !m.graph.Failed {

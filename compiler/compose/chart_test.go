@@ -97,7 +97,7 @@ func chartValues(t *testing.T, platform string) (model.Value, []diag.Diagnostic)
 	}
 	w := &pkg.Model.Workloads[0]
 	plan := &Plan{memo: &memo{}}
-	g := plan.ApplicationValues(w, &w.Targets[0], expr.New())
+	g := plan.ApplicationValues(w, &w.Targets[0], expr.New(nil))
 	values, ds := g.Values, g.Diagnostics()
 	if !g.Failed {
 		platform := model.StructOf(model.Field{Name: "REGION", Value: model.StringOf("east")})

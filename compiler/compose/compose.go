@@ -13,6 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
@@ -47,6 +48,7 @@ type Plan struct {
 	specs       map[*model.ClusterType]specs
 	functions   *functions
 	memo        *memo
+	elsewhere   *expr.Elsewhere
 	configs     [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas     [][]int32 // assignment -> the config schemas that match it
 	ds          []about
@@ -66,8 +68,9 @@ type Tuple struct {
 }
 
 // NewPlan plans the assignments of a schedule. The diagnostics are unresolved
-// and name the assignments that they concern.
-func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, f Functions, satisfies selector.Satisfier) (*Plan, []diag.Diagnostic, error) {
+// and name the assignments that they concern. elsewhere evaluates expressions that
+// may take long; nil for where they are met.
+func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, f Functions, satisfies selector.Satisfier, elsewhere *expr.Elsewhere) (*Plan, []diag.Diagnostic, error) {
 	p := &Plan{
 		Namespaces:  make([]string, len(s.Assignments)),
 		Failed:      make([]bool, len(s.Assignments)),
@@ -75,6 +78,7 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		assignments: s.Assignments,
 		functions:   newFunctions(f),
 		memo:        &memo{},
+		elsewhere:   elsewhere,
 
 		configDigests: rawDigests(env.Configs),
 	}

@@ -94,6 +94,10 @@ func (m *merger) fill(filled map[string]fill, f fill) {
 // breaches reports what a contract says against the values.
 func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 	for _, p := range problems {
+		if p.Unbounded {
+			m.fail(unbounded("", "a contract", p).At(c.Ref, "("+describeContract(c.Ref)+")"))
+			continue
+		}
 		code := diag.Unsatisfied
 		if c.Advise {
 			code = diag.Advice

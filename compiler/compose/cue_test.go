@@ -147,7 +147,7 @@ func sameAsCUE(t *testing.T, eval *expr.Evaluator, c choices) {
 
 func TestSameAsCUE(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	eval := expr.New()
+	eval := expr.New(nil)
 	for range 2000 {
 		sameAsCUE(t, eval, random(r))
 	}
@@ -155,7 +155,7 @@ func TestSameAsCUE(t *testing.T) {
 
 func FuzzSameAsCUE(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3})
-	eval := expr.New()
+	eval := expr.New(nil)
 	f.Fuzz(func(t *testing.T, data []byte) { sameAsCUE(t, eval, drawn(data)) })
 }
 
@@ -226,7 +226,7 @@ func hasFinal(terms []formula) bool {
 // forbids. A default that is lost without a word is an error here.
 func TestLayeredDefaults(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	eval := expr.New()
+	eval := expr.New(nil)
 	values := []string{"1", "2", "3", `"a"`, `"b"`, "1.0", "true", "[1]", "[1, 2]", "null"}
 	domains := []string{"int", "string", "number", "_", "int & >1", `"a" | "b"`, "bool", "[...int]", "null | int"}
 	failed := 0
@@ -322,7 +322,7 @@ func (c choices) openStruct(depth int) string {
 // compares with CUE.
 func TestOpenStructs(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
-	eval := expr.New()
+	eval := expr.New(nil)
 	failed, split := 0, 0
 	const all = 3000
 	for range all {

@@ -27,11 +27,28 @@ func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) 
 	}
 	r := m.ask(expr.Call{Terms: terms(opens)})
 	if len(r.Problems) > 0 {
-		m.noValue(path, opens, r.Problems[0])
+		if !m.unanswered(path, r, opens) {
+			m.noValue(path, opens, r.Problems[0])
+		}
 		return model.Value{}, false
 	}
 	m.addAll(path, r.Value, opens, replaced)
 	return r.Value, true
+}
+
+// unanswered reports that CUE would take too long, or too much, to say what parts
+// make of a path.
+func (m *merger) unanswered(path string, r expr.Result, parts []*node) bool {
+	if len(r.Problems) == 0 || !r.Problems[0].Unbounded {
+		return false
+	}
+	m.fail(sites(unbounded(path, "what configs say of "+path, r.Problems[0]), parts))
+	return true
+}
+
+func unbounded(path, what string, p expr.Problem) diag.Diagnostic {
+	return diag.New(diag.Unbounded, what+" cannot be evaluated: "+p.Message).On(path).
+		Hinting("write it so that it does less for these values")
 }
 
 // noValue reports constraints that leave a value open, or exclude each other.
@@ -81,6 +98,9 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (mod
 	if len(r.Problems) == 0 {
 		return r.Value, true
 	}
+	if m.unanswered(path, r, opens) {
+		return v, false
+	}
 	against, hint := m.against(v, opens)
 	d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s is not allowed", path, short(v.String()))).On(path).
 		Hinting(hint)
@@ -128,6 +148,9 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 	others := only(opens, not(holds))
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
 		if r := m.ask(expr.Call{Terms: append(constraints(others), terms(high)...)}); len(r.Problems) > 0 || !r.Value.Equal(v) {
+			if m.unanswered(path, r, opens) {
+				return v, false
+			}
 			against, hint := m.against(v, others)
 			d := diag.New(diag.NoValue, fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, short(v.String()))).On(path).
 				Hinting(strings.Replace(hint, "change the value", "give it a value, change the default", 1))
@@ -143,6 +166,9 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 // as a struct with optional fields: CUE unifies all of it at once.
 func (m *merger) unit(path string, parts, replaced []*node) (model.Value, bool) {
 	r := m.ask(expr.Call{Terms: terms(parts)})
+	if m.unanswered(path, r, parts) {
+		return model.Value{}, false
+	}
 	if len(r.Problems) > 0 {
 		problem := r.Problems[0]
 		at := model.JoinPath(path, problem.Path)

@@ -79,7 +79,7 @@ func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.D
 		t.Fatal(ds)
 	}
 	var mu sync.Mutex
-	eval := expr.New()
+	eval := expr.New(nil)
 	satisfies := func(e model.Expr, s string) bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -87,7 +87,7 @@ func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.D
 	}
 	s, more := schedule.Assign(pkg.Model, satisfies)
 	ds = append(ds, more...)
-	plan, more, err := NewPlan(context.Background(), pkg.Model, s, pkg, satisfies)
+	plan, more, err := NewPlan(context.Background(), pkg.Model, s, pkg, satisfies, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -215,6 +215,10 @@ func (m *merger) fitsRest(path string, v model.Value, parts []*node) bool {
 			continue
 		}
 		r := m.ask(expr.Call{Terms: []model.Expr{p.opened.Rest}, Value: &v})
+		if m.unanswered(path, r, []*node{p}) {
+			ok = false
+			continue
+		}
 		for _, problem := range r.Problems {
 			at := model.JoinPath(path, problem.Path)
 			d := diag.New(diag.ConflictingValues, fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.root.name, problem.Message)).On(at).

@@ -96,8 +96,11 @@ type Composer struct {
 	eval *expr.Evaluator
 }
 
+// NewEvaluator returns what evaluates the expressions of the plan's model.
+func (p *Plan) NewEvaluator() *expr.Evaluator { return expr.New(p.elsewhere) }
+
 // NewComposer returns a composer, which is for one goroutine.
-func (p *Plan) NewComposer() *Composer { return &Composer{p, expr.New()} }
+func (p *Plan) NewComposer() *Composer { return &Composer{p, p.NewEvaluator()} }
 
 // Compose composes a tuple, by its number in Plan.Tuples, for which with must
 // have been prepared.

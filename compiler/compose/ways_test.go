@@ -184,7 +184,7 @@ func longWays(layers []layer, contracts []*model.Contract) *memo {
 // ways for data and for contracts and without: nothing differs. So do their
 // binary forms.
 func TestShortWays(t *testing.T) {
-	eval := expr.New()
+	eval := expr.New(nil)
 	g := &trees{eval: eval, known: map[string]model.Tree{}}
 	all := wayContracts()
 	short := &memo{}

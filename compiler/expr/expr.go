@@ -47,11 +47,13 @@ type Problem struct {
 	Missing bool
 	// Unknown says that the path may not be there.
 	Unknown bool
+	// Unbounded says that there is no answer, as it would take too long or too much.
+	Unbounded bool
 	// Allowed are the strings that the value could have been, where it had to be
 	// one of several.
 	Allowed []string
-
-	elements []string // of Path
+	// Elements are those of Path.
+	Elements []string
 }
 
 // Evaluator answers calls. It remembers contracts and structs, and is for one
@@ -60,26 +62,39 @@ type Evaluator struct {
 	ctx       *cue.Context
 	contracts map[model.Expr]cue.Value
 	structs   map[string]*Struct // by their text; nil for what is none
+	heavy     map[model.Expr]bool
+	elsewhere *Elsewhere
 }
 
-// New returns an Evaluator.
-func New() *Evaluator {
-	return &Evaluator{ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}, structs: map[string]*Struct{}}
+// New returns an Evaluator that has what may take long answered elsewhere; nil for
+// what answers everything itself.
+func New(elsewhere *Elsewhere) *Evaluator {
+	return &Evaluator{
+		ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}, structs: map[string]*Struct{},
+		heavy: map[model.Expr]bool{}, elsewhere: elsewhere,
+	}
 }
 
 // Eval answers calls, in their order.
 func (e *Evaluator) Eval(calls []Call) []Result {
 	out := make([]Result, len(calls))
 	for i, c := range calls {
-		out[i] = e.eval(c)
+		out[i] = e.answer(c)
 	}
 	return out
+}
+
+func (e *Evaluator) answer(c Call) Result {
+	if e.elsewhere != nil && e.isHeavy(c) {
+		return e.elsewhere.eval(c)
+	}
+	return e.eval(c)
 }
 
 // Satisfies says whether a string satisfies a constraint.
 func (e *Evaluator) Satisfies(constraint model.Expr, s string) bool {
 	v := model.StringOf(s)
-	return len(e.eval(Call{Terms: []model.Expr{constraint}, Value: &v}).Problems) == 0
+	return len(e.answer(Call{Terms: []model.Expr{constraint}, Value: &v}).Problems) == 0
 }
 
 func (e *Evaluator) eval(c Call) Result {
@@ -144,15 +159,15 @@ func (e *Evaluator) andMissing(c Call, problems []Problem) []Problem {
 	}
 	rest := *c.Value
 	for _, p := range atFault {
-		rest = without(rest, p.elements)
+		rest = without(rest, p.Elements)
 	}
 	if rest.Equal(*c.Value) {
 		return problems
 	}
 	for _, p := range e.eval(Call{Terms: c.Terms, Contract: c.Contract, Value: &rest}).Problems {
 		known := slices.ContainsFunc(problems, func(q Problem) bool {
-			n := min(len(p.elements), len(q.elements))
-			return slices.Equal(p.elements[:n], q.elements[:n])
+			n := min(len(p.Elements), len(q.Elements))
+			return slices.Equal(p.Elements[:n], q.Elements[:n])
 		})
 		if p.Missing && !known {
 			problems = append(problems, p)
@@ -211,7 +226,7 @@ func problems(err error) []Problem {
 		path := pathOf(e.Path())
 		i := slices.IndexFunc(groups, func(g group) bool { return g.Path == path })
 		if i < 0 {
-			groups = append(groups, group{Problem: Problem{Path: path, elements: names(e.Path())}})
+			groups = append(groups, group{Problem: Problem{Path: path, Elements: names(e.Path())}})
 			i = len(groups) - 1
 		}
 		format, args := e.Msg()

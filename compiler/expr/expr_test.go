@@ -89,7 +89,7 @@ func TestEval(t *testing.T) {
 		{contract: `{`, value: `{}`, want: `wrong`},
 	} {
 		t.Run(strings.Join(test.terms, " & ")+test.contract+" "+test.value, func(t *testing.T) {
-			e := New()
+			e := New(nil)
 			c := Call{Terms: exprs(test.terms...), Contract: model.Expr(test.contract)}
 			if test.value != "" {
 				v := value(t, test.value)
@@ -107,14 +107,14 @@ func TestEval(t *testing.T) {
 // TestPartial: with problems, the result has what has a value.
 func TestPartial(t *testing.T) {
 	v := value(t, `{s: {a: 1}}`)
-	r := New().Eval([]Call{{Contract: `{missing: int, filled: *1 | int, s: {a: int, b: *2 | int, c: string}}`, Value: &v}})[0]
+	r := New(nil).Eval([]Call{{Contract: `{missing: int, filled: *1 | int, s: {a: int, b: *2 | int, c: string}}`, Value: &v}})[0]
 	if got, want := r.Value.String(), `{"filled":1,"s":{"a":1,"b":2}}`; got != want || len(r.Problems) != 2 {
 		t.Errorf("got %s, want %s (%v)", got, want, r.Problems)
 	}
 }
 
 func TestSatisfies(t *testing.T) {
-	e := New()
+	e := New(nil)
 	for _, test := range []struct {
 		constraint, s string
 		want          bool
@@ -129,7 +129,7 @@ func TestSatisfies(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	e := New()
+	e := New(nil)
 	for _, test := range []struct{ text, want string }{
 		{`int`, "none"},
 		{`*{a: 1} | {b: 2}`, "none"},
@@ -212,7 +212,7 @@ func FuzzContract(f *testing.F) {
 		if err != nil || v.Kind() != model.Struct {
 			t.Skip()
 		}
-		e := New()
+		e := New(nil)
 		call := []Call{{Contract: model.Expr(contract), Value: &v}}
 		first := e.Eval(call)[0]
 		if again := e.Eval(call)[0]; said(again) != said(first) {

@@ -53,7 +53,7 @@ func TestFields(t *testing.T) {
 // TestFieldsAreTheContract checks contracts on values as a whole and field by
 // field: both hold or neither, and both fill in the same.
 func TestFieldsAreTheContract(t *testing.T) {
-	e := New()
+	e := New(nil)
 	holding, apart := 0, 0
 	for _, contract := range []string{
 		`{a: int, ...}`, `{a: *5 | int, b?: string}`, `{a!: int | string, s?: {...}}`, `{s: {a: *1 | int, b: *"q" | string}}`, `{s: x: y: *1 | int}`,
