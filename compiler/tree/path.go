@@ -122,6 +122,9 @@ func pathError(p string) error {
 	return nil
 }
 
+// maxName is how long a name may be in most file systems, in bytes.
+const maxName = 255
+
 // elementError is about one element of a path. Invisible characters are refused
 // because a file system may ignore them (".g<U+200C>it" is .git on HFS+), and
 // ".git" is looked for as Windows reads names: in any case, under its short
@@ -130,6 +133,9 @@ func pathError(p string) error {
 func elementError(e string) error {
 	if strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 		return errors.New("has a backslash or an invisible character")
+	}
+	if len(e) > maxName {
+		return fmt.Errorf("has a name of more than %d bytes", maxName)
 	}
 	name, _, _ := strings.Cut(e, ":")
 	name = strings.ToLower(strings.TrimRight(name, ". "))

@@ -29,6 +29,8 @@ func TestCheckPath(t *testing.T) {
 		{`large\..\..\x`, "backslash"},
 		{"large/a\nb", "invisible"},
 		{"large/a\x00b", "invisible"},
+		{"large/" + strings.Repeat("x", 255), ""},
+		{"large/" + strings.Repeat("x", 256), "more than 255 bytes"},
 		{".git/config", "git's own"},
 		{"large/.git/hooks/post-checkout", "git's own"},
 		{"large/.GIT/config", "git's own"},
