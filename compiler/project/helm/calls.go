@@ -47,15 +47,6 @@ func (c *callees) note(n parse.Node) {
 	}
 }
 
-func (all calls) has(function string) bool {
-	for _, c := range all {
-		if c.functions[function] {
-			return true
-		}
-	}
-	return false
-}
-
 // reachable returns the functions that a template and those that it includes by
 // name call; "" for all templates.
 func (all calls) reachable(template string) map[string]bool {

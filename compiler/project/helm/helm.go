@@ -52,7 +52,7 @@ func Render(req Request) (objects []model.Projected, err error) {
 	if err := checkArchive(req.Chart); err != nil {
 		return nil, err
 	}
-	first, err := render(req, asWritten)
+	first, err := render(req, nil)
 	if err != nil {
 		return nil, err
 	}

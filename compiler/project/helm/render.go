@@ -25,12 +25,9 @@ type rendered struct {
 	chart *chart.Chart // as it was rendered
 }
 
-// asWritten renders templates as they are.
-func asWritten(text []byte) []byte { return text }
-
-// render loads and renders a chart, each of its templates as change makes it. The
-// steps are those of Helm's install action on the client alone.
-func render(req Request, change func([]byte) []byte) (*rendered, error) {
+// render loads and renders a chart, in another world where one is given. The steps
+// are those of Helm's install action on the client alone.
+func render(req Request, w *world) (*rendered, error) {
 	ch, err := load(req.Chart)
 	if err != nil {
 		return nil, err
@@ -56,8 +53,7 @@ func render(req Request, change func([]byte) []byte) (*rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	changeTemplates(ch, change)
-	files, err := engine.Engine{}.Render(ch, top)
+	files, err := execute(ch, top, w)
 	if unknown != nil && (*unknown.asked || err != nil && strings.Contains(err.Error(), errUnknown.Error())) {
 		return nil, versionNeeded(ch, where(err))
 	}
@@ -117,12 +113,21 @@ func topValues(req Request, ch *chart.Chart, values map[string]any, caps any) (c
 	return top, checkSchemas(ch, merged)
 }
 
-func changeTemplates(ch *chart.Chart, change func([]byte) []byte) {
+// execute executes the templates of a chart.
+func execute(ch *chart.Chart, top chartutil.Values, w *world) (map[string]string, error) {
+	if w == nil {
+		return engine.Render(ch, top)
+	}
+	rewriteTemplates(ch)
+	return engine.RenderWithClientProvider(ch, top, w)
+}
+
+func rewriteTemplates(ch *chart.Chart) {
 	for _, t := range ch.Templates {
-		t.Data = change(t.Data)
+		t.Data = []byte(rewrite(string(t.Data), byTemplate))
 	}
 	for _, d := range ch.Dependencies() {
-		changeTemplates(d, change)
+		rewriteTemplates(d)
 	}
 }
 

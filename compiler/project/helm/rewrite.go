@@ -6,27 +6,39 @@ import (
 	"text/template/parse"
 )
 
-// rewrite returns a template with its calls of unstable functions changed, each
-// where it stands, and with an order for the keys of maps: the given commands are
-// added to what calls keys. It never fails: what does not parse stays as it is.
-func rewrite(text []byte, order string) []byte {
+// rewrite returns a template that calls the unstable functions of a world instead
+// of its own, each where it stands, and has the texts rewritten that it gives to
+// tpl. It never fails: what does not parse stays as it is.
+func rewrite(text, by string) string {
 	var edits []edit
-	for _, tree := range parseTemplates("", string(text)) {
+	for _, tree := range parseTemplates("", text) {
+		heads := map[*parse.IdentifierNode]bool{}
 		visit(tree.Root, func(n parse.Node) {
 			switch n := n.(type) {
-			case *parse.IdentifierNode:
-				if other := unstable[n.Ident]; other != "" {
-					edits = append(edits, edit{int(n.Pos), len(n.Ident), other})
-				}
 			case *parse.CommandNode:
-				if f, ok := n.Args[0].(*parse.IdentifierNode); ok && f.Ident == "keys" {
-					edits = append(edits, edit{commandEnd(string(text), int(f.Pos)), 0, " " + order + " "})
+				f, ok := n.Args[0].(*parse.IdentifierNode)
+				if !ok {
+					return
 				}
+				heads[f] = true
+				if f.Ident == "tpl" && len(n.Args) > 1 {
+					begin, end := operand(text, int(f.Pos)+len(f.Ident))
+					edits = append(edits, edit{begin, 0, "(" + lookedUp(f.Ident, by) + " "}, edit{end, 0, ")"})
+				}
+			case *parse.IdentifierNode:
+				if !slices.Contains(unstable, n.Ident) && !slices.Contains(unordered, n.Ident) {
+					return
+				}
+				other := lookedUp(n.Ident, by)
+				if !heads[n] {
+					other = "(" + other + ")"
+				}
+				edits = append(edits, edit{int(n.Pos), len(n.Ident), other})
 			}
 		})
 	}
 	out := apply(text, edits)
-	if len(edits) > 0 && parseTemplates("", string(out)) == nil {
+	if len(edits) > 0 && parseTemplates("", out) == nil {
 		return text
 	}
 	return out
@@ -38,24 +50,25 @@ type edit struct {
 	by    string
 }
 
-func apply(text []byte, edits []edit) []byte {
-	slices.SortFunc(edits, func(a, b edit) int { return a.at - b.at })
-	edits = slices.Compact(edits)
-	var out []byte
+// apply makes edits. Those at one place are in the order in which they are given.
+func apply(text string, edits []edit) string {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.at - b.at })
+	var out strings.Builder
 	last := 0
 	for _, e := range edits {
-		if e.at < last || e.at+e.n > len(text) {
-			continue
-		}
-		out = append(append(out, text[last:e.at]...), e.by...)
+		out.WriteString(text[last:e.at])
+		out.WriteString(e.by)
 		last = e.at + e.n
 	}
-	return append(out, text[last:]...)
+	out.WriteString(text[last:])
+	return out.String()
 }
 
-// commandEnd returns where a command ends that begins at a place of a template:
-// before the | or ) after it, or before the end of the action.
-func commandEnd(text string, begin int) int {
+// operand returns where the first operand begins and ends after a place of a
+// template: `"x"`, .a.b, (f "x").c.
+func operand(text string, after int) (begin, end int) {
+	const space = " \t\r\n"
+	begin = len(text) - len(strings.TrimLeft(text[after:], space))
 	depth := 0
 	for i := begin; i < len(text); i++ {
 		switch c := text[i]; {
@@ -66,11 +79,11 @@ func commandEnd(text string, begin int) int {
 		case c == ')' && depth > 0:
 			depth--
 		case depth > 0:
-		case c == '|' || c == ')' || strings.HasPrefix(text[i:], "}}") || strings.HasPrefix(text[i:], "-}}"):
-			return i
+		case c == '|' || c == ')' || strings.IndexByte(space, c) >= 0 || strings.HasPrefix(text[i:], "}}"):
+			return begin, i
 		}
 	}
-	return len(text)
+	return begin, len(text)
 }
 
 // quoteEnd returns where the quote ends that begins at a place.
