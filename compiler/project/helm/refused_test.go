@@ -131,8 +131,18 @@ func TestSchemaIsNotFetched(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer server.Close()
 	refused := refusedAs(t, request(t, chartYAML+fmt.Sprintf("-- values.schema.json --\n{\"$ref\": %q}\n", server.URL+"/schema.json")), diag.Render)
-	if asked || !strings.Contains(refused.Message, server.URL) {
-		t.Errorf("asked %v: %s", asked, refused.Message)
+	if asked || !strings.HasPrefix(refused.Message, "values.schema.json of chart app refers to "+server.URL) || !strings.Contains(refused.Hint, "$defs") {
+		t.Errorf("asked %v: %s (%s)", asked, refused.Message, refused.Hint)
+	}
+}
+
+// A schema is not read from this machine, and the hint says where to put it.
+func TestSchemaIsNotRead(t *testing.T) {
+	for _, url := range []string{"file:///etc/passwd", "http://x.invalid/s.json", "other.json"} {
+		refused := refusedAs(t, request(t, chartYAML+fmt.Sprintf("-- values.schema.json --\n{\"$ref\": %q}\n", url)), diag.Render)
+		if !strings.HasPrefix(refused.Message, "values.schema.json of chart app refers to ") || !strings.Contains(refused.Hint, "$defs") {
+			t.Errorf("%s (%s)", refused.Message, refused.Hint)
+		}
 	}
 }
 

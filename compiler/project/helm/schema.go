@@ -72,14 +72,17 @@ func validate(ch *chart.Chart, values map[string]any) error {
 		return fmt.Errorf("values.schema.json is not JSON: %w", err)
 	}
 	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(nowhere{ch.Name()})
+	loader := &nowhere{chart: ch.Name()}
+	compiler.UseLoader(loader)
 	if err := compiler.AddResource(schemaURL, schema); err != nil {
 		return err
 	}
 	validator, err := compiler.Compile(schemaURL)
-	if refused := (*refusal.Error)(nil); errors.As(err, &refused) {
-		return refused
-	} else if err != nil {
+	switch {
+	case loader.refused != nil:
+		// The library's error does not wrap that of the loader.
+		return loader.refused
+	case err != nil:
 		return fmt.Errorf("values.schema.json cannot be used: %w", err)
 	}
 	if values == nil {
@@ -94,14 +97,21 @@ func validate(ch *chart.Chart, values map[string]any) error {
 
 // nowhere loads no schema. The published drafts of JSON Schema never get here:
 // the library has them.
-type nowhere struct{ chart string }
+type nowhere struct {
+	chart   string
+	refused *refusal.Error // the first schema that was refused
+}
 
 // Load refuses a schema that another one refers to. What has a name instead of an
 // address allows everything, as in Helm.
-func (n nowhere) Load(url string) (any, error) {
+func (n *nowhere) Load(url string) (any, error) {
 	if strings.HasPrefix(url, "urn:") {
 		return true, nil
 	}
-	return nil, refusal.New(diag.Render, "put what it refers to into the schema, under $defs",
+	refused := refusal.New(diag.Render, "put what it refers to into the schema, under $defs",
 		"values.schema.json of chart %s refers to %s, and a build fetches nothing", n.chart, url)
+	if n.refused == nil {
+		n.refused = refused
+	}
+	return nil, refused
 }
