@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
+	// The label of buildMetadata has the version of the command, which Kustomize looks
+	// for among the modules that a program is built from.
+	_ "sigs.k8s.io/kustomize/kustomize/v5/commands/version"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,6 +103,23 @@ func TestSameAsKustomize(t *testing.T) {
 			}
 			same(t, got, printedBy(t, out))
 		})
+	}
+}
+
+// What buildMetadata adds has the version of the command.
+func TestManagedByLabel(t *testing.T) {
+	files := tree(txtar.Parse([]byte(configMap)), "")
+	files["app/kustomization.yaml"] = []byte("resources: [a.yaml]\nbuildMetadata: [managedByLabel]\n")
+	want, err := commandtest.Kustomize(t, "build", filepath.Join(onDisk(t, files), "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := exec.Command("go", "run", "./testdata/label").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(got, []byte("kustomize-v")) || !bytes.Contains(want, append([]byte("app.kubernetes.io/managed-by: "), got...)) {
+		t.Errorf("%s, want that of\n%s", got, want)
 	}
 }
 
