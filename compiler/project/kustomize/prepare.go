@@ -2,6 +2,7 @@ package kustomize
 
 import (
 	"path"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
@@ -17,11 +18,19 @@ const (
 	overlayRoot = "/kalypso"
 )
 
-// local removes from a message where the source lies in memory.
+// local removes from a message of Kustomize where things lie in memory: the source,
+// and the parts of a generator, which Kustomize prints as a whole.
 func local(message string) string {
 	message = strings.ReplaceAll(message, sourceRoot+"/", "")
-	return strings.ReplaceAll(message, sourceRoot, ".")
+	message = strings.ReplaceAll(message, sourceRoot, ".")
+	message = generator.ReplaceAllString(message, "generator: $1")
+	return pointer.ReplaceAllString(message, "0x…")
 }
+
+var (
+	generator = regexp.MustCompile(`(?s)generator &\{0x[0-9a-f]+ .*?\}: (id |found )`)
+	pointer   = regexp.MustCompile(`\b0x[0-9a-f]{9,16}\b`)
+)
 
 // prepared is a source that can be built: it was looked through, and its changes
 // were added.

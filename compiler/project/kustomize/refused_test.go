@@ -72,6 +72,7 @@ func TestRefused(t *testing.T) {
 		{"helmCharts", "-- app/kustomization.yaml --\nhelmCharts: [{name: app}]\n", diag.Render, "app/kustomization.yaml: helmCharts runs the helm command"},
 		{"helmChartInflationGenerator", "-- app/kustomization.yaml --\nhelmChartInflationGenerator: [{chartName: app}]\n", diag.Render, "helmCharts runs the helm command"},
 		{"inflation as a generator", "-- app/kustomization.yaml --\ngenerators: [g.yaml]\n-- app/g.yaml --\napiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\n", diag.Render, "app/g.yaml: HelmChartInflationGenerator runs the helm command"},
+		{"merge with nothing", "-- app/kustomization.yaml --\nconfigMapGenerator:\n- {name: x, behavior: merge, literals: ['a={b: {}}: c']}\n", diag.Render, `app: merging from generator: id resid.ResId{Gvk:resid.Gvk{Group:"", Version:"v1", Kind:"ConfigMap"`},
 		{"exec plugin", "-- app/kustomization.yaml --\ngenerators: [g.yaml]\n-- app/g.yaml --\napiVersion: example.com/v1\nkind: Make\nmetadata: {name: x}\n", diag.Render, "app/g.yaml: example.com/v1 Make is a plugin that runs a program"},
 		{"function", "-- app/kustomization.yaml --\ntransformers:\n- |-\n  apiVersion: builtin\n  kind: Make\n  metadata: {name: x, annotations: {config.kubernetes.io/function: 'container: {image: x}'}}\n", diag.Render, "app/kustomization.yaml: transformers[0]: config.kubernetes.io/function runs a program"},
 		{"container", "-- app/kustomization.yaml --\nvalidators:\n- |-\n  apiVersion: v1\n  kind: Make\n  metadata: {name: x, annotations: {config.kubernetes.io/function: 'exec: {path: /bin/true}'}}\n", diag.Render, "v1 Make is a plugin that runs a program"},
@@ -94,6 +95,21 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s\nwant %s", refused.Message, c.want)
 			}
 		})
+	}
+}
+
+// No message tells where something lies in memory, which is elsewhere each time.
+func TestMessagesAreTheSame(t *testing.T) {
+	for _, field := range []string{"configMapGenerator", "secretGenerator"} {
+		for _, options := range []string{"", ", options: {disableNameSuffixHash: true}"} {
+			files := map[string][]byte{"kustomization.yaml": []byte(field + ": [{name: x, behavior: replace, literals: [a=b]" + options + "}]\n")}
+			if refused := refusedAs(t, Request{Files: files}, diag.Render); strings.Contains(refused.Message, "0x") || !strings.Contains(refused.Message, "does not exist; cannot merge or replace") {
+				t.Error(refused)
+			}
+		}
+	}
+	if got := local("a &{0x19928efddc70 [0xc000123456]}: 0xff"); got != "a &{0x… [0x…]}: 0xff" {
+		t.Error(got)
 	}
 }
 
