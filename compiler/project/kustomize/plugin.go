@@ -28,16 +28,47 @@ func (s *scan) plugin(file string, r reference) error {
 		// Kustomize takes a text that it cannot use for the name of something.
 		return refusal.New(diag.BadSource, "write the plugin's apiVersion first", "%s begins like an address", source)
 	}
-	docs, err := s.bytes.Values(source, text)
+	docs, err := s.bytes.Documents(source, text)
 	if err != nil {
 		return err
 	}
 	for _, doc := range docs {
-		if err := s.builtin(file, source, doc); err != nil {
+		if err := s.builtin(file, source, configuration(doc)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// configuration returns the configuration of a plugin as Kustomize reads it, its
+// fields by name. What plugins are told apart by are strings: other scalars are null.
+func configuration(doc any) model.Value {
+	switch doc := doc.(type) {
+	case string:
+		return model.StringOf(doc)
+	case []any:
+		elems := make([]model.Value, len(doc))
+		for i, e := range doc {
+			elems[i] = configuration(e)
+		}
+		return model.ListOf(elems...)
+	case map[string]any:
+		var fields []model.Field
+		for name, value := range doc {
+			fields = append(fields, model.Field{Name: name, Value: configuration(value)})
+		}
+		return model.StructOf(fields...)
+	case map[any]any:
+		// Some keys are no strings.
+		var fields []model.Field
+		for key, value := range doc {
+			if name, ok := key.(string); ok {
+				fields = append(fields, model.Field{Name: name, Value: configuration(value)})
+			}
+		}
+		return model.StructOf(fields...)
+	}
+	return model.Value{}
 }
 
 func (s *scan) builtin(file, source string, config model.Value) error {

@@ -32,10 +32,11 @@ type Reader struct{ size int64 }
 // Documents without content are dropped; a List stays one object. Errors are
 // *refusal.Errors that name the source.
 func (r *Reader) Read(source string, text []byte) ([]model.Value, error) {
-	docs, err := r.Values(source, text)
+	docs, size, err := decode(text, MaxSize-r.size)
 	if err != nil {
-		return nil, err
+		return nil, refused(source, err)
 	}
+	r.size += size
 	for i, doc := range docs {
 		if err := r.check(source, i, len(docs), doc); err != nil {
 			return nil, err
@@ -44,20 +45,9 @@ func (r *Reader) Read(source string, text []byte) ([]model.Value, error) {
 	return docs, nil
 }
 
-// Values returns the values of a text, as Read does, whether they are objects or
-// not.
-func (r *Reader) Values(source string, text []byte) ([]model.Value, error) {
-	docs, size, err := decode(text, MaxSize-r.size)
-	if err != nil {
-		return nil, refused(source, err)
-	}
-	r.size += size
-	return docs, nil
-}
-
 // Documents returns what a text is to Kustomize, which reads YAML 1.2: maps, lists and
 // scalars as its own parser makes them, so that the keys yes and on are two, and
-// both strings. Documents without content are dropped. It counts as Values does.
+// both strings. Documents without content are dropped. It counts as Read does.
 func (r *Reader) Documents(source string, text []byte) (docs []any, err error) {
 	nodes, size, err := parse(text, MaxSize-r.size)
 	if err != nil {
