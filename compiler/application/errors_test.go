@@ -30,6 +30,10 @@ var failing = []struct {
 		"K1103 environments/dev/east/values.yaml is no mapping @environments/dev/east/values.yaml:1:1 on dev/east", all[:1],
 	},
 	{
+		"a key given twice", folder{"environments/dev/east/values.yaml": "b: 1\nb: 2\n"},
+		"K1108 the key b is given twice @environments/dev/east/values.yaml:1:1 @environments/dev/east/values.yaml:2:1 on dev/east", all[:1],
+	},
+	{
 		"values of an environment", folder{"environments/dev/values.yaml": "a: [\n"},
 		"K1001 the file is not valid YAML: did not find expected node content @environments/dev/values.yaml:1:1 on dev/east, dev/west", all[:2],
 	},

@@ -355,6 +355,10 @@ func (a *application) valuesOf(ctx context.Context, file string, positions *mode
 	x := newExporter(l)
 	x.positions = positions
 	ref := model.Ref{Collection: "values", Name: file}
+	if x.checkUnsound(ref); len(x.ds) > 0 { // what is in error has no value, and would be missing
+		a.values[file].ds = x.ds
+		return a.values[file], nil
+	}
 	tree := x.tree(l.value, ref)
 	if tree.Kind == model.FinalLeaf && tree.Final.Kind() != model.Struct {
 		x.fail(ref, diag.New(diag.WrongValue, file+" is no mapping").In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("write keys and values"))
@@ -406,6 +410,9 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	docs, f, problem := parseYAML(name, at, data)
 	if problem != nil {
 		return nil, problem
+	}
+	if d, twice := givenTwice(name, docs); twice {
+		return nil, &d
 	}
 	if d, other := otherwise(name, docs); other {
 		return nil, &d

@@ -100,18 +100,26 @@ func TestApplicationErrors(t *testing.T) {
 		files string
 		want  []string
 	}{
-		"no name":           {"-- kalypso.yaml --\nmanifests: {helm: {path: ./chart}}\n", []string{"K1105 required field name is missing @kalypso.yaml:1:1"}},
-		"misspelt":          {"-- kalypso.yaml --\nname: x\nmanifest: {helm: {path: ./chart}}\n", []string{"K1102 unknown field manifest @kalypso.yaml:2:1"}},
-		"two charts":        {"-- kalypso.cue --\nname: \"x\"\nmanifests: helm: {path: \"a\", oci: \"oci://x/y\"}\n", []string{"K1107 exactly one of path, repo, oci is needed, and path and oci are given @kalypso.cue:2:19 @kalypso.cue:2:30"}},
-		"no environments":   {head, []string{"K1901 the application has no environments @kalypso.yaml:1:1"}},
-		"values no YAML":    {head + "-- environments/dev/values.yaml --\na: [\n", []string{"K1001 the file is not valid YAML: did not find expected node content @environments/dev/values.yaml:1:1"}},
-		"values no struct":  {head + "-- environments/dev/values.yaml --\n- a\n", []string{"K1103 environments/dev/values.yaml is no mapping @environments/dev/values.yaml:1:1"}},
-		"YAML 1.1":          {head + "-- environments/dev/values.yaml --\na: \"no\"\nb: {c: [1, no]}\n", []string{"K1103 no is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads @environments/dev/values.yaml:2:12"}},
-		"a key of YAML 1.1": {head + "-- environments/dev/values.yaml --\non: 1\n", []string{"K1103 on is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads @environments/dev/values.yaml:1:1"}},
-		"an octal number":   {head + "-- environments/dev/values.yaml --\nmode: 0644\n", []string{"K1103 0644 is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads @environments/dev/values.yaml:1:7"}},
-		"CUE":               {head + "-- environments/dev/values.cue --\na: {\n", []string{"K1001 expected '}', found 'EOF' @environments/dev/values.cue:1:6"}},
-		"CUE in conflict":   {head + "-- values.cue --\na: 1\n-- environments/dev/values.cue --\na: 2\n", []string{"K1108 conflicting values 2 and 1 for a @environments/dev/values.cue:1:4 @values.cue:1:4"}},
-		"a bad name":        {head + "-- environments/Dev/values.yaml --\n", []string{`K1106 folder environments/Dev: "Dev" is no name @environments/Dev:1:1`}},
+		"no name":                  {"-- kalypso.yaml --\nmanifests: {helm: {path: ./chart}}\n", []string{"K1105 required field name is missing @kalypso.yaml:1:1"}},
+		"misspelt":                 {"-- kalypso.yaml --\nname: x\nmanifest: {helm: {path: ./chart}}\n", []string{"K1102 unknown field manifest @kalypso.yaml:2:1"}},
+		"two charts":               {"-- kalypso.cue --\nname: \"x\"\nmanifests: helm: {path: \"a\", oci: \"oci://x/y\"}\n", []string{"K1107 exactly one of path, repo, oci is needed, and path and oci are given @kalypso.cue:2:19 @kalypso.cue:2:30"}},
+		"no environments":          {head, []string{"K1901 the application has no environments @kalypso.yaml:1:1"}},
+		"values no YAML":           {head + "-- environments/dev/values.yaml --\na: [\n", []string{"K1001 the file is not valid YAML: did not find expected node content @environments/dev/values.yaml:1:1"}},
+		"values no struct":         {head + "-- environments/dev/values.yaml --\n- a\n", []string{"K1103 environments/dev/values.yaml is no mapping @environments/dev/values.yaml:1:1"}},
+		"YAML 1.1":                 {head + "-- environments/dev/values.yaml --\na: \"no\"\nb: {c: [1, no]}\n", []string{"K1103 no is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads @environments/dev/values.yaml:2:12"}},
+		"a key of YAML 1.1":        {head + "-- environments/dev/values.yaml --\non: 1\n", []string{"K1103 on is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads @environments/dev/values.yaml:1:1"}},
+		"an octal number":          {head + "-- environments/dev/values.yaml --\nmode: 0644\n", []string{"K1103 0644 is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads @environments/dev/values.yaml:1:7"}},
+		"a key twice":              {head + "-- environments/dev/values.yaml --\na: 1\na: 2\n", []string{"K1108 the key a is given twice @environments/dev/values.yaml:1:1 @environments/dev/values.yaml:2:1"}},
+		"twice in a mapping":       {head + "-- environments/dev/values.yaml --\na: {b: 1, b: 1}\n", []string{"K1108 the key b is given twice @environments/dev/values.yaml:1:5 @environments/dev/values.yaml:1:11"}},
+		"twice in a list":          {head + "-- environments/dev/values.yaml --\na: [{b: 1, b: 2}]\n", []string{"K1108 the key b is given twice @environments/dev/values.yaml:1:6 @environments/dev/values.yaml:1:12"}},
+		"two mappings of a key":    {head + "-- environments/dev/values.yaml --\na: {b: 1}\na: {c: 2}\n", []string{"K1108 the key a is given twice @environments/dev/values.yaml:1:1 @environments/dev/values.yaml:2:1"}},
+		"a key twice for JSON":     {head + "-- environments/dev/values.yaml --\n{1: a, '1': a}\n", []string{"K1108 the key 1 is given twice @environments/dev/values.yaml:1:2 @environments/dev/values.yaml:1:8"}},
+		"no key twice":             {head + "-- environments/dev/values.yaml --\nnull: {a: 1}\n~: {b: 1}\n", []string{"K1108 the key null is given twice @environments/dev/values.yaml:1:1 @environments/dev/values.yaml:2:1"}},
+		"a key and an alias of it": {head + "-- environments/dev/values.yaml --\n&k a: {a: 1}\n? *k\n: {b: 1}\n", []string{"K1108 the key a is given twice @environments/dev/values.yaml:1:1 @environments/dev/values.yaml:2:3"}},
+		"a merged key":             {head + "-- environments/dev/values.yaml --\na: &a {b: 1}\nc: {<<: *a, b: 2, <<: {d: 1}}\n", nil},
+		"CUE":                      {head + "-- environments/dev/values.cue --\na: {\n", []string{"K1001 expected '}', found 'EOF' @environments/dev/values.cue:1:6"}},
+		"CUE in conflict":          {head + "-- values.cue --\na: 1\n-- environments/dev/values.cue --\na: 2\n", []string{"K1108 conflicting values 2 and 1 for a @environments/dev/values.cue:1:4 @values.cue:1:4"}},
+		"a bad name":               {head + "-- environments/Dev/values.yaml --\n", []string{`K1106 folder environments/Dev: "Dev" is no name @environments/Dev:1:1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, ds := applicationOf(t, c.files); !slices.Equal(ds, c.want) {

@@ -175,6 +175,56 @@ func longNumber(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
+// givenTwice reports the first key that a mapping of a file has twice, of which CUE
+// makes one field with both values, and Helm takes the last.
+func givenTwice(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
+	for _, doc := range docs {
+		if first, second := twins(doc); first != nil {
+			return diag.New(diag.Conflict, fmt.Sprintf("the key %s is given twice", nameOf(first))).
+				In(model.Position{File: name, Line: first.Line, Column: first.Column}, "").
+				In(model.Position{File: name, Line: second.Line, Column: second.Column}, "").
+				Hinting("keep one of them"), true
+		}
+	}
+	return d, false
+}
+
+// twins returns the first two keys of one mapping that are the same; nil for none.
+// Merge keys may repeat.
+func twins(n *yaml.Node) (first, second *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		keys := map[string]*yaml.Node{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if yamlnodes.IsMerge(key) {
+				continue
+			}
+			name := nameOf(key)
+			if first = keys[name]; first != nil {
+				return first, key
+			}
+			keys[name] = key
+		}
+	}
+	for _, of := range n.Content {
+		if first, second = twins(of); first != nil {
+			return first, second
+		}
+	}
+	return nil, nil
+}
+
+// nameOf is what CUE calls the field of a key, which is a scalar or refers to one.
+func nameOf(key *yaml.Node) string {
+	if key.Kind == yaml.AliasNode {
+		key = key.Alias
+	}
+	if key.ShortTag() == "!!null" {
+		return "null"
+	}
+	return key.Value
+}
+
 // otherInYAML11 matches plain scalars that Helm and kubectl, who read YAML 1.1, take
 // for booleans or other numbers, and CUE, which reads YAML 1.2, for strings
 // (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
