@@ -324,7 +324,9 @@ func (a *application) refusals(dir string) (ds []diag.Diagnostic) {
 // checkUnsound reports what CUE says against a whole package.
 func (x *exporter) checkUnsound(ref model.Ref) {
 	for _, o := range x.problems(x.value.Validate()) {
-		x.fail(ref, o.diagnostic(nil, nil).On(joinPath(o.path)))
+		for _, o := range x.located(o) {
+			x.fail(ref, o.diagnostic(nil, nil).On(cmp.Or(joinPath(o.path), "values")))
+		}
 	}
 }
 

@@ -119,6 +119,10 @@ func TestApplicationErrors(t *testing.T) {
 		"a merged key":             {head + "-- environments/dev/values.yaml --\na: &a {b: 1}\nc: {<<: *a, b: 2, <<: {d: 1}}\n", nil},
 		"CUE":                      {head + "-- environments/dev/values.cue --\na: {\n", []string{"K1001 expected '}', found 'EOF' @environments/dev/values.cue:1:6"}},
 		"CUE in conflict":          {head + "-- values.cue --\na: 1\n-- environments/dev/values.cue --\na: 2\n", []string{"K1108 conflicting values 2 and 1 for a @environments/dev/values.cue:1:4 @values.cue:1:4"}},
+		"the error of CUE":         {head + "-- environments/dev/values.cue --\na: b: _|_\n", []string{"K1103 b: it is the error _|_ @environments/dev/values.cue:1:7"}},
+		"that in a comprehension":  {head + "-- environments/dev/values.cue --\nif true {a: _|_}\n", []string{"K1103 a: it is the error _|_ @environments/dev/values.cue:1:13"}},
+		"that at the top":          {head + "-- values.cue --\n_|_\n-- environments/dev/values.yaml --\n-- environments/prod/values.yaml --\n", []string{"K1103 the top level: it is the error _|_ @values.cue:1:1"}},
+		"a field beside a number":  {head + "-- environments/dev/values.cue --\na: 1\n5\n", []string{"K1103 the top level must be a struct, and is an int @environments/dev/values.cue:2:1"}},
 		"a bad name":               {head + "-- environments/Dev/values.yaml --\n", []string{`K1106 folder environments/Dev: "Dev" is no name @environments/Dev:1:1`}},
 	} {
 		t.Run(name, func(t *testing.T) {

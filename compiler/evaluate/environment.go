@@ -218,8 +218,12 @@ func (x *exporter) checkCollections(env string) {
 func (x *exporter) checkDefinite(concerns func(path []string) bool) bool {
 	before := len(x.ds)
 	for _, o := range x.problems(x.value.Validate()) {
-		if len(o.path) > 0 && concerns(o.path) {
-			x.report(o.diagnostic(nil, nil).On(joinPath(o.path)))
+		hasPath := len(o.path) > 0
+		for _, o := range x.located(o) {
+			// What stands in a collection without a path, checkComprehensions reports.
+			if concerns(o.path) && (hasPath || len(o.path) == 0 || !slices.Contains(collectionNames(), o.path[0])) {
+				x.report(o.diagnostic(nil, nil).On(joinPath(o.path)))
+			}
 		}
 	}
 	return len(x.ds) > before
@@ -268,10 +272,13 @@ func (x *exporter) checkComprehensions(collection string) bool {
 	return len(x.ds) > before
 }
 
-// ofNoEntity says whether a path is that of a whole collection, or of something
-// else that CUE checks: hidden fields and definitions hold a platform's own
-// assertions.
+// ofNoEntity says whether a path is that of the whole package, of a whole
+// collection, or of something else that CUE checks: hidden fields and definitions
+// hold a platform's own assertions.
 func ofNoEntity(path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
 	isHidden := func(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") }
 	if !slices.Contains(collectionNames(), path[0]) {
 		return isHidden(path[0])

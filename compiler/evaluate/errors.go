@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/errors"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -71,6 +72,42 @@ func (p *places) problems(err error) []problem {
 	return slices.DeleteFunc(out, func(o problem) bool { return len(o.messages) == 0 })
 }
 
+// located is the problem, by the fields that it is written in where CUE gives no
+// path: it does not for the error _|_.
+func (p *places) located(o problem) (out []problem) {
+	if len(o.path) > 0 || len(o.at) == 0 {
+		return []problem{o}
+	}
+	for _, at := range o.at {
+		path := p.pathAt(at)
+		i := slices.IndexFunc(out, func(o problem) bool { return slices.Equal(o.path, path) })
+		if i < 0 {
+			i = len(out)
+			out = append(out, problem{path: path, messages: o.messages})
+		}
+		out[i].at = append(out[i].at, at)
+	}
+	return out
+}
+
+// pathAt returns the names of the fields around a position; nil for one at the top.
+func (p *places) pathAt(at model.Position) (path []string) {
+	for _, f := range p.files {
+		if p.relative(f.Filename) != at.File {
+			continue
+		}
+		ast.Walk(f, func(n ast.Node) bool {
+			if field, isField := n.(*ast.Field); isField && p.contain(at, []ast.Node{field}) {
+				if name, _, err := ast.LabelName(field.Label); err == nil {
+					path = append(path, name)
+				}
+			}
+			return true
+		}, nil)
+	}
+	return path
+}
+
 // diagnostic says what a problem inside an entity is. s is the shape of the
 // value that the path names, nil where the schema says nothing of it, and
 // parent that of the struct around it.
@@ -91,7 +128,7 @@ func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 		d = diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	case s != nil && len(s.enum) > 0:
 		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, o.given(s))).Hinting("allowed: " + s.allowed())
-	case strings.HasPrefix(message, "conflicting values") && len(o.at) > 1 && !schemaType.MatchString(message):
+	case strings.HasPrefix(message, "conflicting values") && len(o.at) > 1 && len(o.path) > 0 && !schemaType.MatchString(message):
 		d = diag.New(diag.Conflict, mismatch.ReplaceAllString(plain(message), "")+" for "+name).
 			Hinting("keep one of them: all files of the package unify, and none wins")
 	default:
@@ -105,6 +142,9 @@ func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 
 // name is how messages call what the problem is about.
 func (o problem) name() string {
+	if len(o.path) == 0 {
+		return "the top level"
+	}
 	i := len(o.path) - 1
 	for i > 0 && isIndex(o.path[i]) {
 		i--
@@ -135,10 +175,13 @@ func (o problem) wrongValue(s, parent *shape) diag.Diagnostic {
 	}
 	if m := mismatch.FindStringSubmatch(message); m != nil {
 		given, wanted := m[1], m[2]
+		if len(o.path) == 0 && given == "struct" {
+			given, wanted = wanted, given // the struct is what the package's fields are in
+		}
 		if scalar := conflicting.FindStringSubmatch(message); wanted == "string" && scalar != nil && slices.Contains([]string{"int", "float", "bool", "number"}, given) {
 			hint = fmt.Sprintf("write it as a string: %q", scalar[1])
 		}
-		if len(o.at) > 1 && conflicting.MatchString(message) { // of something inside
+		if len(o.at) > 1 && len(o.path) > 0 && conflicting.MatchString(message) { // of something inside
 			name = conflicting.FindStringSubmatch(message)[1] + " in " + name
 		}
 		must := article(wanted)

@@ -346,6 +346,12 @@ var nasty = map[string]struct {
 	"a broken assertion": {map[string]string{
 		"a.cue": "_assert: 1 & 2",
 		"b.cue": `configs: b: match: {}`}, 1},
+	"the error of CUE": {map[string]string{
+		"a.cue": "_|_",
+		"b.cue": `configs: b: match: {}`}, 1},
+	"the error of CUE in an entity": {map[string]string{
+		"a.cue": "configs: a: {match: {}, values: X: _|_}",
+		"b.cue": `configs: b: match: {}`}, 1},
 	"an attribute of a file": {map[string]string{
 		"a.cue": "@if(prod)\npackage platform\nconfigs: a: match: {}",
 		"b.cue": `configs: b: match: {}`}, 1},
