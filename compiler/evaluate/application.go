@@ -66,6 +66,8 @@ type application struct {
 	file     string            // that of ApplicationFiles
 	// refused are files of values that are there and not read, with the reason.
 	refused map[string]string
+	// astray are links that may be folders of targets, and lead nowhere that is read.
+	astray []string
 	// values are those that were read, by file: targets share those above them.
 	values map[string]*applicationValues
 }
@@ -101,7 +103,7 @@ func openApplication(dir string) (*application, error) {
 		return nil, err
 	}
 	defer root.Close()
-	if err := a.collect(root); err != nil {
+	if err := a.collect(root, "."); err != nil {
 		return nil, err
 	}
 	tmp, err := os.MkdirTemp("", "kalypso-application-")
@@ -118,15 +120,16 @@ func openApplication(dir string) (*application, error) {
 	return a, nil
 }
 
-// collect reads the files that CUE may read: those of CUE, values and the small
-// ones that they may embed.
-func (a *application) collect(root *os.Root) error {
-	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+// collect reads the files of a folder that CUE may read: those of CUE, values and
+// the small ones that they may embed.
+func (a *application) collect(root *os.Root, folder string) error {
+	return fs.WalkDir(root.FS(), folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
+		hidden := strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")
 		if d.IsDir() {
-			if name != "." && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
+			if hidden && name != "." {
 				return fs.SkipDir
 			}
 			return nil
@@ -135,6 +138,15 @@ func (a *application) collect(root *os.Root) error {
 			return nil
 		}
 		info, err := root.Stat(name)
+		if d.Type()&fs.ModeSymlink != 0 && !hidden && mayHoldTargets(name) {
+			switch {
+			case err == nil && info.IsDir():
+				return a.collect(root, name) // which ends: deeper links are not followed
+			case err != nil && isName(d.Name()) && !isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
+				a.astray = append(a.astray, name)
+				return nil
+			}
+		}
 		if why := notRead(info, err); why != "" { // not there for CUE
 			if slices.Contains(valuesFiles, path.Base(name)) {
 				a.refused[name] = why
@@ -150,6 +162,35 @@ func (a *application) collect(root *os.Root) error {
 	})
 }
 
+// mayHoldTargets says whether a path is that of the environments, of one of them or
+// of a target.
+func mayHoldTargets(name string) bool {
+	return name == source.Environments || strings.HasPrefix(name, source.Environments+"/") && strings.Count(name, "/") <= 2
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
+// strayed reports the links that lead nowhere. Where one may hold several targets,
+// it is not known which there are.
+func (a *application) strayed() (ds []diag.Diagnostic, unknown bool) {
+	for _, name := range a.astray {
+		d := diag.New(diag.BadSource, "folder "+name+" "+leadsOut).
+			In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("make it a folder, or a link to one of the application's own")
+		if parts := strings.Split(name, "/"); len(parts) == 3 {
+			d = d.For(parts[1] + "/" + parts[2])
+		} else {
+			unknown = true
+		}
+		ds = append(ds, d)
+	}
+	return ds, unknown
+}
+
+const leadsOut = "is a link that leads nowhere, or out of the application"
+
 // valuesFiles are the names of the files with values, and with the contract on them.
 var valuesFiles = []string{"values.yaml", "values.yml", "values.cue"}
 
@@ -157,7 +198,7 @@ var valuesFiles = []string{"values.yaml", "values.yml", "values.cue"}
 func notRead(info fs.FileInfo, err error) string {
 	switch {
 	case err != nil:
-		return "is a link that leads nowhere, or out of the application"
+		return leadsOut
 	case !info.Mode().IsRegular():
 		return "is no regular file"
 	case info.Size() > mostApplicationFile:
@@ -211,8 +252,13 @@ func (a *application) read(ctx context.Context) (*model.Application, []diag.Diag
 	if diag.Errors(x.ds) {
 		return nil, x.ds, nil
 	}
-	app.Targets, ds = a.targets()
-	return app, append(x.ds, ds...), nil
+	strayed, unknown := a.strayed()
+	if ds = append(x.ds, strayed...); unknown {
+		return nil, ds, nil
+	}
+	var more []diag.Diagnostic
+	app.Targets, more = a.targets()
+	return app, append(ds, more...), nil
 }
 
 // targets are the folders environments/<environment>/<target> that have values or
@@ -232,6 +278,10 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 			found[parts[1]+"/"+parts[2]] = path.Join(parts[:3]...)
 		}
 	}
+	for _, name := range a.astray {
+		parts := strings.Split(name, "/")
+		environments[parts[1]], found[parts[1]+"/"+parts[2]] = true, name
+	}
 	for environment := range environments {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(id string) bool { return strings.HasPrefix(id, environment+"/") }) {
 			found[environment+"/default"] = path.Join(source.Environments, environment)
@@ -241,7 +291,7 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		environment, name, _ := strings.Cut(id, "/")
-		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id]}
+		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Sick: slices.Contains(a.astray, found[id])}
 		for _, n := range []string{environment, name} {
 			if !isName(n) {
 				t.Sick = true
