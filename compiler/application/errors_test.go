@@ -50,6 +50,10 @@ var failing = []struct {
 		"K2009 required key owner has no value @environments/dev/east/values.cue:1:1 on dev/east", all[:1],
 	},
 	{
+		"what a condition requires", folder{"environments/dev/east/values.cue": "b: int\nif b > 0 {owner!: string}\n", "environments/dev/east/values.yaml": "b: 1\n"},
+		"K2009 required key owner has no value @environments/dev/east/values.cue:2:4 on dev/east", all[:1],
+	},
+	{
 		"contracts in conflict", folder{"environments/dev/east/values.cue": "region: int\n"},
 		"K1108 conflicting values string and int for region @environments/dev/east/values.cue:1:9 @values.cue:1:9 on dev/east", all[:1],
 	},

@@ -82,6 +82,9 @@ c: *"east" | string
 -- environments/dev/east/values.yaml --
 a: 3
 `, `{a: 3, b: dev, c: east}`},
+		{"what depends on a value", "-- values.cue --\na: int\nif a > 2 {b: true}\nfor c in [1] if a > c {d: c}\n-- values.yaml --\na: 3\n", `{a: 3, b: true, d: 1}`},
+		{"what depends on another folder's", "-- values.cue --\na: int\nb: *false | bool\n-- environments/dev/values.cue --\na: *3 | int\nif a > 2 {b: true}\n", `{a: 3, b: true}`},
+		{"what depends on a default", "-- values.cue --\na: *1 | int\nif a > 2 {b: true}\nif a < 2 {c: true}\n", `{a: 1, c: true}`},
 		{"deep defaults", "-- values.cue --\na: {b: *1 | int, c: int}\n-- values.yaml --\na: {c: 2}\n", `{a: {b: 1, c: 2}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

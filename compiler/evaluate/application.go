@@ -348,6 +348,11 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 			x.positions = positions
 			x.checkUnsound(t.Ref())
 			t.Contract = x.contract(l.value, t.Ref(), "block")
+			if len(positions.Of(t.Ref())) == 0 { // for what stands in a comprehension
+				for _, file := range constraints {
+					positions.Add(t.Ref(), model.Position{File: file, Line: 1, Column: 1})
+				}
+			}
 			ds = append(ds, x.ds...)
 		}
 	}

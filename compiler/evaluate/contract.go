@@ -88,6 +88,14 @@ func embeddedAsData(v cue.Value) string {
 // anything else they never come to be.
 func (x *exporter) checkConditions(v cue.Value, ref model.Ref) bool {
 	nodes := sourceNodes(v)
+	if len(v.Path().Selectors()) == 0 { // a package, all of which is its own
+		nodes = nil
+		for _, f := range x.files {
+			for _, d := range f.Decls {
+				nodes = append(nodes, d)
+			}
+		}
+	}
 	for _, o := range x.problems(v.Err()) {
 		for _, at := range o.at {
 			if name, isField := x.fieldAt(at); isField && !x.contain(at, nodes) {
