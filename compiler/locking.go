@@ -85,6 +85,8 @@ const mostRounds = 4
 // Lock pins the sources of all environments, and puts their content into the
 // store. renew, which may be nil, says which of them are resolved again. Sources
 // that nobody uses are removed from the lock, unless errors hide who uses what.
+// Where something is wrong with the file of the lock, the diagnostics are about that
+// alone, and nothing is fetched or written: it may pin what would be lost.
 func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.Use) bool) (*Locked, error) {
 	r.Environments = nil
 	var out *Locked
@@ -93,6 +95,10 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 		b, err := plan(ctx, r)
 		if err != nil {
 			return nil, err
+		}
+		if unreadable := lock.Unreadable(b.Diagnostics); len(unreadable) > 0 {
+			b.Diagnostics = unreadable
+			return &Locked{Build: b}, nil
 		}
 		fresh := func(u locking.Use) bool {
 			_, seen := said[u.Source]

@@ -86,6 +86,9 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 	if err := g.tell(g.err, ds); err != nil {
 		return err
 	}
+	if len(lock.Unreadable(ds)) > 0 {
+		return errPlatform // nothing was done
+	}
 	if err := g.printSources(*o.output, sources); err != nil {
 		return err
 	}

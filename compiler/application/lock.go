@@ -6,11 +6,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
+	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
 )
 
 // Lock pins the chart that an application renders, unless it is in its own folder.
-// renew is as in compiler.Lock.
+// renew, and a lock that something is wrong with, are as in compiler.Lock.
 func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.Use) bool) ([]locking.Source, []diag.Diagnostic, error) {
 	app, ds, err := evaluate.Application(ctx, r.Dir)
 	if app == nil || err != nil {
@@ -19,6 +20,9 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 	contents, more, err := library.Open(r.Dir, r.Store)
 	if err != nil {
 		return nil, nil, err
+	}
+	if unreadable := lock.Unreadable(more); len(unreadable) > 0 {
+		return nil, unreadable, nil
 	}
 	ds = append(ds, more...)
 	var uses []locking.Use

@@ -254,7 +254,7 @@ var Codes = []Explanation{
 	{BadFile, BadFile.Severity(), "a file cannot be written",
 		"A file of an assignment's folder has a relative path of plain names, which no other file or folder has, and a content."},
 	{BadLock, BadLock.Severity(), "kalypso.lock cannot be read",
-		"The file is written by `kalypso lock`. After a merge conflict, take either side and run `kalypso lock`."},
+		"The file is written by `kalypso lock`, which does not write over one that it cannot read. Restore it from git, or remove it to pin everything anew. After a merge conflict, take either side and run `kalypso lock`."},
 	{NoBootstrap, NoBootstrap.Severity(), "there is nothing that lets a cluster pull its folder",
 		"kalypso bootstrap prints what lets a cluster pull its folder. What pulls the files of a platform team's own reconciler is its own as well, and a package that is carried to a site is not pulled at all."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",

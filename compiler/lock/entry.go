@@ -41,7 +41,7 @@ func (r *reader) entry(v value) (Entry, bool) {
 			}
 			e.Size = size
 		case !isText:
-			hint := diag.DidYouMean(name.text, fieldNames)
+			hint := diag.DidYouMean(name.text, fieldNames) + "; otherwise " + hintRelock
 			r.report(name.offset, fmt.Sprintf("a source has no field %q", name.text), hint)
 		case f.kind != '"' || !isPrintable(f.text):
 			r.report(f.offset, name.text+" is not a text of one line", hintRelock)

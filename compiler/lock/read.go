@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -18,7 +19,7 @@ import (
 const maxSize = 16 << 20
 
 // hintRelock is the way out of whatever is wrong with the file.
-const hintRelock = "kalypso.lock is written by `kalypso lock`: restore it from git, or remove what is wrong and run `kalypso lock`"
+const hintRelock = "restore kalypso.lock from git, or remove the file and run `kalypso lock`, which pins everything anew"
 
 // Read reads the lock of the platform at root. No file is an empty lock. What is
 // wrong with the file are diagnostics with the code BadLock, positioned in it, in
@@ -47,6 +48,12 @@ func Read(root string) (*Lock, []diag.Diagnostic, error) {
 	}
 	l, ds := parse(data)
 	return l, ds, nil
+}
+
+// Unreadable returns those of some diagnostics that say what is wrong with the file.
+// Who finds any must not write it: what it pins would be lost.
+func Unreadable(ds []diag.Diagnostic) []diag.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(ds), func(d diag.Diagnostic) bool { return d.Code != diag.BadLock })
 }
 
 // parse reads the file's content.
@@ -156,7 +163,7 @@ func (r *reader) version(root value, fields map[string]value) bool {
 		r.report(max(at, k.offset), fmt.Sprintf("kalypso.lock is not of the kind %q", kind), hintRelock)
 	case strings.HasPrefix(version.text, "kalypso.io/"):
 		r.report(at, fmt.Sprintf("kalypso.lock has the apiVersion %q, and this kalypso reads %q", version.text, apiVersion),
-			"a newer kalypso wrote it: use that, or run `kalypso lock` after removing the file")
+			"a newer kalypso wrote it: use that one; or "+hintRelock)
 	default:
 		r.report(at, fmt.Sprintf("kalypso.lock does not have the apiVersion %q", apiVersion), hintRelock)
 	}
