@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // needsContent says whether an assignment's emission needs the content of its
@@ -86,8 +88,18 @@ const mostRounds = 4
 // store. renew, which may be nil, says which of them are resolved again. Sources
 // that nobody uses are removed from the lock, unless errors hide who uses what.
 // Where something is wrong with the file of the lock, the diagnostics are about that
-// alone, and nothing is fetched or written: it may pin what would be lost.
+// alone, and nothing is fetched or written: it may pin what would be lost. Others that
+// lock the platform wait until it is done.
 func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.Use) bool) (*Locked, error) {
+	root, err := source.Root(r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	release, err := library.Alone(ctx, root, r.Store)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	r.Environments = nil
 	var out *Locked
 	said := map[lock.Source]locking.Source{} // what the first round that knew it said

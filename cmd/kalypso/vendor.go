@@ -39,6 +39,11 @@ func (g *global) vendor(ctx context.Context) error {
 		}
 		root = p.Root
 	}
+	release, err := library.Alone(ctx, root, "")
+	if err != nil {
+		return err
+	}
+	defer release()
 	contents, ds, err := library.Open(root, "")
 	if err != nil {
 		return err

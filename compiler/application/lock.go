@@ -17,6 +17,11 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 	if app == nil || err != nil {
 		return nil, ds, err
 	}
+	release, err := library.Alone(ctx, r.Dir, r.Store)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
 	contents, more, err := library.Open(r.Dir, r.Store)
 	if err != nil {
 		return nil, nil, err

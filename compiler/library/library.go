@@ -4,6 +4,7 @@
 package library
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,10 +39,20 @@ func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return &Library{Lock: locked, Store: storeOf(root, machine)}, ds, nil
+}
+
+// Alone is [store.Store.Alone] for who opens the library of root to change what its
+// lock pins: it comes before [Open], and release after the lock is written.
+func Alone(ctx context.Context, root, machine string) (release func(), err error) {
+	return storeOf(root, machine).Alone(ctx, root)
+}
+
+func storeOf(root, machine string) *store.Store {
 	if machine == "" {
 		machine, _ = store.MachineDir() // who asks for content is told what is missing
 	}
-	return &Library{Lock: locked, Store: store.Open(filepath.Join(root, VendorDir), machine)}, ds, nil
+	return store.Open(filepath.Join(root, VendorDir), machine)
 }
 
 // Entry returns what a source is pinned to, or says that it is not, without a site.

@@ -72,7 +72,7 @@ func (l *Lock) Find(s Source) (Entry, bool) {
 }
 
 // Write makes the file in a platform's root hold the lock. It is replaced in one
-// step, and not touched where it holds the lock already. An empty lock is written
+// step, as by store.WriteFile, and not touched where it holds the lock already. An empty lock is written
 // like any other.
 func (l *Lock) Write(root string) error {
 	data, err := l.encode()
@@ -87,7 +87,7 @@ func (l *Lock) Write(root string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := replace(name, data); err != nil {
+	if err := store.WriteFile(name, data); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", name, err)
 	}
 	return nil
@@ -105,22 +105,4 @@ func (l *Lock) encode() ([]byte, error) {
 		Sources    []Entry `json:"sources"`
 	}{apiVersion, kind, New(l.Sources).Sources})
 	return out.Bytes(), err
-}
-
-// replace writes a file in one step.
-func replace(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".kalypso-lock-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	// CreateTemp makes files that only their owner can read.
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

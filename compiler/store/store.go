@@ -7,7 +7,8 @@
 // A store reads two folders: the platform's vendor folder, which comes first and
 // which it never writes, and the machine's. Both hold sha256/HH/HEX, the digest in
 // hexadecimal below its first two digits. All functions are safe for concurrent
-// use, and any number of processes may use a folder at once.
+// use, and any number of processes may use a folder at once. The folder locking in
+// the machine's has what [Store.Alone] locks.
 package store
 
 import (

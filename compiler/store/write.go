@@ -38,28 +38,7 @@ func put(d Digest, data []byte, dir string) (added bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return false, err
 	}
-	return true, write(name, data)
-}
-
-// tempPrefix begins the names of files that are being written.
-const tempPrefix = ".new-"
-
-// write replaces a file in one step.
-func write(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), tempPrefix)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	// CreateTemp makes files that only their owner can read.
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return true, WriteFile(name, data)
 }
 
 // Copied says what [Store.Copy] changed.

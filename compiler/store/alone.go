@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// retry is how often [Store.Alone] looks whether another process is done.
+const retry = 50 * time.Millisecond
+
+// Alone waits until nobody else on this machine changes what the platform, or the
+// application, at root pins, and keeps others waiting until release is called. The
+// error is about the context. What that process has said and done meanwhile is to be
+// read afterwards.
+//
+// The file that is locked is in the machine's folder, so that none is left in the
+// platform. Where that cannot be written nobody waits: little can be pinned with it.
+func (s *Store) Alone(ctx context.Context, root string) (release func(), err error) {
+	name, err := s.aloneFile(root)
+	if err != nil {
+		return func() {}, nil
+	}
+	l := flock.New(name, flock.SetPermissions(0o644))
+	if _, err := l.TryLockContext(ctx, retry); ctx.Err() != nil {
+		return nil, fmt.Errorf("wait for another kalypso that locks %s: %w", root, context.Cause(ctx))
+	} else if err != nil {
+		return func() {}, nil
+	}
+	return func() { _ = l.Close() }, nil
+}
+
+// aloneFile returns the file that who changes root locks. Its folder is there.
+func (s *Store) aloneFile(root string) (string, error) {
+	if s.machine == "" {
+		return "", os.ErrNotExist
+	}
+	real, err := filepath.Abs(root)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(s.machine, "locking")
+	sum := sha256.Sum256([]byte(real))
+	return filepath.Join(dir, hex.EncodeToString(sum[:])), os.MkdirAll(dir, 0o777)
+}

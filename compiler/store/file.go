@@ -1,0 +1,46 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// tempPrefix begins the names of files that are being written.
+const tempPrefix = ".new-"
+
+// WriteFile makes a file that everybody can read hold data, in one step: others find
+// what it held before or all of data, also after a power failure. Its folder must be
+// there.
+func WriteFile(name string, data []byte) error {
+	dir := filepath.Dir(name)
+	f, err := os.CreateTemp(dir, tempPrefix+filepath.Base(name)+"-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	// CreateTemp makes files that only their owner can read. What is not on the disk
+	// before it has its name may be empty after a power failure.
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	settle(dir)
+	return nil
+}
+
+// settle writes the names in a folder to the disk, where the system can: some file
+// systems do that only for files, and what is there is whole in any case.
+func settle(dir string) {
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if f, err := os.Open(dir); err == nil {
+		_ = f.Sync()
+		_ = f.Close()
+	}
+}
