@@ -28,9 +28,14 @@ func (s *Store) Alone(ctx context.Context, root string) (release func(), err err
 		return func() {}, nil
 	}
 	l := flock.New(name, flock.SetPermissions(0o644))
-	if _, err := l.TryLockContext(ctx, retry); ctx.Err() != nil {
+	locked, err := l.TryLock()
+	if err == nil && !locked {
+		locked, err = l.TryLockContext(ctx, retry)
+	}
+	if !locked && ctx.Err() != nil {
 		return nil, fmt.Errorf("wait for another kalypso that locks %s: %w", root, context.Cause(ctx))
-	} else if err != nil {
+	}
+	if err != nil {
 		return func() {}, nil
 	}
 	return func() { _ = l.Close() }, nil
