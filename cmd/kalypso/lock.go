@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/fetch"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
+	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // lockOptions are the flags of lock.
@@ -198,6 +199,19 @@ func shortRevision(revision string) string {
 	return revision
 }
 
+// hintFor is what the user can do about a source that failed; "" for nothing known.
+func hintFor(err error) string {
+	var unauthorized *fetch.AuthError
+	var damaged *store.DamagedError
+	switch {
+	case errors.As(err, &unauthorized):
+		return unauthorized.Hint
+	case errors.As(err, &damaged):
+		return damaged.Hint()
+	}
+	return ""
+}
+
 // failures tells what could not be locked.
 func (g *global) failures(sources []locking.Source) error {
 	var failed error
@@ -207,8 +221,9 @@ func (g *global) failures(sources []locking.Source) error {
 		}
 		fmt.Fprintf(g.err, "kalypso: %v\n  needed by %s\n", s.Err, strings.Join(s.By, ", "))
 		var unauthorized *fetch.AuthError
-		if errors.As(s.Err, &unauthorized) {
-			fmt.Fprintf(g.err, "  hint: %s\n", unauthorized.Hint)
+		errors.As(s.Err, &unauthorized)
+		if hint := hintFor(s.Err); hint != "" {
+			fmt.Fprintf(g.err, "  hint: %s\n", hint)
 		}
 		if failed == nil || unauthorized != nil {
 			failed = s.Err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -72,9 +71,6 @@ func (g *global) vendor(ctx context.Context) error {
 		return err
 	}
 	copied, err := contents.Store.Copy(digests, filepath.Join(root, library.VendorDir))
-	if errors.As(err, new(*store.DamagedError)) {
-		return fmt.Errorf("%w: remove the file, find out who changed it, and run `kalypso vendor` again", err)
-	}
 	if err != nil {
 		return err
 	}

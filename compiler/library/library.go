@@ -101,7 +101,7 @@ func why(e lock.Entry, err error) []diag.Diagnostic {
 			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")
 	case errors.As(err, &damaged):
 		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
-			Hinting("remove the file " + damaged.Path + ", find out who changed it, and run `kalypso lock`")
+			Hinting(damaged.Hint())
 	default:
 		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
 			Hinting("correct the permissions of the store, or run `kalypso lock`")

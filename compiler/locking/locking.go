@@ -8,6 +8,7 @@ package locking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,9 +135,13 @@ func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 	var content []byte
 	switch {
 	case pinned && !renew:
-		if _, s.Err = r.Store.Get(before.Content); s.Err == nil {
+		_, s.Err = r.Store.Get(before.Content)
+		if s.Err == nil {
 			s.Status = Unchanged
 			return s
+		}
+		if damaged := (*store.DamagedError)(nil); errors.As(s.Err, &damaged) && damaged.Vendored {
+			break // which no fetching mends
 		}
 		content, s.Err = r.Fetcher.Fetch(ctx, before)
 		s.Status = Fetched
@@ -166,11 +171,14 @@ func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 	return s
 }
 
-// keep puts content into the store.
+// keep puts content into the store, and sees that builds find it there.
 func (r *Request) keep(e lock.Entry, content []byte) error {
 	digest, err := r.Store.Put(content)
 	if err == nil && digest != e.Content {
 		err = fmt.Errorf("what was fetched has the digest %s, and not %s", digest, e.Content)
+	}
+	if err == nil {
+		_, err = r.Store.Get(digest)
 	}
 	return err
 }

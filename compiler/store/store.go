@@ -66,6 +66,18 @@ type DamagedError struct {
 	Digest Digest
 	Path   string // the file
 	Actual Digest // what it holds; "" where that is nothing to read
+	// Vendored says that the file is in the vendor folder, which only `kalypso vendor`
+	// writes.
+	Vendored bool
+}
+
+// Hint says what the user can do.
+func (e *DamagedError) Hint() string {
+	command := "kalypso lock"
+	if e.Vendored {
+		command = "kalypso vendor"
+	}
+	return "remove the file " + e.Path + ", find out who changed it, and run `" + command + "`"
 }
 
 func (e *DamagedError) Error() string {
@@ -121,6 +133,9 @@ func (s *Store) Get(d Digest) ([]byte, error) {
 		data, err := read(d, d.path(dir))
 		// Nothing is in a file that takes the place of a folder. Windows says so itself.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+				damaged.Vendored = dir == s.vendor
+			}
 			return data, err
 		}
 	}
