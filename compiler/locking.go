@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
@@ -138,6 +139,9 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 	}
 	out.Sources = withRemoved(out.Sources, said)
 	for _, e := range out.Build.Environments {
+		if e.Model != nil {
+			diag.Resolve(e.diagnostics, e.Model.Positions)
+		}
 		out.Build.Diagnostics = append(out.Build.Diagnostics, e.diagnostics...)
 	}
 	return out, nil

@@ -236,7 +236,7 @@ var Codes = []Explanation{
 	{MissingContent, MissingContent.Severity(), "what kalypso.lock names is not in the store",
 		"The source is pinned, and its content is neither in the platform's vendor folder nor in this machine's store. `kalypso lock` fetches exactly what is pinned; where there is no network, run `kalypso vendor` where there is one, and commit what it writes."},
 	{DamagedContent, DamagedContent.Severity(), "the store holds something else than kalypso.lock names",
-		"The content does not have the digest by which it is pinned: it was damaged or tampered with. Remove the file, and fetch it again with `kalypso lock`."},
+		"The content does not have the digest by which it is pinned: it was damaged or tampered with. Remove the file, and fetch it again with `kalypso lock`, or with `kalypso vendor` where it is in the vendor folder."},
 	{BadSource, BadSource.Severity(), "the content of a source cannot be read, or is not to be trusted",
 		"An archive that leads out of its folder, holds devices, or is beyond all bounds is not read, and neither is a path that it does not have."},
 	{Render, Render.Severity(), "a chart or an overlay cannot be rendered",
