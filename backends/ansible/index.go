@@ -64,11 +64,10 @@ type tasksFile struct {
 	File string `yaml:"file"`
 }
 
-// assignment are the variables that the role takes.
+// assignment are the variables that the role takes for an assignment.
 type assignment struct {
-	Assignment string    `yaml:"kalypso_assignment,omitempty"`
-	DependsOn  *[]string `yaml:"kalypso_depends_on,omitempty"`
-	Assigned   *[]string `yaml:"kalypso_assigned,omitempty"`
+	Assignment string   `yaml:"kalypso_assignment"`
+	DependsOn  []string `yaml:"kalypso_depends_on"`
 }
 
 // Index returns the inventory, the playbooks site.yml, for a machine that reaches
@@ -92,10 +91,11 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},
 		backends.File{Path: "tasks/assignments.yml", Data: ansibleYAML(tasks(folders))},
 		backends.File{Path: roleFolder + "/vars/main.yml", Data: ansibleYAML(struct {
-			Environment string `yaml:"kalypso_environment"`
-			ClusterType string `yaml:"kalypso_cluster_type"`
-			State       string `yaml:"kalypso_state"`
-		}{ct.Environment, ct.Name, o.state(ct.Environment, ct.Name)})},
+			Environment string   `yaml:"kalypso_environment"`
+			ClusterType string   `yaml:"kalypso_cluster_type"`
+			State       string   `yaml:"kalypso_state"`
+			Assigned    []string `yaml:"kalypso_assigned"`
+		}{ct.Environment, ct.Name, o.state(ct.Environment, ct.Name), assigned(folders)})},
 	)
 	return delivery.Sorted(files), ds
 }
@@ -134,17 +134,23 @@ func tasks(folders []backends.Folder) []task {
 	})
 	from := func(name string) *roleTasks { return &roleTasks{Name: "kalypso", TasksFrom: name} }
 	out := []task{{Name: "Begin", Include: from("begin")}}
-	assigned := []string{}
 	for _, f := range ordered {
-		dependsOn := append([]string{}, f.DependsOn...)
 		out = append(out, task{
 			Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"),
-			Vars: &assignment{Assignment: f.DeploymentTarget, DependsOn: &dependsOn},
+			Vars: &assignment{Assignment: f.DeploymentTarget, DependsOn: append([]string{}, f.DependsOn...)},
 		})
-		assigned = append(assigned, f.DeploymentTarget)
 	}
-	slices.Sort(assigned)
-	return append(out, task{Name: "Remove what is no longer assigned, and report", Include: from("end"), Vars: &assignment{Assigned: &assigned}})
+	return append(out, task{Name: "Remove what is no longer assigned, and report", Include: from("end")})
+}
+
+// assigned returns the names of the assignments.
+func assigned(folders []backends.Folder) []string {
+	names := []string{}
+	for _, f := range folders {
+		names = append(names, f.DeploymentTarget)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // roleFiles returns the role without its variables.

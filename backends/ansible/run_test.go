@@ -37,6 +37,7 @@ func TestMachine(t *testing.T) {
 			}
 			l.change()
 			l.downgrade()
+			l.move()
 			l.remove()
 		})
 	}
@@ -65,14 +66,18 @@ func (l lifecycle) hello(version, extra string) bt.Target {
 }
 
 // own has units of its own, a package by URL, a file that was there before, and a
-// secret; it runs as a user that was there before.
+// secret; it runs as a user that was there before. It shares a group and a folder
+// with hello.
 func (l lifecycle) own(motd string) bt.Target {
 	return bt.Target{
 		Name: "own/main", Secrets: []backends.Secret{{Name: "PASSWORD", Store: "x", Key: "/srv/secret"}},
-		Service: `{"name": "x", "deletion": "delete", "machine": {"user": "legacy"}, "secrets": {"lookup": {"plugin": "ansible.builtin.file", "terms": ["$(key)"]}}}`,
+		Service: `{"name": "x", "deletion": "delete", "machine": {"user": "legacy", "groups": ["hello-ops"]}, "secrets": {"lookup": {"plugin": "ansible.builtin.file", "terms": ["$(key)"]}}}`,
 		Manifests: model.Manifests{Package: &model.Package{
-			Deb:   map[string]model.Deb{"fetched": {Version: "1:0.9", URL: l.url, Digest: l.digest}},
-			Files: map[string]model.MachineFile{"/srv/shared/motd": {Content: &motd, Mode: "0644"}},
+			Deb: map[string]model.Deb{"fetched": {Version: "1:0.9", URL: l.url, Digest: l.digest}},
+			Files: map[string]model.MachineFile{
+				"/srv/shared/motd":    {Content: &motd, Mode: "0644"},
+				"/opt/hello/own.conf": {Content: &motd, Mode: "0640", Group: "hello-ops"},
+			},
 			Units: map[string]model.Unit{
 				"own.service":     {Enabled: true, Harden: true, Service: value(l.T, `{"ExecStart": "/usr/bin/env cat /srv/shared/motd", "NoNewPrivileges": false}`)},
 				"other.service":   {Enabled: true, Harden: true, Service: value(l.T, `{"ExecStart": "/usr/bin/env sleep inf"}`)},
@@ -209,7 +214,30 @@ func (l lifecycle) downgrade() {
 		l.Errorf("what drifted is put right, and nothing else is touched:\n%s", told)
 	}
 	l.expect("cat /srv/shared/motd", "new")
-	l.expect(dpkg+"hello-kalypso; ls -d /opt/hello", "hello-kalypso=1.0 installed ls: cannot access '/opt/hello': No such file or directory")
+	l.expect(dpkg+"hello-kalypso; ls -d /opt/hello/conf", "hello-kalypso=1.0 installed ls: cannot access '/opt/hello/conf': No such file or directory")
+}
+
+// move renames hello's deployment target, hands what own has to it, which is
+// deployed earlier, and to waits, which is deployed later, and leaves the group
+// that two of them had to one.
+func (l lifecycle) move() {
+	hello, own, waits := l.hello("1.0", "2"), l.own("new\n"), l.waits()
+	hello.Name, hello.Service = "hello/prod", `{"name": "x", "deletion": "delete"}`
+	from, to := own.Manifests.Package, hello.Manifests.Package
+	to.Deb["fetched"], to.Files = from.Deb["fetched"], map[string]model.MachineFile{"/opt/hello/own.conf": from.Files["/opt/hello/own.conf"]}
+	from.Deb = nil
+	delete(from.Files, "/opt/hello/own.conf")
+	delete(from.Units, "fetched.service")
+	waits.Manifests.Package.Units["other.service"] = from.Units["other.service"]
+	delete(from.Units, "other.service")
+	r, told := l.twice(hello, own, l.broken("/usr/bin/program"), waits)
+	if r.failed != 0 || strings.Contains(told, "stop ") || strings.Contains(told, "disable ") {
+		l.Errorf("nothing is stopped that another assignment wants: %s\n%s", r, told)
+	}
+	l.expect("ls /var/lib/kalypso/dev/large/assignments; getent passwd hello-main hello-prod | cut -d: -f1; getent group hello-ops | cut -d: -f1; ls -d /etc/hello-main",
+		"broken-main.json\nhello-prod.json\nown-main.json\nwaits-main.json\nhello-prod\nhello-ops\nls: cannot access '/etc/hello-main': No such file or directory")
+	l.expect(dpkg+"hello-kalypso fetched; cat /opt/hello/own.conf; ls /run/systemctl/active",
+		"fetched=1:0.9 installed hello-kalypso=1.0 installed new\nbroken.service\nhello-kalypso.service\nonce.service\nother.service\nown.service\ntick.timer\nwaits.service")
 }
 
 func (l lifecycle) remove() {
@@ -222,10 +250,10 @@ func (l lifecycle) remove() {
 			l.Errorf("%s is not stopped and disabled:\n%s", unit, told)
 		}
 	}
-	l.expect("getent passwd hello-main hello-ops legacy waits-main | cut -d: -f1", "legacy\nwaits-main")
-	l.expect("getent group hello-main hello-ops | cut -d: -f1", "")
-	l.expect("ls -d /etc/hello-main /var/lib/hello-main /etc/waits-main /srv/data /etc/legacy /var/lib/legacy 2>/dev/null", "/etc/waits-main")
+	l.expect("getent passwd hello-prod legacy waits-main | cut -d: -f1", "legacy\nwaits-main")
+	l.expect("getent group hello-prod hello-ops | cut -d: -f1", "")
+	l.expect("ls -d /opt/hello /etc/hello-prod /var/lib/hello-prod /var/lib/hello-main /etc/waits-main /srv/data /etc/legacy /var/lib/legacy 2>/dev/null", "/etc/waits-main")
 	l.expect("cat /srv/shared/motd; ls /etc/systemd/system /etc/apt/preferences.d | grep -e own -e hello -e waits -e tick -e once", "new")
-	l.expect("dpkg-query --show --showformat '${db:Status-Status}' hello-kalypso 2>&1 | head -n 1", "dpkg-query: no packages found matching hello-kalypso")
+	l.expect("dpkg-query --show --showformat '${db:Status-Status}' hello-kalypso fetched 2>&1", "dpkg-query: no packages found matching hello-kalypso\ndpkg-query: no packages found matching fetched")
 	l.expect("cat /var/lib/kalypso/dev/large/status.json | grep id; ls /var/lib/kalypso/dev/large/assignments", "\"id\": \"dev/large/broken-main\",\nbroken-main.json")
 }
