@@ -1,6 +1,7 @@
 package ansible_test
 
 import (
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -149,6 +150,10 @@ func TestRefusals(t *testing.T) {
 		"file-directory":        {bt.Target{Manifests: files("/etc/systemd/system", model.MachineFile{Mode: "0644", Content: text("")})}, diag.BadSpec, "directory of the system"},
 		"file-records":          {bt.Target{Manifests: files("/var/lib/kalypso/dev/x", model.MachineFile{Mode: "0644", Content: text("")})}, diag.BadSpec, "records"},
 		"file-git":              {bt.Target{Manifests: files("/opt/.git/config", model.MachineFile{Mode: "0644", Content: text("")})}, diag.BadFile, "repository cannot hold"},
+		"file-long":             {bt.Target{Manifests: files("/opt/"+strings.Repeat("x", 256), model.MachineFile{Mode: "0644", Content: text("")})}, diag.BadFile, "name of 256 bytes"},
+		"file-deep":             {bt.Target{Manifests: files(strings.Repeat("/deeper", 500), model.MachineFile{Mode: "0644", Content: text("")})}, diag.BadFile, "path of 3500 bytes"},
+		"unit-long":             {bt.Target{Manifests: unit(strings.Repeat("x", 250)+".service", service(`{"ExecStart": "x"}`))}, diag.BadFile, "name of 260 bytes"},
+		"directory-long":        {bt.Target{Manifests: nothing, Service: machine(`{"directories": {"/srv/` + strings.Repeat("x", 256) + `": {"mode": "0750"}}}`)}, diag.BadFile, "name of 256 bytes"},
 		"file-config":           {bt.Target{Manifests: files("/etc/app-main/platform-config.env", model.MachineFile{Mode: "0644", Content: text("")})}, diag.NameCollision, "twice"},
 		"unit-newline":          {bt.Target{Manifests: unit("a.service", service(`{"ExecStart": "/bin/a\nUser=root"}`))}, diag.BadSpec, "one line"},
 		"unit-continued":        {bt.Target{Manifests: unit("a.service", service(`{"ExecStart": ["/bin/a \\"]}`))}, diag.BadSpec, "one line"},
@@ -192,6 +197,28 @@ func TestRefusals(t *testing.T) {
 				t.Error("the assignment is emitted all the same")
 			}
 		})
+	}
+}
+
+// TestLongNames has names of a length that the schema allows, together longer than
+// a file's name can be.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("t", 230)
+	tree := bt.Build(t, ansible.New(), bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{
+		{Name: "app/" + long + "a", Manifests: packaged(model.Package{Deb: map[string]model.Deb{"hello": {Version: "1"}}})},
+		{Name: "app/" + long + "b", Manifests: packaged(model.Package{Deb: map[string]model.Deb{"bye": {Version: "1"}}})},
+	}})
+	if len(tree.Diagnostics) > 0 {
+		t.Errorf("%+v", tree.Diagnostics)
+	}
+	pins := map[string]bool{}
+	for name := range tree.Files {
+		if _, pin, ok := strings.Cut(name, "/preferences.d/"); ok {
+			pins[pin] = len(pin) <= 200
+		}
+	}
+	if len(pins) != 2 || slices.Contains(slices.Collect(maps.Values(pins)), false) {
+		t.Errorf("got the pins %v", pins)
 	}
 }
 

@@ -45,7 +45,7 @@ func (f *folder) machineFiles(files map[string]model.MachineFile) {
 		case (file.Content == nil) == (file.URL == ""):
 			f.report(diag.BadSpec, ref, "%s has neither a content nor a url, or both", name)
 			continue
-		case !f.fetchable(file.URL, file.Digest, ref):
+		case !f.fits(name, ref) || !f.fetchable(file.URL, file.Digest, ref):
 			continue
 		}
 		if file.Content != nil {

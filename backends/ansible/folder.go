@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/internal/files"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -106,7 +107,17 @@ func (f *folder) emission() (backends.Emission, []diag.Diagnostic) {
 
 // write adds a file to the folder.
 func (f *folder) write(path string, data []byte, executable bool) {
+	f.fits(path, f.assignment.Ref)
 	f.files = append(f.files, backends.File{Path: path, Data: data, Executable: executable})
+}
+
+// fits says whether a file system holds a path, on the machine or in the folder.
+func (f *folder) fits(path string, ref model.Ref) bool {
+	err := files.Fits(path)
+	if err != nil {
+		f.report(diag.BadFile, ref, "%s %v", path, err).hint("give it a shorter name")
+	}
+	return err == nil
 }
 
 // thing adds what is on the machine because of the assignment. ref is who asks

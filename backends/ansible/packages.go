@@ -16,6 +16,10 @@ type debPackage struct {
 	Checksum string `yaml:"checksum,omitempty"`
 }
 
+// longestPin is below the 255 bytes of a file's name, as what writes a file gives it
+// a longer one until it is whole.
+const longestPin = 200
+
 // packages adds Debian packages, and the pin that keeps other versions away: a
 // priority over 1000 also downgrades (apt_preferences(5)). The pin's file has
 // no extension, and a name of the few characters that apt takes: it passes others
@@ -42,7 +46,7 @@ func (f *folder) packages(debs map[string]model.Deb) {
 		return
 	}
 	a := f.assignment
-	pin := "/etc/apt/preferences.d/kalypso-" + a.Environment + "-" + a.ClusterType + "-" + a.DeploymentTarget
+	pin := "/etc/apt/preferences.d/" + model.ShortName("kalypso-"+a.Environment+"-"+a.ClusterType+"-"+a.DeploymentTarget, longestPin)
 	f.wanted.Pins = &document{Path: pin, Source: source(pin)}
 	f.write(source(pin), []byte(pins.String()), false)
 	f.thing(fileThing, pin, a.Ref)

@@ -47,7 +47,7 @@ func (f *folder) units(units map[string]model.Unit) {
 			}
 			u, ref := units[name], f.unitRef(name)
 			text, ok := f.unitText(name, u, t.section, t.wantedBy, ref)
-			if !ok || !f.runnable(name, units, ref) || !f.placeable(name, ref) {
+			if !ok || !f.runnable(name, units, ref) || !f.placeable(name, ref) || !f.fits(name+".d", ref) {
 				continue
 			}
 			out := unit{Name: name, Enabled: u.Enabled, Running: u.Enabled && !ends(u), Reads: []string{}}

@@ -56,6 +56,7 @@ func (f *folder) workspace() {
 		switch {
 		case !machinePath.MatchString(path) || !fileMode.MatchString(mode):
 			f.report(diag.BadSpec, ref, "%q with the mode %q is no directory", path, mode)
+		case !f.fits(path, ref):
 		case systemDirectory(path):
 			f.report(diag.BadSpec, ref, "%s belongs to the system, and cannot become %s's", path, user).
 				hint("name a directory below it")

@@ -11,9 +11,30 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// longestPath leaves room for the folders around it, below what file systems and
-// archives can hold (255 bytes a name; 260 for a whole path on Windows).
-const longestPath = 150
+const (
+	// longestPath leaves room for the folders around it, below what file systems and
+	// archives can hold (260 bytes for a whole path on Windows).
+	longestPath = 150
+	// longestName is how many bytes file systems and archives can hold of one name.
+	longestName = 255
+	// longestOnLinux leaves room for the folders around it, below 4,096 bytes (PATH_MAX
+	// in limits.h).
+	longestOnLinux = 3 << 10
+)
+
+// Fits says why no file system of Linux holds a path, or nothing. It is for paths
+// that CheckPath is too strict with: those of a machine.
+func Fits(p string) error {
+	if len(p) > longestOnLinux {
+		return fmt.Errorf("has a path of %d bytes, and %d is the most", len(p), longestOnLinux)
+	}
+	for e := range strings.SplitSeq(p, "/") {
+		if len(e) > longestName {
+			return fmt.Errorf("has a name of %d bytes, and %d is the most", len(e), longestName)
+		}
+	}
+	return nil
+}
 
 // element is one element of a path, as the schema has it: it begins with neither
 // a dot, as .git and .. do, nor a dash, which programs take for an option.
