@@ -35,11 +35,11 @@ func platforms(t *testing.T) map[string]bt.Platform {
 	everything := packaged(model.Package{
 		Deb: map[string]model.Deb{
 			"libstdc++6": {Version: "12.2.0-14"},
-			"app":        {Version: "2:1.0~rc1-1+b2", URL: "https://packages.example.test/app.deb", Digest: digest},
+			"app":        {Version: "2:1.0~rc1-1+b2", URL: "https://packages.example.test/" + strings.Repeat("long/", 40) + "app.deb", Digest: digest},
 		},
 		Files: map[string]model.MachineFile{
-			"/opt/app/conf/app.conf": {Content: text("a: {{ 1 }}\n"), Mode: "0640", Owner: "www-data", Group: "adm"},
-			"/opt/app/model.bin":     {URL: "https://files.example.test/model.bin", Digest: digest, Mode: "0644"},
+			"/opt/app/conf/app.conf":                                {Content: text("a: {{ 1 }}\n"), Mode: "0640", Owner: "www-data", Group: "adm"},
+			"/opt/app/" + strings.Repeat("deep/", 40) + "model.bin": {URL: "https://files.example.test/model.bin", Digest: digest, Mode: "0644"},
 		},
 		Units: map[string]model.Unit{
 			"app.service": {Enabled: true, Harden: true},

@@ -85,7 +85,7 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 	files := append(roleFiles(),
 		readme(ct, folders),
 		backends.File{Path: "ansible.cfg", Data: []byte(settings)},
-		backends.File{Path: "inventory/hosts.yml", Data: ansibleData(hosts)},
+		backends.File{Path: "inventory/hosts.yml", Data: ansibleYAML(hosts)},
 		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
 		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site(ct, o)})},
 		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},

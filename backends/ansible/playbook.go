@@ -42,7 +42,7 @@ func (f *folder) playbook(p *model.Playbook) {
 	}
 	f.thing(fileThing, run.Directory, ref)
 	vars := f.etc("variables.yml")
-	f.write(source(vars), ansibleData(f.variables(p.Vars, ref.At("vars"))), false)
+	f.write(source(vars), ansibleYAML(f.variables(p.Vars, ref.At("vars"))), false)
 	f.file(machineFile{Path: vars, Source: source(vars), Owner: "root", Group: "root", Mode: "0600"}, ref)
 	f.thing(fileThing, run.Values, ref)
 	run.Vars = []string{vars, run.Values}

@@ -55,7 +55,7 @@ func (f *folder) secrets() {
 	if len(values) != len(f.assignment.Secrets) {
 		return
 	}
-	f.write(secretsFile, ansibleData(values), false)
+	f.write(secretsFile, ansibleYAML(values), false)
 	name := "platform-secrets." + string(format)
 	f.wanted.Secrets = &document{Path: f.etc(name), Format: string(format)}
 	f.thing(fileThing, f.wanted.Secrets.Path, f.assignment.Ref)

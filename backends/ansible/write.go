@@ -1,7 +1,6 @@
 package ansible
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -9,20 +8,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// ansibleYAML returns a document as ansible-lint wants it. It is made of types of
-// this package, and of values that unsafe has looked at, which always can be
-// written: anything else is a mistake in this package.
+// ansibleYAML returns a document as ansible-lint wants it, with the names and texts
+// of users, which may be long. It is made of types of this package, and of values
+// that unsafe has looked at, which always can be written: anything else is a
+// mistake in this package.
 func ansibleYAML(v any) []byte {
 	data, err := yaml.MarshalIndented(v)
 	if err != nil {
 		panic(fmt.Sprintf("ansible: writing a %T: %v", v, err))
 	}
-	return append([]byte("---\n"), data...)
-}
-
-// ansibleData returns a document with texts of users, which may be long.
-func ansibleData(v any) []byte {
-	return bytes.Replace(ansibleYAML(v), []byte("\n"), []byte("\n# yamllint disable rule:line-length\n"), 1)
+	return append([]byte("---\n# yamllint disable rule:line-length\n"), data...)
 }
 
 // unsafe returns a value in which no string is a template to Ansible.
