@@ -83,6 +83,11 @@ func TestOutput(t *testing.T) {
 	for name, p := range platforms(t) {
 		t.Run(name, func(t *testing.T) {
 			tree := bt.Build(t, ansible.New(), p)
+			for target, digest := range tree.Digests {
+				if !strings.Contains(string(tree.Files[target+"/assignment.yml"]), "digest: "+string(digest)) {
+					t.Errorf("%s does not have the digest of its values, %s", target, digest)
+				}
+			}
 			if name == "package" || name == "playbook-rendered" { // the others have no other forms
 				lint(t, tree)
 			}

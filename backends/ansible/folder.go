@@ -25,7 +25,7 @@ const (
 type wanted struct {
 	ID          string         `yaml:"id"`
 	Version     string         `yaml:"version"` // "" for none
-	Digest      string         `yaml:"digest"`  // of the platform's values
+	Digest      string         `yaml:"digest"`  // of the platform's values, as kalypso.io/values has it on Kubernetes
 	Deletion    string         `yaml:"deletion"`
 	User        string         `yaml:"user"`
 	Home        string         `yaml:"home"`
@@ -85,7 +85,7 @@ func newFolder(a *backends.Assignment) *folder {
 		f.misfit("", "the namespace service cannot be read: %v", err)
 	}
 	f.wanted.ID, f.wanted.Version = a.ID(), a.Version
-	f.wanted.Digest = digest(a)
+	f.wanted.Digest = string(a.Digest)
 	f.wanted.Deletion = f.service.Deletion
 	return f
 }

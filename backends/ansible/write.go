@@ -3,7 +3,6 @@ package ansible
 import (
 	"fmt"
 
-	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -41,9 +40,4 @@ func unsafe(v model.Value) any {
 		return out
 	}
 	return v
-}
-
-// digest identifies the platform's values, without its secrets.
-func digest(a *backends.Assignment) string {
-	return "sha256:" + string(model.DigestBytes(a.Values.AppendJSON(nil)))
 }
