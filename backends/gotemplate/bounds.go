@@ -76,8 +76,13 @@ func (m *meter) weight(v reflect.Value, so, depth int) int {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if !v.IsNil() {
+			if addressed(v) {
+				m.stop("a %s has no text but where it is in memory", v.Type())
+			}
 			return m.weight(v.Elem(), so, depth+1)
 		}
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		m.stop("a %s has no text but where it is in memory", v.Type())
 	case reflect.String:
 		if so += v.Len(); so > maxWeight {
 			m.stop("a value is larger than %d bytes", maxWeight)

@@ -36,7 +36,7 @@ var functions = func() map[string]any {
 
 		// Those of text/template itself, to be bounded as the others are, and for
 		// index to fail on a key that is not there.
-		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln, "index": index,
+		"print": fmt.Sprint, "printf": printf, "println": fmt.Sprintln, "index": index,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	})
 	return all

@@ -1,0 +1,67 @@
+package gotemplate
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// What printf writes follows from the platform alone, and a format that does not
+// fit is an error, but a text that looks as if one did not is none.
+func TestPrintf(t *testing.T) {
+	a := assignment(t)
+	const address, unfit = "somewhere else in each build", "does not fit"
+	for text, want := range map[string]struct{ out, problem string }{
+		`{{ printf "%p" .ConfigData }}`:                                  {"", address},
+		`{{ printf "%#[1]p" .ConfigData }}`:                              {"", address},
+		`{{ .ConfigData | printf "a%%%-20p" }}`:                          {"", address},
+		`{{ printf "%p" (semver "1.2.3") }}`:                             {"", address},
+		`{{ printf "%d" (list (semver "1.2.3")) }}`:                      {"", address},
+		`{{ printf "%#v" (dict "a" (semver "1.2.3")) }}`:                 {"", address},
+		`{{ $f := "%p" }}{{ printf $f .ConfigData }}`:                    {"", address},
+		`{{ printf "%d" "no" }}`:                                         {"", unfit},
+		`{{ printf "%s" 1 }}`:                                            {"", unfit},
+		`{{ printf "%s" (list 1) }}`:                                     {"", unfit},
+		`{{ printf "%d" }}`:                                              {"", unfit},
+		`{{ printf "%s" "a" "b" }}`:                                      {"", unfit},
+		`{{ printf "100%" }}`:                                            {"", unfit},
+		`{{ printf "%!" 1 }}`:                                            {"", unfit},
+		`{{ printf "%*d" "a" 1 }}`:                                       {"", unfit},
+		`{{ printf "%[5]d" 1 }}`:                                         {"", unfit},
+		`{{ printf "%d" (semver "1.2.3") }}`:                             {"", unfit},
+		`{{ printf "%s" "100%!" }}`:                                      {"100%!", ""},
+		`{{ printf "100%%!" }}`:                                          {"100%!", ""},
+		`{{ printf "%s!" "100%" }}`:                                      {"100%!", ""},
+		`{{ printf "%%%c" 33 }}`:                                         {"%!", ""},
+		`{{ printf "%v %s" (dict "%!d" (list "%!")) "%!d(string=no)" }}`: {"map[%!d:[%!]] %!d(string=no)", ""},
+		`{{ printf "%%p %s" "%p" }}`:                                     {"%p %p", ""},
+		`{{ printf "%v %s" (semver "1.2.3") (list (semver "1.2.3")) }}`:  {"1.2.3 [1.2.3]", ""},
+		`{{ printf "%T %-4d|%04.1f %t %q" 1 2 3.0 true "x" }}`:           {`int 2   |03.0 true "x"`, ""},
+		`{{ print (list (semver "1.2.3")) "100%!" }}`:                    {"[1.2.3]100%!", ""},
+	} {
+		got, ds := render(t, a, text, "text")
+		if want.problem == "" && (len(ds) > 0 || got != want.out) {
+			t.Errorf("%s\ngot  %q %v\nwant %q", text, got, ds, want.out)
+		}
+		if want.problem != "" && (len(ds) != 1 || ds[0].Code != diag.Template || !strings.Contains(ds[0].Message, want.problem)) {
+			t.Errorf("%s\ngot  %q %v\nwant %s", text, got, ds, want.problem)
+		}
+	}
+}
+
+// A value whose only text is an address is never written.
+func TestAddresses(t *testing.T) {
+	n := 1
+	for name, x := range map[string]any{"function": strings.ToUpper, "pointer": &n, "in-list": []any{&n}, "channel": map[string]any{"a": make(chan int)}} {
+		m := &meter{}
+		func() {
+			defer func() { _ = recover() }()
+			m.weigh(reflect.ValueOf(x))
+		}()
+		if m.stopped == nil {
+			t.Errorf("%s: is written", name)
+		}
+	}
+}
