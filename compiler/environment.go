@@ -56,6 +56,16 @@ type Environment struct {
 // it is not built.
 func (e *Environment) Failed(assignment int) bool { return e.rows[assignment].failed }
 
+// OCI returns where the environment's gitops keeps its tree; nil where that is no
+// OCI registry, or not known.
+func (e *Environment) OCI() *tree.OCI {
+	if e.Model == nil || e.Model.GitOps == nil || e.Model.GitOps.OCI == "" {
+		return nil
+	}
+	g := e.Model.GitOps
+	return &tree.OCI{Repository: g.OCI, Tag: g.Tag, Path: g.Path}
+}
+
 // plan takes the environment through the pipeline up to what its assignments are
 // configured by. lost says that what it has may be in a folder that is no
 // environment's.

@@ -67,7 +67,7 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 // options are those of an environment's tree.
 func (o Output) options(b *Build, e *Environment) tree.Options {
 	return tree.Options{
-		Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source,
+		Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(),
 		Adopt: o.Adopt, Verify: o.Verify,
 	}
 }

@@ -78,14 +78,11 @@ func (o *publishOptions) target(args []string) (to publish.Target, environments 
 }
 
 func (g *global) publishFolder(ctx context.Context, to publish.Target, o *publishOptions) error {
-	a, err := publish.FromFolder(g.path(o.from), o.Options)
+	p, err := publish.OfFolder(g.path(o.from), to, o.Options)
 	if err != nil {
 		return err
 	}
-	if to.Tag == "" {
-		to.Tag = a.Environment()
-	}
-	return g.push(ctx, []publish.Publication{{Artifact: a, Target: to}}, o)
+	return g.push(ctx, []publish.Publication{p}, o)
 }
 
 func (g *global) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target, o *publishOptions) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // Publication is an artifact and where it goes.
@@ -40,18 +41,10 @@ func Of(b *compiler.Build, to Target, o Options) ([]Publication, error) {
 	}
 	var out []Publication
 	for _, e := range b.Environments {
-		target, options := to, o
-		registered := e.Model != nil && e.Model.GitOps != nil && e.Model.GitOps.OCI != ""
-		if to.Repository == "" {
-			if !registered {
-				continue
-			}
-			target.Repository = e.Model.GitOps.OCI
+		if to.Repository == "" && e.OCI() == nil {
+			continue
 		}
-		if registered {
-			target.Tag, options.Path = cmp.Or(to.Tag, e.Model.GitOps.Tag), cmp.Or(o.Path, e.Model.GitOps.Path)
-		}
-		target.Tag, options.Path = cmp.Or(target.Tag, e.Name), cmp.Or(options.Path, ".")
+		target, options := place(e.OCI(), e.Name, to, o)
 		artifact, err := FromBuild(b, e, options)
 		if err != nil {
 			return nil, err
@@ -62,4 +55,28 @@ func Of(b *compiler.Build, to Target, o Options) ([]Publication, error) {
 		return nil, ErrNowhere
 	}
 	return out, nil
+}
+
+// OfFolder returns what is published of a folder, as FromFolder reads it. The
+// repository must be named. The tag and the path are as for Of, by the gitops that
+// the environment had when the folder was built.
+func OfFolder(dir string, to Target, o Options) (Publication, error) {
+	record, err := recordOf(dir)
+	if err != nil {
+		return Publication{}, err
+	}
+	to, o = place(record.OCI, record.Environment, to, o)
+	a, err := FromFolder(dir, o)
+	return Publication{a, to}, err
+}
+
+// place completes what was named by what gitops says, if anything, and else by the
+// environment's name and the root.
+func place(gitops *tree.OCI, environment string, to Target, o Options) (Target, Options) {
+	if gitops == nil {
+		gitops = &tree.OCI{}
+	}
+	to.Repository, to.Tag = cmp.Or(to.Repository, gitops.Repository), cmp.Or(to.Tag, gitops.Tag, environment)
+	o.Path = cmp.Or(o.Path, gitops.Path, ".")
+	return to, o
 }

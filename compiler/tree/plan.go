@@ -203,7 +203,7 @@ func (pl *planning) finish(parts []*part) *plan {
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,
-		Compiler: pl.o.Compiler, Source: pl.o.Source,
+		Compiler: pl.o.Compiler, Source: pl.o.Source, OCI: pl.o.OCI,
 		ClusterTypes: []ClusterTypeEntry{},
 	}
 	made := map[string]*part{}

@@ -30,6 +30,9 @@ type Record struct {
 	Environment string   `json:"environment"`
 	Compiler    Compiler `json:"compiler"`
 	Source      Source   `json:"source"`
+	// OCI is where the environment's gitops keeps the tree; nil where that is no
+	// OCI registry.
+	OCI *OCI `json:"oci,omitempty"`
 	// Tree is the id of all files that the cluster types' records list, which
 	// .kalypso is not among: the version of the environment's tree.
 	Tree         ID                 `json:"tree"`
@@ -231,6 +234,9 @@ func (r *Record) Encode() []byte {
 	field("environment", r.Environment)
 	object("compiler", r.Compiler.fields())
 	object("source", r.Source.fields())
+	if r.OCI != nil {
+		object("oci", r.OCI.fields())
+	}
 	field("tree", string(r.Tree))
 	b = append(b, "  \"clusterTypes\": ["...)
 	for i := range r.ClusterTypes {
@@ -267,6 +273,10 @@ func (c *Compiler) fields() []string {
 
 func (s *Source) fields() []string {
 	return []string{"base", string(s.Base), "environment", string(s.Environment)}
+}
+
+func (o *OCI) fields() []string {
+	return []string{"repository", o.Repository, "tag", o.Tag, "path", o.Path}
 }
 
 // appendObject appends an object of strings; fields are names and values in turn.

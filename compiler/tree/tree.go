@@ -109,12 +109,20 @@ type Source struct {
 	Environment model.Digest `json:"environment"`
 }
 
+// OCI is where a tree is kept in an OCI registry.
+type OCI struct {
+	Repository string `json:"repository"` // oci://HOST[:PORT]/PATH
+	Tag        string `json:"tag"`
+	Path       string `json:"path"` // of the tree in the artifact
+}
+
 // Options say whose tree is written, and how.
 type Options struct {
 	Platform    string // the platform's CUE module path
 	Environment string
 	Compiler    Compiler
 	Source      Source
+	OCI         *OCI // nil where the tree is kept elsewhere
 	// Adopt lets kalypso take over files that it did not write, and a folder
 	// whose record is broken.
 	Adopt bool
