@@ -145,9 +145,14 @@ func planOnce(ctx context.Context, r Request) (*Build, error) {
 	for _, name := range names {
 		b.Environments = append(b.Environments, &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter, library: contents})
 	}
-	return b, b.each(ctx, func(ctx context.Context, e *Environment) error {
+	err = b.each(ctx, func(ctx context.Context, e *Environment) error {
 		return e.plan(ctx, platform, stages, losesSome(more))
 	})
+	if err != nil {
+		return b, err
+	}
+	b.checkPlaces()
+	return b, nil
 }
 
 // finish takes planned environments through the rest of the pipeline.

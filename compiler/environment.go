@@ -49,6 +49,8 @@ type Environment struct {
 	charts   sync.Map        // *model.DeploymentTarget -> *compose.Graph
 	same     map[string]bool // cluster types that a comparison knows to be equal
 
+	displaced bool // another environment's tree is kept where its own is
+
 	diagnostics []diag.Diagnostic
 }
 
@@ -182,10 +184,10 @@ func (e *Environment) checkClusterValues() {
 	}
 }
 
-// unknown says whether the environment's own declaration is not known, so that
-// its output must stay as it is.
+// unknown says whether the environment's own declaration is not known, or cannot
+// be, so that its output must stay as it is.
 func (e *Environment) unknown() bool {
-	return e.Model.Sick[model.Ref{Collection: "environments", Name: e.Name}]
+	return e.displaced || e.Model.Sick[model.Ref{Collection: "environments", Name: e.Name}]
 }
 
 // span is a range of assignments by number: from first, up to next.

@@ -23,6 +23,7 @@ const (
 	OtherPackage          Code = "K1202" // a file in a platform folder has another package
 	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
 	EnvironmentCycle      Code = "K1204" // environments wait for each other
+	SharedPlace           Code = "K1205" // two environments keep their trees in one place
 	UnknownReference      Code = "K1301" // a reference to something that is not there
 	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
@@ -139,6 +140,8 @@ var Codes = []Explanation{
 		"environments/<name>/ is built only if environments declares <name>."},
 	{EnvironmentCycle, EnvironmentCycle.Severity(), "environments wait for each other",
 		"The environments form a graph by after, in which a commit must be able to go from the first to the last."},
+	{SharedPlace, SharedPlace.Severity(), "two environments keep their trees in one place",
+		"A folder of a branch, and a tag of an OCI repository, holds the tree of one environment: each would replace the other's. Their output stays as it is."},
 	{UnknownReference, UnknownReference.Severity(), "a reference to something that is not there",
 		"The field names an entity of another collection, which has no entity of that name."},
 	{DuplicateTarget, DuplicateTarget.Severity(), "two deployment targets have one full name",

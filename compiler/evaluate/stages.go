@@ -15,6 +15,8 @@ type Stage struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	After       []string `json:"after"`
+	// GitOps is what the base says of it, and has not been checked; nil for nothing.
+	GitOps *model.GitOps `json:"gitops,omitempty"`
 }
 
 // Stages evaluates the platform's base, and returns the environments that it

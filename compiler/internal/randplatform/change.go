@@ -211,7 +211,7 @@ func changeGitOps(p *Platform, r *rand.Rand) string {
 	case !ok:
 		return ""
 	case e.body.get("gitops") == nil:
-		e.body.set("gitops", obj("repo", "https://git.example.com/gitops", "branch", "main"))
+		e.body.set("gitops", obj("repo", "https://git.example.com/gitops", "branch", e.name()))
 	case chance(r, 40):
 		e.body.drop("gitops")
 	default:
