@@ -1,4 +1,6 @@
-# What kalypso needs is Go, git and make; everything else comes with `go`.
+# What kalypso needs is Go, git and make; everything else comes with `go`, but for
+# the tests of backends/ansible: on Debian, as root or with sudo --non-interactive,
+# they install Ansible, ansible-lint and debootstrap, and make Debians to run in.
 GO        ?= go
 PACKAGES   = ./...
 EXAMPLE   ?= hello-world
@@ -13,7 +15,7 @@ example: build ## compile an example platform into out/, and show what came out
 	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
 
-test: ## all tests
+test: ## all tests; those of backends/ansible install packages, as said above
 	$(GO) test -timeout 20m $(PACKAGES)
 
 lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE files
