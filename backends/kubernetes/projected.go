@@ -101,7 +101,7 @@ func (p *projection) add(v model.Value) {
 	apiVersion, kind, name := text(v, "apiVersion"), text(v, "kind"), text(v, "metadata", "name")
 	for _, f := range [...]struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}, {"metadata.name", name}} {
 		if f.value == "" {
-			p.report("%s has no %s, so it is no Kubernetes object", strings.TrimSpace(orObject(kind)+" "+name), f.name)
+			p.report(hintShape, "%s has no %s, so it is no Kubernetes object", strings.TrimSpace(orObject(kind)+" "+name), f.name)
 			return
 		}
 	}
@@ -120,10 +120,10 @@ func (p *projection) add(v model.Value) {
 	id := m.Identity()
 	switch {
 	case len(name) > maxName || len(namespace) > model.MaxLabel:
-		p.report("%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
+		p.report("give it a shorter one", "%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
 		return
 	case p.seen[id]:
-		p.report("%s %s is there twice", kind, name)
+		p.report("keep one of the two: remove the other from what is rendered, or give it another name or namespace", "%s %s is there twice", kind, name)
 		return
 	case id.Group == "" && kind == "Secret" && holdsData(v):
 		p.plaintext = append(p.plaintext, name)
@@ -166,7 +166,7 @@ func (p *projection) keep(own map[string]string, metadata model.Value, field str
 	theirs, _ := metadata.Lookup(field)
 	for _, f := range theirs.Fields() {
 		if f.Value.Kind() != model.String {
-			p.report("%s of %s %s has %s, which is no string: %s", field, m.Kind, m.Metadata.Name, f.Name, f.Value)
+			p.report(hintShape, "%s of %s %s has %s, which is no string: %s", field, m.Kind, m.Metadata.Name, f.Name, f.Value)
 			continue
 		}
 		if _, taken := own[f.Name]; !taken {
@@ -182,8 +182,10 @@ func (p *projection) clusterScoped(group, kind string) bool {
 	return clusterScoped(group, kind)
 }
 
-func (p *projection) report(format string, args ...any) {
-	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests"))
+const hintShape = "every manifest has apiVersion, kind and metadata.name, and labels and annotations that are strings (quote numbers and true)"
+
+func (p *projection) report(hint, format string, args ...any) {
+	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
 }
 
 // scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind.

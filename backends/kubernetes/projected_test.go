@@ -114,6 +114,9 @@ func TestManifestsRefuses(t *testing.T) {
 		if len(ds) == 0 || ds[0].Code != diag.NotRendered || !strings.Contains(ds[0].Message, want) || len(ds[0].Sites) == 0 || len(ds[0].Assignments) == 0 {
 			t.Errorf("%s: got %+v, want %q", object, ds, want)
 		}
+		if len(ds) > 0 && ds[0].Hint == "" {
+			t.Errorf("%s: %s has no hint", object, ds[0].Message)
+		}
 		if text != "" {
 			t.Errorf("%s: there is a file all the same", object)
 		}
