@@ -1,6 +1,11 @@
 package worker
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // limitMemory bounds the memory that this process can write to, which is what a
 // render needs. Its address space would be no measure: Go reserves much of it
@@ -13,4 +18,17 @@ func limitMemory(bytes uint64) error {
 	// A limit that is lower already cannot be raised, and need not be.
 	bytes = min(bytes, now.Max)
 	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes})
+}
+
+// peak returns how many bytes of memory a process had at most that has ended. It is
+// too much for one that was started by a larger process, whose memory it had until
+// it was a program of its own.
+func peak(ended *os.ProcessState) int64 {
+	if ended == nil {
+		return 0
+	}
+	if usage, ok := ended.SysUsage().(*syscall.Rusage); ok {
+		return int64(usage.Maxrss) << 10 // getrusage(2): in kilobytes
+	}
+	return 0
 }

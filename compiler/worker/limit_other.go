@@ -26,3 +26,6 @@ func limitMemory(bytes uint64) error {
 	}()
 	return nil
 }
+
+// peak says nothing: here a process says itself that it has too much.
+func peak(*os.ProcessState) int64 { return 0 }

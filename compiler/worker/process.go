@@ -100,6 +100,8 @@ func (p *process) do(ctx context.Context, job request, limit time.Duration) (rep
 	return reply{}, how
 }
 
+const beyondMemory = "it needs more than a gibibyte of memory"
+
 // reason says why the process ended, as far as it has said. It has ended.
 func (p *process) reason() string {
 	said := p.stderr.text()
@@ -108,7 +110,11 @@ func (p *process) reason() string {
 		return "it recurses without end"
 	case containsAny(said, "out of memory", "cannot allocate memory", "new OS thread", "pthread_create failed"):
 		// A thread needs memory for its stack.
-		return "it needs more than a gibibyte of memory"
+		return beyondMemory
+	case strings.HasPrefix(said, "SIGSEGV: ") && peak(p.cmd.ProcessState) > softMemory/2:
+		// What a program does wrong is a panic. This is Go itself, which does not get to
+		// say so wherever the system gives no more memory.
+		return beyondMemory
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	if first == "" {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +64,12 @@ var handlers = map[string]Handler{
 		for {
 			b = append(b, b...)
 		}
+	}),
+	"crash": Handle(func(j *job) (int, error) {
+		memory := bytes.Repeat([]byte{1}, j.Times)
+		fmt.Fprintln(os.Stderr, "SIGSEGV: segmentation violation\nPC=0x1 m=0 sigcode=1", len(memory))
+		os.Exit(2)
+		return 0, nil
 	}),
 	"recurse": Handle(func(*job) (int, error) { return recurse(1), nil }),
 	"environment": Handle(func(*job) (string, error) {
@@ -137,6 +145,18 @@ func TestBeyond(t *testing.T) {
 	p.Limit = time.Minute
 	wantBeyond(t, p, "repeat", job{"x", maxAnswer + 1}, "it makes more than 64 MiB")
 	wantDone(t, p, "after a long one")
+}
+
+// Go may crash where the system gives it no more memory, without saying that it was
+// for that.
+func TestCrash(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux bounds what Go takes")
+	}
+	p := newPool(t, 1, workerArgument)
+	p.Limit = time.Minute
+	wantBeyond(t, p, "crash", job{Times: 1}, "the process that works on it ended: SIGSEGV: segmentation violation")
+	wantBeyond(t, p, "crash", job{Times: 600 << 20}, "it needs more than a gibibyte of memory")
 }
 
 func TestErrors(t *testing.T) {
