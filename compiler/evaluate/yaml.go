@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -118,6 +119,9 @@ func checkYAML(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		if n := longNumber(doc); n != nil {
 			return nil, unbounded(n.Line, n.Column, fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
 		}
+		if d, bad := badNumber(name, doc); bad {
+			return nil, &d
+		}
 	}
 	return docs, nil
 }
@@ -223,6 +227,33 @@ func nameOf(key *yaml.Node) string {
 		return "null"
 	}
 	return key.Value
+}
+
+// wholeNumber matches decimal integers, which are !!float where they need more than
+// 64 bits.
+var wholeNumber = regexp.MustCompile(`^[-+]?[0-9][0-9_]*$`)
+
+// badNumber reports the first number that CUE's reader writes so that CUE cannot
+// read it: integers of more than 64 bits, infinity, and what is no number.
+func badNumber(name string, n *yaml.Node) (d diag.Diagnostic, found bool) {
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.ShortTag() == "!!float" {
+		at := model.Position{File: name, Line: n.Line, Column: n.Column}
+		v, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+		switch {
+		case err != nil: // .inf, .nan
+			return diag.New(diag.WrongValue, n.Value+" is no number that JSON has").In(at, "").
+				Hinting(fmt.Sprintf("quote it if it is a text, %q", n.Value)), true
+		case wholeNumber.MatchString(n.Value):
+			return diag.New(diag.WrongValue, fmt.Sprintf("the number %s is too large: an integer has 64 bits", n.Value)).In(at, "").
+				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write %g", n.Value, v)), true
+		}
+	}
+	for _, of := range n.Content {
+		if d, found = badNumber(name, of); found {
+			return d, true
+		}
+	}
+	return d, false
 }
 
 // otherInYAML11 matches plain scalars that Helm and kubectl, who read YAML 1.1, take
