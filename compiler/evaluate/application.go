@@ -468,6 +468,11 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	if problem != nil {
 		return nil, problem
 	}
+	if len(docs) > 1 {
+		d := diag.New(diag.WrongValue, fmt.Sprintf("%s has %d documents", name, len(docs))).
+			In(model.Position{File: name, Line: max(docs[1].Line, 1), Column: 1}, "").Hinting("keep one document: Helm reads the first alone")
+		return nil, &d
+	}
 	if d, twice := givenTwice(name, docs); twice {
 		return nil, &d
 	}
