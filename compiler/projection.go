@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/lock"
@@ -192,7 +193,7 @@ func (e *Environment) playbook(a *schedule.Assignment, entry lock.Entry) project
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
 		ds = append(ds, diag.New(diag.BadSource, fmt.Sprintf("%s of %s %s", name, entry.Source, tree.Refused[name])).
-			Hinting("keep it as a file of the repository, or let the machines fetch the playbook: remove render: true"))
+			Hinting(archive.WayOut(tree.Refused[name], "keep it as a file of the repository")+", or let the machines fetch the playbook: remove render: true"))
 	}
 	if len(ds) > 0 {
 		return projected{diagnostics: ds}

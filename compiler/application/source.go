@@ -74,7 +74,7 @@ func openSource(r Request, app *model.Application, contents *library.Library) (s
 	}
 	if refused := slices.Sorted(maps.Keys(chart.Refused)); len(refused) > 0 {
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0], chart.Refused[refused[0]])).
-			Hinting("keep it as a file of the application's own folder")}, manifestsRef.At("helm.path")), nil
+			Hinting(archive.WayOut(chart.Refused[refused[0]], "keep it as a file of the application's own folder"))}, manifestsRef.At("helm.path")), nil
 	}
 	if s.chart, err = helm.Pack(chart.Data()); err != nil {
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
@@ -176,7 +176,7 @@ func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok boo
 		return e, false, err
 	}
 	if info.Size() > archive.DefaultLimits.File {
-		e.Refused = "is too large"
+		e.Refused = archive.TooLarge
 		return e, true, nil
 	}
 	e.Data, err = root.ReadFile(name)

@@ -60,6 +60,18 @@ var DefaultLimits = Limits{
 	Depth:   64,
 }
 
+// TooLarge is why the content of a file beyond DefaultLimits is refused.
+var TooLarge = fmt.Sprintf("is larger than %d MiB", DefaultLimits.File>>20)
+
+// WayOut is a hint for a file that is refused for a reason, which is otherwise
+// for reasons other than its size.
+func WayOut(reason, otherwise string) string {
+	if reason == TooLarge {
+		return "make it smaller, or divide it"
+	}
+	return otherwise
+}
+
 // An EntryError says why an entry makes an archive one that is not to be read.
 type EntryError struct {
 	Entry   string // its path, as the archive has it

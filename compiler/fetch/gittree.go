@@ -83,7 +83,7 @@ func (w *treeWalk) entry(e *object.TreeEntry, at string) error {
 	case e.Mode == filemode.Symlink && len(data) > 0:
 		w.give(archive.Entry{Path: name, Link: string(data)})
 	case int64(len(data)) > archive.DefaultLimits.File:
-		w.give(archive.Entry{Path: name, Refused: fmt.Sprintf("is larger than %d MiB", archive.DefaultLimits.File>>20)})
+		w.give(archive.Entry{Path: name, Refused: archive.TooLarge})
 	case isPointer(data):
 		w.give(archive.Entry{Path: name, Refused: "is kept by Git LFS, from which kalypso does not fetch"})
 	default:

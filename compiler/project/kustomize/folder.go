@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
@@ -25,7 +26,7 @@ func (s *scan) manifests(dir string) ([]string, error) {
 	slices.Sort(files)
 	for _, name := range slices.Sorted(maps.Keys(s.refused)) {
 		if within(dir, name) && isManifest(relative(dir, name)) && s.overlayAbove(dir, name) == "" {
-			return nil, refusal.New(diag.BadSource, hintRefused, "%s %s", name, s.refused[name])
+			return nil, refusal.New(diag.BadSource, archive.WayOut(s.refused[name], hintRefused), "%s %s", name, s.refused[name])
 		}
 	}
 	var (

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
 
+	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
@@ -66,7 +67,7 @@ func (s *scan) folder(name string) (string, error) {
 		return "", refusal.New(diag.BadSource, hint, "path %s is a file of the source, not a folder", name)
 	}
 	if at, why := s.why(dir); why != "" {
-		return "", refusal.New(diag.BadSource, hintRefused, "path %s is not in the source: %s %s", name, at, why)
+		return "", refusal.New(diag.BadSource, archive.WayOut(why, hintRefused), "path %s is not in the source: %s %s", name, at, why)
 	}
 	var all []string
 	for f := range s.folders {
@@ -218,7 +219,7 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 	if _, ok := s.files[name]; ok {
 		s.reached[name] = true
 	} else if at, why := s.why(name); why != "" {
-		return refuse(hintRefused, "%s is not in the source: %s %s", r.value, at, why)
+		return refuse(archive.WayOut(why, hintRefused), "%s is not in the source: %s %s", r.value, at, why)
 	} else if !s.folders[name] {
 		hint := cmp.Or(diag.DidYouMean(path.Base(name), s.beside(name)), "files are named from the folder of the kustomization")
 		return refuse(hint, "%s is not in the source", r.value)
