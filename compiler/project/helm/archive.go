@@ -31,6 +31,9 @@ var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", maxUnpack
 func checkArchive(chart []byte) error {
 	b := bounds{bytes: maxUnpacked, entries: maxEntries}
 	if err := b.walk(chart, "", 0); err != nil {
+		if data := (*refusal.Error)(nil); errors.As(err, &data) { // of a file, which no packaging mends
+			return refusal.New(data.Code, "write what is needed of the file, without aliases", "the chart's archive cannot be read: %v", err)
+		}
 		return refusal.New(diag.BadSource, "package the chart again with helm package", "the chart's archive cannot be read: %v", err)
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 		{"no manifest", chartYAML + "-- templates/a.yaml --\nhello: world\n", "", diag.NotRendered, "app/templates/a.yaml: has no apiVersion"},
 		{"bomb", chartYAML + configMap("x") + "-- templates/bomb.yaml --\n" + bomb(12), "", diag.Unbounded, "app/templates/bomb.yaml: the manifests are larger than 64 MiB"},
 		{"long anchor", chartYAML + "-- templates/bomb.yaml --\na: &a {{ repeat 999999 \"x\" }}\nb: [{{ repeat 99 \"*a, \" }}]\n", "", diag.Unbounded, "app/templates/bomb.yaml: the manifests are larger than 64 MiB"},
-		{"bomb of values", chartYAML + "-- values.yaml --\n" + bomb(12), "", diag.BadSource, "cannot be read: chart/values.yaml: the manifests are larger than 64 MiB"},
+		{"bomb of values", chartYAML + "-- values.yaml --\n" + bomb(12), "", diag.Unbounded, "cannot be read: chart/values.yaml: the manifests are larger than 64 MiB"},
 		{"too much", chartYAML + configMap(`{{ repeat 1000 (repeat 100000 "x") }}`), "", diag.Unbounded, "chart app renders to 95 MiB, more than 64 MiB"},
 		{"schema", chartYAML + configMap("x") + "-- values.schema.json --\n{\"properties\": {\"a\": {\"type\": \"integer\"}}}\n", "a: b", diag.Render,
 			"values don't meet the schema of the chart: app: - at '/a': got string, want integer"},
