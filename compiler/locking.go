@@ -31,42 +31,49 @@ func needsContent(b backends.Backend, render bool, m model.Manifests) bool {
 // registrations, and what is rendered or looked into.
 func (b *Build) Uses() []locking.Use {
 	var out []locking.Use
-	add := func(m model.Manifests, by string, also ...string) {
+	add := func(m model.Manifests, at []model.Position, by string, also ...string) {
 		if source, ok := lock.SourceOf(m); ok {
-			out = append(out, locking.Use{Source: source, By: []string{by}, Also: also})
+			out = append(out, locking.Use{Source: source, By: []string{by}, Also: also, At: at})
 		}
 	}
-	modules := func(of []module.Dependency, by string) {
+	modules := func(of []module.Dependency, at []model.Position, by string) {
 		for _, d := range of {
-			out = append(out, locking.Use{Source: moduleSource(d), By: []string{by}})
+			out = append(out, locking.Use{Source: moduleSource(d), By: []string{by}, At: at})
 		}
 	}
-	modules(dependencies(b.Platform.Root), module.File)
+	modules(dependencies(b.Platform.Root), []model.Position{{File: module.File, Line: 1, Column: 1}}, module.File)
 	for _, e := range b.Environments {
 		if e.Model == nil {
 			continue
 		}
 		for i := range e.Model.Registrations {
 			r := &e.Model.Registrations[i]
-			add(model.Manifests{Git: &r.Git}, "registration "+r.Name)
+			at := e.Model.Positions.Of(model.Ref{Collection: "registrations", Name: r.Name, Path: "git"})
+			add(model.Manifests{Git: &r.Git}, at, "registration "+r.Name)
 			if tree := (registry{b.library}).tree(r); tree != nil {
-				modules(dependenciesOf(r, tree), "registration "+r.Name)
+				modules(dependenciesOf(r, tree), at, "registration "+r.Name)
 			}
 		}
-		for _, w := range e.Model.Workloads {
+		for i := range e.Model.Workloads {
+			w := &e.Model.Workloads[i]
 			for _, t := range w.Targets {
 				if t.Render { // also where no policy selects it yet
-					add(t.Manifests, t.FullName, w.Name)
+					add(t.Manifests, e.manifestsAt(w, t.Name, t.Manifests), t.FullName, w.Name)
 				}
 			}
 		}
 		for i := range e.Schedule.Assignments {
 			if a := &e.Schedule.Assignments[i]; e.needsContent(a) {
-				add(a.Manifests, a.Target.FullName, a.Workload.Name)
+				add(a.Manifests, e.manifestsAt(a.Workload, a.Target.Name, a.Manifests), a.Target.FullName, a.Workload.Name)
 			}
 		}
 	}
 	return out
+}
+
+// manifestsAt is where the manifests of a deployment target are written.
+func (e *Environment) manifestsAt(w *model.Workload, target string, m model.Manifests) []model.Position {
+	return e.Model.Positions.Of(w.TargetRef(target).At("manifests." + string(m.Kind())))
 }
 
 func (e *Environment) needsContent(a *schedule.Assignment) bool {

@@ -203,11 +203,19 @@ func shortRevision(revision string) string {
 func hintFor(err error) string {
 	var unauthorized *fetch.AuthError
 	var damaged *store.DamagedError
+	var changed *fetch.ChangedError
+	var failed *fetch.Error
 	switch {
 	case errors.As(err, &unauthorized):
 		return unauthorized.Hint
 	case errors.As(err, &damaged):
 		return damaged.Hint()
+	case errors.As(err, new(*fetch.NotFoundError)):
+		return "ask for what is there, or put it there"
+	case errors.As(err, &changed):
+		return "find out who replaced it; `kalypso lock --update NAME` takes what is there now"
+	case errors.As(err, &failed):
+		return failed.Hint
 	}
 	return ""
 }
@@ -221,6 +229,9 @@ func (g *global) failures(sources []locking.Source) error {
 		}
 		fmt.Fprintf(g.err, "kalypso: %v\n  needed by %s\n", s.Err, strings.Join(s.By, ", "))
 		var unauthorized *fetch.AuthError
+		for _, at := range s.At {
+			fmt.Fprintf(g.err, "  %s:%d:%d\n", at.File, at.Line, at.Column)
+		}
 		errors.As(s.Err, &unauthorized)
 		if hint := hintFor(s.Err); hint != "" {
 			fmt.Fprintf(g.err, "  hint: %s\n", hint)

@@ -32,7 +32,7 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 	ds = append(ds, more...)
 	var uses []locking.Use
 	if source, ok := lockSource(app); ok {
-		uses = append(uses, locking.Use{Source: source, By: []string{app.Name}})
+		uses = append(uses, locking.Use{Source: source, By: []string{app.Name}, At: app.Positions.Of(manifestsRef.At("helm"))})
 	}
 	_, sources, err := locking.Update(ctx, locking.Request{
 		Root: r.Dir, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: f, Renew: renew, Prune: true,

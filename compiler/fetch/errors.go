@@ -57,7 +57,8 @@ func (e *ChangedError) Error() string {
 type Error struct {
 	Source  lock.Source
 	Problem string
-	Err     error // nil where nothing else failed
+	Hint    string // what the user can do
+	Err     error  // nil where nothing else failed
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Problem) }
@@ -87,7 +88,7 @@ func (f *Fetcher) failed(ctx context.Context, s lock.Source, err error) error {
 	var what *missing
 	switch {
 	case context.Cause(ctx) == errTooLong:
-		return &Error{Source: s, Problem: fmt.Sprintf("it takes longer than %s", f.timeout), Err: ctx.Err()}
+		return &Error{Source: s, Problem: fmt.Sprintf("it takes longer than %s", f.timeout), Hint: hintReach, Err: ctx.Err()}
 	case ctx.Err() != nil:
 		return &Error{Source: s, Problem: "it was cancelled", Err: ctx.Err()}
 	case errors.As(err, &who):
@@ -99,7 +100,26 @@ func (f *Fetcher) failed(ctx context.Context, s lock.Source, err error) error {
 		}
 		return &NotFoundError{Source: s, Problem: f.secrets.clean(what.problem), There: there}
 	}
-	return &Error{Source: s, Problem: f.secrets.clean(problemOf(err)), Err: &cleaned{err, f.secrets}}
+	return &Error{Source: s, Problem: f.secrets.clean(problemOf(err)), Hint: hintFor(err), Err: &cleaned{err, f.secrets}}
+}
+
+// untrusted is an error about content that no build may read.
+type untrusted struct{ error }
+
+func (e untrusted) Unwrap() error { return e.error }
+
+// hintReach is the way out where a server does not give what it has.
+const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso lock` again; what is pinned and in the store builds without"
+
+// hintFor is what the user can do about an error of an origin.
+func hintFor(err error) string {
+	switch {
+	case errors.As(err, new(*web.ProxyError)):
+		return "correct $HTTPS_PROXY, $HTTP_PROXY or $NO_PROXY, or have the proxy let it through"
+	case errors.As(err, new(untrusted)):
+		return "have it corrected where it is kept, or ask for another version"
+	}
+	return hintReach
 }
 
 // mostThere is how many alternatives a *NotFoundError names.
@@ -108,6 +128,9 @@ const mostThere = 12
 // problemOf is what an error says, without the addresses that net/http adds: those
 // after a redirect may be signed.
 func problemOf(err error) string {
+	if proxy := (*web.ProxyError)(nil); errors.As(err, &proxy) {
+		return proxy.Error()
+	}
 	if address := (*url.Error)(nil); errors.As(err, &address) {
 		host := ""
 		if u, parseErr := url.Parse(address.URL); parseErr == nil {

@@ -150,7 +150,7 @@ func readable(kind lock.Kind, data []byte) error {
 		return nil // CUE's own code reads it
 	}
 	if _, err := archive.Read(data); err != nil {
-		return fmt.Errorf("the content is not to be trusted: %w", err)
+		return untrusted{fmt.Errorf("the content is not to be trusted: %w", err)}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
@@ -28,6 +29,8 @@ type Use struct {
 	// Also are other names by which somebody may ask for it, such as the workload of
 	// a deployment target.
 	Also []string
+	// At is where the source is asked for.
+	At []model.Position
 }
 
 // Fetcher reaches the places where sources are. It is called by several goroutines.
@@ -69,6 +72,7 @@ const (
 type Source struct {
 	lock.Entry
 	By     []string
+	At     []model.Position // where it is asked for, sorted
 	Status Status
 	// Before is the revision that the source was pinned to; "" for none.
 	Before string
@@ -130,7 +134,7 @@ func (r *Request) assemble(all *[]Source) *lock.Lock {
 // one locks one source.
 func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 	before, pinned := r.Lock.Find(use.Source)
-	s := Source{Entry: before, By: use.By, Before: before.Revision}
+	s := Source{Entry: before, By: use.By, At: use.At, Before: before.Revision}
 	s.Source = use.Source
 	var content []byte
 	switch {
@@ -186,15 +190,18 @@ func (r *Request) keep(e lock.Entry, content []byte) error {
 // merge puts together those who use one source.
 func merge(uses []Use) []Use {
 	by, also := map[lock.Source][]string{}, map[lock.Source][]string{}
+	at := map[lock.Source][]model.Position{}
 	for _, u := range uses {
 		by[u.Source] = append(by[u.Source], u.By...)
 		also[u.Source] = append(also[u.Source], u.Also...)
+		at[u.Source] = append(at[u.Source], u.At...)
 	}
 	var out []Use
 	for s, who := range by {
 		slices.Sort(who)
 		slices.Sort(also[s])
-		out = append(out, Use{s, slices.Compact(who), slices.Compact(also[s])})
+		slices.SortFunc(at[s], model.Position.Compare)
+		out = append(out, Use{s, slices.Compact(who), slices.Compact(also[s]), slices.Compact(at[s])})
 	}
 	slices.SortFunc(out, func(a, b Use) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return out

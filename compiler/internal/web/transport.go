@@ -6,6 +6,7 @@ package web
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -56,7 +57,13 @@ func Transport(o Options) http.RoundTripper {
 	// travel.
 	base.DisableCompression = true
 	base.TLSClientConfig = o.TLS
-	out := http.RoundTripper(base)
+	base.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
+		if answer.StatusCode != http.StatusOK {
+			return &ProxyError{Proxy: proxy.Host, Err: errors.New("it answers " + answer.Status)}
+		}
+		return nil
+	}
+	out := http.RoundTripper(&proxied{base: base, proxy: base.Proxy})
 	if o.Repeat != nil {
 		policy := &retry.GenericPolicy{
 			Retryable: o.Repeat,
@@ -70,6 +77,38 @@ func Transport(o Options) http.RoundTripper {
 		out = &limiting{base: out, most: o.Body}
 	}
 	return out
+}
+
+// A ProxyError says that a proxy is in the way of a request, and not the server.
+type ProxyError struct {
+	Proxy string // HOST:PORT
+	Err   error
+}
+
+func (e *ProxyError) Error() string { return fmt.Sprintf("the proxy %s: %v", e.Proxy, e.Err) }
+
+func (e *ProxyError) Unwrap() error { return e.Err }
+
+// proxied tells what a proxy says from what servers say.
+type proxied struct {
+	base  http.RoundTripper
+	proxy func(*http.Request) (*url.URL, error)
+}
+
+func (p *proxied) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := p.base.RoundTrip(r)
+	by, proxyErr := p.proxy(r)
+	if proxyErr != nil || by == nil {
+		return response, err
+	}
+	if failed := (*net.OpError)(nil); errors.As(err, &failed) && failed.Op == "proxyconnect" {
+		return nil, &ProxyError{Proxy: by.Host, Err: failed.Err}
+	}
+	if err == nil && response.StatusCode == http.StatusProxyAuthRequired {
+		_ = response.Body.Close()
+		return nil, &ProxyError{Proxy: by.Host, Err: errors.New("it answers " + response.Status)}
+	}
+	return response, err
 }
 
 // A TooLongError says that a server sends more than is read.

@@ -73,3 +73,38 @@ func TestTransport(t *testing.T) {
 		t.Errorf("%d requests, %d bytes, %v", asked, len(body), err)
 	}
 }
+
+// A proxy that refuses, or is not there, is named in the place of the server.
+func TestProxyError(t *testing.T) {
+	answers := func(code int) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, c := range []struct {
+		proxy, url, want string
+	}{
+		{answers(http.StatusForbidden), "https://server.example.test", "it answers 403 Forbidden"},
+		{answers(http.StatusProxyAuthRequired), "https://server.example.test", "it answers 407 Proxy Authentication Required"},
+		{answers(http.StatusProxyAuthRequired), "http://server.example.test", "it answers 407 Proxy Authentication Required"},
+		{gone.URL, "https://server.example.test", "refused"},
+		{gone.URL, "http://server.example.test", "refused"},
+		{answers(http.StatusForbidden), "http://server.example.test", ""}, // which may be the server's own
+	} {
+		t.Setenv("HTTP_PROXY", c.proxy)
+		t.Setenv("HTTPS_PROXY", c.proxy)
+		t.Setenv("NO_PROXY", "")
+		response, err := (&http.Client{Transport: Transport(Options{})}).Get(c.url)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		var proxy *ProxyError
+		if named := errors.As(err, &proxy); named != (c.want != "") {
+			t.Errorf("%s by %s: %v", c.url, c.proxy, err)
+		} else if named && ("http://"+proxy.Proxy != c.proxy || !strings.Contains(proxy.Error(), c.want)) {
+			t.Errorf("%s by %s: %v, want %s", c.url, c.proxy, proxy, c.want)
+		}
+	}
+}
