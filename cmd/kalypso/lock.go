@@ -203,6 +203,7 @@ func shortRevision(revision string) string {
 func hintFor(err error) string {
 	var unauthorized *fetch.AuthError
 	var damaged *store.DamagedError
+	var size *lock.SizeError
 	var changed *fetch.ChangedError
 	var failed *fetch.Error
 	switch {
@@ -210,6 +211,8 @@ func hintFor(err error) string {
 		return unauthorized.Hint
 	case errors.As(err, &damaged):
 		return damaged.Hint()
+	case errors.As(err, &size):
+		return size.Hint()
 	case errors.As(err, new(*fetch.NotFoundError)):
 		return "ask for what is there, or put it there"
 	case errors.As(err, &changed):

@@ -28,7 +28,7 @@ type Library struct {
 	Lock  *lock.Lock
 	Store *store.Store
 
-	verified sync.Map // store.Digest -> func() error, what is wrong with its content
+	verified sync.Map // lock.Entry -> func() error, what is wrong with its content
 }
 
 // Open reads the lock of the platform, or the application, at root. machine is the
@@ -74,8 +74,8 @@ func (l *Library) Pinned(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 	if len(ds) > 0 {
 		return e, ds
 	}
-	verify, _ := l.verified.LoadOrStore(e.Content, sync.OnceValue(func() error {
-		_, err := l.Store.Get(e.Content)
+	verify, _ := l.verified.LoadOrStore(e, sync.OnceValue(func() error {
+		_, err := l.get(e)
 		return err
 	}))
 	return e, why(e, verify.(func() error)())
@@ -84,14 +84,27 @@ func (l *Library) Pinned(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 // Content returns the bytes that an entry pins, or says, without a site, why they
 // are not to be had, which may be otherwise the next time.
 func (l *Library) Content(e lock.Entry) ([]byte, []diag.Diagnostic) {
-	data, err := l.Store.Get(e.Content)
+	data, err := l.get(e)
 	return data, why(e, err)
+}
+
+// get returns the bytes that an entry pins, verified.
+func (l *Library) get(e lock.Entry) ([]byte, error) {
+	data, err := l.Store.Get(e.Content)
+	if err == nil {
+		err = e.Fits(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // why says why the store does not give the content of an entry.
 func why(e lock.Entry, err error) []diag.Diagnostic {
 	var absent *store.MissingError
 	var damaged *store.DamagedError
+	var size *lock.SizeError
 	var d diag.Diagnostic
 	switch {
 	case err == nil:
@@ -102,6 +115,8 @@ func why(e lock.Entry, err error) []diag.Diagnostic {
 	case errors.As(err, &damaged):
 		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
 			Hinting(damaged.Hint())
+	case errors.As(err, &size):
+		d = diag.New(diag.DamagedContent, err.Error()).Hinting(size.Hint())
 	default:
 		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
 			Hinting("correct the permissions of the store, or run `kalypso lock`")

@@ -44,6 +44,30 @@ type Entry struct {
 	Size int64 `json:"size"`
 }
 
+// A SizeError says that an entry of the lock does not fit the content that it pins.
+type SizeError struct {
+	Entry  Entry
+	Actual int64 // what its content has, in bytes
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s: the content has %d bytes, and %s says %d", e.Entry.Source, e.Actual, FileName, e.Entry.Size)
+}
+
+// Hint says what the user can do.
+func (e *SizeError) Hint() string {
+	return "somebody has changed " + FileName + ": restore it from git, or run `kalypso lock --update-all`"
+}
+
+// Fits says, as a *SizeError, that content which has the entry's digest is not of
+// its size: then somebody has changed the entry, and what else it says may be untrue.
+func (e Entry) Fits(content []byte) error {
+	if size := int64(len(content)); size != e.Size {
+		return &SizeError{Entry: e, Actual: size}
+	}
+	return nil
+}
+
 // Lock is what a platform's sources are pinned to: sorted, and each source once.
 type Lock struct{ Sources []Entry }
 

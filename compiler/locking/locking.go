@@ -139,10 +139,13 @@ func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 	var content []byte
 	switch {
 	case pinned && !renew:
-		_, s.Err = r.Store.Get(before.Content)
+		content, s.Err = r.Store.Get(before.Content)
 		if s.Err == nil {
-			s.Status = Unchanged
-			return s
+			if s.Err = before.Fits(content); s.Err == nil {
+				s.Status = Unchanged
+				return s
+			}
+			break // somebody has to say what is meant
 		}
 		if damaged := (*store.DamagedError)(nil); errors.As(s.Err, &damaged) && damaged.Vendored {
 			break // which no fetching mends
@@ -180,6 +183,9 @@ func (r *Request) keep(e lock.Entry, content []byte) error {
 	digest, err := r.Store.Put(content)
 	if err == nil && digest != e.Content {
 		err = fmt.Errorf("what was fetched has the digest %s, and not %s", digest, e.Content)
+	}
+	if err == nil {
+		err = e.Fits(content)
 	}
 	if err == nil {
 		_, err = r.Store.Get(digest)
