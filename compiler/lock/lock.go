@@ -97,7 +97,7 @@ func (l *Lock) Find(s Source) (Entry, bool) {
 
 // Write makes the file in a platform's root hold the lock. It is replaced in one
 // step, as by store.WriteFile, and not touched where it holds the lock already. An empty lock is written
-// like any other.
+// over another, and makes no file where there is none.
 func (l *Lock) Write(root string) error {
 	data, err := l.encode()
 	if err != nil {
@@ -106,6 +106,9 @@ func (l *Lock) Write(root string) error {
 	name := filepath.Join(root, FileName)
 	old, err := os.ReadFile(name)
 	if err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && len(l.Sources) == 0 {
 		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
