@@ -206,8 +206,11 @@ func (e *Environment) namespaces(n int, folders []tree.Folder) map[string]string
 func (e *Environment) reportNamespaces(before *tree.ClusterTypeRecord, now map[string]string) {
 	for _, a := range before.Assignments {
 		namespace, there := now[a.DeploymentTarget]
-		if !there || namespace != a.Namespace {
-			id := e.Name + "/" + before.Name + "/" + a.DeploymentTarget
+		id := e.Name + "/" + before.Name + "/" + a.DeploymentTarget
+		switch onMachine := forMachines(a.Backend); {
+		case !there && onMachine:
+			e.report(machineRemoval(before.Name, a.Folder).For(id))
+		case !there || namespace != a.Namespace && !onMachine:
 			e.report(removal(before.Name, a.Folder, namespace).For(id))
 		}
 	}

@@ -72,18 +72,27 @@ func (e *Environment) objects(i int) ([]backends.Object, error) {
 // those of several that may be served by one reconciler.
 func (e *Environment) collide(found []collision) {
 	found = append(found, e.centralCollisions()...)
+	found, pairs := onMachines(found)
+	for _, pair := range pairs {
+		e.collideOnMachine(pair)
+	}
 	for _, c := range found {
-		a, b := &e.Schedule.Assignments[c.first], &e.Schedule.Assignments[c.second]
 		hint := "let the name use what tells them apart: #assignment.deploymentTarget"
-		if a.ClusterType.Name != b.ClusterType.Name {
+		if e.Schedule.Assignments[c.first].ClusterType.Name != e.Schedule.Assignments[c.second].ClusterType.Name {
 			hint = "one reconciler may serve both cluster types, and their names run together: rename a cluster type or a workload"
 		}
-		e.report(diag.New(diag.NameCollision, fmt.Sprintf("two assignments create the %s %s", c.object.Kind, c.object.Name)).
-			At(b.Workload.TargetRef(b.Target.Name), "").At(a.Workload.TargetRef(a.Target.Name), "").
-			Hinting(hint).
-			For(a.ID(e.Name), b.ID(e.Name)))
-		e.rows[c.first].failed, e.rows[c.second].failed = true, true
+		e.failBoth(c, fmt.Sprintf("two assignments create the %s %s", c.object.Kind, c.object.Name), hint)
 	}
+}
+
+// failBoth fails the two assignments of a collision.
+func (e *Environment) failBoth(c collision, message, hint string) {
+	a, b := &e.Schedule.Assignments[c.first], &e.Schedule.Assignments[c.second]
+	e.report(diag.New(diag.NameCollision, message).
+		At(b.Workload.TargetRef(b.Target.Name), "").At(a.Workload.TargetRef(a.Target.Name), "").
+		Hinting(hint).
+		For(a.ID(e.Name), b.ID(e.Name)))
+	e.rows[c.first].failed, e.rows[c.second].failed = true, true
 }
 
 // centralCollisions finds the objects that assignments of two cluster types create

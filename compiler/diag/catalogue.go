@@ -261,7 +261,7 @@ var Codes = []Explanation{
 	{NoBootstrap, NoBootstrap.Severity(), "there is nothing that lets a cluster pull its folder",
 		"kalypso bootstrap prints what lets a cluster pull its folder. What pulls the files of a platform team's own reconciler is its own as well, and a package that is carried to a site is not pulled at all."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
-		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster."},
+		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
 		"dependsOn promises that the other deployment target is ready. Its reconciler has wait: false, so it only knows when the objects are applied; or it is an optional part of a package, which may be left out."},
 	{NoEffect, NoEffect.Severity(), "a field has no effect here",
