@@ -31,6 +31,18 @@ func (e *Environment) ChartValues(a *schedule.Assignment, platform model.Value) 
 	return values, slices.Concat(g.Diagnostics(), ds) // the graph is shared
 }
 
+// plaintexts warns of secrets in what the application gives a chart or a playbook.
+func (e *Environment) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.Diagnostic {
+	target := a.Workload.TargetRef(a.Target.Name)
+	switch {
+	case m.Helm != nil && m.Helm.Values != nil:
+		return compose.Plaintexts(*m.Helm.Values, target.At("manifests.helm.values"))
+	case m.Ansible != nil && m.Ansible.Vars != nil:
+		return compose.Plaintexts(*m.Ansible.Vars, target.At("manifests.ansible.vars"))
+	}
+	return nil
+}
+
 // fillChart gives the assignment's chart, if it has one, its name and what the
 // application gives it. The platform's values fit in, and are for the backend to
 // add: some do so cluster by cluster.

@@ -34,6 +34,7 @@ func (e *Environment) emissions(ctx context.Context, numbers []int) ([]emission,
 		}
 		a := e.assignment(i, g)
 		ds := e.fillChart(&e.Schedule.Assignments[i], a)
+		ds = append(slices.Clip(ds), e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests)...)
 		out[n].head, late[n].Values = &emissionHead{failed: diag.Errors(ds), diagnostics: ds}, g.Values
 		if !out[n].head.failed {
 			assigned[n], late[n].Manifests = a, &a.Manifests

@@ -22,6 +22,8 @@ type content struct {
 	data     []byte // none where there is nothing to write
 	objects  []backends.Object
 	resource bool // it is YAML, and nothing but Kubernetes objects
+
+	plaintext []string // the names of Secrets in it
 }
 
 // content checks that the output is of its content type, and gives the Kubernetes
@@ -66,7 +68,7 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 	if err != nil {
 		return content{}, o.broken("JSON", 0, err.Error())
 	}
-	return content{data: data, objects: t.Objects}, nil
+	return content{data: data, objects: t.Objects, plaintext: kubernetes.PlainSecrets(v)}, nil
 }
 
 // broken returns the diagnostic of an output that is not what it should be, with

@@ -137,6 +137,9 @@ func (e *emission) add(s source) {
 		e.report(files.Bad(s.ref, s.path+" "+err.Error()).Hinting("give the file another path"))
 		return
 	}
+	if len(made.plaintext) > 0 {
+		e.report(kubernetes.Plaintext(s.path, made.plaintext).On(s.ref.String()).At(s.ref.At("template"), "").Hinting(files.InsteadOfSecret))
+	}
 	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects, made.resource)
 }
 

@@ -125,9 +125,8 @@ func (p *projection) add(v model.Value) {
 	case p.seen[id]:
 		p.report("keep one of the two: remove the other from what is rendered, or give it another name or namespace", "%s %s is there twice", kind, name)
 		return
-	case id.Group == "" && kind == "Secret" && holdsData(v):
-		p.plaintext = append(p.plaintext, name)
 	}
+	p.plaintext = append(p.plaintext, PlainSecrets(v)...)
 	p.seen[id] = true
 	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
 }
@@ -136,11 +135,26 @@ func (p *projection) add(v model.Value) {
 // RFC 1123, as Kubernetes' apimachinery validates it).
 const maxName = 253
 
-// holdsData says whether a Secret holds anything.
-func holdsData(secret model.Value) bool {
-	data, _ := secret.Lookup("data")
-	text, _ := secret.Lookup("stringData")
-	return len(data.Fields())+len(text.Fields()) > 0
+// PlainSecrets returns the names of the Secrets in a document that hold anything.
+func PlainSecrets(doc model.Value) []string {
+	var names []string
+	if items, isList := listItems(doc); isList {
+		for _, item := range items {
+			names = append(names, PlainSecrets(item)...)
+		}
+		return names
+	}
+	data, _ := doc.Lookup("data")
+	literal, _ := doc.Lookup("stringData")
+	if text(doc, "apiVersion") == "v1" && text(doc, "kind") == "Secret" && len(data.Fields())+len(literal.Fields()) > 0 {
+		names = append(names, text(doc, "metadata", "name"))
+	}
+	return names
+}
+
+// Plaintext returns the warning that something, such as a file, holds Secrets.
+func Plaintext(what string, names []string) diag.Diagnostic {
+	return diag.New(diag.Plaintext, what+" holds Secrets in plain text: "+Few(names))
 }
 
 // warnOfSecrets warns of all Secrets at once.
@@ -148,7 +162,7 @@ func (p *projection) warnOfSecrets() {
 	if len(p.plaintext) == 0 {
 		return
 	}
-	p.ds = append(p.ds, diag.New(diag.Plaintext, "what is rendered holds Secrets in plain text: "+Few(p.plaintext)).On("manifests").
+	p.ds = append(p.ds, Plaintext("what is rendered", p.plaintext).On("manifests").
 		Hinting("let the manifests refer to a Secret that exists, or let the reconciler fetch them: remove render: true from the deployment target"))
 }
 

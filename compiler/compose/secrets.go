@@ -59,19 +59,57 @@ var secretWords = []string{"password", "passwd", "secret", "token", "credential"
 // plaintexts warns of strings that look like secrets.
 func (m *merger) plaintexts(layers []layer) {
 	for leaf := range m.marked(namedSecret) {
-		if leaf.Value.Kind() != model.String || leaf.Value.Text() == "" || !looksSecret(leaf.Path) {
+		if !plaintext(leaf.Path, leaf.Value) {
 			continue
 		}
 		if slices.ContainsFunc(layers, func(l layer) bool { return slices.Contains(l.config.Plain, leaf.Path) }) {
 			continue
 		}
-		d := diag.New(diag.Plaintext, fmt.Sprintf("%s looks like a secret in plain text", leaf.Path)).On(leaf.Path).
+		d := diag.New(diag.Plaintext, leaf.Path+looksPlain).On(leaf.Path).
 			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, list the path under plain")
 		for _, o := range leaf.From {
 			d = d.At(o.Ref, "("+describe(o)+")") // without the value, which may be one
 		}
 		m.graph.ds = append(m.graph.ds, d)
 	}
+}
+
+const looksPlain = " looks like a secret in plain text"
+
+// plaintext says whether a value is a string whose name is one of a secret.
+func plaintext(path string, v model.Value) bool {
+	return v.Kind() == model.String && v.Text() != "" && looksSecret(path)
+}
+
+// Plaintexts warns of strings that look like secrets in what a deployment target
+// gives its manifests at ref, which is written into files as it is. Those that say
+// where a secret is, such as existingSecret and passwordFile, are none.
+func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	var walk func(path string, v model.Value)
+	walk = func(path string, v model.Value) {
+		if plaintext(path, v) && !tellsWhere(path) {
+			at := ref.At(path)
+			ds = append(ds, diag.New(diag.Plaintext, at.Path+looksPlain).On(at.String()).At(at, "").
+				Hinting("refer to a secret store with schema.#Secret in a config, and let the manifests read what the namespace service delivers"))
+		}
+		for _, f := range v.Fields() {
+			walk(model.JoinPath(path, model.Label(f.Name)), f.Value)
+		}
+		for i, e := range v.Elems() {
+			walk(fmt.Sprintf("%s[%d]", path, i), e)
+		}
+	}
+	walk("", given)
+	return ds
+}
+
+// tellsWhere says whether a path's last name is one of a place that holds a
+// secret, as charts and roles name those.
+func tellsWhere(path string) bool {
+	names := elements(path)
+	of := words(names[len(names)-1])
+	return slices.Contains(of, "existing") || slices.Contains([]string{"name", "ref", "file", "path", "url"}, of[len(of)-1])
 }
 
 // marked are all leaves where one may have a mark, and none elsewhere.

@@ -56,6 +56,10 @@ func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Fil
 			ds = append(ds, Bad(ref.At(model.Label(f.Name)), f.Name+" "+err.Error()))
 			continue
 		}
+		if len(w.plaintext) > 0 {
+			at := ref.At(model.Label(f.Name))
+			ds = append(ds, kubernetes.Plaintext(f.Name, w.plaintext).On(at.String()).At(at, "").Hinting(InsteadOfSecret))
+		}
 		out.Add(file, w.objects, w.only)
 	}
 	return out, ds
@@ -131,11 +135,15 @@ func Bad(ref model.Ref, message string) diag.Diagnostic {
 	return diag.New(diag.BadFile, message).On(ref.String()).At(ref, "")
 }
 
+// InsteadOfSecret is what to write in the place of a Secret with data.
+const InsteadOfSecret = "write what fetches it from a secret store, such as an ExternalSecret, for a config's reference by schema.#Secret"
+
 // writer writes one file.
 type writer struct {
 	assignment *backends.Assignment
 	objects    []backends.Object
 	only       bool // it is YAML, and nothing but objects
+	plaintext  []string
 }
 
 func (w *writer) write(path string, described model.Value) (backends.File, error) {
@@ -212,6 +220,7 @@ func (w *writer) yaml(values ...model.Value) ([]byte, error) {
 }
 
 func (w *writer) trace(v model.Value) (kubernetes.Traced, error) {
+	w.plaintext = append(w.plaintext, kubernetes.PlainSecrets(v)...)
 	if w.assignment == nil {
 		return kubernetes.Traced{Docs: []any{v}, Value: v}, nil
 	}
