@@ -10,7 +10,7 @@ import (
 // weight of a value about the bytes of its text.
 const (
 	maxWork   = 1 << 26
-	maxWeight = 8 << 20
+	maxWeight = 4 << 20
 	maxDepth  = 100     // of values in values
 	maxCalls  = 200     // of templates in templates
 	maxOutput = 4 << 20 // bytes that a template makes
@@ -19,6 +19,9 @@ const (
 	nodeWork  = 16 // of a value in a value
 	maxNumber = 1 << 40
 )
+
+// mebibytes writes a bound for people.
+func mebibytes(n int) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 // exceeded is the error of a run that is stopped.
 type exceeded string
@@ -68,7 +71,7 @@ func (m *meter) weigh(v reflect.Value) int {
 
 func (m *meter) weight(v reflect.Value, so, depth int) int {
 	if so += nodeWork; so > maxWeight {
-		m.stop("a value is larger than %d bytes", maxWeight)
+		m.stop("a value is larger than %s", mebibytes(maxWeight))
 	}
 	if depth > maxDepth {
 		m.stop("a value has more than %d levels, or contains itself", maxDepth)
@@ -85,7 +88,7 @@ func (m *meter) weight(v reflect.Value, so, depth int) int {
 		m.stop("a %s has no text but where it is in memory", v.Type())
 	case reflect.String:
 		if so += v.Len(); so > maxWeight {
-			m.stop("a value is larger than %d bytes", maxWeight)
+			m.stop("a value is larger than %s", mebibytes(maxWeight))
 		}
 	case reflect.Slice, reflect.Array:
 		if k := v.Type().Elem().Kind(); k <= reflect.Complex128 {
@@ -118,7 +121,7 @@ func (m *meter) bound(name string, function any) any {
 		if makes, grows := growth[name]; grows {
 			estimate := makes(call{flat(args), given})
 			if estimate > maxWeight {
-				m.stop("%s makes more than %d bytes, or works on too much", name, maxWeight)
+				m.stop("%s makes more than %s, or works on too much", name, mebibytes(maxWeight))
 			}
 			m.spend(estimate)
 		}

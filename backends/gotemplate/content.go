@@ -105,6 +105,10 @@ func (o *output) beginning(line int) int {
 // the beginning of what they read.
 var numbered = regexp.MustCompile(`line (\d+): `)
 
+// parser is what go.yaml.in/yaml/v2 says where its parser fails, which names the
+// line before: it counts from 0 there, and from 1 where its scanner fails.
+var parser = regexp.MustCompile("did not find expected (',' or '[\\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)")
+
 // lineIn returns the line that a message names, and the message without it.
 func lineIn(message string) (line int, rest string) {
 	message = strings.TrimPrefix(message, "error converting YAML to JSON: ")
@@ -116,5 +120,8 @@ func lineIn(message string) (line int, rest string) {
 		return 0, message
 	}
 	line, _ = strconv.Atoi(message[m[2]:m[3]])
+	if parser.MatchString(message) {
+		line++
+	}
 	return line, message[:m[0]] + message[m[1]:]
 }

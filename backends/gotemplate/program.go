@@ -72,7 +72,7 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 		return p, nil
 	}
 	if len(s.text) > maxOutput {
-		return nil, []diag.Diagnostic{s.problem("the template of %s has %d bytes, and %d is the most", s.path, len(s.text), maxOutput)}
+		return nil, []diag.Diagnostic{s.problem("the template of %s has %d bytes, and %s is the most", s.path, len(s.text), mebibytes(maxOutput))}
 	}
 	t, err := template.New(s.path).Funcs(parseFunctions).Option("missingkey=error").Parse(s.text)
 	if err != nil {

@@ -53,7 +53,7 @@ type run struct {
 // Write takes what text/template writes, up to the bound.
 func (r *run) Write(p []byte) (int, error) {
 	if len(r.text)+len(p) > maxOutput {
-		r.stopped = exceeded(fmt.Sprintf("it makes more than %d bytes", maxOutput))
+		r.stopped = exceeded("it makes more than " + mebibytes(maxOutput))
 		return 0, r.stopped
 	}
 	r.text = append(r.text, p...)

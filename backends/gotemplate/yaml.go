@@ -142,7 +142,7 @@ func (d document) read() (v model.Value, line int, err error) {
 		return fail(fmt.Errorf("line %d: there is more than one document, and no line of --- between them", 1))
 	}
 	if len(text) > maxOutput {
-		return fail(fmt.Errorf("its anchors make more than %d bytes of it", maxOutput))
+		return fail(fmt.Errorf("its anchors make more than %s of it", mebibytes(maxOutput)))
 	}
 	if err := v.UnmarshalJSON(text); err != nil {
 		return fail(err)

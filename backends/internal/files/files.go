@@ -11,7 +11,9 @@ package files
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -50,8 +52,8 @@ func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Fil
 		return out, ds
 	}
 	for _, f := range described.Fields() {
-		w := writer{assignment: a}
-		file, err := w.write(f.Name, f.Value)
+		w := writer{assignment: a, path: f.Name}
+		file, err := w.write(f.Value)
 		if err != nil {
 			ds = append(ds, Bad(ref.At(model.Label(f.Name)), f.Name+" "+err.Error()))
 			continue
@@ -141,13 +143,14 @@ const InsteadOfSecret = "write what fetches it from a secret store, such as an E
 // writer writes one file.
 type writer struct {
 	assignment *backends.Assignment
+	path       string
 	objects    []backends.Object
 	only       bool // it is YAML, and nothing but objects
 	plaintext  []string
 }
 
-func (w *writer) write(path string, described model.Value) (backends.File, error) {
-	out := backends.File{Path: path}
+func (w *writer) write(described model.Value) (backends.File, error) {
+	out := backends.File{Path: w.path}
 	switch mode, _ := described.Lookup("mode"); mode.Text() {
 	case "0644", "null":
 	case "0755":
@@ -167,7 +170,7 @@ func (w *writer) write(path string, described model.Value) (backends.File, error
 	case len(kinds) != 1:
 		return out, fmt.Errorf("has %s, and needs exactly one of text, yaml, documents and json", orNothing(kinds))
 	case err == nil && len(out.Data) > MaxSize:
-		err = fmt.Errorf("has %d bytes, and a file may have %d", len(out.Data), MaxSize)
+		err = fmt.Errorf("has %d bytes, and a file may have %d MiB", len(out.Data), MaxSize>>20)
 	}
 	return out, err
 }
@@ -184,6 +187,9 @@ func (w *writer) content(kind string, v model.Value) ([]byte, error) {
 	case "text":
 		if v.Kind() != model.String {
 			return nil, fmt.Errorf("has a text that is a %s", v.Kind())
+		}
+		if ext := path.Ext(w.path); strings.TrimSpace(v.Text()) == "" && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
+			return nil, errors.New("has a text without anything in it, which is no document")
 		}
 		return []byte(v.Text()), nil
 	case "json":

@@ -96,6 +96,7 @@ func TestBadFiles(t *testing.T) {
 		"nothing":         {`{"f": {}}`, "no content"},
 		"two":             {`{"f": {"text": "x", "json": 1}}`, "text and json, and needs exactly one"},
 		"mode":            {`{"f": {"text": "", "mode": "0600"}}`, "mode"},
+		"empty-text":      {`{"f.yaml": {"text": " \n"}}`, "a text without anything in it"},
 		"text-number":     {`{"f": {"text": 1}}`, "a text that is a int"},
 		"no-list":         {`{"f": {"documents": {}}}`, "must be a list"},
 		"no-documents":    {`{"f": {"documents": []}}`, "no document"},
