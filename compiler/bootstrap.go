@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -22,7 +23,7 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]b
 	e := b.Environments[0]
 	var errs []diag.Diagnostic
 	for _, d := range b.Diagnostics {
-		if d.Severity == diag.Error {
+		if d.Severity == diag.Error && concerns(d, e.Name, clusterType) {
 			errs = append(errs, d)
 		}
 	}
@@ -65,6 +66,17 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]b
 		}
 	}
 	return nil, errs, nil
+}
+
+// concerns says whether an error counts for a cluster type: one of assignments
+// does for theirs alone, whose folders are kept, and so does one of another type.
+func concerns(d diag.Diagnostic, environment, clusterType string) bool {
+	of := func(assignment string) bool { return strings.HasPrefix(assignment, environment+"/"+clusterType+"/") }
+	if len(d.Assignments) == 0 {
+		self := model.Ref{Collection: "clusterTypes", Name: clusterType}.String()
+		return !strings.HasPrefix(d.Path, "clusterTypes.") || d.Path == self || strings.HasPrefix(d.Path, self+".")
+	}
+	return slices.ContainsFunc(d.Assignments, of)
 }
 
 // clustersOf returns the clusters of a type, sorted by name.
