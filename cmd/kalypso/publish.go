@@ -71,6 +71,11 @@ func (o *publishOptions) target(args []string) (to publish.Target, environments 
 		}
 		args = args[1:]
 	}
+	for _, a := range args {
+		if strings.ContainsAny(a, "/:") {
+			return to, nil, fmt.Errorf("%s is no environment; name a repository before the environments, as oci://%s", a, strings.TrimPrefix(a, "//"))
+		}
+	}
 	if o.from != "" && (to.Repository == "" || len(args) > 0) {
 		return to, nil, errors.New("--from publishes the one tree in DIR: name the repository, and no environment")
 	}

@@ -9,6 +9,7 @@
 package publish
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -66,6 +67,29 @@ func FromFolder(dir string, o Options) (*Artifact, error) {
 	})
 }
 
+// NoTreeError says that a folder is none that kalypso built.
+type NoTreeError struct {
+	Dir string
+	In  []string // the folders in it that are
+}
+
+func (e *NoTreeError) Error() string {
+	s := e.Dir + " holds no tree that kalypso built"
+	if len(e.In) > 0 {
+		s += "; name the folder of one environment in it, such as " + filepath.Join(e.Dir, e.In[0])
+	}
+	return s
+}
+
+// builtIn returns the folders in a folder that hold a tree, sorted.
+func builtIn(root *os.Root) []string {
+	records, _ := fs.Glob(root.FS(), "*/"+tree.RecordPath) // of a pattern that is none
+	for i, r := range records {
+		records[i], _, _ = strings.Cut(r, "/")
+	}
+	return records
+}
+
 // recordOf reads the record of a folder.
 func recordOf(dir string) (*tree.Record, error) {
 	root, err := os.OpenRoot(dir)
@@ -74,8 +98,11 @@ func recordOf(dir string) (*tree.Record, error) {
 	}
 	defer root.Close()
 	data, err := root.ReadFile(tree.RecordPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoTreeError{dir, builtIn(root)}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s holds no tree that kalypso built: %w", dir, err)
+		return nil, err
 	}
 	record, err := tree.ParseRecord(data, func(string) ([]byte, error) { return nil, fs.ErrNotExist })
 	if err != nil {
