@@ -266,7 +266,12 @@ func badKey(name string, keys keyShape) diag.Diagnostic {
 	if keys.names {
 		return badName(name)
 	}
-	return diag.New(diag.UnknownField, fmt.Sprintf("the field cannot be named %q", name)).Hinting("it is the name of " + strings.SplitN(lower(keys.doc), ",", 2)[0])
+	d := diag.New(diag.UnknownField, fmt.Sprintf("the field cannot be named %q", name))
+	of := strings.SplitN(lower(keys.doc), ",", 2)[0]
+	if keys.matches != nil && keys.matches.MatchString("a/b/c") {
+		return d.Hinting("it is the path of " + of + ": names of letters, digits, '_', '-' and '.' with slashes between them, each with a letter, a digit or '_' first")
+	}
+	return d.Hinting("it is the name of " + of)
 }
 
 func badName(name string) diag.Diagnostic {
