@@ -39,7 +39,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// table returns which manifests each backend delivers, and below it why not.
+// table returns which manifests each backend delivers, whether it takes the values
+// of single clusters, and below it why not.
 func table() string {
 	var b, line strings.Builder
 	b.WriteString("| manifests | |")
@@ -68,7 +69,15 @@ func table() string {
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString("\n")
+	b.WriteString("| values of single clusters | |")
+	for _, backend := range all {
+		if backend.PerCluster() {
+			b.WriteString(" yes |")
+		} else {
+			b.WriteString(" no |")
+		}
+	}
+	b.WriteString("\n\n")
 	for n, why := range reasons {
 		fmt.Fprintf(&b, "%d. %s\n", n+1, why)
 	}
