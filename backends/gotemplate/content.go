@@ -107,7 +107,7 @@ var numbered = regexp.MustCompile(`line (\d+): `)
 
 // parser is what go.yaml.in/yaml/v2 says where its parser fails, which names the
 // line before: it counts from 0 there, and from 1 where its scanner fails.
-var parser = regexp.MustCompile("did not find expected (',' or '[\\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)")
+var parser = regexp.MustCompile(`did not find expected (',' or '[\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)`)
 
 // lineIn returns the line that a message names, and the message without it.
 func lineIn(message string) (line int, rest string) {
