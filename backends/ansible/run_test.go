@@ -76,7 +76,7 @@ func (l lifecycle) own(motd string) bt.Target {
 			Deb: map[string]model.Deb{"fetched": {Version: "1:0.9", URL: l.url, Digest: l.digest}},
 			Files: map[string]model.MachineFile{
 				"/srv/shared/motd":    {Content: &motd, Mode: "0644"},
-				"/opt/hello/own.conf": {Content: &motd, Mode: "0640", Group: "hello-ops"},
+				"/opt/hello/own.conf": {Content: text("shared\n"), Mode: "0640", Group: "hello-ops"},
 			},
 			Units: map[string]model.Unit{
 				"own.service":     {Enabled: true, Harden: true, Service: value(l.T, `{"ExecStart": "/usr/bin/env cat /srv/shared/motd", "NoNewPrivileges": false}`)},
@@ -237,7 +237,7 @@ func (l lifecycle) move() {
 	l.expect("ls /var/lib/kalypso/dev/large/assignments; getent passwd hello-main hello-prod | cut -d: -f1; getent group hello-ops | cut -d: -f1; ls -d /etc/hello-main",
 		"broken-main.json\nhello-prod.json\nown-main.json\nwaits-main.json\nhello-prod\nhello-ops\nls: cannot access '/etc/hello-main': No such file or directory")
 	l.expect(dpkg+"hello-kalypso fetched; cat /opt/hello/own.conf; ls /run/systemctl/active",
-		"fetched=1:0.9 installed hello-kalypso=1.0 installed new\nbroken.service\nhello-kalypso.service\nonce.service\nother.service\nown.service\ntick.timer\nwaits.service")
+		"fetched=1:0.9 installed hello-kalypso=1.0 installed shared\nbroken.service\nhello-kalypso.service\nonce.service\nother.service\nown.service\ntick.timer\nwaits.service")
 }
 
 func (l lifecycle) remove() {
