@@ -95,7 +95,7 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, functions{e, pkg}, satisfies, elsewhere); err != nil {
 		return err
 	}
-	e.report(withUnknownConfigs(ds)...)
+	e.report(ds...)
 	e.warnOfNoContent()
 	e.clusters = map[string][]model.Cluster{}
 	for _, c := range e.Model.Clusters {

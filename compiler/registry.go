@@ -36,21 +36,6 @@ func (r registry) Registered(ctx context.Context, of *model.Registration) (*eval
 	return &evaluate.Registered{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
 }
 
-// withUnknownConfigs says which configs are meant where one that nobody has written
-// has errors.
-func withUnknownConfigs(ds []diag.Diagnostic) []diag.Diagnostic {
-	for i, d := range ds {
-		if d.Code != diag.BrokenConfig || len(d.Sites) == 0 {
-			continue
-		}
-		if ref, ok := evaluate.UnknownConfigs(d.Sites[0].Ref); ok {
-			ds[i] = diag.New(d.Code, "the configs of registration "+ref.Name+" are not known, and these assignments may need them").
-				At(ref.At("git"), "").On(ref.String()).For(d.Assignments...)
-		}
-	}
-	return ds
-}
-
 // tree returns the files that a registration is pinned to; nil for none.
 func (r registry) tree(of *model.Registration) *archive.Tree {
 	entry, ds := r.Pinned(sourceOf(of))

@@ -30,7 +30,10 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		}
 		ref := model.Ref{Collection: "configs", Name: config.Name}
 		p.unmatched(hits, config.MatchUnknown, ref)
-		if config.Sick {
+		switch {
+		case config.UnknownOf != "":
+			p.unknown(config.UnknownOf, hits)
+		case config.Sick:
 			p.broken(ref, hits)
 		}
 	}
@@ -70,6 +73,16 @@ func (p *Plan) unmatched(hits []int, unknown bool, ref model.Ref) {
 	if len(hits) == 0 && !unknown && !p.env.Uncertain {
 		p.report(diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
 			At(ref.At("match"), "").On(ref.At("match").String()))
+	}
+}
+
+// unknown reports the assignments that may need configs of a registration that are
+// not known.
+func (p *Plan) unknown(registration string, hits []int) {
+	if len(hits) > 0 {
+		ref := model.Ref{Collection: "registrations", Name: registration}
+		p.report(diag.New(diag.BrokenConfig, "the configs of registration "+registration+" are not known, and these assignments may need them").
+			At(ref.At("git"), "").On(ref.String()), hits...)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -43,21 +42,6 @@ type brought struct {
 	Positions map[model.Ref][]model.Position
 }
 
-// unknownConfigs begins the name of the config that stands for those of a
-// registration that are not known: what it matches may need one of them. No config
-// that somebody writes has such a name.
-const unknownConfigs = "registration "
-
-// UnknownConfigs returns the registration for whose configs, which are not known, a
-// config stands; ok is false for a config that somebody has written.
-func UnknownConfigs(config model.Ref) (registration model.Ref, ok bool) {
-	name, ok := strings.CutPrefix(config.Name, unknownConfigs)
-	if !ok || config.Collection != "configs" {
-		return model.Ref{}, false
-	}
-	return model.Ref{Collection: "registrations", Name: name}, true
-}
-
 // register adds to the model what registrations bring. It returns the registered
 // entities that are functions of the assignment, which are evaluated again.
 func (e *evaluation) register(x *exporter, env *model.Environment, g guests) (map[model.Ref]*guest, error) {
@@ -82,7 +66,7 @@ func (e *evaluation) register(x *exporter, env *model.Environment, g guests) (ma
 		if b.Unknown {
 			x.sick[ref] = true
 			if r.Configs {
-				env.Configs = append(env.Configs, model.Config{Name: unknownConfigs + r.Name, Match: r.Match, Sick: true})
+				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, UnknownOf: r.Name, Match: r.Match, Sick: true})
 			}
 		}
 		refused := x.take(env, r, b, own)

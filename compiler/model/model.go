@@ -209,8 +209,11 @@ type Pin struct {
 
 // Config is a container of platform values.
 type Config struct {
-	Name  string
-	Match Selector
+	Name string
+	// UnknownOf is the registration for whose configs, which are not known, this one
+	// stands: what it matches may need one of them. "" for what somebody wrote.
+	UnknownOf string
+	Match     Selector
 	// MatchUnknown says that the selector could not be read: the config may
 	// concern every assignment.
 	MatchUnknown bool
