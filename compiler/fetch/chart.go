@@ -13,9 +13,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // chartRepositories fetches charts: from chart repositories, and through registries

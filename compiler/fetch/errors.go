@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // An AuthError says that a server wants credentials that it does not get, or does

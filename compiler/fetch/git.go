@@ -18,8 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/kalypso-io/kalypso/compiler/archive"
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
 	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // repositories fetches from git repositories.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/archive"
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
 	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // object writes a git object, sound or not, and returns its id.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // Checkout writes the platform that dir is in, as it is at a revision of its git

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // run runs git in a folder, without the user's configuration, and returns what

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // A test that needs a process of its own runs this binary with one of these

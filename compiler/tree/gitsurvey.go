@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // gitSurvey looks at what is in a git tree, as survey does in a folder: every

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // gitWriter makes the trees of environments. What it writes is of no effect

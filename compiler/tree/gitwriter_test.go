@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 func TestCommitIsWhatWriteIs(t *testing.T) {

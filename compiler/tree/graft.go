@@ -3,7 +3,7 @@ package tree
 import (
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // graft is a change to a git tree: what is at a path from then on. The name in its

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/git"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // Repository is a git repository that environments' trees are committed to. It

@@ -11,7 +11,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"oras.land/oras-go/v2/registry"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/web"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // A ReferenceError says why a reference names no repository.
