@@ -1,0 +1,131 @@
+package model
+
+import "time"
+
+// Promotion is how commits come to an environment, and what must be true of them:
+// what the environment's entry in the platform's base says beside what the
+// environment is.
+type Promotion struct {
+	After   []string // environments
+	Any     bool     // one of After is enough
+	Advance Advance
+	Gates   Gates
+	Rings   []Ring // in the order of the platform; none where the environment is one part
+	// Source is where the environment's own files are; nil for the folder of the
+	// platform's branch.
+	Source *EnvironmentSource
+
+	Write       Write
+	AutoMerge   bool
+	MergeMethod string // "" for what the repository allows
+	Labels      []string
+	Reviewers   []string
+	Skippable   []string // names of gates
+	AllowErrors bool
+	AllowKept   bool
+}
+
+// Advance says which commit is the candidate.
+type Advance string
+
+// The ways to choose a candidate.
+const (
+	LatestPassed  Advance = "latest-passed"
+	Latest        Advance = "latest"
+	MatchUpstream Advance = "match-upstream"
+	Queue         Advance = "queue"
+)
+
+// Write says how a tree gets into an environment's branch.
+type Write string
+
+// The ways to write.
+const (
+	WriteDefault     Write = "" // WritePullRequest where there is a forge
+	WritePush        Write = "push"
+	WritePullRequest Write = "pull-request"
+)
+
+// EnvironmentSource is where an environment's own files are: a folder of a branch
+// of the platform's repository.
+type EnvironmentSource struct {
+	Branch string `json:"branch"`
+	Path   string `json:"path"` // "." for the branch's root
+}
+
+// Ring is a part of an environment's cluster types.
+type Ring struct {
+	Name   string
+	Select Selector // over cluster types
+	After  []string // rings
+	Gates  Gates
+}
+
+// Gates are what must be true of a commit. What is nil or empty is not asked.
+type Gates struct {
+	Rollout   *RolloutGate
+	Status    []StatusGate
+	Soak      *SoakGate
+	Approvals *ApprovalsGate
+	Windows   []Window
+	HTTP      []HTTPGate
+	Policy    []PolicyGate
+	Budget    *BudgetGate
+}
+
+// RolloutGate says when the clusters have come far enough with a commit.
+type RolloutGate struct {
+	Source     string // any, status, kubernetes, report or none
+	Min        string // a percentage, as "99.5%"
+	MaxFailed  int
+	Timeout    time.Duration // 0 for never
+	StaleAfter time.Duration // 0 for never
+	Exclude    bool          // stale reports are left out of the count
+	Status     []StatusGate
+	By         []string
+}
+
+// StatusGate is a commit status on the base commit.
+type StatusGate struct {
+	Name string // * stands for any text
+	By   []string
+}
+
+// SoakGate is a time without failure.
+type SoakGate struct {
+	For         time.Duration
+	Environment string // "" for those, or the rings, in After
+}
+
+// ApprovalsGate is how many people must have approved.
+type ApprovalsGate struct {
+	Count int
+	From  []string // nil for anyone but the author
+}
+
+// Window is a time in which commits may come, or may not. Package window reads From
+// and To.
+type Window struct {
+	Deny         bool
+	From, To, TZ string
+	Why          string
+}
+
+// HTTPGate is a service that is asked.
+type HTTPGate struct {
+	Name, URL string
+	Timeout   time.Duration
+	TokenFrom string // an environment variable; "" for none
+}
+
+// PolicyGate is a constraint on the planned change.
+type PolicyGate struct {
+	Name   string
+	Change Expr
+	Hint   string
+}
+
+// BudgetGate bounds what one step may change; nil is no bound.
+type BudgetGate struct {
+	Assignments, ClusterTypes *int
+}
