@@ -1,0 +1,168 @@
+// Package gate answers whether a commit may go on: one evaluation for plan, apply and
+// status. In come the policy of an environment, or of a ring of it, and facts that
+// others have gathered; out comes a Verdict for every gate. It reads no clock, no
+// network and no repository, but for what Facts carry functions for.
+//
+// What is not known is pending, and never passed.
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// State is what a gate answers.
+type State string
+
+// The answers of a gate.
+const (
+	Passed  State = "passed"
+	Pending State = "pending" // it may pass by itself: with time, reports or approvals
+	Blocked State = "blocked" // it will not pass unless somebody does something
+)
+
+// Verdict is a gate's answer.
+type Verdict struct {
+	Gate string `json:"gate"` // its kind: reject, hold, freeze, after, status, soak, windows, errors, kept, budget, policy, http, approvals
+	Name string `json:"name,omitempty"` // which one, where there can be several of a kind
+	State
+	// Reason is one line for people: what is there, and what is wanted.
+	Reason string `json:"reason"`
+	// Since is when what the answer rests on came to be, and Until when a pending gate
+	// passes, or asks again; the zero Time where nobody knows.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Skipped is why the gate was passed over by --skip-gate: its State is Passed then.
+	Skipped string `json:"skipped,omitempty"`
+}
+
+// Overall is the answer of all gates together: blocked if one is, else pending if
+// one is, else passed. No verdict at all is passed.
+func Overall(vs []Verdict) State {
+	all := Passed
+	for _, v := range vs {
+		switch {
+		case v.State == Blocked:
+			return Blocked
+		case v.State == Pending:
+			all = Pending
+		}
+	}
+	return all
+}
+
+// Stay is the time of a base commit in a ring of an environment.
+type Stay struct {
+	Environment, Ring string // Ring is "" where the environment has none
+	// Held says that the history of the environment's tree has the commit, which alone
+	// proves that it was there.
+	Held bool
+	// Entered is when it was first said of the commit that it rolls out there, and Left
+	// when the ring got another commit; Left is the zero Time while it is there.
+	Entered, Left time.Time
+	// State is the newest word about the rollout: success, failure, or pending; and
+	// Since when it was said, by the clock of the forge. Success is latched: it stays
+	// where clusters change their mind later, and ends with a reported failure.
+	State forge.State
+	Since time.Time
+	// Reason is what was counted: "73/100 healthy, 2 failed, 25 stale".
+	Reason string
+}
+
+// Policy is what one ring of an environment asks.
+type Policy struct {
+	Environment, Ring string
+	// After are the environments, or in a ring with such the rings of the same
+	// environment, that have to be passed before; Any is that one is enough.
+	After []string
+	Rings bool // After are rings
+	Any   bool
+	// Gates are those of the environment and then those of the ring, none or both.
+	Gates []model.Gates
+	// AllowErrors and AllowKept let a change go on that has such.
+	AllowErrors, AllowKept bool
+	Skippable              []string
+}
+
+// Freeze is an order to stop.
+type Freeze struct {
+	Reason, By string
+	At, Until  time.Time // Until is zero for ever
+}
+
+// Skip are gates to pass over.
+type Skip struct {
+	Gates  []string // their kinds
+	Reason string
+	By     string
+}
+
+// CommitFacts are what is known of a base commit as a candidate for a ring, before
+// anything is compiled.
+type CommitFacts struct {
+	Now    time.Time
+	Commit git.Hash
+	// Reachable says that the commit is in the history of the platform's branch.
+	Reachable bool
+	Rejected  *Freeze // the order never to take it; nil for none
+	Hold      *Freeze // the ring's own, after a rollback; nil for none
+	Freeze    *Freeze // the environment's; nil for none
+	// Stays are those of the commit in the rings of After and of the environments that
+	// soak gates name. An environment with rings has one for each of them.
+	Stays []Stay
+	// Statuses are those of the commit, oldest first; StatusesKnown is false where the
+	// forge could not be asked.
+	Statuses      []forge.Status
+	StatusesKnown bool
+	// EnvironmentOnly says that the ring has the base commit already and gets only the
+	// environment's own files anew: after, status and soak are not asked then, but for
+	// an After that are rings.
+	EnvironmentOnly bool
+}
+
+// Change is the planned change, as http and policy gates see it.
+type Change struct {
+	Environment string   `json:"environment"`
+	Ring        string   `json:"ring,omitempty"`
+	Base        git.Hash `json:"base"`
+	Own         git.Hash `json:"own"` // the environment's own commit
+	Assignments struct {
+		Added   []string `json:"added"`
+		Changed []string `json:"changed"`
+		Removed []string `json:"removed"`
+	} `json:"assignments"`
+	ClusterTypes []string `json:"clusterTypes"` // with such an assignment
+	// Created, Updated and Deleted count objects by kind: {"Namespace": 1}. What is no
+	// Kubernetes object counts as File.
+	Created map[string]int `json:"created"`
+	Updated map[string]int `json:"updated"`
+	Deleted map[string]int `json:"deleted"`
+	Errors  int            `json:"errors"` // assignments with errors
+	Kept    int            `json:"kept"`   // folders that stay as they were
+}
+
+// ChangeFacts are what is known of a planned change.
+type ChangeFacts struct {
+	Now    time.Time
+	Change *Change
+	// Reviews are those of the change request whose head is Head and whose author is
+	// Author; nil while there is none. Approvers says who may approve where there are
+	// no change requests at all; "" where there are.
+	Reviews *forge.Reviews
+	Head    git.Hash
+	Author  string
+	// NoReviews is why nobody can approve, such as that the branch is written to
+	// directly; "" where somebody can.
+	NoReviews string
+	// Post sends JSON to a URL and returns the answer's body. It is bounded in time and
+	// size.
+	Post func(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error)
+	// Satisfies evaluates a constraint on a JSON document: it returns what is violated,
+	// a line each; nothing where it holds.
+	Satisfies func(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
+}
