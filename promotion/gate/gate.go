@@ -28,7 +28,7 @@ const (
 
 // Verdict is a gate's answer.
 type Verdict struct {
-	Gate string `json:"gate"` // its kind: reject, hold, freeze, after, status, soak, windows, errors, kept, budget, policy, http, approvals
+	Gate string `json:"gate"`           // its kind: reject, hold, freeze, after, status, soak, windows, errors, kept, budget, policy, http, approvals
 	Name string `json:"name,omitempty"` // which one, where there can be several of a kind
 	State
 	// Reason is one line for people: what is there, and what is wanted.
