@@ -43,6 +43,9 @@ type Request struct {
 	// for in this process, which a chart that loops for ever would take with it. They
 	// know the handlers of packages project and evaluate.
 	Workers *worker.Pool
+	// Source is what the one environment is compiled from, where Dir holds the files of
+	// commits; nil where it is a folder that people work in.
+	Source *tree.Source
 	// Shard is the part of the cluster types to build; the zero Shard is all.
 	Shard Shard
 	// Progress, if given, is told what the build is at, by several goroutines.

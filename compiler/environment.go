@@ -80,10 +80,8 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 		return err
 	}
 	e.meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Parts-pkg.Stats.Evaluated)
-	e.Source, e.Model, e.diagnostics = tree.Source{Base: pkg.Base, Environment: pkg.Own}, pkg.Model, ds
-	if locked := e.library.Digest(); locked != "" {
-		e.Source.Base = model.DigestBytes([]byte(string(pkg.Base) + string(locked)))
-	}
+	e.Model, e.diagnostics = pkg.Model, ds
+	e.Source = e.sourceOf(pkg)
 	if e.Model == nil {
 		return nil
 	}
@@ -106,6 +104,19 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	e.rows = make([]row, len(e.Schedule.Assignments))
 	e.newTuples()
 	return nil
+}
+
+// sourceOf returns what the environment is compiled from: the commits that the
+// request names, or else digests of the files.
+func (e *Environment) sourceOf(pkg *evaluate.Package) tree.Source {
+	if e.request.Source != nil {
+		return *e.request.Source
+	}
+	s := tree.Source{Base: tree.Revision(pkg.Base), Environment: tree.Revision(pkg.Own)}
+	if locked := e.library.Digest(); locked != "" {
+		s.Base = tree.Revision(model.DigestBytes([]byte(string(pkg.Base) + string(locked))))
+	}
+	return s
 }
 
 // finish takes a planned environment through the rest of the pipeline.

@@ -125,6 +125,6 @@ func (a *Application) write(environment string, o Output) (c *tree.Changes, ds [
 	}
 	return dir.Write(t, tree.Options{
 		Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(),
-		Source: tree.Source{Base: a.source.digest(""), Environment: a.source.digest(environment)}, Adopt: o.Adopt,
+		Source: tree.Source{Base: tree.Revision(a.source.digest("")), Environment: tree.Revision(a.source.digest(environment))}, Adopt: o.Adopt,
 	})
 }

@@ -33,7 +33,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// Commit is a commit to be made. It is not signed.
+// Commit is a commit to be made.
 type Commit struct {
 	Tree              Hash
 	Parents           []Hash
@@ -41,14 +41,31 @@ type Commit struct {
 	Message           string
 }
 
-// Encode returns the commit's content. The message ends in one newline.
-func (c Commit) Encode() []byte {
+// Encode returns the commit's content, without a signature. The message ends in one
+// newline.
+func (c Commit) Encode() []byte { return c.encode("") }
+
+// Signed returns the commit's content with a signature, which sign makes of the content
+// without it; nil is for none. Where git looks for it is
+// https://git-scm.com/docs/gitformat-signature.
+func (c Commit) Signed(sign func(content []byte) (string, error)) ([]byte, error) {
+	if sign == nil {
+		return c.Encode(), nil
+	}
+	signature, err := sign(c.Encode())
+	return c.encode(signature), err
+}
+
+func (c Commit) encode(signature string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", c.Tree)
 	for _, p := range c.Parents {
 		fmt.Fprintf(&b, "parent %s\n", p)
 	}
 	fmt.Fprintf(&b, "author %s\ncommitter %s\n", c.Author, c.Committer)
+	if signature != "" {
+		fmt.Fprintf(&b, "gpgsig %s\n", strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n "))
+	}
 	message := strings.TrimRight(strings.ReplaceAll(c.Message, "\x00", ""), "\n")
 	fmt.Fprintf(&b, "\n%s\n", message)
 	return b.Bytes()

@@ -95,28 +95,51 @@ func (b *Branch) Compare(placements []Placement) (*CommitResult, []diag.Diagnost
 
 // commit makes a commit of the result's tree, and moves the branch to it.
 func (b *Branch) commit(result *CommitResult, pack *git.PackWriter, placements []Placement, c CommitInfo) error {
-	r := b.repository.git
-	message := c.Message
-	if strings.TrimSpace(message) == "" {
-		message = defaultMessage(placements)
+	if strings.TrimSpace(c.Message) == "" {
+		c.Message = defaultMessage(placements)
 	}
-	author, committer, err := r.Signatures(git.Signature{Name: c.Name, Email: c.Email, When: c.When}, fallback())
+	committer, err := b.seal(result, pack, c)
 	if err != nil {
 		return err
 	}
-	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer, Message: message}
-	if !b.tip.IsZero() {
-		commit.Parents = []git.Hash{b.tip}
-	}
-	id, err := pack.Add(git.CommitKind, commit.Encode())
-	if err != nil {
-		return err
-	}
-	result.Commit, result.Objects, result.Bytes = ID(id.String()), pack.Len(), pack.Size()
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	return r.Update(b.ref, b.tip, id, committer, message)
+	return b.repository.git.Update(b.ref, b.tip, hash(result.Commit), committer, c.Message)
+}
+
+// seal adds a commit of the result's tree to the pack.
+func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) (committer git.Signature, err error) {
+	author, committer, err := b.repository.git.Signatures(git.Signature{Name: c.Name, Email: c.Email, When: c.When}, fallback())
+	if err != nil {
+		return committer, err
+	}
+	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer, Message: c.Message}
+	if !b.tip.IsZero() {
+		commit.Parents = []git.Hash{b.tip}
+	}
+	content, err := commit.Signed(c.Sign)
+	if err != nil {
+		return committer, fmt.Errorf("signing the commit: %w", err)
+	}
+	id, err := pack.Add(git.CommitKind, content)
+	result.Commit, result.Objects, result.Bytes = ID(id.String()), pack.Len(), pack.Size()
+	return committer, err
+}
+
+// Make adds to a pack what the branch needs to have all the placements: the trees,
+// the files and a commit, on top of what the branch was when it was opened. It does
+// not move the branch, and does not finish the pack: who pushes it does. Where
+// nothing differs there is no commit; diagnostics are those of Commit.
+func (b *Branch) Make(placements []Placement, pack *git.PackWriter, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
+	result, report, err := b.place(placements, pack)
+	if err == nil && result != nil && string(result.Tree) != b.root.String() {
+		_, err = b.seal(result, pack, c)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a commit for branch %s of %s: %w", b.name, b.repository.dir, err)
+	}
+	return result, report, nil
 }
 
 // defaultMessage names the environments.

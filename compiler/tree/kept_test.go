@@ -10,7 +10,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 func clusterType(t *testing.T, r *Record, name string) *ClusterTypeRecord {
@@ -39,7 +38,7 @@ func filesOf(t *testing.T, r *Record) map[string]Blob {
 }
 
 // later returns the options of a later build.
-func later(base model.Digest) Options {
+func later(base Revision) Options {
 	o := dev
 	o.Source.Base, o.Compiler.Version = base, "v0.2.0"
 	return o

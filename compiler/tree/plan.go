@@ -203,7 +203,7 @@ func (pl *planning) finish(parts []*part) *plan {
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,
-		Compiler: pl.o.Compiler, Source: pl.o.Source, OCI: pl.o.OCI,
+		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, OCI: pl.o.OCI,
 		ClusterTypes: []ClusterTypeEntry{},
 	}
 	made := map[string]*part{}
@@ -241,6 +241,7 @@ func (pl *planning) originated(p *part) ClusterTypeEntry {
 	e := *p.next
 	e.Compiler, e.Source = nil, nil
 	if p.wanted == nil || !p.wanted.Outside || pl.before.record == nil {
+		e.Ring = pl.o.Ring
 		return e
 	}
 	if c, s := pl.before.record.origin(p.name); c != pl.o.Compiler || s != pl.o.Source {

@@ -29,7 +29,12 @@ type Record struct {
 	Platform    string   `json:"platform"`
 	Environment string   `json:"environment"`
 	Compiler    Compiler `json:"compiler"`
-	Source      Source   `json:"source"`
+	Source      Source   `json:"source"` // of the newest build of any part
+	// Rings are the parts that get commits one after the other, sorted by name; none
+	// where the environment is one part, and Source is what it was compiled from.
+	Rings []Ring `json:"rings,omitempty"`
+	// Hold stops promotion to the environment; nil for none.
+	Hold *Hold `json:"hold,omitempty"`
 	// OCI is where the environment's gitops keeps the tree; nil where that is no
 	// OCI registry.
 	OCI *OCI `json:"oci,omitempty"`
@@ -52,6 +57,7 @@ type ClusterTypeEntry struct {
 	Assignments int          `json:"assignments"`    // how many, kept ones included
 	Kept        int          `json:"kept,omitempty"` // how many of them are kept
 	Record      ID           `json:"record"`         // of the cluster type's file
+	Ring        string       `json:"ring,omitempty"` // that the cluster type was built for
 	// Compiler and Source are those of the build that the folder stems from, where
 	// it was no part of the one that wrote the record; nil for those of the record.
 	Compiler *Compiler `json:"compiler,omitempty"`
@@ -199,6 +205,13 @@ func (r *Record) checkNames() error {
 		}
 		last = c.Name
 	}
+	last = ""
+	for _, ring := range r.Rings {
+		if err := checkNext("ring", last, ring.Name); err != nil {
+			return err
+		}
+		last = ring.Name
+	}
 	return nil
 }
 
@@ -234,6 +247,16 @@ func (r *Record) Encode() []byte {
 	field("environment", r.Environment)
 	object("compiler", r.Compiler.fields())
 	object("source", r.Source.fields())
+	if len(r.Rings) > 0 {
+		b = append(b, "  \"rings\": ["...)
+		for i := range r.Rings {
+			b = r.Rings[i].append(appendNext(b, i))
+		}
+		b = append(b, "\n  ],\n"...)
+	}
+	if r.Hold != nil {
+		object("hold", r.Hold.fields())
+	}
 	if r.OCI != nil {
 		object("oci", r.OCI.fields())
 	}
@@ -258,6 +281,9 @@ func (e *ClusterTypeEntry) append(b []byte) []byte {
 		b = strconv.AppendInt(appendField(b, "kept", false), int64(e.Kept), 10)
 	}
 	b = appendString(appendField(b, "record", false), string(e.Record))
+	if e.Ring != "" {
+		b = appendString(appendField(b, "ring", false), e.Ring)
+	}
 	if e.Compiler != nil {
 		b = appendObject(appendField(b, "compiler", false), e.Compiler.fields()...)
 	}

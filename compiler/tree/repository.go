@@ -30,6 +30,10 @@ func OpenRepository(dir string) (*Repository, error) {
 	return &Repository{dir, r}, nil
 }
 
+// NewRepository returns a repository that is open already; dir is what messages call
+// it.
+func NewRepository(r *git.Repository, dir string) *Repository { return &Repository{dir, r} }
+
 // Close releases the repository, and everything that was read from it and reads
 // on: a Branch, a Record.
 func (r *Repository) Close() error { return r.git.Close() }
@@ -52,12 +56,23 @@ func (r *Repository) Branch(name string) (*Branch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Branch{repository: r, name: name, ref: ref}
-	if b.tip, err = r.git.Ref(ref); err != nil {
+	tip, err := r.git.Ref(ref)
+	if err != nil {
 		return nil, err
 	}
-	if !b.tip.IsZero() {
-		if b.root, err = r.git.CommitTree(b.tip); err != nil {
+	return r.BranchAt(name, tip)
+}
+
+// BranchAt returns a branch as it is at a commit, wherever it is now; the zero Hash
+// is for a branch that does not exist.
+func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
+	ref, err := git.BranchRef(name)
+	if err != nil {
+		return nil, err
+	}
+	b := &Branch{repository: r, name: name, ref: ref, tip: tip}
+	if !tip.IsZero() {
+		if b.root, err = r.git.CommitTree(tip); err != nil {
 			return nil, err
 		}
 	}
@@ -109,13 +124,15 @@ func (b *Branch) CheckWritable() error {
 // does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
 // user.* of the repository's config and the user's, without files that these
 // include. Where nobody is named, it is kalypso <kalypso@localhost>. Commits are
-// not signed, whatever the config says.
+// signed by Sign alone, whatever the config says.
 type CommitInfo struct {
 	Message     string // "" for one that names the environments
 	Name, Email string
 	// When is the commit's time; zero for GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, or
 	// SOURCE_DATE_EPOCH, or now.
 	When time.Time
+	// Sign returns the armored signature of a commit's content; nil for none.
+	Sign func(content []byte) (string, error)
 }
 
 // fallback is who makes a commit where nobody is named.

@@ -102,12 +102,16 @@ type Compiler struct {
 	Schema  string `json:"schema"`
 }
 
-// Source is what a tree was compiled from: the digests of the base and of the
-// environment's own files.
+// Source is what a tree was compiled from: the base, and the environment's own
+// files.
 type Source struct {
-	Base        model.Digest `json:"base"`
-	Environment model.Digest `json:"environment"`
+	Base        Revision `json:"base"`
+	Environment Revision `json:"environment"`
 }
+
+// Revision is a state of the platform's files: the id of a commit or, where they were
+// read from a folder, a digest of them, which begins with sha256:.
+type Revision string
 
 // OCI is where a tree is kept in an OCI registry.
 type OCI struct {
@@ -123,6 +127,11 @@ type Options struct {
 	Compiler    Compiler
 	Source      Source
 	OCI         *OCI // nil where the tree is kept elsewhere
+	// Ring is the part of the environment that is built, and Rings are all parts that
+	// the record is to have; "" and none where the environment is one part.
+	Ring  string
+	Rings []Ring // sorted by name
+	Hold  *Hold  // nil for none
 	// Adopt lets kalypso take over files that it did not write, and a folder
 	// whose record is broken.
 	Adopt bool

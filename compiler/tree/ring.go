@@ -1,0 +1,49 @@
+package tree
+
+// Ring is what a record says of a part of an environment.
+type Ring struct {
+	Name   string `json:"name"`
+	Source Source `json:"source"` // that it was compiled from
+	// Hold stops promotion to the ring; nil for none.
+	Hold *Hold `json:"hold,omitempty"`
+}
+
+// Hold says why an environment, or a ring of it, keeps what it has: after a
+// rollback, above all.
+type Hold struct {
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+	// Until is when it ends by itself, in RFC 3339; "" for never.
+	Until string `json:"until,omitempty"`
+	// Base is the base commit that was rolled back from; "" for a hold of what is there.
+	// Promoting it, or a later one, by name ends the hold.
+	Base Revision `json:"base,omitempty"`
+}
+
+func (h *Hold) fields() []string {
+	return []string{"reason", h.Reason, "by", h.By, "until", h.Until, "base", string(h.Base)}
+}
+
+func (r *Ring) append(b []byte) []byte {
+	b = append(b, '{')
+	b = appendString(appendField(b, "name", true), r.Name)
+	b = appendObject(appendField(b, "source", false), r.Source.fields()...)
+	if r.Hold != nil {
+		b = appendObject(appendField(b, "hold", false), r.Hold.fields()...)
+	}
+	return append(b, '}')
+}
+
+// Ring returns what the record says of a ring; nil for nothing, as of any in a nil
+// record.
+func (r *Record) Ring(name string) *Ring {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Rings {
+		if r.Rings[i].Name == name {
+			return &r.Rings[i]
+		}
+	}
+	return nil
+}
