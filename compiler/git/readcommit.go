@@ -1,0 +1,81 @@
+package git
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Commit reads a commit. What its headers say beside the fields of Commit, a signature
+// above all, is left out; a message may be anything.
+func (r *Repository) Commit(id Hash) (*Commit, error) {
+	data, err := r.read(id, CommitKind)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parseCommit(id, data)
+	if err != nil {
+		return nil, fmt.Errorf("commit %s of %s: %w", id, r.dir, err)
+	}
+	c := &Commit{Tree: parsed.tree, Parents: parsed.parents}
+	headers, message, _ := bytes.Cut(data, []byte("\n\n"))
+	for line := range bytes.Lines(headers) {
+		line = bytes.TrimRight(line, "\n")
+		if by, ok := bytes.CutPrefix(line, []byte("author ")); ok {
+			c.Author = parseSignature(by)
+		}
+		if by, ok := bytes.CutPrefix(line, []byte("committer ")); ok {
+			c.Committer = parseSignature(by)
+		}
+	}
+	c.Message = string(message)
+	return c, nil
+}
+
+// parseSignature reads what Signature.String writes; of what is no such thing it
+// takes what it can.
+func parseSignature(data []byte) Signature {
+	var s object.Signature
+	s.Decode(data)
+	return Signature{s.Name, s.Email, s.When}
+}
+
+// Mainline yields a commit, its first parent, the first parent of that, and so on. An
+// error ends it.
+func (r *Repository) Mainline(from Hash) func(yield func(Hash, *Commit, error) bool) {
+	return func(yield func(Hash, *Commit, error) bool) {
+		for id := from; !id.IsZero(); {
+			c, err := r.Commit(id)
+			if !yield(id, c, err) || err != nil || len(c.Parents) == 0 {
+				return
+			}
+			id = c.Parents[0]
+		}
+	}
+}
+
+// Find returns what a tree has at a path, with slashes; false for nothing. "." is the
+// tree itself.
+func (r *Repository) Find(tree Hash, path string) (Entry, bool, error) {
+	at := Entry{Mode: FolderMode, ID: tree}
+	if path == "." || path == "" {
+		return at, true, nil
+	}
+	for name := range bytes.SplitSeq([]byte(path), []byte("/")) {
+		if at.Mode != FolderMode {
+			return Entry{}, false, nil
+		}
+		entries, err := r.Tree(at.ID)
+		if err != nil {
+			return Entry{}, false, err
+		}
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == string(name) })
+		if i < 0 {
+			return Entry{}, false, nil
+		}
+		at = entries[i]
+	}
+	return at, true, nil
+}

@@ -1,0 +1,187 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+)
+
+// Assembly is a platform made of several commits: the base of one, and environments'
+// own files of others.
+type Assembly struct {
+	Repository *git.Repository
+	// Base is the commit, and Path the platform's folder in it; "." for the root.
+	Base git.Hash
+	Path string
+	// Own are the environments whose own files are not those of Base, by name.
+	Own map[string]Own
+	// Prefetch, if given, is told the ids of all files before the first is read, so that
+	// those that are not there can be brought at once.
+	Prefetch func(ctx context.Context, ids []git.Hash) error
+}
+
+// Own is where an environment's own files are.
+type Own struct {
+	Commit git.Hash
+	Path   string // of their folder in the commit; "." for its root
+}
+
+// Assemble writes the platform into a new temporary folder, and returns that. What it
+// promises is what Checkout does. An environment whose folder is not in its commit
+// has none.
+func Assemble(ctx context.Context, a Assembly) (platform string, remove func() error, err error) {
+	platform, err = a.assemble(ctx)
+	if err != nil {
+		if platform != "" {
+			err = errors.Join(err, os.RemoveAll(platform))
+		}
+		return "", nil, fmt.Errorf("reading the platform at commit %s: %w", git.Short(a.Base), err)
+	}
+	return platform, func() error { return os.RemoveAll(platform) }, nil
+}
+
+// assemble returns the folder it made also with an error.
+func (a *Assembly) assemble(ctx context.Context) (string, error) {
+	entries, err := platformTree(a.Repository, a.Base, a.Path)
+	if err != nil {
+		return "", err
+	}
+	own, err := a.owned()
+	if err != nil {
+		return "", err
+	}
+	layers := []layer{{entries, "."}}
+	if len(own) > 0 {
+		if layers, err = a.split(entries, own); err != nil {
+			return "", err
+		}
+	}
+	if a.Prefetch != nil {
+		needed := &files{repository: a.Repository}
+		for _, l := range layers {
+			if err := needed.add(l.entries, 0); err != nil {
+				return "", err
+			}
+		}
+		if err := a.Prefetch(ctx, needed.ids); err != nil {
+			return "", err
+		}
+	}
+	temp, err := os.MkdirTemp("", "kalypso-commit-")
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(temp); err == nil {
+		temp = real
+	}
+	to, err := os.OpenRoot(temp)
+	if err != nil {
+		return temp, err
+	}
+	defer to.Close()
+	w := &checkout{ctx: ctx, repo: a.Repository, to: to}
+	for _, l := range layers {
+		if err := to.MkdirAll(l.dir, 0o777); err != nil {
+			return temp, err
+		}
+		if err := w.folder(l.entries, l.dir); err != nil {
+			return temp, err
+		}
+	}
+	return temp, nil
+}
+
+// layer is what a folder gets.
+type layer struct {
+	entries []git.Entry
+	dir     string
+}
+
+// owned returns the entries of environments' own folders.
+func (a *Assembly) owned() (map[string][]git.Entry, error) {
+	out := map[string][]git.Entry{}
+	for name, own := range a.Own {
+		id, err := a.Repository.CommitTree(own.Commit)
+		if err != nil {
+			return nil, explain(err, "commit "+git.Short(own.Commit))
+		}
+		e, found, err := a.Repository.Find(id, own.Path)
+		if err != nil {
+			return nil, explain(err, own.Path)
+		}
+		out[name] = nil
+		if !found || e.Mode != git.FolderMode {
+			continue
+		}
+		if out[name], err = a.Repository.Tree(e.ID); err != nil {
+			return nil, explain(err, own.Path)
+		}
+		if own.Path == "." {
+			// A branch of the environment's own may have a module file for editors, which is
+			// not the platform's.
+			out[name] = slices.DeleteFunc(out[name], func(e git.Entry) bool { return e.Name == "cue.mod" })
+		}
+	}
+	return out, nil
+}
+
+// split takes the environments that have other files out of the base.
+func (a *Assembly) split(base []git.Entry, own map[string][]git.Entry) ([]layer, error) {
+	environments := entryOf(base, Environments)
+	base = slices.DeleteFunc(slices.Clone(base), func(e git.Entry) bool { return e.Name == Environments })
+	layers := []layer{{base, "."}}
+	if environments.Mode == git.FolderMode {
+		there, err := a.Repository.Tree(environments.ID)
+		if err != nil {
+			return nil, explain(err, Environments)
+		}
+		there = slices.DeleteFunc(slices.Clone(there), func(e git.Entry) bool {
+			_, replaced := own[e.Name]
+			return replaced
+		})
+		layers = append(layers, layer{there, Environments})
+	}
+	for name, entries := range own {
+		if len(entries) > 0 {
+			layers = append(layers, layer{entries, path.Join(Environments, name)})
+		}
+	}
+	return layers, nil
+}
+
+// files are the ids of all files of some folders, within the bounds of a checkout.
+type files struct {
+	repository *git.Repository
+	ids        []git.Hash
+	seen       int
+}
+
+// add adds the files in and below a folder. Beyond the bounds it ends in silence:
+// writing the files says so.
+func (f *files) add(entries []git.Entry, depth int) error {
+	for _, e := range entries {
+		if f.seen++; depth > mostDepth || f.seen > mostEntries {
+			return nil
+		}
+		switch e.Mode {
+		case git.SubmoduleMode:
+		case git.FolderMode:
+			inside, err := f.repository.Tree(e.ID)
+			if err != nil {
+				return explain(err, e.Name)
+			}
+			if err := f.add(inside, depth+1); err != nil {
+				return err
+			}
+		default:
+			f.ids = append(f.ids, e.ID)
+		}
+	}
+	return nil
+}
