@@ -48,6 +48,11 @@ type Request struct {
 	Source *tree.Source
 	// Shard is the part of the cluster types to build; the zero Shard is all.
 	Shard Shard
+	// Ring is the part of the one environment to build, and Rings are all its parts; ""
+	// for everything. A cluster type that the platform does not have any more is of the
+	// ring that the record says.
+	Ring  string
+	Rings []model.Ring
 	// Progress, if given, is told what the build is at, by several goroutines.
 	Progress func(Progress)
 }
@@ -119,37 +124,57 @@ func plan(ctx context.Context, r Request) (b *Build, err error) {
 	return b, err
 }
 
-func planOnce(ctx context.Context, r Request) (*Build, error) {
+// Stages returns the environments that a platform's base declares, with their
+// policies of promotion, sorted by name; nil where nothing of the base can be read.
+// Diagnostics are those of the base, sorted. Nothing of the environments is read.
+func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
+	b, _, err := begin(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.Stages, diag.Sort(b.Diagnostics), nil
+}
+
+// begin reads the base. It returns what evaluating it has to say as well, which is
+// among the build's diagnostics.
+func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
 	platform, ds, err := source.Open(r.Dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	contents, more, err := library.Open(platform.Root, r.Store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ds = append(ds, more...)
 	if more, err = installModules(ctx, dependencies(platform.Root), contents); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, d := range more {
 		ds = append(ds, d.In(model.Position{File: module.File, Line: 1, Column: 1}, ""))
 	}
 	meter := newMeter(r.Cache)
-	stages, more, err := evaluate.Stages(ctx, platform, meter.packages())
+	stages, said, err := evaluate.Stages(ctx, platform, meter.packages())
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), said...), meter: meter, library: contents}, said, nil
+}
+
+func planOnce(ctx context.Context, r Request) (*Build, error) {
+	b, said, err := begin(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	b := &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), more...), meter: meter, library: contents}
 	names, err := b.environments(r.Environments)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		b.Environments = append(b.Environments, &Environment{Name: name, platform: platform.Module, ctx: ctx, request: &r, meter: meter, library: contents})
+		b.Environments = append(b.Environments, &Environment{Name: name, platform: b.Platform.Module, ctx: ctx, request: &r, meter: b.meter, library: b.library})
 	}
 	err = b.each(ctx, func(ctx context.Context, e *Environment) error {
-		return e.plan(ctx, platform, stages, losesSome(more))
+		return e.plan(ctx, b.Platform, b.Stages, losesSome(said))
 	})
 	if err != nil {
 		return b, err

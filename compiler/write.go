@@ -64,12 +64,16 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 	return b, &Written{}, err
 }
 
+// Options are those with which an environment's tree is written.
+func (b *Build) Options(e *Environment) tree.Options {
+	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI()}
+}
+
 // options are those of an environment's tree.
 func (o Output) options(b *Build, e *Environment) tree.Options {
-	return tree.Options{
-		Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI(),
-		Adopt: o.Adopt, Verify: o.Verify,
-	}
+	options := b.Options(e)
+	options.Adopt, options.Verify = o.Adopt, o.Verify
+	return options
 }
 
 // tell adds diagnostics about an environment's output to those of a build.

@@ -1,0 +1,77 @@
+package promotion
+
+import (
+	"context"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// Subject is what is promoted: a platform, or an application of its own. It compiles
+// folders that hold the files of commits.
+type Subject interface {
+	// Stages returns the environments that the base in a folder declares, sorted by
+	// name; nil where nothing of it can be read.
+	Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error)
+	// Compile compiles one environment, or a ring of it.
+	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
+}
+
+// CompileRequest says what to compile.
+type CompileRequest struct {
+	Dir         string
+	Environment string
+	Source      tree.Source
+	// Ring is the part to compile, and Rings are all parts; "" and none for everything.
+	Ring  string
+	Rings []model.Ring
+	// Previous is the record of what is there; nil for nothing.
+	Previous *tree.Record
+}
+
+// Compiled is a compiled environment.
+type Compiled struct {
+	// Tree is nil where errors hide the environment.
+	Tree        *tree.Tree
+	Options     tree.Options
+	Diagnostics []diag.Diagnostic
+	Errors      int // assignments with an error
+	Kept        int // folders that stay as they were
+	// Clusters are the names of the clusters of a cluster type.
+	Clusters map[string][]string
+}
+
+// Platform is the Subject that is a platform. The request gives the cache, the store
+// and the workers.
+func Platform(r compiler.Request) Subject { return platformSubject{r} }
+
+type platformSubject struct{ request compiler.Request }
+
+func (p platformSubject) Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error) {
+	r := p.request
+	r.Dir = dir
+	return compiler.Stages(ctx, r)
+}
+
+func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
+	r := p.request
+	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
+	r.Ring, r.Rings = c.Ring, c.Rings
+	r.Previous = func(string) (*tree.Record, error) { return c.Previous, nil }
+	b, err := compiler.Compile(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	e := b.Environments[0]
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: e.Summary.Failed + e.Summary.Kept, Kept: e.Summary.Kept, Clusters: map[string][]string{}}
+	out.Options.Ring = c.Ring
+	if e.Model != nil {
+		for _, cluster := range e.Model.Clusters {
+			out.Clusters[cluster.ClusterType] = append(out.Clusters[cluster.ClusterType], cluster.Name)
+		}
+	}
+	return out, nil
+}
