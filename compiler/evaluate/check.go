@@ -238,7 +238,7 @@ func (s *shape) find(v cue.Value, path []string) *shape {
 // inContract says whether an absolute path leads into a contract.
 func inContract(path []string) bool {
 	for i, name := range path {
-		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas") {
+		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas" || name == "change" && path[0] == "environments") {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func (x *exporter) entity(v cue.Value, ref model.Ref, but ...string) (model.Valu
 
 func (x *exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
-		value, ok := x.entity(v, ref)
+		value, ok := x.entity(v, ref, policyFields...)
 		if !ok {
 			return
 		}

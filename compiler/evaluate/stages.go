@@ -17,6 +17,11 @@ type Stage struct {
 	After       []string `json:"after"`
 	// GitOps is what the base says of it, and has not been checked; nil for nothing.
 	GitOps *model.GitOps `json:"gitops,omitempty"`
+	// Promotion is what the base says of how commits come to it.
+	Promotion model.Promotion `json:"-"`
+	// Sick says that there are errors in what the base says of it: of Promotion,
+	// which then may lack anything, nothing may be taken for granted.
+	Sick bool `json:"-"`
 }
 
 // Stages evaluates the platform's base, and returns the environments that it
@@ -42,6 +47,10 @@ func Stages(ctx context.Context, p *source.Platform, c Cache) ([]Stage, []diag.D
 	if r.Stages != nil {
 		x.checkMany()
 		x.checkStages(p, r.Stages)
+		for i := range r.Stages {
+			s := &r.Stages[i]
+			s.Sick = x.sick[model.Ref{Collection: "environments", Name: s.Name}]
+		}
 		diag.Resolve(x.ds, x.positions)
 	}
 	return r.Stages, x.ds, nil
@@ -56,8 +65,9 @@ func (x *exporter) stages() *part {
 	stages := []Stage{}
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		s := Stage{Name: ref.Name}
-		if value, ok := x.data(v, ref); ok {
+		if value, ok := x.entity(v, ref, "gates", "rings"); ok {
 			decode(value, &s)
+			s.Promotion = x.promotion(v, value, ref)
 		}
 		stages = append(stages, s)
 	})

@@ -7,7 +7,7 @@ import "time"
 // environment is.
 type Promotion struct {
 	After   []string // environments
-	Any     bool     // one of After is enough
+	Any     bool     // one of After is enough; else all are needed
 	Advance Advance
 	Gates   Gates
 	Rings   []Ring // in the order of the platform; none where the environment is one part
@@ -87,8 +87,8 @@ type RolloutGate struct {
 
 // StatusGate is a commit status on the base commit.
 type StatusGate struct {
-	Name string // * stands for any text
-	By   []string
+	Name string   `json:"name"` // * stands for any text
+	By   []string `json:"by,omitempty"`
 }
 
 // SoakGate is a time without failure.
@@ -99,16 +99,18 @@ type SoakGate struct {
 
 // ApprovalsGate is how many people must have approved.
 type ApprovalsGate struct {
-	Count int
-	From  []string // nil for anyone but the author
+	Count int      `json:"count"`
+	From  []string `json:"from,omitempty"` // nil for anyone but the author
 }
 
 // Window is a time in which commits may come, or may not. Package window reads From
 // and To.
 type Window struct {
-	Deny         bool
-	From, To, TZ string
-	Why          string
+	Deny bool   `json:"deny"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	TZ   string `json:"tz"`
+	Why  string `json:"why,omitempty"`
 }
 
 // HTTPGate is a service that is asked.
@@ -121,11 +123,12 @@ type HTTPGate struct {
 // PolicyGate is a constraint on the planned change.
 type PolicyGate struct {
 	Name   string
-	Change Expr
+	Change Expr // open at every level but where it closes itself, as of a Contract
 	Hint   string
 }
 
 // BudgetGate bounds what one step may change; nil is no bound.
 type BudgetGate struct {
-	Assignments, ClusterTypes *int
+	Assignments  *int `json:"assignments,omitempty"`
+	ClusterTypes *int `json:"clusterTypes,omitempty"`
 }
