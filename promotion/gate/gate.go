@@ -28,9 +28,9 @@ const (
 
 // Verdict is a gate's answer.
 type Verdict struct {
-	Gate string `json:"gate"`           // its kind: reject, hold, freeze, after, status, soak, windows, errors, kept, budget, policy, http, approvals
-	Name string `json:"name,omitempty"` // which one, where there can be several of a kind
-	State
+	Gate  string `json:"gate"`           // its kind, one of Kinds
+	Name  string `json:"name,omitempty"` // which one, where there can be several of a kind
+	State `json:"state"`
 	// Reason is one line for people: what is there, and what is wanted.
 	Reason string `json:"reason"`
 	// Since is when what the answer rests on came to be, and Until when a pending gate

@@ -1,0 +1,95 @@
+package gate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// answer is what one part of a gate says, such as one ring of an environment.
+type answer struct {
+	name string // of an environment or a ring; "" for a part of such
+	State
+	reason       string
+	since, until time.Time
+}
+
+// all is the answer where every part has to pass. Reasons are those of what stops it.
+func all(parts []answer) answer {
+	var whole answer
+	worst := func(s State) []answer {
+		return slices.DeleteFunc(slices.Clone(parts), func(a answer) bool { return a.State != s })
+	}
+	blocked, pending := worst(Blocked), worst(Pending)
+	switch {
+	case len(blocked) > 0:
+		whole = answer{State: Blocked, since: latest(blocked)}
+	case len(pending) > 0:
+		whole = answer{State: Pending, since: latest(pending), until: pending[0].until}
+		for _, a := range pending {
+			if a.until.IsZero() || whole.until.IsZero() {
+				whole.until = time.Time{}
+			} else if a.until.After(whole.until) {
+				whole.until = a.until
+			}
+		}
+	default:
+		whole = answer{State: Passed, since: latest(parts)}
+		whole.reason = list(reasons(parts), "; ")
+		return whole
+	}
+	whole.reason = list(reasons(append(blocked, pending...)), "; ")
+	return whole
+}
+
+// some is the answer where one part is enough: the first that passed, or what there
+// is to wait for.
+func some(parts []answer) answer {
+	whole := answer{State: Blocked}
+	for _, a := range parts {
+		switch {
+		case a.State == Passed:
+			a.reason += " (one is enough)"
+			return a
+		case a.State == Pending:
+			whole.State = Pending
+			if !a.until.IsZero() && (whole.until.IsZero() || a.until.Before(whole.until)) {
+				whole.until = a.until
+			}
+		}
+	}
+	whole.since = latest(parts)
+	whole.reason = "one is enough: " + list(reasons(parts), "; ")
+	return whole
+}
+
+func reasons(parts []answer) []string {
+	var texts []string
+	for _, a := range parts {
+		texts = append(texts, a.reason)
+	}
+	return texts
+}
+
+// latest is when the newest part of an answer came to be.
+func latest(parts []answer) time.Time {
+	if len(parts) == 0 {
+		return time.Time{}
+	}
+	return slices.MaxFunc(parts, func(a, b answer) int { return a.since.Compare(b.since) }).since
+}
+
+// verdict is the answer as that of a gate.
+func (a answer) verdict(gate, name string) Verdict {
+	return Verdict{
+		Gate: gate, Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,
+		Since: utc(a.since), Until: utc(a.until),
+	}
+}
+
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}

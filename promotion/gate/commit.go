@@ -1,0 +1,87 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+)
+
+// Kinds are the kinds of gates, in the order of verdicts: those of Commit, and then
+// those of Planned.
+var Kinds = []string{
+	"reject", "hold", "freeze", "history", "after", "status", "soak", "windows",
+	"errors", "kept", "budget", "policy", "http", "approvals",
+}
+
+// Commit answers the gates that need nothing but the commit: reject, hold, freeze
+// and history where they speak against it, and after, status, soak and windows
+// where the policy has them. There is one verdict of each kind, but for status and
+// soak: those have one for each gate, the environment's before the ring's. Verdicts
+// are in the order of Kinds.
+func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
+	var vs []Verdict
+	if f.Rejected != nil {
+		vs = append(vs, Verdict{
+			Gate: "reject", State: Blocked,
+			Reason: git.Short(f.Commit) + " is rejected" + f.Rejected.why(), Since: f.Rejected.At.UTC(),
+		})
+	}
+	vs = append(vs, ordered("hold", p.place()+" holds what it has", f.Hold, f.Now)...)
+	vs = append(vs, ordered("freeze", p.Environment+" is frozen", f.Freeze, f.Now)...)
+	if !f.Reachable {
+		vs = append(vs, Verdict{
+			Gate: "history", State: Blocked,
+			Reason: "rewritten history: the platform's branch does not have " + git.Short(f.Commit) + " any more",
+		})
+	}
+	if !f.EnvironmentOnly || p.Rings {
+		vs = append(vs, after(p, f)...)
+	}
+	if !f.EnvironmentOnly {
+		vs = append(vs, statuses(p, f)...)
+		vs = append(vs, soaks(p, f)...)
+	}
+	vs = append(vs, windows(p, f.Now)...)
+	return skip(p, s, vs)
+}
+
+// place is what the policy is of, as ENVIRONMENT/RING.
+func (p Policy) place() string { return place(p.Environment, p.Ring) }
+
+func place(environment, ring string) string {
+	if ring == "" {
+		return environment
+	}
+	return environment + "/" + ring
+}
+
+// ordered is the verdict of an order to stop, until it ends.
+func ordered(gate, what string, order *Freeze, now time.Time) []Verdict {
+	if order == nil {
+		return nil
+	}
+	v := Verdict{Gate: gate, State: Blocked, Reason: what + order.why(), Since: order.At.UTC()}
+	if !order.Until.IsZero() {
+		if !now.Before(order.Until) {
+			return nil
+		}
+		v.State, v.Until = Pending, order.Until.UTC()
+		v.Reason += ", until " + instant(v.Until)
+	}
+	return []Verdict{v}
+}
+
+// why says who gave the order, when, and for what reason.
+func (f *Freeze) why() string {
+	var why string
+	if f.By != "" {
+		why += " by " + printable(f.By)
+	}
+	if !f.At.IsZero() {
+		why += " since " + instant(f.At)
+	}
+	if f.Reason != "" {
+		why += ": " + printable(f.Reason)
+	}
+	return why
+}

@@ -1,0 +1,137 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Planned answers the gates that need the planned change: errors and kept where the
+// change has such, and budget, policy, http and approvals where the policy has them.
+// Verdicts are in the order of Kinds, one for each gate, the environment's before the
+// ring's. It calls Post and Satisfies, one after the other, and nothing else that takes
+// time; where the context ends, what was not answered is pending.
+func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
+	var vs []Verdict
+	if f.Change == nil {
+		vs = append(vs, Verdict{Gate: "errors", State: Pending, Reason: unplanned})
+	} else {
+		vs = append(vs, tolerated("errors", "assignments with errors", f.Change.Errors, p.AllowErrors)...)
+		vs = append(vs, tolerated("kept", "folders that stay as they were", f.Change.Kept, p.AllowKept)...)
+	}
+	for _, g := range p.Gates {
+		if g.Budget != nil {
+			vs = append(vs, budget(g.Budget, f.Change).verdict("budget", ""))
+		}
+	}
+	document, err := f.Change.document()
+	for _, g := range p.Gates {
+		for _, g := range g.Policy {
+			vs = append(vs, asked(f.Change, err, func() answer { return policy(ctx, g, f, document) }).verdict("policy", g.Name))
+		}
+	}
+	for _, g := range p.Gates {
+		for _, g := range g.HTTP {
+			vs = append(vs, asked(f.Change, err, func() answer { return service(ctx, g, f, document) }).verdict("http", g.Name))
+		}
+	}
+	for _, g := range p.Gates {
+		if g.Approvals != nil {
+			vs = append(vs, approvals(g.Approvals, f).verdict("approvals", ""))
+		}
+	}
+	return skip(p, s, vs)
+}
+
+const unplanned = "the change is not planned yet"
+
+// tolerated is the verdict on what a change goes on with only where it is allowed.
+func tolerated(gate, what string, count int, allowed bool) []Verdict {
+	switch {
+	case count == 0:
+		return nil
+	case allowed:
+		return []Verdict{{Gate: gate, State: Passed, Reason: fmt.Sprintf("%d %s, which the policy allows", count, what)}}
+	}
+	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s; wanted are 0, or allow: [%q]", count, what, gate)}}
+}
+
+// budget says whether a change is small enough.
+func budget(g *model.BudgetGate, c *Change) answer {
+	if c == nil {
+		return answer{State: Pending, reason: unplanned}
+	}
+	types := slices.Compact(slices.Sorted(slices.Values(c.ClusterTypes)))
+	assignments, fits := bounded("assignments", len(c.Assignments.Added)+len(c.Assignments.Changed)+len(c.Assignments.Removed), g.Assignments)
+	clusterTypes, fit := bounded("cluster types", len(types), g.ClusterTypes)
+	a := answer{State: Passed, reason: assignments + ", " + clusterTypes}
+	if !fits || !fit {
+		a.State = Blocked
+	}
+	return a
+}
+
+func bounded(what string, count int, most *int) (string, bool) {
+	if most == nil {
+		return fmt.Sprintf("%d %s", count, what), true
+	}
+	return fmt.Sprintf("%d of at most %d %s", count, *most, what), count <= *most
+}
+
+// asked is what somebody answers who gets the change as a document, where there is one.
+func asked(c *Change, err error, ask func() answer) answer {
+	switch {
+	case c == nil:
+		return answer{State: Pending, reason: unplanned}
+	case err != nil:
+		return answer{State: Pending, reason: "the change cannot be shown: " + printable(err.Error())}
+	}
+	return ask()
+}
+
+// policy says whether a change satisfies a constraint.
+func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document json.RawMessage) answer {
+	if f.Satisfies == nil {
+		return answer{State: Pending, reason: "nothing here evaluates constraints"}
+	}
+	violations, err := f.Satisfies(ctx, g.Change, document)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return answer{State: Pending, reason: "was not evaluated: " + printable(err.Error())}
+	case err != nil:
+		return answer{State: Blocked, reason: "cannot be evaluated: " + printable(err.Error())}
+	case len(violations) == 0:
+		return answer{State: Passed, reason: "the change is as it should be"}
+	}
+	texts := make([]string, len(violations))
+	for i, v := range violations {
+		texts[i] = printable(v)
+	}
+	reason := list(texts, "; ")
+	if g.Hint != "" {
+		reason += "; " + printable(g.Hint)
+	}
+	return answer{State: Blocked, reason: reason}
+}
+
+// document is the change as JSON: lists and counts are there where they are empty.
+func (c *Change) document() (json.RawMessage, error) {
+	if c == nil {
+		return nil, nil
+	}
+	whole := *c
+	for _, l := range []*[]string{&whole.Assignments.Added, &whole.Assignments.Changed, &whole.Assignments.Removed, &whole.ClusterTypes} {
+		if *l == nil {
+			*l = []string{}
+		}
+	}
+	for _, m := range []*map[string]int{&whole.Created, &whole.Updated, &whole.Deleted} {
+		if *m == nil {
+			*m = map[string]int{}
+		}
+	}
+	return json.Marshal(whole)
+}

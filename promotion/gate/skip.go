@@ -1,0 +1,69 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// orders are the kinds that no policy lets anybody pass over: what somebody has
+// said about the commit or the environment, and what the candidate is.
+var orders = []string{"reject", "hold", "freeze", "history", "errors", "kept"}
+
+// CheckSkip says what is wrong with gates to pass over, for who asked for it: there
+// is no such gate, the policy does not let it be passed over, or no reason is given.
+func CheckSkip(p Policy, s Skip) error {
+	for _, gate := range s.Gates {
+		switch {
+		case !slices.Contains(Kinds, gate):
+			candidates := slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool { return slices.Contains(orders, k) })
+			return fmt.Errorf("there is no gate %q: %s", gate, diag.DidYouMean(gate, candidates))
+		case !p.skippable(gate):
+			return fmt.Errorf("gate %s cannot be passed over: %s", gate, p.lets())
+		}
+	}
+	if len(s.Gates) > 0 && strings.TrimSpace(s.Reason) == "" {
+		return errors.New("gates are passed over only for a reason, which is written down: give it with --reason")
+	}
+	return nil
+}
+
+func (p Policy) skippable(gate string) bool {
+	return slices.Contains(p.Skippable, gate) && !slices.Contains(orders, gate)
+}
+
+// lets says which gates the policy lets be passed over.
+func (p Policy) lets() string {
+	may := slices.DeleteFunc(slices.Clone(p.Skippable), func(gate string) bool { return !p.skippable(gate) })
+	if len(may) == 0 {
+		return "the policy of " + p.Environment + " lets none be passed over"
+	}
+	slices.Sort(may)
+	return "the policy of " + p.Environment + " lets only " + strings.Join(slices.Compact(may), ", ") + " be passed over"
+}
+
+// skip passes over the gates that it may, where they have not passed by themselves,
+// and says of others why it does not.
+func skip(p Policy, s Skip, vs []Verdict) []Verdict {
+	reason := printable(s.Reason)
+	for i := range vs {
+		v := &vs[i]
+		switch {
+		case v.State == Passed || !slices.Contains(s.Gates, v.Gate):
+		case !p.skippable(v.Gate):
+			v.Reason += " (not passed over: " + p.lets() + ")"
+		case reason == "":
+			v.Reason += " (not passed over: no reason is given)"
+		default:
+			v.State, v.Until, v.Skipped = Passed, time.Time{}, reason
+			if s.By != "" {
+				v.Skipped += ", by " + printable(s.By)
+			}
+		}
+	}
+	return vs
+}

@@ -1,0 +1,143 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// after says whether the commit has passed what comes before: it was there, and its
+// rollout has succeeded.
+func after(p Policy, f CommitFacts) []Verdict {
+	if len(p.After) == 0 {
+		return nil
+	}
+	return []Verdict{each(p, f, rolledOut).verdict("after", "")}
+}
+
+// soaks says, for each soak gate, whether the commit has run long enough where it
+// has to.
+func soaks(p Policy, f CommitFacts) []Verdict {
+	var vs []Verdict
+	for _, g := range p.Gates {
+		if g.Soak != nil {
+			vs = append(vs, soak(p, f, g.Soak).verdict("soak", g.Soak.Environment))
+		}
+	}
+	return vs
+}
+
+func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
+	ran := func(s Stay) answer { return soaked(s, f.Now, g.For) }
+	switch {
+	case g.Environment != "":
+		return everywhere(f.Stays, g.Environment, "", ran)
+	case len(p.After) == 0:
+		return answer{State: Blocked, reason: "nothing to soak in for " + span(g.For) + ": the gate names no environment, and " + p.place() + " is after none"}
+	}
+	return each(p, f, ran)
+}
+
+// each asks all that comes before, or one of it where that is enough.
+func each(p Policy, f CommitFacts, ask func(Stay) answer) answer {
+	var parts []answer
+	for _, name := range p.After {
+		environment, ring := name, ""
+		if p.Rings {
+			environment, ring = p.Environment, name
+		}
+		part := everywhere(f.Stays, environment, ring, ask)
+		part.name = name
+		parts = append(parts, part)
+	}
+	if p.Any {
+		return some(parts)
+	}
+	whole := all(parts)
+	if len(parts) == 1 {
+		whole.name = parts[0].name
+	}
+	return whole
+}
+
+// everywhere asks all rings of an environment, or the one that is named. Where a
+// ring has two stays, both have to do.
+func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) answer {
+	var here []Stay
+	for _, s := range stays {
+		if s.Environment == environment && (ring == "" || s.Ring == ring) {
+			here = append(here, s)
+		}
+	}
+	if len(here) == 0 {
+		return ask(Stay{Environment: environment, Ring: ring})
+	}
+	slices.SortFunc(here, func(a, b Stay) int {
+		return cmp.Or(
+			strings.Compare(a.Ring, b.Ring), a.Entered.Compare(b.Entered), a.Since.Compare(b.Since), a.Left.Compare(b.Left),
+			strings.Compare(string(a.State), string(b.State)), strings.Compare(a.Reason, b.Reason),
+		)
+	})
+	var parts []answer
+	for _, s := range here {
+		parts = append(parts, ask(s))
+	}
+	return all(parts)
+}
+
+// rolledOut says whether the rollout of a stay has succeeded.
+func rolledOut(s Stay) answer {
+	a := answer{State: Pending, since: s.Since}
+	switch {
+	case !s.Held:
+		a.since = time.Time{}
+		a.reason = "has not had it yet"
+	case s.State == forge.Success:
+		a.State, a.reason = Passed, "the rollout succeeded"
+	case s.State == forge.Failure:
+		a.State, a.reason = Blocked, "the rollout failed, and has to succeed"
+	case s.Since.IsZero():
+		a.reason = "nobody has reported yet"
+	default:
+		a.reason = "is rolling out"
+	}
+	a.reason = place(s.Environment, s.Ring) + ": " + a.reason
+	if s.Held && s.Reason != "" {
+		a.reason += "; " + printable(s.Reason)
+	}
+	return a
+}
+
+// soaked says whether a stay has lasted long enough, counted from when its rollout
+// was said to have succeeded to now, or to when the commit left.
+func soaked(s Stay, now time.Time, wanted time.Duration) answer {
+	a := rolledOut(s)
+	where := place(s.Environment, s.Ring)
+	switch {
+	case a.State == Pending && s.Held && !s.Left.IsZero():
+		a.State, a.reason = Blocked, fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where, span(wanted))
+		return a
+	case a.State != Passed:
+		a.reason += fmt.Sprintf("; then %s to soak", span(wanted))
+		return a
+	case s.Since.IsZero():
+		a.State, a.reason = Pending, fmt.Sprintf("nobody says since when %s runs it; wanted for %s", where, span(wanted))
+		return a
+	}
+	if left := s.Left; !left.IsZero() && left.Sub(s.Since) < wanted {
+		a.State, a.reason = Blocked, fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), span(wanted))
+		return a
+	}
+	if ran := now.Sub(s.Since); ran < wanted {
+		a.State, a.until = Pending, s.Since.Add(wanted)
+		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), span(wanted), instant(a.until))
+		return a
+	}
+	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, span(wanted), instant(s.Since))
+	return a
+}

@@ -1,0 +1,64 @@
+package gate
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+)
+
+// credential is the token of an HTTP gate in what a server repeats of a request.
+var credential = regexp.MustCompile(`(?i)\b(bearer[ :="']+)[^\s"',;]+`)
+
+// printable is a text from outside for a reason, without a token that it repeats.
+func printable(text string) string {
+	return strings.TrimSpace(web.Printable(credential.ReplaceAllString(text, "${1}***")))
+}
+
+// instant is a time as reasons have it.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// span is a time span as users write it: 3h12m, 7d. Days begin at two of them, as
+// people say 24h and 36h.
+func span(d time.Duration) string {
+	if d <= 0 {
+		return "0s"
+	}
+	var text string
+	for _, unit := range []struct {
+		letter string
+		length time.Duration
+		least  time.Duration
+	}{
+		{"d", 24 * time.Hour, 48 * time.Hour}, {"h", time.Hour, time.Hour},
+		{"m", time.Minute, time.Minute}, {"s", time.Second, time.Second},
+	} {
+		if d >= unit.least || text != "" && d >= unit.length {
+			text += fmt.Sprint(int64(d/unit.length), unit.letter)
+			d %= unit.length
+		}
+	}
+	if text == "" {
+		return "0s"
+	}
+	return text
+}
+
+// elapsed is a time span for one that goes on: no seconds once it has minutes.
+func elapsed(d time.Duration) string {
+	if d >= time.Minute {
+		d = d.Truncate(time.Minute)
+	}
+	return span(d)
+}
+
+// list joins what is to be said, and only counts what would be too much for a line.
+func list(texts []string, separator string) string {
+	const most = 5
+	if len(texts) <= most {
+		return strings.Join(texts, separator)
+	}
+	return strings.Join(texts[:most], separator) + fmt.Sprintf("%sand %d more", separator, len(texts)-most)
+}

@@ -1,0 +1,135 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/window"
+)
+
+// opening is a window of the policy that can be asked.
+type opening struct {
+	model.Window
+	contains func(t time.Time) bool
+	next     func(t time.Time) (from, to time.Time)
+}
+
+// windows says whether commits may come at a time: those of all gates are taken
+// together. It has to be within none that denies and, where there are others,
+// within one of them.
+func windows(p Policy, now time.Time) []Verdict {
+	var deny, allow []opening
+	for _, g := range p.Gates {
+		for _, w := range g.Windows {
+			parsed, err := window.Parse(w.From, w.To, w.TZ)
+			if err != nil {
+				return []Verdict{{Gate: "windows", State: Blocked, Reason: "the window " + describe(w) + " cannot be read: " + err.Error()}}
+			}
+			o := opening{w, parsed.Contains, parsed.Next}
+			if w.Deny {
+				deny = append(deny, o)
+			} else {
+				allow = append(allow, o)
+			}
+		}
+	}
+	switch {
+	case len(deny)+len(allow) == 0:
+		return nil
+	case now.IsZero():
+		return []Verdict{{Gate: "windows", State: Pending, Reason: "what time it is is not known"}}
+	}
+	return []Verdict{within(deny, allow, now).verdict("windows", "")}
+}
+
+func within(deny, allow []opening, now time.Time) answer {
+	denied := slices.DeleteFunc(slices.Clone(deny), func(o opening) bool { return !o.contains(now) })
+	i := slices.IndexFunc(allow, func(o opening) bool { return o.contains(now) })
+	switch {
+	case len(denied) > 0:
+		return closed("no commits "+list(descriptions(denied), " and "), begin(denied, now), deny, allow, now)
+	case len(allow) > 0 && i < 0:
+		return closed("commits only "+list(descriptions(allow), " or "), time.Time{}, deny, allow, now)
+	case len(allow) > 0:
+		from, _ := allow[i].next(now)
+		return answer{State: Passed, reason: "within " + describe(allow[i].Window), since: from}
+	}
+	return answer{State: Passed, reason: "outside of " + list(descriptions(deny), " and ")}
+}
+
+// closed is the answer where no commit may come now: when it may, if ever.
+func closed(why string, since time.Time, deny, allow []opening, now time.Time) answer {
+	until, state := opens(deny, allow, now)
+	a := answer{State: state, since: since, until: until}
+	switch {
+	case !until.IsZero():
+		a.reason = why + "; open " + instant(until)
+	case state == Blocked:
+		a.reason = why + "; none of the times comes again"
+	default:
+		a.reason = why + "; no open time was found"
+	}
+	return a
+}
+
+// opens finds the first time at which commits may come. There is none where no
+// window that allows comes any more, which is Blocked, and where none is found in
+// as many steps as a policy that means something needs: it is Pending then.
+func opens(deny, allow []opening, t time.Time) (time.Time, State) {
+	const steps = 1000 // from the end of one window to the begin or the end of another
+	for range steps {
+		closed := false
+		for _, o := range deny {
+			if _, to := o.next(t); o.contains(t) && to.After(t) {
+				t, closed = to, true
+			}
+		}
+		if closed {
+			continue
+		}
+		if len(allow) == 0 || slices.ContainsFunc(allow, func(o opening) bool { return o.contains(t) }) {
+			return t, Pending
+		}
+		var first time.Time
+		for _, o := range allow {
+			if from, _ := o.next(t); !from.IsZero() && from.After(t) && (first.IsZero() || from.Before(first)) {
+				first = from
+			}
+		}
+		if first.IsZero() {
+			return first, Blocked
+		}
+		t = first
+	}
+	return time.Time{}, Pending
+}
+
+// begin is when the first of the windows that contain a time began.
+func begin(windows []opening, now time.Time) time.Time {
+	var first time.Time
+	for _, o := range windows {
+		if from, _ := o.next(now); first.IsZero() || from.Before(first) {
+			first = from
+		}
+	}
+	return first
+}
+
+func descriptions(windows []opening) []string {
+	var texts []string
+	for _, o := range windows {
+		texts = append(texts, describe(o.Window))
+	}
+	return texts
+}
+
+// describe is a window as the policy has it.
+func describe(w model.Window) string {
+	text := fmt.Sprintf("%s to %s %s", w.From, w.To, w.TZ)
+	if w.Why != "" {
+		text += " (" + printable(w.Why) + ")"
+	}
+	return text
+}
