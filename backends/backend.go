@@ -81,6 +81,14 @@ type Secret struct {
 // one by one, where the environment has gitops.
 const AssignmentsFile = "assignments.yaml"
 
+// AssignmentName returns the name of the object that brings an assignment's folder
+// to a cluster, and that is in AssignmentsFile: a Kustomization of Flux, or an
+// Application or ApplicationSet of Argo CD. It has at most 63 characters, because
+// both use it as a label value.
+func AssignmentName(environment, clusterType, deploymentTarget string) string {
+	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-assignment", model.MaxLabel)
+}
+
 // File is a file to write. Its path is relative, with slashes. Executable is the
 // only permission that git knows.
 type File struct {

@@ -69,6 +69,21 @@ func namesOn(clusters []string, name string) []string {
 	return out
 }
 
+// Applications returns the names of the Applications that bring a folder to
+// clusters, with the names of the clusters; none where there is but one, which
+// backends.AssignmentName names.
+func Applications(environment, clusterType string, f backends.Folder) map[string]string {
+	clusters := read(options{}, []backends.Folder{f})[0].Clusters
+	if len(clusters) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(clusters))
+	for i, name := range namesOn(clusters, backends.AssignmentName(environment, clusterType, f.DeploymentTarget)) {
+		out[name] = clusters[i]
+	}
+	return out
+}
+
 // set returns the ApplicationSet that makes an Application for each cluster. sources
 // are theirs, in the order of the clusters.
 func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, spec application, sources []source) kubernetes.Object {
@@ -153,7 +168,7 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 		}
 		objects = append(objects, set(meta, a.Namespace, a.Clusters, spec, sources))
 	}
-	add(delivery.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget), application{
+	add(backends.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget), application{
 		Project: assignmentsProject(ct), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
 	}, folders)
 	for _, w := range c.Reconciler {

@@ -82,7 +82,7 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	workspaces := map[string]bool{}
 	for _, f := range folders {
 		id := delivery.FolderID(ct, f.DeploymentTarget)
-		for _, name := range namesOn(f.Clusters, delivery.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
+		for _, name := range namesOn(f.Clusters, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
 			out = append(out, delivery.Owner{Name: "Application " + name, Of: "the assignment of " + f.DeploymentTarget, Assignment: id})
 		}
 		if f.hasApplication() {

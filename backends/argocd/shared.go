@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 )
 
 // shared is what Index needs to know of a folder to let its Applications do
@@ -60,7 +59,7 @@ func (s shared) withObjects(a *backends.Assignment, o options, objects []backend
 	} else if d := o.destination(); d != (destination{Server: inCluster}) {
 		out.Destination = &d
 	}
-	own := []string{applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), delivery.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget)}
+	own := []string{applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), backends.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget)}
 	for _, object := range objects {
 		kind := groupKind{Group: object.Group, Kind: object.Kind}
 		switch {

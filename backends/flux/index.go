@@ -72,7 +72,7 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 		spec.PostBuild = &postBuild{SubstituteFrom: []kindReference{{Kind: "ConfigMap", Name: clusterConfig(ct.Environment, ct.Name)}}}
 	}
 	for _, target := range f.DependsOn {
-		spec.DependsOn = append(spec.DependsOn, reference{delivery.AssignmentName(ct.Environment, ct.Name, target)})
+		spec.DependsOn = append(spec.DependsOn, reference{backends.AssignmentName(ct.Environment, ct.Name, target)})
 	}
 	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: delivery.AssignmentMeta(ct, f, o.Namespace), Spec: spec}
 }

@@ -23,8 +23,13 @@ type Assignment struct {
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of what is deployed
 	// Object is the name of the reconciler's own object: the Kustomization or
-	// Application that brings the folder to a cluster.
+	// Application that brings the folder to a cluster; "" for reconcilers that have
+	// none of that name.
 	Object string
+	// Objects are the names of objects that bring the folder to one cluster each,
+	// with the cluster's name: the Applications of an ApplicationSet. None where each
+	// cluster has Object.
+	Objects map[string]string
 	// Clusters are the names of the clusters of the type, where the platform lists
 	// them: each has to report. Where it lists none, one report is enough.
 	Clusters []string

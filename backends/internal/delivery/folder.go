@@ -114,7 +114,7 @@ func ClusterTypeMeta(name, namespace string) kubernetes.Metadata {
 // brings a folder to the cluster.
 func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace string) kubernetes.Metadata {
 	a := &backends.Assignment{Environment: ct.Environment, ClusterType: ct.Name, DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace, Namespace: f.Namespace}
-	return kubernetes.Meta(a, AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget), namespace)
+	return kubernetes.Meta(a, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget), namespace)
 }
 
 // Owner is who wants an object to have a name.

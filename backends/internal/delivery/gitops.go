@@ -10,12 +10,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// AssignmentName returns the name of the object in assignments.yaml that brings
-// an assignment's folder to the cluster.
-func AssignmentName(environment, clusterType, deploymentTarget string) string {
-	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-assignment", model.MaxLabel)
-}
-
 // RootName returns the name of the objects that bring a cluster type's folder to
 // the cluster.
 func RootName(ct *backends.ClusterType) string {
@@ -27,7 +21,7 @@ func rootName(environment, clusterType string) string {
 }
 
 // Reserved says whether an object of the assignment with this name, before it is
-// cut, may be taken for one of AssignmentName or RootName.
+// cut, may be taken for one of backends.AssignmentName or RootName.
 func Reserved(a *backends.Assignment, name string) bool {
 	prefix := a.Environment + "-" + a.ClusterType + "-"
 	return strings.HasPrefix(name, prefix) && strings.HasSuffix(name, "-assignment") ||

@@ -1,0 +1,275 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Unreachable is what to do about clusters that were heard of, but not for long.
+type Unreachable string
+
+// What to do about clusters that are silent.
+const (
+	Block   Unreachable = "block"   // wait for them; "" is the same
+	Exclude Unreachable = "exclude" // go on as if they were not there
+)
+
+// Options say how reports are read.
+type Options struct {
+	Now time.Time
+	// StaleAfter is how old a report may be; 0 for any age. One without a time counts
+	// as too old. A failure never does: it holds until something newer is said, or
+	// silence would turn what is broken into what may be left out.
+	StaleAfter  time.Duration
+	Unreachable Unreachable
+}
+
+// Tally counts clusters by what an assignment is on them. The states add up to
+// Wanted.
+type Tally struct {
+	Wanted, Healthy, Progressing, Failed, Stale, Unknown int
+	// Excluded is how many of Stale are left out of what Healthy is compared with.
+	Excluded int
+}
+
+// Counts is how far a rollout has come. Its own Tally is the sum of those of its
+// assignments: an assignment on each of 100 clusters counts 100 times, so that
+// "73/100 ok" is what is running where, and one cluster that is off does not make
+// all that is assigned to it a failure everywhere.
+type Counts struct {
+	Tally
+	Assignments []AssignmentState // sorted by ID
+}
+
+// AssignmentState is what an assignment is on all of its clusters.
+type AssignmentState struct {
+	ID string
+	// State is the worst of its clusters': Failed, then Unknown, Stale, Progressing,
+	// Healthy. Those that are excluded do not count, unless there are no others.
+	State State
+	// Cluster, Message and By are of the first cluster in that state; "" where
+	// nobody said so, Cluster also where the report does not say.
+	Cluster, Message, By string
+	// Since is from when on all clusters have been in State; the zero Time where one
+	// of them does not say.
+	Since time.Time
+	// Clusters counts the clusters that the platform lists. Where it lists none, the
+	// assignment is one, in State: a cluster that was never heard of is not missed.
+	Clusters Tally
+}
+
+// Count says how far the clusters are with what is wanted. Of each assignment the
+// newest report of each cluster counts, and the worst of those that are equally new;
+// one from the future was said now. Equal arguments give equal counts, whatever the
+// order of the reports.
+//
+// Where the platform lists clusters, each of them has to report by that name. A report
+// that names no cluster is that of the only one, if there is only one. Others prove
+// nothing: they are shown where a cluster is silent, and count only if they are
+// failures, each of which may be that of a silent cluster.
+func Count(w *Wanted, reports []Report, o Options) *Counts {
+	newest := newestReports(reports, o)
+	counts := &Counts{Assignments: make([]AssignmentState, 0, len(w.Assignments))}
+	for i := range w.Assignments {
+		a := &w.Assignments[i]
+		state := stateOf(a, newest[a.ID], o.Unreachable == Exclude)
+		counts.Tally.add(state.Clusters)
+		counts.Assignments = append(counts.Assignments, state)
+	}
+	slices.SortFunc(counts.Assignments, func(a, b AssignmentState) int { return strings.Compare(a.ID, b.ID) })
+	return counts
+}
+
+// newestReports returns the reports that count, by assignment and cluster, Stale
+// where they are.
+func newestReports(reports []Report, o Options) map[string]map[string]Report {
+	newest := map[string]map[string]Report{}
+	for _, r := range reports {
+		switch r.State {
+		case Healthy, Progressing, Failed:
+		default: // a source that makes states up is not believed
+			r.State = Progressing
+		}
+		if r.At.After(o.Now) {
+			r.At = o.Now
+		}
+		clusters := newest[r.Assignment]
+		if clusters == nil {
+			clusters = map[string]Report{}
+			newest[r.Assignment] = clusters
+		}
+		if last, there := clusters[r.Cluster]; !there || compareReports(last, r) < 0 {
+			clusters[r.Cluster] = r
+		}
+	}
+	for _, clusters := range newest {
+		for name, r := range clusters {
+			if o.StaleAfter > 0 && r.State != Failed && r.At.Before(o.Now.Add(-o.StaleAfter)) {
+				r.Since, r.State = time.Time{}, Stale
+				clusters[name] = r
+			}
+		}
+	}
+	return newest
+}
+
+// compareReports says which of two reports of a cluster counts: the greater one. It
+// is 0 for equal ones only.
+func compareReports(a, b Report) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(badness[a.State], badness[b.State]),
+		a.Since.Compare(b.Since), cmp.Compare(a.Message, b.Message), cmp.Compare(a.By, b.By))
+}
+
+// badness orders states, the worst last.
+var badness = map[State]int{Healthy: 0, Progressing: 1, Stale: 2, Unknown: 3, Failed: 4}
+
+// stateOf returns what an assignment is, given the newest report of each cluster.
+func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentState {
+	if len(a.Clusters) == 0 {
+		return unlisted(a, newest, exclude)
+	}
+	clusters := slices.Compact(slices.Sorted(slices.Values(a.Clusters)))
+	strangers := others(clusters, newest)
+	var tally Tally
+	all := make([]Report, 0, len(clusters))
+	for _, name := range clusters {
+		r, there := newest[name]
+		if unnamed, said := newest[""]; said && len(clusters) == 1 && (!there || compareReports(r, unnamed) < 0) {
+			r, there = unnamed, true
+			r.Cluster = name
+		}
+		if !there {
+			r, strangers = silent(name, strangers)
+		}
+		tally.count(r.State, exclude)
+		all = append(all, r)
+	}
+	state := summary(a, all, exclude)
+	state.Clusters = tally
+	return state
+}
+
+// unlisted is stateOf for an assignment whose clusters the platform does not list.
+func unlisted(a *Assignment, newest map[string]Report, exclude bool) AssignmentState {
+	var all []Report
+	for _, r := range newest {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Report) int { return strings.Compare(a.Cluster, b.Cluster) })
+	if len(all) == 0 {
+		all = []Report{{State: Unknown}}
+	}
+	state := summary(a, all, exclude)
+	state.Clusters.count(state.State, exclude)
+	return state
+}
+
+// others returns the reports of those who are none of an assignment's clusters,
+// failures first, sorted by cluster.
+func others(clusters []string, newest map[string]Report) []Report {
+	var out []Report
+	for name, r := range newest {
+		if _, listed := slices.BinarySearch(clusters, name); !listed {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b Report) int {
+		return cmp.Or(cmp.Compare(badness[b.State], badness[a.State]), strings.Compare(a.Cluster, b.Cluster))
+	})
+	return out
+}
+
+// silent is what is known of a cluster that has not reported, given what others say,
+// and those that are left for the next one: a failure is that of one cluster.
+func silent(cluster string, others []Report) (Report, []Report) {
+	if len(others) == 0 {
+		return Report{Cluster: cluster, State: Unknown}, nil
+	}
+	if r := others[0]; r.State == Failed {
+		return Report{Cluster: cluster, State: Failed, By: r.By, Since: r.Since,
+			Message: fmt.Sprintf("%q, which may be it, reports: %s", r.Cluster, r.Message)}, others[1:]
+	}
+	return Report{Cluster: cluster, State: Unknown, By: others[0].By,
+		Message: fmt.Sprintf("%q reports, which is none of its clusters", others[0].Cluster)}, others
+}
+
+// summary returns the worst of some reports, at least one, in their order. Those that
+// are excluded do not count, unless there are no others.
+func summary(a *Assignment, reports []Report, exclude bool) AssignmentState {
+	counted := reports
+	if exclude {
+		counted = slices.DeleteFunc(slices.Clone(reports), func(r Report) bool { return r.State == Stale })
+	}
+	if len(counted) == 0 {
+		counted = reports
+	}
+	worst := counted[0]
+	for _, r := range counted {
+		if badness[r.State] > badness[worst.State] {
+			worst = r
+		}
+	}
+	state := AssignmentState{ID: a.ID, State: worst.State, Cluster: worst.Cluster, Message: worst.Message, By: worst.By, Since: worst.Since}
+	for _, r := range counted {
+		switch {
+		case r.State != worst.State || state.Since.IsZero():
+		case r.Since.IsZero() || r.Since.After(state.Since):
+			state.Since = r.Since
+		}
+	}
+	return state
+}
+
+func (t *Tally) count(s State, exclude bool) {
+	t.Wanted++
+	switch s {
+	case Healthy:
+		t.Healthy++
+	case Progressing:
+		t.Progressing++
+	case Failed:
+		t.Failed++
+	case Stale:
+		t.Stale++
+		if exclude {
+			t.Excluded++
+		}
+	default:
+		t.Unknown++
+	}
+}
+
+func (t *Tally) add(other Tally) {
+	t.Wanted += other.Wanted
+	t.Healthy += other.Healthy
+	t.Progressing += other.Progressing
+	t.Failed += other.Failed
+	t.Stale += other.Stale
+	t.Unknown += other.Unknown
+	t.Excluded += other.Excluded
+}
+
+// String returns the tally as in "73/100 ok, 2 failed, 25 stale", without what there
+// is none of. What is excluded is among the 100 and the 25: it is always seen.
+func (t Tally) String() string {
+	if t.Wanted == 0 {
+		return "nothing to roll out"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d/%d ok", t.Healthy, t.Wanted)
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{t.Failed, "failed"}, {t.Progressing, "progressing"}, {t.Stale, "stale"}, {t.Unknown, "unknown"}} {
+		if c.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", c.n, c.what)
+		}
+	}
+	if t.Excluded > 0 {
+		fmt.Fprintf(&b, " (%d excluded)", t.Excluded)
+	}
+	return b.String()
+}

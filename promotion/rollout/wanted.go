@@ -1,0 +1,54 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// WantedOf returns what an environment's record wants of some cluster types, sorted
+// by ID: kept folders included, because clusters run them. clusterTypes says which
+// cluster types count, and clusters what the platform lists for one; nil for all of
+// them and for none. An error is that of a cluster type's record that cannot be read:
+// what it wants is not known then, and nothing is returned.
+func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters func(clusterType string) []string) ([]Assignment, error) {
+	var out []Assignment
+	for _, entry := range record.ClusterTypes {
+		if clusterTypes != nil && !clusterTypes(entry.Name) {
+			continue
+		}
+		c, err := record.ClusterType(entry.Name)
+		if err != nil {
+			return nil, fmt.Errorf("reading what environment %s wants of cluster type %s: %w", record.Environment, entry.Name, err)
+		}
+		var listed []string
+		if clusters != nil {
+			listed = slices.Compact(slices.Sorted(slices.Values(clusters(entry.Name))))
+		}
+		for i := range c.Assignments {
+			out = append(out, assignmentOf(record.Environment, entry.Name, c.Assignments[i].Folder, listed))
+		}
+	}
+	slices.SortFunc(out, func(a, b Assignment) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func assignmentOf(environment, clusterType string, f backends.Folder, clusters []string) Assignment {
+	a := Assignment{
+		ID:          environment + "/" + clusterType + "/" + f.DeploymentTarget,
+		ClusterType: clusterType, Workload: f.Workload, Target: f.DeploymentTarget,
+		Backend: f.Backend, Namespace: f.Namespace, Clusters: clusters,
+	}
+	switch f.Backend {
+	case "flux":
+		a.Object = backends.AssignmentName(environment, clusterType, f.DeploymentTarget)
+	case "argocd":
+		a.Object = backends.AssignmentName(environment, clusterType, f.DeploymentTarget)
+		a.Objects = argocd.Applications(environment, clusterType, f)
+	}
+	return a
+}
