@@ -27,7 +27,7 @@ const (
 )
 
 // minForm is what Min may be. It bounds the length, because a policy is text.
-var minForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?%$|^[0-9]{1,9}$`)
+var minForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,64})?%$|^[0-9]{1,9}$`)
 
 // parseMin returns how much of a whole a Min is, or else how many.
 func parseMin(min string) (share *big.Rat, number int64, err error) {

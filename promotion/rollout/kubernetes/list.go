@@ -1,0 +1,175 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// kind is a kind of object that brings folders or workloads to clusters.
+type kind struct {
+	resource schema.GroupVersionResource
+	name     string // for messages
+	judge    func(*unstructured.Unstructured, map[string]bool) (judgement, error)
+}
+
+var (
+	kustomizations = kind{schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}, "Kustomization", judgeFlux}
+	helmReleases   = kind{schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}, "HelmRelease", judgeFlux}
+	applications   = kind{schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}, "Application", judgeArgoCD}
+)
+
+// kindsOf returns the kinds that reconcilers of what is wanted have. To ask for more
+// would want rights that the user need not have. A team's own backend may have any.
+func kindsOf(w *rollout.Wanted) []kind {
+	flux, argo := false, false
+	for i := range w.Assignments {
+		switch w.Assignments[i].Backend {
+		case "flux":
+			flux = true
+		case "argocd":
+			argo = true
+		case "fleet", "zarf", "ansible": // have none of these
+		default:
+			flux, argo = true, true
+		}
+	}
+	var out []kind
+	if flux {
+		out = append(out, kustomizations, helmReleases)
+	}
+	if argo {
+		out = append(out, applications)
+	}
+	return out
+}
+
+const (
+	pageSize = 500
+	// A list that changes faster than it is read has an end here.
+	maxRestarts = 3
+	maxObjects  = 200_000
+	maxPage     = 256 << 20 // bytes; objects have at most 1.5 MiB, and are small mostly
+)
+
+// list returns what is found among all objects of a kind. A cluster that does not
+// have the kind has none.
+func (c *cluster) list(ctx context.Context, k kind, namespace string, known *expected) ([]finding, error) {
+	var found []finding
+	next, objects := "", 0
+	for restarts := 0; ; {
+		page, err := c.page(ctx, k, namespace, next)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case apierrors.IsResourceExpired(err) && next != "" && restarts < maxRestarts:
+			// The server has forgotten what the list was a list of.
+			found, next, objects = nil, "", 0
+			restarts++
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for i := range page.Items {
+			if f, is := known.find(k, &page.Items[i], c.name); is {
+				found = append(found, f)
+			}
+		}
+		if objects += len(page.Items); objects > maxObjects {
+			return nil, fmt.Errorf("there are more than %d of them", maxObjects)
+		}
+		if next = page.GetContinue(); next == "" {
+			return found, nil
+		}
+	}
+}
+
+// page asks for a page of a list. It returns when the context ends, also where a
+// plugin that is to give credentials does not.
+func (c *cluster) page(ctx context.Context, k kind, namespace, next string) (*unstructured.UnstructuredList, error) {
+	type answer struct {
+		list *unstructured.UnstructuredList
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		list, err := c.client.Resource(k.resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		answers <- answer{list, err}
+	}()
+	select {
+	case a := <-answers:
+		if a.err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return a.list, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// problem returns what went wrong with listing objects, as Reports documents it.
+func (c *cluster) problem(err error, k kind) error {
+	what := fmt.Sprintf("listing the %ss of context %s", k.name, c.name)
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return &forge.AuthError{Host: c.host, Problem: what + ": " + web.Printable(err.Error()),
+			Hint: "log in again: the context's user is not known to the server"}
+	case apierrors.IsForbidden(err):
+		return &forge.AuthError{Host: c.host, Problem: what + ": " + web.Printable(err.Error()),
+			Hint: fmt.Sprintf("let the context's user list %s, in the reconciler's namespace at least", k.resource.GroupResource())}
+	}
+	wrapped := fmt.Errorf("%s: %w", what, err)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !busy(err) {
+		return wrapped
+	}
+	if network := net.Error(nil); errors.Is(err, errSilent) || errors.As(err, &network) || busy(err) {
+		return &forge.UnavailableError{Host: c.host, Err: wrapped}
+	}
+	return wrapped
+}
+
+// busy says whether an API server says that it cannot answer now.
+func busy(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
+}
+
+// bounded bounds how much of an answer is read.
+func bounded(base http.RoundTripper) http.RoundTripper { return bounding{base} }
+
+type bounding struct{ http.RoundTripper }
+
+func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = &body{response.Body, maxPage}
+	}
+	return response, err
+}
+
+// body is a response's body that ends with an error where it goes on for too long.
+type body struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, &web.TooLongError{Most: maxPage}
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

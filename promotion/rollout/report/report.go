@@ -1,0 +1,156 @@
+// Package report reads reports of rollouts from files: those that the role of Ansible
+// writes, and those of anything else that knows what runs where. A file is JSON:
+//
+//	{
+//	  "apiVersion": "kalypso.io/v1alpha1",
+//	  "kind": "RolloutReport",
+//	  "cluster": "edge-7",
+//	  "commit": "0c9c2e41d6f0a3b1f5f2a9b8c7d6e5f4a3b2c1d0",
+//	  "reports": [
+//	    {"assignment": "prod/edge-vm/hello-main", "state": "healthy", "message": "", "at": "2026-01-02T15:04:05Z"}
+//	  ]
+//	}
+//
+// commit is the one of the GitOps branch that was brought to the cluster. A state is
+// healthy, progressing or failed. cluster, message and at may be left out.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// What is read at most: a folder has a file for each cluster, and a file a report for
+// each assignment.
+const (
+	maxSize  = 16 << 20
+	maxFiles = 100_000
+)
+
+// Source reads a file, or the files of a folder whose names end in .json. Its methods
+// may be called by several goroutines.
+type Source struct{ path string }
+
+var _ rollout.Source = (*Source)(nil)
+
+// New returns the source of a file or folder. It is not read before Reports.
+func New(path string) *Source { return &Source{path} }
+
+// Name is as in "reports in PATH".
+func (s *Source) Name() string { return "reports in " + s.path }
+
+// An Error says what is wrong with a file, and where.
+type Error struct {
+	At      model.Position
+	Problem string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.At.File, e.At.Line, e.At.Column, e.Problem)
+}
+
+// Reports returns what the files say of what is wanted. What they say of a commit that
+// is not wanted is progressing, whatever it was: something older runs there. A file
+// that cannot be read is an error, an *Error where its text is the reason: what it
+// should have said may be a failure.
+func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+	files, err := s.files()
+	if err != nil {
+		return nil, fmt.Errorf("looking for reports: %w", err)
+	}
+	commits := make(map[git.Hash]bool, len(w.Commits))
+	for _, c := range w.Commits {
+		commits[c] = true
+	}
+	wanted := make(map[string]bool, len(w.Assignments))
+	for i := range w.Assignments {
+		wanted[w.Assignments[i].ID] = true
+	}
+	var out []rollout.Report
+	for _, file := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		data, err := read(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading reports: %w", err)
+		}
+		parsed, err := Parse(file, data)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range parsed.Reports {
+			if wanted[r.Assignment] {
+				out = append(out, parsed.report(r, file, commits[parsed.Commit]))
+			}
+		}
+	}
+	return out, nil
+}
+
+// report returns one of a file's reports as rollout counts it.
+func (f *File) report(e Entry, file string, current bool) rollout.Report {
+	r := rollout.Report{Assignment: e.Assignment, Cluster: f.Cluster, State: e.State, Message: web.Printable(e.Message), By: file, At: e.At}
+	if !current {
+		r.State = rollout.Progressing
+		r.Message = web.Printable(fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))
+	}
+	return r
+}
+
+// files returns the paths to read, sorted.
+func (s *Source) files() ([]string, error) {
+	is, err := os.Stat(s.path)
+	if err != nil || !is.IsDir() {
+		return []string{s.path}, err
+	}
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") {
+			out = append(out, filepath.Join(s.path, e.Name()))
+		}
+	}
+	if len(out) > maxFiles {
+		return nil, fmt.Errorf("%s has %d files, and %d are read at most", s.path, len(out), maxFiles)
+	}
+	return out, nil
+}
+
+// read returns a file's content. A pipe or a device could keep it waiting for ever.
+func read(file string) ([]byte, error) {
+	is, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !is.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("is no regular file")}
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxSize {
+		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("has more than %d bytes", maxSize)}
+	}
+	return data, nil
+}
