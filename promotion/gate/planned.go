@@ -27,7 +27,7 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 			vs = append(vs, budget(g.Budget, f.Change).verdict("budget", ""))
 		}
 	}
-	document, err := f.Change.document()
+	document, err := json.Marshal(f.Change)
 	for _, g := range p.Gates {
 		for _, g := range g.Policy {
 			vs = append(vs, asked(f.Change, err, func() answer { return policy(ctx, g, f, document) }).verdict("policy", g.Name))
@@ -117,21 +117,23 @@ func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document jso
 	return answer{State: Blocked, reason: reason}
 }
 
-// document is the change as JSON: lists and counts are there where they are empty.
-func (c *Change) document() (json.RawMessage, error) {
-	if c == nil {
-		return nil, nil
-	}
-	whole := *c
-	for _, l := range []*[]string{&whole.Assignments.Added, &whole.Assignments.Changed, &whole.Assignments.Removed, &whole.ClusterTypes} {
+// MarshalJSON writes commits in hexadecimal, and lists and counts where they are
+// empty as well, so that constraints and services find them.
+func (c Change) MarshalJSON() ([]byte, error) {
+	for _, l := range []*[]string{&c.Assignments.Added, &c.Assignments.Changed, &c.Assignments.Removed, &c.ClusterTypes} {
 		if *l == nil {
 			*l = []string{}
 		}
 	}
-	for _, m := range []*map[string]int{&whole.Created, &whole.Updated, &whole.Deleted} {
+	for _, m := range []*map[string]int{&c.Created, &c.Updated, &c.Deleted} {
 		if *m == nil {
 			*m = map[string]int{}
 		}
 	}
-	return json.Marshal(whole)
+	type fields Change
+	return json.Marshal(struct {
+		fields
+		Base string `json:"base"`
+		Own  string `json:"own"`
+	}{fields(c), c.Base.String(), c.Own.String()})
 }
