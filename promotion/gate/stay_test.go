@@ -153,6 +153,15 @@ func TestSoakInAfter(t *testing.T) {
 	}
 }
 
+// Where one is enough, the gate passes as soon as the first does.
+func TestSoakUntil(t *testing.T) {
+	p := Policy{After: []string{"qa", "perf", "dev"}, Any: true, Gates: []model.Gates{{Soak: &model.SoakGate{For: 3 * time.Hour}}}}
+	want{
+		Pending, "one is enough: soaking in qa for 1h of 3h, until 2026-11-20T14:12:00Z; soaking in perf for 2h of 3h, until 2026-11-20T13:12:00Z; dev: has not had it yet; then 3h to soak",
+		"2026-11-20T13:12:00Z",
+	}.check(t, Commit(p, facts(ran("qa", "", time.Hour), ran("perf", "", 2*time.Hour)), Skip{})[1:])
+}
+
 // An environment's own files do not wait for the commit that is there already, but
 // they go from ring to ring.
 func TestEnvironmentOnly(t *testing.T) {
