@@ -1,8 +1,10 @@
 package kubernetes
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,51 +48,57 @@ type application struct {
 }
 
 // judgeArgoCD judges an Application: healthy is what is synced, healthy, and not
-// being synced again. What is not at a wanted commit has failed only if Argo CD cannot
-// make anything of it.
+// being synced again. An error of its conditions has failed where it is the spec's; of
+// others, such as a repository that is not reached, nobody knows how long they last.
 func judgeArgoCD(u *unstructured.Unstructured, commits map[string]bool) (judgement, error) {
 	var a application
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a); err != nil {
 		return judgement{}, err
 	}
 	s, operation := &a.Status, &a.Status.OperationState
-	j := judgement{state: rollout.Progressing, current: among(commits, s.Sync.Revision, s.Sync.Revisions)}
-	// The workload's own Application is of another repository, and no wanted commit:
-	// its last sync has failed for what it is to be if it was of the same revision.
-	tried := operation.SyncResult.Revision == s.Sync.Revision || among(commits, operation.SyncResult.Revision, operation.SyncResult.Revisions)
-	switch problem := invalid(&a); {
+	compared := among(commits, s.Sync.Revision, s.Sync.Revisions)
+	progressing := func(message string) (judgement, error) {
+		return judgement{state: rollout.Progressing, message: message}, nil
+	}
+	switch {
 	case a.Metadata.DeletionTimestamp != nil:
-		j.message = "is being deleted"
-	case problem != "":
-		j.state, j.message = rollout.Failed, problem
+		return progressing("is being deleted")
+	case a.problem("InvalidSpecError") != "":
+		return judgement{rollout.Failed, a.problem("InvalidSpecError"), true, time.Time{}}, nil
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
-		j.message = "is being synced: " + operation.Message
-	case (operation.Phase == "Failed" || operation.Phase == "Error") && tried:
-		j.state, j.message, j.since = rollout.Failed, "could not be synced: "+operation.Message, operation.FinishedAt.Time
+		return progressing("is being synced: " + operation.Message)
+	case (operation.Phase == "Failed" || operation.Phase == "Error") && a.tried():
+		return judgement{rollout.Failed, "could not be synced: " + operation.Message, compared, operation.FinishedAt.Time}, nil
 	case s.Sync.Status != "Synced":
-		j.message = fmt.Sprintf("is %s", stated(s.Sync.Status))
+		return progressing(cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status)))
 	case s.Health.Status == "Degraded":
-		j.state, j.message, j.since = rollout.Failed, "is degraded: "+s.Health.Message, s.Health.LastTransitionTime.Time
+		return judgement{rollout.Failed, "is degraded: " + s.Health.Message, compared, s.Health.LastTransitionTime.Time}, nil
 	case s.Health.Status != "Healthy":
-		j.message = fmt.Sprintf("is %s: %s", stated(s.Health.Status), s.Health.Message)
-	default:
-		j.state = rollout.Healthy
-		if !s.Health.LastTransitionTime.IsZero() {
-			j.since = later(s.Health.LastTransitionTime.Time, operation.FinishedAt.Time)
-		}
-		if !j.current {
-			j.message = "is at " + shortRevision(s.Sync.Revision)
-		}
+		return progressing("is " + stated(s.Health.Status) + ": " + s.Health.Message)
+	}
+	j := judgement{state: rollout.Healthy, message: "is at " + shortRevision(s.Sync.Revision), current: compared}
+	if !s.Health.LastTransitionTime.IsZero() {
+		j.since = later(s.Health.LastTransitionTime.Time, operation.FinishedAt.Time)
 	}
 	return j, nil
 }
 
-// invalid returns why Argo CD cannot make anything of an Application: its conditions of
-// the types that end in Error, but for that of syncing, which the operation says more of.
-func invalid(a *application) string {
+// tried says whether the last sync was of what the Application is to be now: of what
+// the live objects are compared with, or of nothing that could be found.
+func (a *application) tried() bool {
+	compared, result := &a.Status.Sync, &a.Status.OperationState.SyncResult
+	if result.Revision == "" && len(result.Revisions) == 0 {
+		return true
+	}
+	return result.Revision == compared.Revision && slices.Equal(result.Revisions, compared.Revisions)
+}
+
+// problem returns the first of the Application's conditions whose type ends in some
+// text, in words; "" for none.
+func (a *application) problem(suffix string) string {
 	for _, c := range a.Status.Conditions {
-		if strings.HasSuffix(c.Type, "Error") && c.Type != "SyncError" {
-			return c.Type + ": " + c.Message
+		if strings.HasSuffix(c.Type, suffix) {
+			return "has an " + c.Type + ": " + c.Message
 		}
 	}
 	return ""
@@ -112,4 +120,3 @@ func stated(status string) string {
 	}
 	return status
 }
-

@@ -61,7 +61,8 @@ type finding struct {
 type judgement struct {
 	state   rollout.State
 	message string
-	// current says that what was applied is one of the wanted commits.
+	// current says that what the state is about is a wanted commit, as far as the
+	// object brings a folder.
 	current bool
 	since   time.Time // zero where the object does not say
 }
@@ -90,8 +91,9 @@ func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (f
 	if f.judgement, err = k.judge(o, e.commits); err != nil {
 		f.judgement = judgement{state: rollout.Progressing, message: "has a status that cannot be read: " + err.Error()}
 	}
-	if f.brings && f.state == rollout.Healthy && !f.current {
-		f.state, f.message = rollout.Progressing, cmp.Or(f.message, "has applied another commit")
+	if f.brings && f.state != rollout.Progressing && !f.current {
+		// What became of another commit, good or bad, says nothing of the wanted one.
+		f.judgement = judgement{state: rollout.Progressing, message: "is not at a wanted commit: " + f.message}
 	}
 	return f, true
 }
@@ -133,7 +135,7 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 		})
 		worst := group[0]
 		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.state, At: now, Since: since(group)}
-		if worst.message != "" {
+		if worst.state != rollout.Healthy {
 			r.Message = web.Printable(fmt.Sprintf("%s %s", worst.object, worst.message))
 		}
 		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.brings && f.current }) {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -28,51 +27,75 @@ type fluxObject struct {
 		Conditions         []metav1.Condition `json:"conditions"`
 		// "<branch>@sha1:<commit>" for git; the origin's is that of the commit that an
 		// artifact of an OCI registry was made of.
-		LastAppliedRevision       string `json:"lastAppliedRevision"`
-		LastAppliedOriginRevision string `json:"lastAppliedOriginRevision"`
-		LastAttemptedRevision     string `json:"lastAttemptedRevision"`
+		LastAppliedRevision       string     `json:"lastAppliedRevision"`
+		LastAppliedOriginRevision string     `json:"lastAppliedOriginRevision"`
+		LastAttemptedRevision     string     `json:"lastAttemptedRevision"`
+		History                   []struct { // newest first
+			FirstReconciled      metav1.Time `json:"firstReconciled"`
+			LastReconciled       metav1.Time `json:"lastReconciled"`
+			LastReconciledStatus string      `json:"lastReconciledStatus"`
+		} `json:"history"`
 	} `json:"status"`
 }
 
 // waiting are reasons of a Ready that is false only until something else is done.
 var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true}
 
-// judgeFlux judges a Kustomization or HelmRelease. Ready is the newest word about the
-// whole: Flux sets it once all that it waits for is healthy. That it is working on the
-// object again, which it does each interval, makes it no worse.
+// judgeFlux judges a Kustomization or HelmRelease. Ready is its newest word about all
+// that it waits for. It is Unknown for a moment each interval, while what was applied
+// is applied again: that makes it no worse, if the history says that it was fine.
 func judgeFlux(u *unstructured.Unstructured, commits map[string]bool) (judgement, error) {
 	var o fluxObject
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
 		return judgement{}, err
 	}
 	s := &o.Status
-	j := judgement{state: rollout.Progressing, current: commits[commitOf(s.LastAppliedRevision)] || commits[commitOf(s.LastAppliedOriginRevision)]}
-	ready, stalled, reconciling := condition(s.Conditions, "Ready"), condition(s.Conditions, "Stalled"), condition(s.Conditions, "Reconciling")
-	// What was tried last is what failed: where that is another commit, the wanted one
-	// has yet to come.
-	attempted := commitOf(s.LastAttemptedRevision)
-	tried := attempted == "" || j.current || commits[attempted]
+	ready, stalled := condition(s.Conditions, "Ready"), condition(s.Conditions, "Stalled")
+	applied := commits[commitOf(s.LastAppliedRevision)] || commits[commitOf(s.LastAppliedOriginRevision)]
+	// What was tried last is what failed; "" before anything was.
+	attempted := s.LastAttemptedRevision == "" || commits[commitOf(s.LastAttemptedRevision)] || applied && s.LastAttemptedRevision == s.LastAppliedRevision
+	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
 	switch {
 	case o.Metadata.DeletionTimestamp != nil:
-		j.message = "is being deleted"
-	case s.ObservedGeneration < o.Metadata.Generation || ready.ObservedGeneration < o.Metadata.Generation && ready.ObservedGeneration > 0:
-		j.message = "was changed, and Flux has not looked at it since"
+		return judgement{state: rollout.Progressing, message: "is being deleted"}, nil
+	case s.ObservedGeneration < o.Metadata.Generation:
+		return judgement{state: rollout.Progressing, message: o.suspended() + "was changed, and Flux has not looked at it since"}, nil
 	case stalled.Status == metav1.ConditionTrue:
-		j.state, j.message, j.since = rollout.Failed, "is stalled: "+stalled.Message, stalled.LastTransitionTime.Time
-	case ready.Status == metav1.ConditionTrue:
-		j.state, j.since = rollout.Healthy, ready.LastTransitionTime.Time
-		if !j.current {
-			j.message = fmt.Sprintf("is at %s", shortRevision(s.LastAppliedRevision))
-		}
-	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason] && tried:
-		j.state, j.message, j.since = rollout.Failed, ready.Reason+": "+ready.Message, ready.LastTransitionTime.Time
-	default:
-		j.message = strings.TrimPrefix(cmp.Or(ready.Message, reconciling.Message), " ")
+		return judgement{rollout.Failed, "is stalled: " + stalled.Message, attempted, stalled.LastTransitionTime.Time}, nil
+	case ready.Status == metav1.ConditionTrue || again:
+		return judgement{rollout.Healthy, o.suspended() + "is at " + shortRevision(s.LastAppliedRevision), applied, o.since(ready)}, nil
+	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
+		return judgement{rollout.Failed, ready.Reason + ": " + ready.Message, attempted, ready.LastTransitionTime.Time}, nil
 	}
-	if o.Spec.Suspend && j.state == rollout.Progressing {
-		j.message = "is suspended; " + j.message
+	return judgement{state: rollout.Progressing, message: o.suspended() + cmp.Or(ready.Message, "is not ready yet")}, nil
+}
+
+func (o *fluxObject) suspended() string {
+	if o.Spec.Suspend {
+		return "is suspended, and "
 	}
-	return j, nil
+	return ""
+}
+
+// succeeded says whether the newest entry of the object's history is of a success.
+func (o *fluxObject) succeeded() bool {
+	h := o.Status.History
+	return len(h) > 0 && h[0].LastReconciledStatus == "ReconciliationSucceeded"
+}
+
+// since returns from when on the object has been ready. Its history says so where there
+// is one: the newest entry is that of the present content and result, and nothing else
+// was so since the others were last. Ready itself is a little younger each interval.
+func (o *fluxObject) since(ready metav1.Condition) time.Time {
+	if !o.succeeded() {
+		return ready.LastTransitionTime.Time
+	}
+	h := o.Status.History
+	first := h[0].FirstReconciled.Time
+	for _, other := range h[1:] {
+		first = later(first, other.LastReconciled.Time)
+	}
+	return first
 }
 
 func condition(all []metav1.Condition, kind string) metav1.Condition {
