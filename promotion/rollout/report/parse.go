@@ -231,8 +231,7 @@ func (p *parser) token() (json.Token, error) {
 func (p *parser) positioned(err error) error {
 	at, problem := p.at, err.Error()
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		at = max(syntax.Offset-1, 0)
-		problem = "is no JSON: " + problem
+		problem = "is no JSON: " + problem // its Offset is not always one in the file
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		at, problem = int64(len(p.data)), "ends too early"
