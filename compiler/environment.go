@@ -90,6 +90,7 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	satisfies := newSatisfier(elsewhere)
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds...)
+	e.report(e.checkRings(stages, satisfies)...)
 	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, functions{e, pkg}, satisfies, elsewhere); err != nil {
 		return err
 	}

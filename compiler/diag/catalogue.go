@@ -24,6 +24,10 @@ const (
 	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
 	EnvironmentCycle      Code = "K1204" // environments wait for each other
 	SharedPlace           Code = "K1205" // two environments keep their trees in one place
+	NoUpstream            Code = "K1206" // a policy needs an environment that comes before
+	Rings                 Code = "K1207" // rings of an environment do not fit together
+	RingMembership        Code = "K1208" // a cluster type is in no ring, or in several
+	BadWindow             Code = "K1209" // a window cannot be used
 	UnknownReference      Code = "K1301" // a reference to something that is not there
 	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
@@ -41,6 +45,7 @@ const (
 	LikelyMisspelt        Code = "K1905" // a label is one edit away from another
 	ManyEntities          Code = "K1906" // a collection is too large for CUE
 	PassedOver            Code = "K1907" // a file is passed over
+	OwnPolicy             Code = "K1908" // a policy of promotion in an environment's own files
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -142,6 +147,14 @@ var Codes = []Explanation{
 		"The environments form a graph by after, in which a commit must be able to go from the first to the last."},
 	{SharedPlace, SharedPlace.Severity(), "two environments keep their trees in one place",
 		"A folder of a branch, and a tag of an OCI repository, holds the tree of one environment: each would replace the other's. Their output stays as it is."},
+	{NoUpstream, NoUpstream.Severity(), "a policy needs an environment that comes before",
+		"The field speaks of environments or rings that a commit has been in before it comes here: those in after, and those before them. Here is none, or the one that is named is not among them, so that no commit could ever pass."},
+	{Rings, Rings.Severity(), "rings of an environment do not fit together",
+		"Each ring has a name of its own, the rings form a graph by after, in which a commit must be able to go from the first to the last, and one ring at most has the cluster types that are in no other."},
+	{RingMembership, RingMembership.Severity(), "a cluster type is in no ring, or in several",
+		"A commit comes to the rings of an environment one after the other, and to each cluster type with one of them. The environment is built all the same; no commit is promoted to it."},
+	{BadWindow, BadWindow.Severity(), "a window cannot be used",
+		"A window has a beginning and a later end, both times of the week or both dates with a time, and a time zone by its IANA name."},
 	{UnknownReference, UnknownReference.Severity(), "a reference to something that is not there",
 		"The field names an entity of another collection, which has no entity of that name."},
 	{DuplicateTarget, DuplicateTarget.Severity(), "two deployment targets have one full name",
@@ -176,6 +189,8 @@ var Codes = []Explanation{
 		"CUE's time grows with the square of the number of fields once a struct has more than about 10,000. Split the environment, or move entities to cluster types of their own platform."},
 	{PassedOver, PassedOver.Severity(), "a file is passed over",
 		"CUE does not load files whose names begin with an underscore or end in _test.cue, and none whose ending is not .cue in lower case. What such a file says is not there."},
+	{OwnPolicy, OwnPolicy.Severity(), "a policy of promotion in an environment's own files",
+		"How commits come to an environment, the base says for all of them. What the environment's own files say of it has no effect: a change of them would otherwise change the rules for what is already on its way."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer. No config wins by its name or its place."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

@@ -49,6 +49,7 @@ func (x *exporter) gitOps(env *model.Environment) {
 		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
 			return
 		}
+		x.ownPolicy(v, ref)
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
 	})
 }

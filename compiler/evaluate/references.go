@@ -124,6 +124,7 @@ func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
 		}
 		x.fail(model.Ref{Collection: "environments", Name: cycle[0]}, d)
 	}
+	x.checkPolicies(stages)
 }
 
 // checkOwnStages reports environments that only the environment's own files

@@ -1,0 +1,165 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/window"
+)
+
+// checkPolicies reports policies of promotion under which no commit would ever get
+// anywhere, or that leave open what they mean.
+func (x *exporter) checkPolicies(stages []Stage) {
+	up := upstreams(stages)
+	for i := range stages {
+		s := &stages[i]
+		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
+		if len(p.After) == 0 && p.Any {
+			x.fail(ref.At("require"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", of which any one could be enough").
+				Hinting("name the environments in after, or remove require"))
+		}
+		if len(p.After) == 0 && p.Advance == model.MatchUpstream {
+			x.fail(ref.At("advance"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", whose commit it could match").
+				Hinting("name an environment in after, or choose another way to advance"))
+		}
+		if p.Source != nil {
+			if _, err := git.BranchRef(p.Source.Branch); err != nil {
+				x.fail(ref.At("source.branch"), diag.New(diag.WrongValue, err.Error()))
+			}
+		}
+		x.checkGates(&p.Gates, ref.At("gates"), s.Name, up[s.Name], len(p.After) > 0)
+		x.checkRings(p, ref.At("rings"), s.Name, up[s.Name])
+	}
+}
+
+// upstream are the environments that come before one; partly says that of some of
+// them it is not known what comes before those.
+type upstream struct {
+	names  []string
+	partly bool
+}
+
+func upstreams(stages []Stage) map[string]upstream {
+	after := map[string][]string{}
+	for _, s := range stages {
+		after[s.Name] = s.After
+	}
+	out := map[string]upstream{}
+	for _, s := range stages {
+		var up upstream
+		for todo := slices.Clone(s.After); len(todo) > 0; todo = todo[1:] {
+			name := todo[0]
+			if name == s.Name || slices.Contains(up.names, name) {
+				continue
+			}
+			before, known := after[name]
+			up.names, up.partly = append(up.names, name), up.partly || !known
+			todo = append(todo, before...)
+		}
+		out[s.Name] = up
+	}
+	return out
+}
+
+// checkGates reports gates that cannot pass: follows says that something comes
+// before what they are the gates of.
+func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
+	if g.Soak != nil {
+		x.checkSoak(g.Soak.Environment, ref.At("soak"), environment, up, follows)
+	}
+	for i, w := range g.Windows {
+		var wrong *window.Error
+		if _, err := window.Parse(w.From, w.To, w.TZ); errors.As(err, &wrong) {
+			at := ref.At(fmt.Sprintf("windows[%d]", i)).At(wrong.Field)
+			x.fail(at, diag.New(diag.BadWindow, "the window cannot be used: "+wrong.Why))
+		}
+	}
+}
+
+func (x *exporter) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
+	switch {
+	case in == "" && !follows:
+		x.fail(ref, diag.New(diag.NoUpstream, "a commit comes to environment "+environment+" first, and has run nowhere before").
+			Hinting("name environments in after, or give the soak to the rings that come after others"))
+	case in != "" && !slices.Contains(x.names("environments"), in):
+		x.reference("environment", in, x.names("environments"), ref.At("environment"))
+	case in != "" && !slices.Contains(up.names, in) && !up.partly:
+		hint := "choose one of those that do: " + strings.Join(slices.Sorted(slices.Values(up.names)), ", ")
+		if len(up.names) == 0 {
+			hint = "name it in after"
+		}
+		x.fail(ref.At("environment"), diag.New(diag.NoUpstream, fmt.Sprintf("environment %s does not come before %s, so a commit need not have run there", in, environment)).
+			Hinting(hint))
+	}
+}
+
+// checkRings reports rings that are named alike, or wait for each other or for what
+// is not there, and gates of theirs.
+func (x *exporter) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
+	var names []string
+	after, rest := map[string][]string{}, ""
+	for i := range p.Rings {
+		r, at := &p.Rings[i], ref.At(fmt.Sprintf("[%d]", i))
+		if slices.Contains(names, r.Name) {
+			x.fail(at.At("name"), diag.New(diag.Rings, fmt.Sprintf("environment %s has two rings %s", environment, r.Name)).
+				Hinting("give each a name of its own"))
+		}
+		if r.Select.Op == model.OpAll {
+			if rest != "" {
+				x.fail(at.At("select"), diag.New(diag.Rings, fmt.Sprintf("rings %s and %s both have the cluster types that are in no other ring", rest, r.Name)).
+					Hinting("let only one of them have select: {}"))
+			}
+			rest = r.Name
+		}
+		names, after[r.Name] = append(names, r.Name), append(after[r.Name], r.After...)
+		x.checkGates(&r.Gates, at.At("gates"), environment, up, len(p.After)+len(r.After) > 0)
+	}
+	for i := range p.Rings {
+		for j, name := range p.Rings[i].After {
+			x.reference("ring", name, names, ref.At(fmt.Sprintf("[%d].after[%d]", i, j)))
+		}
+	}
+	if cycle := findCycle(after); cycle != nil {
+		d := diag.New(diag.Rings, fmt.Sprintf("rings of environment %s wait for each other: %s", environment, strings.Join(cycle, " after "))).
+			Hinting("remove one of the after entries")
+		for i := range p.Rings {
+			if slices.Contains(cycle, p.Rings[i].Name) {
+				d = d.At(ref.At(fmt.Sprintf("[%d].after", i)), "")
+			}
+		}
+		x.fail(ref, d)
+	}
+}
+
+// ownPolicy notes where an environment has its rings, and warns of a policy of
+// promotion in the environment's own files, that the base does not know of.
+func (x *exporter) ownPolicy(v cue.Value, ref model.Ref) {
+	if rings := field(v, "rings"); rings.Exists() {
+		x.note(rings, ref.At("rings"))
+		it, err := rings.List()
+		for i := 0; err == nil && it.Next(); i++ {
+			x.note(field(it.Value(), "select"), ref.At(fmt.Sprintf("rings[%d].select", i)))
+		}
+	}
+	own := source.Environments + "/" + ref.Name + "/"
+	for _, name := range append([]string{"after"}, policyFields...) {
+		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect on promotion", name, ref.Name)).
+			On(ref.At(name).String()).Hinting("move it to the base, which says for all commits how they come to an environment")
+		for _, p := range x.written(field(v, name)) {
+			if strings.HasPrefix(p.File, own) {
+				d = d.In(p, "")
+			}
+		}
+		if len(d.Sites) > 0 {
+			x.report(d)
+		}
+	}
+}
