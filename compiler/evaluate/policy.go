@@ -18,10 +18,13 @@ import (
 // checkPolicies reports policies of promotion under which no commit would ever get
 // anywhere, or that leave open what they mean.
 func (x *exporter) checkPolicies(stages []Stage) {
-	up := upstreams(stages)
+	up := x.upstreams(stages)
 	for i := range stages {
 		s := &stages[i]
 		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
+		if x.sick[ref] {
+			continue // what is not known would be missing
+		}
 		if len(p.After) == 0 && p.Any {
 			x.fail(ref.At("require"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", of which any one could be enough").
 				Hinting("name the environments in after, or remove require"))
@@ -47,10 +50,12 @@ type upstream struct {
 	partly bool
 }
 
-func upstreams(stages []Stage) map[string]upstream {
+func (x *exporter) upstreams(stages []Stage) map[string]upstream {
 	after := map[string][]string{}
 	for _, s := range stages {
-		after[s.Name] = s.After
+		if !x.sick[model.Ref{Collection: "environments", Name: s.Name}] {
+			after[s.Name] = s.After
+		}
 	}
 	out := map[string]upstream{}
 	for _, s := range stages {
@@ -79,7 +84,11 @@ func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string,
 		var wrong *window.Error
 		if _, err := window.Parse(w.From, w.To, w.TZ); errors.As(err, &wrong) {
 			at := ref.At(fmt.Sprintf("windows[%d]", i)).At(wrong.Field)
-			x.fail(at, diag.New(diag.BadWindow, "the window cannot be used: "+wrong.Why))
+			d := diag.New(diag.BadWindow, "the window cannot be used: "+wrong.Why)
+			if wrong.Field == "tz" {
+				d = d.Hinting(`use the name that the IANA gives it, such as "Europe/Berlin"`)
+			}
+			x.fail(at, d)
 		}
 	}
 }
@@ -119,7 +128,10 @@ func (x *exporter) checkRings(p *model.Promotion, ref model.Ref, environment str
 			}
 			rest = r.Name
 		}
-		names, after[r.Name] = append(names, r.Name), append(after[r.Name], r.After...)
+		if !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+		after[r.Name] = append(after[r.Name], r.After...)
 		x.checkGates(&r.Gates, at.At("gates"), environment, up, len(p.After)+len(r.After) > 0)
 	}
 	for i := range p.Rings {

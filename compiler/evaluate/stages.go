@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"slices"
 
 	"cuelang.org/go/cue"
 
@@ -71,5 +72,11 @@ func (x *exporter) stages() *part {
 		}
 		stages = append(stages, s)
 	})
+	for _, ref := range x.entities { // those that have errors are there as well
+		if isName(ref.Name) && !slices.ContainsFunc(stages, func(s Stage) bool { return s.Name == ref.Name }) {
+			stages = append(stages, Stage{Name: ref.Name})
+		}
+	}
+	slices.SortFunc(stages, func(a, b Stage) int { return compareNames(a.Name, b.Name) })
 	return x.part(model.Environment{}, stages)
 }
