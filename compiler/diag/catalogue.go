@@ -170,7 +170,7 @@ var Codes = []Explanation{
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
 		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",
-		"requires and schema hold CUE constraints on the composed values. This one can never be satisfied, or is no struct."},
+		"requires and schema hold CUE constraints on the composed values, and change on what a promotion would change. This one can never be satisfied, or is no struct."},
 	{ExceptNothing, ExceptNothing.Severity(), "except selects nothing or everything",
 		"except needs deploymentTargets, clusterTypes or both; an absent side means all of that side."},
 	{BadPath, BadPath.Severity(), "a path cannot be read",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -134,6 +135,72 @@ func TestSpan(t *testing.T) {
 		var got span
 		if err := got.UnmarshalText([]byte(text)); err != nil || time.Duration(got) != want {
 			t.Errorf("%s: %v, %v", text, time.Duration(got), err)
+		}
+	}
+}
+
+// TestPromotionErrors: whatever is wrong with a policy makes its stage sick, so that
+// nobody takes it for one that asks for nothing.
+func TestPromotionErrors(t *testing.T) {
+	for declaration, want := range map[string]string{
+		`gates: "none"`:                                             "K1103 gates must be a struct, and is a string",
+		`gates: approvals: 0`:                                       "K1103 approvals cannot be 0: it must be >=1",
+		`gates: approvals: "two"`:                                   "K1103 approvals must be an int, and is a string",
+		`gates: approvals: {}`:                                      "K1105 required field count is missing",
+		`gates: approvals: count: 0`:                                "K1103 count cannot be 0: it must be >=1",
+		`gates: approvals: {count: 1, form: [_]}`:                   "K1102 unknown field form",
+		`gates: soak: for: "1w"`:                                    `K1103 for cannot be "1w"`,
+		`gates: soak: for: string`:                                  "K1110 for has no value, only the constraint of the schema",
+		`gates: soak: {}`:                                           "K1105 required field for is missing",
+		`gates: soak: for: "24h"`:                                   "K1206 a commit comes to environment dev first, and has run nowhere before",
+		`gates: rollout: min: "101%"`:                               `K1103 min cannot be "101%": it must match "^(100|[0-9]{1,2}(\\.[0-9]+)?)%$"`,
+		`gates: budget: assignments: -1`:                            "K1103 assignments cannot be -1: it must be >=0",
+		`gates: http: {}`:                                           "K1103 http must be a list, and is a struct",
+		`gates: windows: [{from: "mon 08:00"}]`:                     "K1105 required field to is missing",
+		`gates: policy: [if _x == "a" {name: "b", change: {}}]`:     "K1110 gates.policy has no value: _x has no value",
+		`gates: policy: [{name: "n"}]`:                              "K1105 required field change is missing",
+		`gates: policy: [{name: "n", change: 5}]`:                   "K1402 the contract can never be satisfied: change must be a struct, and is an int",
+		`gates: policy: [{name: "n", change: a: 1 & 2}]`:            "K1402 the contract can never be satisfied: conflicting values 2 and 1 for a",
+		`gates: policy: [{name: "n", change: a: =~"("}]`:            "K1402 the regular expression \"(\" cannot be read: missing closing ): `(`",
+		`gates: policy: [{name: "n", change: "\(_x)": 1}]`:          "K1402 the contract can never be checked: _x has no value, and is no field of the contract",
+		`rings: [{name: "x"}]`:                                      "K1105 required field select is missing",
+		`rings: [{name: "X", select: {}}]`:                          `K1103 name cannot be "X"`,
+		`rings: [{name: string, select: {}}]`:                       "K1110 name has no value, only the constraint of the schema",
+		`rings: [{name: "x", selct: {}}]`:                           "K1102 unknown field selct",
+		`rings: [{name: "x", select: labels: a: *"x" | string}]`:    "K1401 a selector cannot have defaults",
+		`rings: [{name: "x", select: {}, gates: approvals: "one"}]`: "K1103 approvals must be an int, and is a string",
+		`source: {}`:                                                 "K1105 required field branch is missing",
+		`source: branch: "a..b"`:                                     `K1103 "a..b" is not a name that git allows for a branch`,
+		`promotion: allow: ["error"]`:                                "K1104 allow[0] cannot be \"error\"",
+		`promotion: skippable: ["rollout"]`:                          "K1104 skippable[0] cannot be \"rollout\"",
+		`advance: "newest"`:                                          "K1104 advance cannot be \"newest\"",
+		`after: ["nowhere"], gates: soak: for: "24h"`:                "K1301 there is no environment nowhere",
+		`after: ["dev"], gates: soak: {for: "1h", environment: "x"}`: "K1204 environments wait for each other: dev after dev",
+	} {
+		all, ds := stages(t, "_x: string\nenvironments: dev: {"+declaration+"}", nil)
+		if len(ds) != 1 || string(ds[0].Code)+" "+ds[0].Message != want || len(ds[0].Sites) == 0 {
+			t.Errorf("%s: %v", declaration, ds)
+		}
+		if s, there := all["dev"]; !there || !s.Sick {
+			t.Errorf("%s: the stage is taken for healthy", declaration)
+		}
+	}
+}
+
+// TestPolicyGateIsOpen: what a gate does not speak of may be in a change, also where
+// it is a closed definition.
+func TestPolicyGateIsOpen(t *testing.T) {
+	of, ds := stages(t, "#Few: deleted: close({Namespace?: <=5})\n#Some: added: n?: int\n"+
+		`environments: dev: gates: policy: [{name: "few", change: #Few}, {name: "some", change: #Some}]`, nil)
+	if len(ds) > 0 || len(of["dev"].Promotion.Gates.Policy) != 2 {
+		t.Fatal(of["dev"], ds)
+	}
+	change := model.Expr(`{added: {n: 1, other: 2}, deleted: {Pod: 7}, more: 1}`)
+	for i, want := range []bool{false, true} { // #Few closes itself
+		g := of["dev"].Promotion.Gates.Policy[i]
+		r := expr.New(nil).Eval([]expr.Call{{Terms: []model.Expr{change}, Contract: g.Change}})[0]
+		if passes := len(r.Problems) == 0; passes != want {
+			t.Errorf("%s: %v %v", g.Name, passes, r.Problems)
 		}
 	}
 }
