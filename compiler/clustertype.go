@@ -119,7 +119,7 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 					return nil, err
 				}
 				files, _, _, err := e.index(ct, folders)
-				return &tree.Content{Files: files, Folders: folders}, err
+				return &tree.Content{Files: files, Folders: folders, Clusters: e.clusterNames(ct.Name)}, err
 			}
 			return out, nil
 		}
@@ -143,9 +143,18 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 	out.summary = Summary{ClusterTypes: 1}
 	out.summary.count(folders)
 	out.summary.Failed = e.lost(n, folders)
-	content := &tree.Content{Files: files, Kept: kept, Folders: folders}
+	content := &tree.Content{Files: files, Kept: kept, Folders: folders, Clusters: e.clusterNames(ct.Name)}
 	out.tree.Content = func() (*tree.Content, error) { return content, nil }
 	return out, nil
+}
+
+// clusterNames returns the names of the clusters of a type, sorted.
+func (e *Environment) clusterNames(clusterType string) []string {
+	var names []string
+	for _, c := range e.clusters[clusterType] {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // lost counts the assignments that failed and have nothing to keep.
@@ -294,6 +303,10 @@ func treeOf(files []backends.File) tree.ID {
 // tree of the files at its root.
 func (e *Environment) contentDigest(n int, index tree.ID) (model.Digest, error) {
 	h := cache.NewHash("cluster type").String(string(index))
+	for _, name := range e.clusterNames(e.Model.ClusterTypes[n].Name) {
+		h.String(name)
+	}
+	h.Int(len(e.clusters[e.Model.ClusterTypes[n].Name]))
 	for i := e.spans[n].first; i < e.spans[n].next; i++ {
 		head, _ := decodeHead(e.rows[i].head)
 		if _, err := head.decodeShared(); err != nil {

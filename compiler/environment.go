@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,9 @@ type Environment struct {
 	targets  sync.Map        // targetID -> cache.Key
 	charts   sync.Map        // *model.DeploymentTarget -> *compose.Graph
 	same     map[string]bool // cluster types that a comparison knows to be equal
+	// rings are those of the request, by cluster type; one that is in several or none
+	// is absent.
+	rings map[string]string
 
 	displaced bool // another environment's tree is kept where its own is
 
@@ -88,6 +92,8 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	e.Model.Uncertain = e.Model.Uncertain || lost
 	elsewhere := expr.In(e.request.Workers)
 	satisfies := newSatisfier(elsewhere)
+	e.rings, ds = schedule.Rings(e.Name, e.request.Rings, e.Model.ClusterTypes, satisfies)
+	e.report(ds...)
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds...)
 	e.report(e.checkRings(stages, satisfies)...)
@@ -145,7 +151,20 @@ func (e *Environment) finish(ctx context.Context) error {
 
 // builds says whether a cluster type is a part of this build.
 func (e *Environment) builds(clusterType string) bool {
-	return e.request.Shard.Has(clusterType) && !e.same[clusterType]
+	return e.request.Shard.Has(clusterType) && !e.same[clusterType] && e.inRing(clusterType)
+}
+
+// inRing says whether a cluster type is of the ring that is built. One that the
+// platform does not have any more is of the ring that built it.
+func (e *Environment) inRing(clusterType string) bool {
+	if e.request.Ring == "" {
+		return true
+	}
+	ring, there := e.rings[clusterType]
+	if !there && !slices.ContainsFunc(e.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == clusterType }) {
+		ring = e.record.RingOf(clusterType)
+	}
+	return ring == e.request.Ring || ring == "" && !there
 }
 
 // previous reads the record of the output that exists. One of something else does

@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -42,13 +43,19 @@ func parseSignature(data []byte) Signature {
 	return Signature{s.Name, s.Email, s.When}
 }
 
+// Link is a commit of a history.
+type Link struct {
+	ID Hash
+	*Commit
+}
+
 // Mainline yields a commit, its first parent, the first parent of that, and so on. An
-// error ends it.
-func (r *Repository) Mainline(from Hash) func(yield func(Hash, *Commit, error) bool) {
-	return func(yield func(Hash, *Commit, error) bool) {
+// error ends it; its Link has the ID of the commit that cannot be read.
+func (r *Repository) Mainline(from Hash) iter.Seq2[Link, error] {
+	return func(yield func(Link, error) bool) {
 		for id := from; !id.IsZero(); {
 			c, err := r.Commit(id)
-			if !yield(id, c, err) || err != nil || len(c.Parents) == 0 {
+			if !yield(Link{id, c}, err) || err != nil || len(c.Parents) == 0 {
 				return
 			}
 			id = c.Parents[0]

@@ -25,7 +25,10 @@ type ClusterTypeRecord struct {
 	Name       string          `json:"name"`
 	Files      map[string]Blob `json:"files"` // at its root, by path in it
 	// Kept is the reason why Files are those of an earlier build; "" for none.
-	Kept        string             `json:"kept,omitempty"`
+	Kept string `json:"kept,omitempty"`
+	// Clusters are the names of those that pull the folder, sorted, where the platform
+	// lists them: each of them is to report.
+	Clusters    []string           `json:"clusters,omitempty"`
 	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
 }
 
@@ -206,6 +209,13 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 	b = appendFiles(append(b, ",\n  \"files\": "...), c.Files)
 	if c.Kept != "" {
 		b = appendString(append(b, ",\n  \"kept\": "...), c.Kept)
+	}
+	if len(c.Clusters) > 0 {
+		b = append(b, ",\n  \"clusters\": ["...)
+		for i, name := range c.Clusters {
+			b = appendString(appendNext(b, i), name)
+		}
+		b = append(b, "\n  ]"...)
 	}
 	b = append(b, ",\n  \"assignments\": ["...)
 	for i := range c.Assignments {

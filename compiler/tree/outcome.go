@@ -44,6 +44,7 @@ func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outc
 	}
 	out := &outcome{content: content, record: &ClusterTypeRecord{
 		APIVersion: apiVersion, Kind: clusterTypeKind, Name: ct.Name, Kept: content.Kept,
+		Clusters:    content.Clusters,
 		Assignments: make([]AssignmentRecord, 0, len(content.Folders)),
 	}}
 	switch {

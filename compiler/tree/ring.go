@@ -47,3 +47,22 @@ func (r *Record) Ring(name string) *Ring {
 	}
 	return nil
 }
+
+// ClustersOf returns the names of the clusters of a type, where they are known; none
+// where the record, which may be nil, does not have them or cannot be read.
+func (r *Record) ClustersOf(clusterType string) []string {
+	ct, err := r.ClusterType(clusterType)
+	if err != nil || ct == nil {
+		return nil
+	}
+	return ct.Clusters
+}
+
+// RingOf returns the ring that a cluster type was built for; "" where it is in no ring,
+// or the record, which may be nil, does not list it.
+func (r *Record) RingOf(clusterType string) string {
+	if e := r.entry(clusterType); e != nil {
+		return e.Ring
+	}
+	return ""
+}

@@ -51,6 +51,8 @@ type Content struct {
 	// record stay as they are; "" where Files are known.
 	Kept    string
 	Folders []Folder // sorted by deployment target
+	// Clusters are the names of those that pull the folder, sorted, where they are known.
+	Clusters []string
 }
 
 // Folder is the desired content of an assignment's folder.
