@@ -96,7 +96,9 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	e.report(ds...)
 	e.Schedule, ds = schedule.Assign(e.Model, satisfies)
 	e.report(ds...)
-	e.report(e.checkRings(stages, satisfies)...)
+	if e.request.Ring == "" {
+		e.report(e.checkRings(stages, satisfies)...)
+	}
 	if e.Plan, ds, err = compose.NewPlan(ctx, e.Model, e.Schedule, functions{e, pkg}, satisfies, elsewhere); err != nil {
 		return err
 	}
@@ -160,11 +162,11 @@ func (e *Environment) inRing(clusterType string) bool {
 	if e.request.Ring == "" {
 		return true
 	}
-	ring, there := e.rings[clusterType]
-	if !there && !slices.ContainsFunc(e.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == clusterType }) {
-		ring = e.record.RingOf(clusterType)
+	if slices.ContainsFunc(e.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == clusterType }) {
+		return e.rings[clusterType] == e.request.Ring
 	}
-	return ring == e.request.Ring || ring == "" && !there
+	ring := e.record.RingOf(clusterType)
+	return ring == "" || ring == e.request.Ring
 }
 
 // previous reads the record of the output that exists. One of something else does

@@ -17,6 +17,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -46,6 +47,8 @@ type Request struct {
 	Now func() time.Time
 	// By is who runs this, for what only people decide: rollbacks, holds, freezes.
 	By string
+	// Committer is who makes commits; the zero Signature for kalypso itself.
+	Committer git.Signature
 	// Sign signs commits; nil for none.
 	Sign func(content []byte) (string, error)
 	// Overwrite restores what somebody else changed in the generated files, and Adopt
@@ -90,11 +93,11 @@ type Kind string
 
 // The kinds of steps.
 const (
-	Promote     Kind = "promote"     // another base commit
-	Configure   Kind = "configure"   // only the environment's own files are new
-	RollBack    Kind = "rollback"    // an earlier base commit
-	RestoreKind Kind = "restore"     // files that somebody else changed
-	First       Kind = "first"       // the branch's first tree
+	Promote     Kind = "promote"   // another base commit
+	Configure   Kind = "configure" // only the environment's own files are new
+	RollBack    Kind = "rollback"  // an earlier base commit
+	RestoreKind Kind = "restore"   // files that somebody else changed
+	First       Kind = "first"     // the branch's first tree
 )
 
 // Stop is what is to say of one ring of an environment.

@@ -40,8 +40,6 @@ type Compiled struct {
 	Diagnostics []diag.Diagnostic
 	Errors      int // assignments with an error
 	Kept        int // folders that stay as they were
-	// Clusters are the names of the clusters of a cluster type.
-	Clusters map[string][]string
 }
 
 // Platform is the Subject that is a platform. The request gives the cache, the store
@@ -66,12 +64,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 		return nil, err
 	}
 	e := b.Environments[0]
-	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: e.Summary.Failed + e.Summary.Kept, Kept: e.Summary.Kept, Clusters: map[string][]string{}}
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: e.Summary.Failed + e.Summary.Kept, Kept: e.Summary.Kept}
 	out.Options.Ring = c.Ring
-	if e.Model != nil {
-		for _, cluster := range e.Model.Clusters {
-			out.Clusters[cluster.ClusterType] = append(out.Clusters[cluster.ClusterType], cluster.Name)
-		}
-	}
 	return out, nil
 }

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/forges"
+	"github.com/kalypso-io/kalypso/promotion/rollout/kubernetes"
+	"github.com/kalypso-io/kalypso/promotion/rollout/report"
+	"github.com/kalypso-io/kalypso/promotion/signature"
+)
+
+// promotionOptions are the flags of all commands that read or write where commits are.
+type promotionOptions struct {
+	environments []string
+	ring         string
+	all          bool
+
+	repository, from, path string
+	forge                  string
+	gitBackend             string
+	reports, kubeconfigs   []string
+	sign                   string
+	by                     string
+	output                 *string
+}
+
+// flags adds what all of them have.
+func (o *promotionOptions) flags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringSliceVar(&o.environments, "env", nil, "the `ENVIRONMENT`; again for more")
+	f.StringVar(&o.ring, "ring", "", "only this `RING` of the environment")
+	f.StringVar(&o.repository, "repo", "", "the platform's git repository, a `URL` or a folder (default: that of the folder, or what its remote origin is)")
+	f.StringVar(&o.from, "from", "", "the `BRANCH` of the platform to promote from (default: the repository's own)")
+	f.StringVar(&o.path, "path", "", "the platform's `FOLDER` in the repository (default: that of the folder)")
+	f.StringVar(&o.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
+	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command (default: native where that can)")
+	f.StringSliceVar(&o.reports, "report", nil, "count the rollout reports in a `FILE` or folder")
+	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the clusters of a kubeconfig `FILE`")
+	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or gpg:FILE with an exported one")
+}
+
+// decisionFlags adds what people who decide say of themselves.
+func (o *promotionOptions) decisionFlags(cmd *cobra.Command, d *decisionOptions) {
+	cmd.Flags().StringVarP(&d.reason, "reason", "m", "", "why, for those who ask later")
+	cmd.Flags().StringVar(&o.by, "by", "", "who decides this (default: git's user.name and user.email)")
+}
+
+// decisionOptions are the flags of commands that people give.
+type decisionOptions struct {
+	reason string
+	until  string
+}
+
+// decision reads them.
+func (d *decisionOptions) decision(now time.Time) (promotion.Decision, error) {
+	if d.reason == "" {
+		return promotion.Decision{}, usagef("say why, with --reason: it is what others see")
+	}
+	out := promotion.Decision{Reason: d.reason}
+	if d.until == "" {
+		return out, nil
+	}
+	until, err := readUntil(d.until, now)
+	if err != nil {
+		return out, err
+	}
+	out.Until = until
+	return out, nil
+}
+
+// readUntil reads a time, or how long from now.
+func readUntil(text string, now time.Time) (time.Time, error) {
+	if span, err := time.ParseDuration(text); err == nil {
+		return now.Add(span).UTC().Truncate(time.Second), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usagef("--until %s: write a time as 2026-01-02T15:04Z, a day, or how long, as 8h", text)
+}
+
+// nowEnv is the environment's word for what time it is, for tests and rehearsals. What
+// counts as evidence has the clock of the forge all the same.
+const nowEnv = "KALYPSO_NOW"
+
+func clock() (func() time.Time, error) {
+	text := os.Getenv(nowEnv)
+	if text == "" {
+		return time.Now, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil, usagef("%s=%s: write a time as 2026-01-02T15:04:05Z", nowEnv, text)
+	}
+	return func() time.Time { return t }, nil
+}
+
+// named takes environments from the arguments as well as from --env.
+func (o *promotionOptions) named(args []string) error {
+	o.environments = append(o.environments, args...)
+	if o.all && len(o.environments) > 0 {
+		return usagef("--all is every environment: leave out %v, or --all", o.environments)
+	}
+	slices.Sort(o.environments)
+	o.environments = slices.Compact(o.environments)
+	return nil
+}
+
+// needsSome makes sure that nobody promotes everything by accident.
+func (o *promotionOptions) needsSome(what string) error {
+	if len(o.environments) == 0 && !o.all {
+		return usagef("%s what? name environments with --env, or all of them with --all", what)
+	}
+	return nil
+}
+
+// promotionRequest is what a session is opened with.
+func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
+	r := promotion.Request{Environments: o.environments, Ring: o.ring, By: o.by}
+	var err error
+	if r.Now, err = clock(); err != nil {
+		return r, err
+	}
+	if err := g.findPlatform(o, &r); err != nil {
+		return r, err
+	}
+	r.Subject = promotion.Platform(g.request(nil, c))
+	if o.repository == "" && application.Is(g.dir) {
+		r.Subject = promotion.Application(application.Request{Workers: g.workers})
+	}
+	store, err := os.UserCacheDir()
+	if err != nil {
+		store = ""
+	} else {
+		store = filepath.Join(cmp.Or(os.Getenv("KALYPSO_CACHE_DIR"), filepath.Join(store, "kalypso")), "git")
+	}
+	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
+		return remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend})
+	}
+	r.Forge = func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, o.forge) }
+	if o.sign != "" {
+		if r.Signer, err = signature.Open(o.sign); err != nil {
+			return r, err
+		}
+	}
+	for _, file := range o.reports {
+		r.Sources = append(r.Sources, promotion.Source{Kind: "report", Source: report.New(g.path(file))})
+	}
+	for _, file := range o.kubeconfigs {
+		r.Sources = append(r.Sources, promotion.Source{Kind: "kubernetes", Source: kubernetes.New(kubernetes.Options{Kubeconfig: g.path(file)})})
+	}
+	return r, nil
+}
+
+// findPlatform finds the repository that the folder is of, and where in it the platform
+// is.
+func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
+	r.Branch, r.Path, r.Repository = o.from, cmp.Or(o.path, "."), o.repository
+	if r.Repository != "" {
+		if info, err := os.Stat(g.path(r.Repository)); err == nil && info.IsDir() {
+			r.Repository = g.path(r.Repository)
+		}
+		if r.By == "" {
+			r.By = userOf(".")
+		}
+		return nil
+	}
+	root, err := source.Root(g.dir)
+	if application.Is(g.dir) {
+		root, err = filepath.Abs(g.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; or name the platform's repository with --repo", err)
+	}
+	repo, err := git.Discover(root)
+	if errors.Is(err, git.ErrNoRepository) {
+		return fmt.Errorf("%s is not in a git repository, and commits are what is promoted: run git init and commit it, or name a repository with --repo", root)
+	}
+	if err != nil {
+		return err
+	}
+	defer repo.Close()
+	if o.path == "" {
+		rel, err := filepath.Rel(repo.WorkTree(), root)
+		if err != nil {
+			return err
+		}
+		r.Path = filepath.ToSlash(rel)
+	}
+	r.Repository = cmp.Or(repo.RemoteURL("origin"), repo.WorkTree())
+	if r.By == "" {
+		r.By = userOf(repo.WorkTree())
+	}
+	return nil
+}
+
+// userOf is who works in a repository, as git has it.
+func userOf(dir string) string {
+	repo, err := git.Discover(dir)
+	if err != nil {
+		return ""
+	}
+	defer repo.Close()
+	_, by, err := repo.Signatures(git.Signature{}, git.Signature{When: time.Now()})
+	if err != nil || by.Name == "" {
+		return ""
+	}
+	return by.Name + " <" + by.Email + ">"
+}
+
+// mostRaces is how often a run begins anew because somebody else was faster.
+const mostRaces = 5
+
+// withSession opens a session and calls a function with it. Where somebody else moves
+// what it rests on, it begins anew.
+func (g *global) withSession(cmd *cobra.Command, o *promotionOptions, use func(context.Context, *promotion.Session) error) error {
+	return g.withCache(func(c *cache.Cache) error {
+		r, err := g.promotionRequest(o, c)
+		if err != nil {
+			return err
+		}
+		for attempt := 1; ; attempt++ {
+			err = g.once(cmd.Context(), r, use)
+			if !errors.Is(err, git.ErrLostRace) || errors.Is(err, promotion.ErrPlanMoved) || attempt == mostRaces {
+				return err
+			}
+			if err := pause(cmd.Context(), attempt); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+func (g *global) once(ctx context.Context, r promotion.Request, use func(context.Context, *promotion.Session) error) (err error) {
+	s, err := promotion.Open(ctx, r)
+	if broken := (*promotion.PlatformError)(nil); errors.As(err, &broken) {
+		if err := g.tell(g.err, broken.Diagnostics); err != nil {
+			return err
+		}
+		fmt.Fprintf(g.err, "kalypso: %v\n", broken)
+		return errPlatform
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return use(ctx, s)
+}

@@ -1,0 +1,367 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// ErrPlanMoved says that what a saved plan rests on is not what it was: nothing was
+// done.
+var ErrPlanMoved = errors.New("what the plan rests on has moved since it was made: plan again")
+
+// Apply does what can be done now for what was asked, stop by stop, and returns what
+// became of each. A stop that fails does not hinder the others: the error is those of
+// all of them. With a plan, nothing is done unless everything is as it was when the
+// plan was made, and then only what the plan says.
+func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop, error) {
+	if plan != nil {
+		if err := s.check(plan); err != nil {
+			return nil, err
+		}
+		intent = Intent{Commit: plan.Commit, Skip: plan.Skip}
+	}
+	var out []*Stop
+	var errs []error
+	for _, st := range s.asked() {
+		wanted := planned(plan, st)
+		if plan != nil && wanted == nil {
+			continue
+		}
+		stop, err := s.apply(ctx, st, intent, wanted)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", st.id(), err))
+			continue
+		}
+		out = append(out, stop)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (s *Session) check(plan *Plan) error {
+	now := s.inputs()
+	if !maps.EqualFunc(now, plan.Inputs, func(a, b map[string]string) bool { return maps.Equal(a, b) }) {
+		for url, refs := range plan.Inputs {
+			for ref, id := range refs {
+				if now[url][ref] != id {
+					return fmt.Errorf("%w (%s of %s)", ErrPlanMoved, ref, url)
+				}
+			}
+		}
+		return ErrPlanMoved
+	}
+	return nil
+}
+
+// planned returns what a plan says of a stop; nil for nothing.
+func planned(plan *Plan, st *stop) *Step {
+	if plan == nil {
+		return nil
+	}
+	for _, p := range plan.Stops {
+		if p.Environment == st.stage.Name && p.Ring == st.ringName() {
+			return p.Step
+		}
+	}
+	return nil
+}
+
+// apply does what can be done for one stop.
+func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *Step) (*Stop, error) {
+	stop, err := s.plan(ctx, st, intent, true)
+	if err != nil || stop.Step == nil {
+		return stop, errors.Join(err, s.withdraw(ctx, st, stop))
+	}
+	if wanted != nil && (wanted.Source != stop.Step.Source || wanted.Commit != stop.Step.Commit) {
+		return nil, fmt.Errorf("%w: it would be %s, and was %s", ErrPlanMoved, describe(stop.Step.Source), describe(wanted.Source))
+	}
+	return stop, s.carryOut(ctx, st, stop, intent)
+}
+
+// carryOut pushes or proposes the step of a stop, as far as its gates let it.
+func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
+	step := stop.Step
+	if step.prepared == nil || step.prepared.commit.IsZero() {
+		return nil
+	}
+	direct := st.writes() == model.WritePush || step.NoOp
+	switch {
+	case direct && stop.State == Ready:
+		err := s.land(ctx, st, stop)
+		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) && step.NoOp && st.writes() != model.WritePush {
+			return s.propose(ctx, st, stop, intent) // the branch takes nothing but change requests
+		}
+		return err
+	case direct || !proposable(step):
+		return nil
+	}
+	return s.propose(ctx, st, stop, intent)
+}
+
+// proposable says whether a step is good enough for people to look at: nothing speaks
+// against it but what a change request is for, or what time will solve.
+func proposable(step *Step) bool {
+	for _, v := range step.Verdicts {
+		switch v.Gate {
+		case "approvals", "http", "policy", "budget":
+		default:
+			if v.State != gate.Passed {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// land pushes the prepared commit to the environment's branch.
+func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
+	o, p := st.out, stop.Step.prepared
+	update := remote.Update{Ref: branchRef(o.branch), Old: o.tip, New: p.commit}
+	if err := o.repository.remote.Push(ctx, []remote.Update{update}, p.packs, false); err != nil {
+		return s.explainPush(st, err)
+	}
+	return s.landed(ctx, st, stop, p.commit)
+}
+
+// landed takes note of the environment's branch being at a new commit.
+func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.Hash) error {
+	o := st.out
+	o.repository.refs[branchRef(o.branch)] = commit
+	o.tip = commit
+	if err := o.look(ctx); err != nil {
+		return err
+	}
+	o.history = &history{out: o}
+	stop.State, stop.Has, stop.Tip, stop.Landed = Promoted, st.has(), commit.String(), commit.String()
+	stop.Hold = o.hold(st.ringName())
+	stop.Reason = "it got " + describe(st.has())
+	var err error
+	stop.Rollout, err = s.observe(ctx, st, true)
+	return err
+}
+
+// explainPush says what to do where a server does not take a push.
+func (s *Session) explainPush(st *stop, err error) error {
+	if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
+		return &RefusedError{Environment: st.stage.Name, Branch: st.out.branch, Err: refused, Direct: st.writes() == model.WritePush && !st.out.repository.plain}
+	}
+	return err
+}
+
+// RefusedError says that a server does not take a push to an environment's branch.
+type RefusedError struct {
+	Environment, Branch string
+	Err                 error
+	Direct              bool // a change request would be another way
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("branch %s takes no push: %v", e.Branch, e.Err)
+	if e.Direct {
+		return text + "; if it is protected, set environments." + e.Environment + `.promotion.write to "pull-request"`
+	}
+	return text
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// propose pushes the prepared commit to the promotion's own branch, opens a change
+// request or brings it up to date, and merges it where the policy says so and all gates
+// are passed.
+func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
+	o, step := st.out, stop.Step
+	branch := st.promotionBranch()
+	before := o.repository.refs[branchRef(branch)]
+	if before != step.prepared.commit {
+		updates := append(s.inTheWay(st), remote.Update{Ref: branchRef(branch), Old: before, New: step.prepared.commit})
+		if len(updates) > 1 { // a ref cannot be made in the push that removes its folder's
+			if err := o.repository.remote.Push(ctx, updates[:len(updates)-1], nil, false); err != nil {
+				return err
+			}
+		}
+		if err := o.repository.remote.Push(ctx, updates[len(updates)-1:], step.prepared.packs, false); err != nil {
+			return s.explainPush(st, err)
+		}
+		o.repository.refs[branchRef(branch)] = step.prepared.commit
+	}
+	stop.State = Proposed
+	if o.repository.plain {
+		stop.Reason = fmt.Sprintf("branch %s proposes it: `git push origin %s:refs/heads/%s` accepts it", branch, step.Commit, o.branch)
+		return nil
+	}
+	change, err := s.saveChange(ctx, st, step, before)
+	if err != nil {
+		return err
+	}
+	step.URL = change.URL
+	return s.merge(ctx, st, stop, change, intent)
+}
+
+// inTheWay are branches of earlier promotions whose names do not go together with that
+// of the stop's: kalypso/promote/prod and kalypso/promote/prod/eu.
+func (s *Session) inTheWay(st *stop) []remote.Update {
+	var out []remote.Update
+	mine := branchRef(st.promotionBranch())
+	for _, ref := range slices.Sorted(maps.Keys(st.out.repository.refs)) {
+		id := st.out.repository.refs[ref]
+		if !id.IsZero() && (isFolderOf(ref, mine) || isFolderOf(mine, ref)) && isFolderOf(branchRef("kalypso/promote"), ref) {
+			out = append(out, remote.Update{Ref: ref, Old: id})
+		}
+	}
+	return out
+}
+
+func isFolderOf(dir, ref string) bool { return len(ref) > len(dir) && ref[:len(dir)+1] == dir+"/" }
+
+// saveChange opens the change request of a step, or brings it up to date.
+func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before git.Hash) (*forge.Change, error) {
+	o := st.out
+	p := &st.stage.Promotion
+	change, err := o.repository.forge.SaveChange(ctx, forge.ChangeSpec{
+		Head: st.promotionBranch(), Base: o.branch, Title: step.Title, Body: step.Body,
+		Labels: append([]string{"kalypso/promotion"}, p.Labels...), Reviewers: p.Reviewers,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if superseded := s.baseOf(o.repository, before, st); superseded != "" && superseded != step.Source.Base {
+		text := fmt.Sprintf("%s is superseded by %s. Approvals of the former do not count for it.", short(superseded), short(step.Source.Base))
+		if err := o.repository.forge.Comment(ctx, change.Number, text); err != nil {
+			return nil, err
+		}
+	}
+	return change, nil
+}
+
+// baseOf returns the base commit that an earlier proposal was about; "" for none that is
+// known.
+func (s *Session) baseOf(r *repository, proposal git.Hash, st *stop) tree.Revision {
+	if proposal.IsZero() {
+		return ""
+	}
+	c, err := r.staging.Commit(proposal)
+	if err != nil {
+		return ""
+	}
+	return tree.Revision(trailerOf(c.Message, "Kalypso-Source-Commit"))
+}
+
+// gatesStatus is the name of the status of a change request's head that says what the
+// gates say: to be required by the rules of the branch.
+const gatesStatus = "kalypso/gates"
+
+// merge asks the gates again, now that there is something to approve, says what they
+// say, and merges where that is what the policy wants.
+func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge.Change, intent Intent) error {
+	o, step := st.out, stop.Step
+	facts, err := s.changeFacts(ctx, st, step)
+	if err != nil {
+		return err
+	}
+	commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return isPlanned(v.Gate) })
+	step.Verdicts = append(commitGates, gate.Planned(ctx, st.policy(), *facts, intent.Skip)...)
+	state := gate.Overall(step.Verdicts)
+	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: reasonOf(step.Verdicts)}
+	switch state {
+	case gate.Passed:
+		status.State = forge.Success
+	case gate.Blocked:
+		status.State = forge.Failure
+	}
+	if err := o.repository.ledger().say(ctx, step.prepared.commit, status); err != nil {
+		return err
+	}
+	stop.State, stop.Reason = Proposed, fmt.Sprintf("change request %d is open: %s", change.Number, status.Description)
+	if state == gate.Blocked {
+		stop.State = Blocked
+	}
+	if state != gate.Passed || !st.stage.Promotion.AutoMerge {
+		return nil
+	}
+	done, err := o.repository.forge.Merge(ctx, change.Number, step.prepared.commit, forge.MergeOptions{
+		Method: st.stage.Promotion.MergeMethod, Title: step.Title, Message: step.prepared.message, WhenAllowed: true,
+	})
+	if err != nil {
+		return err
+	}
+	if done != forge.MergeDone {
+		stop.Reason = fmt.Sprintf("change request %d passed every gate, and the forge's own rules are not satisfied yet", change.Number)
+		return nil
+	}
+	return s.merged(ctx, st, stop)
+}
+
+// isPlanned says whether a gate is one of the planned change.
+func isPlanned(kind string) bool {
+	return slices.Contains([]string{"errors", "kept", "budget", "policy", "http", "approvals"}, kind)
+}
+
+// merged looks at the branch after the forge has merged.
+func (s *Session) merged(ctx context.Context, st *stop, stop *Stop) error {
+	refs, err := st.out.repository.remote.Refs(ctx)
+	if err != nil {
+		return err
+	}
+	st.out.repository.refs = refs
+	tip := refs[branchRef(st.out.branch)]
+	if tip == st.out.tip {
+		stop.Reason = "the forge has merged, and does not show it yet"
+		return nil
+	}
+	if err := s.landed(ctx, st, stop, tip); err != nil {
+		return err
+	}
+	return s.tidy(ctx, st)
+}
+
+// tidy removes the promotion's branch once what it proposed is there.
+func (s *Session) tidy(ctx context.Context, st *stop) error {
+	ref := branchRef(st.promotionBranch())
+	id := st.out.repository.refs[ref]
+	if id.IsZero() {
+		return nil
+	}
+	err := st.out.repository.remote.Push(ctx, []remote.Update{{Ref: ref, Old: id}}, nil, false)
+	if err == nil {
+		delete(st.out.repository.refs, ref)
+	}
+	if errors.Is(err, git.ErrLostRace) { // the forge removes it as well, or somebody proposes something new
+		return nil
+	}
+	return err
+}
+
+// withdraw closes the change request of a stop for which there is nothing to do any
+// more, unless something stops it only for now, and removes its branch.
+func (s *Session) withdraw(ctx context.Context, st *stop, stop *Stop) error {
+	if stop == nil || stop.State != Current || st.out.repository == nil || st.out.repository.refs[branchRef(st.promotionBranch())].IsZero() {
+		return nil
+	}
+	return s.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+stop.Reason+".")
+}
+
+// close closes the change request of a stop, if kalypso opened one, and removes the
+// branch.
+func (s *Session) close(ctx context.Context, st *stop, comment string) error {
+	if !st.out.repository.plain {
+		open, err := st.out.repository.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
+		if err != nil {
+			return err
+		}
+		if open != nil {
+			if err := st.out.repository.forge.CloseChange(ctx, open.Number, comment); err != nil {
+				return err
+			}
+		}
+	}
+	return s.tidy(ctx, st)
+}

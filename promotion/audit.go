@@ -1,0 +1,167 @@
+package promotion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
+)
+
+// Event is something that happened to a ring of an environment.
+type Event struct {
+	// Time is when it is said to have happened: by the forge's clock, where it told of
+	// the commit, or else by the commit.
+	Time        time.Time   `json:"time"`
+	Environment string      `json:"environment"`
+	Ring        string      `json:"ring,omitempty"`
+	What        string      `json:"what"` // promoted, configured, rolled back, held, released, changed, success, failure, rejected, frozen
+	Source      tree.Source `json:"source"`
+	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
+	By          string      `json:"by,omitempty"`
+	Reason      string      `json:"reason,omitempty"`
+	// Gates is the digest of the gates' answers that the commit has.
+	Gates string `json:"gates,omitempty"`
+}
+
+// Audit rebuilds what happened to environments from the history of their branches, the
+// statuses of their commits and the orders, oldest first. since leaves out what was
+// before; the zero Time for all.
+func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
+	var out []Event
+	done := map[string]bool{}
+	for _, st := range s.asked() {
+		if st.out.repository == nil {
+			continue
+		}
+		events, err := s.auditStop(ctx, st)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.id(), err)
+		}
+		out = append(out, events...)
+		if !done[st.stage.Name] {
+			done[st.stage.Name] = true
+			out = append(out, ordered(st.out)...)
+		}
+	}
+	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
+	slices.SortStableFunc(out, func(a, b Event) int { return a.Time.Compare(b.Time) })
+	return out, nil
+}
+
+// auditStop compares each commit of the branch with the one before it.
+func (s *Session) auditStop(ctx context.Context, st *stop) ([]Event, error) {
+	if err := st.out.history.each(ctx, func(past) bool { return true }); err != nil {
+		return nil, err
+	}
+	states := slices.Clone(st.out.history.states)
+	slices.Reverse(states)
+	if err := s.preloadHistory(ctx, st, states); err != nil {
+		return nil, err
+	}
+	var out []Event
+	var before past
+	for _, now := range states {
+		events, err := s.difference(ctx, st, before, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, events...)
+		before = now
+	}
+	return out, nil
+}
+
+// preloadHistory asks for the statuses of all commits of a history at once.
+func (s *Session) preloadHistory(ctx context.Context, st *stop, states []past) error {
+	var commits []git.Hash
+	for _, p := range states {
+		commits = append(commits, p.ID)
+	}
+	return st.out.repository.ledger().load(ctx, commits...)
+}
+
+// difference says what a commit did to a ring.
+func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([]Event, error) {
+	ring := st.ringName()
+	had, has := sourceIn(before.record, ring), sourceIn(now.record, ring)
+	e := Event{
+		Time: now.Committer.When.UTC(), Environment: st.stage.Name, Ring: ring, Source: has, Commit: now.ID.String(),
+		By: trailerOf(now.Message, "Promoted-By"), Reason: trailerOf(now.Message, "Kalypso-Reason"), Gates: trailerOf(now.Message, "Kalypso-Gates-Digest"),
+	}
+	if e.By == "" {
+		e.By = web.Printable(now.Author.Name)
+	}
+	switch wasHeld, held := holdIn(before.record, ring), holdIn(now.record, ring); {
+	case now.record == nil && before.record == nil:
+		return nil, nil
+	case now.record == nil:
+		e.What = "removed"
+	case has.Base != had.Base && held != nil && wasHeld == nil:
+		e.What = "rolled back"
+	case has.Base != had.Base:
+		e.What = "promoted"
+	case has.Environment != had.Environment:
+		e.What = "configured"
+	case held != nil && (wasHeld == nil || *held != *wasHeld):
+		e.What = "held"
+	case held == nil && wasHeld != nil:
+		e.What = "released"
+	case trailerOf(now.Message, "Kalypso-Environment") == "":
+		e.What, e.Reason = "changed", "by hand: "+firstLine(now.Message)
+	default:
+		return nil, nil // it was about another ring
+	}
+	said, err := st.out.repository.ledger().of(ctx, now.ID)
+	if err != nil {
+		return nil, err
+	}
+	events := []Event{e}
+	for _, status := range said {
+		if status.Name != statusName(st.id()) {
+			continue
+		}
+		if status.State == "pending" {
+			events[0].Time = status.At.UTC()
+			continue
+		}
+		events = append(events, Event{
+			Time: status.At.UTC(), Environment: st.stage.Name, Ring: ring, What: string(status.State), Source: has,
+			Commit: now.ID.String(), By: web.Printable(status.By), Reason: web.Printable(status.Description),
+		})
+	}
+	return events, nil
+}
+
+// holdIn returns the hold of a ring, or of all of the environment, by a record.
+func holdIn(record *tree.Record, ring string) *tree.Hold {
+	o := &output{record: record}
+	return o.hold(ring)
+}
+
+// ordered are the orders that stand.
+func ordered(o *output) []Event {
+	var out []Event
+	add := func(what string, of *order, base tree.Revision) {
+		out = append(out, Event{
+			Time: of.at.UTC(), Environment: o.stage.Name, What: what, By: web.Printable(of.By), Reason: web.Printable(of.Reason),
+			Source: tree.Source{Base: base},
+		})
+	}
+	if o.orders.frozen != nil {
+		add("frozen", o.orders.frozen, "")
+	}
+	for id, of := range o.orders.rejected {
+		add("rejected", of, revision(id))
+	}
+	for ring, of := range o.orders.aborted {
+		add("aborted", of, tree.Revision(of.Commit))
+		out[len(out)-1].Ring = ring
+	}
+	slices.SortFunc(out, func(a, b Event) int { return strings.Compare(a.What+string(a.Source.Base), b.What+string(b.Source.Base)) })
+	return out
+}

@@ -1,0 +1,320 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// Decision is what a person decides about stops, with the reason.
+type Decision struct {
+	Reason string
+	Until  time.Time // the zero Time for ever
+}
+
+// RollbackTo says where to go back to.
+type RollbackTo struct {
+	// Commit is an earlier base commit, as git names it; "" for Steps back.
+	Commit string
+	Steps  int
+	// Exact brings the very files back that were there, without compiling.
+	Exact bool
+}
+
+// Rollback brings stops back to an earlier base commit, compiled with the environment's
+// own files of today or, exactly, as it was. Each gets a hold, so that no run promotes
+// what was rolled back from. Gates are not asked.
+func (s *Session) Rollback(ctx context.Context, to RollbackTo, d Decision) ([]*Stop, error) {
+	return s.forEach(ctx, func(st *stop) (*Stop, error) { return s.rollback(ctx, st, to, d) })
+}
+
+// forEach decides about each stop that was asked for.
+func (s *Session) forEach(_ context.Context, decide func(*stop) (*Stop, error)) ([]*Stop, error) {
+	var out []*Stop
+	var errs []error
+	for _, st := range s.asked() {
+		if st.out.repository == nil {
+			errs = append(errs, fmt.Errorf("%s: %s", st.id(), st.out.absent))
+			continue
+		}
+		stop, err := decide(st)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", st.id(), err))
+			continue
+		}
+		out = append(out, stop)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decision) (*Stop, error) {
+	target, err := s.earlier(ctx, st, to)
+	if err != nil {
+		return nil, err
+	}
+	has := st.has()
+	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d), Base: has.Base}
+	if before := st.out.hold(st.ringName()); before != nil && before.Base != "" {
+		hold.Base = before.Base // a second step back is still from there
+	}
+	step := &Step{Kind: RollBack, Source: tree.Source{Base: sourceIn(target.record, st.ringName()).Base, Environment: revision(st.out.own.Commit)}}
+	c := change{hold: hold, trailers: s.decided(d)}
+	if to.Exact {
+		step.Source = sourceIn(target.record, st.ringName())
+		err = s.prepareExact(st, step, target, c)
+	} else {
+		err = s.prepare(ctx, st, step, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip)), Step: step}
+	if step.Change != nil && step.Change.Errors > 0 && !st.stage.Promotion.AllowErrors {
+		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", short(step.Source.Base), count(step.Change.Errors, "assignment"))
+		return stop, nil
+	}
+	if step.prepared.report != nil {
+		s.describe(st, step)
+	} else {
+		step.Title, step.Body = s.title(st, step), s.title(st, step)+"\n\n"+d.Reason+"\n"
+	}
+	return stop, s.carryOut(ctx, st, stop, Intent{})
+}
+
+// decided are the trailers of what a person decided.
+func (s *Session) decided(d Decision) []string {
+	out := []string{"Kalypso-Reason: " + firstLine(d.Reason)}
+	if s.request.By != "" {
+		out = append(out, "Promoted-By: "+firstLine(s.request.By))
+	}
+	return out
+}
+
+func until(d Decision) string {
+	if d.Until.IsZero() {
+		return ""
+	}
+	return d.Until.UTC().Format(time.RFC3339)
+}
+
+// earlier finds the state of the environment to go back to.
+func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, error) {
+	had, err := st.out.history.basesOf(ctx, st.ringName())
+	if err != nil {
+		return past{}, err
+	}
+	if to.Commit == "" {
+		steps := max(1, to.Steps)
+		if steps >= len(had) {
+			return past{}, fmt.Errorf("it had %s, so there is nothing %s back", count(len(had), "base commit"), count(steps, "step"))
+		}
+		return had[steps], nil
+	}
+	b, err := s.platform.resolve(to.Commit)
+	if err != nil && !isID(to.Commit) {
+		return past{}, err
+	}
+	wanted := revision(b.commit)
+	if err != nil {
+		wanted = tree.Revision(to.Commit) // it may not be in the branch's history any more
+	}
+	for _, p := range had {
+		if sourceIn(p.record, st.ringName()).Base == wanted {
+			return p, nil
+		}
+	}
+	return past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.stage.Name)
+}
+
+// prepareExact makes a commit with the tree of an earlier one.
+func (s *Session) prepareExact(st *stop, step *Step, target past, c change) error {
+	if st.ring != nil && len(st.stage.Promotion.Rings) > 1 {
+		return errors.New("--exact brings the files of the whole environment back, and it has several rings: leave it out, so that the ring alone is compiled")
+	}
+	view, err := st.out.repository.view(st.out.branch, target.ID)
+	if err != nil {
+		return err
+	}
+	message := s.message(st, step, &c)
+	pack := st.out.repository.staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	result, err := st.out.at.Restore(st.out.folder, view, func(r *tree.Record) error {
+		s.setHold(r, st, c.hold)
+		return nil
+	}, pack, s.commitInfo(st, step.Source, message))
+	if err != nil {
+		return err
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	step.prepared = &prepared{commit: hashOf(tree.Revision(result.Commit)), packs: packsOf(pack), message: message}
+	step.Commit, step.Tree = string(result.Commit), target.record.Tree
+	return nil
+}
+
+func (s *Session) setHold(r *tree.Record, st *stop, hold *tree.Hold) {
+	if ring := r.Ring(st.ringName()); ring != nil {
+		ring.Hold = hold
+		return
+	}
+	r.Hold = hold
+}
+
+// Hold keeps stops at what they have; Release ends that, also after a rollback.
+func (s *Session) Hold(ctx context.Context, d Decision) ([]*Stop, error) {
+	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d)}
+	return s.forEach(ctx, func(st *stop) (*Stop, error) { return s.restate(ctx, st, hold, "Hold "+st.id(), d) })
+}
+
+// Release ends the holds of stops.
+func (s *Session) Release(ctx context.Context, d Decision) ([]*Stop, error) {
+	return s.forEach(ctx, func(st *stop) (*Stop, error) { return s.restate(ctx, st, nil, "Release "+st.id(), d) })
+}
+
+// restate writes another hold into the record.
+func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title string, d Decision) (*Stop, error) {
+	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip)), Hold: hold}
+	if st.out.record == nil {
+		return nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.out.branch, st.stage.Name)
+	}
+	c := change{hold: hold, title: title, trailers: s.decided(d)}
+	step := &Step{Kind: Configure, Source: st.has(), NoOp: true}
+	message := s.message(st, step, &c)
+	pack := st.out.repository.staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	result, err := st.out.at.Restate(st.out.folder, func(r *tree.Record) error {
+		s.setHold(r, st, hold)
+		return nil
+	}, pack, s.commitInfo(st, st.has(), message))
+	if err != nil {
+		return nil, err
+	}
+	stop.State, stop.Reason = Held, "it was held already"
+	if hold == nil {
+		stop.State, stop.Reason = Current, "nothing held it"
+	}
+	if result.Commit == "" {
+		return stop, nil
+	}
+	if err := pack.Finish(); err != nil {
+		return nil, err
+	}
+	commit := hashOf(tree.Revision(result.Commit))
+	update := remote.Update{Ref: branchRef(st.out.branch), Old: st.out.tip, New: commit}
+	if err := st.out.repository.remote.Push(ctx, []remote.Update{update}, packsOf(pack), false); err != nil {
+		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
+			return nil, fmt.Errorf("branch %s takes no push: %w; `kalypso freeze %s` stops promotion without one", st.out.branch, refused, st.stage.Name)
+		}
+		return nil, err
+	}
+	if err := s.landed(ctx, st, stop, commit); err != nil {
+		return nil, err
+	}
+	stop.State, stop.Reason = Held, "it is held at "+short(st.has().Base)
+	if hold == nil {
+		stop.State, stop.Reason = Current, "it is released"
+	}
+	return stop, nil
+}
+
+// Freeze stops promotion to the environments that were asked for, without writing to
+// their branches; Thaw ends that.
+func (s *Session) Freeze(ctx context.Context, d Decision) error {
+	return s.orderEach(ctx, func(environment string, r *repository) error {
+		return s.give(ctx, r, &order{Kind: "freeze", About: environment, Reason: d.Reason, By: s.request.By, Until: d.Until})
+	})
+}
+
+// Thaw ends the freezes of environments. One that is not frozen stays so.
+func (s *Session) Thaw(ctx context.Context) error {
+	return s.orderEach(ctx, func(environment string, r *repository) error {
+		return r.pushOrder(ctx, "freeze/"+environment, git.Hash{}, nil)
+	})
+}
+
+func (s *Session) orderEach(_ context.Context, f func(environment string, r *repository) error) error {
+	var errs []error
+	done := map[string]bool{}
+	for _, st := range s.asked() {
+		if done[st.stage.Name] {
+			continue
+		}
+		done[st.stage.Name] = true
+		if st.out.repository == nil {
+			errs = append(errs, fmt.Errorf("%s: %s", st.stage.Name, st.out.absent))
+			continue
+		}
+		if err := f(st.stage.Name, st.out.repository); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", st.stage.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Reject makes sure that a base commit comes nowhere. Environments that have it keep it.
+// It returns the commit. Unreject ends that.
+func (s *Session) Reject(ctx context.Context, commit string, d Decision) (string, error) {
+	return s.rejection(commit, func(r *repository, id string) error {
+		return s.give(ctx, r, &order{Kind: "reject", About: id, Reason: d.Reason, By: s.request.By})
+	})
+}
+
+// Unreject takes a rejection back.
+func (s *Session) Unreject(ctx context.Context, commit string) (string, error) {
+	return s.rejection(commit, func(r *repository, id string) error {
+		return r.pushOrder(ctx, "reject/"+id, git.Hash{}, nil)
+	})
+}
+
+func (s *Session) rejection(commit string, f func(r *repository, id string) error) (string, error) {
+	b, err := s.platform.resolve(commit)
+	if err != nil {
+		return "", err
+	}
+	var errs []error
+	done := map[*repository]bool{}
+	for _, out := range s.outputs {
+		if out.repository != nil && !done[out.repository] {
+			done[out.repository] = true
+			errs = append(errs, f(out.repository, b.commit.String()))
+		}
+	}
+	return b.commit.String(), errors.Join(errs...)
+}
+
+// Abort calls off what is proposed for stops: change requests are closed, their branches
+// removed, and their commits come only if somebody asks for them by name.
+func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
+	return s.forEach(ctx, func(st *stop) (*Stop, error) {
+		stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Current, Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip))}
+		proposal := st.out.repository.refs[branchRef(st.promotionBranch())]
+		if proposal.IsZero() {
+			stop.Reason = "nothing was proposed"
+			return stop, nil
+		}
+		if err := st.out.repository.remote.Fetch(ctx, []git.Hash{proposal}, 1); err != nil {
+			return nil, err
+		}
+		about := st.stage.Name
+		if st.ring != nil {
+			about += "." + st.ringName()
+		}
+		off := s.baseOf(st.out.repository, proposal, st)
+		if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: about, Reason: d.Reason, By: s.request.By, Commit: string(off)}); err != nil {
+			return nil, err
+		}
+		stop.Reason = "the proposal of " + short(off) + " is called off"
+		return stop, s.close(ctx, st, "Called off: "+markdown(d.Reason))
+	})
+}
+
+var _ = gate.Passed
+var _ = model.Latest

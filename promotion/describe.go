@@ -1,0 +1,276 @@
+package promotion
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// describe writes title and body of the change request that proposes a step. Of the
+// body, details go first where the forge allows no more.
+func (s *Session) describe(st *stop, step *Step) {
+	limits := st.out.repository.forge.Limits()
+	step.Title = clip(s.title(st, step), limits.Title)
+	head := s.head(st, step)
+	for _, most := range []int{200, 50, 10, 0} {
+		step.Body = head + details(step.prepared.report, most) + s.reproduce(st, step)
+		if limits.Body == 0 || len(step.Body) <= limits.Body {
+			return
+		}
+	}
+	step.Body = clip(step.Body, limits.Body)
+}
+
+// marker begins the body of kalypso's change requests, for programs.
+type marker struct {
+	Environment string        `json:"environment"`
+	Ring        string        `json:"ring,omitempty"`
+	Base        tree.Revision `json:"base"`
+	Own         tree.Revision `json:"own"`
+	Tree        tree.ID       `json:"tree"`
+}
+
+func (s *Session) head(st *stop, step *Step) string {
+	var b strings.Builder
+	about, _ := json.Marshal(marker{st.stage.Name, st.ringName(), step.Source.Base, step.Source.Environment, step.Tree}) //nolint:errcheck // nothing in it fails
+	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", about)
+	fmt.Fprintf(&b, "### %s\n\n", markdown(step.Title))
+	fmt.Fprintln(&b, s.path(st, step))
+	fmt.Fprintln(&b)
+	s.commits(&b, st, step)
+	changes(&b, step)
+	fmt.Fprintf(&b, "**Risk**: %s\n\n", risk(step.Change))
+	verdicts(&b, step.Verdicts)
+	return b.String()
+}
+
+// path shows where the commit was, and where it goes.
+func (s *Session) path(st *stop, step *Step) string {
+	var parts []string
+	for _, up := range s.upstream(st) {
+		has := up.has()
+		text := up.id() + " " + short(has.Base)
+		if has.Base != step.Source.Base && has.Base != "" {
+			text += " (newer)"
+		}
+		parts = append(parts, "`"+text+"`")
+	}
+	from := "nothing"
+	if has := st.has(); has.Base != "" {
+		from = short(has.Base)
+	}
+	parts = append(parts, fmt.Sprintf("**%s** `%s` → `%s`", st.id(), from, short(step.Source.Base)))
+	return strings.Join(parts, " → ")
+}
+
+// mostCommits is how many commits a body lists.
+const mostCommits = 20
+
+// commits lists what comes with the step.
+func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
+	all, _, err := s.platform.basesUntil(hashOf(st.has().Base))
+	if err != nil || step.Kind != Promote {
+		return
+	}
+	first := slices.IndexFunc(all, func(c base) bool { return revision(c.commit) == step.Source.Base })
+	if first < 0 {
+		return
+	}
+	all = all[first:]
+	if n := len(all); n > 0 && revision(all[n-1].commit) == st.has().Base {
+		all = all[:n-1]
+	}
+	authors := map[string]bool{}
+	for _, c := range all {
+		authors[c.author] = true
+	}
+	fmt.Fprintf(b, "%s by %s:\n\n", count(len(all), "commit"), count(len(authors), "author"))
+	for _, c := range all[:min(len(all), mostCommits)] {
+		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.commit), markdown(c.subject), markdown(web.Printable(c.author)))
+	}
+	if len(all) > mostCommits {
+		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)
+	}
+	fmt.Fprintln(b)
+}
+
+// mostGroups is how many kinds of change a table has.
+const mostGroups = 20
+
+// changes is the table of what differs, equal changes as one.
+func changes(b *strings.Builder, step *Step) {
+	r := step.prepared.report
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(b, "%s\n\n", compare.Summary(r))
+	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed)
+	if rows == 0 {
+		return
+	}
+	fmt.Fprint(b, "| Change | Assignments | Cluster types |\n|---|---|---|\n")
+	row := func(what string, ids []string) {
+		types := map[string]int{}
+		for _, id := range ids {
+			types[clusterTypeOf(id)]++
+		}
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(types)) {
+			names = append(names, fmt.Sprintf("%s (%d)", name, types[name]))
+		}
+		fmt.Fprintf(b, "| %s | %d | %s |\n", what, len(ids), list(names, 8))
+	}
+	if a := r.Assignments.Added; len(a) > 0 {
+		row("new assignments", a)
+	}
+	if a := r.Assignments.Removed; len(a) > 0 {
+		row("removed assignments", a)
+	}
+	for i := range r.Groups[:min(len(r.Groups), mostGroups)] {
+		g := &r.Groups[i]
+		if len(g.Assignments) > 0 {
+			row(summarize(g), g.Assignments)
+		}
+	}
+	if len(r.Groups) > mostGroups {
+		fmt.Fprintf(b, "| %d more changes | | |\n", len(r.Groups)-mostGroups)
+	}
+	fmt.Fprintln(b)
+}
+
+// mostValue is how much of a value a table shows, in characters.
+const mostValue = 60
+
+// summarize says a group of changes in a cell of a table.
+func summarize(g *compare.Group) string {
+	where := g.File
+	if g.Object != nil {
+		where = g.Object.Kind + " " + g.Object.Name
+	}
+	what := cell(where)
+	if g.Path != "" {
+		what += " `" + cell(g.Path) + "`"
+	}
+	switch g.Kind {
+	case compare.Added:
+		return what + " added" + value(": ", g.To)
+	case compare.Removed:
+		return what + " removed" + value(": ", g.From)
+	case compare.Changed, compare.Mode:
+		return what + value(" ", g.From) + " →" + value(" ", g.To)
+	case compare.Reordered:
+		return what + " in another order"
+	}
+	return what + " changed"
+}
+
+func value(before string, v json.RawMessage) string {
+	if v == nil {
+		return ""
+	}
+	return before + "`" + cell(clip(string(v), mostValue)) + "`"
+}
+
+// risk names what people want to look at twice.
+func risk(c *gate.Change) string {
+	var parts []string
+	deleted := 0
+	for _, n := range c.Deleted {
+		deleted += n
+	}
+	parts = append(parts, count(deleted, "deletion"))
+	if n := c.Deleted["Namespace"]; n > 0 {
+		parts = append(parts, fmt.Sprintf("**%s deleted, with everything in them**", count(n, "namespace")))
+	}
+	touched := func(kinds ...string) int {
+		n := 0
+		for _, kind := range kinds {
+			n += c.Created[kind] + c.Updated[kind] + c.Deleted[kind]
+		}
+		return n
+	}
+	parts = append(parts, count(touched("CustomResourceDefinition"), "CRD change"), count(touched("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"), "RBAC change"))
+	if c.Errors > 0 {
+		parts = append(parts, fmt.Sprintf("**%s with errors**", count(c.Errors, "assignment")))
+	}
+	if c.Kept > 0 {
+		parts = append(parts, fmt.Sprintf("**%s kept as they were**", count(c.Kept, "folder")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func verdicts(b *strings.Builder, vs []gate.Verdict) {
+	if len(vs) == 0 {
+		fmt.Fprint(b, "**Gates**: none\n\n")
+		return
+	}
+	fmt.Fprint(b, "| Gate | | |\n|---|---|---|\n")
+	for _, v := range vs {
+		name := v.Gate
+		if v.Name != "" {
+			name += " " + v.Name
+		}
+		state := string(v.State)
+		if v.Skipped != "" {
+			state = "🚨 **passed over**: " + cell(v.Skipped)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", cell(name), state, cell(v.Reason))
+	}
+	fmt.Fprintln(b)
+}
+
+// details is the whole of some changes, folded.
+func details(r *compare.Report, most int) string {
+	if r == nil || most == 0 || len(r.Groups) == 0 {
+		return ""
+	}
+	part := *r
+	part.Groups = r.Groups[:min(len(r.Groups), most)]
+	var text strings.Builder
+	if err := compare.WriteText(&text, &part, compare.TextOptions{}); err != nil {
+		return ""
+	}
+	return "<details><summary>All changes</summary>\n\n" + fenced(text.String()) + "\n</details>\n\n"
+}
+
+// fenced is a block of code, whatever is in it.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "diff\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
+}
+
+func (s *Session) reproduce(st *stop, step *Step) string {
+	return fmt.Sprintf("Reproduce: `kalypso verify --env %s --head %s`\n", st.stage.Name, st.promotionBranch())
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// markdown is a text of others that means nothing to a forge: neither people nor other
+// requests are named by it, and it is no HTML.
+func markdown(text string) string {
+	return strings.NewReplacer(
+		"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "&lt;", ">", "&gt;",
+		"#", "#\u200b", "@", "@\u200b", "|", "\\|", "!", "!\u200b",
+	).Replace(web.Printable(text))
+}
+
+// cell is a text of others in a cell of a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", "\\|", "`", "'", "<", "&lt;", "@", "@\u200b", "#", "#\u200b").Replace(web.Printable(text))
+}

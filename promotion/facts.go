@@ -1,0 +1,179 @@
+package promotion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// policy is what the gates of a stop ask.
+func (st *stop) policy() gate.Policy {
+	p := &st.stage.Promotion
+	out := gate.Policy{
+		Environment: st.stage.Name, Ring: st.ringName(),
+		After: st.stage.After, Any: p.Any, Gates: []model.Gates{p.Gates},
+		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable,
+	}
+	if st.ring != nil {
+		out.Gates = append(out.Gates, st.ring.Gates)
+		if len(st.ring.After) > 0 {
+			out.After, out.Rings, out.Any = st.ring.After, true, false
+		}
+	}
+	return out
+}
+
+// rolloutGate is when a commit counts as having run in the stop.
+func (st *stop) rolloutGate() model.RolloutGate {
+	if st.ring != nil && st.ring.Gates.Rollout != nil {
+		return *st.ring.Gates.Rollout
+	}
+	if g := st.stage.Promotion.Gates.Rollout; g != nil {
+		return *g
+	}
+	return model.RolloutGate{Source: "any", Min: "100%"}
+}
+
+// upstream returns the stops that a commit must have been in before it comes to this
+// one.
+func (s *Session) upstream(st *stop) []*stop {
+	var out []*stop
+	p := st.policy()
+	for _, name := range p.After {
+		if !p.Rings {
+			out = append(out, s.stopsOf(name)...)
+			continue
+		}
+		for _, other := range s.stopsOf(st.stage.Name) {
+			if other.ringName() == name {
+				out = append(out, other)
+			}
+		}
+	}
+	return out
+}
+
+// soaking returns the stops that soak gates of a stop name beside upstream.
+func (s *Session) soaking(st *stop) []*stop {
+	var out []*stop
+	for _, g := range st.policy().Gates {
+		if g.Soak != nil && g.Soak.Environment != "" {
+			out = append(out, s.stopsOf(g.Soak.Environment)...)
+		}
+	}
+	return out
+}
+
+// commitFacts gathers what the gates of a stop ask of a base commit.
+func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (gate.CommitFacts, error) {
+	commit := hashOf(of.Base)
+	facts := gate.CommitFacts{
+		Now: s.now, Commit: commit,
+		EnvironmentOnly: st.has().Base == of.Base && st.has() != (tree.Source{}),
+		Hold:            s.holdFacts(st.out.hold(st.ringName())),
+		Freeze:          st.out.orders.frozen.freeze(),
+		Rejected:        st.out.orders.rejected[commit].freeze(),
+	}
+	if a := st.out.orders.aborted[st.ringName()]; a != nil && a.Commit == string(of.Base) && facts.Rejected == nil {
+		facts.Rejected = a.freeze()
+	}
+	_, reachable, err := s.platform.basesUntil(commit)
+	if err != nil {
+		return facts, err
+	}
+	facts.Reachable = reachable
+	seen := map[*stop]bool{}
+	for _, other := range append(s.upstream(st), s.soaking(st)...) {
+		if seen[other] {
+			continue
+		}
+		seen[other] = true
+		stay, err := s.stay(ctx, other, of, facts.EnvironmentOnly)
+		if err != nil {
+			return facts, fmt.Errorf("%s: %w", other.id(), err)
+		}
+		facts.Stays = append(facts.Stays, stay)
+	}
+	facts.Statuses, err = s.platform.repository.statusesOf(ctx, s.ledger(st.out), commit)
+	facts.StatusesKnown = err == nil
+	return facts, err
+}
+
+// statusesOf returns the statuses of a base commit, wherever they are kept.
+func (r *repository) statusesOf(ctx context.Context, ledger *ledger, commit git.Hash) ([]forge.Status, error) {
+	if r.plain {
+		return ledger.of(ctx, commit)
+	}
+	return r.ledger().of(ctx, commit)
+}
+
+func (s *Session) holdFacts(h *tree.Hold) *gate.Freeze {
+	if h == nil {
+		return nil
+	}
+	until, _ := time.Parse(time.RFC3339, h.Until)
+	if !until.IsZero() && !s.now.Before(until) {
+		return nil
+	}
+	return &gate.Freeze{Reason: h.Reason, By: h.By, Until: until}
+}
+
+// stay returns the time of a base commit in a stop. own says that it is about the
+// environment's own files as well: what counts then is the rollout of both.
+func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) (gate.Stay, error) {
+	stay := gate.Stay{Environment: st.stage.Name, Ring: st.ringName()}
+	if st.out.repository == nil || st.out.record == nil {
+		return stay, nil
+	}
+	if own {
+		return s.ownStay(ctx, st, of, stay)
+	}
+	_, next, held, err := st.out.history.stayOf(ctx, st.ringName(), of.Base)
+	if err != nil || !held {
+		return stay, err
+	}
+	stay.Held = true
+	gate := st.rolloutGate()
+	ledger := s.ledger(st.out)
+	commit := hashOf(of.Base)
+	if err := ledger.load(ctx, commit, hashOf(next)); err != nil {
+		return stay, err
+	}
+	c, _ := courseOf(ledger.known[commit], st.id(), gate.By)
+	stay.Entered, stay.State, stay.Since, stay.Reason = c.entered, c.state, c.since, c.reason
+	if next == "" {
+		return stay, nil
+	}
+	// It left when the next one was first heard of. Where that was never told, it is
+	// taken to have left at once.
+	stay.Left = stay.Since
+	if following, ok := courseOf(ledger.known[hashOf(next)], st.id(), gate.By); ok && following.entered.After(stay.Since) {
+		stay.Left = following.entered
+	}
+	return stay, nil
+}
+
+// ownStay is the time of a commit with an environment's own files in a ring of it.
+func (s *Session) ownStay(ctx context.Context, st *stop, of tree.Source, stay gate.Stay) (gate.Stay, error) {
+	if st.has() != of {
+		return stay, nil
+	}
+	run, err := st.out.history.landed(ctx, st.ringName())
+	if err != nil || len(run) == 0 {
+		return stay, err
+	}
+	said, err := st.out.repository.ledger().of(ctx, run[len(run)-1])
+	if err != nil {
+		return stay, err
+	}
+	stay.Held = true
+	c, _ := courseOf(said, st.id(), st.rolloutGate().By)
+	stay.Entered, stay.State, stay.Since, stay.Reason = c.entered, c.state, c.since, c.reason
+	return stay, nil
+}

@@ -1,0 +1,174 @@
+package promotion
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// contents are the files of a GitOps repository, those of commits that are not pushed
+// yet included.
+type contents struct {
+	ctx context.Context
+	of  *repository
+}
+
+func (c contents) Prefetch(ids []tree.ID) error {
+	hashes := make([]git.Hash, len(ids))
+	for i, id := range ids {
+		hashes[i] = hashOf(tree.Revision(id))
+	}
+	// What was just made is not on the server.
+	hashes = slices.DeleteFunc(hashes, c.of.staging.Has)
+	return c.of.remote.Prefetch(c.ctx, hashes)
+}
+
+func (c contents) Blob(id tree.ID) ([]byte, error) {
+	return c.of.staging.Blob(hashOf(tree.Revision(id)))
+}
+
+// inspect finds out what a prepared commit changes.
+func (s *Session) inspect(ctx context.Context, st *stop, step *Step) error {
+	p := step.prepared
+	of := contents{ctx, st.out.repository}
+	var err error
+	if p.report, err = compare.Records(st.out.record, p.record, of); err != nil {
+		return err
+	}
+	a := p.report.Assignments
+	step.Change.Assignments.Added, step.Change.Assignments.Changed, step.Change.Assignments.Removed = a.Added, a.Changed, a.Removed
+	types := map[string]bool{}
+	for _, id := range slices.Concat(a.Added, a.Changed, a.Removed) {
+		types[clusterTypeOf(id)] = true
+	}
+	step.Change.ClusterTypes = slices.Sorted(maps.Keys(types))
+	return s.countObjects(st, step, of)
+}
+
+// clusterTypeOf returns the cluster type of an assignment's id.
+func clusterTypeOf(id string) string {
+	parts := strings.SplitN(id, "/", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[1]
+}
+
+// object identifies what a manifest describes.
+type object struct{ apiVersion, kind, namespace, name string }
+
+// countObjects counts the objects that come, change and go, by kind.
+func (s *Session) countObjects(st *stop, step *Step, of contents) error {
+	c := step.Change
+	c.Created, c.Updated, c.Deleted = map[string]int{}, map[string]int{}, map[string]int{}
+	all := slices.Concat(c.Assignments.Added, c.Assignments.Changed, c.Assignments.Removed)
+	var ids []tree.ID
+	for _, record := range []*tree.Record{st.out.record, step.prepared.record} {
+		for _, id := range all {
+			files, err := filesOf(record, id)
+			if err != nil {
+				return err
+			}
+			for _, blob := range files {
+				ids = append(ids, blob.ID)
+			}
+		}
+	}
+	if err := of.Prefetch(ids); err != nil {
+		return err
+	}
+	for _, id := range all {
+		before, err := objectsOf(st.out.record, id, of)
+		if err != nil {
+			return err
+		}
+		after, err := objectsOf(step.prepared.record, id, of)
+		if err != nil {
+			return err
+		}
+		for o, text := range after {
+			old, there := before[o]
+			switch {
+			case !there:
+				c.Created[o.kind]++
+			case !bytes.Equal(old, text):
+				c.Updated[o.kind]++
+			}
+		}
+		for o := range before {
+			if _, stays := after[o]; !stays {
+				c.Deleted[o.kind]++
+			}
+		}
+	}
+	return nil
+}
+
+// filesOf returns the files of an assignment's folder by a record, which may be nil.
+func filesOf(record *tree.Record, id string) (map[string]tree.Blob, error) {
+	parts := strings.SplitN(id, "/", 3)
+	if record == nil || len(parts) < 3 {
+		return nil, nil
+	}
+	ct, err := record.ClusterType(parts[1])
+	if err != nil || ct == nil {
+		return nil, err
+	}
+	if a := ct.Assignment(parts[2]); a != nil {
+		return a.Files, nil
+	}
+	return nil, nil
+}
+
+// objectsOf returns the objects of an assignment's folder, with what they say. A file
+// that has none is one itself, of kind File.
+func objectsOf(record *tree.Record, id string, of contents) (map[object][]byte, error) {
+	files, err := filesOf(record, id)
+	if err != nil {
+		return nil, err
+	}
+	out := map[object][]byte{}
+	for path, blob := range files {
+		data, err := of.Blob(blob.ID)
+		if err != nil {
+			return nil, err
+		}
+		found := manifestsIn(path, data)
+		if len(found) == 0 {
+			out[object{kind: "File", name: path}] = data
+		}
+		maps.Copy(out, found)
+	}
+	return out, nil
+}
+
+// manifestsIn returns the Kubernetes objects of a file that kalypso wrote.
+func manifestsIn(path string, data []byte) map[object][]byte {
+	if !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, ".yml") {
+		return nil
+	}
+	out := map[object][]byte{}
+	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
+		var head struct {
+			APIVersion string `yaml:"apiVersion"`
+			Kind       string `yaml:"kind"`
+			Metadata   struct {
+				Name      string `yaml:"name"`
+				Namespace string `yaml:"namespace"`
+			} `yaml:"metadata"`
+		}
+		if yaml.Unmarshal(doc, &head) != nil || head.Kind == "" || head.APIVersion == "" {
+			continue
+		}
+		out[object{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}] = doc
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package promotion
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// statusName is the name of the commit statuses in which kalypso says what became of a
+// commit in a ring: kalypso/<environment>[/<ring>].
+func statusName(id string) string { return "kalypso/" + id }
+
+// ledger are the statuses of commits on one forge, which is where what was seen of
+// rollouts is kept: nobody but the forge says when something was said.
+type ledger struct {
+	forge forge.Forge
+	known map[git.Hash][]forge.Status
+}
+
+// ledger returns where it is kept what became of base commits in an environment: on the
+// platform's forge or, where that is nothing but git, in the notes of the GitOps
+// repository.
+func (s *Session) ledger(o *output) *ledger {
+	if !s.platform.repository.plain {
+		return s.platform.repository.ledger()
+	}
+	return o.repository.ledger()
+}
+
+func (r *repository) ledger() *ledger {
+	if r.statuses == nil {
+		r.statuses = &ledger{forge: r.forge, known: map[git.Hash][]forge.Status{}}
+	}
+	return r.statuses
+}
+
+// of returns what was said of a commit, oldest first.
+func (l *ledger) of(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+	if err := l.load(ctx, commit); err != nil {
+		return nil, err
+	}
+	return l.known[commit], nil
+}
+
+// load asks for what was said of some commits, at once.
+func (l *ledger) load(ctx context.Context, commits ...git.Hash) error {
+	var ask []git.Hash
+	for _, c := range commits {
+		if _, known := l.known[c]; !known && !c.IsZero() && !slices.Contains(ask, c) {
+			ask = append(ask, c)
+		}
+	}
+	if len(ask) == 0 {
+		return nil
+	}
+	said, err := l.forge.Statuses(ctx, ask)
+	if err != nil {
+		return err
+	}
+	for _, c := range ask {
+		l.known[c] = said[c]
+	}
+	return nil
+}
+
+// say says something of a commit.
+func (l *ledger) say(ctx context.Context, commit git.Hash, status forge.Status) error {
+	status.Description = clip(status.Description, l.forge.Limits().StatusDescription)
+	if err := l.forge.SetStatus(ctx, commit, status); err != nil {
+		return err
+	}
+	delete(l.known, commit)
+	return nil
+}
+
+// course is what was said of a commit in a ring, in the order of time.
+type course struct {
+	entered time.Time // when its newest rollout began to be told
+	state   forge.State
+	since   time.Time // of state
+	reason  string
+}
+
+// courseOf reads the statuses of a commit about a ring. Success is latched: a pending
+// after it is another stay of the commit, and a failure its end. Words of others than
+// those who may report are passed over.
+func courseOf(said []forge.Status, id string, by []string) (course, bool) {
+	var c course
+	found := false
+	for _, s := range said {
+		if s.Name != statusName(id) || len(by) > 0 && !slices.Contains(by, s.By) {
+			continue
+		}
+		if !found || s.State == forge.Pending && c.state != forge.Pending {
+			c.entered = s.At
+		}
+		if !found || s.State != c.state {
+			c.state, c.since = s.State, s.At
+		}
+		c.reason, found = s.Description, true
+	}
+	return c, found
+}
+
+// clip cuts a text to a number of characters; 0 is no limit.
+func clip(text string, most int) string {
+	runes := []rune(text)
+	if most == 0 || len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}

@@ -1,0 +1,276 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// output is an environment's GitOps tree, as it is in its branch.
+type output struct {
+	stage      *evaluate.Stage
+	repository *repository // nil where there is no git branch to promote to
+	absent     string      // why there is none
+	branch     string
+	folder     string   // of the tree in the branch; "" for its root
+	tip        git.Hash // zero where the branch does not exist
+	at         *tree.Branch
+	record     *tree.Record
+	// problems are what is wrong with the record: it cannot be read.
+	problems []diag.Diagnostic
+	own      source.Own // where the environment's own files are, at the platform's head
+	orders   *orders
+	history  *history
+}
+
+// openOutput reads where an environment's tree is, and its record.
+func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*output, error) {
+	out := &output{stage: stage}
+	g := stage.GitOps
+	switch {
+	case g == nil:
+		out.absent = "environments." + stage.Name + " has no gitops, which says where its tree is kept"
+		return out, nil
+	case g.Repo == "":
+		out.absent = "its tree is kept in an OCI registry, where `kalypso publish` puts it"
+		return out, nil
+	}
+	var err error
+	if out.own, err = s.platform.own(ctx, stage); err != nil {
+		return nil, err
+	}
+	if out.repository, err = s.repository(ctx, g.Repo); err != nil {
+		return nil, err
+	}
+	out.branch, out.folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
+	out.tip = out.repository.refs[branchRef(out.branch)]
+	if err := out.look(ctx); err != nil {
+		return nil, err
+	}
+	out.history = &history{out: out}
+	out.orders, err = out.repository.orders(ctx, stage.Name)
+	return out, err
+}
+
+// look reads the branch as it is at the tip.
+func (o *output) look(ctx context.Context) error {
+	if !o.tip.IsZero() {
+		if err := o.repository.remote.Fetch(ctx, []git.Hash{o.tip}, 1); err != nil {
+			return err
+		}
+	}
+	var err error
+	if o.at, err = o.repository.view(o.branch, o.tip); err != nil {
+		return err
+	}
+	if o.record, o.problems, err = o.at.Record(o.folder); err != nil {
+		return err
+	}
+	if o.record == nil {
+		return nil
+	}
+	return o.prefetchRecords(ctx)
+}
+
+// view is a branch as it is at a commit, for reading it and for making commits on it.
+func (r *repository) view(branch string, tip git.Hash) (*tree.Branch, error) {
+	return tree.NewRepository(r.staging, r.url).BranchAt(branch, tip)
+}
+
+// prefetchRecords brings the records of all cluster types at once: most of what is done
+// with a tree asks for some of them.
+func (o *output) prefetchRecords(ctx context.Context) error {
+	var ids []git.Hash
+	for _, ct := range o.record.ClusterTypes {
+		ids = append(ids, hashOf(tree.Revision(ct.Record)))
+	}
+	return o.repository.remote.Prefetch(ctx, ids)
+}
+
+// has returns what a ring of the environment was compiled from; the zero Source for
+// nothing.
+func (o *output) has(ring string) tree.Source { return sourceIn(o.record, ring) }
+
+// sourceIn returns what a ring was compiled from by a record, which may be nil.
+func sourceIn(record *tree.Record, ring string) tree.Source {
+	switch {
+	case record == nil:
+		return tree.Source{}
+	case ring == "" && len(record.Rings) == 0:
+		return record.Source
+	}
+	if r := record.Ring(ring); r != nil {
+		return r.Source
+	}
+	return tree.Source{}
+}
+
+// hold returns the ring's own hold, or the environment's; nil for none.
+func (o *output) hold(ring string) *tree.Hold {
+	if o.record == nil {
+		return nil
+	}
+	if r := o.record.Ring(ring); r != nil && r.Hold != nil {
+		return r.Hold
+	}
+	return o.record.Hold
+}
+
+// history is what an environment's branch was, commit by commit.
+type history struct {
+	out    *output
+	states []past // newest first
+	depth  int    // how many commits were asked for; 0 for those of the first look
+	whole  bool   // there is nothing more
+}
+
+// past is the environment in one commit of its branch.
+type past struct {
+	git.Link
+	record *tree.Record // nil where it could not be read, or was not there
+}
+
+// The history is read in growing parts: what is asked for is mostly near its end.
+const (
+	firstDepth  = 32
+	depthFactor = 8
+	mostDepth   = 20_000
+)
+
+// each calls a function with the states of the environment from the newest on, until it
+// returns false.
+func (h *history) each(ctx context.Context, f func(past) bool) error {
+	for i := 0; ; i++ {
+		for i >= len(h.states) {
+			if h.whole || h.out.tip.IsZero() {
+				return nil
+			}
+			if err := h.more(ctx); err != nil {
+				return err
+			}
+		}
+		if !f(h.states[i]) {
+			return nil
+		}
+	}
+}
+
+// more reads a greater part of the history.
+func (h *history) more(ctx context.Context) error {
+	h.depth = max(firstDepth, h.depth*depthFactor)
+	o := h.out
+	if err := o.repository.remote.Fetch(ctx, []git.Hash{o.tip}, h.depth); err != nil {
+		return err
+	}
+	links, err := h.links()
+	if err != nil {
+		return err
+	}
+	h.whole = len(links) < h.depth || h.depth >= mostDepth || len(links[len(links)-1].Parents) == 0
+	var ids []git.Hash
+	records := map[git.Hash]git.Hash{} // commit -> its record
+	objects := o.repository.staging
+	for _, l := range links[len(h.states):] {
+		e, found, err := objects.Find(l.Tree, path.Join(o.folder, tree.RecordPath))
+		if err != nil {
+			return err
+		}
+		if found && e.Mode == git.FileMode {
+			records[l.ID] = e.ID
+			ids = append(ids, e.ID)
+		}
+	}
+	if err := o.repository.remote.Prefetch(ctx, ids); err != nil {
+		return err
+	}
+	for _, l := range links[len(h.states):] {
+		p := past{Link: l}
+		if id, ok := records[l.ID]; ok {
+			data, err := objects.Blob(id)
+			if err != nil {
+				return err
+			}
+			p.record, _ = tree.ParseRecord(data, nil)
+		}
+		h.states = append(h.states, p)
+	}
+	return nil
+}
+
+// links are the commits that are here, newest first.
+func (h *history) links() ([]git.Link, error) {
+	var links []git.Link
+	for l, err := range h.out.repository.staging.Mainline(h.out.tip) {
+		if missing := (*git.MissingError)(nil); errors.As(err, &missing) && len(links) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the history of branch %s: %w", h.out.branch, err)
+		}
+		if links = append(links, l); len(links) == h.depth {
+			break
+		}
+	}
+	return links, nil
+}
+
+// landed returns the commit that brought what a ring has now; zero for nothing. run are
+// the commits since, that one included, newest first.
+func (h *history) landed(ctx context.Context, ring string) (run []git.Hash, err error) {
+	has := h.out.has(ring)
+	if has == (tree.Source{}) {
+		return nil, nil
+	}
+	err = h.each(ctx, func(p past) bool {
+		if sourceIn(p.record, ring) != has {
+			return false
+		}
+		run = append(run, p.ID)
+		return true
+	})
+	return run, err
+}
+
+// stayOf returns when a base commit was last in a ring: the commit that brought it, and
+// the base commit that followed; false where it never was.
+func (h *history) stayOf(ctx context.Context, ring string, base tree.Revision) (brought git.Hash, next tree.Revision, held bool, err error) {
+	var newer tree.Revision
+	err = h.each(ctx, func(p past) bool {
+		is := sourceIn(p.record, ring).Base
+		switch {
+		case is == base:
+			if !held {
+				next = newer
+			}
+			held, brought = true, p.ID
+		case held:
+			return false
+		}
+		newer = is
+		return true
+	})
+	return brought, next, held, err
+}
+
+// basesOf returns the base commits that a ring had, the newest first, each once.
+func (h *history) basesOf(ctx context.Context, ring string) ([]past, error) {
+	var out []past
+	var seen []tree.Revision
+	err := h.each(ctx, func(p past) bool {
+		if is := sourceIn(p.record, ring).Base; is != "" && !slices.Contains(seen, is) {
+			seen = append(seen, is)
+			out = append(out, p)
+		}
+		return true
+	})
+	return out, err
+}

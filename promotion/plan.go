@@ -1,0 +1,354 @@
+package promotion
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// Plan is what could be done, and what it rests on.
+type Plan struct {
+	// Inputs are all that decisions rest on and that can move: refs of repositories, by
+	// URL and name. A plan that was saved is applied only while they are the same.
+	Inputs map[string]map[string]string `json:"inputs"`
+	Commit string                       `json:"commit,omitempty"` // that was asked for
+	Skip   gate.Skip                    `json:"skip,omitzero"`
+	Stops  []*Stop                      `json:"stops"`
+}
+
+// Plan says what could be done now for what was asked, and changes nothing.
+func (s *Session) Plan(ctx context.Context, intent Intent) (*Plan, error) {
+	p := &Plan{Inputs: s.inputs(), Commit: intent.Commit, Skip: intent.Skip}
+	for _, st := range s.asked() {
+		stop, err := s.plan(ctx, st, intent, false)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.id(), err)
+		}
+		p.Stops = append(p.Stops, stop)
+	}
+	return p, nil
+}
+
+// inputs are the refs that decisions rest on.
+func (s *Session) inputs() map[string]map[string]string {
+	in := map[string]map[string]string{}
+	note := func(r *repository, ref string) {
+		if in[r.url] == nil {
+			in[r.url] = map[string]string{}
+		}
+		in[r.url][ref] = ""
+		if id := r.refs[ref]; !id.IsZero() {
+			in[r.url][ref] = id.String()
+		}
+	}
+	note(s.platform.repository, branchRef(s.platform.branch))
+	for _, stage := range s.platform.stages {
+		o := s.outputs[stage.Name]
+		if from := stage.Promotion.Source; from != nil {
+			note(s.platform.repository, branchRef(from.Branch))
+		}
+		if o.repository == nil {
+			continue
+		}
+		note(o.repository, branchRef(o.branch))
+		for ref := range o.repository.refs {
+			if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
+				note(o.repository, ref)
+			}
+		}
+	}
+	return in
+}
+
+// plan says what could be done for one stop. With write, what is seen of its rollout is
+// said.
+func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool) (*Stop, error) {
+	out := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch}
+	if st.out.repository == nil {
+		out.State, out.Reason = Absent, st.out.absent
+		return out, nil
+	}
+	out.Tip, out.Hold = string(revision(st.out.tip)), st.out.hold(st.ringName())
+	if len(st.out.problems) > 0 {
+		out.State, out.Reason = Blocked, st.out.problems[0].Message
+		return out, nil
+	}
+	run, err := st.out.history.landed(ctx, st.ringName())
+	if err != nil {
+		return nil, err
+	}
+	if len(run) > 0 {
+		out.Landed = run[len(run)-1].String()
+	}
+	if out.Rollout, err = s.observe(ctx, st, write); err != nil {
+		return nil, err
+	}
+	drift, err := s.drifted(st, out)
+	if err != nil || out.State != "" {
+		return out, err
+	}
+	if err := s.findGone(ctx, st, out); err != nil || out.State != "" {
+		return out, err
+	}
+	c, others, err := s.choose(ctx, st, intent)
+	if err != nil {
+		return nil, err
+	}
+	out.Others = others
+	switch {
+	case c == nil && drift:
+		c = &candidate{source: st.has(), kind: RestoreKind}
+	case c == nil:
+		s.settled(st, out)
+		return out, nil
+	}
+	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts}
+	if c.state() == gate.Passed {
+		if err := s.planStep(ctx, st, out.Step, intent); err != nil {
+			return nil, err
+		}
+	}
+	out.conclude()
+	return out, nil
+}
+
+// drifted says whether somebody else changed the generated files, which nothing is
+// written over unless it is asked for.
+func (s *Session) drifted(st *stop, out *Stop) (bool, error) {
+	drift, err := st.out.at.Drift(st.out.folder)
+	if err != nil || len(drift) == 0 {
+		return false, err
+	}
+	if s.request.Overwrite {
+		return true, nil
+	}
+	var names []string
+	for _, d := range drift {
+		name := d.Path
+		if d.Gone {
+			name += " (gone)"
+		}
+		names = append(names, name)
+	}
+	out.State = Blocked
+	out.Reason = fmt.Sprintf("drift: %d generated files of branch %s are not what was promoted: %s; --overwrite restores them, and `git log -- FILE` says who changed them",
+		len(drift), st.out.branch, list(names, 5))
+	return false, nil
+}
+
+// findGone finds a branch that was there and is not any more: statuses tell of commits
+// that came to the stop.
+func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
+	if !st.out.tip.IsZero() || s.request.Adopt {
+		return nil
+	}
+	bases, _, err := s.platform.basesUntil(git.Hash{})
+	if err != nil {
+		return err
+	}
+	bases = bases[:min(len(bases), 20)]
+	var commits []git.Hash
+	for _, b := range bases {
+		commits = append(commits, b.commit)
+	}
+	ledger := s.ledger(st.out)
+	if err := ledger.load(ctx, commits...); err != nil {
+		return err
+	}
+	for _, b := range bases {
+		if c, told := courseOf(ledger.known[b.commit], st.id(), st.rolloutGate().By); told {
+			out.State = Blocked
+			out.Reason = fmt.Sprintf("branch %s is gone from %s: %s came to %s at %s; push it again, or begin it anew with --adopt",
+				st.out.branch, st.out.repository.url, git.Short(b.commit), st.id(), c.entered.UTC().Format("2006-01-02 15:04Z"))
+			return nil
+		}
+	}
+	return nil
+}
+
+// settled says why there is nothing to do for a stop.
+func (s *Session) settled(st *stop, out *Stop) {
+	has := st.has()
+	switch {
+	case has.Base != "":
+		if _, known, err := s.platform.basesUntil(hashOf(has.Base)); err == nil && !known {
+			out.State = Blocked
+			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", short(has.Base), s.platform.branch)
+			return
+		}
+		out.State, out.Reason = Current, "it has "+short(has.Base)
+		if len(out.Others) > 0 {
+			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(out.Others[0].Commit), out.Others[0].Reason)
+		}
+	case len(out.Others) > 0:
+		out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(out.Others[0].Commit), out.Others[0].Reason)
+	default:
+		out.State, out.Reason = Waiting, "there is no commit yet"
+	}
+}
+
+// planStep compiles a candidate that passed the gates of the commit, and asks those of
+// the change.
+func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Intent) error {
+	if err := s.prepare(ctx, st, step, change{verdicts: step.Verdicts}); err != nil {
+		return err
+	}
+	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
+		return nil
+	}
+	s.describe(st, step)
+	facts, err := s.changeFacts(ctx, st, step)
+	if err != nil {
+		return err
+	}
+	step.Verdicts = append(step.Verdicts, gate.Planned(ctx, st.policy(), *facts, intent.Skip)...)
+	return nil
+}
+
+// changeFacts gathers what gates ask of a planned change.
+func (s *Session) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.ChangeFacts, error) {
+	facts := &gate.ChangeFacts{Now: s.now, Change: step.Change, Head: step.prepared.commit, Post: post, Satisfies: s.request.Subject.Satisfies}
+	if !slices.ContainsFunc(st.policy().Gates, func(g model.Gates) bool { return g.Approvals != nil }) {
+		return facts, nil
+	}
+	r := st.out.repository
+	switch {
+	case r.plain:
+		reviews, err := plainApprovals(ctx, r, st.stage.Name, step.prepared.commit)
+		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, s.committer(s.now).Email
+		return facts, err
+	case st.writes() == model.WritePush:
+		facts.NoReviews = "commits are pushed to branch " + st.out.branch + " directly: promotion.write is push"
+		return facts, nil
+	}
+	open, err := r.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
+	if err != nil || open == nil {
+		return facts, err
+	}
+	facts.Author = open.Author
+	step.URL = open.URL
+	facts.Reviews, err = r.forge.Reviews(ctx, open.Number)
+	return facts, err
+}
+
+// writes says how the stop's tree gets into its branch. The first tree of a branch is
+// pushed: nothing can be merged into a branch that is not there.
+func (st *stop) writes() model.Write {
+	switch w := st.stage.Promotion.Write; {
+	case st.out.tip.IsZero():
+		return model.WritePush
+	case w == model.WriteDefault && st.out.repository.plain:
+		return model.WritePush
+	case w == model.WriteDefault:
+		return model.WritePullRequest
+	default:
+		return w
+	}
+}
+
+// promotionBranch is the branch that proposes a stop's next tree.
+func (st *stop) promotionBranch() string { return "kalypso/promote/" + st.id() }
+
+// post asks an http gate's service.
+func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if g.TokenFrom != "" {
+		token := os.Getenv(g.TokenFrom)
+		if token == "" {
+			return nil, fmt.Errorf("the environment has no $%s, which has the token", g.TokenFrom)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{Transport: web.Transport(web.Options{Dial: g.Timeout, Answer: g.Timeout, Body: mostAnswer})}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	return io.ReadAll(web.NewReader(response.Body, mostAnswer))
+}
+
+// mostAnswer is how many bytes an http gate's answer may have.
+const mostAnswer = 1 << 16
+
+// conclude says where a stop is, by the gates of its step.
+func (out *Stop) conclude() {
+	step := out.Step
+	switch gate.Overall(step.Verdicts) {
+	case gate.Passed:
+		out.State, out.Reason = Ready, out.title()
+		if step.prepared != nil && step.prepared.commit.IsZero() {
+			out.State, out.Reason, out.Step = Current, "it has "+short(step.Source.Base), nil
+		}
+		return
+	case gate.Blocked:
+		out.State = Blocked
+	default:
+		out.State = Waiting
+	}
+	out.Reason = reasonOf(step.Verdicts)
+	for _, v := range step.Verdicts {
+		if v.State != gate.Passed && (v.Gate == "hold" || v.Gate == "freeze") {
+			out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
+			return
+		}
+	}
+	for _, v := range step.Verdicts {
+		if v.State != gate.Passed {
+			out.Since, out.Until = v.Since, v.Until
+			return
+		}
+	}
+}
+
+func (out *Stop) title() string {
+	switch out.Step.Kind {
+	case Configure:
+		return "it can get its own files as of " + short(out.Step.Source.Environment)
+	case RestoreKind:
+		return "its files can be restored"
+	}
+	return "it can get " + short(out.Step.Source.Base)
+}
+
+// Encode returns a plan to be saved.
+func (p *Plan) Encode() ([]byte, error) {
+	type plain Plan
+	return json.MarshalIndent(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		*plain
+	}{"kalypso.io/v1alpha1", "PromotionPlan", (*plain)(p)}, "", "  ")
+}
+
+// list names some of many.
+func list(names []string, most int) string {
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func shortID(commit string) string { return short(tree.Revision(commit)) }

@@ -1,0 +1,249 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// platform is the platform's repository as it is at the head of its branch.
+type platform struct {
+	repository *repository
+	branch     string
+	path       string // of the platform in the repository
+	head       git.Hash
+	stages     []evaluate.Stage
+	bases      []base // newest first; nil before they are looked for
+}
+
+// base is a base commit: one of the branch's first parents that changes something of
+// the platform outside of environments/.
+type base struct {
+	commit git.Hash
+	// until is the newest commit of the branch with the same base.
+	until   git.Hash
+	when    time.Time
+	subject string
+	author  string
+}
+
+// mostBases is how many commits of the platform's branch are looked at. What is older
+// is not promoted.
+const mostBases = 2000
+
+func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
+	repo, err := s.repository(ctx, s.request.Repository)
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{repository: repo, branch: s.request.Branch, path: path.Clean(s.request.Path)}
+	if p.branch == "" {
+		p.branch = repo.defaultBranch()
+	}
+	var ok bool
+	if p.head, ok = repo.refs[branchRef(p.branch)]; !ok {
+		return nil, fmt.Errorf("%s has no branch %s, so there is no platform to promote from; name another one with --from", repo.url, p.branch)
+	}
+	if err := repo.remote.Fetch(ctx, []git.Hash{p.head}, 0); err != nil {
+		return nil, err
+	}
+	dir, remove, err := p.assemble(ctx, p.head, nil)
+	if err != nil {
+		return nil, err
+	}
+	stages, ds, err := s.request.Subject.Stages(ctx, dir)
+	if err = errors.Join(err, remove()); err != nil {
+		return nil, err
+	}
+	s.Diagnostics = ds
+	sick := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Sick })
+	if stages == nil || sick || diag.Errors(ds) {
+		return nil, &PlatformError{Commit: git.Short(p.head), Diagnostics: ds}
+	}
+	p.stages = stages
+	return p, nil
+}
+
+func (p *platform) stage(name string) *evaluate.Stage {
+	for i := range p.stages {
+		if p.stages[i].Name == name {
+			return &p.stages[i]
+		}
+	}
+	return nil
+}
+
+// assemble writes the platform of a base commit into a temporary folder.
+func (p *platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string, func() error, error) {
+	return source.Assemble(ctx, source.Assembly{
+		Repository: p.repository.remote.Objects(), Base: of, Path: p.path, Own: own, Prefetch: p.repository.remote.Prefetch,
+	})
+}
+
+// own returns where an environment's own files are at the platform's head: E. Its
+// commit is the newest that changed them; zero where they never were.
+func (p *platform) own(ctx context.Context, stage *evaluate.Stage) (source.Own, error) {
+	if from := stage.Promotion.Source; from != nil {
+		head, ok := p.repository.refs[branchRef(from.Branch)]
+		if !ok {
+			return source.Own{}, fmt.Errorf("%s has no branch %s, which environments.%s.source names", p.repository.url, from.Branch, stage.Name)
+		}
+		if err := p.repository.remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
+			return source.Own{}, err
+		}
+		commit, err := p.newest(head, from.Path)
+		return source.Own{Commit: commit, Path: from.Path}, err
+	}
+	folder := p.ownPath(stage)
+	commit, err := p.newest(p.head, folder)
+	return source.Own{Commit: commit, Path: folder}, err
+}
+
+// ownPath is the folder that an environment's own files are in.
+func (p *platform) ownPath(stage *evaluate.Stage) string {
+	if stage.Promotion.Source != nil {
+		return stage.Promotion.Source.Path
+	}
+	return path.Join(p.path, source.Environments, stage.Name)
+}
+
+// newest returns the newest of a commit's first parents, itself included, that changed
+// what is at a path; zero where nothing ever was there.
+func (p *platform) newest(from git.Hash, at string) (git.Hash, error) {
+	objects := p.repository.remote.Objects()
+	var last, lastID git.Hash
+	for c, err := range objects.Mainline(from) {
+		if err != nil {
+			return git.Hash{}, err
+		}
+		e, _, err := objects.Find(c.Tree, at)
+		if err != nil {
+			return git.Hash{}, err
+		}
+		if !last.IsZero() && e.ID != lastID {
+			return last, nil
+		}
+		last, lastID = c.ID, e.ID
+	}
+	if lastID.IsZero() {
+		return git.Hash{}, nil
+	}
+	return last, nil
+}
+
+// basesUntil returns the base commits from the head back to one of the given commits,
+// or as far as is looked, newest first. The found one is the last.
+func (p *platform) basesUntil(commit git.Hash) ([]base, bool, error) {
+	if p.bases == nil {
+		if err := p.walk(); err != nil {
+			return nil, false, err
+		}
+	}
+	for i, b := range p.bases {
+		if b.commit == commit {
+			return p.bases[:i+1], true, nil
+		}
+	}
+	return p.bases, false, nil
+}
+
+// walk finds the base commits.
+func (p *platform) walk() error {
+	objects := p.repository.remote.Objects()
+	var pending *base
+	var pendingID string
+	seen := 0
+	for c, err := range objects.Mainline(p.head) {
+		if err != nil {
+			return err
+		}
+		state, err := p.baseID(c.Tree)
+		if err != nil {
+			return err
+		}
+		if pending != nil && state != pendingID {
+			p.bases = append(p.bases, *pending)
+			pending = nil
+		}
+		if seen++; seen > mostBases {
+			return nil
+		}
+		if state == "" {
+			return nil // there was no platform before
+		}
+		until := c.ID
+		if pending != nil {
+			until = pending.until
+		}
+		pending = &base{commit: c.ID, until: until, when: c.Committer.When, subject: firstLine(c.Message), author: c.Author.Name}
+		pendingID = state
+	}
+	if pending != nil {
+		p.bases = append(p.bases, *pending)
+	}
+	return nil
+}
+
+// baseID identifies what a commit's tree has of the platform outside of environments/;
+// "" where there is no platform.
+func (p *platform) baseID(root git.Hash) (string, error) {
+	objects := p.repository.remote.Objects()
+	e, found, err := objects.Find(root, p.path)
+	if err != nil || !found || e.Mode != git.FolderMode {
+		return "", err
+	}
+	entries, err := objects.Tree(e.ID)
+	if err != nil {
+		return "", err
+	}
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e git.Entry) bool { return e.Name == source.Environments })
+	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
+}
+
+// resolve returns the base commit that a name means: a branch, a tag, an id or the
+// beginning of one.
+func (p *platform) resolve(name string) (base, error) {
+	if _, _, err := p.basesUntil(git.Hash{}); err != nil {
+		return base{}, err
+	}
+	id := p.refOrID(name)
+	objects := p.repository.remote.Objects()
+	n := 0
+	for at, err := range objects.Mainline(p.head) {
+		if err != nil {
+			return base{}, err
+		}
+		if n+1 < len(p.bases) && p.bases[n+1].until == at.ID {
+			n++
+		}
+		if at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name) {
+			if n < len(p.bases) {
+				return p.bases[n], nil
+			}
+			break
+		}
+	}
+	return base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", name, p.branch, p.repository.url)
+}
+
+func (p *platform) refOrID(name string) git.Hash {
+	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name, name} {
+		if id, ok := p.repository.refs[ref]; ok {
+			return id
+		}
+	}
+	if isID(name) {
+		return hashOf(tree.Revision(name))
+	}
+	return git.Hash{}
+}

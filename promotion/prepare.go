@@ -1,0 +1,210 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// prepared is a commit that was made for a stop and not pushed yet.
+type prepared struct {
+	commit git.Hash // zero where nothing at all differs
+	packs  []string
+	record *tree.Record
+	report *compare.Report
+	// diagnostics are what the compiler has to say of the environment.
+	diagnostics []diag.Diagnostic
+	message     string
+}
+
+// change says what is different in a record beside what is compiled.
+type change struct {
+	hold     *tree.Hold // of the stop
+	verdicts []gate.Verdict
+	trailers []string // beside those of every commit
+	title    string
+}
+
+// prepare compiles a stop at its commits, and makes the GitOps commit on top of the
+// branch's tip. Nothing is pushed. It returns what the errors gate sees where the
+// environment cannot be compiled.
+func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (err error) {
+	compiled, remove, err := s.compile(ctx, st, step.Source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	p := &prepared{diagnostics: compiled.Diagnostics}
+	step.prepared = p
+	step.Change = &gate.Change{
+		Environment: st.stage.Name, Ring: st.ringName(), Base: hashOf(step.Source.Base), Own: hashOf(step.Source.Environment),
+		Errors: compiled.Errors, Kept: compiled.Kept,
+	}
+	if compiled.Tree == nil {
+		step.Change.Errors = max(1, compiled.Errors)
+		return nil
+	}
+	o := compiled.Options
+	o.Adopt = s.request.Adopt
+	o.Ring, o.Rings, o.Hold = st.ringName(), st.rings(step.Source, c.hold), st.out.environmentHold(st, c.hold)
+	p.message = s.message(st, step, &c)
+	pack := st.out.repository.staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	placement := tree.Placement{Folder: st.out.folder, Tree: compiled.Tree, Options: o}
+	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, p.message))
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		p.diagnostics = append(p.diagnostics, ds...)
+		step.Change.Errors += len(ds)
+		return nil
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	p.commit, p.packs = hashOf(tree.Revision(result.Commit)), packsOf(pack)
+	p.record = result.Changes[0].Record
+	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
+	step.NoOp = len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
+	return s.inspect(ctx, st, step)
+}
+
+func sameTree(before, after *tree.Record) bool { return before != nil && before.Tree == after.Tree }
+
+func packsOf(pack *git.PackWriter) []string {
+	if pack.Path() == "" {
+		return nil
+	}
+	return []string{pack.Path()}
+}
+
+// compile compiles a stop at some commits. What it gives is made of a temporary folder,
+// which remove deletes.
+func (s *Session) compile(ctx context.Context, st *stop, of tree.Source) (out *Compiled, remove func() error, err error) {
+	var own map[string]source.Own
+	if of.Environment != "" {
+		own = map[string]source.Own{st.stage.Name: {Commit: hashOf(of.Environment), Path: s.platform.ownPath(st.stage)}}
+	}
+	dir, remove, err := s.platform.assemble(ctx, hashOf(of.Base), own)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := CompileRequest{Dir: dir, Environment: st.stage.Name, Source: of, Previous: st.out.record}
+	if st.ring != nil {
+		r.Ring, r.Rings = st.ring.Name, st.stage.Promotion.Rings
+	}
+	if out, err = s.request.Subject.Compile(ctx, r); err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return out, remove, nil
+}
+
+// rings are those of the record after a step: this one has what it gets, and the others
+// what they have.
+func (st *stop) rings(gets tree.Source, hold *tree.Hold) []tree.Ring {
+	var out []tree.Ring
+	for _, ring := range st.stage.Promotion.Rings {
+		r := tree.Ring{Name: ring.Name, Source: st.out.has(ring.Name)}
+		if before := st.out.record.Ring(ring.Name); before != nil {
+			r.Hold = before.Hold
+		}
+		if ring.Name == st.ringName() {
+			r.Source, r.Hold = gets, hold
+		}
+		if r.Source != (tree.Source{}) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// environmentHold is the hold of the whole environment after a step of a stop.
+func (o *output) environmentHold(st *stop, hold *tree.Hold) *tree.Hold {
+	if st.ring == nil {
+		return hold
+	}
+	if o.record == nil {
+		return nil
+	}
+	return o.record.Hold
+}
+
+// commitInfo is what makes a commit the same whoever makes it: its time is that of the
+// newest commit that goes into it.
+func (s *Session) commitInfo(st *stop, of tree.Source, message string) tree.CommitInfo {
+	when := time.Unix(0, 0)
+	later := func(r *repository, id git.Hash) {
+		if id.IsZero() {
+			return
+		}
+		if c, err := r.staging.Commit(id); err == nil && c.Committer.When.After(when) {
+			when = c.Committer.When
+		}
+	}
+	later(s.platform.repository, hashOf(of.Base))
+	later(s.platform.repository, hashOf(of.Environment))
+	later(st.out.repository, st.out.tip)
+	by := s.committer(when)
+	return tree.CommitInfo{Message: message, Name: by.Name, Email: by.Email, When: by.When, Sign: s.request.Sign}
+}
+
+// committer is who makes commits: the same for all who run this, unless they say
+// otherwise.
+func (s *Session) committer(when time.Time) git.Signature {
+	by := git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: when.UTC()}
+	if s.request.Committer.Name != "" {
+		by.Name, by.Email = s.request.Committer.Name, s.request.Committer.Email
+	}
+	return by
+}
+
+// message is that of a commit, with trailers that mirror the record.
+func (s *Session) message(st *stop, step *Step, c *change) string {
+	var b strings.Builder
+	title := c.title
+	if title == "" {
+		title = s.title(st, step)
+	}
+	fmt.Fprintf(&b, "%s\n\n", title)
+	trailer := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	trailer("Kalypso-Environment", st.stage.Name)
+	trailer("Kalypso-Ring", st.ringName())
+	trailer("Kalypso-Source-Commit", string(step.Source.Base))
+	trailer("Kalypso-Config-Commit", string(step.Source.Environment))
+	if len(c.verdicts) > 0 {
+		trailer("Kalypso-Gates-Digest", gate.Digest(c.verdicts))
+	}
+	for _, line := range c.trailers {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}
+
+// title says in a line what a step does.
+func (s *Session) title(st *stop, step *Step) string {
+	switch step.Kind {
+	case Configure:
+		return fmt.Sprintf("Configure %s as of %s", st.id(), short(step.Source.Environment))
+	case RollBack:
+		return fmt.Sprintf("Roll %s back to %s", st.id(), short(step.Source.Base))
+	case RestoreKind:
+		return fmt.Sprintf("Restore %s at %s", st.id(), short(step.Source.Base))
+	}
+	return fmt.Sprintf("Promote %s to %s", short(step.Source.Base), st.id())
+}
