@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/fetch"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -44,7 +45,7 @@ func exitOf(err error) exitCode {
 		return exitDone
 	case errors.Is(err, tree.ErrLostRace):
 		return exitLostRace
-	case errors.As(err, new(*fetch.AuthError)):
+	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)):
 		return exitAuth
 	case errors.Is(err, errDifference):
 		return exitDifference

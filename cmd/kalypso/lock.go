@@ -62,6 +62,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 	if err != nil {
 		return err
 	}
+	defer fetcher.Close()
 	renewed := map[string]bool{}
 	renew := func(u locking.Use) bool {
 		if o.updateAll {

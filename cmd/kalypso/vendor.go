@@ -57,6 +57,7 @@ func (g *global) vendor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer fetcher.Close()
 	var uses []locking.Use
 	var digests []store.Digest
 	for _, e := range contents.Lock.Sources {

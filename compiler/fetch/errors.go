@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/compiler/web"
@@ -86,21 +84,30 @@ var errTooLong = errors.New("it takes too long")
 func (f *Fetcher) failed(ctx context.Context, s lock.Source, err error) error {
 	var who *unauthorized
 	var what *missing
+	var auth *remote.AuthError
+	var gone *remote.NotFoundError
 	switch {
 	case context.Cause(ctx) == errTooLong:
 		return &Error{Source: s, Problem: fmt.Sprintf("it takes longer than %s", f.timeout), Hint: hintReach, Err: ctx.Err()}
 	case ctx.Err() != nil:
 		return &Error{Source: s, Problem: "it was cancelled", Err: ctx.Err()}
 	case errors.As(err, &who):
-		return &AuthError{Source: s, Problem: f.secrets.clean(who.problem), Hint: f.secrets.clean(who.hint)}
+		return &AuthError{Source: s, Problem: f.secrets.Clean(who.problem), Hint: f.secrets.Clean(who.hint)}
+	case errors.As(err, &auth):
+		return &AuthError{Source: s, Problem: auth.Problem, Hint: auth.Hint}
+	case errors.As(err, &gone):
+		return &NotFoundError{Source: s, Problem: gone.Problem}
 	case errors.As(err, &what):
 		there := slices.Clone(what.there[:min(len(what.there), mostThere)])
 		for i := range there {
-			there[i] = f.secrets.clean(there[i])
+			there[i] = f.secrets.Clean(there[i])
 		}
-		return &NotFoundError{Source: s, Problem: f.secrets.clean(what.problem), There: there}
+		return &NotFoundError{Source: s, Problem: f.secrets.Clean(what.problem), There: there}
 	}
-	return &Error{Source: s, Problem: f.secrets.clean(problemOf(err)), Hint: hintFor(err), Err: &cleaned{err, f.secrets}}
+	if known := (*remote.Error)(nil); errors.As(err, &known) {
+		return &Error{Source: s, Problem: known.Problem, Hint: hintFor(err), Err: known}
+	}
+	return &Error{Source: s, Problem: f.secrets.Problem(err), Hint: hintFor(err), Err: f.secrets.Cleaned(err)}
 }
 
 // untrusted is an error about content that no build may read.
@@ -124,76 +131,3 @@ func hintFor(err error) string {
 
 // mostThere is how many alternatives a *NotFoundError names.
 const mostThere = 12
-
-// problemOf is what an error says, without the addresses that net/http adds: those
-// after a redirect may be signed.
-func problemOf(err error) string {
-	if proxy := (*web.ProxyError)(nil); errors.As(err, &proxy) {
-		return proxy.Error()
-	}
-	if address := (*url.Error)(nil); errors.As(err, &address) {
-		host := ""
-		if u, parseErr := url.Parse(address.URL); parseErr == nil {
-			host = u.Host + ": "
-		}
-		return host + address.Err.Error()
-	}
-	return err.Error()
-}
-
-// cleaned is an error that others can look into, and that says no secret.
-type cleaned struct {
-	err     error
-	secrets *secrets
-}
-
-func (c *cleaned) Error() string { return c.secrets.clean(problemOf(c.err)) }
-
-func (c *cleaned) Is(target error) bool { return errors.Is(c.err, target) }
-
-// As finds what a consumer may ask for, and no error of another library, whose text
-// was not cleaned.
-func (c *cleaned) As(target any) bool {
-	switch target.(type) {
-	case **web.TooLongError:
-		return errors.As(c.err, target)
-	}
-	return false
-}
-
-// secrets are the passwords that were used: a server may repeat them.
-type secrets struct {
-	mu    sync.Mutex
-	words []string
-}
-
-// shortest is how long a password must be to be looked for: shorter ones are in
-// words of any text.
-const shortest = 4
-
-func (s *secrets) add(words ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, word := range words {
-		if len(word) >= shortest && !slices.Contains(s.words, word) {
-			s.words = append(s.words, word)
-		}
-	}
-}
-
-// query is what follows the path of an address.
-var query = regexp.MustCompile(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
-
-// clean returns a text as one line without passwords, user names beside them, and
-// the queries of addresses.
-func (s *secrets) clean(text string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text = lock.WithoutPassword(text)
-	text = query.ReplaceAllString(text, "$1")
-	for _, word := range s.words {
-		text = strings.ReplaceAll(text, word, "***")
-		text = strings.ReplaceAll(text, url.QueryEscape(word), "***")
-	}
-	return strings.TrimSpace(web.Printable(text))
-}

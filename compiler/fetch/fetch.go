@@ -29,6 +29,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // Options say how to fetch.
@@ -50,7 +51,8 @@ type Fetcher struct {
 	wait    time.Duration
 	web     http.RoundTripper
 	origins map[lock.Kind]origin
-	secrets *secrets
+	git     *repositories
+	secrets *web.Secrets
 }
 
 // origin is where sources of one kind come from. Its errors may hold anything:
@@ -65,14 +67,14 @@ type origin interface {
 // New returns a Fetcher. It reads the configurations of docker, helm and CUE that
 // have credentials; that one of them cannot be read is the error.
 func New(o Options) (*Fetcher, error) {
-	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &secrets{}}
+	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &web.Secrets{}}
 	if f.timeout == 0 {
 		f.timeout = 10 * time.Minute
 	}
 	if f.wait == 0 {
 		f.wait = 500 * time.Millisecond
 	}
-	f.web = f.transport(nil)
+	f.web = web.Transport(f.patience())
 	registries, err := newRegistries(f)
 	if err != nil {
 		return nil, err
@@ -81,14 +83,19 @@ func New(o Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.git = &repositories{wait: f.wait}
 	f.origins = map[lock.Kind]origin{
-		lock.Git:    &repositories{fetcher: f},
+		lock.Git:    f.git,
 		lock.Chart:  charts,
 		lock.OCI:    registries,
 		lock.Module: &modules{fetcher: f},
 	}
 	return f, nil
 }
+
+// Close removes what was kept of git repositories until then. A closed Fetcher must
+// not be used.
+func (f *Fetcher) Close() error { return f.git.close() }
 
 // Resolve returns the newest content that fits a source, and the entry that pins
 // it. Errors are *AuthError, *NotFoundError and *Error.
@@ -166,6 +173,19 @@ type slot[V any] struct {
 	mu    sync.Mutex
 	known bool
 	value V
+}
+
+// all returns what is remembered.
+func (m *memo[V]) all() []V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []V
+	for _, s := range m.slots {
+		if s.known {
+			out = append(out, s.value)
+		}
+	}
+	return out
 }
 
 func (m *memo[V]) get(key string, ask func() (V, error)) (V, error) {

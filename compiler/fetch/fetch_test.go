@@ -67,6 +67,7 @@ func quick(t testing.TB) *Fetcher {
 	t.Helper()
 	f, err := New(Options{wait: time.Millisecond})
 	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
 	return f
 }
 

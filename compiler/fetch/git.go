@@ -4,28 +4,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
-	"github.com/go-git/go-git/v5/storage"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // repositories fetches from git repositories.
 type repositories struct {
-	fetcher *Fetcher
-	known   memo[*repository] // by URL
+	wait  time.Duration
+	known memo[*repository] // by URL
+}
+
+// repository is a git repository, with its refs as they were when it was first
+// asked.
+type repository struct {
+	remote *remote.Remote
+	refs   map[string]git.Hash // by full name; an annotated tag's commit
+}
+
+// open asks for the branches and tags of a repository. What it fetches later is kept
+// in a temporary folder: of sources, the store has what was made of it.
+func (r *repositories) open(ctx context.Context, url string) (*repository, error) {
+	return r.known.get(url, func() (*repository, error) {
+		if filepath.IsAbs(url) {
+			return nil, errors.New("a folder is no source; its URL, which begins with file://, is one")
+		}
+		opened, err := remote.Open(ctx, url, remote.Options{Backend: remote.Native, Whole: true, Wait: r.wait})
+		if err != nil {
+			return nil, err
+		}
+		refs, peeled := opened.Advertised()
+		repo := &repository{remote: opened, refs: map[string]git.Hash{}}
+		for ref, id := range refs {
+			repo.refs[ref] = id
+		}
+		for ref, id := range peeled {
+			repo.refs[ref] = id
+		}
+		if len(refs) == 0 {
+			return nil, errors.Join(&missing{problem: "the repository is empty"}, opened.Close())
+		}
+		return repo, nil
+	})
+}
+
+func (r *repositories) close() error {
+	var errs []error
+	for _, repo := range r.known.all() {
+		errs = append(errs, repo.remote.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (r *repositories) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
@@ -92,110 +127,12 @@ func (r *repository) content(ctx context.Context, commit string) ([]byte, error)
 	if id.String() != commit {
 		return nil, fmt.Errorf("the commit %s has an id that is no SHA-1, and kalypso reads no repositories with others", commit)
 	}
-	dir, err := os.MkdirTemp("", "kalypso-fetch-")
-	if err != nil {
+	if err := r.remote.Fetch(ctx, []git.Hash{id}, 1); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	objects, err := r.download(ctx, id, dir)
-	if err != nil {
-		return nil, err
-	}
-	files, err := archive.Build(commitEntries(objects, id))
+	files, err := archive.Build(commitEntries(r.remote.Objects(), id))
 	if err != nil {
 		return nil, err
 	}
 	return archive.Pack(files), nil
-}
-
-// download gets a commit into a folder: alone where the server lets it be asked
-// for, else with all branches and tags, among which it may be.
-func (r *repository) download(ctx context.Context, id plumbing.Hash, dir string) (storage.Storer, error) {
-	if want, ok := r.want(id); ok {
-		objects, err := r.get(ctx, []plumbing.Hash{want}, 1, dir)
-		if err == nil || !errors.Is(err, errRefused) {
-			return objects, err
-		}
-	}
-	objects, err := r.get(ctx, r.tips(), 0, dir)
-	if err != nil {
-		return nil, err
-	}
-	if objects.HasEncodedObject(id) != nil {
-		return nil, &missing{problem: fmt.Sprintf("there is no commit %s on any branch or tag", id)}
-	}
-	return objects, nil
-}
-
-// want returns what a server that is asked for a commit alone is asked for, and
-// whether it can be. Most servers give only what they have named.
-func (r *repository) want(id plumbing.Hash) (plumbing.Hash, bool) {
-	if named, ok := r.named[id]; ok {
-		return named, true
-	}
-	return id, r.capabilities.Supports(capability.AllowReachableSHA1InWant)
-}
-
-// tips are the commits and tags that branches and tags name.
-func (r *repository) tips() []plumbing.Hash {
-	var out []plumbing.Hash
-	seen := map[plumbing.Hash]bool{}
-	for _, id := range r.unpeeled {
-		if !seen[id] {
-			seen[id] = true
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// errRefused is that a server gives nothing for what was asked for.
-var errRefused = errors.New("the server refuses to give the commit")
-
-// get gets some commits into a folder, with what they came from up to a depth, 0
-// for all.
-func (r *repository) get(ctx context.Context, wants []plumbing.Hash, depth int, dir string) (storage.Storer, error) {
-	session, err := r.session(ctx)
-	if err != nil {
-		return nil, r.explain(err)
-	}
-	defer session.Close()
-	refs, err := session.AdvertisedReferencesContext(ctx)
-	if err != nil {
-		return nil, r.explain(err)
-	}
-	request := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
-	request.Wants = wants
-	if depth > 0 && refs.Capabilities.Supports(capability.Shallow) {
-		request.Depth = packp.DepthCommits(depth)
-		if err := request.Capabilities.Set(capability.Shallow); err != nil {
-			return nil, err
-		}
-	}
-	response, err := session.UploadPack(ctx, request)
-	if err != nil {
-		if temporary(err) {
-			return nil, err
-		}
-		return nil, errors.Join(errRefused, r.explain(err))
-	}
-	defer response.Close()
-	objects := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
-	return objects, unpack(objects, request, response)
-}
-
-// unpack writes the pack of a response to a storage.
-func unpack(objects storage.Storer, request *packp.UploadPackRequest, response *packp.UploadPackResponse) error {
-	pack := web.NewReader(response, maxBody)
-	switch {
-	case request.Capabilities.Supports(capability.Sideband64k):
-		pack = sideband.NewDemuxer(sideband.Sideband64k, pack)
-	case request.Capabilities.Supports(capability.Sideband):
-		pack = sideband.NewDemuxer(sideband.Sideband, pack)
-	}
-	err := packfile.UpdateObjectStorage(objects, pack)
-	if errors.Is(err, packfile.ErrEmptyPackfile) {
-		return errRefused
-	}
-	return err
 }

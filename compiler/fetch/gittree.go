@@ -2,30 +2,26 @@ package fetch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"path"
 	"strings"
 	"unicode"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/plumbing/storer"
-
 	"github.com/kalypso-io/kalypso/compiler/archive"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
 // commitEntries are the files of a commit. What git does not keep in the commit
 // itself, and what has a name that a tree cannot have, is refused: only who needs
 // it has to know.
-func commitEntries(objects storer.EncodedObjectStorer, id plumbing.Hash) iter.Seq2[archive.Entry, error] {
+func commitEntries(objects *git.Repository, id git.Hash) iter.Seq2[archive.Entry, error] {
 	return func(yield func(archive.Entry, error) bool) {
-		w := &treeWalk{objects: objects, yield: yield, trees: map[plumbing.Hash]*object.Tree{}}
-		commit, err := object.GetCommit(objects, id)
+		w := &treeWalk{objects: objects, yield: yield, trees: map[git.Hash][]git.Entry{}}
+		root, err := objects.CommitTree(id)
 		if err == nil {
-			err = w.folder(commit.TreeHash, "")
+			err = w.folder(root, "")
 		}
 		if err != nil && !w.done {
 			yield(archive.Entry{}, fmt.Errorf("the commit %s cannot be read: %w", id, err))
@@ -34,70 +30,69 @@ func commitEntries(objects storer.EncodedObjectStorer, id plumbing.Hash) iter.Se
 }
 
 type treeWalk struct {
-	objects storer.EncodedObjectStorer
+	objects *git.Repository
 	yield   func(archive.Entry, error) bool
-	trees   map[plumbing.Hash]*object.Tree // those that were read
+	trees   map[git.Hash][]git.Entry // those that were read
 	entries int
 	done    bool // nobody wants more
 }
 
 // folder gives what is in a folder. Folders of a repository can hold each other
 // without bounds where they hold no file, so that they are counted here.
-func (w *treeWalk) folder(id plumbing.Hash, at string) error {
+func (w *treeWalk) folder(id git.Hash, at string) error {
 	if strings.Count(at, "/") > archive.DefaultLimits.Depth {
 		return &archive.LimitError{Entry: at, Most: fmt.Sprintf("paths of at most %d elements", archive.DefaultLimits.Depth)}
 	}
-	t, err := w.tree(id)
+	entries, err := w.tree(id)
 	if err != nil {
 		return err
 	}
-	for i := range t.Entries {
+	for i := range entries {
 		if w.entries++; w.entries > archive.DefaultLimits.Entries {
 			return &archive.LimitError{Entry: at, Most: fmt.Sprintf("at most %d entries", archive.DefaultLimits.Entries)}
 		}
-		if err := w.entry(&t.Entries[i], at); err != nil || w.done {
+		if err := w.entry(&entries[i], at); err != nil || w.done {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *treeWalk) entry(e *object.TreeEntry, at string) error {
+func (w *treeWalk) entry(e *git.Entry, at string) error {
 	name := path.Join(at, e.Name)
 	if problem := archive.NameProblem(e.Name); problem != "" {
 		w.give(archive.Entry{Path: path.Join(at, soundName(e.Name)), Refused: problem})
 		return nil
 	}
 	switch e.Mode {
-	case filemode.Dir:
-		return w.folder(e.Hash, name)
-	case filemode.Submodule:
+	case git.FolderMode:
+		return w.folder(e.ID, name)
+	case git.SubmoduleMode:
 		w.give(archive.Entry{Path: name, Refused: "is a submodule of git, whose content kalypso does not fetch"})
 		return nil
 	}
-	data, err := w.blob(e.Hash)
-	if err != nil {
-		return fmt.Errorf("the file %s: %w", name, err)
-	}
+	data, err := w.objects.BlobWithin(e.ID, archive.DefaultLimits.File)
 	switch {
-	case e.Mode == filemode.Symlink && len(data) > 0:
-		w.give(archive.Entry{Path: name, Link: string(data)})
-	case int64(len(data)) > archive.DefaultLimits.File:
+	case errors.Is(err, git.ErrTooLarge):
 		w.give(archive.Entry{Path: name, Refused: archive.TooLarge})
+	case err != nil:
+		return fmt.Errorf("the file %s: %w", name, err)
+	case e.Mode == git.LinkMode && len(data) > 0:
+		w.give(archive.Entry{Path: name, Link: string(data)})
 	case isPointer(data):
 		w.give(archive.Entry{Path: name, Refused: "is kept by Git LFS, from which kalypso does not fetch"})
 	default:
-		w.give(archive.Entry{Path: name, Data: data, Executable: e.Mode == filemode.Executable})
+		w.give(archive.Entry{Path: name, Data: data, Executable: e.Mode == git.ExecutableMode})
 	}
 	return nil
 }
 
 // tree returns a folder.
-func (w *treeWalk) tree(id plumbing.Hash) (*object.Tree, error) {
+func (w *treeWalk) tree(id git.Hash) ([]git.Entry, error) {
 	if known, ok := w.trees[id]; ok {
 		return known, nil
 	}
-	t, err := object.GetTree(w.objects, id)
+	t, err := w.objects.Tree(id)
 	if err == nil {
 		w.trees[id] = t
 	}
@@ -105,21 +100,6 @@ func (w *treeWalk) tree(id plumbing.Hash) (*object.Tree, error) {
 }
 
 func (w *treeWalk) give(e archive.Entry) { w.done = w.done || !w.yield(e, nil) }
-
-// blob returns the content of a file, and of one that is too large just so much
-// that it is seen to be.
-func (w *treeWalk) blob(id plumbing.Hash) ([]byte, error) {
-	b, err := object.GetBlob(w.objects, id)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.Reader()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, archive.DefaultLimits.File+1))
-}
 
 // isPointer says whether a file stands for one that Git LFS keeps elsewhere
 // (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).

@@ -11,6 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v3/pkg/helmpath"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // helmRepository is a chart repository that `helm repo add` has written down, with
@@ -20,7 +22,7 @@ type helmRepository struct {
 	Username           string `yaml:"username"`
 	Password           string `yaml:"password"`
 	PassCredentialsAll bool   `yaml:"pass_credentials_all"`
-	certificates       `yaml:",inline"`
+	web.Certificates   `yaml:",inline"`
 
 	client *http.Client
 }
@@ -47,7 +49,7 @@ func readHelmRepositories(f *Fetcher) ([]*helmRepository, error) {
 		if r == nil || strings.HasPrefix(r.URL, "oci://") {
 			continue
 		}
-		f.secrets.add(r.Password)
+		f.secrets.Add(r.Password)
 		check := redirect
 		if r.PassCredentialsAll {
 			check = nil
@@ -56,6 +58,14 @@ func readHelmRepositories(f *Fetcher) ([]*helmRepository, error) {
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// transport is the one of all where the repository has no certificates of its own.
+func (r *helmRepository) transport(f *Fetcher) http.RoundTripper {
+	if r.Certificates == (web.Certificates{}) {
+		return f.web
+	}
+	return r.Transport(f.patience())
 }
 
 // find returns what helm knows about a chart repository; nil for nothing.

@@ -49,7 +49,7 @@ func newRegistries(f *Fetcher) (*registries, error) {
 		Cache:  auth.NewCache(),
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			c, err := find(ctx, host)
-			f.secrets.add(c.Password, c.RefreshToken, c.AccessToken)
+			f.secrets.Add(c.Password, c.RefreshToken, c.AccessToken)
 			return c, err
 		},
 	}

@@ -27,6 +27,25 @@ func (r *Repository) CommitTree(id Hash) (Hash, error) {
 	return c.tree, nil
 }
 
+// Parents returns the commits that a commit follows.
+func (r *Repository) Parents(id Hash) ([]Hash, error) {
+	data, err := r.read(id, CommitKind)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseCommit(id, data)
+	if err != nil {
+		return nil, fmt.Errorf("commit %s of %s: %w", id, r.dir, err)
+	}
+	return c.parents, nil
+}
+
+// Peel returns the commit that an object is or is a tag of.
+func (r *Repository) Peel(id Hash) (Hash, error) {
+	c, err := r.peel(id, id.String())
+	return c.id, err
+}
+
 func parseCommit(id Hash, data []byte) (revision, error) {
 	c := revision{id: id}
 	var found bool

@@ -1,9 +1,14 @@
 package git
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // MissingError is the error for an object that is not in the repository.
@@ -57,4 +62,84 @@ func (r *Repository) missing(id Hash) error {
 func (r *Repository) isShallow() bool {
 	info, err := os.Stat(filepath.Join(r.dir, "shallow"))
 	return err == nil && info.Size() > 0
+}
+
+// Shallow returns the commits of which the repository lacks the parents.
+func (r *Repository) Shallow() ([]Hash, error) {
+	data, err := os.ReadFile(filepath.Join(r.dir, "shallow"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []Hash
+	for _, id := range strings.Fields(string(data)) {
+		if !plumbing.IsHash(id) {
+			return nil, fmt.Errorf("the shallow file of %s has %q, which is no id", r.dir, id)
+		}
+		ids = append(ids, plumbing.NewHash(id))
+	}
+	return ids, nil
+}
+
+// Absent returns those of some objects that are not in the repository, each once
+// and in the same order. It reads none of them, and does not call Missing.
+func (r *Repository) Absent(ids []Hash) ([]Hash, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var absent []Hash
+	seen := map[Hash]bool{}
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			absent = append(absent, id)
+		}
+	}
+	for look := 0; look < mostLooks && len(absent) > 0; look++ {
+		if look > 0 || r.dirs == nil {
+			if err := r.list(); err != nil {
+				return nil, err
+			}
+		}
+		left, err := r.absent(absent)
+		if err == nil && (look > 0 || len(left) == 0) {
+			return left, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("looking for objects of %s: %w", r.dir, err)
+		}
+	}
+	return absent, nil
+}
+
+// absent looks for objects in what was listed last.
+func (r *Repository) absent(ids []Hash) ([]Hash, error) {
+	var left []Hash
+	for _, id := range ids {
+		found, err := r.holds(id)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			left = append(left, id)
+		}
+	}
+	return left, nil
+}
+
+// holds says whether an object is in what was listed last.
+func (r *Repository) holds(id Hash) (bool, error) {
+	for _, p := range r.packs {
+		if _, found, err := p.find(id); err != nil || found {
+			return found, err
+		}
+	}
+	name := id.String()
+	for _, dir := range r.dirs {
+		if _, err := os.Stat(filepath.Join(dir, name[:2], name[2:])); err == nil {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -25,6 +25,18 @@ var ErrTooLarge = errors.New("it is too large")
 func (r *Repository) Object(id Hash) (Object, error) { return r.objectWithin(id, maxObject) }
 
 func (r *Repository) objectWithin(id Hash, most int64) (Object, error) {
+	o, err := r.present(id, most)
+	if r.Missing == nil || !errors.As(err, new(*MissingError)) {
+		return o, err
+	}
+	if err := r.Missing(id); err != nil {
+		return Object{}, err
+	}
+	return r.present(id, most)
+}
+
+// present reads an object that is there.
+func (r *Repository) present(id Hash, most int64) (Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o, err := r.object(id, most)

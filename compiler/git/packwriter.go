@@ -36,6 +36,7 @@ type PackWriter struct {
 	entries []packEntry
 	known   map[Hash]struct{}
 	keep    string // the file that keeps `git repack` from removing the pack; "" for none
+	name    string // of the finished pack, without .pack
 }
 
 // packEntry is 40 bytes for each object.
@@ -112,6 +113,14 @@ func (e *encoder) encode(kind Kind, data []byte) error {
 	return e.zlib.Close()
 }
 
+// Path returns the finished pack's file; "" where no object was added.
+func (w *PackWriter) Path() string {
+	if w.name == "" {
+		return ""
+	}
+	return w.name + ".pack"
+}
+
 // Len returns how many objects were added, equal ones counted once.
 func (w *PackWriter) Len() int { return len(w.entries) }
 
@@ -172,23 +181,36 @@ func (w *PackWriter) finish() error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(w.file.Name())
-	name := filepath.Join(dir, "pack-"+sum.String())
-	if err := w.repository.step("keep", name+".keep"); err != nil {
+	if err := w.beside(sum, ".keep", "kalypso\n"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".keep", []byte("kalypso\n"), 0o444); err != nil && !errors.Is(err, fs.ErrPermission) {
+	w.keep = w.name + ".keep"
+	return w.place(sum)
+}
+
+// beside names the pack, and writes a file beside where it will be.
+func (w *PackWriter) beside(sum Hash, suffix, text string) error {
+	w.name = filepath.Join(filepath.Dir(w.file.Name()), "pack-"+sum.String())
+	file := w.name + suffix
+	if err := w.repository.step(suffix[1:], file); err != nil {
 		return err
 	}
-	w.keep = name + ".keep"
-	if _, err := os.Stat(name + ".idx"); err == nil {
+	if err := os.WriteFile(file, []byte(text), 0o444); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// place puts the sealed pack and its index where they belong.
+func (w *PackWriter) place(sum Hash) error {
+	if _, err := os.Stat(w.name + ".idx"); err == nil {
 		return w.discard() // the very same objects are there
 	}
-	index, err := w.index(dir, sum)
+	index, err := w.index(filepath.Dir(w.name), sum)
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.publish(index, name), ignoreMissing(os.Remove(index)))
+	return errors.Join(w.publish(index, w.name), ignoreMissing(os.Remove(index)))
 }
 
 // publish moves the two files to their names.

@@ -29,6 +29,12 @@ type Repository struct {
 	// set before the repository is used.
 	Step func(op, file string) error
 
+	// Missing, where it is set, is told of an object that is not there, and may
+	// bring it: after nil it is looked for once more. Its error is that of the
+	// reading. Several goroutines call it at once, and it may use the Repository.
+	// It is set before the repository is used.
+	Missing func(id Hash) error
+
 	dir      string // what is common to all work trees: objects, refs, config
 	own      string // what the opened work tree has for itself: HEAD; else dir
 	workTree string

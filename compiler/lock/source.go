@@ -2,10 +2,10 @@ package lock
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // Kind is a kind of source.
@@ -102,7 +102,7 @@ func (s Source) asked() []asked {
 // branch main", "chart podinfo >=1.2 <2 of https://example.com/charts". It holds no
 // password, whatever the URL has.
 func (s Source) String() string {
-	url, which := WithoutPassword(s.URL), ""
+	url, which := web.WithoutPassword(s.URL), ""
 	for _, f := range s.asked() {
 		if f.name != "version" {
 			which += " " + f.name
@@ -114,13 +114,6 @@ func (s Source) String() string {
 	}
 	return string(s.Kind) + " " + url + which
 }
-
-// userinfo is what may stand before the host of a URL.
-var userinfo = regexp.MustCompile(`(://)[^/?#\s@]*:[^/?#\s]*@`)
-
-// WithoutPassword returns a text without the user names and passwords of URLs in it
-// that have a password.
-func WithoutPassword(text string) string { return userinfo.ReplaceAllString(text, "$1") }
 
 // compare orders sources by kind, URL, chart, and what is asked for.
 func (s Source) compare(t Source) int {

@@ -1,4 +1,4 @@
-package fetch
+package remote
 
 import (
 	"cmp"
@@ -12,18 +12,20 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
-// gitSettings are what git's configuration says about a server (git-config(1),
+// settings are what git's configuration says about a server (git-config(1),
 // http.*).
-type gitSettings struct {
-	certificates
+type settings struct {
+	web.Certificates
 	header string // NAME: VALUE, which CI systems use for tokens
 }
 
-// readGitSettings asks git for its configuration, in the working directory as git
+// readSettings asks git for its configuration, in the working directory as git
 // would. Without git there is none.
-func readGitSettings(ctx context.Context, e *transport.Endpoint) gitSettings {
+func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	address := e.Protocol + "://" + hostPort(e) + e.Path
 	ask := func(key string) string {
 		out, err := exec.CommandContext(ctx, "git", "config", "--get-urlmatch", key, address).Output()
@@ -39,8 +41,8 @@ func readGitSettings(ctx context.Context, e *transport.Endpoint) gitSettings {
 		}
 		return name
 	}
-	return gitSettings{
-		certificates: certificates{
+	return settings{
+		Certificates: web.Certificates{
 			CAFile:   path("GIT_SSL_CAINFO", "http.sslCAInfo"),
 			CertFile: path("GIT_SSL_CERT", "http.sslCert"),
 			KeyFile:  path("GIT_SSL_KEY", "http.sslKey"),

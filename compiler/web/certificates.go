@@ -1,4 +1,4 @@
-package fetch
+package web
 
 import (
 	"crypto/tls"
@@ -6,44 +6,48 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 )
 
-// certificates are what a server must prove and this side can, where it is not what
-// the machine takes for granted.
-type certificates struct {
+// Certificates are files with what a server must prove and this side can, where it
+// is not what the machine takes for granted. Its names in YAML are helm's.
+type Certificates struct {
 	CertFile              string `yaml:"certFile"`
 	KeyFile               string `yaml:"keyFile"`
 	CAFile                string `yaml:"caFile"`
 	InsecureSkipTLSVerify bool   `yaml:"insecure_skip_tls_verify"`
 }
 
-// transport returns a transport that uses the certificates. It reads them when it
-// is used first: those of servers that nobody speaks to are no matter.
-func (c certificates) transport(f *Fetcher) http.RoundTripper {
-	if c == (certificates{}) {
-		return f.web
+// Transport returns a transport that uses the certificates, and is else as the
+// options say. It reads the files when it is used first: those of servers that
+// nobody speaks to are no matter. Any number of goroutines may use it.
+func (c Certificates) Transport(o Options) http.RoundTripper {
+	if c == (Certificates{}) {
+		return Transport(o)
 	}
-	return &lazyTransport{certificates: c, fetcher: f}
+	return &lazyTransport{ready: sync.OnceValues(func() (http.RoundTripper, error) {
+		config, err := c.config()
+		if err != nil {
+			return nil, fmt.Errorf("the certificates for the server: %w", err)
+		}
+		o.TLS = config
+		return Transport(o), nil
+	})}
 }
 
 type lazyTransport struct {
-	certificates certificates
-	fetcher      *Fetcher
-	ready        memo[http.RoundTripper]
+	ready func() (http.RoundTripper, error)
 }
 
 func (l *lazyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	transport, err := l.ready.get("", func() (http.RoundTripper, error) {
-		config, err := l.certificates.config()
-		return l.fetcher.transport(config), err
-	})
+	transport, err := l.ready()
 	if err != nil {
-		return nil, fmt.Errorf("the certificates for the server: %w", err)
+		return nil, err
 	}
 	return transport.RoundTrip(r)
 }
 
-func (c certificates) config() (*tls.Config, error) {
+func (c Certificates) config() (*tls.Config, error) {
 	config := &tls.Config{InsecureSkipVerify: c.InsecureSkipTLSVerify}
 	if c.CertFile != "" || c.KeyFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)

@@ -1,4 +1,4 @@
-package fetch
+package remote
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	}
 	for _, name := range []string{"proxyjump", "proxycommand"} {
 		if s.first(name) != "" {
-			return nil, fmt.Errorf("~/.ssh/config reaches %s through another host or a program (%s), which kalypso does not do; use an https URL, or lock where there is a direct way", e.Host, name)
+			return nil, &detour{host: e.Host, setting: name}
 		}
 	}
 	if name := s.first("hostname"); name != "" {
@@ -85,6 +85,13 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 		a.knownHosts = []string{"~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts"}
 	}
 	return a, nil
+}
+
+// detour is that ssh's configuration reaches a host in a way that ssh alone knows.
+type detour struct{ host, setting string }
+
+func (d *detour) Error() string {
+	return fmt.Sprintf("~/.ssh/config reaches %s through another host or a program (%s), which kalypso does not do; use an https URL, or lock where there is a direct way", d.host, d.setting)
 }
 
 // readSSHSettings asks ssh for what its configuration says about a host: nothing
@@ -126,8 +133,8 @@ func (a *sshAuth) String() string { return a.user + " with the keys of ~/.ssh an
 func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	known, err := gitssh.NewKnownHostsDb(existing(a.knownHosts)...)
 	if err != nil {
-		return nil, &unauthorized{"there is no known_hosts of ssh that can be read, so that no host can be told from another: " + err.Error(),
-			"`ssh " + a.address + "`, run once, shows the key of the host and adds it"}
+		return nil, &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no host can be told from another: " + err.Error(),
+			Hint: "`ssh " + a.address + "`, run once, shows the key of the host and adds it"}
 	}
 	return &ssh.ClientConfig{
 		User:              a.user,
@@ -206,7 +213,7 @@ func (a *sshAuth) refused(host string) error {
 	if _, encrypted := a.fileSigners(); len(encrypted) > 0 {
 		hint = "these keys have a passphrase, which kalypso does not ask for; `ssh-add` gives them to the agent: " + strings.Join(encrypted, ", ")
 	}
-	return &unauthorized{fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s", host, a.user), hint}
+	return &AuthError{Problem: fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s", host, a.user), Hint: hint}
 }
 
 // existing are those of some files that are there, with ~ replaced by the home

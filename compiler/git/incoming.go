@@ -1,0 +1,331 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+)
+
+// IncomingPack is a pack that others made, on its way into a repository. Either
+// Finish or Abort ends it.
+type IncomingPack struct {
+	writer *PackWriter
+	sum    Hash
+	in     *bufio.Reader
+
+	objects  []*incoming
+	at       map[int64]*incoming  // by offset
+	waiting  map[Hash][]*incoming // differences, by the id of the object that they change
+	held     int64                // bytes of objects that others are being made of
+	resolved int
+}
+
+// incoming is an object of an IncomingPack.
+type incoming struct {
+	packEntry
+	kind     Kind
+	size     int64
+	content  int64       // where its compressed content begins
+	end      int64       // where the next object begins
+	children []*incoming // differences to it, which are known by offset
+}
+
+// mostHeld bounds the objects that are held at once, because others are differences
+// to them.
+const mostHeld = 2 << 30
+
+// ReceivePack reads a pack of at most so many bytes, and computes the id of each
+// object in it. Nothing in it is trusted: it must have all objects that its
+// differences are to, and its checksum. Nothing can be read from it before Finish.
+// The error is an ErrTooLarge where the pack or an object is; the context ends it.
+func (r *Repository) ReceivePack(ctx context.Context, in io.Reader, most int64) (*IncomingPack, error) {
+	p := &IncomingPack{writer: r.NewPack(), at: map[int64]*incoming{}, waiting: map[Hash][]*incoming{}}
+	err := p.receive(ctx, in, most)
+	if err == nil {
+		err = p.parse(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("receiving objects for %s: %w", r.dir, err), p.Abort())
+	}
+	return p, nil
+}
+
+// Len returns how many objects the pack has.
+func (p *IncomingPack) Len() int { return len(p.objects) }
+
+// Finish puts the objects into the repository, on the disk. A promisor pack is one
+// of objects that refer to others which a server has promised to give
+// (https://git-scm.com/docs/partial-clone).
+func (p *IncomingPack) Finish(promisor bool) error {
+	w := p.writer
+	if len(p.objects) == 0 {
+		return p.Abort()
+	}
+	for _, o := range p.objects {
+		w.entries = append(w.entries, o.packEntry)
+	}
+	err := settle(w.file)
+	if err == nil && promisor {
+		err = w.beside(p.sum, ".promisor", "")
+	} else {
+		w.name = filepath.Join(filepath.Dir(w.file.Name()), "pack-"+p.sum.String())
+	}
+	if err == nil {
+		err = w.place(p.sum)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing objects to %s: %w", w.repository.dir, err), p.Abort())
+	}
+	return nil
+}
+
+// Abort leaves the repository without the objects, unless Finish was called.
+func (p *IncomingPack) Abort() error { return p.writer.discard() }
+
+// receive writes the pack to a temporary file.
+func (p *IncomingPack) receive(ctx context.Context, in io.Reader, most int64) error {
+	dir := filepath.Join(p.writer.repository.dir, "objects", "pack")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	f, err := createTemp(dir, "tmp_pack_")
+	if err != nil {
+		return err
+	}
+	p.writer.file = f
+	n, err := io.Copy(f, &stopping{ctx, io.LimitReader(in, most+1)})
+	p.writer.size = n - int64(len(p.sum))
+	switch {
+	case err != nil:
+		return err
+	case n > most:
+		return ErrTooLarge
+	case p.writer.size < packHeader:
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// stopping ends with a context.
+type stopping struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s *stopping) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(b)
+}
+
+// parse finds the objects.
+func (p *IncomingPack) parse(ctx context.Context) error {
+	file := io.NewSectionReader(p.writer.file, 0, p.writer.size)
+	source := &counting{Reader: &stopping{ctx, file}}
+	p.in = bufio.NewReaderSize(source, 1<<16)
+	head := make([]byte, packHeader)
+	if _, err := io.ReadFull(p.in, head); err != nil {
+		return err
+	}
+	if version := string(head[:8]); version != "PACK\x00\x00\x00\x02" && version != "PACK\x00\x00\x00\x03" {
+		return fmt.Errorf("%q is not the beginning of a pack", head[:8])
+	}
+	for range binary.BigEndian.Uint32(head[8:]) {
+		at := func() int64 { return source.n - int64(p.in.Buffered()) }
+		if err := p.scan(at); err != nil {
+			return fmt.Errorf("the pack is damaged at byte %d: %w", at(), err)
+		}
+	}
+	if source.n-int64(p.in.Buffered()) != p.writer.size {
+		return errors.New("the pack has more in it than its objects")
+	}
+	if err := p.sums(ctx); err != nil {
+		return err
+	}
+	return p.resolve(ctx)
+}
+
+type counting struct {
+	io.Reader
+	n int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// scan reads the next object. What is whole gets its id, and a difference waits for
+// what it is to.
+func (p *IncomingPack) scan(at func() int64) (err error) {
+	o := &incoming{packEntry: packEntry{offset: at()}}
+	if o.kind, o.size, err = readHeader(p.in); err != nil {
+		return err
+	}
+	into := io.Writer(io.Discard)
+	var id hash.Hash
+	switch o.kind {
+	case CommitKind, TreeKind, BlobKind, TagKind:
+		id = sha1.New()
+		_, _ = io.WriteString(id, o.kind.String()+" "+strconv.FormatInt(o.size, 10)+"\x00")
+		into = id
+	case offsetDelta:
+		distance, err := readDistance(p.in)
+		base := p.at[o.offset-distance]
+		if err != nil || base == nil {
+			return errors.Join(errors.New("a difference to what is not there"), err)
+		}
+		base.children = append(base.children, o)
+	case idDelta:
+		var base Hash
+		if _, err := io.ReadFull(p.in, base[:]); err != nil {
+			return err
+		}
+		p.waiting[base] = append(p.waiting[base], o)
+	default:
+		return fmt.Errorf("an object of the kind %d", o.kind)
+	}
+	o.content = at()
+	if o.size > maxObject {
+		return ErrTooLarge
+	}
+	err = inflate(p.in, func(z io.Reader) error {
+		n, err := io.Copy(into, io.LimitReader(z, o.size+1))
+		if err == nil && n != o.size {
+			err = fmt.Errorf("an object of another size than the %d that it says", o.size)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if id != nil {
+		id.Sum(o.id[:0])
+	}
+	o.end = at()
+	p.objects = append(p.objects, o)
+	p.at[o.offset] = o
+	return nil
+}
+
+// sums compares the checksum of the pack, and computes those of its objects.
+func (p *IncomingPack) sums(ctx context.Context) error {
+	all := sha1.New()
+	file := bufio.NewReaderSize(&stopping{ctx, io.NewSectionReader(p.writer.file, 0, p.writer.size)}, 1<<16)
+	if _, err := io.CopyN(all, file, packHeader); err != nil {
+		return err
+	}
+	for _, o := range p.objects {
+		crc := crc32.NewIEEE()
+		if _, err := io.CopyN(io.MultiWriter(all, crc), file, o.end-o.offset); err != nil {
+			return err
+		}
+		o.crc = crc.Sum32()
+	}
+	if _, err := p.writer.file.ReadAt(p.sum[:], p.writer.size); err != nil {
+		return err
+	}
+	if !bytes.Equal(all.Sum(nil), p.sum[:]) {
+		return errors.New("the pack has not its checksum")
+	}
+	return nil
+}
+
+// resolve gives differences their ids.
+func (p *IncomingPack) resolve(ctx context.Context) error {
+	whole := slices.DeleteFunc(slices.Clone(p.objects), func(o *incoming) bool { return o.kind > TagKind })
+	p.resolved = len(whole)
+	for _, o := range whole {
+		if len(o.children)+len(p.waiting[o.id]) == 0 {
+			continue
+		}
+		data, err := p.inflate(o)
+		if err == nil {
+			err = p.apply(ctx, o, data, 1)
+		}
+		if err != nil {
+			return fmt.Errorf("object %s of the pack: %w", o.id, err)
+		}
+	}
+	if p.resolved != len(p.objects) {
+		return errors.New("the pack has differences to objects that are not in it")
+	}
+	return nil
+}
+
+// apply makes the objects that are differences to one, and those that are
+// differences to them. Its content is let go before the last of them: a chain of
+// differences is held one object at a time.
+func (p *IncomingPack) apply(ctx context.Context, base *incoming, data []byte, depth int) error {
+	children := append(base.children, p.waiting[base.id]...)
+	delete(p.waiting, base.id)
+	size := int64(len(data))
+	p.held += size
+	defer func() { p.held -= size }()
+	if p.held > mostHeld || depth > maxChain {
+		return ErrTooLarge
+	}
+	for i, o := range children {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		made, err := p.difference(o, base.kind, data)
+		if err != nil {
+			return err
+		}
+		if i == len(children)-1 {
+			p.held -= size
+			data, size = nil, 0
+		}
+		if len(o.children)+len(p.waiting[o.id]) == 0 {
+			continue
+		}
+		if err := p.apply(ctx, o, made, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// difference makes an object of the one that it is a difference to.
+func (p *IncomingPack) difference(o *incoming, kind Kind, base []byte) ([]byte, error) {
+	delta, err := p.inflate(o)
+	if err != nil {
+		return nil, err
+	}
+	if size, err := resultSize(delta); err != nil || size > maxObject {
+		return nil, errors.Join(ErrTooLarge, err)
+	}
+	data, err := packfile.PatchDelta(base, delta)
+	if err != nil {
+		return nil, err
+	}
+	o.kind, o.id = kind, ID(kind, data)
+	p.resolved++
+	return data, nil
+}
+
+// inflate reads what the pack has of an object.
+func (p *IncomingPack) inflate(o *incoming) (data []byte, err error) {
+	p.in.Reset(io.NewSectionReader(p.writer.file, o.content, o.end-o.content))
+	err = inflate(p.in, func(z io.Reader) error {
+		data, err = exactly(z, o.size)
+		return err
+	})
+	return data, err
+}

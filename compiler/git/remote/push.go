@@ -1,0 +1,241 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/web"
+)
+
+// Update is a change of one ref.
+type Update struct {
+	Ref string
+	Old git.Hash // where the ref must be; the zero Hash where it must not exist
+	New git.Hash // where it will be; the zero Hash to delete it
+}
+
+// proposal is what a server is asked for with a push.
+type proposal struct {
+	updates []Update
+	packs   []string
+	staging string // the repository that has the packs
+	atomic  bool
+}
+
+// report is what a server says to a push.
+type report struct {
+	unpack string            // what it says of the packs; "ok"
+	status map[string]string // by ref; "ok" where it changed
+	said   string            // what it said to people
+}
+
+// errUnsure is that a server may have done what it was asked for, and did not say.
+var errUnsure = errors.New("the server does not say what it did")
+
+// Push changes refs of the server, each of which must be where Old says: no ref is
+// ever forced. packs are files of packs in [Remote.Staging] with all objects that
+// the server may lack; no two have an object in common, and none is sent where refs
+// are only deleted. With atomic, either all refs change or none: the error is an
+// ErrNoAtomic where the server cannot do that.
+//
+// The error is a git.ErrLostRace where a ref is not where it should be, also if
+// several processes move it at once, and a *RejectedError where the server does not
+// want the change. That a ref is already where it should go is success, whoever
+// moved it there. So is an answer that is lost, if the refs are then seen where
+// they should be.
+func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
+	return r.failed(ctx, r.push(ctx, updates, packs, atomic))
+}
+
+func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
+	if err := check(updates); err != nil {
+		return err
+	}
+	staging, err := r.Staging()
+	if err != nil {
+		return err
+	}
+	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic}
+	for attempt := 0; ; attempt++ {
+		last := attempt == mostPushes-1
+		said, err := r.propose(ctx, p)
+		if err == nil && said == nil {
+			return nil
+		}
+		if err != nil && !errors.Is(err, errUnsure) && !web.Temporary(err) {
+			return err
+		}
+		outcome := r.outcome(ctx, p, said, err)
+		if outcome == nil || !errors.Is(outcome, errUnsure) {
+			return outcome
+		}
+		if last {
+			return errors.Join(err, &lostRace{detail: "the server did not say what it did, and the refs are as before"})
+		}
+	}
+}
+
+// mostPushes is how often a push is made whose answer is lost.
+const mostPushes = 2
+
+// check finds what no server should be asked for.
+func check(updates []Update) error {
+	seen := map[string]bool{}
+	for _, u := range updates {
+		switch {
+		case !isRef(u.Ref):
+			return fmt.Errorf("%q is not a name that git allows for a ref", u.Ref)
+		case u.Old == u.New:
+			return fmt.Errorf("%s is to stay where it is", u.Ref)
+		case seen[u.Ref]:
+			return fmt.Errorf("%s is to be changed twice", u.Ref)
+		}
+		seen[u.Ref] = true
+	}
+	return nil
+}
+
+// propose sends what is not done yet. It returns the report of a server that did not
+// do all of it, and nil where all is done.
+func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
+	told, err := r.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, err := told.left(p.updates)
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	rest := *p
+	rest.updates = left
+	if !slices.ContainsFunc(left, func(u Update) bool { return !u.New.IsZero() }) {
+		rest.packs = nil
+	}
+	said, err := r.wire.push(ctx, &rest)
+	if err != nil {
+		return nil, err
+	}
+	if said.unpack == done && !slices.ContainsFunc(left, func(u Update) bool { return said.status[u.Ref] != done }) {
+		return nil, nil
+	}
+	return said, nil
+}
+
+// done is what servers say of what they did.
+const done = "ok"
+
+// left returns the updates that are not done yet. The error is a lost race where one
+// cannot be done any more.
+func (a *advertisement) left(updates []Update) ([]Update, error) {
+	var left []Update
+	for _, u := range updates {
+		is := a.refs[u.Ref]
+		if is == u.New {
+			continue
+		}
+		if is != u.Old {
+			return nil, &lostRace{detail: fmt.Sprintf("%s should be %s, and is %s", u.Ref, place(u.Old), place(is))}
+		}
+		if other := a.inTheWay(u, updates); other != "" {
+			return nil, &RejectedError{Ref: u.Ref, Reason: other + " is there, and one cannot be the folder of the other"}
+		}
+		left = append(left, u)
+	}
+	return left, nil
+}
+
+func place(id git.Hash) string {
+	if id.IsZero() {
+		return "nowhere"
+	}
+	return "at " + git.Short(id)
+}
+
+// inTheWay returns a ref whose folder a new one would be, or that is the folder of a
+// new one.
+func (a *advertisement) inTheWay(u Update, updates []Update) string {
+	if !u.Old.IsZero() {
+		return ""
+	}
+	for ref := range a.refs {
+		if !strings.HasPrefix(ref, u.Ref+"/") && !strings.HasPrefix(u.Ref, ref+"/") {
+			continue
+		}
+		if !slices.Contains(updates, Update{Ref: ref, Old: a.refs[ref]}) {
+			return ref
+		}
+	}
+	return ""
+}
+
+// outcome finds out what a push did that was not simply successful: nil where all
+// refs are where they should be, errUnsure where it can be tried once more.
+func (r *Remote) outcome(ctx context.Context, p *proposal, said *report, failure error) error {
+	told, err := r.ask(ctx)
+	if err != nil {
+		return errors.Join(failure, err)
+	}
+	left, err := told.left(p.updates)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	if said == nil {
+		return errUnsure
+	}
+	return said.judge(left)
+}
+
+// races are what servers say when a ref is not where it should be, or somebody else
+// is changing it: git, GitHub, GitLab, Gitea and others, old and new.
+var races = []string{
+	"failed to update ref", "non-fast-forward", "fetch first", "required to be", "cannot lock ref",
+	"failed to lock", "incorrect old value provided", "stale info", "reference already exists", "reference does not exist",
+	"atomic push fail", "atomic transaction fail", "remote rejected: expected", "already exists", "needs force",
+}
+
+// together are what servers say of a ref that did not change because another did not.
+var together = []string{"atomic push fail", "atomic transaction fail", "transaction failed"}
+
+func saysOneOf(text string, texts []string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(text, t) })
+}
+
+// judge says why a server did not do what it was asked for.
+func (p *report) judge(left []Update) error {
+	if p.unpack != done {
+		return fmt.Errorf("the server does not take the objects: %s", p.reason(p.unpack))
+	}
+	var race error
+	for _, u := range left {
+		status, told := p.status[u.Ref]
+		switch {
+		case !told:
+			status = "the server says nothing of it"
+		case status == done:
+			continue
+		}
+		if !saysOneOf(status, together) && !saysOneOf(status, races) {
+			return &RejectedError{Ref: u.Ref, Reason: p.reason(status)}
+		}
+		if race == nil || !saysOneOf(status, together) {
+			race = &lostRace{detail: u.Ref + ": " + p.reason(status)}
+		}
+	}
+	if race == nil {
+		return errUnsure // it says that it did, and the refs say that it did not
+	}
+	return race
+}
+
+// reason is a status with what the server said to people, which says more.
+func (p *report) reason(status string) string {
+	if said := strings.TrimSpace(p.said); said != "" {
+		return web.Printable(status + ": " + said)
+	}
+	return web.Printable(status)
+}
