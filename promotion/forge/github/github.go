@@ -1,0 +1,184 @@
+// Package github is a repository on GitHub: github.com, GitHub Enterprise Cloud with
+// data residency (*.ghe.com), and GitHub Enterprise Server. In come requests of
+// promotion, out go calls of the REST API, and of GraphQL where REST has no such
+// thing.
+//
+// Credentials, hosts and sockets are those of the gh command. The package waits a
+// minute at most, for all that the server asks it to wait for; after that, whoever
+// runs it has to come back later. Nothing that a server says is trusted: answers are
+// bounded, and what ends up in an error is one printable line without the token.
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// Options say what New does not find out itself. The zero value is what commands
+// use.
+type Options struct {
+	// Token is the credential; "" for that of gh: the environment, its files, its
+	// keyring.
+	Token string
+	// Socket is a Unix socket that stands for every host; "" for what gh's
+	// configuration says in http_unix_socket.
+	Socket string
+	// Now and Wait are the clock; nil for the real one.
+	Now  func() time.Time
+	Wait func(context.Context, time.Duration) error
+}
+
+// name is what owners and repositories are called; no part of a path that is
+// anything else.
+var name = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
+
+// New returns a repository of a host as a forge. It speaks with nobody but gh, where
+// that keeps the token. Without a token, the error is a *forge.AuthError.
+func New(host, owner, repository string, o Options) (forge.Forge, error) {
+	if !name.MatchString(owner) || !name.MatchString(repository) {
+		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME", web.Printable(owner), web.Printable(repository))
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Wait == nil {
+		o.Wait = web.Wait
+	}
+	c, err := newClient(host, o)
+	if err != nil {
+		return nil, err
+	}
+	return &repo{client: c, owner: owner, name: repository, path: "repos/" + owner + "/" + repository}, nil
+}
+
+// repo is one repository.
+type repo struct {
+	client      *client
+	owner, name string
+	path        string // in the REST API
+
+	mu       sync.Mutex
+	settings *settings // nil until they were asked for
+	viewer   *string
+}
+
+// settings are what kalypso wants to know of a repository. Merge methods are nil
+// where the token's rights do not suffice to see them.
+type settings struct {
+	Squash *bool `json:"allow_squash_merge"`
+	Merge  *bool `json:"allow_merge_commit"`
+	Rebase *bool `json:"allow_rebase_merge"`
+}
+
+func (r *repo) Kind() string { return "github" }
+
+func (r *repo) Repository() string { return "https://" + r.client.host + "/" + r.owner + "/" + r.name }
+
+// Limits are those of the API's own checks of pull requests and statuses.
+func (r *repo) Limits() forge.Limits {
+	return forge.Limits{Title: 256, Body: 65536, StatusDescription: 140}
+}
+
+// Viewer asks GraphQL: to the token of an installation or a workflow, which REST's
+// GET /user refuses, it answers the app's name with [bot], as the creators of
+// statuses have it.
+func (r *repo) Viewer(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	known := r.viewer
+	r.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	var got struct {
+		Viewer struct{ Login string }
+	}
+	err := r.client.graphQL(ctx, read, "Viewer", `query Viewer { viewer { login } }`, nil, &got)
+	if err != nil && !isGraphQL(err, "FORBIDDEN") {
+		return "", fmt.Errorf("asking who the token belongs to: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.viewer = &got.Viewer.Login
+	return got.Viewer.Login, nil
+}
+
+// setup returns the repository's settings, which are asked for once.
+func (r *repo) setup(ctx context.Context) (settings, error) {
+	r.mu.Lock()
+	known := r.settings
+	r.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	var got settings
+	err := r.client.rest(ctx, read, http.MethodGet, r.path, nil, nil, &got)
+	if isRefusal(err, http.StatusNotFound) {
+		return got, &forge.AuthError{
+			Host:    r.client.host,
+			Problem: fmt.Sprintf("there is no repository %s/%s, or the token may not see it", r.owner, r.name),
+			Hint:    "check the name, and that the token has access to the repository",
+		}
+	} else if err != nil {
+		return got, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settings = &got
+	return got, nil
+}
+
+// get reads one object below the repository's path.
+func (r *repo) get(ctx context.Context, path string, query values, out any) error {
+	return r.explain(ctx, r.client.rest(ctx, read, http.MethodGet, r.path+"/"+path, query, nil, out))
+}
+
+// send writes below the repository's path; k says whether it may be written twice.
+func (r *repo) send(ctx context.Context, k kind, method, path string, in, out any) error {
+	return r.explain(ctx, r.client.rest(ctx, k, method, r.path+"/"+path, nil, in, out))
+}
+
+// explain finds out why something is not found: GitHub says so too of what a token
+// may not see.
+func (r *repo) explain(ctx context.Context, err error) error {
+	if isRefusal(err, http.StatusNotFound) {
+		if _, hidden := r.setup(ctx); hidden != nil {
+			return hidden
+		}
+	}
+	return err
+}
+
+// settle does what is not done yet. A lost answer to do leaves open whether it was,
+// so that done is asked again before do is.
+func (r *repo) settle(ctx context.Context, done func() (bool, error), do func() error) error {
+	var lost error
+	for try := 1; ; try++ {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		if try > attempts {
+			return lost
+		}
+		if lost = do(); !isLost(lost) {
+			return lost
+		}
+		if err := r.client.pause(ctx, backoff(try), lost); err != nil {
+			return err
+		}
+	}
+}
+
+// sameText says whether a text is the one that was sent: GitHub has its own way with
+// the ends of lines, and of texts.
+func sameText(a, b string) bool {
+	clean := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+	return clean(a) == clean(b)
+}

@@ -1,0 +1,299 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// The bounds, and what GitHub's best practices for the REST API ask for: writes one
+// after the other, a second apart, and a minute of silence where a limit does not
+// say how long it lasts.
+const (
+	patience    = time.Minute // for all waiting of a forge
+	gap         = time.Second
+	silence     = time.Minute
+	attempts    = 4
+	perAttempt  = time.Minute
+	longestBody = 16 << 20
+	// fresh is how long a new token of an app takes until all of GitHub knows it.
+	fresh = 2 * time.Second
+)
+
+// kind says what may be done with a request whose answer is lost.
+type kind uint8
+
+const (
+	read  kind = iota // it changes nothing
+	again             // a write that changes nothing the second time
+	write             // a write that has to be looked for first
+)
+
+// limiter sends requests as a server wants to have them: not too many, and again
+// after a while. Any number of goroutines may use it.
+type limiter struct {
+	host string
+	send func(*http.Request) (*http.Response, error)
+	now  func() time.Time
+	wait func(context.Context, time.Duration) error
+	turn chan struct{} // has room for the one who writes
+
+	mu      sync.Mutex
+	written time.Time            // when the newest write ended
+	shut    map[string]time.Time // limits that are used up, until when
+	waited  time.Duration        // of patience
+	until   time.Time            // up to when waiting is counted in waited
+	known   bool                 // whether the server has answered anything yet
+	clean   func(error) error    // without secrets
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request, with a body that can be read again, until it has an answer
+// that repeating does not change. The error is a *forge.UnavailableError, that of
+// the context, or a *web.TooLongError.
+func (l *limiter) do(ctx context.Context, request *http.Request, k kind) (*answer, error) {
+	if k != read {
+		if err := l.takeTurn(ctx); err != nil {
+			return nil, err
+		}
+		defer l.endTurn()
+	}
+	limit := limitOf(request)
+	for try := 1; ; try++ {
+		if err := l.whenOpen(ctx, limit); err != nil {
+			return nil, err
+		}
+		got, err := l.once(ctx, request)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if tooLong := (*web.TooLongError)(nil); errors.As(err, &tooLong) {
+			return nil, err
+		}
+		lost, after := failure(got, err)
+		switch {
+		case err == nil && l.limited(limit, got) && try < attempts:
+			continue
+		case err == nil && got.limited():
+			return nil, l.unavailable(l.shutUntil(limit), errors.New("too many requests"))
+		case lost != nil && (k == write || try == attempts):
+			return nil, l.unavailable(time.Time{}, lost)
+		case lost != nil:
+			err = l.pause(ctx, max(after, backoff(try)), lost)
+		case got.status == http.StatusNotFound && l.first():
+			err = l.pause(ctx, fresh, errors.New(http.StatusText(got.status)))
+		default:
+			return got, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once sends a request and reads the answer, in bounded time and space.
+func (l *limiter) once(ctx context.Context, request *http.Request) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, perAttempt)
+	defer cancel()
+	request = request.Clone(ctx)
+	if request.GetBody != nil {
+		body, err := request.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		request.Body = body
+	}
+	response, err := l.send(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := readAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < http.StatusBadRequest {
+		l.first()
+	}
+	l.note(limitOf(request), response.Header)
+	return &answer{status: response.StatusCode, header: response.Header, body: body}, nil
+}
+
+// failure is what lost an answer, and how long the server wants to rest; nil where
+// there is an answer.
+func failure(got *answer, err error) (error, time.Duration) {
+	if err != nil {
+		return err, 0
+	}
+	switch got.status {
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		seconds, _ := strconv.Atoi(got.header.Get("Retry-After"))
+		return errors.New("it answers " + strconv.Itoa(got.status) + " " + http.StatusText(got.status)), time.Duration(seconds) * time.Second
+	}
+	return nil, 0
+}
+
+// limited says whether an answer is that a limit is used up. It is a 429 or a 403,
+// which has other meanings too.
+func (a *answer) limited() bool {
+	if a.status != http.StatusForbidden {
+		return a.status == http.StatusTooManyRequests
+	}
+	return a.header.Get("Retry-After") != "" || a.header.Get("X-RateLimit-Remaining") == "0" ||
+		strings.Contains(strings.ToLower(string(a.body[:min(len(a.body), 4096)])), "secondary rate limit")
+}
+
+// limited also notes until when: what the server says first, else when its window
+// ends, else a minute.
+func (l *limiter) limited(limit string, got *answer) bool {
+	if !got.limited() {
+		return false
+	}
+	until := l.now().Add(silence)
+	if seconds, err := strconv.Atoi(got.header.Get("Retry-After")); err == nil {
+		limit = "" // a secondary limit is one for all
+		until = l.now().Add(max(time.Duration(seconds)*time.Second, time.Second))
+	} else if reset, ok := reset(got.header); ok && got.header.Get("X-RateLimit-Remaining") == "0" {
+		until = reset.Add(time.Second) // it is in whole seconds
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shut[limit] = until
+	return true
+}
+
+// note remembers that a limit has nothing left: asking on would only make GitHub
+// impatient.
+func (l *limiter) note(limit string, header http.Header) {
+	if reset, ok := reset(header); ok && header.Get("X-RateLimit-Remaining") == "0" {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.shut[limit] = reset.Add(time.Second)
+	}
+}
+
+func reset(header http.Header) (time.Time, bool) {
+	seconds, err := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64)
+	return time.Unix(seconds, 0), err == nil
+}
+
+// limitOf is the limit that a request counts for: GraphQL has one of its own.
+func limitOf(request *http.Request) string {
+	if strings.HasSuffix(request.URL.Path, "/graphql") {
+		return "graphql"
+	}
+	return "core"
+}
+
+// whenOpen waits until neither a request's own limit nor the one of all is used up,
+// or says when that is.
+func (l *limiter) whenOpen(ctx context.Context, limit string) error {
+	until := l.shutUntil(limit)
+	d := until.Sub(l.now())
+	if d <= 0 {
+		return nil
+	}
+	if !l.spend(d) {
+		return l.unavailable(until, errors.New("too many requests"))
+	}
+	return l.wait(ctx, d)
+}
+
+func (l *limiter) shutUntil(limit string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until := l.shut[""]; until.After(l.shut[limit]) {
+		return until
+	}
+	return l.shut[limit]
+}
+
+// pause waits before something is tried again, unless patience is at its end.
+func (l *limiter) pause(ctx context.Context, d time.Duration, why error) error {
+	if !l.spend(d) {
+		return l.unavailable(time.Time{}, why)
+	}
+	return l.wait(ctx, d)
+}
+
+// spend takes a wait from patience, if there is enough of it. What goroutines wait
+// beside each other counts once.
+func (l *limiter) spend(d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	start := l.now()
+	until := start.Add(d)
+	if l.until.After(start) {
+		start = l.until
+	}
+	cost := max(0, until.Sub(start))
+	if l.waited+cost > patience {
+		return false
+	}
+	l.waited += cost
+	if until.After(l.until) {
+		l.until = until
+	}
+	return true
+}
+
+func (l *limiter) unavailable(until time.Time, why error) error {
+	return &forge.UnavailableError{Host: l.host, Until: until, Err: l.clean(why)}
+}
+
+// first says whether the server has not answered anything yet, once.
+func (l *limiter) first() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.known
+	l.known = true
+	return !known
+}
+
+// takeTurn waits until nobody else writes, and the newest write is some time ago.
+func (l *limiter) takeTurn(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.mu.Lock()
+	d := l.written.Add(gap).Sub(l.now())
+	l.mu.Unlock()
+	if d > 0 {
+		if err := l.wait(ctx, d); err != nil {
+			<-l.turn
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *limiter) endTurn() {
+	l.mu.Lock()
+	l.written = l.now()
+	l.mu.Unlock()
+	<-l.turn
+}
+
+// backoff is how long to wait after the nth try.
+func backoff(try int) time.Duration { return time.Second << (try - 1) }
+
+// isLost says whether an error leaves open whether a write was done.
+func isLost(err error) bool {
+	unavailable := (*forge.UnavailableError)(nil)
+	return errors.As(err, &unavailable) && unavailable.Until.IsZero()
+}

@@ -1,0 +1,193 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// Merge compares the branches itself before it merges: GitHub refuses a head that
+// has moved, but a base that has moved only where the branch's protection demands
+// that branches be up to date. Without that rule, a push to the base between the two
+// requests goes unnoticed, and so does one while a pull request waits.
+func (r *repo) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
+	for try := 1; ; try++ {
+		state, err := r.merge(ctx, number, head, o)
+		if again := errors.Is(err, errAllowed) || isLost(err); again && try < attempts {
+			err = r.client.pause(ctx, backoff(try), err)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return "", fmt.Errorf("merging pull request %d: %w", number, err)
+		}
+		return state, nil
+	}
+}
+
+// errAllowed says that a pull request that was refused may be merged by now.
+var errAllowed = errors.New("it changes from refused to allowed, and back")
+
+func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
+	p, err := r.pull(ctx, number)
+	if err != nil {
+		return "", err
+	}
+	if err := p.stillAt(head); err != nil {
+		return "", err
+	}
+	if p.MergedAt != nil {
+		return forge.MergeDone, nil
+	}
+	if err := r.upToDate(ctx, p, head); err != nil {
+		return "", err
+	}
+	methods, err := r.methods(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	method, err := r.mergeNow(ctx, p, head, methods, o)
+	switch {
+	case err == nil:
+		return forge.MergeDone, nil
+	case isRefusal(err, http.StatusConflict), isRefusal(err, http.StatusMethodNotAllowed, "branch was modified"):
+		return "", fmt.Errorf("%w: %w", git.ErrLostRace, err)
+	case !isRefusal(err, http.StatusMethodNotAllowed):
+		return "", err
+	case !o.WhenAllowed:
+		return forge.MergeRefused, nil
+	case p.AutoMerge != nil:
+		return forge.MergeWaiting, nil
+	}
+	return r.mergeLater(ctx, p, head, method, o, isRefusal(err, http.StatusMethodNotAllowed, "merge queue"))
+}
+
+// stillAt says whether a pull request is what it was: open or merged, at a head.
+func (p *pull) stillAt(head git.Hash) error {
+	switch {
+	case p.head() != head:
+		return fmt.Errorf("%w: its head is %s, and not %s", git.ErrLostRace, git.Short(p.head()), git.Short(head))
+	case p.MergedAt == nil && p.State != "open":
+		return fmt.Errorf("%w: it is closed", git.ErrLostRace)
+	}
+	return nil
+}
+
+// upToDate says whether the head has all that the base has by now.
+func (r *repo) upToDate(ctx context.Context, p *pull, head git.Hash) error {
+	var got struct {
+		BehindBy *int `json:"behind_by"`
+	}
+	err := r.get(ctx, "compare/"+url.PathEscape(p.Base.Ref)+"..."+head.String(), values{"per_page": "1"}, &got)
+	if err != nil {
+		return err
+	}
+	if got.BehindBy == nil || *got.BehindBy != 0 {
+		return fmt.Errorf("%w: the branch %s has moved", git.ErrLostRace, p.Base.Ref)
+	}
+	return nil
+}
+
+// methods are the ways to merge that may be tried. A token without the right to see
+// which the repository allows tries them all.
+func (r *repo) methods(ctx context.Context, o forge.MergeOptions) ([]string, error) {
+	if o.Method != "" {
+		return []string{o.Method}, nil
+	}
+	s, err := r.setup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range []struct {
+		name    string
+		allowed *bool
+	}{{"squash", s.Squash}, {"merge", s.Merge}, {"rebase", s.Rebase}} {
+		if m.allowed == nil || *m.allowed {
+			out = append(out, m.name)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the repository allows no way to merge")
+	}
+	return out, nil
+}
+
+// mergeNow merges, by the first method that the repository allows, and returns
+// which one that is.
+func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) (method string, err error) {
+	for _, method = range methods {
+		in := map[string]string{"sha": head.String(), "merge_method": method}
+		if o.Title != "" {
+			in["commit_title"] = o.Title
+		}
+		if o.Message != "" {
+			in["commit_message"] = o.Message
+		}
+		err = r.send(ctx, write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in, nil)
+		if !isRefusal(err, http.StatusMethodNotAllowed, "not allowed on this repository") {
+			break
+		}
+	}
+	return method, err
+}
+
+const (
+	autoMergeText = `mutation AutoMerge($id: ID!, $head: GitObjectID!, $method: PullRequestMergeMethod!, $title: String, $message: String) {
+  enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head, mergeMethod: $method, commitHeadline: $title, commitBody: $message}) { clientMutationId }
+}`
+	enqueueText = `mutation Enqueue($id: ID!, $head: GitObjectID!) {
+  enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId }
+}`
+)
+
+// mergeLater lets GitHub merge when its rules allow it. A merge queue takes what is
+// ready at once; auto-merge puts the rest into it.
+func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, method string, o forge.MergeOptions, queue bool) (forge.MergeState, error) {
+	variables := map[string]any{"id": p.NodeID, "head": head.String()}
+	if queue {
+		err := r.client.graphQL(ctx, again, "Enqueue", enqueueText, variables, nil)
+		if err == nil || isGraphQL(err, "UNPROCESSABLE", "already in", "already queued") {
+			return forge.MergeWaiting, nil
+		} else if !isGraphQL(err, "UNPROCESSABLE") {
+			return "", err
+		}
+	}
+	variables["method"] = strings.ToUpper(method)
+	if o.Title != "" {
+		variables["title"] = o.Title
+	}
+	if o.Message != "" {
+		variables["message"] = o.Message
+	}
+	err := r.client.graphQL(ctx, again, "AutoMerge", autoMergeText, variables, nil)
+	switch {
+	case err == nil:
+		return forge.MergeWaiting, nil
+	case isGraphQL(err, "UNPROCESSABLE", "clean status", "unstable status"):
+		return "", errAllowed
+	case !isGraphQL(err, "UNPROCESSABLE"):
+		return "", err
+	}
+	// The message does not say whether it is the head, or that auto-merge is switched
+	// off.
+	now, err := r.pull(ctx, p.Number)
+	if err != nil {
+		return "", err
+	}
+	if err := now.stillAt(head); err != nil {
+		return "", err
+	}
+	if now.MergedAt != nil {
+		return forge.MergeDone, nil
+	}
+	return forge.MergeRefused, nil
+}

@@ -1,0 +1,72 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// Reviews takes a review's comment for no new word, and a dismissal for the end of
+// all that its reviewer said before, as GitHub's own rules do.
+func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) {
+	newest := map[string]forge.Review{}
+	err := pages(ctx, r, "pulls/"+strconv.Itoa(number)+"/reviews", nil, func(page []struct {
+		User   *user     `json:"user"`
+		State  string    `json:"state"`
+		Commit string    `json:"commit_id"`
+		At     time.Time `json:"submitted_at"`
+	}) bool {
+		for _, review := range page { // oldest first
+			by := review.User.name()
+			switch review.State {
+			case "APPROVED", "CHANGES_REQUESTED":
+				if by != "" {
+					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED", Commit: hash(review.Commit), At: review.At}
+				}
+			case "DISMISSED":
+				delete(newest, by)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the reviews of pull request %d: %w", number, err)
+	}
+	required, err := r.required(ctx, number)
+	if err != nil {
+		return nil, fmt.Errorf("asking what pull request %d still requires: %w", number, err)
+	}
+	reviews := slices.SortedFunc(maps.Values(newest), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) })
+	return &forge.Reviews{Reviews: reviews, Required: required}, nil
+}
+
+// required asks for GitHub's own decision. There is none where no rule wants a
+// review: then nothing is known, and nothing may be taken for approved.
+func (r *repo) required(ctx context.Context, number int) (forge.Requirement, error) {
+	var got struct {
+		Repository struct {
+			PullRequest struct {
+				ReviewDecision string `json:"reviewDecision"`
+			} `json:"pullRequest"`
+		} `json:"repository"`
+	}
+	err := r.client.graphQL(ctx, read, "ReviewDecision", `query ReviewDecision($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewDecision } }
+}`, map[string]any{"owner": r.owner, "name": r.name, "number": number}, &got)
+	if err != nil {
+		return forge.Unknown, err
+	}
+	switch got.Repository.PullRequest.ReviewDecision {
+	case "APPROVED":
+		return forge.Satisfied, nil
+	case "REVIEW_REQUIRED", "CHANGES_REQUESTED":
+		return forge.Unsatisfied, nil
+	}
+	return forge.Unknown, nil
+}
