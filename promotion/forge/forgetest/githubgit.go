@@ -74,27 +74,17 @@ func (r *GitHubRepository) Commit(branch, from, file, content string) git.Hash {
 	if parent == "" && from != "" {
 		parent = r.resolve(from)
 	}
-	blob, err := r.run(content, "hash-object", "-w", "--stdin")
-	if err != nil {
-		r.server.t.Error(err)
-	}
-	entries := "100644 blob " + blob + "\t" + file
-	arguments := []string{"commit-tree", "-m", "Change " + file}
+	var stream strings.Builder
+	message := "Change " + file
+	fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter Test <test@example.test> %d +0000\ndata %d\n%s\n", branch, r.server.Clock.Now().Unix(), len(message), message)
 	if parent != "" {
-		arguments = append(arguments, "-p", parent)
-		for line := range strings.Lines(r.git("ls-tree", parent)) {
-			if line = strings.TrimSuffix(line, "\n"); !strings.HasSuffix(line, "\t"+file) {
-				entries += "\n" + line
-			}
-		}
+		fmt.Fprintf(&stream, "from %s\n", parent)
 	}
-	tree, err := r.run(entries+"\n", "mktree")
-	if err != nil {
+	fmt.Fprintf(&stream, "M 100644 inline %s\ndata %d\n%s\n", file, len(content), content)
+	if _, err := r.run(stream.String(), "fast-import", "--quiet", "--date-format=raw"); err != nil {
 		r.server.t.Error(err)
 	}
-	commit := r.git(append(arguments, tree)...)
-	r.git("update-ref", "refs/heads/"+branch, commit)
-	return plumbing.NewHash(commit)
+	return plumbing.NewHash(r.resolve(branch))
 }
 
 // Branch is the commit of a branch; zero for none.

@@ -172,8 +172,11 @@ func (r *GitHubRepository) listPulls(c *call) reply {
 
 // lags says whether something is not listed yet, one time less.
 func lags(left *int) bool {
+	if *left <= 0 {
+		return false
+	}
 	*left--
-	return *left >= 0
+	return true
 }
 
 func (r *GitHubRepository) createPull(c *call) reply {
