@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -102,6 +103,9 @@ func (r *repo) find(ctx context.Context, head, base string) (*pull, error) {
 		}
 		return found == nil
 	})
+	if err == nil && found != nil {
+		err = found.check()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the pull request from %s to %s: %w", head, base, err)
 	}
@@ -114,7 +118,20 @@ func (r *repo) pull(ctx context.Context, number int) (*pull, error) {
 	if err := r.get(ctx, "pulls/"+strconv.Itoa(number), nil, p); err != nil {
 		return nil, err
 	}
-	return p, nil
+	if p.Number != number {
+		return nil, errNoPull
+	}
+	return p, p.check()
+}
+
+var errNoPull = errors.New("GitHub answers with something that is no such pull request")
+
+// check says whether an answer has what a pull request cannot be without.
+func (p *pull) check() error {
+	if p.Number <= 0 || p.NodeID == "" || p.Base.Ref == "" || p.head().IsZero() || p.State != "open" && p.State != "closed" {
+		return errNoPull
+	}
+	return nil
 }
 
 // CloseChange comments before it closes, so that nobody finds a closed one without

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -42,6 +43,9 @@ func (r *repo) Deploy(ctx context.Context, d forge.Deployment) error {
 				"production_environment": d.Production, "transient_environment": false, "payload": payload(d),
 			}, newest)
 		})
+	if err == nil && newest.ID <= 0 {
+		err = errors.New("GitHub answers with something that is no deployment")
+	}
 	if err == nil {
 		err = r.setDeployment(ctx, newest.ID, d)
 	}

@@ -83,7 +83,7 @@ func (l *limiter) do(ctx context.Context, request *http.Request, k kind) (*answe
 		if tooLong := (*web.TooLongError)(nil); errors.As(err, &tooLong) {
 			return nil, err
 		}
-		lost, after := failure(got, err)
+		after, lost := failure(got, err)
 		switch {
 		case err == nil && l.limited(limit, got) && try < attempts:
 			continue
@@ -134,16 +134,16 @@ func (l *limiter) once(ctx context.Context, request *http.Request) (*answer, err
 
 // failure is what lost an answer, and how long the server wants to rest; nil where
 // there is an answer.
-func failure(got *answer, err error) (error, time.Duration) {
+func failure(got *answer, err error) (rest time.Duration, lost error) {
 	if err != nil {
-		return err, 0
+		return 0, err
 	}
 	switch got.status {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(got.header.Get("Retry-After"))
-		return errors.New("it answers " + strconv.Itoa(got.status) + " " + http.StatusText(got.status)), time.Duration(seconds) * time.Second
+		return time.Duration(seconds) * time.Second, errors.New("it answers " + strconv.Itoa(got.status) + " " + http.StatusText(got.status))
 	}
-	return nil, 0
+	return 0, nil
 }
 
 // limited says whether an answer is that a limit is used up. It is a 429 or a 403,

@@ -41,7 +41,7 @@ func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 		}, p)
 		switch {
 		case err == nil:
-			return p, nil
+			return p, p.check()
 		case isRefusal(err, http.StatusUnprocessableEntity, "draft pull requests are not supported"):
 			return nil, fmt.Errorf("%w: %w", forge.ErrUnsupported, err)
 		case try == attempts || !isLost(err) && !isRefusal(err, http.StatusUnprocessableEntity, "already exists"):
