@@ -89,8 +89,10 @@ func (r *GitHubRepository) enableAutoMerge(p *GitHubPull, head, method, message 
 	switch {
 	case !r.AutoMerge:
 		return mistake("UNPROCESSABLE", "Auto merge is not allowed for this repository")
+	case r.MergeQueue && method != "":
+		return mistake("UNPROCESSABLE", "The merge strategy is set by the merge queue")
 	case !allowed:
-		return mistake("UNPROCESSABLE", words+" are not allowed on this repository")
+		return mistake("UNPROCESSABLE", "Merge method "+words+" is not allowed on this repository")
 	case head != p.HeadID.String():
 		return mistake("UNPROCESSABLE", "Head branch was modified. Review and try the merge again.")
 	case r.blocked(p) == "" && !r.MergeQueue:

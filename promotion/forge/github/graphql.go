@@ -11,11 +11,14 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
+// unprocessable is the kind of what the state of things does not allow.
+const unprocessable = "UNPROCESSABLE"
+
 // graphQLError is why GraphQL did not do something, which it says with a status of
 // 200.
 type graphQLError struct {
 	host, operation string
-	kind            string // FORBIDDEN, NOT_FOUND, UNPROCESSABLE ...
+	kind            string // FORBIDDEN, NOT_FOUND, unprocessable ...
 	message         string // one printable line
 }
 

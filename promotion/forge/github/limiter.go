@@ -152,8 +152,9 @@ func (a *answer) limited() bool {
 	if a.status != http.StatusForbidden {
 		return a.status == http.StatusTooManyRequests
 	}
+	said := strings.ToLower(string(a.body[:min(len(a.body), 4096)]))
 	return a.header.Get("Retry-After") != "" || a.header.Get("X-RateLimit-Remaining") == "0" ||
-		strings.Contains(strings.ToLower(string(a.body[:min(len(a.body), 4096)])), "secondary rate limit")
+		strings.Contains(said, "secondary rate limit") || strings.Contains(said, "abuse detection") // of older servers
 }
 
 // limited also notes until when: what the server says first, else when its window

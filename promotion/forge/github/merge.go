@@ -54,7 +54,7 @@ func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 	if err != nil {
 		return "", err
 	}
-	method, err := r.mergeNow(ctx, p, head, methods, o)
+	methods, err = r.mergeNow(ctx, p, head, methods, o)
 	switch {
 	case err == nil:
 		return forge.MergeDone, nil
@@ -67,7 +67,13 @@ func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 	case p.AutoMerge != nil:
 		return forge.MergeWaiting, nil
 	}
-	return r.mergeLater(ctx, p, head, method, o, isRefusal(err, http.StatusMethodNotAllowed, "merge queue"))
+	if isRefusal(err, http.StatusMethodNotAllowed, "merge queue") {
+		if queued, err := r.enqueue(ctx, p, head); queued || err != nil {
+			return forge.MergeWaiting, err
+		}
+		methods, o = []string{""}, forge.MergeOptions{} // the queue has its own
+	}
+	return r.mergeLater(ctx, p, head, methods, o)
 }
 
 // stillAt says whether a pull request is what it was: open or merged, at a head.
@@ -121,27 +127,31 @@ func (r *repo) methods(ctx context.Context, o forge.MergeOptions) ([]string, err
 	return out, nil
 }
 
-// mergeNow merges, by the first method that the repository allows, and returns
-// which one that is.
-func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) (method string, err error) {
-	for _, method = range methods {
-		in := map[string]string{"sha": head.String(), "merge_method": method}
+// notAllowed are the words about a method that the repository does not allow, beside
+// those about rules that are not satisfied yet.
+const notAllowed = "not allowed on this repository"
+
+// mergeNow merges, by the first method that the repository allows. It returns that
+// one and those behind it.
+func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) ([]string, error) {
+	for {
+		in := map[string]string{"sha": head.String(), "merge_method": methods[0]}
 		if o.Title != "" {
 			in["commit_title"] = o.Title
 		}
 		if o.Message != "" {
 			in["commit_message"] = o.Message
 		}
-		err = r.send(ctx, write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in, nil)
-		if !isRefusal(err, http.StatusMethodNotAllowed, "not allowed on this repository") {
-			break
+		err := r.send(ctx, write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in, nil)
+		if len(methods) == 1 || !isRefusal(err, http.StatusMethodNotAllowed, notAllowed) {
+			return methods, err
 		}
+		methods = methods[1:]
 	}
-	return method, err
 }
 
 const (
-	autoMergeText = `mutation AutoMerge($id: ID!, $head: GitObjectID!, $method: PullRequestMergeMethod!, $title: String, $message: String) {
+	autoMergeText = `mutation AutoMerge($id: ID!, $head: GitObjectID!, $method: PullRequestMergeMethod, $title: String, $message: String) {
   enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head, mergeMethod: $method, commitHeadline: $title, commitBody: $message}) { clientMutationId }
 }`
 	enqueueText = `mutation Enqueue($id: ID!, $head: GitObjectID!) {
@@ -149,36 +159,40 @@ const (
 }`
 )
 
-// mergeLater lets GitHub merge when its rules allow it. A merge queue takes what is
-// ready at once; auto-merge puts the rest into it.
-func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, method string, o forge.MergeOptions, queue bool) (forge.MergeState, error) {
+// enqueue puts a pull request into the base's merge queue, which takes what is ready
+// only.
+func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error) {
+	err := r.client.graphQL(ctx, again, "Enqueue", enqueueText, map[string]any{"id": p.NodeID, "head": head.String()}, nil)
+	if err == nil || isGraphQL(err, unprocessable, "already in", "already queued") {
+		return true, nil
+	} else if isGraphQL(err, unprocessable) {
+		return false, nil
+	}
+	return false, err
+}
+
+// mergeLater lets GitHub merge when its rules allow it: by itself, or by a merge
+// queue where the branch has one.
+func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) (forge.MergeState, error) {
 	variables := map[string]any{"id": p.NodeID, "head": head.String()}
-	if queue {
-		err := r.client.graphQL(ctx, again, "Enqueue", enqueueText, variables, nil)
-		if err == nil || isGraphQL(err, "UNPROCESSABLE", "already in", "already queued") {
-			return forge.MergeWaiting, nil
-		} else if !isGraphQL(err, "UNPROCESSABLE") {
-			return "", err
+	for name, value := range (values{"method": strings.ToUpper(methods[0]), "title": o.Title, "message": o.Message}) {
+		if value != "" {
+			variables[name] = value
 		}
-	}
-	variables["method"] = strings.ToUpper(method)
-	if o.Title != "" {
-		variables["title"] = o.Title
-	}
-	if o.Message != "" {
-		variables["message"] = o.Message
 	}
 	err := r.client.graphQL(ctx, again, "AutoMerge", autoMergeText, variables, nil)
 	switch {
 	case err == nil:
 		return forge.MergeWaiting, nil
-	case isGraphQL(err, "UNPROCESSABLE", "clean status", "unstable status"):
+	case len(methods) > 1 && isGraphQL(err, unprocessable, notAllowed):
+		return r.mergeLater(ctx, p, head, methods[1:], o)
+	case isGraphQL(err, unprocessable, "clean status", "unstable status"):
 		return "", errAllowed
-	case !isGraphQL(err, "UNPROCESSABLE"):
+	case !isGraphQL(err, unprocessable):
 		return "", err
 	}
-	// The message does not say whether it is the head, or that auto-merge is switched
-	// off.
+	// Nothing but the message says whether it is the head, or that auto-merge is
+	// switched off.
 	now, err := r.pull(ctx, p.Number)
 	if err != nil {
 		return "", err

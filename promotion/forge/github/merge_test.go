@@ -53,6 +53,11 @@ func TestMerge(t *testing.T) {
 		{name: "draft", options: now, prepare: func(w *world, n int) {
 			w.repo.ChangePull(n, func(p *forgetest.GitHubPull) { p.Draft = true })
 		}, want: forge.MergeRefused},
+		{name: "protected, later, rebase only, hidden", options: later, prepare: func(w *world, _ int) {
+			w.repo.Change(protect)
+			w.repo.Squash, w.repo.MergeCommit, w.repo.HideSettings = false, false, true
+			w.Inject(refused(405, "PUT", mergePath, "At least 1 approving review is required"))
+		}, want: forge.MergeWaiting},
 		{name: "queue", options: later, prepare: func(w *world, _ int) { w.repo.Change(queue) }, want: forge.MergeWaiting},
 		{name: "queue, not later", options: now, prepare: func(w *world, _ int) { w.repo.Change(queue) }, want: forge.MergeRefused},
 		{name: "queue, not ready", options: later, prepare: func(w *world, _ int) {

@@ -171,7 +171,9 @@ func (c checkRun) said() forge.Status {
 	return out
 }
 
-// SetStatus looks for the newest status of the viewer with the name first.
+// SetStatus looks for the newest status of the viewer with the name first. Where an
+// answer is lost and the list is behind as well, the status is there twice, which
+// says nothing else.
 func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	err := r.settle(ctx,
 		func() (bool, error) { return r.isSaid(ctx, commit, s) },
