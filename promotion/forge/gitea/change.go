@@ -1,0 +1,271 @@
+package gitea
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
+)
+
+const draft = "WIP: "
+
+// drafts is how a title can begin that makes a pull request a draft, by the default of
+// WORK_IN_PROGRESS_PREFIXES (https://docs.gitea.com/administration/config-cheat-sheet).
+var drafts = regexp.MustCompile(`(?i)^\s*((wip:|\[wip\])\s*)+`)
+
+// FindChange implements forge.Forge.
+func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
+	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
+		found, err := f.find(ctx, head, base)
+		return change(found), err
+	})
+}
+
+func (f *Forge) find(ctx context.Context, head, base string) (*gitea.PullRequest, error) {
+	list, r, err := pages(func(o gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
+		return f.api(ctx).ListRepoPullRequests(f.owner, f.name, gitea.ListPullRequestsOptions{ListOptions: o, State: gitea.StateOpen})
+	})
+	if code(r) == http.StatusNotFound {
+		if _, err := f.visible(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, f.fail("look for the pull request of "+head, r, err)
+	}
+	for _, pr := range list {
+		if whole(pr) && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Ref == head && pr.Base.Ref == base && pr.State == gitea.StateOpen {
+			return pr, nil
+		}
+	}
+	return nil, nil
+}
+
+// whole says whether a pull request has what it must have.
+func whole(pr *gitea.PullRequest) bool { return pr != nil && pr.Head != nil && pr.Base != nil }
+
+// SaveChange implements forge.Forge. Reviewers who have reviewed are not asked again,
+// and an author cannot review.
+func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
+	spec.Title = drafts.ReplaceAllString(spec.Title, "")
+	if spec.Draft {
+		spec.Title = draft + spec.Title
+	}
+	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
+		pr, err := f.find(ctx, spec.Head, spec.Base)
+		if err == nil && pr == nil {
+			pr, err = f.open(ctx, spec)
+		}
+		if err == nil {
+			pr, err = f.update(ctx, pr, spec)
+		}
+		if err == nil {
+			err = f.label(ctx, pr, spec.Labels)
+		}
+		if err == nil {
+			err = f.request(ctx, pr, spec.Reviewers)
+		}
+		return change(pr), err
+	})
+}
+
+// open opens a pull request, or finds the one that another process has opened, which
+// lists may show a while later only.
+func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullRequest, error) {
+	pr, r, err := f.api(ctx).CreatePullRequest(f.owner, f.name, gitea.CreatePullRequestOption{
+		Head: spec.Head, Base: spec.Base, Title: spec.Title, Body: spec.Body,
+	})
+	if err == nil && whole(pr) {
+		return pr, nil
+	}
+	failed := f.fail("open a pull request from "+spec.Head+" to "+spec.Base, r, err)
+	if c := code(r); c != http.StatusConflict && c != http.StatusUnprocessableEntity {
+		return nil, failed
+	}
+	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
+		if opened, err := f.find(ctx, spec.Head, spec.Base); err != nil || opened != nil {
+			return opened, err
+		}
+		if err := f.server.Wait(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, failed
+}
+
+// update writes what differs of the texts.
+func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest, spec forge.ChangeSpec) (*gitea.PullRequest, error) {
+	if pr.Title == spec.Title && pr.Body == spec.Body {
+		return pr, nil
+	}
+	updated, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, pr.Index, gitea.EditPullRequestOption{Title: spec.Title, Body: &spec.Body})
+	if err == nil && !whole(updated) {
+		return pr, nil
+	}
+	return updated, f.fail(fmt.Sprintf("update the pull request #%d", pr.Index), r, err)
+}
+
+// label adds the labels that a pull request lacks, and makes those that the
+// repository lacks.
+func (f *Forge) label(ctx context.Context, pr *gitea.PullRequest, names []string) error {
+	lacking := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(pr.Labels, func(l *gitea.Label) bool { return l.Name == name })
+	})
+	if len(lacking) == 0 {
+		return nil
+	}
+	known, r, err := pages(func(o gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		return f.api(ctx).ListRepoLabels(f.owner, f.name, gitea.ListLabelsOptions{ListOptions: o})
+	})
+	if err != nil {
+		return f.fail("read the labels", r, err)
+	}
+	var ids []int64
+	for _, name := range lacking {
+		at := slices.IndexFunc(known, func(l *gitea.Label) bool { return l.Name == name })
+		if at < 0 {
+			made, r, err := f.api(ctx).CreateLabel(f.owner, f.name, gitea.CreateLabelOption{Name: name, Color: "#1d76db"})
+			if err != nil {
+				return f.fail("make the label "+name, r, err)
+			}
+			known, at = append(known, made), len(known)
+		}
+		ids = append(ids, known[at].ID)
+	}
+	labels, r, err := f.api(ctx).AddIssueLabels(f.owner, f.name, pr.Index, gitea.IssueLabelsOption{Labels: ids})
+	if err == nil {
+		pr.Labels = labels
+	}
+	return f.fail(fmt.Sprintf("label the pull request #%d", pr.Index), r, err)
+}
+
+// request asks the reviewers that a pull request lacks.
+func (f *Forge) request(ctx context.Context, pr *gitea.PullRequest, reviewers []string) error {
+	asked := map[string]bool{}
+	for _, u := range pr.RequestedReviewers {
+		asked[strings.ToLower(u.UserName)] = true
+	}
+	for _, t := range pr.RequestedReviewersTeams {
+		asked["/"+strings.ToLower(t.Name)] = true
+	}
+	if pr.Poster != nil {
+		asked[strings.ToLower(pr.Poster.UserName)] = true
+	}
+	lacking := func() (o gitea.PullReviewRequestOptions) {
+		for _, name := range reviewers {
+			if _, team, ok := strings.Cut(name, "/"); ok {
+				if !asked["/"+strings.ToLower(team)] {
+					o.TeamReviewers = append(o.TeamReviewers, team)
+				}
+			} else if !asked[strings.ToLower(name)] {
+				o.Reviewers = append(o.Reviewers, name)
+			}
+		}
+		return o
+	}
+	if o := lacking(); len(o.Reviewers)+len(o.TeamReviewers) == 0 {
+		return nil
+	}
+	reviews, err := f.reviews(ctx, int(pr.Index))
+	if err != nil {
+		return err
+	}
+	for _, review := range reviews {
+		if review.Reviewer != nil {
+			asked[strings.ToLower(review.Reviewer.UserName)] = true
+		}
+		if review.ReviewerTeam != nil {
+			asked["/"+strings.ToLower(review.ReviewerTeam.Name)] = true
+		}
+	}
+	o := lacking()
+	if len(o.Reviewers)+len(o.TeamReviewers) == 0 {
+		return nil
+	}
+	r, err := f.api(ctx).CreateReviewRequests(f.owner, f.name, pr.Index, o)
+	return f.fail(fmt.Sprintf("ask for reviews of the pull request #%d", pr.Index), r, err)
+}
+
+// CloseChange implements forge.Forge.
+func (f *Forge) CloseChange(ctx context.Context, number int, comment string) error {
+	return f.server.Do(ctx, func(ctx context.Context) error {
+		pr, err := f.get(ctx, number)
+		if err != nil || pr.State != gitea.StateOpen {
+			return err
+		}
+		if comment != "" {
+			if err := f.Comment(ctx, number, comment); err != nil {
+				return err
+			}
+		}
+		closed := gitea.StateClosed
+		_, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, int64(number), gitea.EditPullRequestOption{State: &closed})
+		return f.fail(fmt.Sprintf("close the pull request #%d", number), r, err)
+	})
+}
+
+func (f *Forge) get(ctx context.Context, number int) (*gitea.PullRequest, error) {
+	pr, r, err := f.api(ctx).GetPullRequest(f.owner, f.name, int64(number))
+	if err == nil && !whole(pr) {
+		return nil, fmt.Errorf("read the pull request #%d: %s says neither where it comes from nor where it goes", number, f.server.Host())
+	}
+	return pr, f.fail(fmt.Sprintf("read the pull request #%d", number), r, err)
+}
+
+// Comment implements forge.Forge.
+func (f *Forge) Comment(ctx context.Context, number int, text string) error {
+	return f.server.Do(ctx, func(ctx context.Context) error {
+		// This list has no pages, and the newest is the last one.
+		comments, r, err := f.api(ctx).ListIssueComments(f.owner, f.name, int64(number), gitea.ListIssueCommentOptions{})
+		if err != nil {
+			return f.fail(fmt.Sprintf("read the comments of the pull request #%d", number), r, err)
+		}
+		for _, c := range slices.Backward(comments) {
+			if f.viewer == "" || c.Poster != nil && c.Poster.UserName == f.viewer {
+				if strings.TrimSpace(c.Body) == strings.TrimSpace(text) {
+					return nil
+				}
+				break
+			}
+		}
+		_, r, err = f.api(ctx).CreateIssueComment(f.owner, f.name, int64(number), gitea.CreateIssueCommentOption{Body: text})
+		return f.fail(fmt.Sprintf("comment on the pull request #%d", number), r, err)
+	})
+}
+
+// change is a pull request as package forge has it; nil for nil.
+func change(pr *gitea.PullRequest) *forge.Change {
+	if !whole(pr) {
+		return nil
+	}
+	c := &forge.Change{
+		Number: int(pr.Index), URL: pr.HTMLURL, Head: server.Hash(pr.Head.Sha), Base: pr.Base.Ref,
+		Title: drafts.ReplaceAllString(pr.Title, ""), Body: pr.Body,
+		// Old versions do not say whether it is a draft.
+		Draft: pr.Draft || drafts.MatchString(pr.Title), State: forge.ChangeOpen,
+	}
+	for _, l := range pr.Labels {
+		c.Labels = append(c.Labels, l.Name)
+	}
+	if pr.Poster != nil {
+		c.Author = pr.Poster.UserName
+	}
+	switch {
+	case pr.HasMerged:
+		c.State = forge.ChangeMerged
+		if pr.MergedCommitID != nil {
+			c.Merged = server.Hash(*pr.MergedCommitID)
+		}
+	case pr.State == gitea.StateClosed:
+		c.State = forge.ChangeClosed
+	}
+	return c
+}

@@ -1,0 +1,188 @@
+// Package gitea is forge.Forge for repositories on Gitea and on Forgejo, by Gitea's
+// API, version 1 (https://docs.gitea.com/development/api-usage), which Forgejo keeps
+// (https://forgejo.org/docs/latest/user/api-usage/).
+//
+// Change requests are pull requests, and drafts are those whose title begins with
+// "WIP: ", which neither titles that are given nor those returned have. There are no
+// deployments.
+package gitea
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
+)
+
+// Options are for tests. Zero fields are the network and the real clock.
+type Options struct {
+	Transport http.RoundTripper
+	Now       func() time.Time
+	Wait      func(context.Context, time.Duration) error
+}
+
+// Forge is a repository of a Gitea or Forgejo instance.
+type Forge struct {
+	server      *server.Server
+	client      *http.Client
+	base        *url.URL
+	owner, name string
+	viewer      string
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+const hint = "set GITEA_TOKEN or FORGEJO_TOKEN to a token with the scopes write:repository, write:issue and read:user of a user that may write to the repository"
+
+// New returns a repository: base is the instance's address, with its path where it
+// has one, and path is OWNER/REPOSITORY. The token is sent to that server only;
+// without one, what is public can be read.
+//
+// It asks who the token belongs to: one that the server does not know is a
+// *forge.AuthError.
+func New(ctx context.Context, base, path, token string, o Options) (*Forge, error) {
+	address, err := server.Base(base)
+	if err != nil {
+		return nil, err
+	}
+	owner, name, ok := strings.Cut(strings.Trim(path, "/"), "/")
+	if !ok || owner == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%q is not the path of a repository: OWNER/REPOSITORY", path)
+	}
+	credentials := ""
+	if token != "" {
+		credentials = "token " + token
+	}
+	s, err := server.New(server.Options{
+		Base: address, Header: "Authorization", Credentials: credentials, Hint: hint,
+		Transport: o.Transport, Now: o.Now, Wait: o.Wait,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := &Forge{server: s, client: s.Client(), base: address, owner: owner, name: name}
+	if token != "" {
+		f.viewer, err = server.Ask(ctx, s, f.who)
+	}
+	return f, err
+}
+
+// Token returns the token for a host, as HOST or HOST:PORT, from the environment:
+// FORGEJO_TOKEN or GITEA_TOKEN, or, in a job of Actions on that host, the job's.
+func Token(host string) (string, bool) {
+	for _, name := range []string{"FORGEJO_TOKEN", "GITEA_TOKEN"} {
+		if token := os.Getenv(name); token != "" {
+			return token, true
+		}
+	}
+	actions := os.Getenv("GITEA_ACTIONS") == "true" || os.Getenv("FORGEJO_ACTIONS") == "true"
+	if token := os.Getenv("GITHUB_TOKEN"); actions && token != "" && server.Same(os.Getenv("GITHUB_SERVER_URL"), host, false) {
+		return token, true
+	}
+	return "", false
+}
+
+// api returns the library's client for one method: it keeps its context. It gets no
+// token, so that it has none to show, and does not ask for the server's version.
+func (f *Forge) api(ctx context.Context) *gitea.Client {
+	client, err := gitea.NewClient(f.base.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(f.client),
+		gitea.SetContext(ctx), gitea.SetUserAgent("kalypso"))
+	if err != nil {
+		panic(err) // only asking for the version can fail
+	}
+	return client
+}
+
+// Kind is gitea, for Forgejo as well.
+func (f *Forge) Kind() string { return "gitea" }
+
+// Repository is the repository's page.
+func (f *Forge) Repository() string { return f.base.JoinPath(f.owner, f.name).String() }
+
+// Limits are those of Gitea's database: titles are VARCHAR(255), less what makes one
+// that of a draft. The texts have no limit in Gitea itself: these are what its pages
+// show in a line, and what the TEXT of a MySQL column keeps.
+func (f *Forge) Limits() forge.Limits {
+	return forge.Limits{Title: 255 - len(draft), Body: 65535, StatusDescription: 255}
+}
+
+// Viewer is the name of the token's user; "" for a token that may not ask.
+func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer, nil }
+
+func (f *Forge) who(ctx context.Context) (string, error) {
+	user, r, err := f.api(ctx).GetMyUserInfo()
+	if server.Refused(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", f.fail("ask who the token belongs to", r, err)
+	}
+	return user.UserName, nil
+}
+
+// Deploy is an ErrUnsupported.
+func (f *Forge) Deploy(context.Context, forge.Deployment) error {
+	return fmt.Errorf("record a deployment: %w", forge.ErrUnsupported)
+}
+
+// fail says what was to be done, and what the server says, as one line.
+func (f *Forge) fail(doing string, r *gitea.Response, err error) error {
+	switch c := code(r); {
+	case err == nil:
+		return nil
+	case c >= http.StatusBadRequest:
+		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), c, web.Printable(err.Error()))
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// code is the status of an answer; 0 for none.
+func code(r *gitea.Response) int {
+	if r == nil || r.Response == nil {
+		return 0
+	}
+	return r.StatusCode
+}
+
+var errHidden = errors.New("the server does not show it")
+
+// visible returns the repository, or a *forge.AuthError: it is not there for those
+// who may not see it.
+func (f *Forge) visible(ctx context.Context) (*gitea.Repository, error) {
+	repository, r, err := f.api(ctx).GetRepo(f.owner, f.name)
+	if code(r) == http.StatusNotFound {
+		return nil, &forge.AuthError{Host: f.server.Host(), Problem: fmt.Sprintf("read the repository %s/%s: %v", f.owner, f.name, errHidden), Hint: hint}
+	}
+	return repository, f.fail("read the repository", r, err)
+}
+
+// pages returns all of a list. Not all lists of Gitea say which page is the next:
+// some say how many entries there are only.
+func pages[T any](page func(gitea.ListOptions) ([]T, *gitea.Response, error)) ([]T, *gitea.Response, error) {
+	var last *gitea.Response
+	seen := 0
+	all, err := server.Pages(func(number int) ([]T, int, error) {
+		list, r, err := page(gitea.ListOptions{Page: number, PageSize: 50})
+		last, seen = r, seen+len(list)
+		if err != nil || len(list) == 0 {
+			return list, 0, err
+		}
+		total, _ := strconv.Atoi(r.Header.Get("X-Total-Count"))
+		if r.NextPage > 0 || total > seen {
+			return list, number + 1, nil
+		}
+		return list, 0, nil
+	})
+	return all, last, err
+}

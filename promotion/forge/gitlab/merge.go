@@ -1,0 +1,139 @@
+package gitlab
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	gl "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
+)
+
+// Merge implements forge.Forge. The head must have all of the base: GitLab would
+// otherwise make a tree that nobody has seen, and the error is git.ErrLostRace.
+//
+// Whether a merge request is merged by a commit or by moving the base is the
+// project's choice, not that of a merge: another Method than the project's is an
+// error. Where the method is merge or rebase, the base's commits are the head's.
+func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
+	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
+		squash, err := f.squash(ctx, o.Method)
+		if err != nil {
+			return "", err
+		}
+		mr, err := f.checked(ctx, number)
+		if err != nil {
+			return "", err
+		}
+		if state, err := f.settled(mr, head); state != "" || err != nil {
+			return state, err
+		}
+		return f.accept(ctx, mr, squash, o)
+	})
+}
+
+// squash says whether a method squashes, or why the project does not have it.
+func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
+	project, _, err := f.api.Projects.GetProject(f.project, nil, gl.WithContext(ctx))
+	if err != nil {
+		return false, f.fail("read how the project merges", err)
+	}
+	never, always := project.SquashOption == gl.SquashOptionNever, project.SquashOption == gl.SquashOptionAlways
+	forward := project.MergeMethod == gl.FastForwardMerge
+	switch {
+	case method == "" && !never, method == "squash" && !never:
+		return true, nil
+	case method == "", method == "merge" && !forward && !always, method == "rebase" && forward && !always:
+		return false, nil
+	}
+	return false, fmt.Errorf("the project %s does not merge by %s: its merge method is %s, and squashing is %s",
+		f.project, web.Printable(method), web.Printable(string(project.MergeMethod)), web.Printable(string(project.SquashOption)))
+}
+
+// checking are the states in which GitLab does not know yet whether a merge request
+// can be merged (https://docs.gitlab.com/api/merge_requests/#merge-status).
+var checking = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
+
+// checked reads a merge request, and waits for a while for GitLab to know whether it
+// can be merged, which it finds out after a push and after being asked.
+func (f *Forge) checked(ctx context.Context, number int) (*gl.MergeRequest, error) {
+	for pause := time.Second; ; pause *= 2 {
+		mr, err := f.get(ctx, number)
+		if err != nil || pause > 8*time.Second || mr.State != "opened" || !slices.Contains(checking, mr.DetailedMergeStatus) {
+			return mr, err
+		}
+		if err := f.server.Wait(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// settled says what there is to say without merging; "" for nothing.
+func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, error) {
+	switch {
+	case server.Hash(mr.SHA) != head:
+		return "", fmt.Errorf("merge !%d at %s: %w: its head is %s", mr.IID, git.Short(head), git.ErrLostRace, git.Short(server.Hash(mr.SHA)))
+	case mr.State == "merged":
+		return forge.MergeDone, nil
+	case mr.State == "closed":
+		return "", fmt.Errorf("merge !%d: it is closed", mr.IID)
+	case mr.DivergedCommitsCount > 0:
+		return "", fmt.Errorf("merge !%d at %s: %w: %s has %d commits that it has not", mr.IID, git.Short(head), git.ErrLostRace, web.Printable(mr.TargetBranch), mr.DivergedCommitsCount)
+	case mr.MergeWhenPipelineSucceeds:
+		return forge.MergeWaiting, nil
+	}
+	return "", nil
+}
+
+// accept merges, or asks for that.
+func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool, o forge.MergeOptions) (forge.MergeState, error) {
+	mergeable := mr.DetailedMergeStatus == "mergeable"
+	if !mergeable && !o.WhenAllowed {
+		return forge.MergeRefused, nil
+	}
+	options := &gl.AcceptMergeRequestOptions{SHA: &mr.SHA, Squash: &squash}
+	if text := server.CommitText(o.Title, o.Message); text != "" {
+		options.MergeCommitMessage, options.SquashCommitMessage = &text, &text
+	}
+	if !mergeable {
+		options.AutoMerge = gl.Ptr(true)
+	}
+	answer, _, err := f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, options, gl.WithContext(ctx))
+	switch code(err) {
+	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnprocessableEntity:
+		return f.refused(ctx, mr, code(err))
+	}
+	if err != nil {
+		return "", f.fail(fmt.Sprintf("merge !%d", mr.IID), err)
+	}
+	switch {
+	case answer.State == "merged":
+		return forge.MergeDone, nil
+	case answer.MergeWhenPipelineSucceeds:
+		return forge.MergeWaiting, nil
+	}
+	return forge.MergeRefused, nil
+}
+
+// refused looks why GitLab has not merged: its answers have the same codes for rules
+// that do not allow it yet and for what has changed in the meantime. Only 409 is
+// always about the head.
+func (f *Forge) refused(ctx context.Context, before *gl.MergeRequest, code int) (forge.MergeState, error) {
+	mr, err := f.get(ctx, int(before.IID))
+	if err != nil {
+		return "", err
+	}
+	if state, err := f.settled(mr, server.Hash(before.SHA)); state != "" || err != nil {
+		return state, err
+	}
+	if code == http.StatusConflict {
+		return "", fmt.Errorf("merge !%d at %s: %w", mr.IID, git.Short(server.Hash(before.SHA)), git.ErrLostRace)
+	}
+	return forge.MergeRefused, nil
+}

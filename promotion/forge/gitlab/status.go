@@ -1,0 +1,125 @@
+package gitlab
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	gl "gitlab.com/gitlab-org/api/client-go/v2"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
+)
+
+// Statuses implements forge.Forge. GitLab's own jobs are among them, by their names
+// and with the user who ran them. At is when a status became what it is: GitLab moves
+// one from pending to success, and the time that it was made at is the earlier one.
+func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
+	return server.Ask(ctx, f.server, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
+		return server.Each(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+			return f.statuses(ctx, commit, "")
+		})
+	})
+}
+
+// statuses returns what was said of a commit, under a name where it is not empty.
+func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]forge.Status, error) {
+	o := gl.GetCommitStatusesOptions{All: gl.Ptr(true)}
+	if name != "" {
+		o.Name = &name
+	}
+	list, err := server.Pages(func(n int) ([]*gl.CommitStatus, int, error) {
+		o.ListOptions = page(n)
+		list, r, err := f.api.Commits.GetCommitStatuses(f.project, commit.String(), &o, gl.WithContext(ctx))
+		return list, next(r), err
+	})
+	if code(err) == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, f.fail("read the statuses of "+git.Short(commit), err)
+	}
+	slices.SortFunc(list, func(a, b *gl.CommitStatus) int {
+		return cmp.Or(since(a).Compare(since(b)), cmp.Compare(a.ID, b.ID))
+	})
+	statuses := make([]forge.Status, len(list))
+	for i, s := range list {
+		statuses[i] = forge.Status{
+			Name: s.Name, State: state(s.Status), Description: s.Description, URL: s.TargetURL,
+			By: s.Author.Username, At: since(s),
+		}
+	}
+	return statuses, nil
+}
+
+// since is when a status became what it is.
+func since(s *gl.CommitStatus) time.Time {
+	at := timeOf(s.CreatedAt)
+	if state(s.Status) == forge.Pending {
+		return at
+	}
+	if finished := timeOf(s.FinishedAt); finished.After(at) {
+		return finished
+	}
+	return at
+}
+
+// state is a state of GitLab's: one that is neither success nor failure is to come,
+// and what was skipped has not succeeded.
+func state(s string) forge.State {
+	switch s {
+	case "success":
+		return forge.Success
+	case "failed", "canceled", "canceling":
+		return forge.Failure
+	}
+	return forge.Pending
+}
+
+// buildStates are GitLab's states for those of statuses.
+var buildStates = map[forge.State]gl.BuildStateValue{
+	forge.Pending: gl.Pending, forge.Success: gl.Success, forge.Failure: gl.Failed,
+}
+
+// SetStatus implements forge.Forge. A pending status whose description alone has
+// changed may keep the old one: GitLab moves a status from state to state, and has no
+// way from pending to pending.
+func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
+	return f.server.Do(ctx, func(ctx context.Context) error {
+		newest, err := f.newestStatus(ctx, commit, s.Name)
+		if err != nil || newest != nil && newest.State == s.State && newest.Description == s.Description {
+			return err
+		}
+		_, _, err = f.api.Commits.SetCommitStatus(f.project, commit.String(), &gl.SetCommitStatusOptions{
+			State: buildStates[s.State], Name: &s.Name, Description: &s.Description, TargetURL: optional(s.URL),
+		}, gl.WithContext(ctx))
+		if code(err) == http.StatusBadRequest && newest != nil && newest.State == s.State && strings.Contains(err.Error(), "Cannot transition status") {
+			return nil
+		}
+		return f.fail("set the status "+s.Name+" of "+git.Short(commit), err)
+	})
+}
+
+// newestStatus returns what the viewer said last of a commit under a name; nil for
+// nothing.
+func (f *Forge) newestStatus(ctx context.Context, commit git.Hash, name string) (*forge.Status, error) {
+	all, err := f.statuses(ctx, commit, name)
+	for _, s := range slices.Backward(all) {
+		if s.Name == name && (f.viewer == "" || s.By == f.viewer) {
+			return &s, err
+		}
+	}
+	return nil, err
+}
+
+// optional is a text that is left out where it is empty.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

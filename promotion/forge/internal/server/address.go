@@ -1,0 +1,44 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+)
+
+// Base returns the address of an instance: http or https, a host and a path, and
+// nothing else. The error does not show what may be a password.
+func Base(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("the address of a forge is https://HOST, or https://HOST/PATH")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("the address of the forge at %s has more than a host and a path: credentials belong into the environment", web.Printable(u.Host))
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
+	return u, nil
+}
+
+// Same says whether an address, a URL or HOST or HOST:PORT, is of the host. otherwise
+// is the answer for no address. The ports 80 and 443 are as none.
+func Same(address, host string, otherwise bool) bool {
+	if address == "" {
+		return otherwise
+	}
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address, _, _ = strings.Cut(address, "/")
+	return strings.EqualFold(bare(address), bare(host))
+}
+
+func bare(host string) string {
+	if name, port, err := net.SplitHostPort(host); err == nil && (port == "80" || port == "443") {
+		return name
+	}
+	return host
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+)
+
+const (
+	// mostPages is how many pages of a list are read. A list that is longer is an
+	// error: a part of it would be taken for the whole.
+	mostPages = 200
+	// parallel is how many requests of one method are made at once.
+	parallel = 4
+)
+
+var errEndless = errors.New("the server has a list without an end")
+
+// Pages returns all of a list. page returns a page, by its number, and the number of
+// the next one, 0 for none.
+func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
+	var all []T
+	for number, read := 1, 0; number != 0; read++ {
+		if read == mostPages {
+			return nil, errEndless
+		}
+		some, next, err := page(number)
+		if err != nil {
+			return nil, err
+		}
+		if all, number = append(all, some...), next; next <= 0 {
+			break
+		}
+	}
+	return all, nil
+}
+
+// Each asks something of each commit, a few at a time, and returns the answers that
+// are not empty.
+func Each[T any](ctx context.Context, commits []git.Hash, ask func(context.Context, git.Hash) ([]T, error)) (map[git.Hash][]T, error) {
+	var mu sync.Mutex
+	all := make(map[git.Hash][]T, len(commits))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	seen := make(map[git.Hash]bool, len(commits))
+	for _, commit := range commits {
+		if seen[commit] {
+			continue
+		}
+		seen[commit] = true
+		group.Go(func() error {
+			answer, err := ask(ctx, commit)
+			if err != nil || len(answer) == 0 {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all[commit] = answer
+			return nil
+		})
+	}
+	return all, group.Wait()
+}
+
+// Hash is the id that a server says; the zero Hash for what is none.
+func Hash(text string) git.Hash {
+	if !plumbing.IsHash(text) {
+		return git.Hash{}
+	}
+	return plumbing.NewHash(text)
+}
+
+// CommitText is the text of a commit: a subject, and the rest below it.
+func CommitText(subject, message string) string {
+	return strings.TrimSpace(subject + "\n\n" + message)
+}
