@@ -86,9 +86,9 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 	if err == nil && whole(pr) {
 		return pr, nil
 	}
-	failed := f.fail("open a pull request from "+spec.Head+" to "+spec.Base, r, err)
-	if c := code(r); c != http.StatusConflict && c != http.StatusUnprocessableEntity {
-		return nil, failed
+	doing := "open a pull request from " + spec.Head + " to " + spec.Base
+	if c := code(r); err != nil && c != http.StatusConflict && c != http.StatusUnprocessableEntity {
+		return nil, f.fail(doing, r, err)
 	}
 	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
 		if opened, err := f.find(ctx, spec.Head, spec.Base); err != nil || opened != nil {
@@ -98,7 +98,10 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 			return nil, err
 		}
 	}
-	return nil, failed
+	if err == nil {
+		err = errHidden
+	}
+	return nil, f.fail(doing, r, err)
 }
 
 // update writes what differs of the texts.

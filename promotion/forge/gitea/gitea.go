@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -56,8 +55,11 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 	if err != nil {
 		return nil, err
 	}
-	owner, name, ok := strings.Cut(strings.Trim(path, "/"), "/")
-	if !ok || owner == "" || name == "" || strings.Contains(name, "/") {
+	segments, err := server.Path(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(segments) != 2 {
 		return nil, fmt.Errorf("%q is not the path of a repository: OWNER/REPOSITORY", path)
 	}
 	credentials := ""
@@ -71,7 +73,7 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 	if err != nil {
 		return nil, err
 	}
-	f := &Forge{server: s, client: s.Client(), base: address, owner: owner, name: name}
+	f := &Forge{server: s, client: s.Client(), base: address, owner: segments[0], name: segments[1]}
 	if token != "" {
 		f.viewer, err = server.Ask(ctx, s, f.who)
 	}

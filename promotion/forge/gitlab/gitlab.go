@@ -59,10 +59,11 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	if err != nil {
 		return nil, err
 	}
-	project = strings.Trim(project, "/")
-	if !strings.Contains(project, "/") {
-		return nil, fmt.Errorf("%q is not the path of a GitLab project: GROUP/PROJECT", project)
+	segments, err := server.Path(project)
+	if err != nil {
+		return nil, err
 	}
+	project = strings.Join(segments, "/")
 	header, credentials := credentials(token)
 	s, err := server.New(server.Options{
 		Base: address, Header: header, Credentials: credentials, Hint: hint, Hidden: "Project Not Found",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/web"
@@ -41,4 +42,21 @@ func bare(host string) string {
 		return name
 	}
 	return host
+}
+
+var segment = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// Path returns the segments of a repository's path, without slashes around it and no
+// fewer than two. They are in addresses as they are.
+func Path(path string) ([]string, error) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	for _, s := range segments {
+		if !segment.MatchString(s) || strings.Trim(s, ".") == "" {
+			return nil, fmt.Errorf("%q is not the path of a repository", web.Printable(path))
+		}
+	}
+	if len(segments) < 2 {
+		return nil, fmt.Errorf("%q is not the path of a repository: it begins with the name of a user, an organisation or a group", web.Printable(path))
+	}
+	return segments, nil
 }

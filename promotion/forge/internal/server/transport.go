@@ -81,11 +81,42 @@ func (t *transport) once(r *http.Request, body []byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode >= http.StatusBadRequest {
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
 		data = []byte(t.without(string(data)))
+	case hollow(data):
+		return nil, errors.New("it sends a list with nothing in one of its places")
+	case string(bytes.TrimSpace(data)) == "null":
+		data = []byte("[]") // what some servers say for an empty list, and no object
 	}
 	response.Body, response.Request = io.NopCloser(bytes.NewReader(data)), r
 	return response, nil
+}
+
+// hollow says whether a list in a JSON text has a null in it. The libraries would
+// hand on a nil pointer, and no server that works sends one. What is no JSON is for
+// the libraries to say.
+func hollow(data []byte) bool {
+	if !bytes.Contains(data, []byte("null")) {
+		return false
+	}
+	decoder, lists := json.NewDecoder(bytes.NewReader(data)), []bool{}
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			lists = append(lists, token == json.Delim('['))
+		case json.Delim(']'), json.Delim('}'):
+			lists = lists[:len(lists)-1]
+		case nil:
+			if len(lists) > 0 && lists[len(lists)-1] {
+				return true
+			}
+		}
+	}
 }
 
 // judge says what follows from an answer: an error, another request after a pause,

@@ -1,0 +1,443 @@
+package forgetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// GitLab is a GitLab instance with one project: what promotion uses of the REST API,
+// with the transitions, limits and answers of GitLab 18.
+type GitLab struct {
+	GitlabGitea
+	// MergeMethod and Squash are the project's settings.
+	MergeMethod, Squash string
+	// Left is how many approvals its rules still want, and Required in all.
+	Left, Required int
+	// Freezes are the deploy freezes: start, end and time zone.
+	Freezes [][3]string
+
+	project      string
+	environments []map[string]any
+	deployments  []map[string]any
+}
+
+// NewGitLab serves a project with the tokens "token-of-kalypso", "token-of-ann" and
+// "token-of-bob", and glcbt-job as the token of a job that ann runs.
+func NewGitLab(t testing.TB, project string) *GitLab {
+	g := &GitLab{project: project, MergeMethod: "merge", Squash: "default_off"}
+	mux := http.NewServeMux()
+	g.start(t, project, "/api/v4", mux)
+	for pattern, handle := range map[string]func(*gitlabCall){
+		"GET /user": g.user, "GET /job": g.job, "GET /users": g.users,
+		"GET /projects/{id}":                                   g.settings,
+		"GET /projects/{id}/merge_requests":                    g.list,
+		"POST /projects/{id}/merge_requests":                   g.create,
+		"GET /projects/{id}/merge_requests/{n}":                g.show,
+		"PUT /projects/{id}/merge_requests/{n}":                g.update,
+		"PUT /projects/{id}/merge_requests/{n}/merge":          g.accept,
+		"GET /projects/{id}/merge_requests/{n}/{what}":         g.part,
+		"POST /projects/{id}/merge_requests/{n}/notes":         g.note,
+		"GET /projects/{id}/repository/commits/{sha}/statuses": g.listStatuses,
+		"POST /projects/{id}/statuses/{sha}":                   g.setStatus,
+		"GET /projects/{id}/environments":                      g.listEnvironments,
+		"POST /projects/{id}/environments":                     g.createEnvironment,
+		"PUT /projects/{id}/environments/{n}":                  g.updateEnvironment,
+		"GET /projects/{id}/deployments":                       g.listDeployments,
+		"POST /projects/{id}/deployments":                      g.createDeployment,
+		"PUT /projects/{id}/deployments/{n}":                   g.updateDeployment,
+		"GET /projects/{id}/freeze_periods":                    g.listFreezes,
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" /api/v4"+path, func(w http.ResponseWriter, r *http.Request) { g.handle(w, r, handle) })
+	}
+	return g
+}
+
+// gitlabCall is one request, with what it says and who asks.
+type gitlabCall struct {
+	w http.ResponseWriter
+	*http.Request
+	by     string
+	body   map[string]any
+	change *gitlabGiteaChange
+}
+
+func (c *gitlabCall) answer(code int, v any) { gitlabGiteaJSON(c.w, code, v) }
+
+func (c *gitlabCall) refuse(code int, message string) {
+	c.answer(code, map[string]any{"message": message})
+}
+
+// text returns a field of the body; ok says whether it is there.
+func (c *gitlabCall) text(name string) (string, bool) {
+	v, ok := c.body[name].(string)
+	return v, ok
+}
+
+func (g *GitLab) handle(w http.ResponseWriter, r *http.Request, do func(*gitlabCall)) {
+	c := &gitlabCall{w: w, Request: r, body: map[string]any{}}
+	_ = json.NewDecoder(r.Body).Decode(&c.body)
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if job := r.Header.Get("JOB-TOKEN"); job == "glcbt-job" {
+		c.by = "ann"
+	} else if c.by = g.Users[token]; c.by == "" {
+		c.refuse(http.StatusUnauthorized, "401 Unauthorized "+token)
+		return
+	}
+	if id := r.PathValue("id"); id != "" && id != g.project {
+		c.refuse(http.StatusNotFound, "404 Project Not Found")
+		return
+	}
+	if n := r.PathValue("n"); n != "" && strings.Contains(r.URL.Path, "/merge_requests/") {
+		i, _ := strconv.Atoi(n)
+		if i < 1 || i > len(g.changes) {
+			c.refuse(http.StatusNotFound, "404 Not found")
+			return
+		}
+		c.change = g.changes[i-1]
+	}
+	do(c)
+}
+
+func gitlabList[T any](c *gitlabCall, most int, all []T) {
+	page, next := gitlabGiteaPage(all, c.Request, "per_page", most)
+	if next > 0 {
+		c.w.Header().Set("X-Next-Page", strconv.Itoa(next))
+	}
+	c.answer(http.StatusOK, page)
+}
+
+// gitlabID is the id of a user: any number will do.
+func gitlabID(name string) int { return 100 + len(name)*26 + int(name[0]) }
+
+func gitlabUser(name string) map[string]any {
+	return map[string]any{"id": gitlabID(name), "username": name}
+}
+
+func (g *GitLab) user(c *gitlabCall) { c.answer(http.StatusOK, gitlabUser(c.by)) }
+
+func (g *GitLab) job(c *gitlabCall) {
+	c.answer(http.StatusOK, map[string]any{"id": 1, "user": gitlabUser(c.by)})
+}
+
+func (g *GitLab) names() []string {
+	names := []string{"carol"}
+	for _, name := range g.Users {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (g *GitLab) users(c *gitlabCall) {
+	found := []any{}
+	if name := c.URL.Query().Get("username"); slices.Contains(g.names(), name) {
+		found = append(found, gitlabUser(name))
+	}
+	c.answer(http.StatusOK, found)
+}
+
+func (g *GitLab) settings(c *gitlabCall) {
+	c.answer(http.StatusOK, map[string]any{"id": 7, "path_with_namespace": g.project, "merge_method": g.MergeMethod, "squash_option": g.Squash})
+}
+
+// json is a merge request as the API has it.
+func (g *GitLab) json(mr *gitlabGiteaChange, diverged bool) map[string]any {
+	source, reviewers := 7, []any{}
+	if mr.fork {
+		source = 8
+	}
+	for _, r := range mr.reviewers {
+		reviewers = append(reviewers, gitlabUser(r))
+	}
+	isDraft := strings.HasPrefix(mr.title, "Draft: ")
+	status := "mergeable"
+	switch {
+	case isDraft:
+		status = "draft_status"
+	case mr.blocked != "":
+		status = mr.blocked
+	case g.Left > 0:
+		status = "not_approved"
+	}
+	m := map[string]any{
+		"id": 1000 + mr.number, "iid": mr.number, "title": mr.title, "description": mr.body, "state": mr.state,
+		"source_branch": mr.head, "target_branch": mr.base, "source_project_id": source, "target_project_id": 7,
+		"labels": append([]string{}, mr.labels...), "reviewers": reviewers, "author": gitlabUser(mr.author), "draft": isDraft,
+		"sha": g.headOf(mr), "web_url": fmt.Sprintf("%s/%s/-/merge_requests/%d", g.URL, g.project, mr.number),
+		"merge_when_pipeline_succeeds": mr.auto, "detailed_merge_status": status,
+	}
+	if mr.state == "merged" && mr.merged != mr.headWhenMerged {
+		m["merge_commit_sha"] = mr.merged
+	}
+	if diverged && mr.state == "opened" {
+		m["diverged_commits_count"] = g.diverged(mr)
+	}
+	return m
+}
+
+func (g *GitLab) list(c *gitlabCall) {
+	q, found := c.URL.Query(), []any{}
+	for _, mr := range g.shown() {
+		if mr.state == q.Get("state") && mr.head == q.Get("source_branch") && mr.base == q.Get("target_branch") {
+			found = append(found, g.json(mr, false))
+		}
+	}
+	gitlabList(c, g.PageSize, found)
+}
+
+func (g *GitLab) create(c *gitlabCall) {
+	mr := &gitlabGiteaChange{author: c.by}
+	mr.head, _ = c.text("source_branch")
+	mr.base, _ = c.text("target_branch")
+	if other := g.opened(mr.head, mr.base); other != nil {
+		c.answer(http.StatusConflict, map[string]any{"message": []string{fmt.Sprintf("Another open merge request already exists for this source branch: !%d", other.number)}})
+		return
+	}
+	if g.tip(mr.head) == "" {
+		c.answer(http.StatusBadRequest, map[string]any{"message": map[string]any{"source_branch": []string{"does not exist"}}})
+		return
+	}
+	g.write(c, g.open(mr))
+	c.answer(http.StatusCreated, g.json(mr, false))
+}
+
+// write changes what a body has of a merge request.
+func (g *GitLab) write(c *gitlabCall, mr *gitlabGiteaChange) {
+	if title, ok := c.text("title"); ok {
+		mr.title = title
+	}
+	if body, ok := c.text("description"); ok {
+		mr.body = body
+	}
+	for _, name := range []string{"labels", "add_labels"} {
+		if labels, ok := c.text(name); ok && labels != "" {
+			mr.labels = append(mr.labels, strings.Split(labels, ",")...)
+		}
+	}
+	if ids, ok := c.body["reviewer_ids"].([]any); ok {
+		mr.reviewers = nil
+		for _, name := range g.names() {
+			if slices.Contains(ids, any(float64(gitlabID(name)))) {
+				mr.reviewers = append(mr.reviewers, name)
+			}
+		}
+	}
+	if event, _ := c.text("state_event"); event == "close" {
+		mr.state = "closed"
+	}
+}
+
+func (g *GitLab) show(c *gitlabCall) {
+	c.answer(http.StatusOK, g.json(c.change, c.URL.Query().Get("include_diverged_commits_count") == "true"))
+}
+
+func (g *GitLab) update(c *gitlabCall) {
+	g.write(c, c.change)
+	c.answer(http.StatusOK, g.json(c.change, false))
+}
+
+func (g *GitLab) accept(c *gitlabCall) {
+	mr := c.change
+	auto, _ := c.body["auto_merge"].(bool)
+	squash, _ := c.body["squash"].(bool)
+	status := g.json(mr, false)["detailed_merge_status"]
+	if sha, _ := c.text("sha"); sha != g.headOf(mr) {
+		c.refuse(http.StatusConflict, "SHA does not match HEAD of source branch: "+g.headOf(mr))
+		return
+	}
+	switch {
+	case mr.state != "opened", status != "mergeable" && !auto:
+		c.refuse(http.StatusMethodNotAllowed, "405 Method Not Allowed")
+		return
+	case status != "mergeable":
+		mr.auto = true
+	default:
+		how, field := g.MergeMethod, "merge_commit_message"
+		if squash {
+			how, field = "squash", "squash_commit_message"
+		}
+		message, _ := c.text(field)
+		g.merge(mr, how, message)
+	}
+	c.answer(http.StatusOK, g.json(mr, false))
+}
+
+// part is what a merge request has beside itself.
+func (g *GitLab) part(c *gitlabCall) {
+	mr := c.change
+	g.headOf(mr)
+	all := []any{}
+	switch c.PathValue("what") {
+	case "approvals":
+		g.approvals(c)
+		return
+	case "reviewers":
+		for _, r := range mr.approvals {
+			all = append(all, map[string]any{"user": gitlabUser(r.by), "state": r.state, "created_at": r.at})
+		}
+	case "versions":
+		for i, v := range slices.Backward(mr.versions) {
+			all = append(all, map[string]any{"id": i, "head_commit_sha": v.head, "created_at": v.at})
+		}
+	case "notes":
+		for i, n := range slices.Backward(mr.notes) {
+			all = append(all, map[string]any{"id": i, "body": n.body, "author": gitlabUser(n.by), "system": n.by == "system"})
+		}
+	}
+	gitlabList(c, g.PageSize, all)
+}
+
+func (g *GitLab) approvals(c *gitlabCall) {
+	by := []any{}
+	for _, r := range c.change.approvals {
+		if r.state == "approved" && !r.dismissed {
+			by = append(by, map[string]any{"user": gitlabUser(r.by), "approved_at": r.at})
+		}
+	}
+	c.answer(http.StatusOK, map[string]any{"approved_by": by, "approvals_left": g.Left, "approvals_required": g.Required})
+}
+
+func (g *GitLab) note(c *gitlabCall) {
+	body, _ := c.text("body")
+	c.change.notes = append(c.change.notes, gitlabGiteaNote{by: c.by, body: body})
+	c.answer(http.StatusCreated, map[string]any{"id": len(c.change.notes), "body": body})
+}
+
+func (g *GitLab) listStatuses(c *gitlabCall) {
+	if !g.known(c.PathValue("sha")) {
+		c.refuse(http.StatusNotFound, "404 Commit Not Found")
+		return
+	}
+	all := []any{}
+	for _, s := range g.statuses {
+		if name := c.URL.Query().Get("name"); s.commit == c.PathValue("sha") && (name == "" || name == s.name) {
+			m := map[string]any{"id": s.id, "sha": s.commit, "name": s.name, "status": s.state, "description": s.description,
+				"target_url": s.url, "created_at": s.created, "author": gitlabUser(s.by)}
+			if !s.finished.IsZero() {
+				m["finished_at"] = s.finished
+			}
+			all = append(all, m)
+		}
+	}
+	gitlabList(c, g.PageSize, all)
+}
+
+// setStatus moves the newest status of a name on, or begins another one: GitLab does
+// not move one that has finished, and has no way from a state to itself.
+func (g *GitLab) setStatus(c *gitlabCall) {
+	if !g.known(c.PathValue("sha")) {
+		c.refuse(http.StatusNotFound, "404 Commit Not Found")
+		return
+	}
+	name, _ := c.text("name")
+	state, _ := c.text("state")
+	var s *gitlabGiteaStatus
+	for _, other := range g.statuses {
+		if other.commit == c.PathValue("sha") && other.name == name && other.by == c.by && other.finished.IsZero() {
+			s = other
+		}
+	}
+	if s != nil && s.state == state {
+		c.refuse(http.StatusBadRequest, "Cannot transition status via :enqueue from :"+state)
+		return
+	}
+	if s == nil {
+		s = &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: c.PathValue("sha"), name: name, by: c.by, created: g.Now()}
+		g.statuses = append(g.statuses, s)
+	}
+	s.state = state
+	s.description, _ = c.text("description")
+	s.url, _ = c.text("target_url")
+	if state == "success" || state == "failed" {
+		s.finished = g.Now()
+	}
+	c.answer(http.StatusCreated, map[string]any{"id": s.id, "status": state})
+}
+
+// Job adds the status of a job of GitLab's own, or of another user.
+func (g *GitLab) Job(commit, name, state, by string, at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.statuses = append(g.statuses, &gitlabGiteaStatus{id: len(g.statuses) + 1, commit: commit, name: name, state: state, by: by, created: at})
+}
+
+func (g *GitLab) listEnvironments(c *gitlabCall) {
+	found := []any{}
+	for _, e := range g.environments {
+		if e["name"] == c.URL.Query().Get("name") {
+			found = append(found, e)
+		}
+	}
+	gitlabList(c, g.PageSize, found)
+}
+
+func (g *GitLab) createEnvironment(c *gitlabCall) {
+	c.body["id"] = len(g.environments) + 1
+	g.environments = append(g.environments, c.body)
+	c.answer(http.StatusCreated, c.body)
+}
+
+func (g *GitLab) updateEnvironment(c *gitlabCall) { gitlabUpdate(c, g.environments) }
+
+func (g *GitLab) listDeployments(c *gitlabCall) {
+	found := []any{}
+	for _, d := range slices.Backward(g.deployments) {
+		if d["environment_name"] == c.URL.Query().Get("environment") {
+			found = append(found, d)
+		}
+	}
+	gitlabList(c, g.PageSize, found)
+}
+
+func (g *GitLab) createDeployment(c *gitlabCall) {
+	if ref, _ := c.text("ref"); !g.known(ref) {
+		c.answer(http.StatusBadRequest, map[string]any{"message": map[string]any{"ref": []string{"The branch or tag does not exist"}}})
+		return
+	}
+	c.body["id"], c.body["environment_name"] = len(g.deployments)+1, c.body["environment"]
+	delete(c.body, "environment")
+	g.deployments = append(g.deployments, c.body)
+	c.answer(http.StatusCreated, c.body)
+}
+
+func (g *GitLab) updateDeployment(c *gitlabCall) { gitlabUpdate(c, g.deployments) }
+
+func gitlabUpdate(c *gitlabCall, all []map[string]any) {
+	n, _ := strconv.Atoi(c.PathValue("n"))
+	if n < 1 || n > len(all) {
+		c.refuse(http.StatusNotFound, "404 Not found")
+		return
+	}
+	for name, value := range c.body {
+		all[n-1][name] = value
+	}
+	c.answer(http.StatusOK, all[n-1])
+}
+
+// Deployments returns what was deployed, as ENVIRONMENT STATE COMMIT, and the
+// environments, as NAME TIER URL.
+func (g *GitLab) Deployments() (deployments, environments []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, d := range g.deployments {
+		deployments = append(deployments, fmt.Sprint(d["environment_name"], " ", d["status"], " ", d["sha"]))
+	}
+	for _, e := range g.environments {
+		environments = append(environments, fmt.Sprint(e["name"], " ", e["tier"], " ", e["external_url"]))
+	}
+	return deployments, environments
+}
+
+func (g *GitLab) listFreezes(c *gitlabCall) {
+	all := []any{}
+	for i, f := range g.Freezes {
+		all = append(all, map[string]any{"id": i, "freeze_start": f[0], "freeze_end": f[1], "cron_timezone": f[2]})
+	}
+	gitlabList(c, g.PageSize, all)
+}

@@ -1,0 +1,398 @@
+package forgetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+)
+
+// GitlabGitea is what the fakes of GitLab and of Gitea have in common: an HTTP server
+// on loopback before a bare git repository, which merging changes, and what can be set
+// about them. Fields are set before the first request.
+type GitlabGitea struct {
+	URL string // of the instance
+	Dir string // of the bare repository
+	// Users are the users, by their tokens.
+	Users map[string]string
+	// Now is the clock of the server and of its commits.
+	Now func() time.Time
+	// PageSize is how long pages are at most, and Lag how many lists of changes do not
+	// have the newest one yet.
+	PageSize, Lag int
+
+	t        testing.TB
+	mu       sync.Mutex
+	faults   []*GitlabGiteaFault
+	requests []string
+	changes  []*gitlabGiteaChange
+	statuses []*gitlabGiteaStatus
+	said     map[string]string
+}
+
+// GitlabGiteaFault is something that goes wrong with a request.
+type GitlabGiteaFault struct {
+	Method, Path string // Path is a part of it
+	// Times is how often; 0 for once.
+	Times int
+	// Status, Header and Body are the answer. With the status 0 there is none, as if the
+	// connection had been cut.
+	Status int
+	Header map[string]string
+	Body   string
+	// Done says that the request is obeyed before it goes wrong.
+	Done bool
+}
+
+type gitlabGiteaChange struct {
+	number                            int
+	title, body, head, base, state    string
+	author                            string
+	labels, reviewers, teams          []string
+	fork, auto                        bool
+	blocked                           string // why it cannot be merged yet, in the server's words
+	merged, headWhenMerged, baseMoved string
+	notes                             []gitlabGiteaNote
+	approvals                         []gitlabGiteaReview
+	versions                          []gitlabGiteaVersion
+}
+
+type gitlabGiteaNote struct{ by, body string }
+
+type gitlabGiteaVersion struct {
+	head string
+	at   time.Time
+}
+
+type gitlabGiteaReview struct {
+	by, state, commit string
+	at                time.Time
+	dismissed, stale  bool
+}
+
+type gitlabGiteaStatus struct {
+	id                                        int
+	commit, name, state, description, url, by string
+	created, finished                         time.Time
+}
+
+// start makes the repository and serves.
+func (g *GitlabGitea) start(t testing.TB, path, prefix string, mux *http.ServeMux) {
+	g.t, g.PageSize, g.said = t, 100, map[string]string{}
+	g.Dir = filepath.Join(t.TempDir(), "project.git")
+	g.Users = map[string]string{"token-of-kalypso": "kalypso", "token-of-ann": "ann", "token-of-bob": "bob"}
+	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	g.Now = func() time.Time { return now }
+	// What git init makes, without the time that it takes.
+	for file, content := range map[string]string{
+		"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsync = none\n",
+		"objects/info/alternates": "", "refs/heads/.none.lock": "",
+	} {
+		file = filepath.Join(g.Dir, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.requests = append(g.requests, r.Method+" "+strings.TrimPrefix(r.URL.RequestURI(), prefix))
+		g.serve(w, r, mux)
+	}))
+	t.Cleanup(server.Close)
+	g.URL = server.URL
+}
+
+func (g *GitlabGitea) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+	fault := g.fault(r)
+	if fault != nil && fault.Done {
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	switch {
+	case fault == nil:
+		mux.ServeHTTP(w, r)
+	case fault.Status == 0:
+		panic(http.ErrAbortHandler)
+	default:
+		for name, value := range fault.Header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(fault.Status)
+		_, _ = fmt.Fprint(w, fault.Body)
+	}
+}
+
+// fault returns what goes wrong with a request; nil for nothing.
+func (g *GitlabGitea) fault(r *http.Request) *GitlabGiteaFault {
+	for i, f := range g.faults {
+		if f.Method == r.Method && strings.Contains(r.URL.EscapedPath(), f.Path) {
+			if f.Times--; f.Times <= 0 {
+				g.faults = slices.Delete(g.faults, i, i+1)
+			}
+			return f
+		}
+	}
+	return nil
+}
+
+// Fail lets something go wrong.
+func (g *GitlabGitea) Fail(f GitlabGiteaFault) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.faults = append(g.faults, &f)
+}
+
+// Requests returns the requests since the last call, as METHOD PATH?QUERY below the
+// API's own path.
+func (g *GitlabGitea) Requests() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.requests
+	g.requests = nil
+	return all
+}
+
+// Writes is Requests without those that only read, and without queries.
+func (g *GitlabGitea) Writes() []string {
+	var writes []string
+	for _, r := range g.Requests() {
+		if !strings.HasPrefix(r, "GET ") {
+			path, _, _ := strings.Cut(r, "?")
+			writes = append(writes, path)
+		}
+	}
+	return writes
+}
+
+// Commit puts a file onto a branch, and returns the commit. A new branch begins at
+// another one, or at nothing for "".
+func (g *GitlabGitea) Commit(branch, from, file, content string) git.Hash {
+	g.t.Helper()
+	parent := g.tip(branch)
+	if parent == "" && from != "" {
+		parent = g.tip(from)
+	}
+	stream := fmt.Sprintf("commit refs/heads/%s\ncommitter forge <forge@example.com> %d +0000\ndata %d\n%s\n", branch, g.Now().Unix(), len(file), file)
+	if parent != "" {
+		stream += "from " + parent + "\n"
+	}
+	g.git(stream+fmt.Sprintf("M 100644 inline %s\ndata %d\n%s\n", file, len(content), content), "fast-import", "--quiet")
+	return g.Tip(branch)
+}
+
+// Tip returns the commit that a branch is at.
+func (g *GitlabGitea) Tip(branch string) git.Hash { return plumbing.NewHash(g.tip(branch)) }
+
+// Tree returns the tree of a commit.
+func (g *GitlabGitea) Tree(commit git.Hash) string {
+	return g.git("", "rev-parse", commit.String()+"^{tree}")
+}
+
+// Message returns the message of a commit.
+func (g *GitlabGitea) Message(commit git.Hash) string {
+	return g.git("", "show", "-s", "--format=%B", commit.String())
+}
+
+func (g *GitlabGitea) tip(branch string) string {
+	id, err := os.ReadFile(filepath.Join(g.Dir, "refs", "heads", filepath.FromSlash(branch)))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+func (g *GitlabGitea) commit(tree, message string, parents ...string) string {
+	arguments := []string{"commit-tree", tree}
+	for _, p := range parents {
+		if p != "" {
+			arguments = append(arguments, "-p", p)
+		}
+	}
+	return g.git(message, arguments...)
+}
+
+func (g *GitlabGitea) git(stdin string, arguments ...string) string {
+	g.t.Helper()
+	command := exec.Command("git", append([]string{"-C", g.Dir}, arguments...)...)
+	at := fmt.Sprintf("%d +0000", g.Now().Unix())
+	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=forge", "GIT_AUTHOR_EMAIL=forge@example.com",
+		"GIT_COMMITTER_NAME=forge", "GIT_COMMITTER_EMAIL=forge@example.com", "GIT_AUTHOR_DATE="+at, "GIT_COMMITTER_DATE="+at)
+	command.Stdin = strings.NewReader(stdin)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		g.t.Errorf("git %s: %v: %s", strings.Join(arguments, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// diverged returns how many commits the base of a change has that its head has not.
+func (g *GitlabGitea) diverged(c *gitlabGiteaChange) int {
+	n, _ := strconv.Atoi(g.memo("rev-list", "--count", g.tip(c.head)+".."+g.tip(c.base)))
+	return n
+}
+
+// memo is what git says of commits, which is always the same.
+func (g *GitlabGitea) memo(arguments ...string) string {
+	key := strings.Join(arguments, " ")
+	if _, ok := g.said[key]; !ok {
+		g.said[key] = g.git("", arguments...)
+	}
+	return g.said[key]
+}
+
+// merge merges a change: by squash, merge or ff.
+func (g *GitlabGitea) merge(c *gitlabGiteaChange, how, message string) {
+	head, base := g.tip(c.head), g.tip(c.base)
+	tree := g.git("", "merge-tree", "--write-tree", base, head)
+	c.merged, c.headWhenMerged, c.state = head, head, "merged"
+	switch how {
+	case "squash":
+		c.merged = g.commit(tree, message, base)
+	case "merge":
+		c.merged = g.commit(tree, message, base, head)
+	}
+	g.git("", "update-ref", "refs/heads/"+c.base, c.merged, base)
+}
+
+// headOf returns the head of a change, and notes it where it is a new one.
+func (g *GitlabGitea) headOf(c *gitlabGiteaChange) string {
+	head := c.headWhenMerged
+	if head == "" {
+		head = g.tip(c.head)
+	}
+	if n := len(c.versions); n == 0 || c.versions[n-1].head != head {
+		c.versions = append(c.versions, gitlabGiteaVersion{head: head, at: g.Now()})
+	}
+	return head
+}
+
+// shown are the changes that lists show by now.
+func (g *GitlabGitea) shown() []*gitlabGiteaChange {
+	if g.Lag > 0 && len(g.changes) > 0 {
+		g.Lag--
+		return g.changes[:len(g.changes)-1]
+	}
+	return g.changes
+}
+
+// Change is what can be set of a change from outside.
+type GitlabGiteaState struct {
+	Open     bool
+	Title    string
+	Comments []string
+	Auto     bool
+}
+
+// State returns what became of a change.
+func (g *GitlabGitea) State(number int) GitlabGiteaState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.changes[number-1]
+	s := GitlabGiteaState{Open: c.state == "opened", Title: c.title, Auto: c.auto}
+	for _, n := range c.notes {
+		s.Comments = append(s.Comments, n.by+": "+n.body)
+	}
+	return s
+}
+
+// Block says why a change cannot be merged yet, in the words of the server; "" for
+// nothing.
+func (g *GitlabGitea) Block(number int, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changes[number-1].blocked = why
+}
+
+// Review lets somebody review a change's head: with the state approved or
+// requested_changes, or dismissed, which is an approval that was dismissed.
+func (g *GitlabGitea) Review(number int, by, state string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.changes[number-1]
+	r := gitlabGiteaReview{by: by, state: state, commit: g.headOf(c), at: g.Now()}
+	if state == "dismissed" {
+		r.state, r.dismissed = "approved", true
+	}
+	c.approvals = append(c.approvals, r)
+}
+
+// Say lets somebody comment on a change.
+func (g *GitlabGitea) Say(number int, by, text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.changes[number-1]
+	c.notes = append(c.notes, gitlabGiteaNote{by: by, body: text})
+}
+
+// Open opens a change, as somebody else does, and returns its number.
+func (g *GitlabGitea) Open(head, base, title string, fork bool) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open(&gitlabGiteaChange{head: head, base: base, title: title, author: "ann", fork: fork}).number
+}
+
+func (g *GitlabGitea) open(c *gitlabGiteaChange) *gitlabGiteaChange {
+	c.number, c.state = len(g.changes)+1, "opened"
+	g.headOf(c)
+	g.changes = append(g.changes, c)
+	return c
+}
+
+// opened returns the open change between two branches; nil for none.
+func (g *GitlabGitea) opened(head, base string) *gitlabGiteaChange {
+	for _, c := range g.changes {
+		if c.state == "opened" && !c.fork && c.head == head && c.base == base {
+			return c
+		}
+	}
+	return nil
+}
+
+// known says whether the repository has an object: none is packed.
+func (g *GitlabGitea) known(id string) bool {
+	_, err := os.Stat(filepath.Join(g.Dir, "objects", id[:min(2, len(id))], id[min(2, len(id)):]))
+	return err == nil
+}
+
+// gitlabGiteaJSON writes an answer.
+func gitlabGiteaJSON(w http.ResponseWriter, code int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// gitlabGiteaPage cuts a page out of a list, and returns the number of the next one.
+func gitlabGiteaPage[T any](all []T, r *http.Request, size string, most int) (page []T, next int) {
+	number, per := 1, 20
+	if n, err := strconv.Atoi(r.URL.Query().Get("page")); err == nil && n > 0 {
+		number = n
+	}
+	if n, err := strconv.Atoi(r.URL.Query().Get(size)); err == nil && n > 0 {
+		per = n
+	}
+	per = min(per, most)
+	from, to := min((number-1)*per, len(all)), min(number*per, len(all))
+	if to < len(all) {
+		next = number + 1
+	}
+	return append([]T{}, all[from:to]...), next
+}
