@@ -1,0 +1,96 @@
+package plain
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// short is how much of a digest is in a tag's name.
+const short = 12
+
+var hexadecimal = regexp.MustCompile(`^[0-9a-f]{12,}$`)
+
+// ApprovalTag returns the name of the tag that approves of a digest for an
+// environment: `git tag -s NAME COMMIT` makes it, with gpg.format=ssh. A tag is of one
+// person, so that all but one need a name of their own: NAME-SUFFIX counts as well.
+func ApprovalTag(environment, digest string) (string, error) {
+	_, hex, ok := strings.Cut(digest, ":")
+	if !ok {
+		hex = digest
+	}
+	if !hexadecimal.MatchString(hex) {
+		return "", fmt.Errorf("%q is not a digest", digest)
+	}
+	name := "kalypso/approve/" + environment + "/" + hex[:short]
+	if _, err := git.BranchRef(name); err != nil {
+		return "", fmt.Errorf("the environment %q: %w", environment, err)
+	}
+	return name, nil
+}
+
+// Approvals returns who approves of a digest for an environment: the newest approval
+// of each, sorted by who. A tag counts if it is annotated, is of a commit, names itself
+// as it is found, so that one for another environment cannot be taken for it, and has an
+// SSH signature for the namespace git by a key that the allowed signers had at the time
+// of the tag, as git verify-tag has it. All others are left out.
+//
+// The name has only a part of the digest: Commit is the commit that was tagged, and
+// whoever asks must compare it with what is to be promoted.
+func (f *Forge) Approvals(ctx context.Context, environment, digest string) ([]forge.Review, error) {
+	name, err := ApprovalTag(environment, digest)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := f.repository.Refs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for approvals of %s: %w", environment, err)
+	}
+	by := map[string]forge.Review{}
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		tag, ok := strings.CutPrefix(ref, "refs/tags/")
+		if !ok || tag != name && !strings.HasPrefix(tag, name+"-") {
+			continue
+		}
+		o, err := f.repository.Object(refs[ref])
+		if err != nil {
+			return nil, fmt.Errorf("read the approval %s: %w", tag, err)
+		}
+		if review, ok := f.approval(o, tag); ok && !by[review.By].At.After(review.At) {
+			by[review.By] = review
+		}
+	}
+	return slices.SortedFunc(maps.Values(by), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) }), nil
+}
+
+// approval returns what a tag says, if it says anything that counts.
+func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
+	if o.Kind != git.TagKind {
+		return forge.Review{}, false
+	}
+	tag := parseTag(o.Data)
+	named, _ := tag.header("tag")
+	kind, _ := tag.header("type")
+	commit, _ := tag.header("object")
+	if named != name || kind != "commit" || !plumbing.IsHash(commit) {
+		return forge.Review{}, false
+	}
+	_, at, err := tag.by("tagger")
+	if err != nil {
+		return forge.Review{}, false
+	}
+	key, err := tag.key()
+	if err != nil {
+		return forge.Review{}, false
+	}
+	by, ok := f.signers.of(key, at)
+	return forge.Review{By: by, Approved: true, Commit: plumbing.NewHash(commit), At: at}, ok
+}

@@ -1,0 +1,163 @@
+// Package plain is forge.Forge for a GitOps repository without a forge: on any git
+// server, or on a disk without a network.
+//
+// Statuses are git notes of refs/notes/kalypso, on the commits that they speak of: a
+// line of JSON each, only ever added to, so that git notes merge -s union joins what two
+// processes said. `git notes --ref=kalypso show COMMIT` shows them. Who said a line, and
+// when, is of the commit of the notes that added it: its committer, who can be anybody,
+// or, where it is signed, who the policy's allowed signers say that the key is of.
+//
+// Approvals are annotated tags signed with SSH, kalypso/approve/ENVIRONMENT/DIGEST12;
+// see Approvals. There are no change requests and no deployments.
+package plain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// Repository is what this package needs of the GitOps repository. Any number of
+// goroutines may use it.
+type Repository interface {
+	// Refs returns the refs as they are now, by their full names. Tags are not peeled.
+	Refs(ctx context.Context) (map[string]git.Hash, error)
+	// Object returns an object that a ref leads to.
+	Object(id git.Hash) (git.Object, error)
+	// Push moves a ref from old, the zero Hash for one that does not exist, to new, after
+	// the objects that are added to the pack are there. The error is git.ErrLostRace where
+	// the ref is not what it was.
+	Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error
+}
+
+// Options say who writes and who is believed.
+type Options struct {
+	// By is the committer of notes; its time is not used.
+	By git.Signature
+	// Signer signs the commits of notes; nil for none.
+	Signer ssh.Signer
+	// AllowedSigners is the policy's .kalypso/allowed_signers, in the format of
+	// ssh-keygen(1); nobody is believed without it.
+	AllowedSigners []byte
+	// Now and Wait are the clock; nil for the real one.
+	Now  func() time.Time
+	Wait func(context.Context, time.Duration) error
+}
+
+// Forge is a repository without a forge.
+type Forge struct {
+	repository Repository
+	o          Options
+	signers    signers
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+// New returns a repository as a forge. The error is for allowed signers that cannot be
+// read: what is wrong there must not look like nobody being allowed.
+func New(repository Repository, o Options) (*Forge, error) {
+	signers, err := parseSigners(o.AllowedSigners)
+	if err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Wait == nil {
+		o.Wait = web.Wait
+	}
+	return &Forge{repository: repository, o: o, signers: signers}, nil
+}
+
+// Kind is none.
+func (f *Forge) Kind() string { return "none" }
+
+// Repository is "": there are no pages.
+func (f *Forge) Repository() string { return "" }
+
+// Limits has none.
+func (f *Forge) Limits() forge.Limits { return forge.Limits{} }
+
+// Viewer is who statuses will be of: the principal of the signer's key, where that is
+// allowed, or the committer as "Name <email>".
+func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer(f.o.Now()), nil }
+
+func (f *Forge) viewer(at time.Time) string {
+	if f.o.Signer != nil {
+		if by, ok := f.signers.of(f.o.Signer.PublicKey(), at); ok {
+			return by
+		}
+	}
+	// As it will be read: commits leave some characters out of names.
+	committer := f.o.By
+	committer.When = at
+	by, _, _ := parsePerson(committer.String())
+	return by
+}
+
+// attempts is how often a note is written anew that another process was faster with.
+const attempts = 5
+
+// SetStatus implements forge.Forge. The error is git.ErrLostRace where other processes
+// were faster five times.
+func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
+	var err error
+	for attempt := range attempts {
+		if attempt > 0 {
+			if err := f.o.Wait(ctx, 50*time.Millisecond<<attempt); err != nil {
+				return err
+			}
+		}
+		if err = f.setStatus(ctx, commit, s); !errors.Is(err, git.ErrLostRace) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set the status %s of %s: %w", s.Name, git.Short(commit), err)
+	}
+	return nil
+}
+
+func unsupported(what string) error { return fmt.Errorf("%s: %w", what, forge.ErrUnsupported) }
+
+// FindChange is an ErrUnsupported, like all of change requests.
+func (f *Forge) FindChange(context.Context, string, string) (*forge.Change, error) {
+	return nil, unsupported("find a change request")
+}
+
+// SaveChange is an ErrUnsupported.
+func (f *Forge) SaveChange(context.Context, forge.ChangeSpec) (*forge.Change, error) {
+	return nil, unsupported("open a change request")
+}
+
+// CloseChange is an ErrUnsupported.
+func (f *Forge) CloseChange(context.Context, int, string) error {
+	return unsupported("close a change request")
+}
+
+// Comment is an ErrUnsupported.
+func (f *Forge) Comment(context.Context, int, string) error {
+	return unsupported("comment on a change request")
+}
+
+// Merge is an ErrUnsupported.
+func (f *Forge) Merge(context.Context, int, git.Hash, forge.MergeOptions) (forge.MergeState, error) {
+	return "", unsupported("merge a change request")
+}
+
+// Reviews is an ErrUnsupported: Approvals is what there is.
+func (f *Forge) Reviews(context.Context, int) (*forge.Reviews, error) {
+	return nil, unsupported("read the reviews of a change request")
+}
+
+// Deploy is an ErrUnsupported.
+func (f *Forge) Deploy(context.Context, forge.Deployment) error {
+	return unsupported("record a deployment")
+}

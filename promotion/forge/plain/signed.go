@@ -1,0 +1,152 @@
+package plain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+)
+
+// object is a commit or a tag, of which nothing is trusted.
+type object struct {
+	headers [][2]string // in their order, continuation lines joined by newlines
+	message string
+	// payload is what a signature is of, and signature the armoured signature.
+	payload, signature []byte
+}
+
+const beginSSH = "-----BEGIN SSH SIGNATURE-----"
+
+// parseCommit reads a commit. Its signature is a header, and is of the commit without
+// it (https://git-scm.com/docs/gitformat-signature).
+func parseCommit(data []byte) object {
+	o := object{}
+	header, message, _ := strings.Cut(string(data), "\n\n")
+	o.headers, o.message = parseHeaders(header), message
+	var payload bytes.Buffer
+	inside := false
+	for line := range strings.SplitSeq(header, "\n") {
+		if signature, ok := strings.CutPrefix(line, "gpgsig "); ok && o.signature == nil {
+			inside, o.signature = true, []byte(signature+"\n")
+			continue
+		}
+		if rest, ok := strings.CutPrefix(line, " "); ok && inside {
+			o.signature = append(o.signature, rest+"\n"...)
+			continue
+		}
+		inside = false
+		payload.WriteString(line + "\n")
+	}
+	payload.WriteString("\n" + message)
+	o.payload = payload.Bytes()
+	return o
+}
+
+// parseTag reads an annotated tag. Its signature is at its end, and is of all before
+// it: git takes the last line that could begin one.
+func parseTag(data []byte) object {
+	o := object{payload: data}
+	for at := 0; at < len(data); {
+		line, _, _ := bytes.Cut(data[at:], []byte("\n"))
+		if bytes.HasPrefix(line, []byte("-----BEGIN ")) && (bytes.HasSuffix(line, []byte(" SIGNATURE-----")) || bytes.HasSuffix(line, []byte(" MESSAGE-----"))) {
+			o.payload, o.signature = data[:at], data[at:]
+		}
+		at += len(line) + 1
+	}
+	header, message, _ := strings.Cut(string(o.payload), "\n\n")
+	o.headers, o.message = parseHeaders(header), message
+	return o
+}
+
+func parseHeaders(text string) (headers [][2]string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, " "); ok && len(headers) > 0 {
+			headers[len(headers)-1][1] += "\n" + rest
+			continue
+		}
+		name, value, _ := strings.Cut(line, " ")
+		headers = append(headers, [2]string{name, value})
+	}
+	return headers
+}
+
+// header returns the only header of a name: of two, readers could take either.
+func (o object) header(name string) (string, bool) {
+	found, value := 0, ""
+	for _, h := range o.headers {
+		if h[0] == name {
+			found, value = found+1, h[1]
+		}
+	}
+	return value, found == 1
+}
+
+// by returns who a header names, as "Name <email>", and when.
+func (o object) by(name string) (string, time.Time, error) {
+	value, _ := o.header(name)
+	by, at, ok := parsePerson(value)
+	if !ok {
+		return "", time.Time{}, fmt.Errorf("it does not say who the %s is, and when", name)
+	}
+	return by, at, nil
+}
+
+// parsePerson reads Name <email> SECONDS OFFSET.
+func parsePerson(value string) (string, time.Time, bool) {
+	open, end := strings.LastIndex(value, "<"), strings.LastIndex(value, ">")
+	if open < 0 || end < open {
+		return "", time.Time{}, false
+	}
+	seconds, _, _ := strings.Cut(strings.TrimSpace(value[end+1:]), " ")
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil || at < 0 || at > 1<<40 {
+		return "", time.Time{}, false
+	}
+	return person(strings.TrimSpace(value[:open]), value[open+1:end]), time.Unix(at, 0).UTC(), true
+}
+
+// person is a name and an address. It has a space, which no principal has, so that
+// nobody can take the name of a signer without the key.
+func person(name, email string) string { return name + " <" + email + ">" }
+
+// namespace is what git's signatures are for.
+const namespace = "git"
+
+var errUnsigned = errors.New("it is not signed with SSH")
+
+// key returns the key that an object is signed with, if the signature is right.
+func (o object) key() (ssh.PublicKey, error) {
+	if !bytes.HasPrefix(o.signature, []byte(beginSSH)) {
+		return nil, errUnsigned
+	}
+	signature, err := sshsig.Unarmor(o.signature)
+	if err != nil {
+		return nil, fmt.Errorf("its signature: %w", err)
+	}
+	if err := sshsig.Verify(bytes.NewReader(o.payload), signature, signature.PublicKey, signature.HashAlgorithm, namespace); err != nil {
+		return nil, fmt.Errorf("its signature: %w", err)
+	}
+	return signature.PublicKey, nil
+}
+
+// encode returns a commit, signed where there is a signer.
+func (f *Forge) encode(c git.Commit) ([]byte, error) {
+	data := c.Encode()
+	if f.o.Signer == nil {
+		return data, nil
+	}
+	signature, err := sshsig.Sign(bytes.NewReader(data), f.o.Signer, sshsig.HashSHA512, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("sign the note: %w", err)
+	}
+	armoured := strings.ReplaceAll(strings.TrimSuffix(string(sshsig.Armor(signature)), "\n"), "\n", "\n ")
+	header, message, _ := strings.Cut(string(data), "\n\n")
+	return []byte(header + "\ngpgsig " + armoured + "\n\n" + message), nil
+}

@@ -1,0 +1,320 @@
+package plain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// notesRef is where the notes are.
+const notesRef = "refs/notes/kalypso"
+
+// said is a line of a note. At is for those who read notes, and so that what is said
+// again later is another line: who reads statuses takes the commit's date.
+type said struct {
+	Name        string      `json:"name"`
+	State       forge.State `json:"state"`
+	Description string      `json:"description,omitempty"`
+	URL         string      `json:"url,omitempty"`
+	At          string      `json:"at"`
+}
+
+// encodeLine returns a status as a line.
+func encodeLine(s forge.Status, at time.Time) string {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	// There is nothing in it that cannot be encoded.
+	_ = encoder.Encode(said{Name: s.Name, State: s.State, Description: s.Description, URL: s.URL, At: at.UTC().Format(time.RFC3339)})
+	return strings.TrimSpace(line.String())
+}
+
+// decodeLine returns the status that a line is, if it is one: people write notes too.
+func decodeLine(line string) (forge.Status, bool) {
+	var s said
+	if json.Unmarshal([]byte(line), &s) != nil || s.Name == "" {
+		return forge.Status{}, false
+	}
+	switch s.State {
+	case forge.Pending, forge.Success, forge.Failure:
+		return forge.Status{Name: s.Name, State: s.State, Description: s.Description, URL: s.URL}, true
+	}
+	return forge.Status{}, false
+}
+
+// Statuses implements forge.Forge.
+func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
+	refs, err := f.repository.Refs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", notesRef, err)
+	}
+	statuses, err := f.history(ctx, refs[notesRef], commits, readNotes(f.repository))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", notesRef, err)
+	}
+	return statuses, nil
+}
+
+// line is a line of the note of a commit.
+type line struct {
+	about git.Hash
+	text  string
+}
+
+// history finds out who said what is in the notes at a commit of theirs: it goes back
+// from there, each line to the first parent that has it, as far as there is one.
+func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash, n *notes) (map[git.Hash][]forge.Status, error) {
+	if tip.IsZero() {
+		return nil, nil
+	}
+	wanted, err := n.all(tip, about)
+	if err != nil {
+		return nil, err
+	}
+	found := map[line]forge.Status{}
+	for waiting := (queue{tip: slices.Clone(wanted)}); len(waiting) > 0; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		id, lines := waiting.pop()
+		c, err := n.commit(id)
+		if err != nil {
+			return nil, err
+		}
+		lines, err = n.older(c, lines, waiting)
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		by, at, err := f.author(c)
+		if err != nil {
+			return nil, fmt.Errorf("the commit %s: %w", git.Short(id), err)
+		}
+		for _, l := range lines {
+			s, _ := decodeLine(l.text)
+			s.By, s.At = by, at
+			found[l] = s
+		}
+	}
+	// Sorted by time, and in the note's order where that is equal.
+	slices.SortStableFunc(wanted, func(a, b line) int { return found[a].At.Compare(found[b].At) })
+	statuses := map[git.Hash][]forge.Status{}
+	for _, l := range wanted {
+		statuses[l.about] = append(statuses[l.about], found[l])
+	}
+	return statuses, nil
+}
+
+// queue are commits of the notes, each with the lines that it has and that are not
+// known to be older.
+type queue map[git.Hash][]line
+
+func (q queue) pop() (git.Hash, []line) {
+	for id, lines := range q {
+		delete(q, id)
+		return id, lines
+	}
+	return git.Hash{}, nil
+}
+
+// all returns the lines of some commits' notes that are statuses, in their order.
+func (n *notes) all(tip git.Hash, about []git.Hash) ([]line, error) {
+	c, err := n.commit(tip)
+	if err != nil {
+		return nil, err
+	}
+	var all []line
+	seen := map[git.Hash]bool{}
+	for _, commit := range about {
+		if seen[commit] {
+			continue
+		}
+		seen[commit] = true
+		ids, err := n.find(c.tree(), commit.String())
+		if err != nil {
+			return nil, err
+		}
+		texts, err := n.lines(ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range texts {
+			if _, ok := decodeLine(text); ok {
+				all = append(all, line{commit, text})
+			}
+		}
+	}
+	return all, nil
+}
+
+// older puts the lines that a parent has into the queue, and returns the others.
+func (n *notes) older(c object, lines []line, waiting queue) ([]line, error) {
+	for _, parent := range c.parents() {
+		p, err := n.commit(parent)
+		if err != nil {
+			return nil, err
+		}
+		has := map[line]bool{}
+		for _, about := range subjects(lines) {
+			ids, err := n.find(p.tree(), about.String())
+			if err != nil {
+				return nil, err
+			}
+			texts, err := n.lines(ids)
+			if err != nil {
+				return nil, err
+			}
+			for _, text := range texts {
+				has[line{about, text}] = true
+			}
+		}
+		var left []line
+		for _, l := range lines {
+			if has[l] {
+				waiting[parent] = append(waiting[parent], l)
+			} else {
+				left = append(left, l)
+			}
+		}
+		lines = left
+	}
+	return lines, nil
+}
+
+// subjects returns the commits that lines are about, each once.
+func subjects(lines []line) []git.Hash {
+	var all []git.Hash
+	seen := map[git.Hash]bool{}
+	for _, l := range lines {
+		if !seen[l.about] {
+			seen[l.about] = true
+			all = append(all, l.about)
+		}
+	}
+	return all
+}
+
+// commit reads a commit of the notes.
+func (n *notes) commit(id git.Hash) (object, error) {
+	o, err := n.repository.Object(id)
+	if err != nil {
+		return object{}, err
+	}
+	if o.Kind != git.CommitKind {
+		return object{}, fmt.Errorf("%s is a %s where a commit should be", git.Short(id), o.Kind)
+	}
+	return parseCommit(o.Data), nil
+}
+
+func (o object) tree() git.Hash {
+	id, _ := o.header("tree")
+	return plumbing.NewHash(id)
+}
+
+func (o object) parents() (ids []git.Hash) {
+	for _, h := range o.headers {
+		if h[0] == "parent" && plumbing.IsHash(h[1]) {
+			ids = append(ids, plumbing.NewHash(h[1]))
+		}
+	}
+	return ids
+}
+
+// author returns who has said what a commit of the notes adds, and when: the principal
+// of the key that it is signed with, or else its committer. A signature that is wrong
+// is as none.
+func (f *Forge) author(c object) (string, time.Time, error) {
+	by, at, err := c.by("committer")
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if key, err := c.key(); err == nil {
+		if principal, ok := f.signers.of(key, at); ok {
+			return principal, at, nil
+		}
+	}
+	return by, at, nil
+}
+
+// setStatus adds a line, unless the newest one of the viewer says the same.
+func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
+	refs, err := f.repository.Refs(ctx)
+	if err != nil {
+		return err
+	}
+	tip, n := refs[notesRef], readNotes(f.repository)
+	history, err := f.history(ctx, tip, []git.Hash{commit}, n)
+	if err != nil {
+		return err
+	}
+	at := f.o.Now().Truncate(time.Second)
+	for _, old := range slices.Backward(history[commit]) {
+		if old.Name == s.Name && old.By == f.viewer(at) {
+			if old.State == s.State && old.Description == s.Description {
+				return nil
+			}
+			break
+		}
+	}
+	w := &writing{notes: n}
+	id, err := f.add(w, tip, commit, s, at)
+	if err != nil {
+		return err
+	}
+	return f.repository.Push(ctx, notesRef, tip, id, func(pack *git.PackWriter) error {
+		for _, o := range w.objects {
+			if _, err := pack.Add(o.Kind, o.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// add makes the commit that adds a line to a note.
+func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Time) (git.Hash, error) {
+	var old git.Hash
+	var parents []git.Hash
+	if !tip.IsZero() {
+		c, err := w.commit(tip)
+		if err != nil {
+			return git.Hash{}, err
+		}
+		// A clock that is behind must not say it before what it answers.
+		if _, before, err := c.by("committer"); err == nil && before.After(at) {
+			at = before
+		}
+		old, parents = c.tree(), []git.Hash{tip}
+	}
+	ids, err := w.find(old, about.String())
+	if err != nil {
+		return git.Hash{}, err
+	}
+	text, err := w.lines(ids)
+	if err != nil {
+		return git.Hash{}, err
+	}
+	note := w.add(git.BlobKind, []byte(strings.Join(append(text, encodeLine(s, at)), "\n")+"\n"))
+	tree, err := w.put(old, about.String(), note)
+	if err != nil {
+		return git.Hash{}, err
+	}
+	by := f.o.By
+	by.When = at
+	data, err := f.encode(git.Commit{
+		Tree: tree, Parents: parents, Author: by, Committer: by,
+		Message: fmt.Sprintf("%s of %s is %s", s.Name, git.Short(about), s.State),
+	})
+	return w.add(git.CommitKind, data), err
+}
