@@ -41,6 +41,7 @@ func newBare(t *testing.T) *bare {
 	b := &bare{t: t, dir: t.TempDir()}
 	b.git("init", "-q", "--bare", "-b", "main", ".")
 	b.git("config", "core.fsync", "none")
+	b.git("hash-object", "-t", "tree", "-w", "/dev/null")
 	var err error
 	if b.repo, err = git.Open(b.dir); err != nil {
 		t.Fatal(err)
@@ -348,3 +349,5 @@ func newKey(t *testing.T, name string) key {
 	}
 	return k
 }
+
+func isUnsupported(err error) bool { return errors.Is(err, forge.ErrUnsupported) }

@@ -74,6 +74,9 @@ func parseSigner(line string) (s signer, ok bool, err error) {
 			return s, false, err
 		}
 	}
+	if !s.after.IsZero() && !s.before.IsZero() && !s.after.Before(s.before) {
+		return s, false, fmt.Errorf("valid-before is not after valid-after")
+	}
 	return s, ok, nil
 }
 
