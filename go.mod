@@ -139,11 +139,7 @@ require (
 	github.com/hashicorp/go-version v1.9.0 // indirect
 	github.com/hashicorp/golang-lru/arc/v2 v2.0.5 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.5 // indirect
-<<<<<<< HEAD
 	github.com/henvic/httpretty v0.2.0 // indirect
-	github.com/hiddeco/sshsig v0.2.0 // indirect
-=======
->>>>>>> 0f557aa (Add forges GitLab and Gitea, over one way to speak with servers)
 	github.com/huandu/xstrings v1.5.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jbenet/go-context v0.0.0-20150711004518-d14ea06fba99 // indirect
