@@ -229,3 +229,28 @@ func TestClustersRefusals(t *testing.T) {
 		})
 	}
 }
+
+// Applications are those that the sets make, each with its cluster, however long
+// their names.
+func TestApplications(t *testing.T) {
+	long := strings.Repeat("w", 63)
+	clusters := []model.Cluster{cluster(t, "edge-1", ""), cluster(t, long, "")}
+	targets := []bt.Target{{Name: "raw/main", Manifests: bt.Git}, {Name: long + "/a", Manifests: bt.Git}}
+	tree := bt.Build(t, argocd.New(), bt.Platform{Options: each, GitOps: bt.GitOps, Clusters: clusters, Targets: targets})
+	for _, f := range tree.Folders {
+		made := parse(t, backends.File{Data: tree.Files[f.DeploymentTarget+"/reconciler.yaml"]}).applications
+		named := argocd.Applications("dev", "large", f)
+		if len(named) != len(clusters) {
+			t.Errorf("got %v", named)
+		}
+		for name, cluster := range named {
+			if app, there := made[name]; !there || app.Spec.Destination.Name != cluster {
+				t.Errorf("%s on %s is not among %v", name, cluster, made)
+			}
+		}
+		f.Shared = nil
+		if named := argocd.Applications("dev", "large", f); named != nil {
+			t.Errorf("one Application is named by backends.AssignmentName: got %v", named)
+		}
+	}
+}

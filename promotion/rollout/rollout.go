@@ -68,9 +68,11 @@ type Report struct {
 	At, Since time.Time
 }
 
-// Source is where reports come from. It returns all that there are, in no order;
-// more than one for an assignment and cluster may be there, and reports of what is
-// not wanted are left out. An error is that of a source that cannot be asked.
+// Source is where reports come from. It returns all that there are, in no order, with
+// texts that web.Printable made one line of; more than one for an assignment and
+// cluster may be there, and reports of what is not wanted are left out. An error is
+// that of a source that cannot be asked, wholly or in part: what is returned with it
+// is all that was said.
 type Source interface {
 	Name() string // in messages: "commit statuses", "kubeconfig prod.yaml"
 	Reports(ctx context.Context, w *Wanted) ([]Report, error)

@@ -98,7 +98,7 @@ func (a *application) tried() bool {
 func (a *application) problem(suffix string) string {
 	for _, c := range a.Status.Conditions {
 		if strings.HasSuffix(c.Type, suffix) {
-			return "has an " + c.Type + ": " + c.Message
+			return "reports " + c.Type + ": " + c.Message
 		}
 	}
 	return ""

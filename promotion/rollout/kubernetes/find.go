@@ -108,7 +108,7 @@ func destination(k kind, o *unstructured.Unstructured, context string) string {
 	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
 	switch {
 	case name != "" && name != "in-cluster":
-		return name
+		return web.Printable(name)
 	case server != "" && server != "https://kubernetes.default.svc":
 		return ""
 	}

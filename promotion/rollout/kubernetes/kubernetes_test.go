@@ -245,8 +245,8 @@ func TestArgoCD(t *testing.T) {
 		"suspended":           {status("Synced", commit, "Suspended", "Succeeded", commit), "progressing -: " + k + "is Suspended: m"},
 		"missing":             {status("Synced", commit, "Missing", "Succeeded", commit), "progressing -: " + k + "is Missing: m"},
 		"nothing yet":         {`{}`, "progressing -: " + k + "is in no state yet"},
-		"a bad spec":          {withError("InvalidSpecError"), "failed -: " + k + "has an InvalidSpecError: x"},
-		"no repository":       {withError("ComparisonError"), "progressing -: " + k + "has an ComparisonError: x"},
+		"a bad spec":          {withError("InvalidSpecError"), "failed -: " + k + "reports InvalidSpecError: x"},
+		"no repository":       {withError("ComparisonError"), "progressing -: " + k + "reports ComparisonError: x"},
 		"several sources":     {`{"sync": {"status": "Synced", "revisions": ["1.2.3", "` + commit + `"]}, "health": {"status": "Healthy"}}`, "healthy -"},
 		"no commit but a tag": {`{"sync": {"status": "Synced", "revision": "1.2.3"}, "health": {"status": "Healthy"}}`, "progressing -: " + k + "is not at a wanted commit: is at 1.2.3"},
 	} {

@@ -101,7 +101,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 
 // report returns one of a file's reports as rollout counts it.
 func (f *File) report(e Entry, file string, current bool) rollout.Report {
-	r := rollout.Report{Assignment: e.Assignment, Cluster: f.Cluster, State: e.State, Message: web.Printable(e.Message), By: file, At: e.At}
+	r := rollout.Report{Assignment: e.Assignment, Cluster: web.Printable(f.Cluster), State: e.State, Message: web.Printable(e.Message), By: file, At: e.At}
 	if !current {
 		r.State = rollout.Progressing
 		r.Message = web.Printable(fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))

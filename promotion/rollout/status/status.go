@@ -172,10 +172,11 @@ func (r *reading) about(name string) (subject, bool) {
 		return subject{}, false
 	}
 	if found.cluster == "" {
-		found.cluster = strings.Join(rest, "/")
-		if known, is := r.options.Clusters[found.cluster]; is {
-			found.cluster = known
+		name := strings.Join(rest, "/")
+		if known, is := r.options.Clusters[name]; is {
+			name = known
 		}
+		found.cluster = web.Printable(name)
 	}
 	return found, true
 }
@@ -222,7 +223,7 @@ func newest(about subject, all []said) (rollout.Report, int) {
 	first := all[0].status
 	report := rollout.Report{
 		Assignment: about.assignment, Cluster: about.cluster, State: stateOf(first.State),
-		Message: web.Printable(first.Description), By: first.By, At: first.At, Since: first.At,
+		Message: web.Printable(first.Description), By: web.Printable(first.By), At: first.At, Since: first.At,
 	}
 	for _, s := range all[1:] {
 		if stateOf(s.status.State) != report.State {

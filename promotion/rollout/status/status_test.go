@@ -68,9 +68,9 @@ func TestNames(t *testing.T) {
 		"":                                 "",
 		"///":                              "",
 		strings.Repeat("/", 2000) + object: "",
-		"kustomization/" + strings.ToUpper(object) + "/0c9c2e41":           "",
-		"kustomization/" + object + "/a/b\x1b[2J":                          eu + ` "a/b\x1b[2J"`,
-		"kustomization/" + object + "/" + strings.Repeat("\u202e", 5) + "": eu + ` "\u202e\u202e\u202e\u202e\u202e"`,
+		"kustomization/" + strings.ToUpper(object) + "/0c9c2e41": "",
+		"kustomization/" + object + "/a/b\x1b[2J":                eu + ` "a/b [2J"`,
+		"kustomization/" + object + "/" + "\u202ex":              eu + ` " x"`,
 	} {
 		got := texts(status.Read(wanted(), map[git.Hash][]forge.Status{young: {at(0, name, forge.Success)}}, status.Options{Clusters: map[string]string{"abcdef01": "eu-7"}}).Reports)
 		if want != "" {
