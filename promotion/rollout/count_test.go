@@ -157,7 +157,7 @@ func random(r *rand.Rand) (*rollout.Wanted, []rollout.Report, rollout.Options, r
 }
 
 func TestCountProperties(t *testing.T) {
-	for seed := range uint64(30_000) {
+	for seed := range uint64(10_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w, reports, o, policy := random(r)
 		counts := rollout.Count(w, reports, o)
