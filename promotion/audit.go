@@ -162,6 +162,8 @@ func ordered(o *output) []Event {
 		add("aborted", of, tree.Revision(of.Commit))
 		out[len(out)-1].Ring = ring
 	}
-	slices.SortFunc(out, func(a, b Event) int { return strings.Compare(a.What+string(a.Source.Base), b.What+string(b.Source.Base)) })
+	slices.SortFunc(out, func(a, b Event) int {
+		return strings.Compare(a.What+string(a.Source.Base), b.What+string(b.Source.Base))
+	})
 	return out
 }

@@ -8,9 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // Decision is what a person decides about stops, with the reason.
@@ -315,6 +313,3 @@ func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 		return stop, s.close(ctx, st, "Called off: "+markdown(d.Reason))
 	})
 }
-
-var _ = gate.Passed
-var _ = model.Latest

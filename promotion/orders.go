@@ -141,7 +141,7 @@ func (s *Session) give(ctx context.Context, r *repository, o *order) error {
 	}
 	by := s.committer(s.now)
 	message := fmt.Sprintf("%s %s: %s\n\n%s\n", strings.ToUpper(o.Kind[:1])+o.Kind[1:], o.About, o.Reason, text)
-	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}.Signed(s.request.Sign)
+	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}.Signed(s.sign())
 	if err != nil {
 		return err
 	}

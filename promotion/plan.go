@@ -278,7 +278,7 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := http.Client{Transport: web.Transport(web.Options{Dial: g.Timeout, Answer: g.Timeout, Body: mostAnswer})}
+	client := http.Client{Transport: web.Transport(web.Options{Dial: g.Timeout, Answer: g.Timeout})}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
@@ -333,6 +333,12 @@ func (out *Stop) title() string {
 	return "it can get " + short(out.Step.Source.Base)
 }
 
+// What a saved plan begins with.
+const (
+	apiVersion = "kalypso.io/v1alpha1"
+	planKind   = "PromotionPlan"
+)
+
 // Encode returns a plan to be saved.
 func (p *Plan) Encode() ([]byte, error) {
 	type plain Plan
@@ -340,7 +346,7 @@ func (p *Plan) Encode() ([]byte, error) {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		*plain
-	}{"kalypso.io/v1alpha1", "PromotionPlan", (*plain)(p)}, "", "  ")
+	}{apiVersion, planKind, (*plain)(p)}, "", "  ")
 }
 
 // list names some of many.

@@ -24,6 +24,8 @@ type platform struct {
 	head       git.Hash
 	stages     []evaluate.Stage
 	bases      []base // newest first; nil before they are looked for
+	// allowedSigners say whose signatures count; nil for nobody's.
+	allowedSigners []byte
 }
 
 // base is a base commit: one of the branch's first parents that changes something of
@@ -57,6 +59,9 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	if err := repo.remote.Fetch(ctx, []git.Hash{p.head}, 0); err != nil {
 		return nil, err
 	}
+	if p.allowedSigners, err = p.file(ctx, allowedSignersFile); err != nil {
+		return nil, err
+	}
 	dir, remove, err := p.assemble(ctx, p.head, nil)
 	if err != nil {
 		return nil, err
@@ -72,6 +77,20 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	}
 	p.stages = stages
 	return p, nil
+}
+
+// file returns a file of the platform at the head; nil where there is none.
+func (p *platform) file(ctx context.Context, name string) ([]byte, error) {
+	objects := p.repository.remote.Objects()
+	root, err := objects.CommitTree(p.head)
+	if err != nil {
+		return nil, err
+	}
+	e, found, err := objects.Find(root, path.Join(p.path, name))
+	if err != nil || !found || e.Mode != git.FileMode {
+		return nil, err
+	}
+	return objects.Blob(e.ID)
 }
 
 func (p *platform) stage(name string) *evaluate.Stage {

@@ -157,7 +157,15 @@ func (s *Session) commitInfo(st *stop, of tree.Source, message string) tree.Comm
 	later(s.platform.repository, hashOf(of.Environment))
 	later(st.out.repository, st.out.tip)
 	by := s.committer(when)
-	return tree.CommitInfo{Message: message, Name: by.Name, Email: by.Email, When: by.When, Sign: s.request.Sign}
+	return tree.CommitInfo{Message: message, Name: by.Name, Email: by.Email, When: by.When, Sign: s.sign()}
+}
+
+// sign returns what signs commits; nil for nothing.
+func (s *Session) sign() func([]byte) (string, error) {
+	if s.request.Signer == nil {
+		return nil
+	}
+	return s.request.Signer.Sign
 }
 
 // committer is who makes commits: the same for all who run this, unless they say

@@ -23,6 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/signature"
 )
 
 // Request says what is promoted, and with what.
@@ -49,8 +50,8 @@ type Request struct {
 	By string
 	// Committer is who makes commits; the zero Signature for kalypso itself.
 	Committer git.Signature
-	// Sign signs commits; nil for none.
-	Sign func(content []byte) (string, error)
+	// Signer signs commits; nil for none.
+	Signer *signature.Signer
 	// Overwrite restores what somebody else changed in the generated files, and Adopt
 	// takes over files that kalypso did not write.
 	Overwrite, Adopt bool

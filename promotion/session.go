@@ -67,6 +67,11 @@ func (s *Session) read(ctx context.Context) error {
 	if s.platform, err = s.openPlatform(ctx); err != nil {
 		return err
 	}
+	if repo := s.platform.repository; repo.plain { // now that it is known whose signatures count
+		if repo.forge, err = s.plainForge(repo); err != nil {
+			return err
+		}
+	}
 	if err := s.checkRequest(); err != nil {
 		return err
 	}
@@ -251,7 +256,10 @@ func (s *Session) repository(ctx context.Context, url string) (*repository, erro
 		return nil, err
 	}
 	if r.forge == nil {
-		r.plain, r.forge = true, newPlain(r)
+		r.plain = true
+		if r.forge, err = s.plainForge(r); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }

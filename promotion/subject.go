@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -18,6 +19,9 @@ type Subject interface {
 	Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error)
 	// Compile compiles one environment, or a ring of it.
 	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
+	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
+	// what is violated, a line each.
+	Satisfies(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
 }
 
 // CompileRequest says what to compile.
@@ -67,4 +71,8 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: e.Summary.Failed + e.Summary.Kept, Kept: e.Summary.Kept}
 	out.Options.Ring = c.Ring
 	return out, nil
+}
+
+func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {
+	return satisfies(p.request.Workers, constraint, document)
 }

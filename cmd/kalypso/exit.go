@@ -7,6 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/fetch"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
 // exitCode is what a command says to its caller.
@@ -19,15 +21,30 @@ const (
 	exitFailure    exitCode = 2 // usage, I/O or internal error
 	exitPlatform   exitCode = 3 // the platform has errors
 	exitAuth       exitCode = 4 // a server wants other credentials
+	exitBlocked    exitCode = 5 // a gate blocks a promotion
+	exitPending    exitCode = 6 // a gate of a promotion is pending
+	exitHeld       exitCode = 7 // a promotion is held or frozen
+	exitForge      exitCode = 8 // a forge does not answer, or has had enough requests
 	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
 // errPlatform says that the platform has errors, which are already told.
 var errPlatform = errors.New("the platform has errors")
 
+// What stops a promotion, which is already told.
+var (
+	errBlocked = errors.New("a promotion is blocked")
+	errPending = errors.New("a promotion is pending")
+	errHeld    = errors.New("a promotion is held")
+)
+
 // errDifference says that a difference was found where one was asked for, which
 // is already told.
 var errDifference = errors.New("a difference was found")
+
+// isTold says whether an error is only an exit code: what stops a promotion is in its
+// result.
+func isTold(err error) bool { return err == errBlocked || err == errPending || err == errHeld }
 
 // toldError is an error that is already told.
 type toldError struct{ error }
@@ -43,14 +60,22 @@ func exitOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, tree.ErrLostRace):
+	case errors.Is(err, tree.ErrLostRace), errors.Is(err, promotion.ErrPlanMoved):
 		return exitLostRace
-	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)):
+	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)):
 		return exitAuth
 	case errors.Is(err, errDifference):
 		return exitDifference
+	case errors.As(err, new(*forge.UnavailableError)):
+		return exitForge
 	case errors.Is(err, errPlatform):
 		return exitPlatform
+	case errors.Is(err, errBlocked):
+		return exitBlocked
+	case errors.Is(err, errHeld):
+		return exitHeld
+	case errors.Is(err, errPending):
+		return exitPending
 	}
 	return exitFailure
 }

@@ -143,9 +143,6 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		return r, err
 	}
 	r.Subject = promotion.Platform(g.request(nil, c))
-	if o.repository == "" && application.Is(g.dir) {
-		r.Subject = promotion.Application(application.Request{Workers: g.workers})
-	}
 	store, err := os.UserCacheDir()
 	if err != nil {
 		store = ""
@@ -165,7 +162,11 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		r.Sources = append(r.Sources, promotion.Source{Kind: "report", Source: report.New(g.path(file))})
 	}
 	for _, file := range o.kubeconfigs {
-		r.Sources = append(r.Sources, promotion.Source{Kind: "kubernetes", Source: kubernetes.New(kubernetes.Options{Kubeconfig: g.path(file)})})
+		clusters, err := kubernetes.New(kubernetes.Options{Kubeconfig: g.path(file)})
+		if err != nil {
+			return r, err
+		}
+		r.Sources = append(r.Sources, promotion.Source{Kind: "kubernetes", Source: clusters})
 	}
 	return r, nil
 }

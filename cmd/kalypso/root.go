@@ -45,7 +45,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(toldError)):
+	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(toldError)), isTold(err):
 	case errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130
@@ -82,7 +82,8 @@ and builds need no network.`,
 	g.caching.flags(root.PersistentFlags())
 	root.AddCommand(
 		newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
-		newLock(g), newVendor(g), newProject(g), newPublish(g), newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
+		newLock(g), newVendor(g), newProject(g), newPublish(g), newPromote(g), newRollback(g), newHold(g), newRelease(g),
+		newReject(g), newFreeze(g), newThaw(g), newVerify(g), newAudit(g), newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
 	)
 	return root
 }
@@ -117,7 +118,11 @@ func newExitCodes() *cobra.Command {
   2    usage, I/O or internal error
   3    the platform has errors
   4    a server wants other credentials
-  9    another process moved the branch that --git writes to, again and again
+  5    a promotion is blocked
+  6    a promotion is pending: a gate may pass by itself, or somebody has to approve
+  7    a promotion is held, or its environment is frozen
+  8    a forge does not answer, or has had enough requests
+  9    another process moved what is written to, again and again, or what a saved plan rests on
   130  interrupted
   143  terminated`,
 	}

@@ -205,3 +205,33 @@ func loose(data []byte, most int64) (o Object, err error) {
 	})
 	return o, err
 }
+
+// Has says whether an object is there. Nothing is fetched for it.
+func (r *Repository) Has(id Hash) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for look := range 2 {
+		if look > 0 || r.dirs == nil {
+			if err := r.list(); err != nil {
+				return false
+			}
+		}
+		if r.finds(id) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Repository) finds(id Hash) bool {
+	for _, p := range r.packs {
+		if _, found, err := p.find(id); err == nil && found {
+			return true
+		}
+	}
+	name := id.String()
+	return slices.ContainsFunc(r.dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, name[:2], name[2:]))
+		return err == nil
+	})
+}

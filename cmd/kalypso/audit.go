@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/promotion"
+)
+
+func newAudit(g *global) *cobra.Command {
+	o := &promotionOptions{}
+	var since string
+	var asCSV bool
+	cmd := &cobra.Command{
+		Use:   "audit [ENVIRONMENT...]",
+		Short: "Rebuild from git what was promoted when, by whom and why",
+		Long: `audit reads the history of environments' branches, the statuses of their commits and
+the orders that stand, and lists what happened, oldest first. Nothing else is kept
+anywhere, so that anybody who can read the repositories sees the same.`,
+		Example: `  kalypso audit prod --since 90d
+  kalypso audit --csv > audit.csv`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.named(args); err != nil {
+				return err
+			}
+			from, err := readSince(since)
+			if err != nil {
+				return err
+			}
+			var events []promotion.Event
+			err = g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
+				events, err = s.Audit(ctx, from)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if asCSV {
+				return g.auditCSV(events)
+			}
+			if events == nil {
+				events = []promotion.Event{}
+			}
+			return g.print(*o.output, list[promotion.Event]{apiVersion, "Audit", events}, func(w *tabwriter.Writer) { auditTable(w, events) })
+		},
+	}
+	o.flags(cmd)
+	o.output = outputFlag(cmd)
+	cmd.Flags().StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 90d")
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values")
+	return cmd
+}
+
+// readSince reads a time, or how long ago.
+func readSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	now, err := clock()
+	if err != nil {
+		return time.Time{}, err
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if hours, err := time.ParseDuration(days + "h"); err == nil {
+			return now().Add(-24 * hours), nil
+		}
+	}
+	if span, err := time.ParseDuration(text); err == nil {
+		return now().Add(-span), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usagef("--since %s: write a day, a time as 2026-01-02T15:04:05Z, or how long ago, as 90d", text)
+}
+
+// eventRow is an event as the cells of a row.
+func eventRow(e promotion.Event) []string {
+	where := e.Environment
+	if e.Ring != "" {
+		where += "/" + e.Ring
+	}
+	return []string{e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment), e.Commit, e.By, e.Reason, e.Gates}
+}
+
+var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates"}
+
+func (g *global) auditCSV(events []promotion.Event) error {
+	w := csv.NewWriter(g.out)
+	rows := [][]string{eventColumns}
+	for _, e := range events {
+		rows = append(rows, harmless(eventRow(e)))
+	}
+	return w.WriteAll(rows)
+}
+
+// harmless are cells that no spreadsheet takes for formulas.
+func harmless(row []string) []string {
+	for i, cell := range row {
+		if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+			row[i] = "'" + cell
+		}
+	}
+	return row
+}
+
+func auditTable(w *tabwriter.Writer, events []promotion.Event) {
+	fmt.Fprintln(w, "TIME\tENVIRONMENT\tWHAT\tBASE\tCOMMIT\tBY\tREASON")
+	for _, e := range events {
+		row := eventRow(e)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], row[1], row[2], shortRevision(row[3]), shortRevision(row[5]), row[6], row[7])
+	}
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// promoteOptions are the flags of promote.
+type promoteOptions struct {
+	promotionOptions
+	commit    string
+	skip      []string
+	reason    string
+	dryRun    bool
+	wait      string
+	pendingOK bool
+	overwrite bool
+	adopt     bool
+	allRings  bool
+	plan      string // the file of a saved plan
+}
+
+func newPromote(g *global) *cobra.Command {
+	o := &promoteOptions{}
+	cmd := &cobra.Command{
+		Use:   "promote [plan|apply|status|abort] [--env ENVIRONMENT... | --all]",
+		Short: "Move commits from environment to environment",
+		Long: `promote brings environments the base commits that their policies let through: what
+ran in one environment is what the next one gets, once every gate has passed. All
+state is in git and on the forge, so that it can run from anywhere, again and again,
+and by several at once: each run does what can be done now.
+
+The policies are those of the platform's branch as it is now (--from). The tree is
+compiled from the commits, without a work tree, and goes to the branch that the
+environment's gitops names: pushed, or as a pull request, as environments.X.promotion
+says.
+
+Without a word after it, promote is promote apply. The exit code is 5 if something is
+blocked, 6 if something is pending, and 7 if something is held or frozen.`,
+		Example: `  kalypso promote status                       # where every commit is, and why
+  kalypso promote plan --env stage             # what could be done
+  kalypso promote --env stage                  # do it
+  kalypso promote --all --pending-ok           # in CI: whatever can be done now
+  kalypso promote --env prod --commit 4f2a9c1 --skip-gate soak --reason INC-42`,
+		Args: noArgs("promote"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.promote(cmd, o) },
+	}
+	o.flags(cmd)
+	o.output = outputFlag(cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
+	o.intentFlags(cmd)
+	o.applyFlags(cmd)
+	cmd.AddCommand(newPromotePlan(g, o), newPromoteApply(g, o), newPromoteStatus(g, o), newPromoteAbort(g, o))
+	return cmd
+}
+
+func noArgs(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("%s %s: there are plan, apply, status and abort; environments are named with --env", name, args[0])
+		}
+		return nil
+	}
+}
+
+func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.commit, "commit", "", "promote this `COMMIT` of the platform, and not the policy's candidate")
+	f.StringSliceVar(&o.skip, "skip-gate", nil, "pass over a `GATE` that the policy lets be passed over")
+	f.StringVar(&o.reason, "reason", "", "why a gate is passed over")
+	f.BoolVar(&o.overwrite, "overwrite", false, "restore generated files that somebody has edited")
+	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
+	f.BoolVar(&o.allRings, "all-rings", false, "let changes of an environment's own files go to all rings at once")
+}
+
+func (o *promoteOptions) applyFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "only plan, as promote plan does")
+	f.StringVar(&o.wait, "wait", "", "go on until nothing is pending any more, at most for a `DURATION`")
+	f.Lookup("wait").NoOptDefVal = "30m"
+	f.BoolVar(&o.pendingOK, "pending-ok", false, "exit with 0 also if something is pending")
+}
+
+func newPromotePlan(g *global, o *promoteOptions) *cobra.Command {
+	var save string
+	cmd := &cobra.Command{
+		Use:   "plan [--env ENVIRONMENT...]",
+		Short: "Say what promote would do, and write nothing",
+		Long: `plan asks all gates, compiles the candidates and says what would change. It writes
+to no repository and to no forge. A plan that is saved with --out is applied by
+promote apply FILE, and only as long as nothing that it rests on has moved.`,
+		Args: noArgs("promote plan"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.promotePlan(cmd, o, save) },
+	}
+	o.output = outputFlag(cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "all environments, which is what no --env means as well")
+	o.intentFlags(cmd)
+	cmd.Flags().StringVar(&save, "out", "", "save the plan to a `FILE`")
+	cmd.Flags().BoolVar(&o.pendingOK, "pending-ok", false, "exit with 0 also if something is pending")
+	return cmd
+}
+
+func newPromoteApply(g *global, o *promoteOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "apply [PLAN] [--env ENVIRONMENT... | --all]",
+		Short: "Do what can be done now",
+		Long: `apply is what promote does without a word after it. With the file of a saved plan it
+does what that says, and nothing if anything that the plan rests on has moved.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.plan = args[0]
+			}
+			return g.promote(cmd, o)
+		},
+	}
+	o.output = outputFlag(cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
+	o.intentFlags(cmd)
+	o.applyFlags(cmd)
+	return cmd
+}
+
+// promote applies, again and again where that is asked for.
+func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
+	if o.dryRun {
+		return g.promotePlan(cmd, o, "")
+	}
+	plan, err := o.readPlan(g)
+	if err != nil {
+		return err
+	}
+	if plan == nil {
+		if err := o.needsSome("promote"); err != nil {
+			return err
+		}
+	}
+	wait, err := o.waits()
+	if err != nil {
+		return err
+	}
+	var stops []*promotion.Stop
+	end := time.Now().Add(wait)
+	for attempt := 1; ; attempt++ {
+		err = g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
+			intent, err := o.intent(s)
+			if err != nil {
+				return err
+			}
+			stops, err = s.Apply(ctx, intent, plan)
+			return err
+		})
+		if wait == 0 || err != nil || !unfinished(stops) || time.Now().After(end) {
+			break
+		}
+		if err := pause(cmd.Context(), min(attempt+4, 12)); err != nil {
+			return err
+		}
+	}
+	if stops != nil {
+		if err := g.printStops(*o.output, "Promotion", stops); err != nil {
+			return err
+		}
+	}
+	return errors.Join(err, o.verdict(stops))
+}
+
+// unfinished says whether waiting may help.
+func unfinished(stops []*promotion.Stop) bool {
+	for _, s := range stops {
+		rolling := s.Rollout != nil && s.Rollout.State == forge.Pending
+		if rolling || s.State == promotion.Waiting || s.State == promotion.Proposed || s.State == promotion.Promoted {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *promoteOptions) waits() (time.Duration, error) {
+	if o.wait == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(o.wait)
+	if err != nil {
+		return 0, usagef("--wait=%s: write how long, as 30m", o.wait)
+	}
+	return d, nil
+}
+
+// intent is what is to be done beside what policies say.
+func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) {
+	intent := promotion.Intent{Commit: o.commit, Skip: gate.Skip{Gates: o.skip, Reason: o.reason, By: s.By()}}
+	if len(o.skip) == 0 {
+		intent.Skip = gate.Skip{}
+	}
+	if err := s.CheckSkip(intent.Skip); err != nil {
+		return intent, usageError{err}
+	}
+	return intent, nil
+}
+
+func (o *promoteOptions) readPlan(g *global) (*promotion.Plan, error) {
+	if o.plan == "" {
+		return nil, nil
+	}
+	if o.commit != "" || len(o.skip) > 0 || len(o.environments) > 0 || o.all {
+		return nil, usagef("a saved plan says what is done: leave out --commit, --skip-gate, --env and --all")
+	}
+	data, err := os.ReadFile(g.path(o.plan))
+	if err != nil {
+		return nil, err
+	}
+	return promotion.ParsePlan(data)
+}
+
+func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string) error {
+	var plan *promotion.Plan
+	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
+		intent, err := o.intent(s)
+		if err != nil {
+			return err
+		}
+		plan, err = s.Plan(ctx, intent)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if save != "" {
+		data, err := plan.Encode()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(g.path(save), append(data, '\n'), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := g.print(*o.output, document[*promotion.Plan]{apiVersion, "PromotionPlan", plan}, func(w *tabwriter.Writer) { stopTable(w, plan.Stops) }); err != nil {
+		return err
+	}
+	if *o.output == "table" {
+		g.tellSteps(plan.Stops)
+	}
+	return o.verdict(plan.Stops)
+}
+
+// tellSteps prints what each step would change.
+func (g *global) tellSteps(stops []*promotion.Stop) {
+	for _, s := range stops {
+		if s.Step == nil || s.Step.Body == "" {
+			continue
+		}
+		fmt.Fprintf(g.out, "\n%s\n", strings.TrimRight(s.Step.Body, "\n"))
+	}
+}
+
+// verdict is the exit code of what became of stops.
+func (o *promoteOptions) verdict(stops []*promotion.Stop) error {
+	state := promotion.Current
+	for _, s := range stops {
+		if rankOf(s.State) > rankOf(state) {
+			state = s.State
+		}
+	}
+	switch {
+	case state == promotion.Blocked:
+		return errBlocked
+	case state == promotion.Held:
+		return errHeld
+	case rankOf(state) > 0 && !o.pendingOK && state != promotion.Ready:
+		return errPending
+	}
+	return nil
+}
+
+// rankOf orders states by how much people have to do about them.
+func rankOf(s promotion.State) int {
+	switch s {
+	case promotion.Blocked:
+		return 3
+	case promotion.Held:
+		return 2
+	case promotion.Waiting, promotion.Proposed:
+		return 1
+	}
+	return 0
+}
+
+func (g *global) printStops(output, kind string, stops []*promotion.Stop) error {
+	return g.print(output, list[*promotion.Stop]{apiVersion, kind, stops}, func(w *tabwriter.Writer) { stopTable(w, stops) })
+}
+
+// stopTable prints stops, a line each.
+func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
+	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tROLLOUT\tREASON")
+	for _, s := range stops {
+		next, rollout := "-", "-"
+		if s.Step != nil && s.State != promotion.Promoted {
+			next = shortRevision(string(s.Step.Source.Base))
+		}
+		if s.Rollout != nil {
+			rollout = string(s.Rollout.State)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortRevision(string(s.Has.Base)), next, s.State, rollout, web.Printable(s.Reason))
+	}
+}
+
+func shortRevision(id string) string {
+	switch {
+	case id == "":
+		return "-"
+	case len(id) == 40:
+		return id[:12]
+	}
+	return id
+}
+
+// pause waits before something is tried again, longer each time, and never as long as
+// another run that lost the same race.
+func pause(ctx context.Context, attempt int) error {
+	return web.Wait(ctx, jitter(time.Duration(1<<attempt)*20*time.Millisecond))
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion"
+)
+
+func newPromoteStatus(g *global, o *promoteOptions) *cobra.Command {
+	var most int
+	cmd := &cobra.Command{
+		Use:   "status [--env ENVIRONMENT...]",
+		Short: "Say where every commit is, and why it is not further",
+		Long: `status asks all gates and writes nothing. It says of every environment and ring what
+it has, what became of that on the clusters, what may come next and what that waits
+for, and why newer commits are not next. The exit code is 0 whatever it says.`,
+		Args: noArgs("promote status"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var status *promotion.Status
+			err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
+				status, err = s.Status(ctx, most)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return g.print(*o.output, document[*promotion.Status]{apiVersion, "PromotionStatus", status}, func(w *tabwriter.Writer) { statusTable(w, status) })
+		},
+	}
+	o.output = outputFlag(cmd)
+	cmd.Flags().IntVar(&most, "commits", 10, "show this many of the newest commits")
+	return cmd
+}
+
+// statusTable prints the stops, what is to say about commits that wait, and which
+// commits are where.
+func statusTable(w *tabwriter.Writer, s *promotion.Status) {
+	stopTable(w, s.Stops)
+	for _, stop := range s.Stops {
+		if stop.Step == nil {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s: %s %s\n", stop.ID(), stop.Step.Kind, shortRevision(string(stop.Step.Source.Base)))
+		for _, v := range stop.Step.Verdicts {
+			name := v.Gate
+			if v.Name != "" {
+				name += " " + v.Name
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", name, v.State, web.Printable(v.Reason))
+		}
+	}
+	for _, stop := range s.Stops {
+		for _, other := range stop.Others {
+			fmt.Fprintf(w, "\n%s: not %s: %s\n", stop.ID(), shortRevision(other.Commit), web.Printable(other.Reason))
+		}
+	}
+	if len(s.Commits) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nCOMMIT")
+	for _, stop := range s.Stops {
+		fmt.Fprintf(w, "\t%s", stop.ID())
+	}
+	fmt.Fprintln(w, "\tSUBJECT")
+	for _, c := range s.Commits {
+		fmt.Fprint(w, shortRevision(c.Commit))
+		for _, stop := range s.Stops {
+			text := c.Stops[stop.ID()]
+			if text == "" {
+				text = "-"
+			}
+			fmt.Fprintf(w, "\t%s", text)
+		}
+		fmt.Fprintf(w, "\t%s\n", c.Subject)
+	}
+}
+
+func newPromoteAbort(g *global, o *promoteOptions) *cobra.Command {
+	d := &decisionOptions{}
+	cmd := &cobra.Command{
+		Use:   "abort --env ENVIRONMENT --reason REASON",
+		Short: "Call off what is proposed",
+		Long: `abort closes the pull requests of environments and removes their branches. The commit
+that was proposed comes to them only if somebody promotes it by name; a newer one may
+come all the same.`,
+		Args: noArgs("promote abort"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.decide(cmd, &o.promotionOptions, d, "Abortion", nil, (*promotion.Session).Abort)
+		},
+	}
+	o.output = outputFlag(cmd)
+	o.decisionFlags(cmd, d)
+	return cmd
+}

@@ -1,0 +1,22 @@
+package git
+
+import "strings"
+
+// RemoteURL returns the URL that the repository's own config gives a remote, as it is
+// written there; "" for none.
+func (r *Repository) RemoteURL(name string) string {
+	if r.config == nil {
+		return ""
+	}
+	for _, s := range r.config.Sections {
+		if !strings.EqualFold(s.Name, "remote") {
+			continue
+		}
+		for _, sub := range s.Subsections {
+			if sub.Name == name {
+				return sub.Option("url")
+			}
+		}
+	}
+	return ""
+}

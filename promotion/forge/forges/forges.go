@@ -1,0 +1,66 @@
+// Package forges opens what a git repository is hosted on, by its URL.
+package forges
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/detect"
+	"github.com/kalypso-io/kalypso/promotion/forge/gitea"
+	"github.com/kalypso-io/kalypso/promotion/forge/github"
+	"github.com/kalypso-io/kalypso/promotion/forge/gitlab"
+)
+
+// Open returns the repository of a URL on its forge; nil where it is on none. kind says
+// which forge it is; "" for what the URL and the environment tell. Tokens are those of
+// the environment, as the forges' own tools read it.
+func Open(ctx context.Context, remote, kind string) (forge.Forge, error) {
+	kind, base, path, err := detect.Detect(remote, os.Getenv, kind)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case detect.GitHub:
+		owner, name, ok := strings.Cut(path, "/")
+		host, err := hostOf(base)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("%s is no repository of GitHub: it has the form OWNER/NAME", path)
+		}
+		return github.New(host, owner, name, github.Options{})
+	case detect.GitLab:
+		host, err := hostOf(base)
+		if err != nil {
+			return nil, err
+		}
+		token, _ := gitlab.Token(host)
+		return some(gitlab.New(ctx, base, path, token, gitlab.Options{}))
+	case detect.Gitea:
+		host, err := hostOf(base)
+		if err != nil {
+			return nil, err
+		}
+		token, _ := gitea.Token(host)
+		return some(gitea.New(ctx, base, path, token, gitea.Options{}))
+	}
+	return nil, nil
+}
+
+// some is a forge, or an error and no forge: a nil pointer would be no nil Forge.
+func some[F forge.Forge](f F, err error) (forge.Forge, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func hostOf(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	return u.Host, nil
+}
