@@ -159,12 +159,12 @@ namespaceServices: n: quota: pods: "3"
 func TestStagesInParts(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want string // the stages
+		want string // the stages, sick ones with !
 	}{
 		"declared in another file":  {"environments: stage: after: [\"dev\"]", "dev stage"},
 		"none in it":                {"configs: c: match: {}", "dev"},
 		"a mistake elsewhere":       {"configs: c: {match: {}, layr: 1}", "dev"},
-		"a mistake in them":         {"environments: stage: aftr: [\"dev\"]", "dev"},
+		"a mistake in them":         {"environments: stage: aftr: [\"dev\"]", "dev stage!"},
 		"a file that is unreadable": {"configs: c: {match: {}, values: X: nope}", ""},
 	} {
 		root := open(t, map[string]string{"more.cue": "package platform\n\n" + c.text + "\n", "other.cue": "package platform\n\nconfigs: o: match: {}\n"}).Root
@@ -181,6 +181,9 @@ func TestStagesInParts(t *testing.T) {
 			}
 			var names []string
 			for _, s := range stages {
+				if s.Sick {
+					s.Name += "!"
+				}
 				names = append(names, s.Name)
 			}
 			var found string
