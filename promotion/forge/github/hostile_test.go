@@ -68,6 +68,9 @@ func TestHostileAnswers(t *testing.T) {
 					continue
 				}
 				text := fmt.Sprintf("%v %+v", err, err)
+				if auth := (*forge.AuthError)(nil); errors.As(err, &auth) {
+					text += auth.Problem + auth.Hint
+				}
 				if strings.Contains(text, token) || len(text) > 3000 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 					t.Errorf("%s: %.300q", call, text)
 				}
@@ -102,6 +105,17 @@ func TestHostileCreation(t *testing.T) {
 		if err := w.forge.Deploy(t.Context(), forge.Deployment{Environment: "qa", Commit: w.head, State: forge.Success}); err == nil {
 			t.Errorf("%s is a deployment", body)
 		}
+	}
+}
+
+// Another pull request than the one that was asked for is none.
+func TestHostileNumber(t *testing.T) {
+	w := start(t, "github.com")
+	number := w.save(t).Number
+	w.Inject(forgetest.Fault{Method: "GET", Path: "/repos/acme/fleet/pulls/7777", Status: 200,
+		Body: fmt.Sprintf(`{"number":%d,"node_id":"PR_1","state":"open","head":{"sha":"%s"},"base":{"ref":"prod"}}`, number, w.head)})
+	if err := w.forge.CloseChange(t.Context(), 7777, ""); err == nil || w.repo.Pulls()[0].State != "open" {
+		t.Error(err)
 	}
 }
 
@@ -161,5 +175,9 @@ func TestRedirect(t *testing.T) {
 	w.Inject(forgetest.Fault{Method: "GET", Status: 301, Header: map[string]string{"Location": fmt.Sprintf("https://api.github.com/repositories/%d/pulls?head=acme:promote", w.repo.ID)}})
 	if got, err := w.forge.FindChange(t.Context(), "promote", "prod"); got == nil || got.Number != c.Number || err != nil {
 		t.Errorf("%+v, %v", got, err)
+	}
+	w.Inject(forgetest.Fault{Method: "POST", Path: "/repos/*", Status: 301, Header: map[string]string{"Location": "https://api.github.com/repos/acme/fleet"}})
+	if err := w.forge.SetStatus(t.Context(), w.head, forge.Status{Name: "x", State: forge.Success}); err == nil || !strings.Contains(err.Error(), "301") {
+		t.Errorf("a write that became a read: %v", err)
 	}
 }

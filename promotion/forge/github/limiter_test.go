@@ -94,6 +94,35 @@ func TestLimitIsKept(t *testing.T) {
 	}
 }
 
+// A secondary limit is one for both APIs.
+func TestSecondaryLimit(t *testing.T) {
+	w := start(t, "github.com")
+	w.Inject(limit(403, 1, "Retry-After", "3600"))
+	unavailable := (*forge.UnavailableError)(nil)
+	if _, err := w.forge.FindChange(t.Context(), "promote", "prod"); !errors.As(err, &unavailable) {
+		t.Error(err)
+	}
+	if _, err := w.forge.Viewer(t.Context()); !errors.As(err, &unavailable) || len(w.Log()) != 1 {
+		t.Error(err)
+	}
+}
+
+// Those who wait at the same time wait once.
+func TestPatienceTogether(t *testing.T) {
+	w := start(t, "github.com")
+	w.Inject(limit(429, 1, "Retry-After", "40"))
+	stands := func(context.Context, time.Duration) error { return nil }
+	f, err := github.New(w.Host, "acme", "fleet", github.Options{Token: w.Token, Socket: w.Socket, Now: w.Clock.Now, Wait: stands})
+	for range 3 {
+		if err == nil {
+			_, err = f.FindChange(t.Context(), "promote", "prod")
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A server that fails is asked again, a few times and less and less often.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {

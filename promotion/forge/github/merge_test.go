@@ -126,14 +126,19 @@ func TestMergeLater(t *testing.T) {
 	w.repo.Change(func(r *forgetest.GitHubRepository) { r.Rules["prod"] = forgetest.GitHubRules{Approvals: 1} })
 	number := w.save(t).Number
 	o := forge.MergeOptions{Title: "Promote", Message: "Kalypso-Ring: eu", WhenAllowed: true}
-	if got, err := w.forge.Merge(t.Context(), number, w.head, o); got != forge.MergeWaiting || err != nil {
-		t.Fatal(got, err)
+	for range 2 {
+		if got, err := w.forge.Merge(t.Context(), number, w.head, o); got != forge.MergeWaiting || err != nil || w.Count("POST", "/graphql/*") != 1 {
+			t.Fatal(got, err, w.Log())
+		}
 	}
 	w.repo.Review(number, "ann", "APPROVED")
 	if got, err := w.forge.Merge(t.Context(), number, w.head, o); got != forge.MergeDone || err != nil {
 		t.Fatal(got, err)
 	}
 	for _, r := range w.Log() {
+		if strings.HasSuffix(r.Path, "/merge") && !strings.Contains(r.Body, `"sha":"`+w.head.String()+`"`) {
+			t.Error(r.Body)
+		}
 		if r.Path == "/graphql/AutoMerge" && !(strings.Contains(r.Body, `"title":"Promote"`) && strings.Contains(r.Body, `"message":"Kalypso-Ring: eu"`) && strings.Contains(r.Body, `"method":"SQUASH"`)) {
 			t.Error(r.Body)
 		}
@@ -141,6 +146,19 @@ func TestMergeLater(t *testing.T) {
 	got, err := w.forge.FindChange(t.Context(), "promote", "prod")
 	if got != nil || err != nil {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Another head that is merged is not the one that was to be.
+func TestMergedAtAnotherHead(t *testing.T) {
+	w := start(t, "github.com")
+	newer := w.repo.Commit("promote", "", "tree", "newer")
+	number := w.save(t).Number
+	if got, err := w.forge.Merge(t.Context(), number, newer, forge.MergeOptions{}); got != forge.MergeDone || err != nil {
+		t.Fatal(got, err)
+	}
+	if got, err := w.forge.Merge(t.Context(), number, w.head, forge.MergeOptions{}); !errors.Is(err, git.ErrLostRace) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
