@@ -51,10 +51,14 @@ func (r *GitHubRepository) listCheckRuns(c *call) reply {
 		return fail(http.StatusUnprocessableEntity, "No commit found for SHA: "+c.PathValue("sha"))
 	}
 	out := []any{}
+	newest := map[string]bool{}
 	for _, run := range slices.Backward(r.checks) {
-		if run.Commit.String() != c.PathValue("sha") {
+		// Without a filter, GitHub shows the newest run of each name and app only.
+		name := run.App + "/" + run.Name
+		if run.Commit.String() != c.PathValue("sha") || newest[name] && c.URL.Query().Get("filter") != "all" {
 			continue
 		}
+		newest[name] = true
 		at := run.At.Format(time.RFC3339)
 		shown := map[string]any{
 			"name": run.Name, "status": run.Status, "conclusion": nil, "started_at": at, "completed_at": nil,
@@ -104,7 +108,7 @@ func (r *GitHubRepository) createDeployment(c *call) reply {
 	production, _ := c.in["production_environment"].(bool)
 	d := &GitHubDeployment{
 		ID: r.server.id(), Commit: plumbing.NewHash(commit), Environment: c.text("environment"), Production: production,
-		Payload: c.in["payload"], AutoMerge: c.in["auto_merge"], Contexts: c.in["required_contexts"], lag: r.server.lag,
+		Payload: c.in["payload"], lag: r.server.lag,
 	}
 	r.deployments = append(r.deployments, d)
 	return reply{status: http.StatusCreated, body: showDeployment(d)}

@@ -62,8 +62,6 @@ type GitHubDeployment struct {
 	Environment string
 	Production  bool
 	Payload     any
-	AutoMerge   any // as it was asked for
-	Contexts    any
 	Statuses    []GitHubDeploymentStatus
 	lag         int
 }

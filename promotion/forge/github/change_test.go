@@ -146,8 +146,8 @@ func TestCloseChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p := w.repo.Pulls()[0]; p.State != "closed" || len(p.Comments) != 1 || p.Comments[0].Body != "It is **old**." {
-		t.Errorf("%+v", p)
+	if p := w.repo.Pulls()[0]; p.State != "closed" || len(p.Comments) != 1 || p.Comments[0].Body != "It is **old**." || w.Count("PATCH", "") != 2 { // one was lost
+		t.Errorf("%+v, %v", p, w.Log())
 	}
 	if got, err := w.forge.FindChange(t.Context(), "promote", "prod"); got != nil || err != nil {
 		t.Errorf("%+v, %v", got, err)

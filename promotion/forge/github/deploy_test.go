@@ -39,12 +39,14 @@ func TestDeploy(t *testing.T) {
 			record()
 			d.State, d.Description = forge.Success, "100/100"
 			record()
+			d.URL = "https://hub.example/2"
+			record()
 			all := w.repo.Deployments()
 			if len(all) != 1 || all[0].Environment != "prod/eu" || !all[0].Production || all[0].Commit != w.head ||
 				!reflect.DeepEqual(all[0].Payload, map[string]any{"ring": "eu"}) {
 				t.Fatalf("%+v", all)
 			}
-			want := []forgetest.GitHubDeploymentStatus{{State: "in_progress", Description: "0/100", LogURL: d.URL}, {State: "success", Description: "100/100", LogURL: d.URL}}
+			want := []forgetest.GitHubDeploymentStatus{{State: "in_progress", Description: "0/100", LogURL: "https://hub.example/1"}, {State: "success", Description: "100/100", LogURL: "https://hub.example/1"}, {State: "success", Description: "100/100", LogURL: d.URL}}
 			if !reflect.DeepEqual(all[0].Statuses, want) {
 				t.Errorf("%+v", all[0].Statuses)
 			}
