@@ -59,16 +59,16 @@ type GitlabGiteaFault struct {
 }
 
 type gitlabGiteaChange struct {
-	number                            int
-	title, body, head, base, state    string
-	author                            string
-	labels, reviewers, teams          []string
-	fork, auto                        bool
-	blocked                           string // why it cannot be merged yet, in the server's words
-	merged, headWhenMerged, baseMoved string
-	notes                             []gitlabGiteaNote
-	approvals                         []gitlabGiteaReview
-	versions                          []gitlabGiteaVersion
+	number                         int
+	title, body, head, base, state string
+	author                         string
+	labels, reviewers, teams       []string
+	fork, auto                     bool
+	blocked                        string // why it cannot be merged yet, in the server's words
+	merged, headWhenMerged         string
+	notes                          []gitlabGiteaNote
+	approvals                      []gitlabGiteaReview
+	versions                       []gitlabGiteaVersion
 }
 
 type gitlabGiteaNote struct{ by, body string }
@@ -81,7 +81,7 @@ type gitlabGiteaVersion struct {
 type gitlabGiteaReview struct {
 	by, state, commit string
 	at                time.Time
-	dismissed, stale  bool
+	dismissed         bool
 }
 
 type gitlabGiteaStatus struct {

@@ -81,10 +81,11 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 }
 
 // Token returns the token for a host, as HOST or HOST:PORT, from the environment:
-// FORGEJO_TOKEN or GITEA_TOKEN, or, in a job of Actions on that host, the job's.
+// FORGEJO_TOKEN or GITEA_TOKEN, unless GITEA_SERVER_URL says that they are for another
+// one, or, in a job of Actions on that host, the job's.
 func Token(host string) (string, bool) {
 	for _, name := range []string{"FORGEJO_TOKEN", "GITEA_TOKEN"} {
-		if token := os.Getenv(name); token != "" {
+		if token := os.Getenv(name); token != "" && server.Same(os.Getenv("GITEA_SERVER_URL"), host, true) {
 			return token, true
 		}
 	}

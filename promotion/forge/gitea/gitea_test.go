@@ -467,11 +467,13 @@ func TestToken(t *testing.T) {
 		{nil, ""},
 		{map[string]string{"GITEA_TOKEN": "a", "GITHUB_TOKEN": "b"}, "a"},
 		{map[string]string{"FORGEJO_TOKEN": "a", "GITEA_TOKEN": "b"}, "a"},
+		{map[string]string{"GITEA_TOKEN": "a", "GITEA_SERVER_URL": "https://codeberg.org/"}, "a"},
+		{map[string]string{"GITEA_TOKEN": "a", "GITEA_SERVER_URL": "https://elsewhere.example.com"}, ""},
 		{map[string]string{"GITHUB_TOKEN": "b"}, ""},
 		{map[string]string{"GITHUB_TOKEN": "b", "GITEA_ACTIONS": "true", "GITHUB_SERVER_URL": "https://codeberg.org"}, "b"},
 		{map[string]string{"GITHUB_TOKEN": "b", "FORGEJO_ACTIONS": "true", "GITHUB_SERVER_URL": "https://elsewhere.example.com"}, ""},
 	} {
-		for _, name := range []string{"GITEA_TOKEN", "FORGEJO_TOKEN", "GITHUB_TOKEN", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "GITHUB_SERVER_URL"} {
+		for _, name := range []string{"GITEA_TOKEN", "FORGEJO_TOKEN", "GITEA_SERVER_URL", "GITHUB_TOKEN", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "GITHUB_SERVER_URL"} {
 			t.Setenv(name, test.env[name])
 		}
 		if got, ok := gitea.Token("codeberg.org"); got != test.want || ok != (test.want != "") {

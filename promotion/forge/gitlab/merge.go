@@ -103,6 +103,8 @@ func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool, o 
 	}
 	if !mergeable {
 		options.AutoMerge = gl.Ptr(true)
+		//lint:ignore SA1019 GitLab before 17.11 knows the old name only
+		options.MergeWhenPipelineSucceeds = options.AutoMerge
 	}
 	answer, _, err := f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, options, gl.WithContext(ctx))
 	switch code(err) {
