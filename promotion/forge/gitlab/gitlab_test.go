@@ -478,6 +478,14 @@ func TestNew(t *testing.T) {
 	}
 	viewer, _ = job.Viewer(t.Context())
 	expect(t, "viewer of a job", viewer, "ann")
+	// A token that may not ask who it belongs to can still be good for the rest.
+	server.Fail(forgetest.GitlabGiteaFault{Method: "GET", Path: "/user", Status: 403})
+	narrow, err := gitlab.New(t.Context(), server.URL, project, token, gitlab.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	viewer, _ = narrow.Viewer(t.Context())
+	expect(t, "viewer of a narrow token", viewer, "")
 	for name, test := range map[string]struct{ base, project, token string }{
 		"unknown token": {server.URL, project, "secret-token"},
 		"line break":    {server.URL, project, "secret-token\nX-Evil: 1"},

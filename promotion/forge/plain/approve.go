@@ -77,10 +77,8 @@ func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 		return forge.Review{}, false
 	}
 	tag := parseTag(o.Data)
-	named, _ := tag.header("tag")
-	kind, _ := tag.header("type")
-	commit, _ := tag.header("object")
-	if named != name || kind != "commit" || !plumbing.IsHash(commit) {
+	commit := tag.header("object")
+	if tag.header("tag") != name || tag.header("type") != "commit" || !plumbing.IsHash(commit) {
 		return forge.Review{}, false
 	}
 	_, at, err := tag.by("tagger")

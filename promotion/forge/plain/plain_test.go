@@ -189,6 +189,19 @@ func TestStatuses(t *testing.T) {
 	expect(t, "what git added", said(t, ann, one), append([]string{"Dora <dora@example.com> kalypso/prod failure "}, want...))
 }
 
+// A clock that is behind does not say it before what it answers.
+func TestClockBehind(t *testing.T) {
+	b := newBare(t)
+	one := b.commit("one")
+	set(t, (&clock{now: start}).forge(t, b, "Kalypso", plain.Options{}), one, "a", forge.Pending, "")
+	late := (&clock{now: start.Add(-time.Hour)}).forge(t, b, "Ann", plain.Options{})
+	set(t, late, one, "a", forge.Success, "")
+	all, err := late.Statuses(t.Context(), []git.Hash{one})
+	if err != nil || len(all[one]) != 2 || all[one][1].State != forge.Success || !all[one][1].At.Equal(start.Add(time.Minute)) {
+		t.Error(all, err)
+	}
+}
+
 // Two processes that are not aware of each other lose nothing, and git merges what was
 // said in two repositories.
 func TestRaces(t *testing.T) {
@@ -267,18 +280,20 @@ func TestFanOut(t *testing.T) {
 		id := git.ID(git.BlobKind, fmt.Append(nil, i))
 		fmt.Fprintf(&stream, "M 100644 inline %s\ndata <<E\n{\"name\":\"n\",\"state\":\"success\",\"at\":\"%d\"}\nE\n\n", id, i)
 	}
+	// A note that is there in two forms.
+	some := git.ID(git.BlobKind, []byte("7"))
+	fmt.Fprintf(&stream, "M 100644 inline %s/%s\ndata <<E\n{\"name\":\"m\",\"state\":\"failure\"}\nE\n\n", some.String()[:2], some.String()[2:])
 	importing := exec.Command("git", "-C", b.dir, "fast-import", "--quiet")
 	importing.Stdin = strings.NewReader(stream.String())
 	if out, err := importing.CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
 	one, two := b.commit("one"), b.commit("two")
-	// A note that is there in two forms.
-	some := git.ID(git.BlobKind, []byte("7"))
 	f := c.forge(t, b, "Kalypso", plain.Options{})
 	set(t, f, one, "a", forge.Success, "")
 	set(t, f, one, "a", forge.Failure, "")
 	set(t, f, two, "a", forge.Success, "")
+	expect(t, "some, moved by others", len(said(t, f, some)), 2)
 	set(t, f, some, "a", forge.Success, "")
 	names := strings.Split(b.git("ls-tree", "-r", "--name-only", "refs/notes/kalypso"), "\n")
 	expect(t, "notes", len(names), many+2)
@@ -288,7 +303,7 @@ func TestFanOut(t *testing.T) {
 		}
 	}
 	expect(t, "one", said(t, f, one), []string{"Kalypso <kalypso@example.com> a success ", "Kalypso <kalypso@example.com> a failure "})
-	expect(t, "some", said(t, f, some), []string{"Dora <dora@example.com> n success ", "Kalypso <kalypso@example.com> a success "})
+	expect(t, "some", said(t, f, some), []string{"Dora <dora@example.com> m failure ", "Dora <dora@example.com> n success ", "Kalypso <kalypso@example.com> a success "})
 	if text := b.git("notes", "--ref=kalypso", "show", one.String()); strings.Count(text, "\n") != 1 {
 		t.Error(text)
 	}

@@ -77,21 +77,24 @@ func parseHeaders(text string) (headers [][2]string) {
 	return headers
 }
 
-// header returns the only header of a name: of two, readers could take either.
-func (o object) header(name string) (string, bool) {
+// header returns the only header of a name: of two, readers could take either, so that
+// neither counts. It is "" for none.
+func (o object) header(name string) string {
 	found, value := 0, ""
 	for _, h := range o.headers {
 		if h[0] == name {
 			found, value = found+1, h[1]
 		}
 	}
-	return value, found == 1
+	if found != 1 {
+		return ""
+	}
+	return value
 }
 
 // by returns who a header names, as "Name <email>", and when.
 func (o object) by(name string) (string, time.Time, error) {
-	value, _ := o.header(name)
-	by, at, ok := parsePerson(value)
+	by, at, ok := parsePerson(o.header(name))
 	if !ok {
 		return "", time.Time{}, fmt.Errorf("it does not say who the %s is, and when", name)
 	}

@@ -142,11 +142,12 @@ func TestApprovals(t *testing.T) {
 		"another digest": func() {
 			b.tag(ann, one, "kalypso/approve/prod/4f2a9c1b77ab", "kalypso/approve/prod/4f2a9c1b77ab", "git", start, nil)
 		},
-		"a longer name":     func() { b.tag(ann, one, name+"9", name+"9", "git", start, nil) },
-		"another namespace": func() { b.tag(ann, one, name, name, "file", start, nil) },
-		"a changed commit":  func() { b.tag(ann, one, name, name, "git", start, replace(one.String(), two.String())) },
-		"a changed message": func() { b.tag(ann, one, name, name, "git", start, replace("fine", "Fine")) },
-		"a second header":   func() { b.tag(ann, one, name, name, "git", start, replace("type", "object "+two.String()+"\ntype")) },
+		"a longer name":           func() { b.tag(ann, one, name+"9", name+"9", "git", start, nil) },
+		"another namespace":       func() { b.tag(ann, one, name, name, "file", start, nil) },
+		"a changed commit":        func() { b.tag(ann, one, name, name, "git", start, replace(one.String(), two.String())) },
+		"a changed message":       func() { b.tag(ann, one, name, name, "git", start, replace("fine", "Fine")) },
+		"a second header":         func() { b.tag(ann, one, name, name, "git", start, replace("type", "object "+two.String()+"\ntype")) },
+		"a second, signed header": func() { b.tag(ann, one, name+"\nobject "+two.String(), name, "git", start, nil) },
 		"a second signature": func() {
 			b.tag(ann, one, name, name, "git", start, func(s string) string { return s + s[strings.Index(s, "-----BEGIN"):] })
 		},
@@ -170,6 +171,7 @@ func TestApprovals(t *testing.T) {
 	b.tag(bob, one, name, name, "git", start, nil)
 	b.tag(ann, one, name+"-ann", name+"-ann", "git", start, nil)
 	b.tag(ann, two, name+"-ann-again", name+"-ann-again", "git", start.Add(time.Hour), nil)
+	b.tag(ann, one, name+"-before", name+"-before", "git", start, nil)
 	got, err := f.Approvals(t.Context(), "prod", strings.TrimPrefix(digest, "sha256:"))
 	if err != nil {
 		t.Fatal(err)

@@ -218,8 +218,7 @@ func (n *notes) commit(id git.Hash) (object, error) {
 }
 
 func (o object) tree() git.Hash {
-	id, _ := o.header("tree")
-	return plumbing.NewHash(id)
+	return plumbing.NewHash(o.header("tree"))
 }
 
 func (o object) parents() (ids []git.Hash) {
