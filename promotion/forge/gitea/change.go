@@ -55,7 +55,7 @@ func whole(pr *gitea.PullRequest) bool { return pr != nil && pr.Head != nil && p
 // SaveChange implements forge.Forge. Reviewers who have reviewed are not asked again,
 // and an author cannot review.
 func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
-	spec.Title = drafts.ReplaceAllString(spec.Title, "")
+	spec.Title = strings.TrimSpace(drafts.ReplaceAllString(spec.Title, ""))
 	if spec.Draft {
 		spec.Title = draft + spec.Title
 	}

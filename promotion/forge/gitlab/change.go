@@ -60,7 +60,7 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gl.BasicMergeRequ
 // SaveChange implements forge.Forge. Lines that GitLab would obey as commands get a
 // backslash before them.
 func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
-	spec.Title, spec.Body = drafts.ReplaceAllString(spec.Title, ""), harmless(spec.Body)
+	spec.Title, spec.Body = strings.TrimSpace(drafts.ReplaceAllString(spec.Title, "")), harmless(spec.Body)
 	if spec.Draft {
 		spec.Title = draft + spec.Title
 	}
