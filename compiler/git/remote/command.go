@@ -82,7 +82,7 @@ func (c *command) environment() []string {
 			"GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_PUSH_OPTION_COUNT", "LANGUAGE", "LANG",
 		}, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "GIT_TRACE")
 	})
-	env = append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_ASKPASS=", "SSH_ASKPASS=", "GIT_PROTOCOL_FROM_USER=0")
+	env = append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=")
 	if _, set := os.LookupEnv("GIT_SSH_COMMAND"); !set && os.Getenv("GIT_SSH") == "" {
 		env = append(env, "GIT_SSH_COMMAND=ssh -o BatchMode=yes")
 	}
@@ -132,7 +132,11 @@ func (c *command) advertised(ctx context.Context) (*advertisement, error) {
 }
 
 func (c *command) get(ctx context.Context, s *store, w want) error {
-	args := append(c.settings(), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--stdin")
+	args := c.settings()
+	if w.alone {
+		args = append(args, "-c", "fetch.negotiationAlgorithm=noop")
+	}
+	args = append(args, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--stdin")
 	if w.whole {
 		args = append(args, "--no-filter")
 	} else {
@@ -166,7 +170,9 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 }
 
 func (c *command) push(ctx context.Context, p *proposal) (*report, error) {
-	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--quiet", "--recurse-submodules=no")
+	// A thin pack would be made with files of the commits before, which were left with
+	// the server.
+	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--quiet", "--no-thin", "--recurse-submodules=no")
 	if p.atomic {
 		args = append(args, "--atomic")
 	}

@@ -36,8 +36,10 @@ func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if request.Packfile, err = openPacks(p.packs); err != nil {
-		return nil, err
+	if !p.deletes() {
+		if request.Packfile, err = openPacks(p.packs); err != nil {
+			return nil, err
+		}
 	}
 	answer, err := await(ctx, func() (*packp.ReportStatus, error) { return session.ReceivePack(ctx, request) }, func(*packp.ReportStatus) {})
 	switch {
@@ -130,12 +132,10 @@ func (b *bounded) Write(p []byte) (int, error) {
 // packHead is how long the head of a pack is: "PACK", a version, a number of objects.
 const packHead = 12
 
-// openPacks returns some packs as one; nil for none. Objects that are differences
-// say how far back the other is, so that they may be moved together.
+// openPacks returns some packs as one; servers want an empty one for none. Objects
+// that are differences say how far back the other is, so that they may be moved
+// together.
 func openPacks(files []string) (io.ReadCloser, error) {
-	if len(files) == 0 {
-		return nil, nil
-	}
 	sum := sha1.New()
 	all := &joined{}
 	var bodies []io.Reader

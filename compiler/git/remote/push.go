@@ -26,6 +26,11 @@ type proposal struct {
 	atomic  bool
 }
 
+// deletes says whether refs are only deleted: servers take no pack then.
+func (p *proposal) deletes() bool {
+	return !slices.ContainsFunc(p.updates, func(u Update) bool { return !u.New.IsZero() })
+}
+
 // report is what a server says to a push.
 type report struct {
 	unpack string            // what it says of the packs; "ok"
@@ -74,13 +79,29 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 			return outcome
 		}
 		if last {
-			return errors.Join(err, &lostRace{detail: "the server did not say what it did, and the refs are as before"})
+			return &lostRace{detail: unsaid(err)}
 		}
 	}
 }
 
 // mostPushes is how often a push is made whose answer is lost.
 const mostPushes = 2
+
+// unsaid is what is known of a push that left the refs as they were.
+func unsaid(err error) string {
+	text := "the server did not say what it did, and the refs are as before"
+	if err != nil && !errors.Is(err, errUnsure) {
+		return text + ": " + err.Error()
+	}
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			if e != errUnsure {
+				text += ": " + e.Error()
+			}
+		}
+	}
+	return text
+}
 
 // check finds what no server should be asked for.
 func check(updates []Update) error {
@@ -112,9 +133,6 @@ func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
 	}
 	rest := *p
 	rest.updates = left
-	if !slices.ContainsFunc(left, func(u Update) bool { return !u.New.IsZero() }) {
-		rest.packs = nil
-	}
 	said, err := r.wire.push(ctx, &rest)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func TestLostRace(t *testing.T) {
 		repo, r, tip := target(t, s, "race-"+o.Backend, o)
 		next, packs := commit(t, r, tip, "a", "2")
 		for name, u := range map[string]remote.Update{
-			"moved":    {Ref: "refs/heads/main", Old: next, New: tip},
+			"moved":    {Ref: "refs/heads/main", Old: next, New: git.Hash{1}},
 			"is there": {Ref: "refs/heads/main", New: next},
 			"is gone":  {Ref: "refs/heads/gone", Old: tip, New: next},
 		} {
@@ -156,7 +156,8 @@ func TestManyPush(t *testing.T) {
 
 // pushOnce adds a commit to main, however often somebody is faster.
 func pushOnce(t *testing.T, r *remote.Remote, text string) error {
-	for {
+	var lost error
+	for range 40 {
 		refs, err := r.Refs(t.Context())
 		if err != nil {
 			return err
@@ -170,7 +171,9 @@ func pushOnce(t *testing.T, r *remote.Remote, text string) error {
 		if !errors.Is(err, git.ErrLostRace) {
 			return err
 		}
+		lost = err
 	}
+	return lost
 }
 
 func TestRejected(t *testing.T) {
