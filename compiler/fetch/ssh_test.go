@@ -3,10 +3,7 @@ package fetch
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,112 +14,15 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
-	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/kalypso-io/kalypso/compiler/git/remote/remotetest"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 )
 
-// sshHost serves the repositories of a machine over SSH, to the user git with one
-// key.
-type sshHost struct {
-	testing.TB
-	address string
-	key     ssh.PublicKey
-	client  ed25519.PrivateKey
-}
-
-func newKey(t testing.TB) (ed25519.PrivateKey, ssh.Signer) {
+// trust writes that a host has a key to known_hosts.
+func trust(t testing.TB, h *remotetest.SSHServer, name string, key ssh.PublicKey) {
 	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	signer, err := ssh.NewSignerFromKey(key)
-	must(t, err)
-	return key, signer
-}
-
-func serveSSH(t testing.TB) *sshHost {
-	t.Helper()
-	_, hostKey := newKey(t)
-	client, clientKey := newKey(t)
-	config := &ssh.ServerConfig{PublicKeyCallback: func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-		if c.User() != "git" || string(key.Marshal()) != string(clientKey.PublicKey().Marshal()) {
-			return nil, fmt.Errorf("who is %s?", c.User())
-		}
-		return nil, nil
-	}}
-	config.AddHostKey(hostKey)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go serveConnection(connection, config)
-		}
-	}()
-	return &sshHost{t, listener.Addr().String(), hostKey.PublicKey(), client}
-}
-
-func serveConnection(connection net.Conn, config *ssh.ServerConfig) {
-	defer connection.Close()
-	_, channels, requests, err := ssh.NewServerConn(connection, config)
-	if err != nil {
-		return
-	}
-	go ssh.DiscardRequests(requests)
-	for c := range channels {
-		channel, requests, err := c.Accept()
-		if err != nil {
-			return
-		}
-		go serveSession(channel, requests)
-	}
-}
-
-// serveSession runs git-upload-pack as a login shell would.
-func serveSession(channel ssh.Channel, requests <-chan *ssh.Request) {
-	for r := range requests {
-		if r.Type != "exec" {
-			_ = r.Reply(false, nil)
-			continue
-		}
-		_ = r.Reply(true, nil)
-		var command struct{ Text string }
-		_ = ssh.Unmarshal(r.Payload, &command)
-		path, _ := strings.CutPrefix(command.Text, "git-upload-pack ")
-		cmd := exec.Command("git", "upload-pack", strings.Trim(path, "'"))
-		cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
-		stdin, err := cmd.StdinPipe()
-		if err == nil && cmd.Start() == nil {
-			go func() {
-				_, _ = io.Copy(stdin, channel)
-				_ = stdin.Close()
-			}()
-			_ = cmd.Wait()
-		}
-		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{0}))
-		_ = channel.Close()
-	}
-}
-
-// trust writes the host's key to known_hosts.
-func (h *sshHost) trust(name string, key ssh.PublicKey) {
-	h.Helper()
-	write(h, name, knownhosts.Line([]string{knownhosts.Normalize(h.address)}, key)+"\n")
-}
-
-// pemOf is a private key as ssh-keygen writes it.
-func pemOf(t testing.TB, key ed25519.PrivateKey, passphrase string) string {
-	t.Helper()
-	block, err := ssh.MarshalPrivateKey(key, "")
-	if passphrase != "" {
-		block, err = ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte(passphrase))
-	}
-	must(t, err)
-	return string(pem.EncodeToMemory(block))
+	write(t, name, h.KnownHost(key))
 }
 
 // runAgent runs an agent with a key, and returns its socket.
@@ -165,13 +65,13 @@ func withSSH(t testing.TB, settings string) {
 }
 
 // sshSource is a repository with one commit on an SSH host, which knows the user.
-func sshSource(t testing.TB) (h *sshHost, home string, source lock.Source) {
+func sshSource(t testing.TB) (h *remotetest.SSHServer, home string, source lock.Source) {
 	t.Helper()
 	home = isolate(t)
 	w := newWorkTree(t, filepath.Join(t.TempDir(), "app"))
 	w.commit("a", "1")
-	h = serveSSH(t)
-	return h, home, lock.Source{Kind: lock.Git, URL: "ssh://git@" + h.address + w.dir, Branch: "main"}
+	h = remotetest.ServeSSH(t)
+	return h, home, lock.Source{Kind: lock.Git, URL: "ssh://git@" + h.Address + w.dir, Branch: "main"}
 }
 
 func TestSSH(t *testing.T) {
@@ -184,23 +84,23 @@ func TestSSH(t *testing.T) {
 	write(t, known, "")
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "~/.ssh/known_hosts does not know 127.0.0.1")
-	_, other := newKey(t)
-	h.trust(known, other.PublicKey())
+	_, other := remotetest.NewKey(t)
+	trust(t, h, known, other.PublicKey())
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "127.0.0.1 has another key than in ~/.ssh/known_hosts")
 
-	h.trust(known, h.key)
+	trust(t, h, known, h.Key)
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "accepts no key of ~/.ssh or the agent for the user git")
 	key := filepath.Join(home, ".ssh", "id_ed25519")
-	write(t, key, pemOf(t, h.client, password))
+	write(t, key, remotetest.PEM(t, h.Client, password))
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "accepts no key")
 	if hint := err.(*AuthError).Hint; !strings.Contains(hint, key) {
 		t.Error(hint)
 	}
 
-	write(t, key, pemOf(t, h.client, ""))
+	write(t, key, remotetest.PEM(t, h.Client, ""))
 	_, data := resolving(t, source)
 	wantFiles(t, data, "a: 1")
 
@@ -212,8 +112,8 @@ func TestSSH(t *testing.T) {
 func TestSSHAgent(t *testing.T) {
 	h, home, source := sshSource(t)
 	withSSH(t, "")
-	h.trust(filepath.Join(home, ".ssh", "known_hosts"), h.key)
-	t.Setenv("SSH_AUTH_SOCK", runAgent(t, h.client))
+	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)
+	t.Setenv("SSH_AUTH_SOCK", runAgent(t, h.Client))
 	_, data := resolving(t, source)
 	wantFiles(t, data, "a: 1")
 }
@@ -222,11 +122,11 @@ func TestSSHAgent(t *testing.T) {
 func TestSSHConfig(t *testing.T) {
 	h, home, source := sshSource(t)
 	known, key := filepath.Join(home, "hosts"), filepath.Join(home, "key")
-	h.trust(known, h.key)
-	write(t, key, pemOf(t, h.client, ""))
+	trust(t, h, known, h.Key)
+	write(t, key, remotetest.PEM(t, h.Client, ""))
 	_, path, _ := strings.Cut(strings.TrimPrefix(source.URL, "ssh://"), "/")
 	source.URL = "git@work.example.test:/" + path
-	host, port, err := net.SplitHostPort(h.address)
+	host, port, err := net.SplitHostPort(h.Address)
 	must(t, err)
 	settings := fmt.Sprintf("host work.example.test\nuser git\nhostname %s\nport %s\nproxyjump none\nuserknownhostsfile %s /nowhere\nglobalknownhostsfile /nowhere\n", host, port, known)
 
@@ -235,9 +135,9 @@ func TestSSHConfig(t *testing.T) {
 	wantFiles(t, data, "a: 1")
 
 	// An agent of its own, with those of its keys alone that a file names.
-	public, err := ssh.NewPublicKey(h.client.Public())
+	public, err := ssh.NewPublicKey(h.Client.Public())
 	must(t, err)
-	socket := runAgent(t, h.client)
+	socket := runAgent(t, h.Client)
 	withSSH(t, settings+"identityagent "+socket+"\nidentitiesonly yes\nidentityfile "+filepath.Join(home, "other")+"\n")
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "accepts no key")
@@ -273,8 +173,8 @@ func TestConcurrent(t *testing.T) {
 	charts, _ := chartHost(t, "1.2.0", "1.3.0")
 	h, home, source := sshSource(t)
 	withSSH(t, "")
-	h.trust(filepath.Join(home, ".ssh", "known_hosts"), h.key)
-	write(t, filepath.Join(home, ".ssh", "id_ed25519"), pemOf(t, h.client, ""))
+	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)
+	write(t, filepath.Join(home, ".ssh", "id_ed25519"), remotetest.PEM(t, h.Client, ""))
 	f := quick(t)
 	var work sync.WaitGroup
 	for range 3 {

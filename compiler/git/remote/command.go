@@ -61,6 +61,7 @@ func (c *command) run(ctx context.Context, dir, stdin string, args ...string) (s
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = c.environment()
 	cmd.WaitDelay = grace
+	endTogether(cmd)
 	out, said := &bounded{most: maxRefs}, &bounded{most: maxSaid}
 	cmd.Stdout, cmd.Stderr = out, said
 	if err := cmd.Run(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -16,13 +17,16 @@ import (
 type login struct{ username, password string }
 
 // effectiveURL is the URL that git would use: url.<base>.insteadOf of its
-// configuration replaces others. Without git it is the URL itself.
+// configuration replaces others. Without git it is the URL itself. It may have a
+// password, so that git gets it as the URL of a remote in the environment.
 func effectiveURL(ctx context.Context, url string) string {
-	if strings.HasPrefix(url, "-") {
-		return url
-	}
-	out, err := exec.CommandContext(ctx, "git", "ls-remote", "--get-url", url).Output()
-	if text := strings.TrimSpace(string(out)); err == nil && text != "" {
+	const name = "kalypso-asked"
+	cmd := exec.CommandContext(ctx, "git", "ls-remote", "--get-url", name)
+	count, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT"))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GIT_CONFIG_COUNT=%d", count+1),
+		fmt.Sprintf("GIT_CONFIG_KEY_%d=remote.%s.url", count, name), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", count, url))
+	out, err := cmd.Output()
+	if text := strings.TrimSpace(string(out)); err == nil && text != "" && text != name {
 		return text
 	}
 	return url

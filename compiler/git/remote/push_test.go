@@ -38,6 +38,7 @@ func commit(t testing.TB, r *remote.Remote, parent git.Hash, name, text string) 
 func target(t testing.TB, s *remotetest.Server, name string, o remote.Options, config ...string) (*remotetest.Repository, *remote.Remote, git.Hash) {
 	t.Helper()
 	repo := s.Repository(name, append(config, promisor...)...)
+	repo.Commit("main", "a", "0")
 	tip := id(repo.Commit("main", "a", "1"))
 	repo.Git("branch", "other", "main")
 	r := open(t, repo.URL, o)
