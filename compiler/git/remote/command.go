@@ -83,10 +83,7 @@ func (c *command) environment() []string {
 			"GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_PUSH_OPTION_COUNT", "LANGUAGE", "LANG",
 		}, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "GIT_TRACE")
 	})
-	env = append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=")
-	if _, set := os.LookupEnv("GIT_SSH_COMMAND"); !set && os.Getenv("GIT_SSH") == "" {
-		env = append(env, "GIT_SSH_COMMAND=ssh -o BatchMode=yes")
-	}
+	env = append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS=", "SSH_ASKPASS_REQUIRE=never")
 	if c.login.password != "" {
 		env = append(env, "KALYPSO_GIT_USERNAME="+c.login.username, "KALYPSO_GIT_PASSWORD="+c.login.password)
 	}

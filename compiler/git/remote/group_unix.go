@@ -8,8 +8,8 @@ import (
 )
 
 // endTogether has a program end with all that it runs: git leaves the speaking to
-// others.
+// others. In a session of its own it has no terminal, on which ssh would ask.
 func endTogether(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

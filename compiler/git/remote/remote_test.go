@@ -337,3 +337,23 @@ func withoutSSH(t testing.TB) {
 	}
 	t.Setenv("PATH", bin)
 }
+
+// Where the configuration of ssh reaches a host in a way that ssh alone knows, git
+// runs ssh.
+func TestSSHDetour(t *testing.T) {
+	remotetest.Isolate(t)
+	repo := remotetest.NewRepository(t, filepath.Join(t.TempDir(), "app.git"), promisor...)
+	tip := repo.Commit("main", "a", "1")
+	bin := t.TempDir()
+	script := "#!/bin/sh\n[ \"$1\" = -G ] && { echo proxyjump bastion.example.test; exit; }\nfor last; do :; done\neval \"git ${last#git-}\"\n"
+	must(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(script), 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	url := "ssh://git@inner.example.test" + repo.Dir
+	r := open(t, url, remote.Options{Wait: time.Millisecond})
+	must(t, r.Fetch(t.Context(), []git.Hash{id(tip)}, 1))
+	wantFile(t, r, tip, "a", "1")
+	next, packs := commit(t, r, id(tip), "a", "2")
+	must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: id(tip), New: next}}, packs, true))
+	_, err := remote.Open(t.Context(), url, remote.Options{Backend: remote.Native})
+	wantError[*remote.Error](t, err, "through another host or a program (proxyjump)")
+}

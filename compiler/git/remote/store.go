@@ -191,6 +191,12 @@ func (s *store) has(id git.Hash, depth int) (bool, error) {
 	if err != nil {
 		return false, nil
 	}
+	return s.reaches(commit, depth, func(id git.Hash) (end, cut bool) { return slices.Contains(whole, id), slices.Contains(shallow, id) })
+}
+
+// reaches says whether so many commits of a history are there; 0 for all. at says of
+// a commit that all before it is there, or that nothing is.
+func (s *store) reaches(commit git.Hash, depth int, at func(git.Hash) (end, cut bool)) (bool, error) {
 	seen := map[git.Hash]bool{}
 	level := []git.Hash{commit}
 	for n := 1; len(level) > 0; n++ {
@@ -202,13 +208,14 @@ func (s *store) has(id git.Hash, depth int) (bool, error) {
 		}
 		var next []git.Hash
 		for _, id := range level {
-			if seen[id] || slices.Contains(whole, id) {
+			end, cut := at(id)
+			if seen[id] || end {
 				continue
 			}
-			seen[id] = true
-			if slices.Contains(shallow, id) {
+			if cut {
 				return false, nil
 			}
+			seen[id] = true
 			parents, err := s.local.Parents(id)
 			if err != nil {
 				return false, err
