@@ -135,8 +135,11 @@ func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 // landed takes note of the environment's branch being at a new commit.
 func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.Hash) error {
 	o := st.out
-	o.repository.refs[branchRef(o.branch)] = commit
-	o.tip = commit
+	refs, err := o.repository.remote.Refs(ctx) // so that the commit is known to be there
+	if err != nil {
+		return err
+	}
+	o.repository.refs, o.tip = refs, commit
 	if err := o.look(ctx); err != nil {
 		return err
 	}
@@ -144,7 +147,6 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 	stop.State, stop.Has, stop.Tip, stop.Landed = Promoted, st.has(), commit.String(), commit.String()
 	stop.Hold = o.hold(st.ringName())
 	stop.Reason = "it got " + describe(st.has())
-	var err error
 	stop.Rollout, err = s.observe(ctx, st, true)
 	return err
 }

@@ -123,7 +123,7 @@ func (s *Session) isLast(environment string) bool {
 
 // describe names what a stop has.
 func describe(of tree.Source) string {
-	if of.Environment == "" {
+	if of.Environment == "" || of.Environment == of.Base {
 		return short(of.Base)
 	}
 	return short(of.Base) + " with " + short(of.Environment)

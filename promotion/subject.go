@@ -68,9 +68,27 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 		return nil, err
 	}
 	e := b.Environments[0]
-	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: e.Summary.Failed + e.Summary.Kept, Kept: e.Summary.Kept}
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Summary.Kept}
 	out.Options.Ring = c.Ring
 	return out, nil
+}
+
+// countErrors counts the assignments that errors concern; an error that concerns none by
+// name counts as well.
+func countErrors(ds []diag.Diagnostic) int {
+	failed := map[string]bool{}
+	for _, d := range ds {
+		if d.Severity != diag.Error {
+			continue
+		}
+		for _, id := range d.Assignments {
+			failed[id] = true
+		}
+		if len(d.Assignments) == 0 {
+			failed[d.Path] = true
+		}
+	}
+	return len(failed)
 }
 
 func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {

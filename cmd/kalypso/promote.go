@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -174,7 +173,10 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 			return err
 		}
 	}
-	return errors.Join(err, o.verdict(stops))
+	if err != nil {
+		return err
+	}
+	return o.verdict(stops)
 }
 
 // unfinished says whether waiting may help.
@@ -308,23 +310,21 @@ func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
 	for _, s := range stops {
 		next, rollout := "-", "-"
 		if s.Step != nil && s.State != promotion.Promoted {
-			next = shortRevision(string(s.Step.Source.Base))
+			next = shortOrNone(string(s.Step.Source.Base))
 		}
 		if s.Rollout != nil {
 			rollout = string(s.Rollout.State)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortRevision(string(s.Has.Base)), next, s.State, rollout, web.Printable(s.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, web.Printable(s.Reason))
 	}
 }
 
-func shortRevision(id string) string {
-	switch {
-	case id == "":
+// shortOrNone is a commit as tables have it.
+func shortOrNone(id string) string {
+	if id == "" {
 		return "-"
-	case len(id) == 40:
-		return id[:12]
 	}
-	return id
+	return shortRevision(id)
 }
 
 // pause waits before something is tried again, longer each time, and never as long as

@@ -45,7 +45,7 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 		if stop.Step == nil {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s: %s %s\n", stop.ID(), stop.Step.Kind, shortRevision(string(stop.Step.Source.Base)))
+		fmt.Fprintf(w, "\n%s: %s %s\n", stop.ID(), stop.Step.Kind, shortOrNone(string(stop.Step.Source.Base)))
 		for _, v := range stop.Step.Verdicts {
 			name := v.Gate
 			if v.Name != "" {
@@ -56,7 +56,7 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 	}
 	for _, stop := range s.Stops {
 		for _, other := range stop.Others {
-			fmt.Fprintf(w, "\n%s: not %s: %s\n", stop.ID(), shortRevision(other.Commit), web.Printable(other.Reason))
+			fmt.Fprintf(w, "\n%s: not %s: %s\n", stop.ID(), shortOrNone(other.Commit), web.Printable(other.Reason))
 		}
 	}
 	if len(s.Commits) == 0 {
@@ -68,7 +68,7 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 	}
 	fmt.Fprintln(w, "\tSUBJECT")
 	for _, c := range s.Commits {
-		fmt.Fprint(w, shortRevision(c.Commit))
+		fmt.Fprint(w, shortOrNone(c.Commit))
 		for _, stop := range s.Stops {
 			text := c.Stops[stop.ID()]
 			if text == "" {

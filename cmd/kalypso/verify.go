@@ -60,7 +60,7 @@ func verificationTable(w *tabwriter.Writer, all []*promotion.Verification) {
 		if !v.OK {
 			result = fmt.Sprintf("%d problems", len(v.Problems))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Environment, shortRevision(v.Commit), shortRevision(string(v.Tree)), result)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Environment, shortOrNone(v.Commit), shortOrNone(string(v.Tree)), result)
 	}
 	for _, v := range all {
 		for _, p := range v.Problems {
