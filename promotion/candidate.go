@@ -7,6 +7,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
@@ -57,7 +58,7 @@ func (s *Session) choose(ctx context.Context, st *stop, intent Intent) (*candida
 
 // newer returns the base commits after what a stop has, newest first. Where the history
 // does not have what it has, there are none: nobody knows what is newer.
-func (s *Session) newer(has tree.Source) ([]base, error) {
+func (s *Session) newer(has tree.Source) ([]source.Base, error) {
 	all, found, err := s.platform.basesUntil(hashOf(has.Base))
 	switch {
 	case err != nil:
@@ -71,7 +72,7 @@ func (s *Session) newer(has tree.Source) ([]base, error) {
 }
 
 // advance chooses among newer base commits.
-func (s *Session) advance(ctx context.Context, st *stop, newer []base, intent Intent) (*candidate, []Other, error) {
+func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, intent Intent) (*candidate, []Other, error) {
 	there, others, err := s.arrived(ctx, st, newer)
 	if err != nil || len(there) == 0 {
 		return nil, others, err
@@ -85,7 +86,7 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []base, intent In
 	case p == model.Latest:
 		c, err := s.judged(ctx, st, there[0], intent)
 		for _, b := range there[1:] {
-			others = append(others, Other{b.commit.String(), "a newer commit is there: advance is latest"})
+			others = append(others, Other{b.Commit.String(), "a newer commit is there: advance is latest"})
 		}
 		return c, others, err
 	}
@@ -94,7 +95,7 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []base, intent In
 
 // arrived returns the base commits that are, or were, in what comes before a stop; of
 // the others it says why not. Where nothing comes before, that is all of them.
-func (s *Session) arrived(ctx context.Context, st *stop, newer []base) ([]base, []Other, error) {
+func (s *Session) arrived(ctx context.Context, st *stop, newer []source.Base) ([]source.Base, []Other, error) {
 	before := s.upstream(st)
 	if len(before) == 0 {
 		return newer, nil, nil
@@ -112,7 +113,7 @@ func (s *Session) arrived(ctx context.Context, st *stop, newer []base) ([]base, 
 		held[up] = had
 	}
 	policy := st.policy()
-	var there []base
+	var there []source.Base
 	var others []Other
 	for _, b := range newer {
 		var missing string
@@ -125,7 +126,7 @@ func (s *Session) arrived(ctx context.Context, st *stop, newer []base) ([]base, 
 			if _, known := reached[name]; !known {
 				reached[name] = true
 			}
-			if !held[up][revision(b.commit)] {
+			if !held[up][revision(b.Commit)] {
 				reached[name] = false
 				missing = up.id()
 			}
@@ -137,17 +138,17 @@ func (s *Session) arrived(ctx context.Context, st *stop, newer []base) ([]base, 
 		if missing == "" || policy.Any && any {
 			there = append(there, b)
 		} else {
-			others = append(others, Other{b.commit.String(), "it has not been in " + missing})
+			others = append(others, Other{b.Commit.String(), "it has not been in " + missing})
 		}
 	}
 	return there, others, nil
 }
 
 // hadSince returns which of some base commits a stop has or had.
-func (s *Session) hadSince(ctx context.Context, st *stop, of []base) (map[tree.Revision]bool, error) {
+func (s *Session) hadSince(ctx context.Context, st *stop, of []source.Base) (map[tree.Revision]bool, error) {
 	wanted := map[tree.Revision]bool{}
 	for _, b := range of {
-		wanted[revision(b.commit)] = true
+		wanted[revision(b.Commit)] = true
 	}
 	had := map[tree.Revision]bool{}
 	older := 0
@@ -167,7 +168,7 @@ func (s *Session) hadSince(ctx context.Context, st *stop, of []base) (map[tree.R
 
 // latestPassed chooses the newest that passes; where none does, the newest that may
 // still pass by itself, so that people see what is waited for.
-func (s *Session) latestPassed(ctx context.Context, st *stop, there []base, others []Other, intent Intent) (*candidate, []Other, error) {
+func (s *Session) latestPassed(ctx context.Context, st *stop, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
 	var waiting *candidate
 	for i, b := range there {
 		if i == mostJudged {
@@ -199,10 +200,10 @@ func (s *Session) latestPassed(ctx context.Context, st *stop, there []base, othe
 }
 
 // preload asks for the statuses of several commits at once.
-func (s *Session) preload(ctx context.Context, st *stop, of []base) error {
+func (s *Session) preload(ctx context.Context, st *stop, of []source.Base) error {
 	var commits []git.Hash
 	for _, b := range of {
-		commits = append(commits, b.commit)
+		commits = append(commits, b.Commit)
 	}
 	for _, up := range append(s.upstream(st), s.soaking(st)...) {
 		if up.out.repository != nil {
@@ -215,7 +216,7 @@ func (s *Session) preload(ctx context.Context, st *stop, of []base) error {
 }
 
 // match chooses what all that comes before a stop has now.
-func (s *Session) match(ctx context.Context, st *stop, there []base, others []Other, intent Intent) (*candidate, []Other, error) {
+func (s *Session) match(ctx context.Context, st *stop, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
 	var common tree.Revision
 	for _, up := range s.upstream(st) {
 		switch is := up.has().Base; {
@@ -227,8 +228,8 @@ func (s *Session) match(ctx context.Context, st *stop, there []base, others []Ot
 	}
 	var c *candidate
 	for _, b := range there {
-		if revision(b.commit) != common {
-			others = append(others, Other{b.commit.String(), "it is not what runs before: advance is match-upstream"})
+		if revision(b.Commit) != common {
+			others = append(others, Other{b.Commit.String(), "it is not what runs before: advance is match-upstream"})
 			continue
 		}
 		var err error
@@ -241,18 +242,18 @@ func (s *Session) match(ctx context.Context, st *stop, there []base, others []Ot
 
 // queue chooses the base commit that follows what a stop has. One that was rejected is
 // passed over.
-func (s *Session) queue(ctx context.Context, st *stop, newer, there []base, others []Other, intent Intent) (*candidate, []Other, error) {
+func (s *Session) queue(ctx context.Context, st *stop, newer, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
 	for _, b := range slices.Backward(newer) {
-		if st.out.orders.rejected[b.commit] != nil {
-			others = append(others, Other{b.commit.String(), "it was rejected"})
+		if st.out.orders.rejected[b.Commit] != nil {
+			others = append(others, Other{b.Commit.String(), "it was rejected"})
 			continue
 		}
-		if !slices.ContainsFunc(there, func(t base) bool { return t.commit == b.commit }) {
+		if !slices.ContainsFunc(there, func(t source.Base) bool { return t.Commit == b.Commit }) {
 			return nil, others, nil // others says what it waits for
 		}
 		for _, later := range there {
-			if later.commit != b.commit {
-				others = append(others, Other{later.commit.String(), "commits go one after the other, and " + git.Short(b.commit) + " is next: advance is queue"})
+			if later.Commit != b.Commit {
+				others = append(others, Other{later.Commit.String(), "commits go one after the other, and " + git.Short(b.Commit) + " is next: advance is queue"})
 			}
 		}
 		c, err := s.judged(ctx, st, b, intent)
@@ -262,8 +263,8 @@ func (s *Session) queue(ctx context.Context, st *stop, newer, there []base, othe
 }
 
 // judged asks the gates of a base commit.
-func (s *Session) judged(ctx context.Context, st *stop, b base, intent Intent) (*candidate, error) {
-	return s.gates(ctx, st, tree.Source{Base: revision(b.commit), Environment: revision(st.out.own.Commit)}, intent)
+func (s *Session) judged(ctx context.Context, st *stop, b source.Base, intent Intent) (*candidate, error) {
+	return s.gates(ctx, st, tree.Source{Base: revision(b.Commit), Environment: revision(st.out.own.Commit)}, intent)
 }
 
 // gates asks the gates that need nothing but the commits.
@@ -294,7 +295,7 @@ func (s *Session) endsHold(st *stop, of tree.Source) bool {
 		return false
 	}
 	since, found, err := s.platform.basesUntil(hashOf(hold.Base))
-	return err == nil && found && slices.ContainsFunc(since, func(b base) bool { return revision(b.commit) == of.Base })
+	return err == nil && found && slices.ContainsFunc(since, func(b source.Base) bool { return revision(b.Commit) == of.Base })
 }
 
 // configured returns the stop's base commit with the environment's own files as they
@@ -315,7 +316,7 @@ func (s *Session) named(ctx context.Context, st *stop, intent Intent) (*candidat
 		return nil, err
 	}
 	has := st.has()
-	if has.Base != "" && revision(b.commit) != has.Base {
+	if has.Base != "" && revision(b.Commit) != has.Base {
 		newer, err := s.newer(has)
 		if err != nil {
 			return nil, err
@@ -324,9 +325,9 @@ func (s *Session) named(ctx context.Context, st *stop, intent Intent) (*candidat
 		if err != nil {
 			return nil, err
 		}
-		if known && !slices.ContainsFunc(newer, func(n base) bool { return n.commit == b.commit }) {
+		if known && !slices.ContainsFunc(newer, func(n source.Base) bool { return n.Commit == b.Commit }) {
 			return nil, fmt.Errorf("%s has %s, and %s comes before that: `kalypso rollback --env %s --to %s` goes back, and keeps it there",
-				st.id(), short(has.Base), git.Short(b.commit), st.stage.Name, git.Short(b.commit))
+				st.id(), short(has.Base), git.Short(b.Commit), st.stage.Name, git.Short(b.Commit))
 		}
 	}
 	c, err := s.judged(ctx, st, b, intent)

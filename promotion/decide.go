@@ -119,7 +119,7 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 	if err != nil && !isID(to.Commit) {
 		return past{}, err
 	}
-	wanted := revision(b.commit)
+	wanted := revision(b.Commit)
 	if err != nil {
 		wanted = tree.Revision(to.Commit) // it may not be in the branch's history any more
 	}
@@ -282,10 +282,10 @@ func (s *Session) rejection(commit string, f func(r *repository, id string) erro
 	for _, out := range s.outputs {
 		if out.repository != nil && !done[out.repository] {
 			done[out.repository] = true
-			errs = append(errs, f(out.repository, b.commit.String()))
+			errs = append(errs, f(out.repository, b.Commit.String()))
 		}
 	}
-	return b.commit.String(), errors.Join(errs...)
+	return b.Commit.String(), errors.Join(errs...)
 }
 
 // Abort calls off what is proposed for stops: change requests are closed, their branches

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/gate"
@@ -80,21 +81,21 @@ func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
 	if err != nil || step.Kind != Promote {
 		return
 	}
-	first := slices.IndexFunc(all, func(c base) bool { return revision(c.commit) == step.Source.Base })
+	first := slices.IndexFunc(all, func(c source.Base) bool { return revision(c.Commit) == step.Source.Base })
 	if first < 0 {
 		return
 	}
 	all = all[first:]
-	if n := len(all); n > 0 && revision(all[n-1].commit) == st.has().Base {
+	if n := len(all); n > 0 && revision(all[n-1].Commit) == st.has().Base {
 		all = all[:n-1]
 	}
 	authors := map[string]bool{}
 	for _, c := range all {
-		authors[c.author] = true
+		authors[c.Author] = true
 	}
 	fmt.Fprintf(b, "%s by %s:\n\n", count(len(all), "commit"), count(len(authors), "author"))
 	for _, c := range all[:min(len(all), mostCommits)] {
-		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.commit), markdown(c.subject), markdown(web.Printable(c.author)))
+		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.Commit), markdown(firstLine(c.Message)), markdown(web.Printable(c.Author)))
 	}
 	if len(all) > mostCommits {
 		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)

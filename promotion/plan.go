@@ -162,17 +162,17 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 	bases = bases[:min(len(bases), 20)]
 	var commits []git.Hash
 	for _, b := range bases {
-		commits = append(commits, b.commit)
+		commits = append(commits, b.Commit)
 	}
 	ledger := s.ledger(st.out)
 	if err := ledger.load(ctx, commits...); err != nil {
 		return err
 	}
 	for _, b := range bases {
-		if c, told := courseOf(ledger.known[b.commit], st.id(), st.rolloutGate().By); told {
+		if c, told := courseOf(ledger.known[b.Commit], st.id(), st.rolloutGate().By); told {
 			out.State = Blocked
 			out.Reason = fmt.Sprintf("branch %s is gone from %s: %s came to %s at %s; push it again, or begin it anew with --adopt",
-				st.out.branch, st.out.repository.url, git.Short(b.commit), st.id(), c.entered.UTC().Format("2006-01-02 15:04Z"))
+				st.out.branch, st.out.repository.url, git.Short(b.Commit), st.id(), c.entered.UTC().Format("2006-01-02 15:04Z"))
 			return nil
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -23,20 +22,9 @@ type platform struct {
 	path       string // of the platform in the repository
 	head       git.Hash
 	stages     []evaluate.Stage
-	bases      []base // newest first; nil before they are looked for
+	bases      []source.Base // newest first; nil before they are looked for
 	// allowedSigners say whose signatures count; nil for nobody's.
 	allowedSigners []byte
-}
-
-// base is a base commit: one of the branch's first parents that changes something of
-// the platform outside of environments/.
-type base struct {
-	commit git.Hash
-	// until is the newest commit of the branch with the same base.
-	until   git.Hash
-	when    time.Time
-	subject string
-	author  string
 }
 
 // mostBases is how many commits of the platform's branch are looked at. What is older
@@ -120,11 +108,11 @@ func (p *platform) own(ctx context.Context, stage *evaluate.Stage) (source.Own, 
 		if err := p.repository.remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
 			return source.Own{}, err
 		}
-		commit, err := p.newest(head, from.Path)
+		commit, err := p.history(head).Newest(from.Path)
 		return source.Own{Commit: commit, Path: from.Path}, err
 	}
 	folder := p.ownPath(stage)
-	commit, err := p.newest(p.head, folder)
+	commit, err := p.history(p.head).Newest(folder)
 	return source.Own{Commit: commit, Path: folder}, err
 }
 
@@ -133,116 +121,45 @@ func (p *platform) ownPath(stage *evaluate.Stage) string {
 	if stage.Promotion.Source != nil {
 		return stage.Promotion.Source.Path
 	}
-	return path.Join(p.path, source.Environments, stage.Name)
+	return p.history(p.head).OwnPath(stage.Name)
 }
 
-// newest returns the newest of a commit's first parents, itself included, that changed
-// what is at a path; zero where nothing ever was there.
-func (p *platform) newest(from git.Hash, at string) (git.Hash, error) {
-	objects := p.repository.remote.Objects()
-	var last, lastID git.Hash
-	for c, err := range objects.Mainline(from) {
-		if err != nil {
-			return git.Hash{}, err
-		}
-		e, _, err := objects.Find(c.Tree, at)
-		if err != nil {
-			return git.Hash{}, err
-		}
-		if !last.IsZero() && e.ID != lastID {
-			return last, nil
-		}
-		last, lastID = c.ID, e.ID
-	}
-	if lastID.IsZero() {
-		return git.Hash{}, nil
-	}
-	return last, nil
+// history is the platform's branch, at one of its commits.
+func (p *platform) history(head git.Hash) source.History {
+	return source.History{Repository: p.repository.remote.Objects(), Head: head, Path: p.path}
 }
 
 // basesUntil returns the base commits from the head back to one of the given commits,
 // or as far as is looked, newest first. The found one is the last.
-func (p *platform) basesUntil(commit git.Hash) ([]base, bool, error) {
+func (p *platform) basesUntil(commit git.Hash) ([]source.Base, bool, error) {
 	if p.bases == nil {
-		if err := p.walk(); err != nil {
+		var err error
+		if p.bases, err = p.history(p.head).Bases(mostBases); err != nil {
 			return nil, false, err
 		}
 	}
 	for i, b := range p.bases {
-		if b.commit == commit {
+		if b.Commit == commit {
 			return p.bases[:i+1], true, nil
 		}
 	}
 	return p.bases, false, nil
 }
 
-// walk finds the base commits.
-func (p *platform) walk() error {
-	objects := p.repository.remote.Objects()
-	var pending *base
-	var pendingID string
-	seen := 0
-	for c, err := range objects.Mainline(p.head) {
-		if err != nil {
-			return err
-		}
-		state, err := p.baseID(c.Tree)
-		if err != nil {
-			return err
-		}
-		if pending != nil && state != pendingID {
-			p.bases = append(p.bases, *pending)
-			pending = nil
-		}
-		if seen++; seen > mostBases {
-			return nil
-		}
-		if state == "" {
-			return nil // there was no platform before
-		}
-		until := c.ID
-		if pending != nil {
-			until = pending.until
-		}
-		pending = &base{commit: c.ID, until: until, when: c.Committer.When, subject: firstLine(c.Message), author: c.Author.Name}
-		pendingID = state
-	}
-	if pending != nil {
-		p.bases = append(p.bases, *pending)
-	}
-	return nil
-}
-
-// baseID identifies what a commit's tree has of the platform outside of environments/;
-// "" where there is no platform.
-func (p *platform) baseID(root git.Hash) (string, error) {
-	objects := p.repository.remote.Objects()
-	e, found, err := objects.Find(root, p.path)
-	if err != nil || !found || e.Mode != git.FolderMode {
-		return "", err
-	}
-	entries, err := objects.Tree(e.ID)
-	if err != nil {
-		return "", err
-	}
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e git.Entry) bool { return e.Name == source.Environments })
-	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
-}
-
 // resolve returns the base commit that a name means: a branch, a tag, an id or the
 // beginning of one.
-func (p *platform) resolve(name string) (base, error) {
+func (p *platform) resolve(name string) (source.Base, error) {
 	if _, _, err := p.basesUntil(git.Hash{}); err != nil {
-		return base{}, err
+		return source.Base{}, err
 	}
 	id := p.refOrID(name)
 	objects := p.repository.remote.Objects()
 	n := 0
 	for at, err := range objects.Mainline(p.head) {
 		if err != nil {
-			return base{}, err
+			return source.Base{}, err
 		}
-		if n+1 < len(p.bases) && p.bases[n+1].until == at.ID {
+		if n+1 < len(p.bases) && p.bases[n+1].Until == at.ID {
 			n++
 		}
 		if at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name) {
@@ -252,7 +169,7 @@ func (p *platform) resolve(name string) (base, error) {
 			break
 		}
 	}
-	return base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", name, p.branch, p.repository.url)
+	return source.Base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", name, p.branch, p.repository.url)
 }
 
 func (p *platform) refOrID(name string) git.Hash {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
@@ -56,7 +57,7 @@ func (s *Session) Status(ctx context.Context, most int) (*Status, error) {
 		}
 	}
 	for _, b := range bases {
-		c := CommitStatus{Commit: b.commit.String(), Subject: b.subject, Author: b.author, Stops: map[string]string{}}
+		c := CommitStatus{Commit: b.Commit.String(), Subject: firstLine(b.Message), Author: web.Printable(b.Author), Stops: map[string]string{}}
 		for i, st := range s.asked() {
 			switch {
 			case string(st.has().Base) == c.Commit:
