@@ -88,6 +88,9 @@ func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (ga
 		return facts, err
 	}
 	facts.Reachable = reachable
+	if facts.EnvironmentOnly && s.request.AllRings {
+		return facts, nil
+	}
 	seen := map[*stop]bool{}
 	for _, other := range append(s.upstream(st), s.soaking(st)...) {
 		if seen[other] {

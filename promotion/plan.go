@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -228,7 +229,7 @@ func (s *Session) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.
 	switch {
 	case r.plain:
 		reviews, err := plainApprovals(ctx, r, st.stage.Name, step.prepared.commit)
-		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, s.committer(s.now).Email
+		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, cmp.Or(s.request.By, s.committer(s.now).Email)
 		return facts, err
 	case st.writes() == model.WritePush:
 		facts.NoReviews = "commits are pushed to branch " + st.out.branch + " directly: promotion.write is push"

@@ -151,8 +151,7 @@ type ChangeFacts struct {
 	Now    time.Time
 	Change *Change
 	// Reviews are those of the change request whose head is Head and whose author is
-	// Author; nil while there is none. Approvers says who may approve where there are
-	// no change requests at all; "" where there are.
+	// Author; nil while there is none.
 	Reviews *forge.Reviews
 	Head    git.Hash
 	Author  string

@@ -236,8 +236,8 @@ func TestWindowsOpen(t *testing.T) {
 }
 
 func isOpen(t *testing.T, p Policy, now time.Time) bool {
-	some, within := false, false
 	for _, g := range p.Gates {
+		some, within := false, false
 		for _, w := range g.Windows {
 			parsed, err := window.Parse(w.From, w.To, w.TZ)
 			if err != nil {
@@ -249,8 +249,11 @@ func isOpen(t *testing.T, p Policy, now time.Time) bool {
 			}
 			some, within = some || !w.Deny, within || !w.Deny && in
 		}
+		if some && !within {
+			return false
+		}
 	}
-	return !some || within
+	return true
 }
 
 // Facts that are not known pass no gate: neither the zero facts nor those of which

@@ -16,12 +16,14 @@ type opening struct {
 	next     func(t time.Time) (from, to time.Time)
 }
 
-// windows says whether commits may come at a time: those of all gates are taken
-// together. It has to be within none that denies and, where there are others,
-// within one of them.
+// windows says whether commits may come at a time: it has to be within none that
+// denies and, for each gate that has others, within one of them. So the windows of a
+// ring narrow those of its environment.
 func windows(p Policy, now time.Time) []Verdict {
-	var deny, allow []opening
+	var deny []opening
+	var allow [][]opening // by gate
 	for _, g := range p.Gates {
+		var own []opening
 		for _, w := range g.Windows {
 			parsed, err := window.Parse(w.From, w.To, w.TZ)
 			if err != nil {
@@ -31,8 +33,11 @@ func windows(p Policy, now time.Time) []Verdict {
 			if w.Deny {
 				deny = append(deny, o)
 			} else {
-				allow = append(allow, o)
+				own = append(own, o)
 			}
+		}
+		if len(own) > 0 {
+			allow = append(allow, own)
 		}
 	}
 	switch {
@@ -44,23 +49,27 @@ func windows(p Policy, now time.Time) []Verdict {
 	return []Verdict{within(deny, allow, now).verdict("windows", "")}
 }
 
-func within(deny, allow []opening, now time.Time) answer {
+func within(deny []opening, allow [][]opening, now time.Time) answer {
 	denied := slices.DeleteFunc(slices.Clone(deny), func(o opening) bool { return !o.contains(now) })
-	i := slices.IndexFunc(allow, func(o opening) bool { return o.contains(now) })
-	switch {
-	case len(denied) > 0:
+	if len(denied) > 0 {
 		return closed("no commits "+list(descriptions(denied), " and "), begin(denied, now), deny, allow, now)
-	case len(allow) > 0 && i < 0:
-		return closed("commits only "+list(descriptions(allow), " or "), time.Time{}, deny, allow, now)
-	case len(allow) > 0:
-		from, _ := allow[i].next(now)
-		return answer{State: Passed, reason: "within " + describe(allow[i].Window), since: from}
+	}
+	var open []opening
+	for _, own := range allow {
+		i := slices.IndexFunc(own, func(o opening) bool { return o.contains(now) })
+		if i < 0 {
+			return closed("commits only "+list(descriptions(own), " or "), time.Time{}, deny, allow, now)
+		}
+		open = append(open, own[i])
+	}
+	if len(open) > 0 {
+		return answer{State: Passed, reason: "within " + list(descriptions(open), " and "), since: last(open, now)}
 	}
 	return answer{State: Passed, reason: "outside of " + list(descriptions(deny), " and ")}
 }
 
 // closed is the answer where no commit may come now: when it may, if ever.
-func closed(why string, since time.Time, deny, allow []opening, now time.Time) answer {
+func closed(why string, since time.Time, deny []opening, allow [][]opening, now time.Time) answer {
 	until, state := opens(deny, allow, now)
 	a := answer{State: state, since: since, until: until}
 	switch {
@@ -77,8 +86,13 @@ func closed(why string, since time.Time, deny, allow []opening, now time.Time) a
 // opens finds the first time at which commits may come. There is none where no
 // window that allows comes any more, which is Blocked, and where none is found in
 // as many steps as a policy that means something needs: it is Pending then.
-func opens(deny, allow []opening, t time.Time) (time.Time, State) {
-	const steps = 1000 // from the end of one window to the begin or the end of another
+func opens(deny []opening, allow [][]opening, t time.Time) (time.Time, State) {
+	// From the end of one window to the begin or the end of another. A week has two of
+	// each window, and after three weeks nothing new comes, whatever clocks do.
+	steps := 6 * (len(deny) + 1)
+	for _, own := range allow {
+		steps += 6 * len(own)
+	}
 	for range steps {
 		closed := false
 		for _, o := range deny {
@@ -89,11 +103,14 @@ func opens(deny, allow []opening, t time.Time) (time.Time, State) {
 		if closed {
 			continue
 		}
-		if len(allow) == 0 || slices.ContainsFunc(allow, func(o opening) bool { return o.contains(t) }) {
+		i := slices.IndexFunc(allow, func(own []opening) bool {
+			return !slices.ContainsFunc(own, func(o opening) bool { return o.contains(t) })
+		})
+		if i < 0 {
 			return t, Pending
 		}
 		var first time.Time
-		for _, o := range allow {
+		for _, o := range allow[i] {
 			if from, _ := o.next(t); !from.IsZero() && from.After(t) && (first.IsZero() || from.Before(first)) {
 				first = from
 			}
@@ -115,6 +132,17 @@ func begin(windows []opening, now time.Time) time.Time {
 		}
 	}
 	return first
+}
+
+// last is when the last of the windows that contain a time began.
+func last(windows []opening, now time.Time) time.Time {
+	var at time.Time
+	for _, o := range windows {
+		if from, _ := o.next(now); from.After(at) {
+			at = from
+		}
+	}
+	return at
 }
 
 func descriptions(windows []opening) []string {
