@@ -20,6 +20,7 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]b
 	if err != nil {
 		return nil, nil, err
 	}
+	defer b.Close() //nolint:errcheck // a temporary folder is left
 	e := b.Environments[0]
 	var errs []diag.Diagnostic
 	for _, d := range b.Diagnostics {

@@ -26,6 +26,9 @@ import (
 type Request struct {
 	// Dir is the platform's folder, or one below it.
 	Dir string
+	// Revision is a git revision of the platform to compile instead of what is in the
+	// folder, as source.Checkout takes it; "" for the folder.
+	Revision string
 	// Environments are the names of those to compile; none means all.
 	Environments []string
 	// Previous returns the record of the output that exists of an environment, or
@@ -77,8 +80,18 @@ type Build struct {
 	// Stats say what was computed and what was reused; see Recount.
 	Stats Stats
 
-	meter   *meter
-	library *library.Library
+	meter    *meter
+	library  *library.Library
+	checkout *checkout // nil where the platform is a folder that people work in
+}
+
+// Close removes what was put together for the build, of commits. What the build's trees
+// are made of is gone then.
+func (b *Build) Close() error {
+	if b == nil || b.checkout == nil {
+		return nil
+	}
+	return b.checkout.remove()
 }
 
 // Failed says whether the platform has errors.
@@ -106,7 +119,10 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, b.finish(ctx)
+	if err := b.finish(ctx); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
 }
 
 // mostAttempts is how often a build begins anew where someone else changes what it
@@ -128,27 +144,72 @@ func plan(ctx context.Context, r Request) (b *Build, err error) {
 // policies of promotion, sorted by name; nil where nothing of the base can be read.
 // Diagnostics are those of the base, sorted. Nothing of the environments is read.
 func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
-	b, _, err := begin(ctx, r)
+	base, err := checkOutBase(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	return b.Stages, diag.Sort(b.Diagnostics), nil
-}
-
-// begin reads the base. It returns what evaluating it has to say as well, which is
-// among the build's diagnostics.
-func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
-	platform, ds, err := source.Open(r.Dir)
+	b, _, err := beginIn(ctx, r, base)
 	if err != nil {
 		return nil, nil, err
+	}
+	return b.Stages, diag.Sort(b.Diagnostics), b.Close()
+}
+
+// begin reads the base, of commits where that is asked for. It returns what evaluating
+// it has to say as well, which is among the build's diagnostics.
+func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
+	first, err := checkOutBase(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, said, err := beginIn(ctx, r, first)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, err := checkOut(ctx, r, b.Stages)
+	if err != nil || whole == nil {
+		return b, said, err
+	}
+	if err := b.Close(); err != nil {
+		return nil, nil, errors.Join(err, whole.remove())
+	}
+	return beginIn(ctx, r, whole)
+}
+
+// checkOutBase puts the revision that a request names into a folder; nil where it names
+// none.
+func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
+	if r.Revision == "" {
+		return nil, nil
+	}
+	return checkOut(ctx, r, nil)
+}
+
+// beginIn reads the base in the folder of a checkout; nil for the request's.
+func beginIn(ctx context.Context, r Request, c *checkout) (*Build, []diag.Diagnostic, error) {
+	b := &Build{checkout: c}
+	if c != nil {
+		r.Dir = c.dir
+	}
+	said, err := b.begin(ctx, r)
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	return b, said, nil
+}
+
+func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error) {
+	platform, ds, err := source.Open(r.Dir)
+	if err != nil {
+		return nil, err
 	}
 	contents, more, err := library.Open(platform.Root, r.Store)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ds = append(ds, more...)
 	if more, err = installModules(ctx, dependencies(platform.Root), contents); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, d := range more {
 		ds = append(ds, d.In(model.Position{File: module.File, Line: 1, Column: 1}, ""))
@@ -156,9 +217,10 @@ func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
 	meter := newMeter(r.Cache)
 	stages, said, err := evaluate.Stages(ctx, platform, meter.packages())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return &Build{Platform: platform, Stages: stages, Diagnostics: append(slices.Clone(ds), said...), meter: meter, library: contents}, said, nil
+	b.Platform, b.Stages, b.Diagnostics, b.meter, b.library = platform, stages, append(slices.Clone(ds), said...), meter, contents
+	return said, nil
 }
 
 func planOnce(ctx context.Context, r Request) (*Build, error) {
@@ -166,21 +228,28 @@ func planOnce(ctx context.Context, r Request) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.plan(ctx, r, said); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *Build) plan(ctx context.Context, r Request, said []diag.Diagnostic) error {
 	names, err := b.environments(r.Environments)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range names {
-		b.Environments = append(b.Environments, &Environment{Name: name, platform: b.Platform.Module, ctx: ctx, request: &r, meter: b.meter, library: b.library})
+		b.Environments = append(b.Environments, &Environment{Name: name, platform: b.Platform.Module, ctx: ctx, request: &r, commits: b.checkout.commits(), meter: b.meter, library: b.library})
 	}
 	err = b.each(ctx, func(ctx context.Context, e *Environment) error {
 		return e.plan(ctx, b.Platform, b.Stages, losesSome(said))
 	})
 	if err != nil {
-		return b, err
+		return err
 	}
 	b.checkPlaces()
-	return b, nil
+	return nil
 }
 
 // finish takes planned environments through the rest of the pipeline.

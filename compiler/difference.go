@@ -142,10 +142,11 @@ func (s *side) open(ctx context.Context) (err error) {
 }
 
 func (s *side) close() error {
-	if s.remove == nil {
-		return nil
+	err := s.build.Close()
+	if s.remove != nil {
+		err = errors.Join(err, s.remove())
 	}
-	return s.remove()
+	return err
 }
 
 // finish builds what is to be compared.

@@ -39,6 +39,7 @@ type Environment struct {
 	platform string          // its module path
 	ctx      context.Context // of the build, for contents that are made when they are asked for
 	request  *Request
+	commits  map[string]tree.Source // that environments are compiled from, where these are known
 	meter    *meter
 	library  *library.Library
 	clusters map[string][]model.Cluster // by cluster type, sorted by name
@@ -120,6 +121,9 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 func (e *Environment) sourceOf(pkg *evaluate.Package) tree.Source {
 	if e.request.Source != nil {
 		return *e.request.Source
+	}
+	if of, known := e.commits[e.Name]; known {
+		return of
 	}
 	s := tree.Source{Base: tree.Revision(pkg.Base), Environment: tree.Revision(pkg.Own)}
 	if locked := e.library.Digest(); locked != "" {

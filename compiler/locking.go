@@ -116,6 +116,7 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 		if err != nil {
 			return nil, err
 		}
+		defer b.Close() //nolint:errcheck // a temporary folder is left
 		if unreadable := lock.Unreadable(b.Diagnostics); len(unreadable) > 0 {
 			b.Diagnostics = unreadable
 			return &Locked{Build: b}, nil

@@ -41,7 +41,9 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 		p.branch = repo.defaultBranch()
 	}
 	var ok bool
-	if p.head, ok = repo.refs[branchRef(p.branch)]; !ok {
+	if p.head, ok = repo.refs[branchRef(p.branch)]; !s.request.Head.IsZero() {
+		p.head = s.request.Head
+	} else if !ok {
 		return nil, fmt.Errorf("%s has no branch %s, so there is no platform to promote from; name another one with --from", repo.url, p.branch)
 	}
 	if err := repo.remote.Fetch(ctx, []git.Hash{p.head}, 0); err != nil {

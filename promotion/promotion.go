@@ -32,6 +32,8 @@ type Request struct {
 	// promoted from, "" for the repository's default; Path is the platform's folder in
 	// it, "." for its root.
 	Repository, Branch, Path string
+	// Head is a commit to take for the head of the branch; zero for what it is.
+	Head git.Hash
 	// Environments are those to work on, and Ring is a ring of the one; none and "" for
 	// all. The state of all others is read as far as gates need it.
 	Environments []string

@@ -17,6 +17,7 @@ type buildOptions struct {
 	compiler.Output
 	shard  string
 	since  string
+	at     string
 	stats  bool
 	output *string
 }
@@ -38,8 +39,9 @@ Only files that kalypso wrote are changed or removed.
 What was built before is reused: a build takes as long as what changed. The cache
 never changes what is built; --stats tells what it was good for.
 
---since prints what differs from a git revision of the platform, and builds no
-more than that. --shard i/n builds the i-th of n parts of the cluster types, for n
+--at builds a git revision of the platform instead of what is in its folder, straight
+from git's objects, and records its commits. --since prints what differs from a git
+revision of the platform, and builds no more than that. --shard i/n builds the i-th of n parts of the cluster types, for n
 machines that together build them all.`,
 		Example: `  kalypso build --to out                  # every environment, in out/<environment>
   kalypso build dev --to out              # one
@@ -65,6 +67,7 @@ machines that together build them all.`,
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
 	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
+	cmd.Flags().StringVar(&o.at, "at", "", "build the platform as it is at the git revision `REV`, and record the commits")
 	cmd.Flags().StringVar(&o.since, "since", "", "print what differs from the platform's git revision `REV`")
 	cmd.Flags().BoolVar(&o.stats, "stats", false, "tell what was computed, and what was reused")
 	return cmd
@@ -72,7 +75,7 @@ machines that together build them all.`,
 
 // check says what is wrong with the flags.
 func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
-	for _, name := range []string{"to", "git", "branch", "shard", "since"} {
+	for _, name := range []string{"to", "git", "branch", "shard", "since", "at"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
 			return usagef("--%s needs a value, and is empty", name)
 		}
@@ -91,6 +94,8 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 		return usagef("--tree writes to a git repository: it needs --git DIR --branch BRANCH")
 	case o.Verify && o.Dir == "":
 		return usagef("--verify reads the files of --to DIR: name it")
+	case o.since != "" && o.at != "":
+		return usagef("--since compares with the platform as it is in its folder, and --at builds another: choose one")
 	case o.since != "" && writes:
 		return usagef("--since prints what differs: leave out --to and --git, which write only what differs anyway")
 	}
@@ -100,6 +105,7 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 func (g *global) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
 	o.Dir, o.Git = g.path(o.Dir), g.path(o.Git)
 	r := g.request(environments, c)
+	r.Revision = o.at
 	if o.shard != "" {
 		shard, err := compiler.ParseShard(o.shard)
 		if err != nil {
@@ -116,6 +122,7 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	if err != nil {
 		return err
 	}
+	defer b.Close() //nolint:errcheck // a temporary folder is left
 	if err := g.tell(g.err, b.Diagnostics); err != nil {
 		return err
 	}

@@ -110,6 +110,6 @@ func (g *global) compile(ctx context.Context, environments []string, use func(*c
 		if err != nil {
 			return err
 		}
-		return use(b)
+		return errors.Join(use(b), b.Close())
 	})
 }

@@ -37,6 +37,7 @@ type promotionOptions struct {
 	reports, kubeconfigs   []string
 	sign                   string
 	by                     string
+	local                  bool // the commit that is checked out counts, and not what origin has
 	output                 *string
 }
 
@@ -207,6 +208,12 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 		r.Path = filepath.ToSlash(rel)
 	}
 	r.Repository = cmp.Or(repo.RemoteURL("origin"), repo.WorkTree())
+	if o.local {
+		r.Repository = repo.WorkTree()
+		if r.Head, err = repo.Resolve("HEAD"); err != nil {
+			return fmt.Errorf("reading the commit that is checked out: %w", err)
+		}
+	}
 	if r.By == "" {
 		r.By = userOf(repo.WorkTree())
 	}

@@ -104,6 +104,7 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		begin := time.Now()
 		stop := g.showProgress(ctx, &r)
 		b, written, err := compiler.Write(ctx, r, o.Output)
+		defer b.Close() //nolint:errcheck // a temporary folder is left
 		stop()
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 )
@@ -16,9 +18,11 @@ import (
 // own files of others.
 type Assembly struct {
 	Repository *git.Repository
-	// Base is the commit, and Path the platform's folder in it; "." for the root.
-	Base git.Hash
-	Path string
+	// Base is the commit, and Path the platform's folder in it; "." for the root. Folder,
+	// where it is set, is a folder with the base instead.
+	Base   git.Hash
+	Path   string
+	Folder string
 	// Own are the environments whose own files are not those of Base, by name.
 	Own map[string]Own
 	// Prefetch, if given, is told the ids of all files before the first is read, so that
@@ -48,6 +52,9 @@ func Assemble(ctx context.Context, a Assembly) (platform string, remove func() e
 
 // assemble returns the folder it made also with an error.
 func (a *Assembly) assemble(ctx context.Context) (string, error) {
+	if a.Folder != "" {
+		return a.overlay(ctx)
+	}
 	entries, err := platformTree(a.Repository, a.Base, a.Path)
 	if err != nil {
 		return "", err
@@ -73,6 +80,15 @@ func (a *Assembly) assemble(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	temp, err := tempFolder()
+	if err != nil {
+		return "", err
+	}
+	return temp, a.write(ctx, temp, layers)
+}
+
+// tempFolder makes a temporary folder, and returns its name without links.
+func tempFolder() (string, error) {
 	temp, err := os.MkdirTemp("", "kalypso-commit-")
 	if err != nil {
 		return "", err
@@ -80,21 +96,86 @@ func (a *Assembly) assemble(ctx context.Context) (string, error) {
 	if real, err := filepath.EvalSymlinks(temp); err == nil {
 		temp = real
 	}
+	return temp, nil
+}
+
+// write writes layers into a folder.
+func (a *Assembly) write(ctx context.Context, temp string, layers []layer) error {
 	to, err := os.OpenRoot(temp)
 	if err != nil {
-		return temp, err
+		return err
 	}
 	defer to.Close()
 	w := &checkout{ctx: ctx, repo: a.Repository, to: to}
 	for _, l := range layers {
 		if err := to.MkdirAll(l.dir, 0o777); err != nil {
-			return temp, err
+			return err
 		}
 		if err := w.folder(l.entries, l.dir); err != nil {
-			return temp, err
+			return err
 		}
 	}
-	return temp, nil
+	return nil
+}
+
+// overlay copies the folder, but for environments that have other files, and writes
+// these.
+func (a *Assembly) overlay(ctx context.Context) (string, error) {
+	own, err := a.owned()
+	if err != nil {
+		return "", err
+	}
+	temp, err := tempFolder()
+	if err != nil {
+		return "", err
+	}
+	if err := a.copy(ctx, temp); err != nil {
+		return temp, err
+	}
+	var layers []layer
+	for name, entries := range own {
+		layers = append(layers, layer{entries, path.Join(Environments, name)})
+	}
+	return temp, a.write(ctx, temp, layers)
+}
+
+// copy copies the folder of the base, without git's own and without the environments
+// that have other files. Links are copied as they are.
+func (a *Assembly) copy(ctx context.Context, temp string) error {
+	return filepath.WalkDir(a.Folder, func(name string, d fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(a.Folder, name)
+		if err != nil || rel == "." {
+			return err
+		}
+		environment, isEnvironment := strings.CutPrefix(filepath.ToSlash(rel), Environments+"/")
+		_, replaced := a.Own[environment]
+		to := filepath.Join(temp, rel)
+		switch {
+		case d.Name() == ".git" || isEnvironment && replaced:
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return os.Mkdir(to, 0o777)
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, to)
+		case !d.Type().IsRegular():
+			return nil // it is no file of a platform
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, data, 0o666)
+	})
 }
 
 // layer is what a folder gets.

@@ -64,6 +64,20 @@ func HasRevision(dir, rev string) bool {
 	return err == nil
 }
 
+// Repository opens the repository that a platform's folder is in, and returns where in
+// it that is, with slashes; "." for its root.
+func Repository(root string) (*git.Repository, string, error) {
+	repo, err := openRepository(root)
+	if err != nil {
+		return nil, "", err
+	}
+	rel, err := filepath.Rel(repo.WorkTree(), root)
+	if err != nil {
+		return nil, "", errors.Join(err, repo.Close())
+	}
+	return repo, filepath.ToSlash(rel), nil
+}
+
 // openRepository opens the repository that a platform is in.
 func openRepository(root string) (*git.Repository, error) {
 	repo, err := git.Discover(root)

@@ -33,8 +33,8 @@ func TestWindows(t *testing.T) {
 			friday, [][]model.Window{{weekend, deny("2026-11-20T00:00", "2026-11-21T00:00", "UTC", "")}},
 			want{Pending, "no commits " + weekendText + " and 2026-11-20T00:00 to 2026-11-21T00:00 UTC; open 2026-11-23T05:00:00Z", "2026-11-23T05:00:00Z"},
 		},
-		"within":       {friday, [][]model.Window{{allow("fri 09:00", "fri 17:00")}}, want{Passed, "within fri 09:00 to fri 17:00 UTC", ""}},
-		"not yet":      {friday, [][]model.Window{{allow("tue 09:00", "tue 17:00"), allow("mon 09:00", "mon 17:00")}}, want{Pending, "commits only tue 09:00 to tue 17:00 UTC or mon 09:00 to mon 17:00 UTC; open 2026-11-23T09:00:00Z", "2026-11-23T09:00:00Z"}},
+		"within":                       {friday, [][]model.Window{{allow("fri 09:00", "fri 17:00")}}, want{Passed, "within fri 09:00 to fri 17:00 UTC", ""}},
+		"not yet":                      {friday, [][]model.Window{{allow("tue 09:00", "tue 17:00"), allow("mon 09:00", "mon 17:00")}}, want{Pending, "commits only tue 09:00 to tue 17:00 UTC or mon 09:00 to mon 17:00 UTC; open 2026-11-23T09:00:00Z", "2026-11-23T09:00:00Z"}},
 		"of two gates that never meet": {friday, [][]model.Window{{allow("mon 09:00", "mon 17:00")}, {allow("fri 09:00", "fri 17:00")}}, want{Pending, "commits only mon 09:00 to mon 17:00 UTC; no open time was found", ""}},
 		"of two gates":                 {friday, [][]model.Window{{allow("mon 09:00", "fri 20:00")}, {allow("fri 09:00", "fri 17:00")}}, want{Passed, "within mon 09:00 to fri 20:00 UTC and fri 09:00 to fri 17:00 UTC", ""}},
 		"allowed, but denied": {
