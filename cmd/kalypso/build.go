@@ -41,8 +41,8 @@ never changes what is built; --stats tells what it was good for.
 
 --at builds a git revision of the platform instead of what is in its folder, straight
 from git's objects, and records its commits. --since prints what differs from a git
-revision of the platform, and builds no more than that. --shard i/n builds the i-th of n parts of the cluster types, for n
-machines that together build them all.`,
+revision of the platform, and builds no more than that. --shard i/n builds the i-th
+of n parts of the cluster types, for n machines that together build them all.`,
 		Example: `  kalypso build --to out                  # every environment, in out/<environment>
   kalypso build dev --to out              # one
   kalypso build dev --flat --to tree      # one, straight into tree
