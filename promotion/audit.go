@@ -17,9 +17,9 @@ type Event struct {
 	// Time is when it is said to have happened: by the forge's clock, where it told of
 	// the commit, or else by the commit.
 	Time        time.Time   `json:"time"`
-	Environment string      `json:"environment"`
+	Environment string      `json:"environment"` // "" for all of them
 	Ring        string      `json:"ring,omitempty"`
-	What        string      `json:"what"` // promoted, configured, rolled back, held, released, changed, success, failure, rejected, frozen
+	What        string      `json:"what"` // promoted, configured, rolled back, held, released, removed, changed, success, failure, rejected, frozen, aborted
 	Source      tree.Source `json:"source"`
 	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
 	By          string      `json:"by,omitempty"`
@@ -46,6 +46,10 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 		if !done[st.stage.Name] {
 			done[st.stage.Name] = true
 			out = append(out, ordered(st.out)...)
+		}
+		if url := st.out.repository.url; !done[url] {
+			done[url] = true
+			out = append(out, rejections(st.out)...)
 		}
 	}
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
@@ -143,27 +147,40 @@ func holdIn(record *tree.Record, ring string) *tree.Hold {
 	return o.hold(ring)
 }
 
-// ordered are the orders that stand.
+// ordered are the orders that stand about an environment.
 func ordered(o *output) []Event {
 	var out []Event
-	add := func(what string, of *order, base tree.Revision) {
-		out = append(out, Event{
-			Time: of.at.UTC(), Environment: o.stage.Name, What: what, By: web.Printable(of.By), Reason: web.Printable(of.Reason),
-			Source: tree.Source{Base: base},
-		})
-	}
 	if o.orders.frozen != nil {
-		add("frozen", o.orders.frozen, "")
-	}
-	for id, of := range o.orders.rejected {
-		add("rejected", of, revision(id))
+		out = append(out, eventOf("frozen", o.orders.frozen, o.stage.Name, ""))
 	}
 	for ring, of := range o.orders.aborted {
-		add("aborted", of, tree.Revision(of.Commit))
-		out[len(out)-1].Ring = ring
+		e := eventOf("aborted", of, o.stage.Name, tree.Revision(of.Commit))
+		e.Ring = ring
+		out = append(out, e)
 	}
-	slices.SortFunc(out, func(a, b Event) int {
-		return strings.Compare(a.What+string(a.Source.Base), b.What+string(b.Source.Base))
+	return sorted(out)
+}
+
+// rejections are those of a repository: they are about all of its environments.
+func rejections(o *output) []Event {
+	var out []Event
+	for id, of := range o.orders.rejected {
+		out = append(out, eventOf("rejected", of, "", revision(id)))
+	}
+	return sorted(out)
+}
+
+func eventOf(what string, of *order, environment string, base tree.Revision) Event {
+	return Event{
+		Time: of.at.UTC(), Environment: environment, What: what, By: web.Printable(of.By), Reason: web.Printable(of.Reason),
+		Source: tree.Source{Base: base},
+	}
+}
+
+// sorted are the events of a map.
+func sorted(events []Event) []Event {
+	slices.SortFunc(events, func(a, b Event) int {
+		return strings.Compare(a.What+a.Ring+string(a.Source.Base), b.What+b.Ring+string(b.Source.Base))
 	})
-	return out
+	return events
 }

@@ -63,7 +63,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		hold.Base = before.Base // a second step back is still from there
 	}
 	step := &Step{Kind: RollBack, Source: tree.Source{Base: sourceIn(target.record, st.ringName()).Base, Environment: revision(st.out.own.Commit)}}
-	c := change{hold: hold, trailers: s.decided(d)}
+	c := change{hold: hold, trailers: s.decided(d), decided: s.now}
 	if to.Exact {
 		step.Source = sourceIn(target.record, st.ringName())
 		err = s.prepareExact(st, step, target, c)
@@ -146,7 +146,7 @@ func (s *Session) prepareExact(st *stop, step *Step, target past, c change) erro
 	result, err := st.out.at.Restore(st.out.folder, view, func(r *tree.Record) error {
 		s.setHold(r, st, c.hold)
 		return nil
-	}, pack, s.commitInfo(st, step.Source, message))
+	}, pack, s.commitInfo(st, step.Source, message, c.decided))
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	if st.out.record == nil {
 		return nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.out.branch, st.stage.Name)
 	}
-	c := change{hold: hold, title: title, trailers: s.decided(d)}
+	c := change{hold: hold, title: title, trailers: s.decided(d), decided: s.now}
 	step := &Step{Kind: Configure, Source: st.has(), NoOp: true}
 	message := s.message(st, step, &c)
 	pack := st.out.repository.staging.NewPack()
@@ -191,7 +191,7 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	result, err := st.out.at.Restate(st.out.folder, func(r *tree.Record) error {
 		s.setHold(r, st, hold)
 		return nil
-	}, pack, s.commitInfo(st, st.has(), message))
+	}, pack, s.commitInfo(st, st.has(), message, c.decided))
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type change struct {
 	verdicts []gate.Verdict
 	trailers []string // beside those of every commit
 	title    string
+	// decided is when a person decided it; the zero Time for what policies let through.
+	decided time.Time
 }
 
 // prepare compiles a stop at its commits, and makes the GitOps commit on top of the
@@ -61,7 +63,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	placement := tree.Placement{Folder: st.out.folder, Tree: compiled.Tree, Options: o}
-	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, p.message))
+	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, p.message, c.decided))
 	if err != nil {
 		return err
 	}
@@ -142,9 +144,13 @@ func (o *output) environmentHold(st *stop, hold *tree.Hold) *tree.Hold {
 }
 
 // commitInfo is what makes a commit the same whoever makes it: its time is that of the
-// newest commit that goes into it.
-func (s *Session) commitInfo(st *stop, of tree.Source, message string) tree.CommitInfo {
+// newest commit that goes into it. Only what a person decides has a time of its own,
+// which nothing else tells.
+func (s *Session) commitInfo(st *stop, of tree.Source, message string, decided time.Time) tree.CommitInfo {
 	when := time.Unix(0, 0)
+	if decided.After(when) {
+		when = decided
+	}
 	later := func(r *repository, id git.Hash) {
 		if id.IsZero() {
 			return

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -116,6 +117,6 @@ func auditTable(w *tabwriter.Writer, events []promotion.Event) {
 	fmt.Fprintln(w, "TIME\tENVIRONMENT\tWHAT\tBASE\tCOMMIT\tBY\tREASON")
 	for _, e := range events {
 		row := eventRow(e)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], row[1], row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], row[7])
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], row[7])
 	}
 }
