@@ -31,7 +31,7 @@ import (
 //     Seconds, numbers of bytes and commit ids may be others than those shown.
 //   - In a block ```sh, every line is run, and must succeed; nobody looks at what it
 //     prints.
-//   - "cd DIR" holds for what follows. Of "make TARGET" and "go install PACKAGE" it is
+//   - "cd DIR" and "export NAME=VALUE..." hold for what follows. Of "make TARGET" and "go install PACKAGE" it is
 //     only checked that there is such a thing.
 //
 // KALYPSO_UPDATE=1 writes what commands print into the pages, and the generated
@@ -300,11 +300,34 @@ func (w *walk) command(line int, command string) (printed []byte, err error) {
 	case words[0] == "cd" && len(words) == 2:
 		w.dir = filepath.Join(w.dir, words[1])
 		return nil, nil
+	case words[0] == "export":
+		return w.export(command, words[1:])
 	}
 	cmd := exec.CommandContext(w.Context(), "sh", "-c", command)
 	cmd.Dir, cmd.Env = w.dir, w.env
 	printed, err = cmd.CombinedOutput()
 	return bytes.ReplaceAll(printed, []byte(w.work), []byte("/work")), err
+}
+
+// export sets variables for the commands that follow, as a shell understands them. No
+// value has two lines.
+func (w *walk) export(command string, assignments []string) ([]byte, error) {
+	for _, a := range assignments {
+		name, _, _ := strings.Cut(a, "=")
+		command += " && printenv " + name
+	}
+	cmd := exec.CommandContext(w.Context(), "sh", "-c", command)
+	cmd.Dir, cmd.Env = w.dir, w.env
+	printed, err := cmd.CombinedOutput()
+	values := strings.Split(string(printed), "\n")
+	if err != nil || len(values) != len(assignments)+1 {
+		return printed, errors.Join(err, fmt.Errorf("%s: not one line for each", command))
+	}
+	for i, a := range assignments {
+		name, _, _ := strings.Cut(a, "=")
+		w.env = append(w.env, name+"="+values[i])
+	}
+	return nil, nil
 }
 
 // checkTargets checks that the Makefile has the targets. Words with = are
