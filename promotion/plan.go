@@ -213,12 +213,12 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
 		return nil
 	}
-	s.describe(st, step)
 	facts, err := s.changeFacts(ctx, st, step)
 	if err != nil {
 		return err
 	}
 	step.Verdicts = append(step.Verdicts, gate.Planned(ctx, st.policy(), *facts, intent.Skip)...)
+	s.describe(st, step)
 	return nil
 }
 

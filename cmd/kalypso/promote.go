@@ -264,7 +264,11 @@ func (g *global) tellSteps(stops []*promotion.Stop) {
 		if s.Step == nil || s.Step.Body == "" {
 			continue
 		}
-		fmt.Fprintf(g.out, "\n%s\n", strings.TrimRight(s.Step.Body, "\n"))
+		body := s.Step.Body
+		if marker, rest, ok := strings.Cut(body, "\n"); ok && strings.HasPrefix(marker, "<!--") {
+			body = rest // it is for programs
+		}
+		fmt.Fprintf(g.out, "\n%s\n", strings.TrimRight(body, "\n"))
 	}
 }
 
