@@ -23,7 +23,7 @@ func (n notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	}
 	var ids []git.Hash
 	for ref, id := range refs {
-		if (strings.HasPrefix(ref, "refs/notes/kalypso") || strings.HasPrefix(ref, "refs/tags/kalypso/")) && !n.of.staging.Has(id) && !slices.Contains(ids, id) {
+		if (strings.HasPrefix(ref, "refs/notes/") || strings.HasPrefix(ref, "refs/tags/kalypso/")) && !n.of.staging.Has(id) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

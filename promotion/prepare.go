@@ -31,7 +31,8 @@ type prepared struct {
 type change struct {
 	hold     *tree.Hold // of the stop
 	verdicts []gate.Verdict
-	trailers []string // beside those of every commit
+	files    map[string][]byte // beside the tree
+	trailers []string          // beside those of every commit
 	title    string
 	// decided is when a person decided it; the zero Time for what policies let through.
 	decided time.Time
@@ -57,7 +58,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 		return nil
 	}
 	o := compiled.Options
-	o.Adopt = s.request.Adopt
+	o.Adopt, o.Files = s.request.Adopt, c.files
 	o.Ring, o.Rings, o.Hold = st.ringName(), st.rings(step.Source, c.hold), st.out.environmentHold(st, c.hold)
 	p.message = s.message(st, step, &c)
 	pack := st.out.repository.staging.NewPack()

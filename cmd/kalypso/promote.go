@@ -29,6 +29,7 @@ type promoteOptions struct {
 	adopt     bool
 	allRings  bool
 	plan      string // the file of a saved plan
+	target    string
 }
 
 func newPromote(g *global) *cobra.Command {
@@ -90,6 +91,7 @@ func (o *promoteOptions) applyFlags(cmd *cobra.Command) {
 	f.StringVar(&o.wait, "wait", "", "go on until nothing is pending any more, at most for a `DURATION`")
 	f.Lookup("wait").NoOptDefVal = "30m"
 	f.BoolVar(&o.pendingOK, "pending-ok", false, "exit with 0 also if something is pending")
+	f.StringVar(&o.target, "target", "", "promoter writes what GitOps Promoter promotes: the branches that end in -next")
 }
 
 func newPromotePlan(g *global, o *promoteOptions) *cobra.Command {
@@ -134,7 +136,14 @@ does what that says, and nothing if anything that the plan rests on has moved.`,
 
 // promote applies, again and again where that is asked for.
 func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
-	if o.dryRun {
+	switch {
+	case o.target != "" && o.target != "promoter":
+		return usagef("--target %s: there is promoter", o.target)
+	case o.target != "" && (o.dryRun || o.plan != "" || o.commit != "" || len(o.skip) > 0):
+		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: leave out --dry-run, a plan, --commit and --skip-gate")
+	case o.target != "":
+		return g.hydrate(cmd, o)
+	case o.dryRun:
 		return g.promotePlan(cmd, o, "")
 	}
 	plan, err := o.readPlan(g)
@@ -170,6 +179,27 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	}
 	if stops != nil {
 		if err := g.printStops(*o.output, "Promotion", stops); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return o.verdict(stops)
+}
+
+// hydrate writes what GitOps Promoter promotes.
+func (g *global) hydrate(cmd *cobra.Command, o *promoteOptions) error {
+	if err := o.needsSome("promote"); err != nil {
+		return err
+	}
+	var stops []*promotion.Stop
+	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
+		stops, err = s.Hydrate(ctx)
+		return err
+	})
+	if stops != nil {
+		if err := g.printStops(*o.output, "Hydration", stops); err != nil {
 			return err
 		}
 	}

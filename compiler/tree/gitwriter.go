@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"math"
 	"path"
 	"runtime"
@@ -255,6 +256,7 @@ func (e *gitEnvironment) files(clusterType string, out *outcome, m missing) ([]g
 // finish makes the environment's tree of the changes of its cluster types.
 func (e *gitEnvironment) finish(p *plan, grafts []graft) (git.Hash, error) {
 	own := map[string][]byte{}
+	maps.Copy(own, e.o.Files)
 	if p.header {
 		own[recordPath] = p.nextBytes
 	}

@@ -137,6 +137,9 @@ type Options struct {
 	// Adopt lets kalypso take over files that it did not write, and a folder
 	// whose record is broken.
 	Adopt bool
+	// Files are written to a branch beside the tree where anything of that changes, by
+	// path in the environment's folder. The record does not list them.
+	Files map[string][]byte
 	// Verify reads every file, whatever the index says of it.
 	Verify bool
 }

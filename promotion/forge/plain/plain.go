@@ -108,6 +108,15 @@ const attempts = 5
 // SetStatus implements forge.Forge. The error is git.ErrLostRace where other processes
 // were faster five times.
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
+	err := f.again(ctx, func() error { return f.setStatus(ctx, commit, s) })
+	if err != nil {
+		return fmt.Errorf("set the status %s of %s: %w", s.Name, git.Short(commit), err)
+	}
+	return nil
+}
+
+// again does something again where somebody else was faster.
+func (f *Forge) again(ctx context.Context, do func() error) error {
 	var err error
 	for attempt := range attempts {
 		if attempt > 0 {
@@ -115,14 +124,11 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 				return err
 			}
 		}
-		if err = f.setStatus(ctx, commit, s); !errors.Is(err, git.ErrLostRace) {
+		if err = do(); !errors.Is(err, git.ErrLostRace) {
 			break
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("set the status %s of %s: %w", s.Name, git.Short(commit), err)
-	}
-	return nil
+	return err
 }
 
 func unsupported(what string) error { return fmt.Errorf("%s: %w", what, forge.ErrUnsupported) }

@@ -271,7 +271,12 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 	if err != nil {
 		return err
 	}
-	return f.repository.Push(ctx, notesRef, tip, id, func(pack *git.PackWriter) error {
+	return f.push(ctx, notesRef, tip, id, w)
+}
+
+// push moves a ref of notes, after the objects of a change to them.
+func (f *Forge) push(ctx context.Context, ref string, old, new git.Hash, w *writing) error {
+	return f.repository.Push(ctx, ref, old, new, func(pack *git.PackWriter) error {
 		for _, o := range w.objects {
 			if _, err := pack.Add(o.Kind, o.Data); err != nil {
 				return err
@@ -283,6 +288,15 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 
 // add makes the commit that adds a line to a note.
 func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Time) (git.Hash, error) {
+	message := fmt.Sprintf("%s of %s is %s", s.Name, git.Short(about), s.State)
+	return f.commit(w, tip, about, message, at, func(old []string, at time.Time) []byte {
+		return []byte(strings.Join(append(old, encodeLine(s, at)), "\n") + "\n")
+	})
+}
+
+// commit makes a commit on the notes in which one of them says something else. change
+// gets the lines that it has, and the time of the commit.
+func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.Time, change func(old []string, at time.Time) []byte) (git.Hash, error) {
 	var old git.Hash
 	var parents []git.Hash
 	if !tip.IsZero() {
@@ -304,16 +318,35 @@ func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Tim
 	if err != nil {
 		return git.Hash{}, err
 	}
-	note := w.add(git.BlobKind, []byte(strings.Join(append(text, encodeLine(s, at)), "\n")+"\n"))
-	tree, err := w.put(old, about.String(), note)
+	tree, err := w.put(old, about.String(), w.add(git.BlobKind, change(text, at)))
 	if err != nil {
 		return git.Hash{}, err
 	}
 	by := f.o.By
 	by.When = at
-	data, err := f.encode(git.Commit{
-		Tree: tree, Parents: parents, Author: by, Committer: by,
-		Message: fmt.Sprintf("%s of %s is %s", s.Name, git.Short(about), s.State),
-	})
+	data, err := f.encode(git.Commit{Tree: tree, Parents: parents, Author: by, Committer: by, Message: message})
 	return w.add(git.CommitKind, data), err
+}
+
+// Annotate makes the note of a commit in a ref of notes, such as
+// refs/notes/hydrator.metadata, say a text, and nothing else. Nothing is written where it
+// says so. It begins again where somebody else writes notes at the same time.
+func (f *Forge) Annotate(ctx context.Context, ref string, about git.Hash, text string) error {
+	return f.again(ctx, func() error {
+		refs, err := f.repository.Refs(ctx)
+		if err != nil {
+			return err
+		}
+		tip, w := refs[ref], &writing{notes: readNotes(f.repository)}
+		same := false
+		message := "Note " + git.Short(about)
+		id, err := f.commit(w, tip, about, message, f.o.Now().Truncate(time.Second), func(old []string, _ time.Time) []byte {
+			same = strings.Join(old, "\n") == text
+			return []byte(text + "\n")
+		})
+		if err != nil || same {
+			return err
+		}
+		return f.push(ctx, ref, tip, id, w)
+	})
 }
