@@ -170,11 +170,15 @@ func (a *Assembly) copy(ctx context.Context, temp string) error {
 		case !d.Type().IsRegular():
 			return nil // it is no file of a platform
 		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(to, data, 0o666)
+		return os.WriteFile(to, data, info.Mode().Perm()|0o600)
 	})
 }
 
