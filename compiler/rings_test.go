@@ -8,7 +8,71 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 )
+
+// Rings that are built one after the other give the tree that the whole environment is.
+func TestRingsAreTheWhole(t *testing.T) {
+	whole, err := compiler.Compile(context.Background(), compiler.Request{Dir: "../testdata/platform", Environments: []string{"dev"}})
+	if err != nil || whole.Failed() {
+		t.Fatal(err, whole.Diagnostics)
+	}
+	want := writeTo(t, t.TempDir(), whole, tree.Options{})
+	rings := []model.Ring{{Name: "canary", Select: sizeOf(`=~"^s"`)}, {Name: "rest"}}
+	dir := t.TempDir()
+	var got *tree.Record
+	for _, ring := range rings {
+		b, err := compiler.Compile(context.Background(), compiler.Request{
+			Dir: "../testdata/platform", Environments: []string{"dev"}, Ring: ring.Name, Rings: rings,
+			Source:   &tree.Source{Base: "s-" + tree.Revision(ring.Name), Environment: "e"},
+			Previous: func(string) (*tree.Record, error) { return got, nil },
+		})
+		if err != nil || b.Failed() {
+			t.Fatal(err, b.Diagnostics)
+		}
+		got = writeTo(t, dir, b, tree.Options{Ring: ring.Name})
+	}
+	if got.Tree != want.Tree {
+		t.Errorf("rings give tree %s, and the whole %s", got.Tree, want.Tree)
+	}
+	for name, ring := range map[string]string{"small": "canary", "large": "rest"} {
+		if got.RingOf(name) != ring {
+			t.Errorf("%s was built for %q", name, got.RingOf(name))
+		}
+	}
+	for _, e := range got.ClusterTypes {
+		if of := got.RingOf(e.Name); of == "canary" && (e.Source == nil || e.Source.Base != "s-canary") {
+			t.Errorf("%s does not say that it is of s-canary: %v", e.Name, e.Source)
+		}
+	}
+}
+
+// writeTo writes the one environment of a build, and returns the record.
+func writeTo(t *testing.T, dir string, b *compiler.Build, o tree.Options) *tree.Record {
+	t.Helper()
+	e := b.Environments[0]
+	options := b.Options(e)
+	options.Ring = o.Ring
+	to, err := tree.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { to.Close() })
+	c, ds, err := to.Write(e.Tree, options)
+	if err != nil || len(ds) > 0 {
+		t.Fatal(err, ds)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return c.Record
+}
+
+func sizeOf(constraint model.Expr) model.Selector {
+	satisfies := model.Selector{Op: model.OpSatisfy, Expr: constraint}
+	of := model.Selector{Op: model.OpField, Key: "size", Args: []model.Selector{satisfies}}
+	return model.Selector{Op: model.OpField, Key: "labels", Args: []model.Selector{of}}
+}
 
 // TestRings asks of a compiled environment which rings its cluster types would be
 // in, as another commit says it.
@@ -17,12 +81,7 @@ func TestRings(t *testing.T) {
 	if err != nil || b.Failed() {
 		t.Fatal(err, b.Diagnostics)
 	}
-	size := func(constraint model.Expr) model.Selector {
-		satisfies := model.Selector{Op: model.OpSatisfy, Expr: constraint}
-		of := model.Selector{Op: model.OpField, Key: "size", Args: []model.Selector{satisfies}}
-		return model.Selector{Op: model.OpField, Key: "labels", Args: []model.Selector{of}}
-	}
-	canary := model.Ring{Name: "canary", Select: size(`=~"^s"`)}
+	canary := model.Ring{Name: "canary", Select: sizeOf(`=~"^s"`)}
 	of, ds := b.Environments[0].Rings([]model.Ring{canary, {Name: "rest"}})
 	if want := map[string]string{"small": "canary", "large": "rest"}; !maps.Equal(of, want) || len(ds) > 0 {
 		t.Errorf("got %v, want %v; %v", of, want, ds)
