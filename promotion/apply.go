@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/plain"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -101,10 +102,33 @@ func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Int
 			return s.propose(ctx, st, stop, intent) // the branch takes nothing but change requests
 		}
 		return err
-	case direct || !proposable(step):
+	case !proposable(step):
+		return nil
+	case direct && st.out.repository.plain && stop.State == Waiting && pendingApprovals(step):
+		return s.show(ctx, st, stop)
+	case direct:
 		return nil
 	}
 	return s.propose(ctx, st, stop, intent)
+}
+
+// pendingApprovals says whether a step waits for people, and for nothing else.
+func pendingApprovals(step *Step) bool {
+	return !slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool { return v.Gate != "approvals" && v.State != gate.Passed })
+}
+
+// show pushes the commit of a step to the promotion's own branch, so that people who
+// approve by tags have something to tag.
+func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
+	if err := s.pushProposal(ctx, st, stop.Step); err != nil {
+		return err
+	}
+	tag, err := plain.ApprovalTag(st.stage.Name, stop.Step.Commit)
+	if err != nil {
+		return err
+	}
+	stop.Reason += fmt.Sprintf("; branch %s proposes it, and `git tag -s %s %s` approves it", st.promotionBranch(), tag, stop.Step.Commit)
+	return nil
 }
 
 // proposable says whether a step is good enough for people to look at: nothing speaks
@@ -181,23 +205,13 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // are passed.
 func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
 	o, step := st.out, stop.Step
-	branch := st.promotionBranch()
-	before := o.repository.refs[branchRef(branch)]
-	if before != step.prepared.commit {
-		updates := append(s.inTheWay(st), remote.Update{Ref: branchRef(branch), Old: before, New: step.prepared.commit})
-		if len(updates) > 1 { // a ref cannot be made in the push that removes its folder's
-			if err := o.repository.remote.Push(ctx, updates[:len(updates)-1], nil, false); err != nil {
-				return err
-			}
-		}
-		if err := o.repository.remote.Push(ctx, updates[len(updates)-1:], step.prepared.packs, false); err != nil {
-			return s.explainPush(st, err)
-		}
-		o.repository.refs[branchRef(branch)] = step.prepared.commit
+	before := o.repository.refs[branchRef(st.promotionBranch())]
+	if err := s.pushProposal(ctx, st, step); err != nil {
+		return err
 	}
 	stop.State = Proposed
 	if o.repository.plain {
-		stop.Reason = fmt.Sprintf("branch %s proposes it: `git push origin %s:refs/heads/%s` accepts it", branch, step.Commit, o.branch)
+		stop.Reason = fmt.Sprintf("branch %s proposes it: `git push origin %s:refs/heads/%s` accepts it", st.promotionBranch(), step.Commit, o.branch)
 		return nil
 	}
 	change, err := s.saveChange(ctx, st, step, before)
@@ -206,6 +220,26 @@ func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Inte
 	}
 	step.URL = change.URL
 	return s.merge(ctx, st, stop, change, intent)
+}
+
+// pushProposal brings the promotion's own branch to the prepared commit.
+func (s *Session) pushProposal(ctx context.Context, st *stop, step *Step) error {
+	o, ref := st.out, branchRef(st.promotionBranch())
+	before := o.repository.refs[ref]
+	if before == step.prepared.commit {
+		return nil
+	}
+	updates := append(s.inTheWay(st), remote.Update{Ref: ref, Old: before, New: step.prepared.commit})
+	if len(updates) > 1 { // a ref cannot be made in the push that removes its folder's
+		if err := o.repository.remote.Push(ctx, updates[:len(updates)-1], nil, false); err != nil {
+			return err
+		}
+	}
+	if err := o.repository.remote.Push(ctx, updates[len(updates)-1:], step.prepared.packs, false); err != nil {
+		return s.explainPush(st, err)
+	}
+	o.repository.refs[ref] = step.prepared.commit
+	return nil
 }
 
 // inTheWay are branches of earlier promotions whose names do not go together with that
