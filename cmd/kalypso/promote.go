@@ -25,9 +25,6 @@ type promoteOptions struct {
 	dryRun    bool
 	wait      string
 	pendingOK bool
-	overwrite bool
-	adopt     bool
-	allRings  bool
 	plan      string // the file of a saved plan
 	target    string
 }

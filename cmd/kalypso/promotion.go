@@ -39,6 +39,9 @@ type promotionOptions struct {
 	by                     string
 	local                  bool // the commit that is checked out counts, and not what origin has
 	output                 *string
+
+	// What promote alone lets one do.
+	overwrite, adopt, allRings bool
 }
 
 // flags adds what all of them have.
@@ -135,7 +138,10 @@ func (o *promotionOptions) needsSome(what string) error {
 
 // promotionRequest is what a session is opened with.
 func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
-	r := promotion.Request{Environments: o.environments, Ring: o.ring, By: o.by}
+	r := promotion.Request{
+		Environments: o.environments, Ring: o.ring, By: o.by,
+		Overwrite: o.overwrite, Adopt: o.adopt, AllRings: o.allRings,
+	}
 	var err error
 	if r.Now, err = clock(); err != nil {
 		return r, err
