@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -36,9 +37,12 @@ func (o *outputFormat) Set(s string) error {
 }
 
 // outputFlag adds -o, and returns where its value will be.
-func outputFlag(cmd *cobra.Command) *string {
+func outputFlag(cmd *cobra.Command) *string { return outputFlagIn(cmd, cmd.Flags()) }
+
+// outputFlagIn adds -o to flags of a command: its own, or those of all below it.
+func outputFlagIn(cmd *cobra.Command, flags *pflag.FlagSet) *string {
 	o := outputFormat("table")
-	cmd.Flags().VarP(&o, "output", "o", "how to print the result: table, json or yaml")
+	flags.VarP(&o, "output", "o", "how to print the result: table, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
 	return (*string)(&o)
 }

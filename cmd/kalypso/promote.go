@@ -55,7 +55,7 @@ blocked, 6 if something is pending, and 7 if something is held or frozen.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.promote(cmd, o) },
 	}
 	o.flags(cmd)
-	o.output = outputFlag(cmd)
+	o.output = outputFlagIn(cmd, cmd.PersistentFlags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	o.intentFlags(cmd)
 	o.applyFlags(cmd)
@@ -102,7 +102,6 @@ promote apply FILE, and only as long as nothing that it rests on has moved.`,
 		Args: noArgs("promote plan"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.promotePlan(cmd, o, save) },
 	}
-	o.output = outputFlag(cmd)
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments, which is what no --env means as well")
 	o.intentFlags(cmd)
 	cmd.Flags().StringVar(&save, "out", "", "save the plan to a `FILE`")
@@ -124,7 +123,6 @@ does what that says, and nothing if anything that the plan rests on has moved.`,
 			return g.promote(cmd, o)
 		},
 	}
-	o.output = outputFlag(cmd)
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	o.intentFlags(cmd)
 	o.applyFlags(cmd)

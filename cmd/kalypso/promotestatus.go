@@ -32,7 +32,6 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 			return g.print(*o.output, document[*promotion.Status]{apiVersion, "PromotionStatus", status}, func(w *tabwriter.Writer) { statusTable(w, status) })
 		},
 	}
-	o.output = outputFlag(cmd)
 	cmd.Flags().IntVar(&most, "commits", 10, "show this many of the newest commits")
 	return cmd
 }
@@ -93,7 +92,6 @@ come all the same.`,
 			return g.decide(cmd, &o.promotionOptions, d, "Abortion", nil, (*promotion.Session).Abort)
 		},
 	}
-	o.output = outputFlag(cmd)
 	o.decisionFlags(cmd, d)
 	return cmd
 }
