@@ -160,7 +160,8 @@ func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, run
 	wanted := &rollout.Wanted{Environment: st.stage.Name, Commits: run, Assignments: assignments}
 	sources := s.sources(st, g)
 	if len(sources) == 0 && len(assignments) > 0 {
-		r.State, r.Reason = forge.Pending, "nobody was asked: the policy wants reports of "+g.Source+", and none were given (--kubeconfig, --report)"
+		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig"}[g.Source]
+		r.State, r.Reason = forge.Pending, "nobody was asked: give "+how
 		return nil
 	}
 	var reports []rollout.Report

@@ -341,10 +341,14 @@ func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
 		if s.Step != nil && s.State != promotion.Promoted {
 			next = shortOrNone(string(s.Step.Source.Base))
 		}
+		reason := s.Reason
 		if s.Rollout != nil {
 			rollout = string(s.Rollout.State)
+			if s.Rollout.State != forge.Success {
+				reason += "; rollout: " + s.Rollout.Reason
+			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, web.Printable(s.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, web.Printable(reason))
 	}
 }
 

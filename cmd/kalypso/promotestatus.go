@@ -41,7 +41,7 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 	stopTable(w, s.Stops)
 	for _, stop := range s.Stops {
-		if stop.Step == nil {
+		if stop.Step == nil || len(stop.Step.Verdicts) == 0 {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s: %s %s\n", stop.ID(), stop.Step.Kind, shortOrNone(string(stop.Step.Source.Base)))

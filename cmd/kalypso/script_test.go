@@ -58,6 +58,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("KALYPSO_STORE_DIR", filepath.Join(e.WorkDir, ".store"))
 			e.Setenv("NO_COLOR", "1")
 			e.Setenv("REGISTRY", registry.Host) // of all scripts: each has repositories of its own
+			e.Values[serverKey{}] = &hosted{}
 			for _, v := range gitVariables {
 				name, value, _ := strings.Cut(v, "=")
 				e.Setenv(name, value)
@@ -88,6 +89,7 @@ func commands(repository string) map[string]func(*testscript.TestScript, bool, [
 		},
 	}
 	maps.Copy(all, serverCommands)
+	maps.Copy(all, fleetCommands(repository))
 	return all
 }
 

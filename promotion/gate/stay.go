@@ -104,10 +104,10 @@ func rolledOut(s Stay) answer {
 	case s.Since.IsZero():
 		a.reason = "nobody has reported yet"
 	default:
-		a.reason = "is rolling out"
+		a.reason = cmp.Or(printable(s.Reason), "is rolling out")
 	}
 	a.reason = place(s.Environment, s.Ring) + ": " + a.reason
-	if s.Held && s.Reason != "" {
+	if s.Held && s.Reason != "" && s.State != forge.Pending {
 		a.reason += "; " + printable(s.Reason)
 	}
 	return a

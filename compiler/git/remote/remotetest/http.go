@@ -28,6 +28,8 @@ const (
 // Server serves git repositories over HTTP, as `git http-backend` does.
 type Server struct {
 	URL string // http://HOST:PORT
+	// Close ends the server before the test ends: nobody answers from then on.
+	Close func()
 
 	t       testing.TB
 	root    string
@@ -54,9 +56,16 @@ type Request struct {
 func Serve(t testing.TB) *Server {
 	t.Helper()
 	Isolate(t)
+	return ServeFolder(t, t.TempDir())
+}
+
+// ServeFolder runs a server of the repositories in a folder until the test ends. What
+// the environment says to git is not looked at.
+func ServeFolder(t testing.TB, root string) *Server {
+	t.Helper()
 	git, err := exec.LookPath("git")
 	must(t, err)
-	s := &Server{t: t, root: t.TempDir()}
+	s := &Server{t: t, root: root}
 	s.handler = &cgi.Handler{
 		Path: git, Args: []string{"http-backend"}, Dir: s.root,
 		Env: []string{
@@ -67,10 +76,11 @@ func Serve(t testing.TB) *Server {
 	}
 	server := httptest.NewServer(s)
 	s.URL = server.URL
-	t.Cleanup(func() {
+	s.Close = sync.OnceFunc(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	t.Cleanup(s.Close)
 	return s
 }
 
