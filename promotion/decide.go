@@ -224,21 +224,23 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 }
 
 // Freeze stops promotion to the environments that were asked for, without writing to
-// their branches; Thaw ends that.
-func (s *Session) Freeze(ctx context.Context, d Decision) error {
+// their branches, and returns which these are; Thaw ends that.
+func (s *Session) Freeze(ctx context.Context, d Decision) ([]string, error) {
 	return s.orderEach(ctx, func(environment string, r *repository) error {
 		return s.give(ctx, r, &order{Kind: "freeze", About: environment, Reason: d.Reason, By: s.request.By, Until: d.Until})
 	})
 }
 
-// Thaw ends the freezes of environments. One that is not frozen stays so.
-func (s *Session) Thaw(ctx context.Context) error {
+// Thaw ends the freezes of environments, and returns which these are. One that is not
+// frozen stays so.
+func (s *Session) Thaw(ctx context.Context) ([]string, error) {
 	return s.orderEach(ctx, func(environment string, r *repository) error {
 		return r.pushOrder(ctx, "freeze/"+environment, git.Hash{}, nil)
 	})
 }
 
-func (s *Session) orderEach(_ context.Context, f func(environment string, r *repository) error) error {
+func (s *Session) orderEach(_ context.Context, f func(environment string, r *repository) error) ([]string, error) {
+	var names []string
 	var errs []error
 	done := map[string]bool{}
 	for _, st := range s.asked() {
@@ -252,9 +254,11 @@ func (s *Session) orderEach(_ context.Context, f func(environment string, r *rep
 		}
 		if err := f(st.stage.Name, st.out.repository); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", st.stage.Name, err))
+			continue
 		}
+		names = append(names, st.stage.Name)
 	}
-	return errors.Join(errs...)
+	return names, errors.Join(errs...)
 }
 
 // Reject makes sure that a base commit comes nowhere. Environments that have it keep it.

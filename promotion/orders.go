@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,8 +130,11 @@ func (r *repository) readOrder(id git.Hash) (*order, error) {
 
 // give writes an order, over one of the same kind about the same.
 func (s *Session) give(ctx context.Context, r *repository, o *order) error {
-	text, err := json.MarshalIndent(o, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // people read it
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(o); err != nil {
 		return err
 	}
 	pack := r.staging.NewPack()
@@ -140,7 +144,7 @@ func (s *Session) give(ctx context.Context, r *repository, o *order) error {
 		return err
 	}
 	by := s.committer(s.now)
-	message := fmt.Sprintf("%s %s: %s\n\n%s\n", strings.ToUpper(o.Kind[:1])+o.Kind[1:], o.About, o.Reason, text)
+	message := fmt.Sprintf("%s %s: %s\n\n%s", strings.ToUpper(o.Kind[:1])+o.Kind[1:], o.About, firstLine(o.Reason), text.String())
 	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}.Signed(s.sign())
 	if err != nil {
 		return err

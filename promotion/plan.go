@@ -207,7 +207,7 @@ func (s *Session) settled(st *stop, out *Stop) {
 // planStep compiles a candidate that passed the gates of the commit, and asks those of
 // the change.
 func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Intent) error {
-	if err := s.prepare(ctx, st, step, change{verdicts: step.Verdicts}); err != nil {
+	if err := s.prepare(ctx, st, step, change{verdicts: step.Verdicts, trailers: skipped(intent.Skip)}); err != nil {
 		return err
 	}
 	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
@@ -220,6 +220,18 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 	step.Verdicts = append(step.Verdicts, gate.Planned(ctx, st.policy(), *facts, intent.Skip)...)
 	s.describe(st, step)
 	return nil
+}
+
+// skipped are the trailers of a step for which gates were to be passed over.
+func skipped(skip gate.Skip) []string {
+	if len(skip.Gates) == 0 {
+		return nil
+	}
+	out := []string{"Kalypso-Skip-Gates: " + strings.Join(skip.Gates, ", "), "Kalypso-Reason: " + firstLine(skip.Reason)}
+	if skip.By != "" {
+		out = append(out, "Promoted-By: "+firstLine(skip.By))
+	}
+	return out
 }
 
 // changeFacts gathers what gates ask of a planned change.

@@ -108,7 +108,15 @@ a ref of the GitOps repository, refs/kalypso/freeze/ENVIRONMENT, which needs no 
 request. thaw ends it.`, `  kalypso freeze prod --reason "year end" --until 2027-01-04T06:00Z
   kalypso freeze --all --reason INC-42`, "Freeze", d, o,
 		func(s *promotion.Session, ctx context.Context, decision promotion.Decision) ([]*promotion.Stop, error) {
-			return nil, s.Freeze(ctx, decision)
+			frozen, err := s.Freeze(ctx, decision)
+			for _, name := range frozen {
+				until := "somebody thaws it"
+				if !decision.Until.IsZero() {
+					until = decision.Until.UTC().Format(time.RFC3339)
+				}
+				fmt.Fprintf(g.err, "%s is frozen until %s\n", name, until)
+			}
+			return nil, err
 		})
 	cmd.Flags().StringVar(&d.until, "until", "", "until this `TIME`, or for that long; without it until somebody thaws it")
 	return cmd
@@ -127,7 +135,13 @@ func newThaw(g *global) *cobra.Command {
 			if err := o.needsSome("thaw"); err != nil {
 				return err
 			}
-			return g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) error { return s.Thaw(ctx) })
+			return g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) error {
+				thawed, err := s.Thaw(ctx)
+				for _, name := range thawed {
+					fmt.Fprintf(g.err, "%s is not frozen\n", name)
+				}
+				return err
+			})
 		},
 	}
 	o.flags(cmd)
