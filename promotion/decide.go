@@ -74,6 +74,10 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		return nil, err
 	}
 	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip)), Step: step}
+	if o := step.prepared.obstacle; o != "" {
+		stop.State, stop.Reason = Blocked, o+"; --exact brings the files back as they were"
+		return stop, nil
+	}
 	if step.Change != nil && step.Change.Errors > 0 && !st.stage.Promotion.AllowErrors {
 		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", short(step.Source.Base), count(step.Change.Errors, "assignment"))
 		return stop, nil

@@ -213,6 +213,10 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
 		return nil
 	}
+	if step.prepared.obstacle != "" {
+		step.Verdicts = append(step.Verdicts, gate.Verdict{Gate: "errors", State: gate.Blocked, Reason: step.prepared.obstacle})
+		return nil
+	}
 	facts, err := s.changeFacts(ctx, st, step)
 	if err != nil {
 		return err

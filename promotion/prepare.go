@@ -25,6 +25,9 @@ type prepared struct {
 	// diagnostics are what the compiler has to say of the environment.
 	diagnostics []diag.Diagnostic
 	message     string
+	// obstacle is why there is nothing that could be written, whatever the policy allows;
+	// "" where there is.
+	obstacle string
 }
 
 // change says what is different in a record beside what is compiled.
@@ -55,6 +58,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	}
 	if compiled.Tree == nil {
 		step.Change.Errors = max(1, compiled.Errors)
+		p.obstacle = "nothing of it compiles at " + describe(step.Source)
 		return nil
 	}
 	o := compiled.Options
@@ -71,6 +75,10 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	if result == nil {
 		p.diagnostics = append(p.diagnostics, ds...)
 		step.Change.Errors += len(ds)
+		p.obstacle = "its files cannot be written to branch " + st.out.branch
+		if len(ds) > 0 {
+			p.obstacle += ": " + ds[0].Message
+		}
 		return nil
 	}
 	if err := pack.Finish(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -129,6 +130,15 @@ type Stop struct {
 
 // ID returns environment, or environment/ring.
 func (s *Stop) ID() string { return stopID(s.Environment, s.Ring) }
+
+// Diagnostics are what the compiler has to say of the step, and what is in the way of its
+// files.
+func (s *Stop) Diagnostics() []diag.Diagnostic {
+	if s.Step == nil || s.Step.prepared == nil {
+		return nil
+	}
+	return s.Step.prepared.diagnostics
+}
 
 // Rollout is what became of a commit on the clusters.
 type Rollout struct {

@@ -35,6 +35,9 @@ func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpti
 		return err
 	})
 	if len(stops) > 0 {
+		if err := g.tellErrorsOf(stops); err != nil {
+			return err
+		}
 		if err := g.printStops(*o.output, kind, stops); err != nil {
 			return err
 		}

@@ -173,6 +173,9 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 		}
 	}
 	if stops != nil {
+		if err := g.tellErrorsOf(stops); err != nil {
+			return err
+		}
 		if err := g.printStops(*o.output, "Promotion", stops); err != nil {
 			return err
 		}
@@ -263,6 +266,9 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := g.tellErrorsOf(plan.Stops); err != nil {
 		return err
 	}
 	if save != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -277,4 +278,21 @@ func (g *global) once(ctx context.Context, r promotion.Request, use func(context
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return use(ctx, s)
+}
+
+// tellErrorsOf tells the errors that steps have: what is in the way of files, and what is
+// wrong with the candidates. That something is wrong is in the result.
+func (g *global) tellErrorsOf(stops []*promotion.Stop) error {
+	var errs []diag.Diagnostic
+	for _, s := range stops {
+		for _, d := range s.Diagnostics() {
+			if d.Severity == diag.Error {
+				errs = append(errs, d)
+			}
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return g.tell(g.err, errs)
 }
