@@ -346,6 +346,9 @@ func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
 		next, rollout := "-", "-"
 		if s.Step != nil && s.State != promotion.Promoted {
 			next = shortOrNone(string(s.Step.Source.Base))
+			if s.Step.Kind == promotion.Configure {
+				next = "own " + shortOrNone(string(s.Step.Source.Environment))
+			}
 		}
 		reason := s.Reason
 		if s.Rollout != nil {
