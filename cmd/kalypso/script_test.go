@@ -90,6 +90,7 @@ func commands(repository string) map[string]func(*testscript.TestScript, bool, [
 	}
 	maps.Copy(all, serverCommands)
 	maps.Copy(all, fleetCommands(repository))
+	all["forge"] = func(ts *testscript.TestScript, neg bool, args []string) { forgeCommand(ts, neg, args, repository) }
 	return all
 }
 

@@ -1,8 +1,8 @@
 package forgetest
 
 import (
+	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -50,12 +50,12 @@ func mistake(kind, message string) reply {
 	return reply{status: http.StatusOK, body: map[string]any{"data": nil, "errors": []any{map[string]any{"type": kind, "message": message}}}}
 }
 
-func nodeID(number int) string { return "PR_" + strconv.Itoa(number) }
+func (r *GitHubRepository) nodeID(p *GitHubPull) string { return fmt.Sprintf("PR_%d_%d", r.ID, p.Number) }
 
 func (s *GitHubServer) pullByNode(id string) (*GitHubRepository, *GitHubPull) {
 	for _, r := range s.repos {
 		for _, p := range r.pulls {
-			if nodeID(p.Number) == id {
+			if r.nodeID(p) == id {
 				return r, p
 			}
 		}

@@ -66,7 +66,7 @@ func (r *GitHubRepository) Pulls() []GitHubPull {
 // AddPull opens a pull request as somebody else would.
 func (r *GitHubRepository) AddPull(p GitHubPull) (number int) {
 	r.Change(func(r *GitHubRepository) {
-		p.Number, p.State = int(r.server.id()), "open"
+		p.Number, p.State = len(r.pulls)+1, "open"
 		r.pulls = append(r.pulls, &p)
 	})
 	return p.Number
@@ -136,7 +136,7 @@ func (r *GitHubRepository) show(p *GitHubPull) map[string]any {
 		body = nil
 	}
 	out := map[string]any{
-		"number": p.Number, "node_id": nodeID(p.Number), "state": p.State, "title": p.Title, "body": body, "draft": p.Draft,
+		"number": p.Number, "node_id": r.nodeID(p), "state": p.State, "title": p.Title, "body": body, "draft": p.Draft,
 		"merged": p.Merged, "merged_at": nil, "merge_commit_sha": nil, "auto_merge": nil, "user": person(p.Author),
 		"head":   map[string]any{"ref": p.Head, "sha": p.HeadID.String(), "label": r.Owner + ":" + p.Head, "repo": head},
 		"base":   map[string]any{"ref": p.Base, "sha": r.resolve(p.Base), "repo": map[string]any{"id": r.ID}},
@@ -199,7 +199,7 @@ func (r *GitHubRepository) createPull(c *call) reply {
 	}
 	draft, _ := c.in["draft"].(bool)
 	p := &GitHubPull{
-		Number: int(r.server.id()), State: "open", Author: c.login, Head: head, Base: base,
+		Number: len(r.pulls) + 1, State: "open", Author: c.login, Head: head, Base: base,
 		Title: c.text("title"), Body: c.text("body"), Draft: draft, lag: r.server.lag,
 	}
 	r.pulls = append(r.pulls, p)
