@@ -13,7 +13,7 @@ import (
 
 // approvals says whether enough people have approved the change request as it is.
 func approvals(g *model.ApprovalsGate, f ChangeFacts) answer {
-	wanted := fmt.Sprintf("approvals 0 of %d", g.Count)
+	wanted := fmt.Sprintf("0 of %d", g.Count)
 	switch {
 	case f.NoReviews != "":
 		return answer{State: Blocked, reason: wanted + ": nobody can approve, as " + printable(f.NoReviews)}
@@ -29,7 +29,7 @@ func approvals(g *model.ApprovalsGate, f ChangeFacts) answer {
 
 func weigh(g *model.ApprovalsGate, f ChangeFacts) answer {
 	t := count(g, f)
-	parts := []string{fmt.Sprintf("approvals %d of %d on the present head", len(t.counted), g.Count)}
+	parts := []string{fmt.Sprintf("%d of %d on the present head", len(t.counted), g.Count)}
 	say := func(n int, what string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
