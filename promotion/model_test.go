@@ -1,0 +1,244 @@
+package promotion
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git/remote/remotetest"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// TestModel lets random things happen to random platforms, and compares what the engine
+// does with what the rules say, run by run. What the invariants say is looked for in the
+// repositories themselves. With KALYPSO_LONG=1 there are many more of them.
+func TestModel(t *testing.T) {
+	remotetest.Isolate(t)
+	server := newModelServer(t, false)
+	seeds, events := 150, 14
+	switch {
+	case os.Getenv("KALYPSO_LONG") != "":
+		seeds, events = 4000, 40
+	case testing.Short():
+		seeds = 20
+	}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range seeds {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				holdsFor(t, server, newScenario(uint64(seed), events))
+			})
+		}
+	})
+}
+
+// TestModelOnGit is TestModel with git's own server.
+func TestModelOnGit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("git's own server is slow")
+	}
+	remotetest.Isolate(t)
+	server := newModelServer(t, true)
+	seeds := 2
+	if os.Getenv("KALYPSO_LONG") != "" {
+		seeds = 60
+	}
+	for seed := range seeds {
+		holdsFor(t, server, newScenario(uint64(seed)+1_000_000, 8))
+	}
+}
+
+// TestModelFound are the shortest ways to what random events have found.
+func TestModelFound(t *testing.T) {
+	remotetest.Isolate(t)
+	server := newModelServer(t, false)
+	for _, c := range []struct {
+		name         string
+		environments []modelEnvironment
+		events       []event
+	}{
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for i := range c.environments {
+				c.environments[i].Types = 1
+			}
+			if err := (scenario{policy: &modelPolicy{c.environments}, events: c.events}).run(t, server); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// holdsFor runs a scenario. One that fails is made shorter before it is shown.
+func holdsFor(t *testing.T, server *modelServer, s scenario) {
+	t.Helper()
+	err := s.run(t, server)
+	if err == nil {
+		return
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for shorter := true; shorter && time.Now().Before(deadline); {
+		shorter = false
+		for i := len(s.events) - 1; i >= 0 && time.Now().Before(deadline); i-- {
+			less := s
+			less.events = slices.Delete(slices.Clone(s.events), i, i+1)
+			if failure := less.run(t, server); failure != nil {
+				s, err, shorter = less, failure, true
+			}
+		}
+	}
+	t.Errorf("seed %d: %v\n%s", s.seed, err, s)
+}
+
+// scenario is a platform and what happens to it.
+type scenario struct {
+	seed   uint64
+	policy *modelPolicy
+	events []event
+}
+
+// event is something that happens. What its numbers mean depends on what it is; they
+// mean something in every state, so that events may be left out.
+type event struct {
+	what    string
+	a, b, c int
+}
+
+func (s scenario) String() string {
+	var b strings.Builder
+	for _, e := range s.policy.Environments {
+		fmt.Fprintf(&b, "environment %s after %v any=%v %s, %d cluster types, %v\n", e.Name, e.After, e.Any, e.Advance, e.Types, e.modelGates)
+		for _, r := range e.Rings {
+			fmt.Fprintf(&b, "  ring %s after %v, %v\n", r.Name, r.After, r.modelGates)
+		}
+	}
+	for _, e := range s.events {
+		fmt.Fprintf(&b, "{%q, %d, %d, %d},\n", e.what, e.a, e.b, e.c)
+	}
+	return b.String()
+}
+
+func (g modelGates) String() string {
+	var out []string
+	if g.Rollout != nil {
+		out = append(out, fmt.Sprintf("rollout %+v", *g.Rollout))
+	}
+	if g.Soak != nil {
+		out = append(out, fmt.Sprintf("soak %+v", *g.Soak))
+	}
+	if g.Budget != nil {
+		out = append(out, fmt.Sprintf("budget %d", *g.Budget))
+	}
+	return strings.Join(out, "; ")
+}
+
+// happens are events, as often as they should come.
+var happens = []struct {
+	what  string
+	times int
+}{
+	{"push", 10}, {"broken", 1}, {"small", 2}, {"own", 4}, {"both", 1}, {"policy", 1}, {"same", 1},
+	{"report", 14}, {"clock", 8}, {"rollback", 3}, {"hold", 1}, {"release", 3}, {"freeze", 1}, {"thaw", 1},
+	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 2},
+}
+
+func newScenario(seed uint64, events int) scenario {
+	random := rand.New(rand.NewPCG(seed, 11))
+	s := scenario{seed: seed, policy: randomPolicy(random)}
+	var bag []string
+	for _, h := range happens {
+		bag = append(bag, slices.Repeat([]string{h.what}, h.times)...)
+	}
+	for range events {
+		s.events = append(s.events, event{bag[random.IntN(len(bag))], random.IntN(1000), random.IntN(1000), random.IntN(1000)})
+		switch random.IntN(8) {
+		case 0, 1:
+		case 2:
+			s.events = append(s.events, event{"race", 2 + random.IntN(2), 0, 0})
+		case 3:
+			s.events = append(s.events, event{"crash", random.IntN(60), random.IntN(2), random.IntN(2)})
+		case 4:
+			s.events = append(s.events, event{"run", 0, 0, 0}, event{"run", 0, 0, 0})
+		default:
+			s.events = append(s.events, event{"run", 0, 0, 0})
+		}
+	}
+	s.events = append(s.events, event{"run", 0, 0, 0}, event{"verify", 0, 0, 0})
+	return s
+}
+
+func randomPolicy(random *rand.Rand) *modelPolicy {
+	p := &modelPolicy{}
+	names := []string{"a", "b", "c", "d"}[:1+random.IntN(4)]
+	for i, name := range names {
+		e := modelEnvironment{Name: name, Types: 1 + random.IntN(2), Any: random.IntN(3) == 0}
+		e.Advance = []model.Advance{model.LatestPassed, model.LatestPassed, model.Latest, model.MatchUpstream, model.Queue}[random.IntN(5)]
+		if i > 0 {
+			for _, before := range names[:i] {
+				if random.IntN(2) == 0 {
+					e.After = append(e.After, before)
+				}
+			}
+		}
+		e.modelGates = randomGates(random, len(e.After) > 0, names)
+		if random.IntN(3) == 0 {
+			rings := []string{"canary", "east", "west"}[:2+random.IntN(2)]
+			for j, ring := range rings {
+				r := modelRing{Name: ring}
+				if j > 0 && random.IntN(4) > 0 {
+					r.After = []string{rings[random.IntN(j)]}
+				}
+				if random.IntN(3) == 0 {
+					r.modelGates = randomGates(random, len(r.After) > 0 || len(e.After) > 0, names)
+				}
+				e.Rings = append(e.Rings, r)
+			}
+		}
+		p.Environments = append(p.Environments, e)
+	}
+	return p
+}
+
+func randomGates(random *rand.Rand, after bool, names []string) modelGates {
+	var g modelGates
+	switch random.IntN(4) {
+	case 0:
+		g.Rollout = &model.RolloutGate{Source: "none"}
+	case 1, 2:
+		g.Rollout = &model.RolloutGate{
+			Source: "report", Min: []string{"100%", "50%", "0%"}[random.IntN(3)], MaxFailed: random.IntN(2),
+			Timeout: time.Duration(random.IntN(2)*random.IntN(3)) * time.Hour,
+		}
+	}
+	if random.IntN(3) == 0 && after {
+		g.Soak = &model.SoakGate{For: time.Duration(1+random.IntN(3)) * 30 * time.Minute}
+		if random.IntN(4) == 0 {
+			g.Soak.Environment = names[random.IntN(len(names))]
+		}
+	}
+	if random.IntN(8) == 0 {
+		most := random.IntN(9)
+		g.Budget = &most
+	}
+	return g
+}
+
+// errDiffers says that the engine does not do what the rules say.
+var errDiffers = errors.New("the engine does not do what the rules say")
+
+// run lets everything happen, and says what is wrong then.
+func (s scenario) run(t testing.TB, server *modelServer) (err error) {
+	w := newWorld(t, server, s)
+	defer w.close()
+	for i, e := range s.events {
+		if err := w.happen(e); err != nil {
+			return fmt.Errorf("event %d, %v: %w", i, e, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,562 @@
+package promotion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// modelWorld is a platform with its repositories and clusters, and the rules beside it.
+type modelWorld struct {
+	server           *modelServer
+	dir              string
+	platform, gitops *modelRepo
+	clusters         *modelClusters
+	ids              []git.Hash // of the platform's commits
+	rules            *rules
+	texts            int
+	seen             *seen
+}
+
+// worlds numbers the worlds, whose repositories have names of their own.
+var worlds atomic.Int64
+
+func newWorld(t testing.TB, server *modelServer, s scenario) *modelWorld {
+	dir, err := os.MkdirTemp("", "kalypso-model-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("world%d", worlds.Add(1))
+	w := &modelWorld{
+		server: server, dir: dir, platform: server.repository(name + "-platform"), gitops: server.repository(name + "-gitops"),
+		clusters: &modelClusters{reports: map[string]modelReport{}},
+		rules:    &rules{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), frozen: map[string]ruleOrder{}, rejected: map[int]bool{}},
+		seen:     newSeen(),
+	}
+	own := map[string]string{}
+	for i, e := range s.policy.Environments {
+		if (s.seed+uint64(i))%3 > 0 {
+			own[e.Name] = "first"
+		}
+	}
+	w.push(s.policy, "text0 0", own)
+	w.rules.order()
+	return w
+}
+
+func (w *modelWorld) close() {
+	w.server.drop(w.platform)
+	w.server.drop(w.gitops)
+	_ = os.RemoveAll(w.dir)
+}
+
+// push commits the platform as it is to be from now on.
+func (w *modelWorld) push(policy *modelPolicy, text string, own map[string]string) {
+	c := ruleCommit{policy: policy, text: text, own: map[string]string{}, ownBy: map[string]int{}, isBase: true}
+	n := len(w.rules.commits)
+	if n > 0 {
+		last := w.rules.commits[n-1]
+		maps.Copy(c.own, last.own)
+		maps.Copy(c.ownBy, last.ownBy)
+		c.isBase = text != last.text || policy != last.policy
+	}
+	said, err := json.Marshal(policy)
+	if err != nil {
+		panic(err)
+	}
+	files := map[string]string{"cue.mod/module.cue": "module: \"example.com/platform@v0\"\n", "policy.json": string(said), "base.txt": text}
+	for name, text := range own {
+		c.own[name], c.ownBy[name] = text, n
+		files["environments/"+name+"/own.txt"] = text
+	}
+	w.rules.commits = append(w.rules.commits, c)
+	w.ids = append(w.ids, w.platform.commit("main", w.rules.now, fmt.Sprintf("commit %d", n), files))
+}
+
+func (w *modelWorld) last() *ruleCommit { return &w.rules.commits[len(w.rules.commits)-1] }
+
+// bases returns the base commits, newest first.
+func (w *modelWorld) bases() []int {
+	return w.rules.newer(&ruleStop{has: ruleNothing})
+}
+
+func (w *modelWorld) request() Request {
+	now := w.rules.now
+	return Request{
+		Repository: w.platform.url, Path: ".", Subject: modelSubject{w.gitops.url},
+		Remote: func(ctx context.Context, url string) (*remote.Remote, error) {
+			return remote.Open(ctx, url, remote.Options{Store: w.dir, Wait: time.Millisecond, Backend: remote.Native})
+		},
+		Forge:   func(context.Context, string) (forge.Forge, error) { return nil, nil },
+		Sources: []Source{{Kind: "report", Source: w.clusters}},
+		Now:     func() time.Time { return now },
+		By:      "somebody",
+	}
+}
+
+// session does something with a session, and again where others were faster, as the
+// command does.
+func (w *modelWorld) session(ctx context.Context, r Request, use func(*Session) error) error {
+	for attempt := 1; ; attempt++ {
+		err := func() (err error) {
+			s, err := Open(ctx, r)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			return use(s)
+		}()
+		if !errors.Is(err, git.ErrLostRace) || attempt == 50 {
+			return err
+		}
+	}
+}
+
+// apply is a run of the engine.
+func (w *modelWorld) apply(ctx context.Context, r Request) error {
+	return w.session(ctx, r, func(s *Session) error {
+		_, err := s.Apply(ctx, Intent{}, nil)
+		return err
+	})
+}
+
+// decide is something that people do to a stop.
+func (w *modelWorld) decide(of *ruleStop, do func(context.Context, *Session) error) error {
+	r := w.request()
+	r.Environments, r.Ring = []string{of.environment}, of.ring
+	return w.session(context.Background(), r, func(s *Session) error { return do(context.Background(), s) })
+}
+
+// happen lets something happen to the world and to the rules.
+func (w *modelWorld) happen(e event) error {
+	r := w.rules
+	st := r.stops[e.a%len(r.stops)]
+	bases := w.bases()
+	switch e.what {
+	case "push", "broken", "small", "own", "both", "policy", "same":
+		w.change(e, st)
+		return nil
+	case "clock":
+		r.now = r.now.Add(time.Duration(1+e.a%9) * 10 * time.Minute)
+		return nil
+	case "report":
+		w.report(st, e.b)
+		return nil
+	case "edit":
+		w.edit(st, e.b)
+		return nil
+	case "run":
+		return w.once()
+	case "race":
+		return w.race(e.a)
+	case "crash":
+		return w.crash(e)
+	case "overwrite":
+		return w.overwrite()
+	case "verify":
+		return w.verify()
+	case "rollback":
+		return w.rollback(st, 1+e.b%4/3, e.c%3 == 0)
+	case "hold", "release":
+		return w.hold(st, e)
+	case "freeze":
+		return w.freeze(st, e)
+	case "thaw":
+		delete(r.frozen, st.environment)
+		return w.decide(st, func(ctx context.Context, s *Session) error { return s.Thaw(ctx) })
+	case "reject":
+		base := bases[e.a%min(len(bases), 3)]
+		r.rejected[base] = true
+		return w.decide(st, func(ctx context.Context, s *Session) error {
+			_, err := s.Reject(ctx, w.ids[base].String(), Decision{Reason: "it is bad"})
+			return err
+		})
+	case "unreject":
+		base := bases[e.a%min(len(bases), 3)]
+		delete(r.rejected, base)
+		return w.decide(st, func(ctx context.Context, s *Session) error {
+			_, err := s.Unreject(ctx, w.ids[base].String())
+			return err
+		})
+	case "named":
+		return w.named(st, bases[e.b%min(len(bases), 4)], e.c%2 == 0)
+	}
+	panic(e.what)
+}
+
+// change pushes to the platform.
+func (w *modelWorld) change(e event, st *ruleStop) {
+	last := w.last()
+	w.texts++
+	text := fmt.Sprintf("text%d %d", w.texts, w.texts)
+	own := map[string]string{st.environment: fmt.Sprintf("own%d", w.texts)}
+	switch e.what {
+	case "push":
+		w.push(last.policy, text, nil)
+	case "broken":
+		w.push(last.policy, text+" "+brokenBase, nil)
+	case "small":
+		var first string
+		_, _ = fmt.Sscan(last.text, &first)
+		w.push(last.policy, fmt.Sprintf("%s %d", first, w.texts), nil)
+	case "own":
+		w.push(last.policy, last.text, own)
+	case "both":
+		w.push(last.policy, text, own)
+	case "policy", "same":
+		p := &modelPolicy{Environments: slices.Clone(last.policy.Environments)}
+		i := slices.IndexFunc(p.Environments, func(e modelEnvironment) bool { return e.Name == st.environment })
+		to := &p.Environments[i]
+		switch {
+		case e.what == "same":
+			most := 100 + w.texts // so that the file is another one
+			to.Budget = &most
+		case e.b%3 == 0:
+			to.Any = !to.Any
+		case e.b%3 == 1:
+			to.Advance = []model.Advance{model.LatestPassed, model.Latest, model.MatchUpstream, model.Queue}[e.c%4]
+		case len(to.After) > 0:
+			to.Soak = &model.SoakGate{For: time.Duration(e.c%4) * 20 * time.Minute}
+		}
+		said, _ := json.Marshal(p)
+		if before, _ := json.Marshal(last.policy); string(said) != string(before) {
+			w.push(p, last.text, nil)
+		}
+	}
+}
+
+// report lets clusters report about what a stop has.
+func (w *modelWorld) report(st *ruleStop, mode int) {
+	tip, there := w.gitops.refs()[branchRef(st.environment)]
+	if !there {
+		return
+	}
+	w.clusters.mu.Lock()
+	defer w.clusters.mu.Unlock()
+	for i, id := range w.rules.environment(st.environment).assignments(st.ring) {
+		state := rollout.Healthy
+		switch mode % 8 {
+		case 5: // one failed
+			if i == 0 {
+				state = rollout.Failed
+			}
+		case 6: // half of them say something
+			if i%2 == 0 {
+				continue
+			}
+		case 7:
+			state = rollout.Failed
+		}
+		w.clusters.reports[id] = modelReport{tip.String(), state, w.rules.now}
+		st.reports[id] = ruleReport{st.landed, state}
+	}
+}
+
+// edit changes a generated file by hand.
+func (w *modelWorld) edit(st *ruleStop, n int) {
+	if st.has == ruleNothing {
+		return
+	}
+	types := w.rules.environment(st.environment).clusterTypes(st.ring)
+	st.drift = true
+	w.gitops.commit(st.environment, w.rules.now, "by hand", map[string]string{types[n%len(types)] + "/t1/deploy.yaml": "by hand\n"})
+}
+
+func (w *modelWorld) once() error {
+	before := w.gitops.refs()
+	was := w.states()
+	if err := w.apply(context.Background(), w.request()); err != nil {
+		return err
+	}
+	w.rules.run(false)
+	if err := w.compare(); err != nil {
+		return err
+	}
+	if after := w.gitops.refs(); was == w.states() && !w.spoken() && !maps.Equal(before, after) {
+		return fmt.Errorf("%w: nothing was to do, and refs changed: %v, then %v", errDiffers, before, after)
+	}
+	return nil
+}
+
+// states is what the rules know, to be compared.
+func (w *modelWorld) states() string {
+	var out []string
+	for _, s := range w.rules.stops {
+		out = append(out, fmt.Sprint(s.id(), s.has, s.said, s.landing, s.landed, s.hold, s.drift))
+	}
+	return fmt.Sprint(out)
+}
+
+// spoken says whether a rollout's reason may have been said anew, while its state is
+// the same: a failure whose counts differ.
+func (w *modelWorld) spoken() bool { return false }
+
+// settle has the rules do what runs do until nothing changes any more.
+func (w *modelWorld) settle() {
+	for was := ""; was != w.states(); {
+		was = w.states()
+		w.rules.run(false)
+	}
+}
+
+// settled has the engine run until nothing changes any more.
+func (w *modelWorld) settled() error {
+	for range len(w.ids) + 5 {
+		before := w.gitops.refs()
+		if err := w.apply(context.Background(), w.request()); err != nil {
+			return err
+		}
+		if maps.Equal(before, w.gitops.refs()) {
+			w.settle()
+			return w.compare()
+		}
+	}
+	return fmt.Errorf("%w: it does not come to an end", errDiffers)
+}
+
+// race has several runners work at once.
+func (w *modelWorld) race(runners int) error {
+	errs := make([]error, runners)
+	var all sync.WaitGroup
+	for i := range runners {
+		all.Go(func() { errs[i] = w.apply(context.Background(), w.request()) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("one of several runners: %w", err)
+	}
+	return w.settled()
+}
+
+// crash breaks off a run at some request, before or after the server does it.
+func (w *modelWorld) crash(e event) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	left := e.a
+	var mu sync.Mutex
+	fault := func(push, done bool) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() != nil {
+			return true
+		}
+		if done != (e.b == 1) || e.c == 1 && !push {
+			return false
+		}
+		if e.c == 1 {
+			left -= 6 // there are fewer pushes
+		} else {
+			left--
+		}
+		if left < 0 {
+			cancel()
+			return true
+		}
+		return false
+	}
+	w.faults(fault)
+	err := w.apply(ctx, w.request())
+	w.faults(nil)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	return w.settled()
+}
+
+func (w *modelWorld) faults(f fault) {
+	for _, r := range []*modelRepo{w.platform, w.gitops} {
+		r.mu.Lock()
+		r.fault = f
+		r.mu.Unlock()
+	}
+}
+
+func (w *modelWorld) overwrite() error {
+	r := w.request()
+	r.Overwrite = true
+	if err := w.apply(context.Background(), r); err != nil {
+		return err
+	}
+	w.rules.run(true)
+	return w.compare()
+}
+
+func (w *modelWorld) rollback(st *ruleStop, steps int, exact bool) error {
+	to, there := w.rules.rollback(st, steps, exact)
+	before := w.gitops.refs()
+	var stops []*Stop
+	err := w.decide(st, func(ctx context.Context, s *Session) (err error) {
+		stops, err = s.Rollback(ctx, RollbackTo{Steps: steps, Exact: exact}, Decision{Reason: "it is bad"})
+		return err
+	})
+	if !there {
+		if after := w.gitops.refs(); !maps.Equal(before, after) {
+			return fmt.Errorf("%w: there was nothing to go back to, and refs changed", errDiffers)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	hold := &ruleOrder{base: st.has.base}
+	if st.hold != nil && st.hold.base >= 0 {
+		hold.base = st.hold.base
+	}
+	w.rules.land(st, to, hold, true)
+	w.seen.back[st.id()] = true
+	_ = stops
+	return w.compare()
+}
+
+func (w *modelWorld) hold(st *ruleStop, e event) error {
+	order := &ruleOrder{base: -1}
+	d := Decision{Reason: "wait"}
+	if e.b%2 == 0 {
+		order.until = w.rules.now.Add(time.Duration(1+e.c%4) * 30 * time.Minute)
+		d.Until = order.until
+	}
+	err := w.decide(st, func(ctx context.Context, s *Session) (err error) {
+		if e.what == "release" {
+			_, err = s.Release(ctx, d)
+		} else {
+			_, err = s.Hold(ctx, d)
+		}
+		return err
+	})
+	if st.has == ruleNothing {
+		if err == nil {
+			return fmt.Errorf("%w: there is nothing to hold", errDiffers)
+		}
+		return w.compare()
+	}
+	if err != nil {
+		return err
+	}
+	if changes := e.what == "hold" || st.hold != nil; changes {
+		w.rules.observe(st)
+	}
+	if st.hold = order; e.what == "release" {
+		st.hold = nil
+	}
+	return w.compare()
+}
+
+func (w *modelWorld) freeze(st *ruleStop, e event) error {
+	order := ruleOrder{base: -1}
+	if e.b%2 == 0 {
+		order.until = w.rules.now.Add(time.Duration(1+e.c%4) * 30 * time.Minute)
+	}
+	w.rules.frozen[st.environment] = order
+	return w.decide(st, func(ctx context.Context, s *Session) error {
+		return s.Freeze(ctx, Decision{Reason: "holidays", Until: order.until})
+	})
+}
+
+func (w *modelWorld) named(st *ruleStop, base int, skips bool) error {
+	intent := Intent{Commit: w.ids[base].String()}
+	if skips {
+		intent.Skip = gate.Skip{Gates: []string{"soak", "after", "budget"}, Reason: "it is urgent", By: "somebody"}
+	}
+	err := w.decide(st, func(ctx context.Context, s *Session) error {
+		_, err := s.Apply(ctx, intent, nil)
+		return err
+	})
+	if err != nil && base >= st.has.base {
+		return err
+	}
+	w.rules.named(st, base, intent.Skip.Gates)
+	return w.compare()
+}
+
+// verify has the engine compile everything again.
+func (w *modelWorld) verify() error {
+	return w.session(context.Background(), w.request(), func(s *Session) error {
+		all, err := s.Verify(context.Background(), "")
+		if err != nil {
+			return err
+		}
+		for _, v := range all {
+			lacks := v.Commit == ""
+			if want := !lacks && !w.rules.drifts(v.Environment); v.OK != want {
+				return fmt.Errorf("%w: verify of %s says %v: %v", errDiffers, v.Environment, v.OK, v.Problems)
+			}
+		}
+		return nil
+	})
+}
+
+// compare compares records of the repository with the rules, and looks for what must
+// never be there.
+func (w *modelWorld) compare() error {
+	for _, st := range w.rules.stops {
+		record := w.record(w.gitops.refs()[branchRef(st.environment)])
+		has := sourceIn(record, st.ring)
+		if want := w.source(st.has); has != want {
+			return fmt.Errorf("%w: %s has %s, and should have %s (%s)", errDiffers, st.id(), w.name(has), w.name(want), w.orders())
+		}
+		hold := (&output{record: record}).hold(st.ring)
+		if (hold != nil) != (st.hold != nil) {
+			return fmt.Errorf("%w: the hold of %s is %v, and should be %v", errDiffers, st.id(), hold, st.hold)
+		}
+	}
+	return w.invariants()
+}
+
+func (w *modelWorld) orders() string {
+	return fmt.Sprintf("frozen %v, rejected %v, now %s", w.rules.frozen, w.rules.rejected, w.rules.now.Format(time.TimeOnly))
+}
+
+func (w *modelWorld) source(of ruleSource) tree.Source {
+	var out tree.Source
+	if of.base >= 0 {
+		out.Base = revision(w.ids[of.base])
+	}
+	if of.own >= 0 {
+		out.Environment = revision(w.ids[of.own])
+	}
+	return out
+}
+
+// name says which commits a source is.
+func (w *modelWorld) name(of tree.Source) string {
+	return fmt.Sprintf("%d with %d", w.number(of.Base), w.number(of.Environment))
+}
+
+func (w *modelWorld) number(r tree.Revision) int {
+	return slices.IndexFunc(w.ids, func(id git.Hash) bool { return revision(id) == r })
+}
+
+// record reads the record in a commit; nil for none.
+func (w *modelWorld) record(commit git.Hash) *tree.Record {
+	if commit.IsZero() {
+		return nil
+	}
+	w.gitops.mu.Lock()
+	defer w.gitops.mu.Unlock()
+	root, _, _ := w.gitops.parsed(commit)
+	id, there := w.gitops.find(root, tree.RecordPath)
+	if !there {
+		return nil
+	}
+	record, err := tree.ParseRecord(w.gitops.content(id, git.BlobKind), nil)
+	if err != nil {
+		panic(err)
+	}
+	return record
+}

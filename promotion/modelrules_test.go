@@ -1,0 +1,476 @@
+package promotion
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// rules are what promotion has to do, said a second time and as simply as it can be: no
+// git, no forge, commits are numbers. What the engine does is compared with them.
+type rules struct {
+	now      time.Time
+	commits  []ruleCommit
+	stops    []*ruleStop // in the order of the engine
+	frozen   map[string]ruleOrder
+	rejected map[int]bool
+}
+
+// ruleCommit is a commit of the platform's branch, with what is in it.
+type ruleCommit struct {
+	policy *modelPolicy
+	text   string            // base.txt
+	own    map[string]string // own.txt, by environment
+	ownBy  map[string]int    // the commit that last changed it; not there for none
+	isBase bool
+}
+
+// ruleOrder is a hold or a freeze.
+type ruleOrder struct {
+	until time.Time // zero for ever
+	base  int       // what was rolled back from, or -1
+}
+
+func (o *ruleOrder) stands(now time.Time) bool {
+	return o != nil && (o.until.IsZero() || now.Before(o.until))
+}
+
+type ruleSource struct{ base, own int } // commits; -1 for none
+
+var ruleNothing = ruleSource{-1, -1}
+
+type ruleStop struct {
+	environment, ring string
+	has               ruleSource
+	past              []ruleSource // oldest first, has included
+	stays             []ruleStay
+	said              map[int]ruleWord // of base commits
+	landing           ruleWord         // of what it has
+	landed            int              // how many landings there were
+	reports           map[string]ruleReport
+	hold              *ruleOrder
+	drift             bool
+	explicit          bool // what it has came by a person's word
+}
+
+// ruleStay is the time of a base commit in a stop.
+type ruleStay struct {
+	base          int
+	entered, left time.Time
+}
+
+// ruleWord is what was said of a rollout.
+type ruleWord struct {
+	told           bool
+	state          forge.State
+	entered, since time.Time
+}
+
+type ruleReport struct {
+	landed int
+	state  rollout.State
+}
+
+func (r *rules) policy() *modelPolicy { return r.commits[len(r.commits)-1].policy }
+
+func (r *rules) environment(name string) *modelEnvironment {
+	p := r.policy()
+	i := slices.IndexFunc(p.Environments, func(e modelEnvironment) bool { return e.Name == name })
+	return &p.Environments[i]
+}
+
+// order makes the stops: those that others wait for first.
+func (r *rules) order() {
+	done := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if done[name] {
+			return
+		}
+		done[name] = true
+		e := r.environment(name)
+		for _, before := range e.After {
+			visit(before)
+		}
+		rings := []modelRing{{}}
+		if len(e.Rings) > 0 {
+			rings = e.Rings // which the generator makes in an order that will do
+		}
+		for _, ring := range rings {
+			r.stops = append(r.stops, &ruleStop{
+				environment: name, ring: ring.Name, has: ruleNothing, said: map[int]ruleWord{}, reports: map[string]ruleReport{},
+			})
+		}
+	}
+	for _, e := range r.policy().Environments {
+		visit(e.Name)
+	}
+}
+
+func (r *rules) of(environment string) []*ruleStop {
+	return slices.DeleteFunc(slices.Clone(r.stops), func(s *ruleStop) bool { return s.environment != environment })
+}
+
+func (s *ruleStop) id() string { return stopID(s.environment, s.ring) }
+
+// gates are those of the environment and of the ring.
+func (r *rules) gates(s *ruleStop) []modelGates {
+	e := r.environment(s.environment)
+	out := []modelGates{e.modelGates}
+	for _, ring := range e.Rings {
+		if ring.Name == s.ring {
+			out = append(out, ring.modelGates)
+		}
+	}
+	return out
+}
+
+// before returns what comes before a stop: groups of stops, of which all have to be
+// passed, or with any only one.
+func (r *rules) before(s *ruleStop) (groups [][]*ruleStop, any, rings bool) {
+	e := r.environment(s.environment)
+	for _, ring := range e.Rings {
+		if ring.Name != s.ring || len(ring.After) == 0 {
+			continue
+		}
+		for _, name := range ring.After {
+			groups = append(groups, slices.DeleteFunc(r.of(s.environment), func(o *ruleStop) bool { return o.ring != name }))
+		}
+		return groups, false, true
+	}
+	for _, name := range e.After {
+		groups = append(groups, r.of(name))
+	}
+	return groups, e.Any, false
+}
+
+// through says whether a question is answered by all groups, or by one with any; all
+// stops of a group have to.
+func through(groups [][]*ruleStop, any bool, ask func(*ruleStop) bool) bool {
+	passed := 0
+	for _, group := range groups {
+		if !slices.ContainsFunc(group, func(s *ruleStop) bool { return !ask(s) }) {
+			passed++
+		}
+	}
+	return passed == len(groups) || any && passed > 0
+}
+
+func (s *ruleStop) held(base int) *ruleStay {
+	for i := len(s.stays) - 1; i >= 0; i-- {
+		if s.stays[i].base == base {
+			return &s.stays[i]
+		}
+	}
+	return nil
+}
+
+// mayCome answers the gates of the commit.
+func (r *rules) mayCome(s *ruleStop, to ruleSource, named bool, skip []string) bool {
+	if r.rejected[to.base] {
+		return false
+	}
+	if s.hold.stands(r.now) && !(named && s.hold.base >= 0 && to.base >= s.hold.base) {
+		return false
+	}
+	if o, there := r.frozen[s.environment]; there && o.stands(r.now) {
+		return false
+	}
+	groups, any, rings := r.before(s)
+	onlyOwn := s.has.base == to.base
+	if (!onlyOwn || rings) && !slices.Contains(skip, "after") {
+		if !through(groups, any, func(up *ruleStop) bool { return up.succeeded(to, onlyOwn) }) {
+			return false
+		}
+	}
+	if onlyOwn || slices.Contains(skip, "soak") {
+		return true
+	}
+	for _, g := range r.gates(s) {
+		if g.Soak == nil {
+			continue
+		}
+		soaked := func(up *ruleStop) bool { return up.soaked(to.base, g.Soak.For, r.now) }
+		switch {
+		case g.Soak.Environment != "":
+			if !through([][]*ruleStop{r.of(g.Soak.Environment)}, false, soaked) {
+				return false
+			}
+		case len(groups) == 0 || !through(groups, any, soaked):
+			return false
+		}
+	}
+	return true
+}
+
+// succeeded says whether a base commit's rollout went well in a stop; onlyOwn, that of
+// the environment's own files with it.
+func (s *ruleStop) succeeded(of ruleSource, onlyOwn bool) bool {
+	if onlyOwn {
+		return s.has == of && s.landing.state == forge.Success
+	}
+	return s.held(of.base) != nil && s.said[of.base].state == forge.Success
+}
+
+func (s *ruleStop) soaked(base int, wanted time.Duration, now time.Time) bool {
+	stay, said := s.held(base), s.said[base]
+	if stay == nil || said.state != forge.Success || now.Sub(said.since) < wanted {
+		return false
+	}
+	return stay.left.IsZero() || stay.left.Sub(said.since) >= wanted
+}
+
+// fits answers the gates of the change.
+func (r *rules) fits(s *ruleStop, to ruleSource, skip []string) bool {
+	if strings.Contains(r.commits[to.base].text, brokenBase) {
+		return false
+	}
+	changed := r.changed(s, to)
+	for _, g := range r.gates(s) {
+		if g.Budget != nil && changed > *g.Budget && !slices.Contains(skip, "budget") {
+			return false
+		}
+	}
+	return true
+}
+
+// changed is how many assignments a step changes.
+func (r *rules) changed(s *ruleStop, to ruleSource) int {
+	n := 0
+	for _, id := range r.environment(s.environment).assignments(s.ring) {
+		target := id[strings.LastIndex(id, "/")+1:]
+		if s.has == ruleNothing || r.content(s, target, s.has) != r.content(s, target, to) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rules) content(s *ruleStop, target string, of ruleSource) string {
+	own := ""
+	if of.own >= 0 {
+		own = r.commits[of.own].own[s.environment]
+	}
+	return modelContent(target, r.commits[of.base].text, own)
+}
+
+// own is the commit that last changed the environment's own files.
+func (r *rules) own(s *ruleStop) int {
+	if n, there := r.commits[len(r.commits)-1].ownBy[s.environment]; there {
+		return n
+	}
+	return -1
+}
+
+// newer returns the base commits after what a stop has, newest first.
+func (r *rules) newer(s *ruleStop) []int {
+	var out []int
+	for i := len(r.commits) - 1; i > s.has.base; i-- {
+		if r.commits[i].isBase {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// choose returns what a stop may get now; ruleNothing for nothing.
+func (r *rules) choose(s *ruleStop) ruleSource {
+	groups, any, _ := r.before(s)
+	newer := r.newer(s)
+	there := slices.DeleteFunc(slices.Clone(newer), func(base int) bool {
+		return !through(groups, any, func(up *ruleStop) bool { return up.held(base) != nil })
+	})
+	passes := func(base int) bool { return r.mayCome(s, ruleSource{base, r.own(s)}, false, nil) }
+	candidate := -1
+	switch e := r.environment(s.environment); {
+	case len(there) == 0:
+	case e.Advance == model.MatchUpstream:
+		candidate = r.upstreamHas(groups, any, there)
+	case e.Advance == model.Queue && s.has != ruleNothing:
+		if next := slices.IndexFunc(newer, func(base int) bool { return !r.rejected[base] }); next >= 0 {
+			for _, base := range newer {
+				if !r.rejected[base] {
+					candidate = base // the oldest
+				}
+			}
+			if !slices.Contains(there, candidate) {
+				candidate = -1
+			}
+		}
+	case e.Advance == model.Latest:
+		candidate = there[0]
+	default:
+		if i := slices.IndexFunc(there, passes); i >= 0 {
+			candidate = there[i]
+		}
+	}
+	if candidate >= 0 && passes(candidate) {
+		return ruleSource{candidate, r.own(s)}
+	}
+	if configured := (ruleSource{s.has.base, r.own(s)}); s.has != ruleNothing && configured != s.has && r.mayCome(s, configured, false, nil) {
+		return configured
+	}
+	return ruleNothing
+}
+
+func (r *rules) upstreamHas(groups [][]*ruleStop, any bool, there []int) int {
+	common := -1
+	for _, up := range slices.Concat(groups...) {
+		switch is := up.has.base; {
+		case common < 0 || any && is < 0:
+			common = is
+		case is != common && !any:
+			return -1
+		}
+	}
+	if len(groups) == 0 || !slices.Contains(there, common) {
+		return -1
+	}
+	return common
+}
+
+// run does what a run of the engine has to do.
+func (r *rules) run(overwrite bool) {
+	for _, s := range r.stops {
+		r.observe(s)
+		if r.drifts(s.environment) && !overwrite {
+			continue
+		}
+		to := r.choose(s)
+		if to != ruleNothing {
+			if r.fits(s, to, nil) {
+				r.land(s, to, nil, false)
+			}
+			continue
+		}
+		if overwrite && s.has != ruleNothing {
+			s.drift = false
+		}
+	}
+}
+
+func (r *rules) drifts(environment string) bool {
+	return slices.ContainsFunc(r.of(environment), func(s *ruleStop) bool { return s.drift })
+}
+
+// land is a new tree in a stop.
+func (r *rules) land(s *ruleStop, to ruleSource, hold *ruleOrder, explicit bool) {
+	s.hold, s.drift = hold, false
+	if to == s.has {
+		return
+	}
+	if to.base != s.has.base {
+		if n := len(s.stays); n > 0 {
+			s.stays[n-1].left = r.now
+		}
+		s.stays = append(s.stays, ruleStay{base: to.base, entered: r.now})
+		s.explicit = explicit
+		s.said[to.base] = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
+	}
+	s.has, s.landed = to, s.landed+1
+	s.past = append(s.past, to)
+	s.landing = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
+	r.observe(s)
+}
+
+// observe looks at the clusters.
+func (r *rules) observe(s *ruleStop) {
+	if s.has == ruleNothing || s.landing.state == forge.Success {
+		return
+	}
+	state := r.judge(s)
+	if state == forge.Pending || state == s.landing.state {
+		return
+	}
+	s.landing.state, s.landing.since = state, r.now
+	if said := s.said[s.has.base]; said.state != forge.Success && said.state != state {
+		said.state, said.since = state, r.now
+		s.said[s.has.base] = said
+	}
+}
+
+func (r *rules) rolloutGate(s *ruleStop) model.RolloutGate {
+	out := model.RolloutGate{Source: "any", Min: "100%"}
+	for _, g := range r.gates(s) {
+		if g.Rollout != nil {
+			out = *g.Rollout
+		}
+	}
+	return out
+}
+
+func (r *rules) judge(s *ruleStop) forge.State {
+	g := r.rolloutGate(s)
+	if g.Source == "none" {
+		return forge.Success
+	}
+	wanted, healthy, failed, silent := 0, 0, 0, 0
+	for _, id := range r.environment(s.environment).assignments(s.ring) {
+		wanted++
+		report, there := s.reports[id]
+		switch {
+		case !there:
+			silent++
+		case report.landed != s.landed:
+		case report.state == rollout.Healthy:
+			healthy++
+		case report.state == rollout.Failed:
+			failed++
+		}
+	}
+	min, _ := new(big.Rat).SetString(strings.TrimSuffix(g.Min, "%"))
+	min.Quo(min, big.NewRat(100, 1)).Mul(min, big.NewRat(int64(wanted), 1))
+	switch {
+	case failed > g.MaxFailed:
+		return forge.Failure
+	case silent < wanted && big.NewRat(int64(healthy), 1).Cmp(min) >= 0:
+		return forge.Success
+	case g.Timeout > 0 && r.now.Sub(s.landing.entered) >= g.Timeout:
+		return forge.Failure
+	}
+	return forge.Pending
+}
+
+// rollback brings a stop some base commits back. It says whether there is something.
+func (r *rules) rollback(s *ruleStop, steps int, exact bool) (ruleSource, bool) {
+	if s.has == ruleNothing || r.drifts(s.environment) {
+		return ruleNothing, false
+	}
+	first := slices.IndexFunc(s.past, func(p ruleSource) bool { return p.base == s.has.base })
+	var earlier []ruleSource
+	for _, p := range slices.Backward(s.past[:first]) {
+		if !slices.ContainsFunc(earlier, func(e ruleSource) bool { return e.base == p.base }) {
+			earlier = append(earlier, p)
+		}
+	}
+	if steps > len(earlier) {
+		return ruleNothing, false
+	}
+	to := earlier[steps-1]
+	if !exact {
+		to.own = r.own(s)
+	} else if len(r.environment(s.environment).Rings) > 1 {
+		return ruleNothing, false
+	}
+	return to, true
+}
+
+// named promotes a commit by its name.
+func (r *rules) named(s *ruleStop, base int, skip []string) {
+	r.observe(s)
+	if r.drifts(s.environment) || base < s.has.base {
+		return
+	}
+	to := ruleSource{base, r.own(s)}
+	if to == s.has && s.hold == nil {
+		return
+	}
+	if r.mayCome(s, to, true, skip) && r.fits(s, to, skip) {
+		r.land(s, to, nil, true)
+	}
+}
