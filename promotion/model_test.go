@@ -62,6 +62,7 @@ func TestModelFound(t *testing.T) {
 		environments []modelEnvironment
 		events       []event
 	}{
+		{"the same order twice", []modelEnvironment{{Name: "a"}}, []event{{"reject", 0, 0, 0}, {"reject", 0, 0, 0}, {"freeze", 0, 1, 0}, {"freeze", 0, 1, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.environments {

@@ -164,7 +164,10 @@ func (r *repository) pushOrder(ctx context.Context, name string, id git.Hash, pa
 	var refused *remote.RejectedError
 	for _, prefix := range []string{ordersRefs, ordersTags} {
 		old := r.refs[prefix+name]
-		if id.IsZero() && old.IsZero() {
+		if id == old {
+			if !id.IsZero() {
+				return nil // it was given already, in the same words
+			}
 			continue
 		}
 		err := r.remote.Push(ctx, []remote.Update{{Ref: prefix + name, Old: old, New: id}}, packs, false)
