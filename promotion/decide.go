@@ -184,7 +184,7 @@ func (s *Session) Release(ctx context.Context, d Decision) ([]*Stop, error) {
 // restate writes another hold into the record.
 func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title string, d Decision) (*Stop, error) {
 	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip)), Hold: hold}
-	if st.out.record == nil {
+	if st.has() == (tree.Source{}) {
 		return nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.out.branch, st.stage.Name)
 	}
 	c := change{hold: hold, title: title, trailers: s.decided(d), decided: s.now}

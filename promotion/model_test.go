@@ -57,12 +57,19 @@ func TestModelOnGit(t *testing.T) {
 func TestModelFound(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
+	run := event{"run", 0, 0, 0}
+	rings := []modelRing{{Name: "canary"}, {Name: "east", After: []string{"canary"}}}
+	reports := modelGates{Rollout: &model.RolloutGate{Source: "report", Min: "100%"}}
 	for _, c := range []struct {
 		name         string
 		environments []modelEnvironment
 		events       []event
 	}{
 		{"the same order twice", []modelEnvironment{{Name: "a"}}, []event{{"reject", 0, 0, 0}, {"reject", 0, 0, 0}, {"freeze", 0, 1, 0}, {"freeze", 0, 1, 0}}},
+		{
+			"a hold of a ring that has nothing", []modelEnvironment{{Name: "a", modelGates: reports, Rings: rings}},
+			[]event{run, {"hold", 1, 1, 0}, {"report", 0, 0, 0}, {"push", 0, 0, 0}, run},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.environments {
