@@ -58,6 +58,10 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		return nil, err
 	}
 	has := st.has()
+	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip))}
+	if _, err := s.drifted(st, stop); err != nil || stop.State == Blocked {
+		return stop, err
+	}
 	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d), Base: has.Base}
 	if before := st.out.hold(st.ringName()); before != nil && before.Base != "" {
 		hold.Base = before.Base // a second step back is still from there
@@ -73,7 +77,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	if err != nil {
 		return nil, err
 	}
-	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip)), Step: step}
+	stop.Step = step
 	if o := step.prepared.obstacle; o != "" {
 		stop.State, stop.Reason = Blocked, o+"; --exact brings the files back as they were"
 		return stop, nil
@@ -108,16 +112,20 @@ func until(d Decision) string {
 
 // earlier finds the state of the environment to go back to.
 func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, error) {
+	if to.Commit == "" {
+		had, err := st.out.history.basesBefore(ctx, st.ringName())
+		steps := max(1, to.Steps)
+		switch {
+		case err != nil:
+			return past{}, err
+		case steps > len(had):
+			return past{}, fmt.Errorf("it had %s before what it has, so there is nothing %s back", count(len(had), "base commit"), count(steps, "step"))
+		}
+		return had[steps-1], nil
+	}
 	had, err := st.out.history.basesOf(ctx, st.ringName())
 	if err != nil {
 		return past{}, err
-	}
-	if to.Commit == "" {
-		steps := max(1, to.Steps)
-		if steps >= len(had) {
-			return past{}, fmt.Errorf("it had %s, so there is nothing %s back", count(len(had), "base commit"), count(steps, "step"))
-		}
-		return had[steps], nil
 	}
 	b, err := s.platform.resolve(to.Commit)
 	if err != nil && !isID(to.Commit) {

@@ -57,7 +57,7 @@ func TestModelOnGit(t *testing.T) {
 func TestModelFound(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
-	run := event{"run", 0, 0, 0}
+	run, push := event{"run", 0, 0, 0}, event{"push", 0, 0, 0}
 	rings := []modelRing{{Name: "canary"}, {Name: "east", After: []string{"canary"}}}
 	reports := modelGates{Rollout: &model.RolloutGate{Source: "report", Min: "100%"}}
 	for _, c := range []struct {
@@ -68,8 +68,10 @@ func TestModelFound(t *testing.T) {
 		{"the same order twice", []modelEnvironment{{Name: "a"}}, []event{{"reject", 0, 0, 0}, {"reject", 0, 0, 0}, {"freeze", 0, 1, 0}, {"freeze", 0, 1, 0}}},
 		{
 			"a hold of a ring that has nothing", []modelEnvironment{{Name: "a", modelGates: reports, Rings: rings}},
-			[]event{run, {"hold", 1, 1, 0}, {"report", 0, 0, 0}, {"push", 0, 0, 0}, run},
+			[]event{run, {"hold", 1, 1, 0}, {"report", 0, 0, 0}, push, run},
 		},
+		{"one step back, and one more", []modelEnvironment{{Name: "a"}}, []event{run, push, run, push, run, {"rollback", 0, 0, 1}, {"rollback", 0, 0, 1}, run}},
+		{"a step back over edits by hand", []modelEnvironment{{Name: "a"}}, []event{run, push, run, {"edit", 0, 0, 0}, {"rollback", 0, 0, 1}, {"rollback", 0, 0, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.environments {

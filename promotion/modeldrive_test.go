@@ -179,7 +179,7 @@ func (w *modelWorld) happen(e event) error {
 		return w.freeze(st, e)
 	case "thaw":
 		delete(r.frozen, st.environment)
-		return w.decide(st, func(ctx context.Context, s *Session) error { return s.Thaw(ctx) })
+		return w.decide(st, func(ctx context.Context, s *Session) error { _, err := s.Thaw(ctx); return err })
 	case "reject":
 		base := bases[e.a%min(len(bases), 3)]
 		r.rejected[base] = true
@@ -464,7 +464,8 @@ func (w *modelWorld) freeze(st *ruleStop, e event) error {
 	}
 	w.rules.frozen[st.environment] = order
 	return w.decide(st, func(ctx context.Context, s *Session) error {
-		return s.Freeze(ctx, Decision{Reason: "holidays", Until: order.until})
+		_, err := s.Freeze(ctx, Decision{Reason: "holidays", Until: order.until})
+		return err
 	})
 }
 

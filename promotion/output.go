@@ -263,14 +263,35 @@ func (h *history) stayOf(ctx context.Context, ring string, base tree.Revision) (
 
 // basesOf returns the base commits that a ring had, the newest first, each once.
 func (h *history) basesOf(ctx context.Context, ring string) ([]past, error) {
+	err := h.each(ctx, func(past) bool { return true })
+	return distinct(h.states, ring), err
+}
+
+// distinct are the newest states with each base commit that a ring had.
+func distinct(states []past, ring string) []past {
 	var out []past
 	var seen []tree.Revision
-	err := h.each(ctx, func(p past) bool {
+	for _, p := range states {
 		if is := sourceIn(p.record, ring).Base; is != "" && !slices.Contains(seen, is) {
 			seen = append(seen, is)
 			out = append(out, p)
 		}
-		return true
-	})
-	return out, err
+	}
+	return out
+}
+
+// basesBefore returns the base commits that a ring had before the one that it has came
+// to it for the first time, the newest first, each once: where steps back lead. What it
+// was rolled back from is not among them.
+func (h *history) basesBefore(ctx context.Context, ring string) ([]past, error) {
+	if err := h.each(ctx, func(past) bool { return true }); err != nil {
+		return nil, err
+	}
+	has, first := h.out.has(ring).Base, 0
+	for i, p := range h.states {
+		if sourceIn(p.record, ring).Base == has {
+			first = i
+		}
+	}
+	return distinct(h.states[min(first+1, len(h.states)):], ring), nil
 }
