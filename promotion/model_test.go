@@ -72,6 +72,11 @@ func TestModelFound(t *testing.T) {
 		},
 		{"one step back, and one more", []modelEnvironment{{Name: "a"}}, []event{run, push, run, push, run, {"rollback", 0, 0, 1}, {"rollback", 0, 0, 1}, run}},
 		{"a step back over edits by hand", []modelEnvironment{{Name: "a"}}, []event{run, push, run, {"edit", 0, 0, 0}, {"rollback", 0, 0, 1}, {"rollback", 0, 0, 0}}},
+		{"an end of edits keeps a hold", []modelEnvironment{{Name: "a"}}, []event{run, {"hold", 0, 1, 0}, {"edit", 0, 0, 0}, {"overwrite", 0, 0, 0}}},
+		{
+			"an end of edits while something waits", []modelEnvironment{{Name: "a", Advance: model.Latest}},
+			[]event{run, {"edit", 0, 0, 0}, push, {"reject", 0, 0, 0}, {"overwrite", 0, 0, 0}, {"verify", 0, 0, 0}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.environments {

@@ -125,6 +125,21 @@ func (o *output) hold(ring string) *tree.Hold {
 	return o.record.Hold
 }
 
+// ownHold returns the hold of the stop alone: the environment's where it has no rings.
+func (st *stop) ownHold() *tree.Hold {
+	switch record := st.out.record; {
+	case record == nil:
+		return nil
+	case st.ring == nil:
+		return record.Hold
+	default:
+		if r := record.Ring(st.ring.Name); r != nil {
+			return r.Hold
+		}
+		return nil
+	}
+}
+
 // history is what an environment's branch was, commit by commit.
 type history struct {
 	out    *output

@@ -108,11 +108,14 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	if err != nil {
 		return nil, err
 	}
-	out.Others = others
-	switch {
-	case c == nil && drift:
+	if drift && (c == nil || c.state() != gate.Passed) { // what waits need not hinder it
+		if c != nil {
+			others = slices.Insert(others, 0, Other{string(c.source.Base), reasonOf(c.verdicts)})
+		}
 		c = &candidate{source: st.has(), kind: RestoreKind}
-	case c == nil:
+	}
+	out.Others = others
+	if c == nil {
 		s.settled(st, out)
 		return out, nil
 	}
@@ -126,15 +129,18 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	return out, nil
 }
 
-// drifted says whether somebody else changed the generated files, which nothing is
-// written over unless it is asked for.
+// drifted says whether somebody else changed the stop's generated files. Nothing is
+// written over what anybody changed in the environment unless it is asked for.
 func (s *Session) drifted(st *stop, out *Stop) (bool, error) {
 	drift, err := st.out.at.Drift(st.out.folder)
 	if err != nil || len(drift) == 0 {
 		return false, err
 	}
 	if s.request.Overwrite {
-		return true, nil
+		return slices.ContainsFunc(drift, func(d tree.Drift) bool {
+			clusterType, _, _ := strings.Cut(d.Path, "/")
+			return st.ring == nil || st.out.record.RingOf(clusterType) == st.ring.Name
+		}), nil
 	}
 	var names []string
 	for _, d := range drift {
@@ -207,7 +213,11 @@ func (s *Session) settled(st *stop, out *Stop) {
 // planStep compiles a candidate that passed the gates of the commit, and asks those of
 // the change.
 func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Intent) error {
-	if err := s.prepare(ctx, st, step, change{verdicts: step.Verdicts, trailers: skipped(intent.Skip)}); err != nil {
+	c := change{verdicts: step.Verdicts, trailers: skipped(intent.Skip)}
+	if step.Kind == RestoreKind { // nothing is promoted that would end a hold
+		c.hold = st.ownHold()
+	}
+	if err := s.prepare(ctx, st, step, c); err != nil {
 		return err
 	}
 	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
