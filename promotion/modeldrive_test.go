@@ -31,7 +31,9 @@ type modelWorld struct {
 	ids              []git.Hash // of the platform's commits
 	rules            *rules
 	texts            int
-	seen             *seen
+	seen             map[string]git.Hash // the tips of the branches that were looked at last
+	event            string              // what happens
+	edited           []string            // environments with edits by hand when it began
 }
 
 // worlds numbers the worlds, whose repositories have names of their own.
@@ -47,7 +49,7 @@ func newWorld(t testing.TB, server *modelServer, s scenario) *modelWorld {
 		server: server, dir: dir, platform: server.repository(name + "-platform"), gitops: server.repository(name + "-gitops"),
 		clusters: &modelClusters{reports: map[string]modelReport{}},
 		rules:    &rules{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), frozen: map[string]ruleOrder{}, rejected: map[int]bool{}},
-		seen:     newSeen(),
+		seen:     map[string]git.Hash{},
 	}
 	own := map[string]string{}
 	for i, e := range s.policy.Environments {
@@ -148,6 +150,12 @@ func (w *modelWorld) happen(e event) error {
 	r := w.rules
 	st := r.stops[e.a%len(r.stops)]
 	bases := w.bases()
+	w.event, w.edited = e.what, nil
+	for _, s := range r.stops {
+		if s.drift {
+			w.edited = append(w.edited, s.environment)
+		}
+	}
 	switch e.what {
 	case "push", "broken", "small", "own", "both", "policy", "same":
 		w.change(e, st)
@@ -400,9 +408,8 @@ func (w *modelWorld) overwrite() error {
 func (w *modelWorld) rollback(st *ruleStop, steps int, exact bool) error {
 	to, there := w.rules.rollback(st, steps, exact)
 	before := w.gitops.refs()
-	var stops []*Stop
-	err := w.decide(st, func(ctx context.Context, s *Session) (err error) {
-		stops, err = s.Rollback(ctx, RollbackTo{Steps: steps, Exact: exact}, Decision{Reason: "it is bad"})
+	err := w.decide(st, func(ctx context.Context, s *Session) error {
+		_, err := s.Rollback(ctx, RollbackTo{Steps: steps, Exact: exact}, Decision{Reason: "it is bad"})
 		return err
 	})
 	if !there {
@@ -419,8 +426,6 @@ func (w *modelWorld) rollback(st *ruleStop, steps int, exact bool) error {
 		hold.base = st.hold.base
 	}
 	w.rules.land(st, to, hold, true)
-	w.seen.back[st.id()] = true
-	_ = stops
 	return w.compare()
 }
 

@@ -1,10 +1,198 @@
 package promotion
 
-// seen is what the invariants remember of earlier runs.
-type seen struct {
-	back map[string]bool // stops that were rolled back since they were looked at last
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+)
+
+// errNever is that something is in the repositories that must never be there.
+var errNever = errors.New("this must never be")
+
+// invariants looks at what came to the branches since it was called last, by nothing but
+// the repositories: records, notes, and the times in them.
+func (w *modelWorld) invariants() error {
+	tips := w.gitops.refs()
+	for _, e := range w.rules.policy().Environments {
+		tip := tips[branchRef(e.Name)]
+		since := w.seen[e.Name]
+		w.seen[e.Name] = tip
+		for _, c := range w.branch(tip, since) {
+			if err := w.checkCommit(&e, c); err != nil {
+				return err
+			}
+		}
+	}
+	for _, st := range w.rules.stops {
+		if err := w.checkWords(st); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func newSeen() *seen { return &seen{back: map[string]bool{}} }
+// modelCommit is a commit of an environment's branch, with the records before and after.
+type modelCommit struct {
+	byHand        bool
+	before, after *tree.Record
+}
 
-func (w *modelWorld) invariants() error { return nil }
+// branch returns the commits from one to another, the oldest first.
+func (w *modelWorld) branch(tip, since git.Hash) []modelCommit {
+	var out []modelCommit
+	for tip != since {
+		_, parent, message := w.gitops.parsed(tip)
+		out = append(out, modelCommit{message == "by hand", w.record(parent), w.record(tip)})
+		tip = parent
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// checkCommit looks at what a commit brings to each ring.
+func (w *modelWorld) checkCommit(e *modelEnvironment, c modelCommit) error {
+	if c.byHand {
+		return nil
+	}
+	if slices.Contains(w.edited, e.Name) && w.event != "overwrite" && c.before.Tree != c.after.Tree {
+		return fmt.Errorf("%w: edits by hand in %s were written over", errNever, e.Name)
+	}
+	for _, st := range w.rules.of(e.Name) {
+		before, after := sourceIn(c.before, st.ring), sourceIn(c.after, st.ring)
+		if before == after || w.event == "rollback" {
+			continue
+		}
+		if err := w.checkStep(e, st, c, before, after); err != nil {
+			return fmt.Errorf("%w: %s got %s after %s: %w", errNever, st.id(), w.name(after), w.name(before), err)
+		}
+	}
+	return nil
+}
+
+func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStop, c modelCommit, before, after tree.Source) error {
+	from, to := w.number(before.Base), w.number(after.Base)
+	frozen, isFrozen := w.rules.frozen[e.Name]
+	hold := (&output{record: c.before}).hold(st.ring)
+	switch {
+	case to < from:
+		return errors.New("that is back")
+	case w.rules.rejected[to]:
+		return errors.New("it was rejected")
+	case isFrozen && frozen.stands(w.rules.now):
+		return errors.New("it is frozen")
+	case w.event == "named":
+		return nil
+	case hold != nil && (hold.Until == "" || hold.Until > w.rules.now.Format(time.RFC3339)):
+		return errors.New("it is held")
+	case to == from:
+		return nil
+	}
+	if e.Advance == model.Queue && from >= 0 {
+		for n := from + 1; n < to; n++ {
+			if w.rules.commits[n].isBase && !w.rules.rejected[n] {
+				return fmt.Errorf("%d was passed over", n)
+			}
+		}
+	}
+	groups, any, _ := w.rules.before(st)
+	if !through(groups, any, func(up *ruleStop) bool { _, ok := w.proven(up, to); return ok && w.had(up, to) }) {
+		return errors.New("nothing proves that it went well before")
+	}
+	for _, g := range w.rules.gates(st) {
+		if g.Soak == nil {
+			continue
+		}
+		in, some := groups, any
+		if g.Soak.Environment != "" {
+			in, some = [][]*ruleStop{w.rules.of(g.Soak.Environment)}, false
+		}
+		if !through(in, some, func(up *ruleStop) bool {
+			at, ok := w.proven(up, to)
+			return ok && w.rules.now.Sub(at) >= g.Soak.For
+		}) {
+			return fmt.Errorf("nothing proves that it soaked for %s", g.Soak.For)
+		}
+	}
+	return nil
+}
+
+// had says whether the history of a stop's branch has a base commit.
+func (w *modelWorld) had(st *ruleStop, base int) bool {
+	all := w.branch(w.gitops.refs()[branchRef(st.environment)], git.Hash{})
+	return slices.ContainsFunc(all, func(c modelCommit) bool { return w.number(sourceIn(c.after, st.ring).Base) == base })
+}
+
+// proven says since when the notes say that a base commit went well in a stop.
+func (w *modelWorld) proven(st *ruleStop, base int) (at time.Time, ok bool) {
+	for _, word := range w.words(st, base) {
+		if ok = word.state == forge.Success; ok {
+			at = word.at
+		}
+	}
+	return at, ok
+}
+
+type modelWord struct {
+	state forge.State
+	at    time.Time
+}
+
+// words returns what the note of a base commit says of a stop.
+func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
+	w.gitops.mu.Lock()
+	defer w.gitops.mu.Unlock()
+	tip, there := w.gitops.list()["refs/notes/kalypso"]
+	if !there {
+		return nil
+	}
+	root, _, _ := w.gitops.parsed(tip)
+	id, there := w.gitops.find(root, w.ids[base].String())
+	if !there {
+		return nil
+	}
+	var out []modelWord
+	for line := range strings.Lines(string(w.gitops.content(id, git.BlobKind))) {
+		var said struct {
+			Name  string
+			State forge.State
+			At    time.Time
+		}
+		if json.Unmarshal([]byte(line), &said) == nil && said.Name == "kalypso/"+st.id() {
+			out = append(out, modelWord{said.State, said.At})
+		}
+	}
+	return out
+}
+
+// checkWords makes sure that a success stays one, and comes from somebody's report.
+func (w *modelWorld) checkWords(st *ruleStop) error {
+	if st.has == ruleNothing {
+		return nil
+	}
+	last := forge.State("")
+	for _, word := range w.words(st, st.has.base) {
+		if last == forge.Success && word.state == forge.Failure {
+			return fmt.Errorf("%w: %d failed in %s after it went well", errNever, st.has.base, st.id())
+		}
+		last = word.state
+	}
+	if last != forge.Success || w.rules.rolloutGate(st).Source == "none" {
+		return nil
+	}
+	w.clusters.mu.Lock()
+	defer w.clusters.mu.Unlock()
+	for _, id := range w.rules.environment(st.environment).assignments(st.ring) {
+		if _, there := w.clusters.reports[id]; there {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %d went well in %s, and nobody has reported", errNever, st.has.base, st.id())
+}
