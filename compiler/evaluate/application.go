@@ -43,10 +43,11 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 		return nil, nil, err
 	}
 	defer os.RemoveAll(a.tmp)
-	app, ds, err := a.read(ctx)
+	app, stages, ds, err := a.read(ctx)
 	if app == nil || err != nil {
 		return nil, ds, err
 	}
+	ds = append(ds, a.withoutFolder(stages)...)
 	for i := range app.Targets {
 		more, err := a.target(ctx, &app.Targets[i], app.Positions)
 		if err != nil {
@@ -56,6 +57,30 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 	}
 	diag.Resolve(ds, app.Positions)
 	return app, diag.Sort(ds), nil
+}
+
+// ApplicationStages returns the environments that an application's own file declares,
+// as Stages does for a platform, and those that are only folders: these have nothing
+// but a name. They are nil where the file cannot be read. Diagnostics are about that
+// file alone, and not about values.
+func ApplicationStages(ctx context.Context, dir string) ([]Stage, []diag.Diagnostic, error) {
+	a, err := openApplication(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(a.tmp)
+	_, stages, ds, err := a.declared(ctx)
+	if stages == nil || err != nil {
+		return nil, diag.Sort(ds), err
+	}
+	targets, _ := a.targets() // what is wrong with them is no matter of policies
+	for _, t := range targets {
+		if isName(t.Environment) && !slices.ContainsFunc(stages, func(s Stage) bool { return s.Name == t.Environment }) {
+			stages = append(stages, Stage{Name: t.Environment})
+		}
+	}
+	slices.SortFunc(stages, func(a, b Stage) int { return compareNames(a.Name, b.Name) })
+	return stages, diag.Sort(ds), nil
 }
 
 // application is the folder of one, with a copy of what CUE may read of it: the
@@ -231,17 +256,48 @@ func (a *application) copy() error {
 }
 
 // read evaluates the application's own file, and finds the targets.
-func (a *application) read(ctx context.Context) (*model.Application, []diag.Diagnostic, error) {
+func (a *application) read(ctx context.Context) (*model.Application, []Stage, []diag.Diagnostic, error) {
+	app, stages, ds, err := a.declared(ctx)
+	if app == nil || err != nil {
+		return nil, nil, ds, err
+	}
+	strayed, unknown := a.strayed()
+	if ds = append(ds, strayed...); unknown {
+		return nil, nil, ds, nil
+	}
+	var more []diag.Diagnostic
+	app.Targets, more = a.targets()
+	return app, stages, append(ds, more...), nil
+}
+
+// declared evaluates the application's own file. The application is nil where it is not
+// known what it renders; errors in its environments leave that alone. Stages are nil
+// where it is not known which there are.
+func (a *application) declared(ctx context.Context) (*model.Application, []Stage, []diag.Diagnostic, error) {
 	l, ds, err := a.load(ctx, "kalypso_application", []string{a.file}, "schema.#Application")
 	if l == nil || err != nil {
-		return nil, ds, err
+		return nil, nil, ds, err
 	}
 	x := newExporter(l)
 	ref := model.Ref{Collection: "application"}
-	app := &model.Application{Positions: x.positions}
-	ok := x.check(l.value, schemaShapes()["#Application"], ref)
-	if value, whole := x.data(l.value, ref); ok && whole {
+	app := &model.Application{Positions: x.positions, Rings: map[string][]model.Ring{}}
+	x.note(l.value, ref)
+	ok := x.check(l.value, schemaShapes()["#Application"], ref, "environments")
+	if value, whole := x.entity(l.value, ref, "environments"); ok && whole {
 		decode(value, app)
+	}
+	broken := diag.Errors(x.ds)
+	stages := x.stages().Stages
+	x.checkStages(stages)
+	for i := range stages {
+		s := &stages[i]
+		at := model.Ref{Collection: "environments", Name: s.Name}
+		if s.GitOps != nil && !x.checkGitOps(s.GitOps, s.Name, at.At("gitops")) {
+			s.Sick = true
+		}
+		if !s.Sick && len(s.Promotion.Rings) > 0 {
+			app.Rings[s.Name] = s.Promotion.Rings
+		}
 	}
 	diag.Resolve(x.ds, x.positions)
 	for i := range x.ds {
@@ -249,16 +305,25 @@ func (a *application) read(ctx context.Context) (*model.Application, []diag.Diag
 			x.ds[i] = x.ds[i].In(model.Position{File: a.file, Line: 1, Column: 1}, "")
 		}
 	}
-	if diag.Errors(x.ds) {
-		return nil, x.ds, nil
+	if broken {
+		return nil, stages, x.ds, nil
 	}
-	strayed, unknown := a.strayed()
-	if ds = append(x.ds, strayed...); unknown {
-		return nil, ds, nil
+	return app, stages, x.ds, nil
+}
+
+// withoutFolder warns of environments that are declared and have no target.
+func (a *application) withoutFolder(stages []Stage) []diag.Diagnostic {
+	var ds []diag.Diagnostic
+	targets, _ := a.targets()
+	for _, s := range stages {
+		if s.Promotion.Source != nil || slices.ContainsFunc(targets, func(t model.ApplicationTarget) bool { return t.Environment == s.Name }) {
+			continue
+		}
+		ds = append(ds, diag.New(diag.NoContent, fmt.Sprintf("environment %s has no target: there is no %s/%s", s.Name, source.Environments, s.Name)).
+			At(model.Ref{Collection: "environments", Name: s.Name}, "").
+			Hinting("make the folder, with a values.yaml that may be empty, or remove the entry"))
 	}
-	var more []diag.Diagnostic
-	app.Targets, more = a.targets()
-	return app, append(ds, more...), nil
+	return ds
 }
 
 // targets are the folders environments/<environment>/<target> that have values or

@@ -94,9 +94,8 @@ func (x *exporter) checkFullNames(env *model.Environment) {
 	}
 }
 
-// checkStages reports folders without an entry, entries that wait for what is
-// not there, and entries that wait for each other.
-func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
+// checkFolders reports folders of environments without an entry.
+func (x *exporter) checkFolders(p *source.Platform) {
 	names := x.names("environments")
 	for _, folder := range p.Folders {
 		if slices.Contains(names, folder) {
@@ -109,6 +108,12 @@ func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
 		x.report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
 			In(p.FirstFile(folder), "").Hinting(hint))
 	}
+}
+
+// checkStages reports entries that wait for what is not there, entries that wait for
+// each other, and policies that cannot be followed. What has an error is then sick.
+func (x *exporter) checkStages(stages []Stage) {
+	names := x.names("environments")
 	after := map[string][]string{}
 	for _, s := range stages {
 		after[s.Name] = s.After
@@ -125,6 +130,10 @@ func (x *exporter) checkStages(p *source.Platform, stages []Stage) {
 		x.fail(model.Ref{Collection: "environments", Name: cycle[0]}, d)
 	}
 	x.checkPolicies(stages)
+	for i := range stages {
+		s := &stages[i]
+		s.Sick = x.sick[model.Ref{Collection: "environments", Name: s.Name}]
+	}
 }
 
 // checkOwnStages reports environments that only the environment's own files

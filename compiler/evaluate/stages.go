@@ -47,11 +47,8 @@ func Stages(ctx context.Context, p *source.Platform, c Cache) ([]Stage, []diag.D
 	x.resume(r, e.positions(r))
 	if r.Stages != nil {
 		x.checkMany()
-		x.checkStages(p, r.Stages)
-		for i := range r.Stages {
-			s := &r.Stages[i]
-			s.Sick = x.sick[model.Ref{Collection: "environments", Name: s.Name}]
-		}
+		x.checkFolders(p)
+		x.checkStages(r.Stages)
 		diag.Resolve(x.ds, x.positions)
 	}
 	return r.Stages, x.ds, nil

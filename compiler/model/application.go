@@ -13,6 +13,9 @@ type Application struct {
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 
+	// Rings are those of environments that have such, and no errors.
+	Rings map[string][]Ring `json:"-"`
+
 	// Targets are those of all environments, sorted by environment, then name.
 	Targets []ApplicationTarget `json:"-"`
 
