@@ -25,7 +25,7 @@ import (
 )
 
 // ApplicationFiles are the names of the file that makes a folder an application's.
-var ApplicationFiles = []string{"kalypso.yaml", "kalypso.cue"}
+var ApplicationFiles = source.ApplicationMarker.Files
 
 // NotAnApplicationError says that a folder is no application's.
 type NotAnApplicationError struct{ Dir string }

@@ -14,10 +14,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
-// Assembly is a platform made of several commits: the base of one, and environments'
-// own files of others.
+// Assembly is a platform, or an application, made of several commits: the base of one,
+// and environments' own files of others.
 type Assembly struct {
 	Repository *git.Repository
+	// Marker is what Base must be; the zero Marker for a platform.
+	Marker Marker
 	// Base is the commit, and Path the platform's folder in it; "." for the root. Folder,
 	// where it is set, is a folder with the base instead.
 	Base   git.Hash
@@ -45,9 +47,16 @@ func Assemble(ctx context.Context, a Assembly) (platform string, remove func() e
 		if platform != "" {
 			err = errors.Join(err, os.RemoveAll(platform))
 		}
-		return "", nil, fmt.Errorf("reading the platform at commit %s: %w", git.Short(a.Base), err)
+		return "", nil, fmt.Errorf("reading the %s at commit %s: %w", a.marker().What, git.Short(a.Base), err)
 	}
 	return platform, func() error { return os.RemoveAll(platform) }, nil
+}
+
+func (a *Assembly) marker() Marker {
+	if a.Marker.What == "" {
+		return PlatformMarker
+	}
+	return a.Marker
 }
 
 // assemble returns the folder it made also with an error.
@@ -55,7 +64,7 @@ func (a *Assembly) assemble(ctx context.Context) (string, error) {
 	if a.Folder != "" {
 		return a.overlay(ctx)
 	}
-	entries, err := platformTree(a.Repository, a.Base, a.Path)
+	entries, err := folderAt(a.Repository, a.Base, a.Path, a.marker())
 	if err != nil {
 		return "", err
 	}
@@ -133,8 +142,8 @@ func (a *Assembly) overlay(ctx context.Context) (string, error) {
 		return temp, err
 	}
 	var layers []layer
-	for name, entries := range own {
-		layers = append(layers, layer{entries, path.Join(Environments, name)})
+	for _, l := range own {
+		layers = append(layers, l)
 	}
 	return temp, a.write(ctx, temp, layers)
 }
@@ -188,9 +197,10 @@ type layer struct {
 	dir     string
 }
 
-// owned returns the entries of environments' own folders.
-func (a *Assembly) owned() (map[string][]git.Entry, error) {
-	out := map[string][]git.Entry{}
+// owned returns what environments' own folders have. One that is a link, as an
+// application's may be, stays one.
+func (a *Assembly) owned() (map[string]layer, error) {
+	out := map[string]layer{}
 	for name, own := range a.Own {
 		id, err := a.Repository.CommitTree(own.Commit)
 		if err != nil {
@@ -200,24 +210,28 @@ func (a *Assembly) owned() (map[string][]git.Entry, error) {
 		if err != nil {
 			return nil, explain(err, own.Path)
 		}
-		out[name] = nil
-		if !found || e.Mode != git.FolderMode {
-			continue
-		}
-		if out[name], err = a.Repository.Tree(e.ID); err != nil {
-			return nil, explain(err, own.Path)
+		l := layer{dir: path.Join(Environments, name)}
+		switch {
+		case found && e.Mode == git.LinkMode:
+			e.Name = name
+			l = layer{[]git.Entry{e}, Environments}
+		case found && e.Mode == git.FolderMode:
+			if l.entries, err = a.Repository.Tree(e.ID); err != nil {
+				return nil, explain(err, own.Path)
+			}
 		}
 		if own.Path == "." {
 			// A branch of the environment's own may have a module file for editors, which is
 			// not the platform's.
-			out[name] = slices.DeleteFunc(out[name], func(e git.Entry) bool { return e.Name == "cue.mod" })
+			l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e git.Entry) bool { return e.Name == "cue.mod" })
 		}
+		out[name] = l
 	}
 	return out, nil
 }
 
 // split takes the environments that have other files out of the base.
-func (a *Assembly) split(base []git.Entry, own map[string][]git.Entry) ([]layer, error) {
+func (a *Assembly) split(base []git.Entry, own map[string]layer) ([]layer, error) {
 	environments := entryOf(base, Environments)
 	base = slices.DeleteFunc(slices.Clone(base), func(e git.Entry) bool { return e.Name == Environments })
 	layers := []layer{{base, "."}}
@@ -232,9 +246,9 @@ func (a *Assembly) split(base []git.Entry, own map[string][]git.Entry) ([]layer,
 		})
 		layers = append(layers, layer{there, Environments})
 	}
-	for name, entries := range own {
-		if len(entries) > 0 {
-			layers = append(layers, layer{entries, path.Join(Environments, name)})
+	for _, l := range own {
+		if len(l.entries) > 0 {
+			layers = append(layers, l)
 		}
 	}
 	return layers, nil

@@ -101,7 +101,7 @@ func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (stri
 	if err != nil {
 		return "", err
 	}
-	tree, err := platformTree(repo, commit, filepath.ToSlash(rel))
+	tree, err := folderAt(repo, commit, filepath.ToSlash(rel), PlatformMarker)
 	if err != nil {
 		return "", err
 	}
@@ -121,48 +121,38 @@ func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (stri
 	return temp, errors.Join(w.folder(tree, "."), to.Close())
 }
 
-// platformTree returns what the platform's folder has at a commit.
-func platformTree(repo *git.Repository, commit git.Hash, rel string) ([]git.Entry, error) {
-	missing := func() error {
-		if rel == "." {
-			return fmt.Errorf("the repository's root has no cue.mod/module.cue in commit %s; name a revision that has the platform", git.Short(commit))
-		}
-		return fmt.Errorf("there is no platform in %s in commit %s; name a revision that has it there", rel, git.Short(commit))
-	}
-	names, where := strings.Split(rel, "/"), rel
+// folderAt returns what the folder of a platform, or of what else the marker says, has
+// at a commit.
+func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) ([]git.Entry, error) {
+	where := rel
 	if rel == "." {
-		names, where = nil, "the repository's root"
+		where = "the repository's root"
 	}
 	id, err := repo.CommitTree(commit)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := repo.Tree(id)
-	for _, name := range names {
-		if err != nil {
-			return nil, explain(err, "the folders above "+where)
-		}
-		e := entryOf(entries, name)
-		if e.Mode != git.FolderMode {
-			return nil, missing()
-		}
-		entries, err = repo.Tree(e.ID)
-	}
+	e, found, err := repo.Find(id, rel)
 	if err != nil {
-		return nil, explain(err, where)
+		return nil, explain(err, "the folders above "+where)
 	}
-	module := entryOf(entries, "cue.mod")
-	if module.Mode == git.FolderMode {
-		inside, err := repo.Tree(module.ID)
+	isOne := false
+	if found && e.Mode == git.FolderMode {
+		if isOne, err = marker.At(repo, commit, rel); err != nil {
+			return nil, explain(err, where)
+		}
+	}
+	switch {
+	case isOne:
+		entries, err := repo.Tree(e.ID)
 		if err != nil {
 			return nil, explain(err, where)
 		}
-		module = entryOf(inside, "module.cue")
+		return entries, nil
+	case rel == ".":
+		return nil, fmt.Errorf("the repository's root has no %s in commit %s; name a revision that has the %s", strings.Join(marker.Files, " or "), git.Short(commit), marker.What)
 	}
-	if module.Name == "" || module.Mode == git.FolderMode {
-		return nil, missing()
-	}
-	return entries, nil
+	return nil, fmt.Errorf("there is no %s in %s in commit %s; name a revision that has it there", marker.What, rel, git.Short(commit))
 }
 
 // entryOf returns what a tree has under a name; the zero Entry for nothing.
