@@ -38,6 +38,9 @@ func main() {
 // options are what the command line says.
 type options struct {
 	sizes, compositions []int
+	files               int   // of the branch that is promoted into; 0 for none
+	changes             []int // how many of them commits change
+	environments        int   // of a fleet; 0 for none
 	runs                int
 	seed                uint64
 	dir, profiles, page string
@@ -80,9 +83,12 @@ func run(args []string, out io.Writer) error {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	sizes := flags.String("sizes", "5000,20000,100000", "numbers of assignments of the platforms")
+	sizes := flags.String("sizes", "5000,20000,100000", "numbers of assignments of the platforms; none: \"\"")
 	compositions := flags.String("cue", "200,1000", "numbers of assignments to compose with CUE too; none: \"\"")
-	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -runs 1")
+	flags.IntVar(&o.files, "files", 100_000, "`number` of files of a branch to promote into; 0 for none")
+	changes := flags.String("changes", "10,1000,10000", "how many of them change")
+	flags.IntVar(&o.environments, "environments", 20, "`number` of environments to ask for the status of; 0 for none")
+	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -files 4000 -changes 10,1000 -environments 5 -runs 1")
 	flags.IntVar(&o.runs, "runs", 3, "how often to run what changes little; the best counts")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the generated platforms")
 	flags.StringVar(&o.dir, "dir", "", "`folder` to work in, for its file system; default: memory, if there is room")
@@ -94,12 +100,18 @@ func parse(args []string) (o options, err error) {
 	}
 	if *quick {
 		*sizes, *compositions, o.runs = "1000,5000", "200", 1
+		o.files, *changes, o.environments = 4000, "10,1000", 5
 	}
-	if o.sizes, err = parseSizes("-sizes", *sizes); err != nil {
+	if *sizes != "" {
+		if o.sizes, err = parseSizes("-sizes", *sizes, leastAssignments); err != nil {
+			return o, err
+		}
+	}
+	if o.changes, err = parseSizes("-changes", *changes, 1); err != nil {
 		return o, err
 	}
 	if *compositions != "" {
-		if o.compositions, err = parseSizes("-cue", *compositions); err != nil {
+		if o.compositions, err = parseSizes("-cue", *compositions, leastAssignments); err != nil {
 			return o, err
 		}
 	}
@@ -107,7 +119,7 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("-runs: %d is less than 1", o.runs)
 	}
 	if o.dir == "" {
-		o.dir = workFolder(o.sizes)
+		o.dir = workFolder(append(o.sizes, o.files/filesEach))
 	}
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return o, err
@@ -118,13 +130,16 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// parseSizes reads numbers of assignments, ascending.
-func parseSizes(name, list string) ([]int, error) {
+// leastAssignments is how small platforms can be.
+const leastAssignments = 100
+
+// parseSizes reads numbers, ascending.
+func parseSizes(name, list string, least int) ([]int, error) {
 	var sizes []int
 	for s := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || n < 100 {
-			return nil, fmt.Errorf("%s: %q is not a number from 100", name, s)
+		if err != nil || n < least {
+			return nil, fmt.Errorf("%s: %q is not a number from %d", name, s, least)
 		}
 		if len(sizes) > 0 && n <= sizes[len(sizes)-1] {
 			return nil, fmt.Errorf("%s: %d does not ascend", name, n)
@@ -167,6 +182,9 @@ func measureAll(o options, work string, out io.Writer) (*report, error) {
 			r.Compositions = append(r.Compositions, c)
 		}
 	}
+	if err := measureAllPromotions(k, r, o, work, out); err != nil {
+		return nil, err
+	}
 	if r.Vet, err = measureVet(k, work, o.runs); err != nil {
 		return nil, err
 	}
@@ -175,6 +193,23 @@ func measureAll(o options, work string, out io.Writer) (*report, error) {
 	printRatios(out, r.Platforms)
 	printBudgets(out, r)
 	return r, nil
+}
+
+// measureAllPromotions measures what goes through servers of git.
+func measureAllPromotions(k *kalypso, r *report, o options, work string, out io.Writer) (err error) {
+	if o.files > 0 {
+		if r.Promotions, err = measurePromotions(k, job{Seed: o.seed, Dir: filepath.Join(work, "promotions")}, o); err != nil {
+			return fmt.Errorf("promotions: %w", err)
+		}
+		printPromotions(out, r.Promotions)
+	}
+	if o.environments > 0 {
+		if r.Fleet, err = measureFleet(k, job{Seed: o.seed, Dir: filepath.Join(work, "fleet")}, o); err != nil {
+			return fmt.Errorf("a fleet: %w", err)
+		}
+		printFleet(out, r.Fleet)
+	}
+	return nil
 }
 
 func kindOf(distinct bool) string {

@@ -31,7 +31,7 @@ func TestMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err := run([]string{"-sizes", "200", "-cue", "100", "-runs", "1", "-dir", dir, "-json", "-doc", page, "-profile", profiles}, &out)
+	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-environments", "2", "-runs", "1", "-dir", dir, "-json", "-doc", page, "-profile", profiles}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +62,7 @@ func TestMeasures(t *testing.T) {
 	if len(r.Compositions) != 2 || r.Vet.CPU <= 0 {
 		t.Errorf("%d compositions, vet %+v", len(r.Compositions), r.Vet)
 	}
+	testPromotions(t, r.Promotions, r.Fleet)
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.HasPrefix(string(text), "before\n"+pageBegin+"```text\n") ||
 		!strings.HasSuffix(string(text), "```\n"+pageEnd+"after\n") || strings.Contains(string(text), "stale") {
@@ -73,6 +74,30 @@ func TestMeasures(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// testPromotions checks that all of what is promoted was measured, and changed about as
+// many files as it should.
+func testPromotions(t *testing.T, p *promotions, f *fleet) {
+	t.Helper()
+	if p == nil || f == nil || len(p.Steps) != 2 || p.Steps[0].Cold == nil {
+		t.Fatalf("promotions %+v, fleet %+v", p, f)
+	}
+	all := []carried{p.First, *p.Steps[0].Cold, f.Cold, f.Warm, f.LsRemote}
+	for _, m := range p.Steps {
+		all = append(all, m.Warm, m.Fetched, m.Git)
+		if m.Files < m.Wanted/2 || m.Files > m.Wanted+m.Wanted/2 {
+			t.Errorf("%d files changed, and %d should", m.Files, m.Wanted)
+		}
+	}
+	for _, c := range all {
+		if c.CPU <= 0 || c.Wall <= 0 || c.Requests == 0 || c.bytes() == 0 {
+			t.Errorf("a command took %+v", c)
+		}
+	}
+	if f.Environments != 2 || f.Repositories != 2 || p.Files < 400 {
+		t.Errorf("%+v, %+v", p, f)
 	}
 }
 

@@ -41,6 +41,8 @@ func tables(r *report) []byte {
 	printBudgets(&out, r)
 	printRatios(&out, r.Platforms)
 	printCompositions(&out, r.Compositions)
+	printPromotions(&out, r.Promotions)
+	printFleet(&out, r.Fleet)
 	smallest := map[string]*measured{}
 	for _, m := range r.Platforms {
 		if smallest[m.Kind] == nil {

@@ -5,9 +5,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -78,12 +80,17 @@ func measurePlatform(k *kalypso, j job, o options) (*measured, error) {
 	return b.out, b.remove(b.Dir)
 }
 
-func (b *bench) remove(dir string) error {
-	if !strings.HasPrefix(b.Dir, memoryFolder+"/") {
+func (b *bench) remove(dir string) error { return removeFrom(b.Dir, dir) }
+
+// removeFrom removes a folder where the folder that all is in is in memory.
+func removeFrom(all, dir string) error {
+	if !strings.HasPrefix(all, memoryFolder+"/") {
 		return nil
 	}
 	return os.RemoveAll(dir)
 }
+
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
 // once measures work that is dear, or that another run would find done.
 func (b *bench) once(w work, cmd *exec.Cmd) (printed []byte, err error) {

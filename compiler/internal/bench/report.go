@@ -18,6 +18,8 @@ type report struct {
 
 	Platforms    []*measured    `json:"platforms"`
 	Compositions []*composition `json:"compositions"`
+	Promotions   *promotions    `json:"promotions,omitempty"`
+	Fleet        *fleet         `json:"fleet,omitempty"`
 	Vet          cost           `json:"vet"` // of the sample platform
 }
 

@@ -17,7 +17,11 @@ const memoryFolder = "/dev/shm"
 // (recently_deleted in fs/ext4/ialloc.c), which tests do all the time.
 func workFolder(sizes []int) string {
 	const perAssignment = 96 << 10 // twice: 4 files and their folder, in pages, in two folders and as git's objects
-	room := uint64(sizes[len(sizes)-1]) * perAssignment
+	most := 0
+	for _, n := range sizes {
+		most = max(most, n)
+	}
+	room := uint64(most) * perAssignment
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(memoryFolder, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) > room {
 		return memoryFolder

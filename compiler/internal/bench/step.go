@@ -34,6 +34,7 @@ type job struct {
 	Dir         string // for the platform and all that is made of it
 	Profile     string // where profiles go, without their extension
 	Config      string // to change, for a profile
+	Changes     []int  // numbers of files that commits change, for promotions
 }
 
 func (j job) platform() string { return filepath.Join(j.Dir, "repository", "platform") }
@@ -90,6 +91,8 @@ func runStep(name string) error {
 		size.DistinctTuples = j.Distinct
 		_, err := generate.Write(j.platform(), j.Seed, size)
 		return err
+	case "changing":
+		return writeChangings(j)
 	case "comprehension":
 		return writeComprehensions(j)
 	case "compare":

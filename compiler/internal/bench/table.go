@@ -55,6 +55,9 @@ func over(a, b work) func(map[work]cost) float64 {
 }
 
 func printRatios(out io.Writer, all []*measured) {
+	if len(all) == 0 {
+		return
+	}
 	fmt.Fprintf(out, "\n%-34s", "ratios of CPU time")
 	for _, m := range all {
 		fmt.Fprintf(out, " %13s", m.Kind+" "+short(m.Assignments))
