@@ -2,7 +2,7 @@ package promotion
 
 import (
 	"context"
-	"slices"
+	"maps"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -13,29 +13,53 @@ import (
 
 // notes is a GitOps repository as package plain wants it, which keeps statuses and
 // approvals in it.
-type notes struct{ of *repository }
-
-// Refs asks anew, and brings the notes and the tags.
-func (n notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
-	refs, err := n.of.remote.Refs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var ids []git.Hash
-	for ref, id := range refs {
-		if (strings.HasPrefix(ref, "refs/notes/") || strings.HasPrefix(ref, "refs/tags/kalypso/")) && !n.of.staging.Has(id) && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) == 0 {
-		return refs, nil
-	}
-	return refs, n.of.remote.Fetch(ctx, ids, 1)
+type notes struct {
+	of *repository
+	// refs are as the session saw them, with what it pushed since; nil after somebody
+	// else was faster.
+	refs map[string]git.Hash
 }
 
-func (n notes) Object(id git.Hash) (git.Object, error) { return n.of.staging.Object(id) }
+const (
+	notesRefs    = "refs/notes/kalypso"
+	approvalTags = "refs/tags/kalypso/"
+)
 
-func (n notes) Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error {
+// Refs returns the refs as the session sees them, once the notes and the tags are here.
+// It asks anew only after a push that somebody else was faster with: a session decides
+// by one state, and another one sees what was said meanwhile.
+func (n *notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
+	if n.refs == nil {
+		var err error
+		if n.refs, err = n.of.remote.Refs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var said, others []git.Hash
+	for ref, id := range n.refs {
+		switch {
+		case n.of.staging.Has(id):
+		case strings.HasPrefix(ref, notesRefs):
+			said = append(said, id)
+		case strings.HasPrefix(ref, approvalTags) || ref == hydratorNotes:
+			others = append(others, id)
+		}
+	}
+	// All of the history says who said what, and all of its files are read.
+	if len(said) > 0 {
+		if err := n.of.remote.FetchFiles(ctx, said, mostDepth); err != nil {
+			return nil, err
+		}
+	}
+	if len(others) == 0 {
+		return n.refs, nil
+	}
+	return n.refs, n.of.remote.Fetch(ctx, others, 1)
+}
+
+func (n *notes) Object(id git.Hash) (git.Object, error) { return n.of.staging.Object(id) }
+
+func (n *notes) Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error {
 	pack := n.of.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	if err := objects(pack); err != nil {
@@ -44,7 +68,13 @@ func (n notes) Push(ctx context.Context, ref string, old, new git.Hash, objects 
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	return n.of.remote.Push(ctx, []remote.Update{{Ref: ref, Old: old, New: new}}, packsOf(pack), false)
+	err := n.of.remote.Push(ctx, []remote.Update{{Ref: ref, Old: old, New: new}}, packsOf(pack), false)
+	if err != nil {
+		n.refs = nil
+		return err
+	}
+	n.refs[ref] = new
+	return nil
 }
 
 // allowedSignersFile is where the platform says whose signatures count, in the format of
@@ -60,7 +90,10 @@ func (s *Session) plainForge(r *repository) (*plain.Forge, error) {
 	if s.platform != nil {
 		o.AllowedSigners = s.platform.allowedSigners
 	}
-	return plain.New(notes{r}, o)
+	if r.notes == nil {
+		r.notes = &notes{of: r, refs: maps.Clone(r.refs)}
+	}
+	return plain.New(r.notes, o)
 }
 
 // plainApprovals returns the signed tags that approve of a commit.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -228,6 +229,8 @@ type repository struct {
 	staging *git.Repository
 	forge   forge.Forge
 	plain   bool // nothing but git
+	// notes are where statuses and approvals are kept where there is no forge.
+	notes *notes
 	// statuses is the ledger; nil before it is asked for.
 	statuses *ledger
 	// ordered are the orders of the repository; nil before they are read.
@@ -246,9 +249,8 @@ func (s *Session) repository(ctx context.Context, url string) (*repository, erro
 	}
 	s.repositories[url] = r
 	r.url = r.remote.URL()
-	if r.refs, err = r.remote.Refs(ctx); err != nil {
-		return nil, err
-	}
+	told, _ := r.remote.Advertised() // it has just been opened
+	r.refs = maps.Clone(told)
 	if r.staging, err = r.remote.Staging(); err != nil {
 		return nil, err
 	}

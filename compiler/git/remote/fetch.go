@@ -20,10 +20,16 @@ import (
 // branches and tags are fetched, among which it may be. The error is a
 // *NotFoundError where it is not.
 func (r *Remote) Fetch(ctx context.Context, commits []git.Hash, depth int) error {
-	return r.failed(ctx, r.fetch(ctx, commits, depth))
+	return r.failed(ctx, r.fetch(ctx, commits, depth, r.options.Whole))
 }
 
-func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int) error {
+// FetchFiles is Fetch for commits whose files are about to be read: their content comes
+// with them. Of a commit that is there already, nothing is asked for.
+func (r *Remote) FetchFiles(ctx context.Context, commits []git.Hash, depth int) error {
+	return r.failed(ctx, r.fetch(ctx, commits, depth, true))
+}
+
+func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole bool) error {
 	lacking := func() (ids []git.Hash, err error) {
 		for _, id := range commits {
 			there, err := r.store.has(id, depth)
@@ -40,7 +46,7 @@ func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int) error
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	for _, ask := range r.ladder(ids, depth) {
+	for _, ask := range r.ladder(ids, depth, whole) {
 		err = r.repeat(ctx, func() error { return r.wire.get(ctx, r.store, ask) })
 		if err != nil && !errors.Is(err, errRefused) {
 			return err
@@ -78,7 +84,7 @@ func (r *Remote) note(commits []git.Hash, depth int) error {
 
 // ladder returns the ways to ask for commits, the cheapest first. A server may lack
 // a filter, or have one that fails, and may give nothing but what its refs name.
-func (r *Remote) ladder(ids []git.Hash, depth int) []want {
+func (r *Remote) ladder(ids []git.Hash, depth int, whole bool) []want {
 	told := r.advertisement()
 	named := told.named()
 	alone := true
@@ -92,7 +98,7 @@ func (r *Remote) ladder(ids []git.Hash, depth int) []want {
 	}
 	var ways []want
 	filters := []bool{false, true}
-	if r.options.Whole || !told.filter {
+	if whole || !told.filter {
 		filters = filters[1:]
 	}
 	for _, whole := range filters {
@@ -158,7 +164,7 @@ func (r *Remote) bring(ctx context.Context, ids []git.Hash) error {
 	// A commit that was cut off comes alone, as those did that it comes before.
 	commits := slices.DeleteFunc(slices.Clone(ids), func(id git.Hash) bool { return !parents[id] })
 	if len(commits) > 0 {
-		if err := r.fetch(ctx, commits, 1); err != nil {
+		if err := r.fetch(ctx, commits, 1, r.options.Whole); err != nil {
 			return err
 		}
 	}
