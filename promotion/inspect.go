@@ -70,13 +70,14 @@ func (s *Session) countObjects(st *stop, step *Step, of contents) error {
 	c := step.Change
 	c.Created, c.Updated, c.Deleted = map[string]int{}, map[string]int{}, map[string]int{}
 	all := slices.Concat(c.Assignments.Added, c.Assignments.Changed, c.Assignments.Removed)
+	befores, afters := make([]map[string]tree.Blob, len(all)), make([]map[string]tree.Blob, len(all))
 	var ids []tree.ID
-	for _, record := range []*tree.Record{st.out.record, step.prepared.record} {
-		for _, id := range all {
-			files, err := filesOf(record, id)
-			if err != nil {
-				return err
-			}
+	for i, id := range all {
+		var err error
+		if befores[i], afters[i], err = differing(st.out.record, step.prepared.record, id); err != nil {
+			return err
+		}
+		for _, files := range []map[string]tree.Blob{befores[i], afters[i]} {
 			for _, blob := range files {
 				ids = append(ids, blob.ID)
 			}
@@ -85,12 +86,12 @@ func (s *Session) countObjects(st *stop, step *Step, of contents) error {
 	if err := of.Prefetch(ids); err != nil {
 		return err
 	}
-	for _, id := range all {
-		before, err := objectsOf(st.out.record, id, of)
+	for i := range all {
+		before, err := objectsOf(befores[i], of)
 		if err != nil {
 			return err
 		}
-		after, err := objectsOf(step.prepared.record, id, of)
+		after, err := objectsOf(afters[i], of)
 		if err != nil {
 			return err
 		}
@@ -112,6 +113,27 @@ func (s *Session) countObjects(st *stop, step *Step, of contents) error {
 	return nil
 }
 
+// differing returns the files of an assignment's folder in two records that are not the
+// same in both: the objects of all others stay as they are.
+func differing(before, after *tree.Record, id string) (old, new map[string]tree.Blob, err error) {
+	if old, err = filesOf(before, id); err != nil {
+		return nil, nil, err
+	}
+	if new, err = filesOf(after, id); err != nil {
+		return nil, nil, err
+	}
+	without := func(files, others map[string]tree.Blob) map[string]tree.Blob {
+		out := map[string]tree.Blob{}
+		for path, blob := range files {
+			if other, there := others[path]; !there || other.ID != blob.ID {
+				out[path] = blob
+			}
+		}
+		return out
+	}
+	return without(old, new), without(new, old), nil
+}
+
 // filesOf returns the files of an assignment's folder by a record, which may be nil.
 func filesOf(record *tree.Record, id string) (map[string]tree.Blob, error) {
 	parts := strings.SplitN(id, "/", 3)
@@ -128,13 +150,9 @@ func filesOf(record *tree.Record, id string) (map[string]tree.Blob, error) {
 	return nil, nil
 }
 
-// objectsOf returns the objects of an assignment's folder, with what they say. A file
-// that has none is one itself, of kind File.
-func objectsOf(record *tree.Record, id string, of contents) (map[object][]byte, error) {
-	files, err := filesOf(record, id)
-	if err != nil {
-		return nil, err
-	}
+// objectsOf returns the objects of files, with what they say. A file that has none is one
+// itself, of kind File.
+func objectsOf(files map[string]tree.Blob, of contents) (map[object][]byte, error) {
 	out := map[object][]byte{}
 	for path, blob := range files {
 		data, err := of.Blob(blob.ID)
