@@ -83,12 +83,7 @@ func (r *repository) readOrders(ctx context.Context) ([]*order, error) {
 		return r.ordered, nil
 	}
 	r.ordered = []*order{}
-	var ids []git.Hash
-	for ref, id := range r.refs {
-		if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
-			ids = append(ids, id)
-		}
-	}
+	ids := r.orderIDs()
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -18,6 +18,7 @@ import (
 // output is an environment's GitOps tree, as it is in its branch.
 type output struct {
 	stage      *evaluate.Stage
+	aside      bool        // only what comes after it was asked for
 	repository *repository // nil where there is no git branch to promote to
 	absent     string      // why there is none
 	branch     string
@@ -32,7 +33,7 @@ type output struct {
 	history  *history
 }
 
-// openOutput reads where an environment's tree is, and its record.
+// openOutput reads where an environment's tree is.
 func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*output, error) {
 	out := &output{stage: stage}
 	g := stage.GitOps
@@ -53,12 +54,21 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 	}
 	out.branch, out.folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
 	out.tip = out.repository.refs[branchRef(out.branch)]
-	if err := out.look(ctx); err != nil {
-		return nil, err
+	out.aside = len(s.request.Environments) > 0 && !slices.Contains(s.request.Environments, stage.Name)
+	return out, nil
+}
+
+// read reads the branch, and what was ordered.
+func (o *output) read(ctx context.Context) (err error) {
+	if o.repository == nil {
+		return nil
 	}
-	out.history = &history{out: out}
-	out.orders, err = out.repository.orders(ctx, stage.Name)
-	return out, err
+	if err := o.look(ctx); err != nil {
+		return err
+	}
+	o.history = &history{out: o}
+	o.orders, err = o.repository.orders(ctx, o.stage.Name)
+	return err
 }
 
 // look reads the branch as it is at the tip.
@@ -75,25 +85,16 @@ func (o *output) look(ctx context.Context) error {
 	if o.record, o.problems, err = o.at.Record(o.folder); err != nil {
 		return err
 	}
-	if o.record == nil {
+	if o.record == nil || o.aside {
 		return nil
 	}
-	return o.prefetchRecords(ctx)
+	// Most of what is done with a tree asks for the records of some cluster types.
+	return o.repository.remote.Prefetch(ctx, clusterTypesOf(o.record))
 }
 
 // view is a branch as it is at a commit, for reading it and for making commits on it.
 func (r *repository) view(branch string, tip git.Hash) (*tree.Branch, error) {
 	return tree.NewRepository(r.staging, r.url).BranchAt(branch, tip)
-}
-
-// prefetchRecords brings the records of all cluster types at once: most of what is done
-// with a tree asks for some of them.
-func (o *output) prefetchRecords(ctx context.Context) error {
-	var ids []git.Hash
-	for _, ct := range o.record.ClusterTypes {
-		ids = append(ids, hashOf(tree.Revision(ct.Record)))
-	}
-	return o.repository.remote.Prefetch(ctx, ids)
 }
 
 // has returns what a ring of the environment was compiled from; the zero Source for

@@ -26,6 +26,7 @@ type Session struct {
 	request      Request
 	now          time.Time
 	repositories map[string]*repository // by URL
+	opened       map[string]*opened     // by URL: those that are not among the repositories yet
 	platform     *platform
 	outputs      map[string]*output // by environment
 	stops        []*stop            // in an order in which what others wait for comes first
@@ -60,6 +61,11 @@ func (s *Session) Close() error {
 	for _, r := range s.repositories {
 		errs = append(errs, r.close())
 	}
+	for _, o := range s.opened {
+		if o.remote != nil {
+			errs = append(errs, o.remote.Close())
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -76,13 +82,19 @@ func (s *Session) read(ctx context.Context) error {
 	if err := s.checkRequest(); err != nil {
 		return err
 	}
+	s.openRemotes(ctx)
 	for i := range s.platform.stages {
 		stage := &s.platform.stages[i]
-		out, err := s.openOutput(ctx, stage)
-		if err != nil {
+		if s.outputs[stage.Name], err = s.openOutput(ctx, stage); err != nil {
 			return fmt.Errorf("environment %s: %w", stage.Name, err)
 		}
-		s.outputs[stage.Name] = out
+	}
+	s.gather(ctx)
+	for i := range s.platform.stages {
+		name := s.platform.stages[i].Name
+		if err := s.outputs[name].read(ctx); err != nil {
+			return fmt.Errorf("environment %s: %w", name, err)
+		}
 	}
 	s.stops = s.order()
 	return nil
@@ -244,7 +256,7 @@ func (s *Session) repository(ctx context.Context, url string) (*repository, erro
 	}
 	r := &repository{}
 	var err error
-	if r.remote, err = s.request.Remote(ctx, url); err != nil {
+	if r.remote, err = s.openRemote(ctx, url); err != nil {
 		return nil, err
 	}
 	s.repositories[url] = r

@@ -1,0 +1,155 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// opened is a repository that was asked for its refs.
+type opened struct {
+	remote *remote.Remote
+	err    error
+}
+
+// openRemotes opens the repositories of all environments, beside each other.
+func (s *Session) openRemotes(ctx context.Context) {
+	s.opened = map[string]*opened{}
+	var all sync.WaitGroup
+	limit := make(chan struct{}, mostAtOnce)
+	for i := range s.platform.stages {
+		g := s.platform.stages[i].GitOps
+		if g == nil || g.Repo == "" || s.repositories[g.Repo] != nil || s.opened[g.Repo] != nil {
+			continue
+		}
+		o := &opened{}
+		s.opened[g.Repo] = o
+		all.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			o.remote, o.err = s.request.Remote(ctx, g.Repo)
+		})
+	}
+	all.Wait()
+}
+
+// mostAtOnce is how many repositories are asked at once.
+const mostAtOnce = 8
+
+// openRemote opens a repository, or returns what openRemotes got.
+func (s *Session) openRemote(ctx context.Context, url string) (*remote.Remote, error) {
+	if o := s.opened[url]; o != nil {
+		delete(s.opened, url)
+		return o.remote, o.err
+	}
+	return s.request.Remote(ctx, url)
+}
+
+// gather brings what is read of environments: from all repositories beside each other,
+// and from each in as few requests as there can be. What cannot be had is asked for
+// again by those who read it, and then it is an error of theirs.
+func (s *Session) gather(ctx context.Context) {
+	of := map[*repository][]*output{}
+	for i := range s.platform.stages {
+		if out := s.outputs[s.platform.stages[i].Name]; out.repository != nil && !out.tip.IsZero() {
+			of[out.repository] = append(of[out.repository], out)
+		}
+	}
+	var all sync.WaitGroup
+	limit := make(chan struct{}, mostAtOnce)
+	for r, outs := range of {
+		all.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			_ = r.gather(ctx, outs)
+		})
+	}
+	all.Wait()
+}
+
+// gather brings the newest commits of branches, the orders, and then the records.
+func (r *repository) gather(ctx context.Context, outs []*output) error {
+	var deep []git.Hash
+	flat := r.orderIDs()
+	for _, out := range outs {
+		if out.aside {
+			flat = append(flat, out.tip)
+		} else {
+			deep = append(deep, out.tip)
+		}
+	}
+	if err := errors.Join(r.remote.Fetch(ctx, deep, firstDepth), r.remote.Fetch(ctx, flat, 1)); err != nil {
+		return err
+	}
+	var ids []git.Hash
+	for _, out := range outs {
+		records, err := out.records()
+		if err != nil {
+			return err
+		}
+		ids = append(ids, records...)
+	}
+	if err := r.remote.Prefetch(ctx, ids); err != nil {
+		return err
+	}
+	ids = nil
+	for _, out := range outs {
+		at, err := r.view(out.branch, out.tip)
+		if err != nil {
+			return err
+		}
+		if record, _, err := at.Record(out.folder); err == nil && record != nil && !out.aside {
+			ids = append(ids, clusterTypesOf(record)...)
+		}
+	}
+	return r.remote.Prefetch(ctx, ids)
+}
+
+// records are the ids of an environment's records in the commits that are here, the
+// first of which are read in any case.
+func (o *output) records() (ids []git.Hash, err error) {
+	links, err := (&history{out: o, depth: firstDepth}).links()
+	if err != nil {
+		return nil, err
+	}
+	if o.aside {
+		links = links[:1]
+	}
+	for _, l := range links {
+		e, found, err := o.repository.staging.Find(l.Tree, path.Join(o.folder, tree.RecordPath))
+		if err != nil {
+			return nil, err
+		}
+		if found && e.Mode == git.FileMode && !slices.Contains(ids, e.ID) {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids, nil
+}
+
+// clusterTypesOf are the ids of the records of cluster types.
+func clusterTypesOf(record *tree.Record) []git.Hash {
+	var ids []git.Hash
+	for _, ct := range record.ClusterTypes {
+		ids = append(ids, hashOf(tree.Revision(ct.Record)))
+	}
+	return ids
+}
+
+// orderIDs are the commits that the refs of orders name.
+func (r *repository) orderIDs() []git.Hash {
+	var ids []git.Hash
+	for ref, id := range r.refs {
+		if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
