@@ -50,7 +50,9 @@ func mistake(kind, message string) reply {
 	return reply{status: http.StatusOK, body: map[string]any{"data": nil, "errors": []any{map[string]any{"type": kind, "message": message}}}}
 }
 
-func (r *GitHubRepository) nodeID(p *GitHubPull) string { return fmt.Sprintf("PR_%d_%d", r.ID, p.Number) }
+func (r *GitHubRepository) nodeID(p *GitHubPull) string {
+	return fmt.Sprintf("PR_%d_%d", r.ID, p.Number)
+}
 
 func (s *GitHubServer) pullByNode(id string) (*GitHubRepository, *GitHubPull) {
 	for _, r := range s.repos {
