@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +74,9 @@ and builds need no network.`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return g.prepare(cmd.Context())
 		},
+	}
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "git-") { // git runs it as a command of its own
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "git kalypso"}
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)

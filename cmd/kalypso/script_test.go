@@ -24,6 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"kalypso":      func() { os.Exit(run()) },
+		"git-kalypso":  func() { os.Exit(run()) },         // which git finds by its name
 		"cue":          func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
 		"unprivileged": func() { os.Exit(unprivileged(os.Args[1:])) },
 	})
