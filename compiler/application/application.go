@@ -28,6 +28,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
@@ -41,6 +42,13 @@ type Request struct {
 	Store string
 	// Workers are as in compiler.Request.
 	Workers *worker.Pool
+	// Source are the commits that the folder is of; nil for what is in it now, which is
+	// then known by a digest.
+	Source *tree.Source
+	// Ring is the part of the one environment to project, and Rings are all its parts;
+	// "" and none for everything.
+	Ring  string
+	Rings []model.Ring
 
 	without string // a folder that is no part of the application, such as its output
 }
@@ -54,7 +62,9 @@ type Application struct {
 	// Diagnostics have positions, and are sorted by them.
 	Diagnostics []diag.Diagnostic
 
-	source source
+	request Request
+	source  source
+	rings   map[string]string // of the targets, where a ring is projected
 }
 
 // Failed says whether there are errors.
@@ -77,11 +87,11 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Application{Model: app, Diagnostics: ds}
+	out := &Application{Model: app, Diagnostics: ds, request: r}
 	if app == nil {
 		return out, nil
 	}
-	out.Diagnostics = r.about(ds)
+	out.Diagnostics = append(r.about(ds), out.checkRings()...)
 	contents, more, err := library.Open(r.Dir, r.Store)
 	if err != nil {
 		return nil, err
@@ -107,7 +117,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range out.Targets {
-		if t := &out.Targets[i]; !t.Failed {
+		if t := &out.Targets[i]; !t.Failed && out.builds(t.Name) {
 			group.Go(func() (err error) {
 				said[i], err = p.target(ctx, t)
 				return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -104,13 +105,22 @@ func recordIn(dir string) *tree.Record {
 	return record
 }
 
-// write writes the targets of an environment, each in the place of a cluster type.
+// write writes the targets of an environment.
 func (a *Application) write(environment string, o Output) (c *tree.Changes, ds []diag.Diagnostic, err error) {
 	dir, err := tree.Open(filepath.Join(o.Dir, environment))
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
+	options := a.Options(environment)
+	options.Adopt = o.Adopt
+	return dir.Write(a.Tree(environment, nil), options)
+}
+
+// Tree returns the tree of an environment that was projected, each target in the place
+// of a cluster type. A target that failed keeps its last good folder, and what is of
+// another ring than is projected stays as it is, by the previous record; nil for none.
+func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree {
 	t := &tree.Tree{}
 	for i := range a.Targets {
 		target := &a.Targets[i]
@@ -121,10 +131,28 @@ func (a *Application) write(environment string, o Output) (c *tree.Changes, ds [
 		if target.Failed {
 			content.Kept = "the target has errors"
 		}
-		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: target.Name, Content: func() (*tree.Content, error) { return content, nil }})
+		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{
+			Name: target.Name, Outside: !a.builds(target.Name), Content: func() (*tree.Content, error) { return content, nil },
+		})
 	}
-	return dir.Write(t, tree.Options{
-		Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(),
-		Source: tree.Source{Base: tree.Revision(a.source.digest("")), Environment: tree.Revision(a.source.digest(environment))}, Adopt: o.Adopt,
-	})
+	if previous == nil || a.request.Ring == "" {
+		return t
+	}
+	for _, e := range previous.ClusterTypes { // one that is gone is of the ring that built it
+		known := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name })
+		if !known && e.Ring != "" && e.Ring != a.request.Ring {
+			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: e.Name, Outside: true})
+		}
+	}
+	slices.SortFunc(t.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	return t
+}
+
+// Options say whose tree that of an environment is.
+func (a *Application) Options(environment string) tree.Options {
+	of := a.request.Source
+	if of == nil {
+		of = &tree.Source{Base: tree.Revision(a.source.digest("")), Environment: tree.Revision(a.source.digest(environment))}
+	}
+	return tree.Options{Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(), Source: *of, Ring: a.request.Ring}
 }
