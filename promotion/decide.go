@@ -83,7 +83,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		return stop, nil
 	}
 	if step.Change != nil && step.Change.Errors > 0 && !st.stage.Promotion.AllowErrors {
-		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", short(step.Source.Base), count(step.Change.Errors, "assignment"))
+		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", short(step.Source.Base), count(step.Change.Errors, s.subject.Form().unit()))
 		return stop, nil
 	}
 	if step.prepared.report != nil {

@@ -22,7 +22,7 @@ func (s *Session) describe(st *stop, step *Step) {
 	step.Title = clip(s.title(st, step), limits.Title)
 	head := s.head(st, step)
 	for _, most := range []int{200, 50, 10, 0} {
-		step.Body = head + details(step.prepared.report, most) + s.reproduce(st, step)
+		step.Body = head + details(step.prepared.report, most, s.subject.Form()) + s.reproduce(st, step)
 		if limits.Body == 0 || len(step.Body) <= limits.Body {
 			return
 		}
@@ -47,8 +47,9 @@ func (s *Session) head(st *stop, step *Step) string {
 	fmt.Fprintln(&b, s.path(st, step))
 	fmt.Fprintln(&b)
 	s.commits(&b, st, step)
-	changes(&b, step)
-	fmt.Fprintf(&b, "**Risk**: %s\n\n", risk(step.Change))
+	form := s.subject.Form()
+	changes(&b, step, form)
+	fmt.Fprintf(&b, "**Risk**: %s\n\n", risk(step.Change, form))
 	verdicts(&b, step.Verdicts)
 	return b.String()
 }
@@ -107,7 +108,7 @@ func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
 const mostGroups = 20
 
 // changes is the table of what differs, equal changes as one.
-func changes(b *strings.Builder, step *Step) {
+func changes(b *strings.Builder, step *Step, form Form) {
 	r := step.prepared.report
 	if r == nil {
 		return
@@ -117,7 +118,11 @@ func changes(b *strings.Builder, step *Step) {
 	if rows == 0 {
 		return
 	}
-	fmt.Fprint(b, "| Change | Assignments | Cluster types |\n|---|---|---|\n")
+	if form.Targets {
+		fmt.Fprint(b, "| Change | Targets | Names |\n|---|---|---|\n")
+	} else {
+		fmt.Fprint(b, "| Change | Assignments | Cluster types |\n|---|---|---|\n")
+	}
 	row := func(what string, ids []string) {
 		types := map[string]int{}
 		for _, id := range ids {
@@ -125,15 +130,18 @@ func changes(b *strings.Builder, step *Step) {
 		}
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(types)) {
-			names = append(names, fmt.Sprintf("%s (%d)", name, types[name]))
+			if !form.Targets {
+				name = fmt.Sprintf("%s (%d)", name, types[name])
+			}
+			names = append(names, name)
 		}
 		fmt.Fprintf(b, "| %s | %d | %s |\n", what, len(ids), list(names, 8))
 	}
 	if a := r.Assignments.Added; len(a) > 0 {
-		row("new assignments", a)
+		row("new "+form.unit()+"s", a)
 	}
 	if a := r.Assignments.Removed; len(a) > 0 {
-		row("removed assignments", a)
+		row("removed "+form.unit()+"s", a)
 	}
 	for i := range r.Groups[:min(len(r.Groups), mostGroups)] {
 		g := &r.Groups[i]
@@ -181,7 +189,7 @@ func value(before string, v json.RawMessage) string {
 }
 
 // risk names what people want to look at twice.
-func risk(c *gate.Change) string {
+func risk(c *gate.Change, form Form) string {
 	var parts []string
 	deleted := 0
 	for _, n := range c.Deleted {
@@ -200,7 +208,7 @@ func risk(c *gate.Change) string {
 	}
 	parts = append(parts, count(touched("CustomResourceDefinition"), "CRD change"), count(touched("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"), "RBAC change"))
 	if c.Errors > 0 {
-		parts = append(parts, fmt.Sprintf("**%s with errors**", count(c.Errors, "assignment")))
+		parts = append(parts, fmt.Sprintf("**%s with errors**", count(c.Errors, form.unit())))
 	}
 	if c.Kept > 0 {
 		parts = append(parts, fmt.Sprintf("**%s kept as they were**", count(c.Kept, "folder")))
@@ -229,14 +237,14 @@ func verdicts(b *strings.Builder, vs []gate.Verdict) {
 }
 
 // details is the whole of some changes, folded.
-func details(r *compare.Report, most int) string {
+func details(r *compare.Report, most int, form Form) string {
 	if r == nil || most == 0 || len(r.Groups) == 0 {
 		return ""
 	}
 	part := *r
 	part.Groups = r.Groups[:min(len(r.Groups), most)]
 	var text strings.Builder
-	if err := compare.WriteText(&text, &part, compare.TextOptions{}); err != nil {
+	if err := compare.WriteText(&text, &part, compare.TextOptions{Unit: form.unit()}); err != nil {
 		return ""
 	}
 	return "<details><summary>All changes</summary>\n\n" + fenced(text.String()) + "\n</details>\n\n"

@@ -43,6 +43,9 @@ func (s *Session) inspect(ctx context.Context, st *stop, step *Step) error {
 	if p.report, err = compare.Records(st.out.record, p.record, of); err != nil {
 		return err
 	}
+	if s.subject.Form().Targets {
+		p.report = p.report.OfTargets()
+	}
 	a := p.report.Assignments
 	step.Change.Assignments.Added, step.Change.Assignments.Changed, step.Change.Assignments.Removed = a.Added, a.Changed, a.Removed
 	types := map[string]bool{}
@@ -53,10 +56,10 @@ func (s *Session) inspect(ctx context.Context, st *stop, step *Step) error {
 	return s.countObjects(st, step, of)
 }
 
-// clusterTypeOf returns the cluster type of an assignment's id.
+// clusterTypeOf returns the cluster type of the id of an assignment, or of a target.
 func clusterTypeOf(id string) string {
 	parts := strings.SplitN(id, "/", 3)
-	if len(parts) < 3 {
+	if len(parts) < 2 {
 		return ""
 	}
 	return parts[1]
@@ -134,15 +137,19 @@ func differing(before, after *tree.Record, id string) (old, new map[string]tree.
 	return without(old, new), without(new, old), nil
 }
 
-// filesOf returns the files of an assignment's folder by a record, which may be nil.
+// filesOf returns the files of the folder of an assignment, or of a target, by a record,
+// which may be nil.
 func filesOf(record *tree.Record, id string) (map[string]tree.Blob, error) {
 	parts := strings.SplitN(id, "/", 3)
-	if record == nil || len(parts) < 3 {
+	if record == nil || len(parts) < 2 {
 		return nil, nil
 	}
 	ct, err := record.ClusterType(parts[1])
 	if err != nil || ct == nil {
 		return nil, err
+	}
+	if len(parts) == 2 {
+		return ct.Files, nil
 	}
 	if a := ct.Assignment(parts[2]); a != nil {
 		return a.Files, nil

@@ -153,7 +153,7 @@ func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, run
 	in := func(clusterType string) bool {
 		return st.ring == nil || st.out.record.RingOf(clusterType) == st.ring.Name
 	}
-	assignments, err := rollout.WantedOf(st.out.record, in, st.out.record.ClustersOf)
+	assignments, err := s.wanted(st.out.record, in)
 	if err != nil {
 		return err
 	}
@@ -189,6 +189,14 @@ func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, run
 		r.Reason += "; not asked: " + strings.Join(failed, "; ")
 	}
 	return nil
+}
+
+// wanted is what a record wants of some cluster types.
+func (s *Session) wanted(record *tree.Record, in func(clusterType string) bool) ([]rollout.Assignment, error) {
+	if s.subject.Form().Targets {
+		return rollout.TargetsOf(record, in), nil
+	}
+	return rollout.WantedOf(record, in, record.ClustersOf)
 }
 
 // sources are where the policy of a stop takes reports from.

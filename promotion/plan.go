@@ -250,7 +250,7 @@ func skipped(skip gate.Skip) []string {
 
 // changeFacts gathers what gates ask of a planned change.
 func (s *Session) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.ChangeFacts, error) {
-	facts := &gate.ChangeFacts{Now: s.now, Change: step.Change, Head: step.prepared.commit, Post: post, Satisfies: s.request.Subject.Satisfies}
+	facts := &gate.ChangeFacts{Now: s.now, Change: step.Change, Head: step.prepared.commit, Post: post, Satisfies: s.subject.Satisfies}
 	if !slices.ContainsFunc(st.policy().Gates, func(g model.Gates) bool { return g.Approvals != nil }) {
 		return facts, nil
 	}
@@ -329,7 +329,11 @@ func (out *Stop) conclude() {
 	switch gate.Overall(step.Verdicts) {
 	case gate.Passed:
 		out.State, out.Reason = Ready, out.title()
-		if step.prepared != nil && step.prepared.commit.IsZero() {
+		switch {
+		case step.prepared != nil && step.prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
+			// The policy lets errors pass, and there is nothing beside them.
+			out.State, out.Reason = Blocked, short(step.Source.Base)+" cannot be compiled at all"
+		case step.prepared != nil && step.prepared.commit.IsZero():
 			out.State, out.Reason, out.Step = Current, "it has "+short(step.Source.Base), nil
 		}
 		return

@@ -15,11 +15,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// platform is the platform's repository as it is at the head of its branch.
+// platform is the repository of the platform, or of the application, as it is at the
+// head of its branch.
 type platform struct {
 	repository *repository
 	branch     string
 	path       string // of the platform in the repository
+	marker     source.Marker
 	head       git.Hash
 	stages     []evaluate.Stage
 	bases      []source.Base // newest first; nil before they are looked for
@@ -44,11 +46,15 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	if p.head, ok = repo.refs[branchRef(p.branch)]; !s.request.Head.IsZero() {
 		p.head = s.request.Head
 	} else if !ok {
-		return nil, fmt.Errorf("%s has no branch %s, so there is no platform to promote from; name another one with --from", repo.url, p.branch)
+		return nil, fmt.Errorf("%s has no branch %s, so there is nothing to promote from; name another one with --from", repo.url, p.branch)
 	}
 	if err := repo.remote.Fetch(ctx, []git.Hash{p.head}, 0); err != nil {
 		return nil, err
 	}
+	if s.subject, err = p.subjectOf(s.request.Subjects); err != nil {
+		return nil, err
+	}
+	p.marker = s.subject.Form().Marker
 	if p.allowedSigners, err = p.file(ctx, allowedSignersFile); err != nil {
 		return nil, err
 	}
@@ -56,17 +62,39 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	stages, ds, err := s.request.Subject.Stages(ctx, dir)
+	stages, ds, err := s.subject.Stages(ctx, dir)
 	if err = errors.Join(err, remove()); err != nil {
 		return nil, err
 	}
 	s.Diagnostics = ds
 	sick := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Sick })
 	if stages == nil || sick || diag.Errors(ds) {
-		return nil, &PlatformError{Commit: git.Short(p.head), Diagnostics: ds}
+		return nil, &PlatformError{What: p.marker.What, Commit: git.Short(p.head), Diagnostics: ds}
 	}
 	p.stages = stages
 	return p, nil
+}
+
+// subjectOf returns the first of some subjects that the head is one of.
+func (p *platform) subjectOf(subjects []Subject) (Subject, error) {
+	var wanted []string
+	for _, s := range subjects {
+		form := s.Form()
+		is, err := form.At(p.repository.remote.Objects(), p.head, p.path)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			return s, nil
+		}
+		wanted = append(wanted, fmt.Sprintf("no %s (%s)", form.What, strings.Join(form.Files, " or ")))
+	}
+	where := "the root"
+	if p.path != "." {
+		where = "folder " + p.path
+	}
+	return nil, fmt.Errorf("%s of %s has at commit %s %s; name another folder with --path, or another branch with --from",
+		where, p.repository.url, git.Short(p.head), strings.Join(wanted, " and "))
 }
 
 // file returns a file of the platform at the head; nil where there is none.
@@ -95,7 +123,7 @@ func (p *platform) stage(name string) *evaluate.Stage {
 // assemble writes the platform of a base commit into a temporary folder.
 func (p *platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string, func() error, error) {
 	return source.Assemble(ctx, source.Assembly{
-		Repository: p.repository.remote.Objects(), Base: of, Path: p.path, Own: own, Prefetch: p.repository.remote.Prefetch,
+		Repository: p.repository.remote.Objects(), Marker: p.marker, Base: of, Path: p.path, Own: own, Prefetch: p.repository.remote.Prefetch,
 	})
 }
 

@@ -115,7 +115,7 @@ func (s *Session) compile(ctx context.Context, st *stop, of tree.Source) (out *C
 	if st.ring != nil {
 		r.Ring, r.Rings = st.ring.Name, st.stage.Promotion.Rings
 	}
-	if out, err = s.request.Subject.Compile(ctx, r); err != nil {
+	if out, err = s.subject.Compile(ctx, r); err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
 	return out, remove, nil

@@ -1,4 +1,4 @@
-// Package promotion moves commits of a platform from environment to environment: the
+// Package promotion moves commits of a platform, or of an application, from environment to environment: the
 // base commit that ran in one is what the next one gets, as soon as gates say so.
 //
 // All state is in git and on the forge, and every run begins by reading it: what each
@@ -39,8 +39,8 @@ type Request struct {
 	// all. The state of all others is read as far as gates need it.
 	Environments []string
 	Ring         string
-	// Subject compiles.
-	Subject Subject
+	// Subjects compile: the first of them counts that the head is one of.
+	Subjects []Subject
 	// Remote opens a git repository by its URL.
 	Remote func(ctx context.Context, url string) (*remote.Remote, error)
 	// Forge returns what a repository is hosted on; nil for nothing but git.

@@ -28,6 +28,7 @@ type Session struct {
 	repositories map[string]*repository // by URL
 	opened       map[string]*opened     // by URL: those that are not among the repositories yet
 	platform     *platform
+	subject      Subject
 	outputs      map[string]*output // by environment
 	stops        []*stop            // in an order in which what others wait for comes first
 	// Diagnostics are what the base of the platform's head has to say.
@@ -37,12 +38,13 @@ type Session struct {
 // PlatformError says that nothing can be promoted, because the platform's head has
 // errors in its base: policies cannot be read. Diagnostics say which.
 type PlatformError struct {
+	What        string // platform, or application
 	Commit      string
 	Diagnostics []diag.Diagnostic
 }
 
 func (e *PlatformError) Error() string {
-	return "the base of the platform has errors at commit " + e.Commit + ", so that its policies are not known: nothing is promoted"
+	return "the base of the " + e.What + " has errors at commit " + e.Commit + ", so that its policies are not known: nothing is promoted"
 }
 
 // Open reads the state: the platform's head with its policies, and the records of all

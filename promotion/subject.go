@@ -8,12 +8,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 // Subject is what is promoted: a platform, or an application of its own. It compiles
 // folders that hold the files of commits.
 type Subject interface {
+	// Form says how it differs from other subjects.
+	Form() Form
 	// Stages returns the environments that the base in a folder declares, sorted by
 	// name; nil where nothing of it can be read.
 	Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error)
@@ -22,6 +25,23 @@ type Subject interface {
 	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
 	// what is violated, a line each.
 	Satisfies(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
+}
+
+// Form is how subjects differ.
+type Form struct {
+	// Marker is what a commit must have to be one of this subject.
+	source.Marker
+	// Targets says that the folder of each cluster type in the tree is one thing to
+	// deploy, a target with files and no assignments.
+	Targets bool
+}
+
+// unit is what is deployed by itself, in messages.
+func (f Form) unit() string {
+	if f.Targets {
+		return "target"
+	}
+	return "assignment"
 }
 
 // CompileRequest says what to compile.
@@ -42,7 +62,7 @@ type Compiled struct {
 	Tree        *tree.Tree
 	Options     tree.Options
 	Diagnostics []diag.Diagnostic
-	Errors      int // assignments with an error
+	Errors      int // assignments, or targets, with an error
 	Kept        int // folders that stay as they were
 }
 
@@ -51,6 +71,8 @@ type Compiled struct {
 func Platform(r compiler.Request) Subject { return platformSubject{r} }
 
 type platformSubject struct{ request compiler.Request }
+
+func (p platformSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
 func (p platformSubject) Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error) {
 	r := p.request

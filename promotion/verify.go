@@ -200,14 +200,15 @@ func (s *Session) compareClusterType(ctx context.Context, st *stop, ct *tree.Clu
 	if err != nil {
 		return err
 	}
-	if content.Kept == "" {
-		blobs := map[string]tree.Blob{}
-		for _, f := range content.Files {
-			blobs[f.Path] = tree.BlobOf(f)
+	switch {
+	case content.Kept != "" && recorded.Kept == "":
+		v.problem("%s has errors at its commits, and the record does not say that it is kept", ct.Name)
+	case content.Kept != "" && s.subject.Form().Targets:
+		if err := s.compareKeptTarget(ctx, st, recorded, v); err != nil {
+			return err
 		}
-		if tree.TreeID(blobs) != tree.TreeID(recorded.Files) {
-			v.problem("%s: its own files are not what is compiled", ct.Name)
-		}
+	case content.Kept == "" && ownTree(content) != tree.TreeID(recorded.Files):
+		v.problem("%s: its own files are not what is compiled", ct.Name)
 	}
 	there := map[string]bool{}
 	for i := range content.Folders {
@@ -223,6 +224,91 @@ func (s *Session) compareClusterType(ctx context.Context, st *stop, ct *tree.Clu
 		}
 	}
 	return nil
+}
+
+// ownTree is the id of a cluster type's own files.
+func ownTree(content *tree.Content) tree.ID {
+	blobs := map[string]tree.Blob{}
+	for _, f := range content.Files {
+		blobs[f.Path] = tree.BlobOf(f)
+	}
+	return tree.TreeID(blobs)
+}
+
+// compareKeptTarget compares the files of a target that are kept with what the commits
+// give that wrote them, which the branch's history tells.
+func (s *Session) compareKeptTarget(ctx context.Context, st *stop, recorded *tree.ClusterTypeRecord, v *Verification) (err error) {
+	if len(recorded.Files) == 0 {
+		return nil // there never was a good one
+	}
+	of, err := st.out.wrote(ctx, recorded)
+	if err != nil {
+		return err
+	}
+	if !isID(string(of.Base)) {
+		v.problem("%s is kept, and nothing in the branch's history says from which commit", recorded.Name)
+		return nil
+	}
+	if err := s.platform.repository.remote.Fetch(ctx, commitsOf(of), 0); err != nil {
+		return fmt.Errorf("commit %s, which %s is kept from: %w", short(of.Base), recorded.Name, err)
+	}
+	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
+	compiled, remove, err := s.compile(ctx, alone, of)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	if compiled.Tree != nil {
+		for i := range compiled.Tree.ClusterTypes {
+			ct := &compiled.Tree.ClusterTypes[i]
+			if ct.Name != recorded.Name {
+				continue
+			}
+			if content, err := ct.Content(); err != nil || content.Kept == "" && ownTree(content) == tree.TreeID(recorded.Files) {
+				return err
+			}
+		}
+	}
+	v.problem("%s is kept, and not what %s gives, which it is said to be of", recorded.Name, describe(of))
+	return nil
+}
+
+// wrote returns what the files of a cluster type were compiled from that are kept: the
+// newest state of the branch in which they were not; the zero Source for none.
+func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.Source, error) {
+	var of tree.Source
+	var failed error
+	err := o.history.each(ctx, func(p past) bool {
+		if p.record == nil {
+			return true
+		}
+		i := slices.IndexFunc(p.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Name == kept.Name })
+		if i < 0 {
+			return false
+		}
+		e := &p.record.ClusterTypes[i]
+		if failed = o.repository.remote.Prefetch(ctx, []git.Hash{hashOf(tree.Revision(e.Record))}); failed != nil {
+			return false
+		}
+		data, err := o.repository.staging.Blob(hashOf(tree.Revision(e.Record)))
+		if err != nil {
+			failed = err
+			return false
+		}
+		ct, err := tree.ParseClusterTypeRecord(data)
+		switch {
+		case err != nil || tree.TreeID(ct.Files) != tree.TreeID(kept.Files):
+			return false
+		case ct.Kept != "":
+			return true
+		case e.Source != nil:
+			of = *e.Source
+		default:
+			of = sourceIn(p.record, e.Ring)
+		}
+		return false
+	})
+	return of, errors.Join(err, failed)
 }
 
 func (s *Session) compareFolder(ctx context.Context, st *stop, clusterType string, f *tree.Folder, recorded *tree.AssignmentRecord, v *Verification) error {

@@ -50,9 +50,9 @@ func (o *promotionOptions) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringSliceVar(&o.environments, "env", nil, "the `ENVIRONMENT`; again for more")
 	f.StringVar(&o.ring, "ring", "", "only this `RING` of the environment")
-	f.StringVar(&o.repository, "repo", "", "the platform's git repository, a `URL` or a folder (default: that of the folder, or what its remote origin is)")
-	f.StringVar(&o.from, "from", "", "the `BRANCH` of the platform to promote from (default: the repository's own)")
-	f.StringVar(&o.path, "path", "", "the platform's `FOLDER` in the repository (default: that of the folder)")
+	f.StringVar(&o.repository, "repo", "", "the git repository of the platform, or of the application, a `URL` or a folder (default: that of the folder, or what its remote origin is)")
+	f.StringVar(&o.from, "from", "", "the `BRANCH` of that repository to promote from (default: the repository's own)")
+	f.StringVar(&o.path, "path", "", "the `FOLDER` of the platform, or of the application, in the repository (default: that of the folder)")
 	f.StringVar(&o.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
 	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command (default: native where that can)")
 	f.StringSliceVar(&o.reports, "report", nil, "count the rollout reports in a `FILE` or folder")
@@ -150,7 +150,10 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 	if err := g.findPlatform(o, &r); err != nil {
 		return r, err
 	}
-	r.Subject = promotion.Platform(g.request(nil, c))
+	r.Subjects = []promotion.Subject{
+		promotion.Application(application.Request{Workers: g.workers}),
+		promotion.Platform(g.request(nil, c)),
+	}
 	store, err := os.UserCacheDir()
 	if err != nil {
 		store = ""
@@ -180,7 +183,7 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 }
 
 // findPlatform finds the repository that the folder is of, and where in it the platform
-// is.
+// or the application is.
 func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 	r.Branch, r.Path, r.Repository = o.from, cmp.Or(o.path, "."), o.repository
 	if r.Repository != "" {
@@ -197,7 +200,7 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 		root, err = filepath.Abs(g.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; or name the platform's repository with --repo", err)
+		return fmt.Errorf("%w; or name the repository of a platform, or of an application, with --repo", err)
 	}
 	repo, err := git.Discover(root)
 	if errors.Is(err, git.ErrNoRepository) {

@@ -111,6 +111,34 @@ func newReport() *Report {
 	}
 }
 
+// OfTargets returns the report on trees whose cluster types are targets of an
+// application, with files and no assignments: what it says of cluster types it says of
+// assignments then, so that they are counted and shown as what is deployed.
+func (r *Report) OfTargets() *Report {
+	out := newReport()
+	out.Assignments = r.ClusterTypes
+	for _, c := range r.Counts {
+		of := Counts{Environment: c.Environment, ClusterType: c.ClusterType}
+		switch outcome(c.Own) {
+		case added:
+			of.Added = 1
+		case removed:
+			of.Removed = 1
+		case changed:
+			of.Changed = 1
+		case unchanged:
+			of.Unchanged = 1
+		}
+		out.Counts = append(out.Counts, of)
+	}
+	for _, g := range r.Groups {
+		g.Assignments, g.ClusterTypes = g.ClusterTypes, []string{}
+		out.Groups = append(out.Groups, g)
+	}
+	out.LeftOut = r.LeftOut
+	return out
+}
+
 // Empty says whether the outputs are equal.
 func (r *Report) Empty() bool {
 	for _, f := range []Folders{r.Assignments, r.ClusterTypes} {

@@ -23,6 +23,8 @@ type TextOptions struct {
 	Color bool
 	// All names every folder of a group, and not only the first three.
 	All bool
+	// Unit is what a folder of an assignment is called; "" for assignment.
+	Unit string
 }
 
 // named is how many folders of a group are named.
@@ -35,12 +37,15 @@ const mostInline = 120
 // of changes, and a line of counts. Without a difference it is only that line.
 // No control character of an output gets to the terminal.
 func WriteText(w io.Writer, r *Report, o TextOptions) error {
+	if o.Unit == "" {
+		o.Unit = "assignment"
+	}
 	t := &textWriter{w: bufio.NewWriter(w), TextOptions: o}
 	if o.Stat {
 		t.stat(r)
 	} else {
-		t.folders('+', "assignment", r.Assignments.Added)
-		t.folders('-', "assignment", r.Assignments.Removed)
+		t.folders('+', t.Unit, r.Assignments.Added)
+		t.folders('-', t.Unit, r.Assignments.Removed)
 		t.folders('+', "cluster type", r.ClusterTypes.Added)
 		t.folders('-', "cluster type", r.ClusterTypes.Removed)
 		for i := range r.Groups {
@@ -86,7 +91,7 @@ func (t *textWriter) folders(sign byte, what string, ids []string) {
 }
 
 func (t *textWriter) group(g *Group) {
-	ids, what := g.Assignments, "assignments"
+	ids, what := g.Assignments, t.Unit+"s"
 	if len(ids) == 0 {
 		ids, what = g.ClusterTypes, "cluster types"
 	}

@@ -15,7 +15,8 @@ import (
 
 // Assignment is one that the tree wants, with what is to be seen of it.
 type Assignment struct {
-	// ID is <environment>/<clusterType>/<workload>-<target>.
+	// ID is <environment>/<clusterType>/<workload>-<target>; for a target of an
+	// application <environment>/<target>.
 	ID          string
 	ClusterType string
 	Workload    string

@@ -37,6 +37,19 @@ func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters
 	return out, nil
 }
 
+// TargetsOf is WantedOf for the record of an application's tree: each folder of a
+// cluster type is a target, and one thing to deploy, whose ID is <environment>/<target>.
+// Nothing says what brings it to which clusters: reports name it by its ID.
+func TargetsOf(record *tree.Record, targets func(name string) bool) []Assignment {
+	var out []Assignment
+	for _, entry := range record.ClusterTypes {
+		if targets == nil || targets(entry.Name) {
+			out = append(out, Assignment{ID: record.Environment + "/" + entry.Name, ClusterType: entry.Name, Workload: record.Platform, Target: entry.Name})
+		}
+	}
+	return out
+}
+
 func assignmentOf(environment, clusterType string, f backends.Folder, clusters []string) Assignment {
 	a := Assignment{
 		ID:          environment + "/" + clusterType + "/" + f.DeploymentTarget,
