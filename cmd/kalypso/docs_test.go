@@ -24,6 +24,7 @@ import (
 //     work folder, and <!-- setup: platform DIR --> testdata/platform. The README of
 //     an example begins with the example in the work folder. On a page with
 //     <!-- setup: none --> commands of kalypso are parsed only, not run.
+//   - What follows <!-- needs: PROGRAM --> is run only where there is that program.
 //   - <!-- file: PATH --> writes the block that follows it to PATH.
 //   - In a block ```console, a line "$ command" is run, lines "> more" after it are
 //     part of it, and what follows must be what it prints, on stdout and stderr
@@ -123,7 +124,7 @@ func newWalk(t *testing.T, name string) *walk {
 	return w
 }
 
-var directive = regexp.MustCompile(`^<!-- (setup|file): (.+) -->$`)
+var directive = regexp.MustCompile(`^<!-- (setup|file|needs): (.+) -->$`)
 
 // run runs a page, and returns it with what its commands print.
 func (w *walk) run(text string) string {
@@ -132,10 +133,15 @@ func (w *walk) run(text string) string {
 	for i := 0; i < len(lines); i++ {
 		out = append(out, lines[i])
 		if m := directive.FindStringSubmatch(lines[i]); m != nil {
-			if m[1] == "file" {
+			switch m[1] {
+			case "file":
 				w.file = m[2]
-			} else {
+			case "setup":
 				w.setup(strings.Fields(m[2]))
+			case "needs":
+				if _, err := exec.LookPath(m[2]); err != nil {
+					return strings.Join(append(out, lines[i+1:]...), "\n")
+				}
 			}
 			continue
 		}
