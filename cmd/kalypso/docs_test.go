@@ -402,12 +402,12 @@ func checkPackage(name string) error {
 }
 
 // checkCommand checks that a command line of kalypso is one. What comes after a
-// pipe is another program's.
+// pipe is another program's, and what after > a file.
 func checkCommand(words []string) error {
 	if words[0] != "kalypso" {
 		return fmt.Errorf("not a command of kalypso: %s", words)
 	}
-	if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == "#" }); i >= 0 {
+	if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == "#" }); i >= 0 {
 		words = words[:i]
 	}
 	cmd, rest, err := newRoot(streams{}, nil).Find(words[1:])
