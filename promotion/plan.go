@@ -197,9 +197,6 @@ func (s *Session) settled(st *stop, out *Stop) {
 			return
 		}
 		out.State, out.Reason = Current, "it has "+short(has.Base)
-		if r := out.Rollout; r != nil && r.State != forge.Success {
-			out.Reason += "; rollout: " + r.Reason
-		}
 		if len(out.Others) > 0 {
 			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(out.Others[0].Commit), out.Others[0].Reason)
 		}

@@ -336,7 +336,7 @@ func (w *walk) command(line int, command string) (printed []byte, err error) {
 	case !w.ready:
 		return nil, fmt.Errorf("no <!-- setup: ... --> before %s", command)
 	case w.parseOnly:
-		return nil, checkCommand(words)
+		return nil, checkCommand(shellWords(command))
 	case words[0] == "cd" && len(words) == 2:
 		w.dir = filepath.Join(w.dir, words[1])
 		return nil, nil
@@ -401,6 +401,17 @@ func checkPackage(name string) error {
 	return err
 }
 
+var shellWord = regexp.MustCompile(`(?:[^\s"']|"[^"]*"|'[^']*')+`)
+
+// shellWords are the words of a command as a shell has them, without their quotes.
+func shellWords(command string) []string {
+	words := shellWord.FindAllString(command, -1)
+	for i, word := range words {
+		words[i] = strings.NewReplacer(`"`, "", `'`, "").Replace(word)
+	}
+	return words
+}
+
 // checkCommand checks that a command line of kalypso is one. What comes after a
 // pipe is another program's, and what after > a file.
 func checkCommand(words []string) error {
@@ -462,13 +473,15 @@ func TestDocsChecksFail(t *testing.T) {
 		}
 	}
 	for line, ok := range map[string]bool{
-		"kalypso build dev --to out # one": true,
-		"kalypso bild":                     false,
-		"kalypso build --too out":          false,
-		"kalypso version 3":                false,
-		"rm -r out":                        false,
+		"kalypso build dev --to out # one":  true,
+		"kalypso bild":                      false,
+		"kalypso build --too out":           false,
+		"kalypso version 3":                 false,
+		"rm -r out":                         false,
+		`kalypso reject 4f2 -m "two words"`: true,
+		`kalypso reject 4f2 -m two words`:   false,
 	} {
-		if err := checkCommand(strings.Fields(line)); (err == nil) != ok {
+		if err := checkCommand(shellWords(line)); (err == nil) != ok {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -33,7 +33,7 @@ func TestDocsRecipes(t *testing.T) {
 			}
 			for _, line := range linesOf(values) {
 				commands++
-				if err := checkCommand(strings.Fields(line)); err != nil {
+				if err := checkCommand(shellWords(line)); err != nil {
 					t.Errorf("%s: %s: %v", filepath.Base(file), line, err)
 				}
 			}
