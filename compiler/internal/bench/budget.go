@@ -29,6 +29,47 @@ var budgets = []budget{
 // vetBudget is for vet of the sample platform, in seconds of CPU time.
 const vetBudget = 0.3
 
+// promotionBudgets are for what goes through servers of git. of returns false where it
+// was not measured.
+var promotionBudgets = []struct {
+	work, unit string
+	most       float64
+	of         func(*report) (float64, bool)
+}{
+	{"promotion of 10 files : git with a work tree, CPU", "x", 0.2, promoted(10, func(m *moved) float64 { return m.Warm.CPU / m.Git.CPU })},
+	{"promotion of 10 files, peak memory", "MiB", 256, promoted(10, func(m *moved) float64 { return float64(m.Warm.Memory) / (1 << 20) })},
+	{"promotion of 1,000 files : git with a work tree, CPU", "x", 0.5, promoted(1000, func(m *moved) float64 { return m.Warm.CPU / m.Git.CPU })},
+	{"promotion of 1,000 files, empty store : git, bytes", "x", 1, promoted(1000, func(m *moved) float64 { return float64(m.Fetched.bytes()) / float64(m.Git.bytes()) })},
+	{"status, fetched before, requests for each repository", "x", 1, asked(func(f *fleet) float64 { return float64(f.Warm.Requests) / float64(f.Repositories+1) })},
+	{"status, empty store, requests for each repository", "x", 10, asked(func(f *fleet) float64 { return float64(f.Cold.Requests) / float64(f.Repositories+1) })},
+}
+
+// promotedFiles is how large the branch is that budgets are about.
+const promotedFiles = 100_000
+
+func promoted(files int, of func(*moved) float64) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) {
+		if r.Promotions == nil || r.Promotions.Files < promotedFiles {
+			return 0, false
+		}
+		for _, m := range r.Promotions.Steps {
+			if m.Wanted == files {
+				return of(m), true
+			}
+		}
+		return 0, false
+	}
+}
+
+func asked(of func(*fleet) float64) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) {
+		if r.Fleet == nil {
+			return 0, false
+		}
+		return of(r.Fleet), true
+	}
+}
+
 func cpu(w work) func(*measured) float64 {
 	return func(m *measured) float64 { return m.Costs[w].CPU }
 }
@@ -59,6 +100,11 @@ func printBudgets(out io.Writer, r *report) {
 			}
 		}
 		fmt.Fprintf(out, budgetRow, thousands(b.assignments)+": "+b.work, amount(b.most, b.unit), got["shared"], got["distinct"], told)
+	}
+	for _, b := range promotionBudgets {
+		if got, ok := b.of(r); ok {
+			fmt.Fprintf(out, budgetRow, b.work, amount(b.most, b.unit), amount(got, b.unit), "", verdict(got, b.most))
+		}
 	}
 	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"), amount(r.Vet.CPU, "s"), "", verdict(r.Vet.CPU, vetBudget))
 }

@@ -3,7 +3,7 @@
 // Bench measures kalypso on generated platforms, prints what it found beside the
 // budgets, and writes it into a page:
 //
-//	go run ./compiler/internal/bench [-sizes 5000,20000,100000] [-runs 3] [-quick] [-json] [-doc PAGE] [-profile DIR]
+//	go run ./compiler/internal/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20] [-runs 3] [-quick] [-json] [-doc PAGE] [-profile DIR]
 //
 // It builds the real binary and runs it as users do, each command in a process of
 // its own with a cache of its own: what the kernel counts per process, the CPU
