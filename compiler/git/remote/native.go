@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -20,17 +21,26 @@ import (
 // than the messages: its clone has no filters, its push walks all history, drops
 // "atomic" without a word where the server lacks it, and cannot say which commit a
 // ref must be at.
-type native struct{ server *server }
+type native struct {
+	server *server
+
+	mu sync.Mutex
+	// can is what the server can, where it need not be asked before each request: it
+	// is one of HTTP, and led nowhere else. nil where it must be.
+	can *capability.List
+}
 
 var _ wire = (*native)(nil)
 
 func (n *native) advertised(ctx context.Context) (*advertisement, error) {
-	session, err := begin(ctx, n.server, n.server.transport.NewUploadPackSession)
+	endpoint := *n.server.endpoint
+	session, err := beginAt(ctx, &endpoint, n.server, n.server.transport.NewUploadPackSession)
 	if err != nil {
 		return nil, n.server.explain(err, "read")
 	}
 	defer session.Close()
 	told, err := session.AdvertisedReferencesContext(ctx)
+	n.remember(told, &endpoint)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return &advertisement{refs: map[string]git.Hash{}, peeled: map[string]git.Hash{}}, nil
 	}
@@ -38,6 +48,29 @@ func (n *native) advertised(ctx context.Context) (*advertisement, error) {
 		return nil, n.server.explain(err, "read")
 	}
 	return understand(told)
+}
+
+// remember keeps what a server of HTTP can, which has no connection to be asked on: what
+// it says of its refs once is all that git asks for before any request. One that
+// redirects is asked again, for where to.
+func (n *native) remember(told *packp.AdvRefs, endpoint *transport.Endpoint) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.can = nil
+	if told != nil && strings.HasPrefix(endpoint.Protocol, "http") && endpoint.String() == n.server.endpoint.String() && len(told.Shallows) == 0 {
+		n.can = told.Capabilities
+	}
+}
+
+// before is what a session says before a request, or what the server said before.
+func (n *native) before(ctx context.Context, session transport.UploadPackSession) (*packp.AdvRefs, error) {
+	n.mu.Lock()
+	can := n.can
+	n.mu.Unlock()
+	if can != nil {
+		return &packp.AdvRefs{Capabilities: can}, nil
+	}
+	return session.AdvertisedReferencesContext(ctx)
 }
 
 // understand reads what a server says. Refs whose names git does not allow are left
@@ -78,7 +111,7 @@ func (n *native) get(ctx context.Context, s *store, w want) error {
 		return n.server.explain(err, "read")
 	}
 	defer session.Close()
-	told, err := session.AdvertisedReferencesContext(ctx)
+	told, err := n.before(ctx, session)
 	if err != nil {
 		return n.server.explain(err, "read")
 	}
@@ -162,7 +195,12 @@ func begin[S io.Closer](ctx context.Context, s *server, open func(*transport.End
 	// A redirect changes the endpoint of a session, which then has no credentials: the
 	// next one begins where this one did.
 	endpoint := *s.endpoint
-	return await(ctx, func() (S, error) { return open(&endpoint, s.auth) }, func(session S) { _ = session.Close() })
+	return beginAt(ctx, &endpoint, s, open)
+}
+
+// beginAt is begin with an endpoint of the session's own.
+func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
+	return await(ctx, func() (S, error) { return open(endpoint, s.auth) }, func(session S) { _ = session.Close() })
 }
 
 // await does something that does not end with a context. What it makes after the
