@@ -101,7 +101,7 @@ func (w *modelWorld) bases() []int {
 func (w *modelWorld) request() Request {
 	now := w.rules.now
 	return Request{
-		Repository: w.platform.url, Path: ".", Subject: modelSubject{w.gitops.url},
+		Repository: w.platform.url, Path: ".", Subjects: []Subject{modelSubject{w.gitops.url}},
 		Remote: func(ctx context.Context, url string) (*remote.Remote, error) {
 			return remote.Open(ctx, url, remote.Options{Store: w.dir, Wait: time.Millisecond, Backend: remote.Native})
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
@@ -106,6 +107,8 @@ func (e *modelEnvironment) clusterTypes(ring string) []string {
 // modelSubject compiles a platform whose tree is a function of two files: base.txt, and
 // own.txt of the environment. Of the base, target t2 has the first word only.
 type modelSubject struct{ repository string }
+
+func (modelSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
 func (m modelSubject) Stages(_ context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error) {
 	p, err := readModelPolicy(dir)
