@@ -9,6 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -73,7 +74,9 @@ func (s *Session) newer(has tree.Source) ([]source.Base, error) {
 
 // advance chooses among newer base commits.
 func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, intent Intent) (*candidate, []Other, error) {
+	newer, refused := st.withoutRefused(newer)
 	there, others, err := s.arrived(ctx, st, newer)
+	others = append(others, refused...)
 	if err != nil || len(there) == 0 {
 		return nil, others, err
 	}
@@ -86,11 +89,28 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, in
 	case p == model.Latest:
 		c, err := s.judged(ctx, st, there[0], intent)
 		for _, b := range there[1:] {
-			others = append(others, Other{b.Commit.String(), "a newer commit is there: advance is latest"})
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "a newer commit is there: advance is latest"})
 		}
 		return c, others, err
 	}
 	return s.latestPassed(ctx, st, there, others, intent)
+}
+
+// withoutRefused leaves out the base commits that somebody rejected or called off.
+func (st *stop) withoutRefused(newer []source.Base) (kept []source.Base, refused []Other) {
+	orders := st.out.orders
+	off := orders.aborted[st.ringName()]
+	for _, b := range newer {
+		switch o := orders.rejected[b.Commit]; {
+		case o != nil:
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + web.Printable(o.By) + ": " + web.Printable(o.Reason), Refused: true})
+		case off != nil && off.Commit == b.Commit.String():
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + web.Printable(off.By) + ": " + web.Printable(off.Reason), Refused: true})
+		default:
+			kept = append(kept, b)
+		}
+	}
+	return kept, refused
 }
 
 // arrived returns the base commits that are, or were, in what comes before a stop; of
@@ -138,7 +158,7 @@ func (s *Session) arrived(ctx context.Context, st *stop, newer []source.Base) ([
 		if missing == "" || policy.Any && any {
 			there = append(there, b)
 		} else {
-			others = append(others, Other{b.Commit.String(), "it has not been in " + missing})
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it has not been in " + missing})
 		}
 	}
 	return there, others, nil
@@ -185,7 +205,7 @@ func (s *Session) latestPassed(ctx context.Context, st *stop, there []source.Bas
 		}
 		if c.state() == gate.Passed {
 			if waiting != nil {
-				others = append(others, Other{string(waiting.source.Base), reasonOf(waiting.verdicts)})
+				others = append(others, Other{Commit: string(waiting.source.Base), Reason: reasonOf(waiting.verdicts)})
 			}
 			return c, others, nil
 		}
@@ -193,7 +213,7 @@ func (s *Session) latestPassed(ctx context.Context, st *stop, there []source.Bas
 			waiting, c = c, waiting
 		}
 		if c != nil {
-			others = append(others, Other{string(c.source.Base), reasonOf(c.verdicts)})
+			others = append(others, Other{Commit: string(c.source.Base), Reason: reasonOf(c.verdicts)})
 		}
 	}
 	return waiting, others, nil
@@ -223,13 +243,13 @@ func (s *Session) match(ctx context.Context, st *stop, there []source.Base, othe
 		case common == "" || st.stage.Promotion.Any && is == "":
 			common = is
 		case is != common && !st.stage.Promotion.Any:
-			return nil, append(others, Other{string(is), "what comes before does not agree: advance is match-upstream"}), nil
+			return nil, append(others, Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil
 		}
 	}
 	var c *candidate
 	for _, b := range there {
 		if revision(b.Commit) != common {
-			others = append(others, Other{b.Commit.String(), "it is not what runs before: advance is match-upstream"})
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it is not what runs before: advance is match-upstream"})
 			continue
 		}
 		var err error
@@ -240,20 +260,15 @@ func (s *Session) match(ctx context.Context, st *stop, there []source.Base, othe
 	return c, others, nil
 }
 
-// queue chooses the base commit that follows what a stop has. One that was rejected is
-// passed over.
+// queue chooses the base commit that follows what a stop has.
 func (s *Session) queue(ctx context.Context, st *stop, newer, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
 	for _, b := range slices.Backward(newer) {
-		if st.out.orders.rejected[b.Commit] != nil {
-			others = append(others, Other{b.Commit.String(), "it was rejected"})
-			continue
-		}
 		if !slices.ContainsFunc(there, func(t source.Base) bool { return t.Commit == b.Commit }) {
 			return nil, others, nil // others says what it waits for
 		}
 		for _, later := range there {
 			if later.Commit != b.Commit {
-				others = append(others, Other{later.Commit.String(), "commits go one after the other, and " + git.Short(b.Commit) + " is next: advance is queue"})
+				others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(b.Commit) + " is next: advance is queue"})
 			}
 		}
 		c, err := s.judged(ctx, st, b, intent)

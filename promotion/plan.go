@@ -110,7 +110,7 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	}
 	if drift && (c == nil || c.state() != gate.Passed) { // what waits need not hinder it
 		if c != nil {
-			others = slices.Insert(others, 0, Other{string(c.source.Base), reasonOf(c.verdicts)})
+			others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: reasonOf(c.verdicts)})
 		}
 		c = &candidate{source: st.has(), kind: RestoreKind}
 	}
@@ -197,13 +197,17 @@ func (s *Session) settled(st *stop, out *Stop) {
 			return
 		}
 		out.State, out.Reason = Current, "it has "+short(has.Base)
-		if len(out.Others) > 0 {
-			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(out.Others[0].Commit), out.Others[0].Reason)
-		}
-	case len(out.Others) > 0:
-		out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(out.Others[0].Commit), out.Others[0].Reason)
 	default:
 		out.State, out.Reason = Waiting, "there is no commit yet"
+	}
+	for _, o := range out.Others {
+		if !o.Refused {
+			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(o.Commit), o.Reason)
+			return
+		}
+		if has.Base != "" {
+			out.Reason = fmt.Sprintf("it has %s; %s was %s", short(has.Base), shortID(o.Commit), o.Reason)
+		}
 	}
 }
 

@@ -152,6 +152,8 @@ type Rollout struct {
 type Other struct {
 	Commit string `json:"commit"`
 	Reason string `json:"reason"`
+	// Refused says that somebody rejected it or called it off: nothing is waited for.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Step is a change that a stop may get.
