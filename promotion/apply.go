@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
@@ -85,16 +86,65 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 	if wanted != nil && (wanted.Source != stop.Step.Source || wanted.Commit != stop.Step.Commit) {
 		return nil, fmt.Errorf("%w: it would be %s, and was %s", ErrPlanMoved, describe(stop.Step.Source), describe(wanted.Source))
 	}
+	if st.out.tip.IsZero() && st.writes() == model.WritePullRequest && proposable(stop.Step) {
+		if err := s.begin(ctx, st, stop.Step.Source); err != nil {
+			return nil, err
+		}
+		if stop, err = s.plan(ctx, st, intent, true); err != nil || stop.Step == nil {
+			return stop, err
+		}
+	}
+	if a := st.aborted(); intent.Commit != "" && a != nil && a.Commit == string(stop.Step.Source.Base) {
+		if err := st.out.repository.pushOrder(ctx, "abort/"+st.abortName(), git.Hash{}, nil); err != nil {
+			return nil, err
+		}
+	}
 	return stop, s.carryOut(ctx, st, stop, intent)
+}
+
+// begin makes the branch of an environment, with nothing in it: approvals are wanted for
+// the first tree as well, and only to a branch that is there can one be proposed.
+func (s *Session) begin(ctx context.Context, st *stop, of tree.Source) error {
+	o := st.out
+	pack := o.repository.staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	empty, err := pack.Add(git.TreeKind, nil)
+	if err != nil {
+		return err
+	}
+	by := s.committer(s.commitInfo(st, of, "", time.Time{}).When)
+	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: "Begin the branch of " + st.stage.Name + "\n"}.Signed(s.sign())
+	if err != nil {
+		return err
+	}
+	first, err := pack.Add(git.CommitKind, content)
+	if err != nil {
+		return err
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	update := remote.Update{Ref: branchRef(o.branch), New: first}
+	if err := o.repository.remote.Push(ctx, []remote.Update{update}, packsOf(pack), false); err != nil {
+		return s.explainPush(st, err)
+	}
+	if o.repository.refs, err = o.repository.remote.Refs(ctx); err != nil {
+		return err
+	}
+	o.tip, o.history = first, &history{out: o}
+	return o.look(ctx)
 }
 
 // carryOut pushes or proposes the step of a stop, as far as its gates let it.
 func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
 	step := stop.Step
+	direct := st.writes() == model.WritePush || step.NoOp
+	if !direct && !proposable(step) {
+		return s.suspend(ctx, st, step)
+	}
 	if step.prepared == nil || step.prepared.commit.IsZero() {
 		return nil
 	}
-	direct := st.writes() == model.WritePush || step.NoOp
 	switch {
 	case direct && stop.State == Ready:
 		err := s.land(ctx, st, stop)
@@ -102,9 +152,7 @@ func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Int
 			return s.propose(ctx, st, stop, intent) // the branch takes nothing but change requests
 		}
 		return err
-	case !proposable(step):
-		return nil
-	case direct && st.out.repository.plain && stop.State == Waiting && pendingApprovals(step):
+	case direct && proposable(step) && st.out.repository.plain && stop.State == Waiting && pendingApprovals(step):
 		return s.show(ctx, st, stop)
 	case direct:
 		return nil
@@ -131,6 +179,28 @@ func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
 	return nil
 }
 
+// suspend says of what is proposed already that it must not be merged any more: a gate
+// that was passed then, such as that nothing is frozen, is not passed now.
+func (s *Session) suspend(ctx context.Context, st *stop, step *Step) error {
+	head := st.out.repository.refs[branchRef(st.promotionBranch())]
+	if head.IsZero() || st.out.repository.plain {
+		return nil
+	}
+	return st.out.repository.ledger().say(ctx, head, gatesStatusOf(step.Verdicts))
+}
+
+// gatesStatusOf is what the gates say, as a status of the head of a change request.
+func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
+	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: reasonOf(verdicts)}
+	switch gate.Overall(verdicts) {
+	case gate.Passed:
+		status.State = forge.Success
+	case gate.Blocked:
+		status.State = forge.Failure
+	}
+	return status
+}
+
 // proposable says whether a step is good enough for people to look at: nothing speaks
 // against it but what a change request is for, or what time will solve.
 func proposable(step *Step) bool {
@@ -153,7 +223,13 @@ func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 	if err := o.repository.remote.Push(ctx, []remote.Update{update}, p.packs, false); err != nil {
 		return s.explainPush(st, err)
 	}
-	return s.landed(ctx, st, stop, p.commit)
+	if err := s.landed(ctx, st, stop, p.commit); err != nil {
+		return err
+	}
+	if o.repository.refs[branchRef(st.promotionBranch())].IsZero() {
+		return nil
+	}
+	return s.close(ctx, st, "There is nothing left to propose: "+stop.Reason+".")
 }
 
 // landed takes note of the environment's branch being at a new commit.
@@ -170,15 +246,18 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 	o.history = &history{out: o}
 	stop.State, stop.Has, stop.Tip, stop.Landed = Promoted, st.has(), commit.String(), commit.String()
 	stop.Hold = o.hold(st.ringName())
-	stop.Reason = "it got " + describe(st.has())
 	stop.Rollout, err = s.observe(ctx, st, true)
+	stop.Reason = stop.told("it got " + describe(st.has()))
 	return err
 }
 
 // explainPush says what to do where a server does not take a push.
 func (s *Session) explainPush(st *stop, err error) error {
 	if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
-		return &RefusedError{Environment: st.stage.Name, Branch: st.out.branch, Err: refused, Direct: st.writes() == model.WritePush && !st.out.repository.plain}
+		return &RefusedError{
+			Environment: st.stage.Name, Branch: st.out.branch, Err: refused, First: st.out.tip.IsZero(),
+			Direct: st.writes() == model.WritePush && !st.out.repository.plain,
+		}
 	}
 	return err
 }
@@ -187,12 +266,16 @@ func (s *Session) explainPush(st *stop, err error) error {
 type RefusedError struct {
 	Environment, Branch string
 	Err                 error
+	First               bool // the branch is not there yet
 	Direct              bool // a change request would be another way
 }
 
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("branch %s takes no push: %v", e.Branch, e.Err)
-	if e.Direct {
+	switch {
+	case e.First:
+		return text + "; nothing can be proposed to a branch that is not there: make it, from a commit without files, and promote again"
+	case e.Direct:
 		return text + "; if it is protected, set environments." + e.Environment + `.promotion.write to "pull-request"`
 	}
 	return text
@@ -270,7 +353,7 @@ func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before g
 		return nil, err
 	}
 	if superseded := s.baseOf(o.repository, before, st); superseded != "" && superseded != step.Source.Base {
-		text := fmt.Sprintf("%s is superseded by %s. Approvals of the former do not count for it.", short(superseded), short(step.Source.Base))
+		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.", short(superseded), short(step.Source.Base))
 		if err := o.repository.forge.Comment(ctx, change.Number, text); err != nil {
 			return nil, err
 		}
@@ -304,19 +387,12 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 		return err
 	}
 	commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return isPlanned(v.Gate) })
-	step.Verdicts = append(commitGates, gate.Planned(ctx, st.policy(), *facts, intent.Skip)...)
-	state := gate.Overall(step.Verdicts)
-	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: reasonOf(step.Verdicts)}
-	switch state {
-	case gate.Passed:
-		status.State = forge.Success
-	case gate.Blocked:
-		status.State = forge.Failure
-	}
+	step.Verdicts = append(commitGates, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
+	state, status := gate.Overall(step.Verdicts), gatesStatusOf(step.Verdicts)
 	if err := o.repository.ledger().say(ctx, step.prepared.commit, status); err != nil {
 		return err
 	}
-	stop.State, stop.Reason = Proposed, fmt.Sprintf("change request %d is open: %s", change.Number, status.Description)
+	stop.State, stop.Reason = Proposed, fmt.Sprintf("change request %d is open, %s: %s", change.Number, change.URL, status.Description)
 	if state == gate.Blocked {
 		stop.State = Blocked
 	}
@@ -324,13 +400,17 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 		return nil
 	}
 	done, err := o.repository.forge.Merge(ctx, change.Number, step.prepared.commit, forge.MergeOptions{
-		Method: st.stage.Promotion.MergeMethod, Title: step.Title, Message: step.prepared.message, WhenAllowed: true,
+		Method: st.stage.Promotion.MergeMethod, Title: step.Title, Message: withoutTitle(step.prepared.message), WhenAllowed: true,
 	})
 	if err != nil {
 		return err
 	}
-	if done != forge.MergeDone {
-		stop.Reason = fmt.Sprintf("change request %d passed every gate, and the forge's own rules are not satisfied yet", change.Number)
+	switch is := fmt.Sprintf("change request %d is open, %s: every gate is passed, and", change.Number, change.URL); done {
+	case forge.MergeWaiting:
+		stop.Reason = is + " the forge merges it when its own rules allow that"
+		return nil
+	case forge.MergeRefused:
+		stop.Reason = is + " the forge's own rules do not allow to merge it yet"
 		return nil
 	}
 	return s.merged(ctx, st, stop)

@@ -295,8 +295,11 @@ func (s *Session) gates(ctx context.Context, st *stop, of tree.Source, intent In
 	case has.Base == of.Base:
 		c.kind = Configure
 	}
-	if intent.Commit != "" && s.endsHold(st, of) {
-		facts.Hold = nil
+	if intent.Commit != "" { // somebody wants just this
+		facts.Aborted = nil
+		if s.endsHold(st, of) {
+			facts.Hold = nil
+		}
 	}
 	c.verdicts = gate.Commit(st.policy(), facts, intent.Skip)
 	return c, nil

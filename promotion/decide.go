@@ -317,15 +317,23 @@ func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 		if err := st.out.repository.remote.Fetch(ctx, []git.Hash{proposal}, 1); err != nil {
 			return nil, err
 		}
-		about := st.stage.Name
-		if st.ring != nil {
-			about += "." + st.ringName()
-		}
 		off := s.baseOf(st.out.repository, proposal, st)
-		if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: about, Reason: d.Reason, By: s.request.By, Commit: string(off)}); err != nil {
+		if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: st.abortName(), Reason: d.Reason, By: s.request.By, Commit: string(off)}); err != nil {
 			return nil, err
 		}
 		stop.Reason = "the proposal of " + short(off) + " is called off"
-		return stop, s.close(ctx, st, "Called off: "+markdown(d.Reason))
+		text := "Called off"
+		if s.request.By != "" {
+			text += " by " + markdown(s.request.By)
+		}
+		return stop, s.close(ctx, st, text+": "+markdown(d.Reason))
 	})
+}
+
+// abortName is what the order that calls off a candidate of the stop is about.
+func (st *stop) abortName() string {
+	if st.ring == nil {
+		return st.stage.Name
+	}
+	return st.stage.Name + "." + st.ringName()
 }

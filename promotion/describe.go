@@ -113,7 +113,7 @@ func changes(b *strings.Builder, step *Step, form Form) {
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(b, "%s\n\n", compare.Summary(r))
+	fmt.Fprintf(b, "Assignments: %s\n\n", compare.Summary(r))
 	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed)
 	if rows == 0 {
 		return
@@ -228,10 +228,14 @@ func verdicts(b *strings.Builder, vs []gate.Verdict) {
 			name += " " + v.Name
 		}
 		state := string(v.State)
-		if v.Skipped != "" {
+		reason := cell(v.Reason)
+		switch {
+		case v.Skipped != "":
 			state = "🚨 **passed over**: " + cell(v.Skipped)
+		case v.Gate == "approvals" || v.Gate == "http": // others answer it, again and again
+			state, reason = "asked", "the status `"+gatesStatus+"` has the answer"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", cell(name), state, cell(v.Reason))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", cell(name), state, reason)
 	}
 	fmt.Fprintln(b)
 }

@@ -80,8 +80,8 @@ func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (ga
 		Freeze:          st.out.orders.frozen.freeze(),
 		Rejected:        st.out.orders.rejected[commit].freeze(),
 	}
-	if a := st.out.orders.aborted[st.ringName()]; a != nil && a.Commit == string(of.Base) && facts.Rejected == nil {
-		facts.Rejected = a.freeze()
+	if a := st.aborted(); a != nil && a.Commit == string(of.Base) {
+		facts.Aborted = a.freeze()
 	}
 	_, reachable, err := s.platform.basesUntil(commit)
 	if err != nil {
@@ -115,6 +115,9 @@ func (r *repository) statusesOf(ctx context.Context, ledger *ledger, commit git.
 	}
 	return r.ledger().of(ctx, commit)
 }
+
+// aborted is the order that calls off a candidate of the stop; nil for none.
+func (st *stop) aborted() *order { return st.out.orders.aborted[st.ringName()] }
 
 func (s *Session) holdFacts(h *tree.Hold) *gate.Freeze {
 	if h == nil {

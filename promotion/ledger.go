@@ -27,14 +27,21 @@ func (s *Session) ledger(o *output) *ledger {
 	if !s.platform.repository.plain {
 		return s.platform.repository.ledger()
 	}
-	return o.repository.ledger()
+	if o.repository.plain {
+		return o.repository.ledger()
+	}
+	return o.repository.elsewhere
 }
 
 func (r *repository) ledger() *ledger {
 	if r.statuses == nil {
-		r.statuses = &ledger{forge: r.forge, known: map[git.Hash][]forge.Status{}}
+		r.statuses = newLedger(r.forge)
 	}
 	return r.statuses
+}
+
+func newLedger(f forge.Forge) *ledger {
+	return &ledger{forge: f, known: map[git.Hash][]forge.Status{}}
 }
 
 // of returns what was said of a commit, oldest first.

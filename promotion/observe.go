@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
@@ -36,6 +38,11 @@ func (s *Session) observe(ctx context.Context, st *stop, write bool) (*Rollout, 
 		return nil, err
 	}
 	c, told := courseOf(said, st.id(), g.By)
+	mute, err := s.mute(ctx, st, &g)
+	if err != nil {
+		return nil, err
+	}
+	write = write && mute == ""
 	if !told && write {
 		if err := s.sayEntered(ctx, st, landed); err != nil {
 			return nil, err
@@ -55,10 +62,31 @@ func (s *Session) observe(ctx context.Context, st *stop, write bool) (*Rollout, 
 	if r.Since = c.since; !told || r.State != c.state {
 		r.Since = s.now
 	}
+	if mute != "" && r.State != forge.Pending && r.State != c.state {
+		r.State, r.Reason, r.mute = forge.Pending, r.Reason+"; "+mute, mute
+	}
 	if write && r.State != forge.Pending && r.State != c.state {
 		return r, s.sayOutcome(ctx, st, landed, r)
 	}
 	return r, nil
+}
+
+// mute is why what this run says of a rollout would not count; "" where it does. It
+// then says nothing: nobody would believe it, and the next run would say it again.
+func (s *Session) mute(ctx context.Context, st *stop, g *model.RolloutGate) (string, error) {
+	if len(g.By) == 0 {
+		return "", nil
+	}
+	for _, l := range []*ledger{s.ledger(st.out), st.out.repository.ledger()} {
+		viewer, err := l.forge.Viewer(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(g.By, viewer) {
+			return fmt.Sprintf("what became of it is not told, as gates.rollout.by of %s does not name %s", st.id(), cmp.Or(web.Printable(viewer), "who runs this")), nil
+		}
+	}
+	return "", nil
 }
 
 // sayEntered says that a commit rolls out: of the base commit, if it is what is new, and

@@ -52,6 +52,13 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 	if out.repository, err = s.repository(ctx, g.Repo); err != nil {
 		return nil, err
 	}
+	if s.platform.repository.plain && !out.repository.plain && out.repository.elsewhere == nil {
+		notes, err := s.plainForge(out.repository)
+		if err != nil {
+			return nil, err
+		}
+		out.repository.elsewhere = newLedger(notes)
+	}
 	out.branch, out.folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
 	out.tip = out.repository.refs[branchRef(out.branch)]
 	out.aside = len(s.request.Environments) > 0 && !slices.Contains(s.request.Environments, stage.Name)

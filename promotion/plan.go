@@ -232,7 +232,7 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 	if err != nil {
 		return err
 	}
-	step.Verdicts = append(step.Verdicts, gate.Planned(ctx, st.policy(), *facts, intent.Skip)...)
+	step.Verdicts = append(step.Verdicts, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
 	s.describe(st, step)
 	return nil
 }
@@ -249,10 +249,22 @@ func skipped(skip gate.Skip) []string {
 	return out
 }
 
+// policyOf is what the gates ask of a planned change: where no file changes, there is
+// nothing to approve, and no change request to approve it on.
+func (st *stop) policyOf(step *Step) gate.Policy {
+	p := st.policy()
+	if step.NoOp {
+		for i := range p.Gates {
+			p.Gates[i].Approvals = nil
+		}
+	}
+	return p
+}
+
 // changeFacts gathers what gates ask of a planned change.
 func (s *Session) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.ChangeFacts, error) {
 	facts := &gate.ChangeFacts{Now: s.now, Change: step.Change, Head: step.prepared.commit, Post: post, Satisfies: s.subject.Satisfies}
-	if !slices.ContainsFunc(st.policy().Gates, func(g model.Gates) bool { return g.Approvals != nil }) {
+	if !st.wantsApprovals() {
 		return facts, nil
 	}
 	r := st.out.repository
@@ -276,18 +288,24 @@ func (s *Session) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.
 }
 
 // writes says how the stop's tree gets into its branch. The first tree of a branch is
-// pushed: nothing can be merged into a branch that is not there.
+// pushed: nothing can be merged into a branch that is not there. Where it needs
+// approvals, the branch is begun without a tree.
 func (st *stop) writes() model.Write {
-	switch w := st.stage.Promotion.Write; {
-	case st.out.tip.IsZero():
-		return model.WritePush
-	case w == model.WriteDefault && st.out.repository.plain:
-		return model.WritePush
-	case w == model.WriteDefault:
-		return model.WritePullRequest
-	default:
-		return w
+	w := st.stage.Promotion.Write
+	if w == model.WriteDefault {
+		w = model.WritePullRequest
+		if st.out.repository.plain {
+			w = model.WritePush
+		}
 	}
+	if st.out.tip.IsZero() && !st.wantsApprovals() {
+		return model.WritePush
+	}
+	return w
+}
+
+func (st *stop) wantsApprovals() bool {
+	return slices.ContainsFunc(st.policy().Gates, func(g model.Gates) bool { return g.Approvals != nil })
 }
 
 // promotionBranch is the branch that proposes a stop's next tree.

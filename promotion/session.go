@@ -247,6 +247,9 @@ type repository struct {
 	notes *notes
 	// statuses is the ledger; nil before it is asked for.
 	statuses *ledger
+	// elsewhere is a ledger in git notes, for what is said of commits of a platform that
+	// is on no forge; nil for none.
+	elsewhere *ledger
 	// ordered are the orders of the repository; nil before they are read.
 	ordered []*order
 }

@@ -59,3 +59,9 @@ func trailerOf(message, name string) string {
 	}
 	return value
 }
+
+// withoutTitle is a commit's message below its first line.
+func withoutTitle(message string) string {
+	_, rest, _ := strings.Cut(message, "\n")
+	return strings.TrimLeft(rest, "\n")
+}

@@ -43,8 +43,10 @@ import (
 //	merge N METHOD          merge as ann
 //	set SETTING             a setting of acme/gitops: see settings
 //	protect BRANCH          refuse pushes to the branch of acme/gitops
+//	label N NAME            add a label as somebody else
 //	status COMMIT NAME STATE USER [TEXT]
-//	                        say something of a commit of acme/platform
+//	                        say something of a commit of acme/platform; @FILE is that
+//	                        of a file
 //	fault METHOD PATH STATUS [HEADER=VALUE...]
 //	                        answer a request of acme/gitops so; "done" is obeyed, and
 //	                        the answer is lost, "lost" is neither
@@ -103,6 +105,7 @@ type playedForge interface {
 	say(commit git.Hash, name, state, by, text string)
 	fault(method, path string, status int, header map[string]string, done bool)
 	lag(n int)
+	label(number int, name string)
 	merge(number int, method string) (status int, said string)
 	writes() []string
 }
@@ -351,6 +354,8 @@ func (f *scriptForge) command(name string, args []string) {
 	case name == "open" && len(args) == 3:
 		head, fork := strings.CutPrefix(args[0], "fork:")
 		gitops.open(head, args[1], args[2], fork)
+	case name == "label" && len(args) == 2:
+		gitops.label(number(), args[1])
 	case name == "review" && len(args) == 3:
 		gitops.review(number(), args[1], args[2])
 	case name == "merge" && len(args) == 2:
@@ -365,7 +370,7 @@ func (f *scriptForge) command(name string, args []string) {
 	case name == "protect" && len(args) == 1:
 		f.protect(args[0])
 	case name == "status" && (len(args) == 4 || len(args) == 5):
-		f.repos["platform"].say(plumbing.NewHash(args[0]), args[1], args[2], args[3], strings.Join(args[4:], ""))
+		f.repos["platform"].say(f.commitOf(args[0]), args[1], args[2], args[3], strings.Join(args[4:], ""))
 	case name == "fault" && len(args) >= 3:
 		f.fault(args)
 	case name == "lag" && len(args) == 1:
@@ -407,6 +412,14 @@ func (f *scriptForge) protect(branch string) {
 	dir := filepath.Join(f.dirs["gitops"], "hooks")
 	f.ts.Check(os.MkdirAll(dir, 0o777))
 	f.ts.Check(os.WriteFile(filepath.Join(dir, "update"), []byte(hook), 0o777))
+}
+
+// commitOf reads the id of a commit, or the file that has one.
+func (f *scriptForge) commitOf(text string) git.Hash {
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		text = strings.TrimSpace(f.ts.ReadFile(file))
+	}
+	return plumbing.NewHash(text)
 }
 
 func (f *scriptForge) fault(args []string) {
@@ -552,6 +565,10 @@ func faultBody(status int) string {
 	return fmt.Sprintf(`{"message": "%s"}`, http.StatusText(status))
 }
 
+func (p *playedGitHub) label(number int, name string) {
+	p.ChangePull(number, func(pull *forgetest.GitHubPull) { pull.Labels = append(pull.Labels, name) })
+}
+
 func (p *playedGitHub) lag(n int) { p.server.Lag(n) }
 
 func (p *playedGitHub) merge(number int, method string) (int, string) {
@@ -624,6 +641,8 @@ func (p *playedOther) say(commit git.Hash, name, state, by, text string) {
 func (p *playedOther) fault(method, path string, status int, header map[string]string, done bool) {
 	p.Fail(forgetest.GitlabGiteaFault{Method: method, Path: p.path + path, Status: status, Header: header, Body: faultBody(status), Done: done})
 }
+
+func (p *playedOther) label(number int, name string) { p.Label(number, name) }
 
 func (p *playedOther) lag(n int)        { p.Lag = n }
 func (p *playedOther) writes() []string { return p.Writes() }

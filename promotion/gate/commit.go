@@ -26,6 +26,12 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 			Reason: git.Short(f.Commit) + " is rejected" + f.Rejected.why(), Since: f.Rejected.At.UTC(),
 		})
 	}
+	if f.Aborted != nil && f.Rejected == nil {
+		vs = append(vs, Verdict{
+			Gate: "reject", State: Blocked,
+			Reason: git.Short(f.Commit) + " was called off" + f.Aborted.why() + "; --commit " + git.Short(f.Commit) + " takes it up again", Since: f.Aborted.At.UTC(),
+		})
+	}
 	vs = append(vs, ordered("hold", p.place()+" holds what it has", f.Hold, f.Now)...)
 	vs = append(vs, ordered("freeze", p.Environment+" is frozen", f.Freeze, f.Now)...)
 	if !f.Reachable {

@@ -110,6 +110,7 @@ type CommitFacts struct {
 	// Reachable says that the commit is in the history of the platform's branch.
 	Reachable bool
 	Rejected  *Freeze // the order never to take it; nil for none
+	Aborted   *Freeze // the order that called it off; nil for none
 	Hold      *Freeze // the ring's own, after a rollback; nil for none
 	Freeze    *Freeze // the environment's; nil for none
 	// Stays are those of the commit in the rings of After and of the environments that

@@ -98,6 +98,13 @@ func (g *GitlabGitea) Body(number int) string {
 	return g.changes[number-1].body
 }
 
+// Label lets somebody add a label to a change.
+func (g *GitlabGitea) Label(number int, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changes[number-1].labels = append(g.changes[number-1].labels, name)
+}
+
 // SetStatus lets somebody say something of a commit.
 func (g *GitlabGitea) SetStatus(commit git.Hash, name, state, by, description string) {
 	g.mu.Lock()

@@ -16,11 +16,11 @@ import (
 // The bounds, and what GitHub's best practices for the REST API ask for: writes one
 // after the other, a second apart where there are many, and a minute of silence where
 // a limit does not say how long it lasts. The first burst of writes is not held up:
-// with it, no minute has more than 75, of the 80 that GitHub lets make content.
+// with it, no minute has more than the 80 that GitHub lets make content.
 const (
 	patience    = time.Minute // for all waiting of a forge
 	gap         = time.Second
-	burst       = 15
+	burst       = 20
 	silence     = time.Minute
 	attempts    = 4
 	perAttempt  = time.Minute

@@ -157,7 +157,7 @@ func TestFailures(t *testing.T) {
 func TestWritesAreApart(t *testing.T) {
 	w := start(t, "github.com")
 	var group sync.WaitGroup
-	for i := range 20 {
+	for i := range 25 {
 		group.Go(func() {
 			if err := w.forge.SetStatus(t.Context(), w.head, forge.Status{Name: fmt.Sprint(i), State: forge.Success}); err != nil {
 				t.Error(err)
@@ -166,12 +166,12 @@ func TestWritesAreApart(t *testing.T) {
 	}
 	group.Wait()
 	said := w.repo.Statuses()
-	for i := 15; i < len(said); i++ {
+	for i := 20; i < len(said); i++ {
 		if apart := said[i].At.Sub(said[i-1].At); apart < time.Second {
 			t.Errorf("%d: %s apart", i, apart)
 		}
 	}
-	if len(said) != 20 || w.Clock.Waited() != 5*time.Second {
+	if len(said) != 25 || w.Clock.Waited() != 5*time.Second {
 		t.Errorf("%d, waited %s", len(said), w.Clock.Waited())
 	}
 }
