@@ -299,10 +299,29 @@ func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Inte
 	}
 	change, err := s.saveChange(ctx, st, step, before)
 	if err != nil {
-		return err
+		return s.raced(ctx, st, step, err)
 	}
 	step.URL = change.URL
-	return s.merge(ctx, st, stop, change, intent)
+	return s.raced(ctx, st, step, s.merge(ctx, st, stop, change, intent))
+}
+
+// raced is an error of a forge about what was proposed; a lost race where that is not
+// there any more, or the branch has moved: forges have many words for it.
+func (s *Session) raced(ctx context.Context, st *stop, step *Step, err error) error {
+	o := st.out
+	if err == nil || errors.Is(err, git.ErrLostRace) || o.tip == step.prepared.commit || stopsForAll(err) {
+		return err
+	}
+	refs, asked := o.repository.remote.Refs(ctx)
+	if asked != nil || refs[branchRef(st.promotionBranch())] == step.prepared.commit && refs[branchRef(o.branch)] == o.tip {
+		return err
+	}
+	return fmt.Errorf("%w: %w", git.ErrLostRace, err)
+}
+
+// stopsForAll says whether an error is about the server, and not about what was asked.
+func stopsForAll(err error) bool {
+	return errors.As(err, new(*forge.AuthError)) || errors.As(err, new(*forge.UnavailableError)) || errors.Is(err, context.Canceled)
 }
 
 // pushProposal brings the promotion's own branch to the prepared commit.

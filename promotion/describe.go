@@ -164,9 +164,9 @@ func summarize(g *compare.Group) string {
 	if g.Object != nil {
 		where = g.Object.Kind + " " + g.Object.Name
 	}
-	what := cell(where)
+	what := markdown(where)
 	if g.Path != "" {
-		what += " `" + cell(g.Path) + "`"
+		what += " " + code(g.Path)
 	}
 	switch g.Kind {
 	case compare.Added:
@@ -185,7 +185,7 @@ func value(before string, v json.RawMessage) string {
 	if v == nil {
 		return ""
 	}
-	return before + "`" + cell(clip(string(v), mostValue)) + "`"
+	return before + code(clip(string(v), mostValue))
 }
 
 // risk names what people want to look at twice.
@@ -228,14 +228,14 @@ func verdicts(b *strings.Builder, vs []gate.Verdict) {
 			name += " " + v.Name
 		}
 		state := string(v.State)
-		reason := cell(v.Reason)
+		reason := markdown(v.Reason)
 		switch {
 		case v.Skipped != "":
-			state = "🚨 **passed over**: " + cell(v.Skipped)
+			state = "🚨 **passed over**: " + markdown(v.Skipped)
 		case v.Gate == "approvals" || v.Gate == "http": // others answer it, again and again
 			state, reason = "asked", "the status `"+gatesStatus+"` has the answer"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", cell(name), state, reason)
+		fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(name), state, reason)
 	}
 	fmt.Fprintln(b)
 }
@@ -275,15 +275,18 @@ func count(n int, what string) string {
 }
 
 // markdown is a text of others that means nothing to a forge: neither people nor other
-// requests are named by it, and it is no HTML.
-func markdown(text string) string {
-	return strings.NewReplacer(
-		"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "&lt;", ">", "&gt;",
-		"#", "#\u200b", "@", "@\u200b", "|", "\\|", "!", "!\u200b",
-	).Replace(web.Printable(text))
-}
+// requests are named by it, and it is no HTML. It may stand in a cell of a table.
+func markdown(text string) string { return plainly.Replace(web.Printable(text)) }
 
-// cell is a text of others in a cell of a table.
-func cell(text string) string {
-	return strings.NewReplacer("|", "\\|", "`", "'", "<", "&lt;", "@", "@\u200b", "#", "#\u200b").Replace(web.Printable(text))
+// plainly writes what means something in Markdown so that it does not, and breaks what
+// forges make links of, which they tell those whom or what the links are about.
+var plainly = strings.NewReplacer(
+	"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "|", "\\|", "~", "\\~", "<", "&lt;", ">", "&gt;",
+	"&", "&amp;\u200b", "#", "#\u200b", "@", "@\u200b", "!", "!\u200b", "://", ":\u200b//", "GH-", "GH\u200b-", "gh-", "gh\u200b-",
+)
+
+// code is a text of others in a span of code in a cell of a table, where nothing but the
+// span's end and the cell's means something.
+func code(text string) string {
+	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(web.Printable(text)) + "`"
 }

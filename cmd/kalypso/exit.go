@@ -79,3 +79,14 @@ func exitOf(err error) exitCode {
 	}
 	return exitFailure
 }
+
+// hintOf is what the user can do about an error; "" where nobody knows.
+func hintOf(err error) string {
+	if wants := (*forge.AuthError)(nil); errors.As(err, &wants) {
+		return wants.Hint
+	}
+	if wants := (*remote.AuthError)(nil); errors.As(err, &wants) {
+		return wants.Hint
+	}
+	return ""
+}

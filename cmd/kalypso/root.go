@@ -56,6 +56,9 @@ func execute(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintf(s.err, "kalypso: %v\nrun 'kalypso --help' for usage\n", err)
 	default:
 		fmt.Fprintf(s.err, "kalypso: %v\n", err)
+		if hint := hintOf(err); hint != "" {
+			fmt.Fprintf(s.err, "hint: %s\n", hint)
+		}
 	}
 	return int(exitOf(err))
 }

@@ -16,7 +16,7 @@ import (
 func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
 	p, err := r.open(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("opening the pull request from %s to %s: %w", spec.Head, spec.Base, err)
+		return nil, err
 	}
 	for _, step := range []func(context.Context, *pull, forge.ChangeSpec) error{r.edit, r.setDraft, r.label, r.askReviewers} {
 		if err := step(ctx, p, spec); err != nil {
@@ -41,16 +41,25 @@ func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 		}, p)
 		switch {
 		case err == nil:
-			return p, p.check()
+			err = p.check()
+			return p, opening(spec, err)
 		case isRefusal(err, http.StatusUnprocessableEntity, "draft pull requests are not supported"):
-			return nil, fmt.Errorf("%w: %w", forge.ErrUnsupported, err)
+			return nil, opening(spec, fmt.Errorf("%w: %w", forge.ErrUnsupported, err))
 		case try == attempts || !isLost(err) && !isRefusal(err, http.StatusUnprocessableEntity, "already exists"):
-			return nil, err
+			return nil, opening(spec, err)
 		}
 		if err := r.client.pause(ctx, backoff(try), err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// opening says of an error what was to be done; nil for none.
+func opening(spec forge.ChangeSpec, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("opening the pull request from %s to %s: %w", spec.Head, spec.Base, err)
 }
 
 // edit brings title and body up to date.
