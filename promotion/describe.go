@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -20,14 +21,18 @@ import (
 func (s *Session) describe(st *stop, step *Step) {
 	limits := st.out.repository.forge.Limits()
 	step.Title = clip(s.title(st, step), limits.Title)
-	head := s.head(st, step)
+	step.Body = within(limits.Body, s.head(st, step), s.reproduce(st, step), step.prepared.report, s.subject.Form())
+}
+
+// within is a body of so many characters at most; 0 is no limit.
+func within(limit int, head, tail string, r *compare.Report, form Form) string {
 	for _, most := range []int{200, 50, 10, 0} {
-		step.Body = head + details(step.prepared.report, most, s.subject.Form()) + s.reproduce(st, step)
-		if limits.Body == 0 || len(step.Body) <= limits.Body {
-			return
+		body := head + details(r, most, form) + tail
+		if limit == 0 || utf8.RuneCountInString(body) <= limit {
+			return body
 		}
 	}
-	step.Body = clip(step.Body, limits.Body)
+	return clip(head, limit-utf8.RuneCountInString(tail)-2) + "\n\n" + tail
 }
 
 // marker begins the body of kalypso's change requests, for programs.
@@ -96,7 +101,7 @@ func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
 	}
 	fmt.Fprintf(b, "%s by %s:\n\n", count(len(all), "commit"), count(len(authors), "author"))
 	for _, c := range all[:min(len(all), mostCommits)] {
-		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.Commit), markdown(firstLine(c.Message)), markdown(web.Printable(c.Author)))
+		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.Commit), markdown(clip(firstLine(c.Message), mostText)), markdown(clip(c.Author, mostText)))
 	}
 	if len(all) > mostCommits {
 		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)
@@ -155,6 +160,9 @@ func changes(b *strings.Builder, step *Step, form Form) {
 	fmt.Fprintln(b)
 }
 
+// mostText is how much of a text of others a body shows, in characters.
+const mostText = 120
+
 // mostValue is how much of a value a table shows, in characters.
 const mostValue = 60
 
@@ -164,9 +172,9 @@ func summarize(g *compare.Group) string {
 	if g.Object != nil {
 		where = g.Object.Kind + " " + g.Object.Name
 	}
-	what := markdown(where)
+	what := markdown(clip(where, mostText))
 	if g.Path != "" {
-		what += " " + code(g.Path)
+		what += " " + code(clip(g.Path, mostText))
 	}
 	switch g.Kind {
 	case compare.Added:
@@ -251,7 +259,11 @@ func details(r *compare.Report, most int, form Form) string {
 	if err := compare.WriteText(&text, &part, compare.TextOptions{Unit: form.unit()}); err != nil {
 		return ""
 	}
-	return "<details><summary>All changes</summary>\n\n" + fenced(text.String()) + "\n</details>\n\n"
+	title := "All changes"
+	if len(part.Groups) < len(r.Groups) {
+		title = fmt.Sprintf("The first %d of %d changes", len(part.Groups), len(r.Groups))
+	}
+	return "<details><summary>" + title + "</summary>\n\n" + fenced(text.String()) + "\n</details>\n\n"
 }
 
 // fenced is a block of code, whatever is in it.

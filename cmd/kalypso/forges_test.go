@@ -448,7 +448,11 @@ var ids = regexp.MustCompile(`\b[0-9a-f]{7,40}\b`)
 func (f *scriptForge) masked(text string) string {
 	platform := f.commits("platform", "refs/heads/main", "--reverse")
 	gitops := f.commits("gitops", "--all")
-	text = strings.ReplaceAll(text, f.ts.Getenv("FORGE"), "$FORGE")
+	address := f.ts.Getenv("FORGE")
+	text = strings.ReplaceAll(text, address, "$FORGE")
+	if _, host, _ := strings.Cut(address, "://"); host != "github.com" { // it has a port
+		text = strings.ReplaceAll(text, host, "$HOST")
+	}
 	return ids.ReplaceAllStringFunc(text, func(id string) string {
 		is := func(commit string) bool { return strings.HasPrefix(commit, id) }
 		if n := slices.IndexFunc(platform, is); n >= 0 {

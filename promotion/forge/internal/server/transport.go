@@ -156,11 +156,15 @@ func (t *transport) again(r *http.Request, err error, pause time.Duration, attem
 
 // refused is the error for an answer that wants other credentials.
 func (t *transport) refused(r *http.Request, response *http.Response) error {
-	return &refusal{code: response.StatusCode, error: &forge.AuthError{
-		Host:    t.Host(),
-		Problem: fmt.Sprintf("%s %s: %s", r.Method, web.Printable(r.URL.Path), web.Printable(t.without(response.Status)+": "+said(response))),
-		Hint:    t.o.Hint,
-	}}
+	status := web.Printable(t.without(response.Status))
+	problem := fmt.Sprintf("%s %s: %s", r.Method, web.Printable(r.URL.Path), status)
+	if words := said(response); words != "" && words != status {
+		problem += ": " + words
+	}
+	if t.o.Credentials == "" {
+		problem = "there is no token: " + problem
+	}
+	return &refusal{code: response.StatusCode, error: &forge.AuthError{Host: t.Host(), Problem: problem, Hint: t.o.Hint}}
 }
 
 // refusal is a *forge.AuthError with the status code that it is made of.
