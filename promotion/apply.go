@@ -247,7 +247,7 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 	stop.State, stop.Has, stop.Tip, stop.Landed = Promoted, st.has(), commit.String(), commit.String()
 	stop.Hold = o.hold(st.ringName())
 	stop.Rollout, err = s.observe(ctx, st, true)
-	stop.Reason = stop.told("it got " + describe(st.has()))
+	stop.Reason = "it got " + describe(st.has())
 	return err
 }
 

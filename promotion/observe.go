@@ -63,7 +63,7 @@ func (s *Session) observe(ctx context.Context, st *stop, write bool) (*Rollout, 
 		r.Since = s.now
 	}
 	if mute != "" && r.State != forge.Pending && r.State != c.state {
-		r.State, r.Reason, r.mute = forge.Pending, r.Reason+"; "+mute, mute
+		r.State, r.Reason = forge.Pending, r.Reason+"; "+mute
 	}
 	if write && r.State != forge.Pending && r.State != c.state {
 		return r, s.sayOutcome(ctx, st, landed, r)

@@ -146,16 +146,6 @@ type Rollout struct {
 	Since  time.Time       `json:"since,omitzero"`
 	Reason string          `json:"reason"`
 	Counts *rollout.Counts `json:"counts,omitempty"`
-
-	mute string // why this run does not say what it sees; "" where it does
-}
-
-// told is what to say of a stop to which nothing is done.
-func (s *Stop) told(text string) string {
-	if s.Rollout != nil && s.Rollout.mute != "" {
-		return text + "; " + s.Rollout.mute
-	}
-	return text
 }
 
 // Other is a base commit that is not the candidate.
