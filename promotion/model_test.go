@@ -115,6 +115,7 @@ type scenario struct {
 	seed   uint64
 	policy *modelPolicy
 	events []event
+	forge  bool // hosts the repositories
 }
 
 // event is something that happens. What its numbers mean depends on what it is; they
@@ -126,6 +127,7 @@ type event struct {
 
 func (s scenario) String() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "with a forge: %v\n", s.forge)
 	for _, e := range s.policy.Environments {
 		fmt.Fprintf(&b, "environment %s after %v any=%v %s, %d cluster types, %v\n", e.Name, e.After, e.Any, e.Advance, e.Types, e.modelGates)
 		for _, r := range e.Rings {
@@ -164,7 +166,7 @@ var happens = []struct {
 
 func newScenario(seed uint64, events int) scenario {
 	random := rand.New(rand.NewPCG(seed, 11))
-	s := scenario{seed: seed, policy: randomPolicy(random)}
+	s := scenario{seed: seed, policy: randomPolicy(random), forge: seed%3 == 2}
 	var bag []string
 	for _, h := range happens {
 		bag = append(bag, slices.Repeat([]string{h.what}, h.times)...)

@@ -27,6 +27,7 @@ type modelWorld struct {
 	server           *modelServer
 	dir              string
 	platform, gitops *modelRepo
+	forges           map[string]*modelForge // by URL; none for nothing but git
 	clusters         *modelClusters
 	ids              []git.Hash // of the platform's commits
 	rules            *rules
@@ -50,6 +51,13 @@ func newWorld(t testing.TB, server *modelServer, s scenario) *modelWorld {
 		clusters: &modelClusters{reports: map[string]modelReport{}},
 		rules:    &rules{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), frozen: map[string]ruleOrder{}, rejected: map[int]bool{}},
 		seen:     map[string]git.Hash{},
+	}
+	if s.forge {
+		now := func() time.Time { return w.rules.now }
+		w.forges = map[string]*modelForge{}
+		for _, r := range []*modelRepo{w.platform, w.gitops} {
+			w.forges[r.url] = &modelForge{of: r, now: now, said: map[git.Hash][]forge.Status{}}
+		}
 	}
 	own := map[string]string{}
 	for i, e := range s.policy.Environments {
@@ -105,7 +113,12 @@ func (w *modelWorld) request() Request {
 		Remote: func(ctx context.Context, url string) (*remote.Remote, error) {
 			return remote.Open(ctx, url, remote.Options{Store: w.dir, Wait: time.Millisecond, Backend: remote.Native})
 		},
-		Forge:   func(context.Context, string) (forge.Forge, error) { return nil, nil },
+		Forge: func(_ context.Context, url string) (forge.Forge, error) {
+			if f := w.forges[url]; f != nil {
+				return f, nil
+			}
+			return nil, nil
+		},
 		Sources: []Source{{Kind: "report", Source: w.clusters}},
 		Now:     func() time.Time { return now },
 		By:      "somebody",
@@ -287,7 +300,7 @@ func (w *modelWorld) edit(st *ruleStop, n int) {
 }
 
 func (w *modelWorld) once() error {
-	before := w.gitops.refs()
+	before, said := w.gitops.refs(), w.onForges()
 	was := w.states()
 	if err := w.apply(context.Background(), w.request()); err != nil {
 		return err
@@ -296,10 +309,23 @@ func (w *modelWorld) once() error {
 	if err := w.compare(); err != nil {
 		return err
 	}
-	if after := w.gitops.refs(); was == w.states() && !w.spoken() && !maps.Equal(before, after) {
+	if was != w.states() {
+		return nil
+	}
+	if after := w.gitops.refs(); !maps.Equal(before, after) {
 		return fmt.Errorf("%w: nothing was to do, and refs changed: %v, then %v", errDiffers, before, after)
 	}
+	if after := w.onForges(); said != after {
+		return fmt.Errorf("%w: nothing was to do, and the forge changed: %s, then %s", errDiffers, said, after)
+	}
 	return nil
+}
+
+func (w *modelWorld) onForges() string {
+	if w.forges == nil {
+		return ""
+	}
+	return w.forges[w.platform.url].state() + w.forges[w.gitops.url].state()
 }
 
 // states is what the rules know, to be compared.
@@ -310,10 +336,6 @@ func (w *modelWorld) states() string {
 	}
 	return fmt.Sprint(out)
 }
-
-// spoken says whether a rollout's reason may have been said anew, while its state is
-// the same: a failure whose counts differ.
-func (w *modelWorld) spoken() bool { return false }
 
 // settle has the rules do what runs do until nothing changes any more.
 func (w *modelWorld) settle() {
@@ -326,11 +348,11 @@ func (w *modelWorld) settle() {
 // settled has the engine run until nothing changes any more.
 func (w *modelWorld) settled() error {
 	for range len(w.ids) + 5 {
-		before := w.gitops.refs()
+		before, said := w.gitops.refs(), w.onForges()
 		if err := w.apply(context.Background(), w.request()); err != nil {
 			return err
 		}
-		if maps.Equal(before, w.gitops.refs()) {
+		if maps.Equal(before, w.gitops.refs()) && said == w.onForges() {
 			w.settle()
 			return w.compare()
 		}

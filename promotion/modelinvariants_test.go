@@ -147,6 +147,15 @@ type modelWord struct {
 
 // words returns what the note of a base commit says of a stop.
 func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
+	var out []modelWord
+	if w.forges != nil {
+		for _, s := range w.forges[w.platform.url].said[w.ids[base]] {
+			if s.Name == "kalypso/"+st.id() {
+				out = append(out, modelWord{s.State, s.At})
+			}
+		}
+		return out
+	}
 	w.gitops.mu.Lock()
 	defer w.gitops.mu.Unlock()
 	tip, there := w.gitops.list()["refs/notes/kalypso"]
@@ -158,7 +167,6 @@ func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
 	if !there {
 		return nil
 	}
-	var out []modelWord
 	for line := range strings.Lines(string(w.gitops.content(id, git.BlobKind))) {
 		var said struct {
 			Name  string
