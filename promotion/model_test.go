@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,8 @@ import (
 func TestModel(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
-	seeds, events := 150, 14
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	seeds, events := 120, 10
 	switch {
 	case os.Getenv("KALYPSO_LONG") != "":
 		seeds, events = 4000, 40
@@ -82,8 +84,10 @@ func TestModelFound(t *testing.T) {
 			for i := range c.environments {
 				c.environments[i].Types = 1
 			}
-			if err := (scenario{policy: &modelPolicy{c.environments}, events: c.events}).run(t, server); err != nil {
-				t.Error(err)
+			for _, hosted := range []bool{false, true} {
+				if err := (scenario{policy: &modelPolicy{c.environments}, events: c.events, forge: hosted}).run(t, server); err != nil {
+					t.Errorf("with a forge: %v: %v", hosted, err)
+				}
 			}
 		})
 	}
@@ -129,7 +133,7 @@ func (s scenario) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "with a forge: %v\n", s.forge)
 	for _, e := range s.policy.Environments {
-		fmt.Fprintf(&b, "environment %s after %v any=%v %s, %d cluster types, %v\n", e.Name, e.After, e.Any, e.Advance, e.Types, e.modelGates)
+		fmt.Fprintf(&b, "environment %s after %v any=%v manual=%v %s, %d cluster types, %v\n", e.Name, e.After, e.Any, e.Manual, e.Advance, e.Types, e.modelGates)
 		for _, r := range e.Rings {
 			fmt.Fprintf(&b, "  ring %s after %v, %v\n", r.Name, r.After, r.modelGates)
 		}
@@ -161,7 +165,7 @@ var happens = []struct {
 }{
 	{"push", 10}, {"broken", 1}, {"small", 2}, {"own", 4}, {"both", 1}, {"policy", 1}, {"same", 1},
 	{"report", 14}, {"clock", 8}, {"rollback", 3}, {"hold", 1}, {"release", 3}, {"freeze", 1}, {"thaw", 1},
-	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 2},
+	{"reject", 2}, {"unreject", 1}, {"edit", 1}, {"overwrite", 2}, {"named", 2}, {"merge", 8},
 }
 
 func newScenario(seed uint64, events int) scenario {
@@ -193,7 +197,7 @@ func randomPolicy(random *rand.Rand) *modelPolicy {
 	p := &modelPolicy{}
 	names := []string{"a", "b", "c", "d"}[:1+random.IntN(4)]
 	for i, name := range names {
-		e := modelEnvironment{Name: name, Types: 1 + random.IntN(2), Any: random.IntN(3) == 0}
+		e := modelEnvironment{Name: name, Types: 1 + random.IntN(2), Any: random.IntN(3) == 0, Manual: random.IntN(3) == 0}
 		e.Advance = []model.Advance{model.LatestPassed, model.LatestPassed, model.Latest, model.MatchUpstream, model.Queue}[random.IntN(5)]
 		if i > 0 {
 			for _, before := range names[:i] {

@@ -33,6 +33,7 @@ type modelWorld struct {
 	rules            *rules
 	texts            int
 	seen             map[string]git.Hash // the tips of the branches that were looked at last
+	quiet            int                 // runs without anything to land since something else happened
 	event            string              // what happens
 	edited           []string            // environments with edits by hand when it began
 }
@@ -52,7 +53,7 @@ func newWorld(t testing.TB, server *modelServer, s scenario) *modelWorld {
 		rules:    &rules{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), frozen: map[string]ruleOrder{}, rejected: map[int]bool{}},
 		seen:     map[string]git.Hash{},
 	}
-	if s.forge {
+	if w.rules.forge = s.forge; s.forge {
 		now := func() time.Time { return w.rules.now }
 		w.forges = map[string]*modelForge{}
 		for _, r := range []*modelRepo{w.platform, w.gitops} {
@@ -163,7 +164,9 @@ func (w *modelWorld) happen(e event) error {
 	r := w.rules
 	st := r.stops[e.a%len(r.stops)]
 	bases := w.bases()
-	w.event, w.edited = e.what, nil
+	if w.event, w.edited = e.what, nil; e.what != "run" {
+		w.quiet = 0
+	}
 	for _, s := range r.stops {
 		if s.drift {
 			w.edited = append(w.edited, s.environment)
@@ -188,6 +191,8 @@ func (w *modelWorld) happen(e event) error {
 		return w.race(e.a)
 	case "crash":
 		return w.crash(e)
+	case "merge":
+		return w.merge(st)
 	case "overwrite":
 		return w.overwrite()
 	case "verify":
@@ -312,6 +317,9 @@ func (w *modelWorld) once() error {
 	if was != w.states() {
 		return nil
 	}
+	if w.quiet++; w.quiet == 1 && w.forges != nil {
+		return nil // something may have been proposed
+	}
 	if after := w.gitops.refs(); !maps.Equal(before, after) {
 		return fmt.Errorf("%w: nothing was to do, and refs changed: %v, then %v", errDiffers, before, after)
 	}
@@ -425,6 +433,37 @@ func (w *modelWorld) overwrite() error {
 	}
 	w.rules.run(true)
 	return w.compare()
+}
+
+// merge has a person merge the change request of a stop, if its head says that all gates
+// are passed.
+func (w *modelWorld) merge(st *ruleStop) error {
+	if w.forges == nil {
+		return nil
+	}
+	f := w.forges[w.gitops.url]
+	w.gitops.mu.Lock()
+	c := f.open("kalypso/promote/"+st.id(), st.environment)
+	var err error
+	if c != nil {
+		if err = errors.New("its head does not say so"); f.passes(c.Head) {
+			err = f.merge(c.Number, c.Head, "Merge "+c.Title)
+		}
+	}
+	w.gitops.mu.Unlock()
+	if c == nil || err != nil {
+		return nil
+	}
+	record := w.record(c.Merged)
+	has := sourceIn(record, st.ring)
+	to := ruleSource{w.number(has.Base), w.number(has.Environment)}
+	var hold *ruleOrder
+	if h := (&output{record: record}).hold(st.ring); h != nil {
+		hold = &ruleOrder{base: w.number(h.Base)}
+		hold.until, _ = time.Parse(time.RFC3339, h.Until)
+	}
+	w.rules.arrive(st, to, hold, false)
+	return w.once()
 }
 
 func (w *modelWorld) rollback(st *ruleStop, steps int, exact bool) error {

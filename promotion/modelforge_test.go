@@ -149,6 +149,17 @@ func (f *modelForge) SetStatus(ctx context.Context, commit git.Hash, s forge.Sta
 
 func (f *modelForge) Deploy(context.Context, forge.Deployment) error { return forge.ErrUnsupported }
 
+// passes says whether the newest status of a commit says that all gates are passed.
+func (f *modelForge) passes(commit git.Hash) bool {
+	ok := false
+	for _, s := range f.said[commit] {
+		if s.Name == gatesStatus {
+			ok = s.State == forge.Success
+		}
+	}
+	return ok
+}
+
 // state is all that there is to change, to be compared.
 func (f *modelForge) state() string {
 	f.mu.Lock()

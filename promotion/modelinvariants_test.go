@@ -32,6 +32,11 @@ func (w *modelWorld) invariants() error {
 		}
 	}
 	for _, st := range w.rules.stops {
+		if w.event == "run" || w.event == "race" || w.event == "crash" {
+			if err := w.checkProposal(st); err != nil {
+				return err
+			}
+		}
 		if err := w.checkWords(st); err != nil {
 			return err
 		}
@@ -203,4 +208,30 @@ func (w *modelWorld) checkWords(st *ruleStop) error {
 		}
 	}
 	return fmt.Errorf("%w: %d went well in %s, and nobody has reported", errNever, st.has.base, st.id())
+}
+
+// checkProposal makes sure that a change request that says that all gates are passed is
+// one that may come.
+func (w *modelWorld) checkProposal(st *ruleStop) error {
+	if w.forges == nil {
+		return nil
+	}
+	f := w.forges[w.gitops.url]
+	w.gitops.mu.Lock()
+	c := f.open("kalypso/promote/"+st.id(), st.environment)
+	passes := c != nil && f.passes(c.Head)
+	w.gitops.mu.Unlock()
+	if !passes {
+		return nil
+	}
+	record := w.record(c.Head)
+	if hold := (&output{record: record}).hold(st.ring); hold != nil {
+		return nil // somebody brings the stop back
+	}
+	has := sourceIn(record, st.ring)
+	to := ruleSource{w.number(has.Base), w.number(has.Environment)}
+	if to != st.has && (!w.rules.mayCome(st, to, false, nil) || !w.rules.fits(st, to, nil)) {
+		return fmt.Errorf("%w: the change request of %s to %s says that all gates are passed", errNever, w.name(has), st.id())
+	}
+	return nil
 }

@@ -18,6 +18,7 @@ type rules struct {
 	commits  []ruleCommit
 	stops    []*ruleStop // in the order of the engine
 	frozen   map[string]ruleOrder
+	forge    bool
 	rejected map[int]bool
 }
 
@@ -348,7 +349,7 @@ func (r *rules) run(overwrite bool) {
 			}
 			continue
 		}
-		if overwrite && s.has != ruleNothing {
+		if overwrite && s.has != ruleNothing && !r.proposes(s, s.has) {
 			s.drift = false
 		}
 	}
@@ -358,30 +359,51 @@ func (r *rules) drifts(environment string) bool {
 	return slices.ContainsFunc(r.of(environment), func(s *ruleStop) bool { return s.drift })
 }
 
-// land is a new tree in a stop.
+// proposes says whether a step waits for people to merge its change request.
+func (r *rules) proposes(s *ruleStop, to ruleSource) bool {
+	return r.forge && r.environment(s.environment).Manual && !r.empty(s.environment) && (s.drift || r.changed(s, to) > 0)
+}
+
+func (r *rules) empty(environment string) bool {
+	return !slices.ContainsFunc(r.of(environment), func(s *ruleStop) bool { return s.has != ruleNothing })
+}
+
+// land is a new tree in a stop, unless it is only proposed.
 func (r *rules) land(s *ruleStop, to ruleSource, hold *ruleOrder, explicit bool) {
+	if !r.proposes(s, to) {
+		r.arrive(s, to, hold, explicit)
+		r.observe(s)
+	}
+}
+
+// arrive is a new tree in a stop, which nobody has looked at yet.
+func (r *rules) arrive(s *ruleStop, to ruleSource, hold *ruleOrder, explicit bool) {
 	s.hold, s.drift = hold, false
 	if to == s.has {
 		return
 	}
 	if to.base != s.has.base {
-		if n := len(s.stays); n > 0 {
-			s.stays[n-1].left = r.now
-		}
-		s.stays = append(s.stays, ruleStay{base: to.base, entered: r.now})
+		s.stays = append(s.stays, ruleStay{base: to.base})
 		s.explicit = explicit
-		s.said[to.base] = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
 	}
 	s.has, s.landed = to, s.landed+1
 	s.past = append(s.past, to)
-	s.landing = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
-	r.observe(s)
+	s.landing = ruleWord{}
 }
 
 // observe looks at the clusters.
 func (r *rules) observe(s *ruleStop) {
 	if s.has == ruleNothing || s.landing.state == forge.Success {
 		return
+	}
+	if !s.landing.told {
+		s.landing = ruleWord{told: true, state: forge.Pending, entered: r.now, since: r.now}
+		if n := len(s.stays); s.stays[n-1].entered.IsZero() {
+			if s.stays[n-1].entered = r.now; n > 1 {
+				s.stays[n-2].left = r.now
+			}
+			s.said[s.has.base] = s.landing
+		}
 	}
 	state := r.judge(s)
 	if state == forge.Pending || state == s.landing.state {

@@ -33,8 +33,9 @@ type modelEnvironment struct {
 	Any     bool          `json:",omitempty"`
 	Advance model.Advance `json:",omitempty"`
 	modelGates
-	Rings []modelRing `json:",omitempty"`
-	Types int         // how many cluster types each ring has
+	Rings  []modelRing `json:",omitempty"`
+	Manual bool        // people merge the change requests
+	Types  int         // how many cluster types each ring has
 }
 
 type modelRing struct {
@@ -66,7 +67,7 @@ func (p *modelPolicy) stages(repository string) []evaluate.Stage {
 			Name: e.Name, After: e.After,
 			GitOps: &model.GitOps{Repo: repository, Branch: e.Name, Path: "."},
 			Promotion: model.Promotion{
-				After: e.After, Any: e.Any, Advance: e.Advance, Gates: e.gates(), Skippable: []string{"soak", "after", "budget"}, AutoMerge: true,
+				After: e.After, Any: e.Any, Advance: e.Advance, Gates: e.gates(), Skippable: []string{"soak", "after", "budget"}, AutoMerge: !e.Manual,
 			},
 		}
 		for j := range e.Rings {
