@@ -401,12 +401,14 @@ const gatesStatus = "kalypso/gates"
 // say, and merges where that is what the policy wants.
 func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge.Change, intent Intent) error {
 	o, step := st.out, stop.Step
-	facts, err := s.changeFacts(ctx, st, step)
-	if err != nil {
-		return err
+	if step.Kind != RollBack { // which asks no gate
+		facts, err := s.changeFacts(ctx, st, step)
+		if err != nil {
+			return err
+		}
+		commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return isPlanned(v.Gate) })
+		step.Verdicts = append(commitGates, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
 	}
-	commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return isPlanned(v.Gate) })
-	step.Verdicts = append(commitGates, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
 	state, status := gate.Overall(step.Verdicts), gatesStatusOf(step.Verdicts)
 	if err := o.repository.ledger().say(ctx, step.prepared.commit, status); err != nil {
 		return err

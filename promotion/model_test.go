@@ -79,6 +79,7 @@ func TestModelFound(t *testing.T) {
 			"an end of edits while something waits", []modelEnvironment{{Name: "a", Advance: model.Latest}},
 			[]event{run, {"edit", 0, 0, 0}, push, {"reject", 0, 0, 0}, {"overwrite", 0, 0, 0}, {"verify", 0, 0, 0}},
 		},
+		{"the files of before, by change request", []modelEnvironment{{Name: "a"}}, []event{run, push, run, {"rollback", 0, 0, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.environments {
