@@ -205,7 +205,10 @@ func (w *modelWorld) happen(e event) error {
 		return w.freeze(st, e)
 	case "thaw":
 		delete(r.frozen, st.environment)
-		return w.decide(st, func(ctx context.Context, s *Session) error { _, err := s.Thaw(ctx); return err })
+		return w.decide(st, func(ctx context.Context, s *Session) error {
+			_, err := s.Thaw(ctx)
+			return err
+		})
 	case "reject":
 		base := bases[e.a%min(len(bases), 3)]
 		r.rejected[base] = true
