@@ -25,7 +25,7 @@ func TestModel(t *testing.T) {
 	seeds, events := 120, 10
 	switch {
 	case os.Getenv("KALYPSO_LONG") != "":
-		seeds, events = 4000, 40
+		seeds, events = 1000, 40 // which needs -timeout 1h
 	case testing.Short():
 		seeds = 20
 	}
