@@ -80,26 +80,34 @@ func planned(plan *Plan, st *stop) *Step {
 // apply does what can be done for one stop.
 func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *Step) (*Stop, error) {
 	stop, err := s.plan(ctx, st, intent, true)
-	if err != nil || stop.Step == nil {
-		return stop, errors.Join(err, s.withdraw(ctx, st, stop))
+	if err != nil {
+		return stop, err
+	}
+	if stop.Step == nil {
+		return stop, errors.Join(s.withdraw(ctx, st, stop), s.doubt(ctx, st, stop))
 	}
 	if wanted != nil && (wanted.Source != stop.Step.Source || wanted.Commit != stop.Step.Commit) {
 		return nil, fmt.Errorf("%w: it would be %s, and was %s", ErrPlanMoved, describe(stop.Step.Source), describe(wanted.Source))
 	}
-	if st.out.tip.IsZero() && st.writes() == model.WritePullRequest && proposable(stop.Step) {
-		if err := s.begin(ctx, st, stop.Step.Source); err != nil {
-			return nil, err
-		}
-		if stop, err = s.plan(ctx, st, intent, true); err != nil || stop.Step == nil {
-			return stop, err
-		}
+	return stop, errors.Join(s.carryOut(ctx, st, stop, intent), s.doubt(ctx, st, stop))
+}
+
+// doubt takes back that all gates are passed, of a change request that is open while
+// nothing may come: else people merge it, or the forge does, what was rejected or frozen
+// since.
+func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
+	if st.out.repository == nil || st.out.repository.plain || !slices.Contains([]State{Waiting, Blocked, Held}, stop.State) {
+		return nil
 	}
-	if a := st.aborted(); intent.Commit != "" && a != nil && a.Commit == string(stop.Step.Source.Base) {
-		if err := st.out.repository.pushOrder(ctx, "abort/"+st.abortName(), git.Hash{}, nil); err != nil {
-			return nil, err
-		}
+	head := st.out.repository.refs[branchRef(st.promotionBranch())]
+	if head.IsZero() || stop.Step != nil && stop.Step.prepared != nil && stop.Step.prepared.commit == head && proposable(stop.Step) {
+		return nil // propose has said what its own gates say
 	}
-	return stop, s.carryOut(ctx, st, stop, intent)
+	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.id() + " is " + string(stop.State)}
+	if stop.State == Blocked {
+		status.State = forge.Failure
+	}
+	return st.out.repository.ledger().say(ctx, head, status)
 }
 
 // begin makes the branch of an environment, with nothing in it: approvals are wanted for

@@ -80,6 +80,8 @@ func TestModelFound(t *testing.T) {
 			[]event{run, {"edit", 0, 0, 0}, push, {"reject", 0, 0, 0}, {"overwrite", 0, 0, 0}, {"verify", 0, 0, 0}},
 		},
 		{"the files of before, by change request", []modelEnvironment{{Name: "a"}}, []event{run, push, run, {"rollback", 0, 0, 0}}},
+		{"a freeze of what people may merge", []modelEnvironment{{Name: "a", Manual: true}}, []event{run, push, run, {"freeze", 0, 1, 0}, run, {"merge", 0, 0, 0}}},
+		{"an edit where people may merge", []modelEnvironment{{Name: "a", Manual: true}}, []event{run, push, run, {"edit", 0, 0, 0}, run, run}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.environments {

@@ -230,7 +230,7 @@ func (w *modelWorld) checkProposal(st *ruleStop) error {
 	}
 	has := sourceIn(record, st.ring)
 	to := ruleSource{w.number(has.Base), w.number(has.Environment)}
-	if to != st.has && (!w.rules.mayCome(st, to, false, nil) || !w.rules.fits(st, to, nil)) {
+	if to != st.has && (w.rules.drifts(st.environment) || !w.rules.mayCome(st, to, false, nil) || !w.rules.fits(st, to, nil)) {
 		return fmt.Errorf("%w: the change request of %s to %s says that all gates are passed", errNever, w.name(has), st.id())
 	}
 	return nil
