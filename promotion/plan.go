@@ -352,6 +352,9 @@ func (out *Stop) conclude() {
 		case step.prepared != nil && step.prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
 			// The policy lets errors pass, and there is nothing beside them.
 			out.State, out.Reason = Blocked, short(step.Source.Base)+" cannot be compiled at all"
+		case step.prepared != nil && step.prepared.commit.IsZero() && step.Kind == RestoreKind:
+			out.State = Blocked
+			out.Reason = "what somebody changed is kept from an earlier commit and cannot be compiled: revert the commit that changed it"
 		case step.prepared != nil && step.prepared.commit.IsZero():
 			out.State, out.Reason, out.Step = Current, "it has "+short(step.Source.Base), nil
 		}

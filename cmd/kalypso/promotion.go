@@ -188,7 +188,9 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 	r.Branch, r.Path, r.Repository = o.from, cmp.Or(o.path, "."), o.repository
 	if r.Repository != "" {
 		if info, err := os.Stat(g.path(r.Repository)); err == nil && info.IsDir() {
-			r.Repository = g.path(r.Repository)
+			if r.Repository, err = filepath.Abs(g.path(r.Repository)); err != nil {
+				return err
+			}
 		}
 		if r.By == "" {
 			r.By = userOf(".")

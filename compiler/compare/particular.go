@@ -16,15 +16,18 @@ const mark = '\x00'
 var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType>", "\x00t", "<deploymentTarget>", "\x00n", "<namespace>",
 	"\x00i", "<environment>/<clusterType>", "\x00j", "<environment>-<clusterType>")
 
-func display(c Change) Change {
+func display(c Change) Change { return c.replaced(shown) }
+
+// replaced returns a change in which words are replaced.
+func (c Change) replaced(words *strings.Replacer) Change {
 	c = c.clone()
-	c.File, c.Path, c.Diff = shown.Replace(c.File), shown.Replace(c.Path), shown.Replace(c.Diff)
+	c.File, c.Path, c.Diff = words.Replace(c.File), words.Replace(c.Path), words.Replace(c.Diff)
 	if c.Object != nil {
-		c.Object.Namespace, c.Object.Name = shown.Replace(c.Object.Namespace), shown.Replace(c.Object.Name)
+		c.Object.Namespace, c.Object.Name = words.Replace(c.Object.Namespace), words.Replace(c.Object.Name)
 	}
 	for _, v := range []*json.RawMessage{&c.From, &c.To} {
 		if *v != nil {
-			*v = json.RawMessage(shown.Replace(string(*v)))
+			*v = json.RawMessage(words.Replace(string(*v)))
 		}
 	}
 	return c

@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Report says how one output differs from another. Its JSON is a contract: it
@@ -131,7 +132,9 @@ func (r *Report) OfTargets() *Report {
 		}
 		out.Counts = append(out.Counts, of)
 	}
+	named := strings.NewReplacer("<clusterType>", "<target>")
 	for _, g := range r.Groups {
+		g.Change = g.Change.replaced(named)
 		g.Assignments, g.ClusterTypes = g.ClusterTypes, []string{}
 		out.Groups = append(out.Groups, g)
 	}
