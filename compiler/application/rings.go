@@ -3,6 +3,7 @@ package application
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
@@ -44,7 +45,8 @@ func (a *Application) ringsOf(environment string, rings []model.Ring) (map[strin
 	ref := model.Ref{Collection: "environments", Name: environment}
 	for i := range ds {
 		if ds[i].Code == diag.RingMembership { // a target is written nowhere but in rings
-			ds[i] = ds[i].At(ref.At("rings"), "")
+			ds[i] = ds[i].At(ref.At("rings"), "").On(ref.At("rings").String())
+			ds[i].Message = "target " + strings.TrimPrefix(ds[i].Message, "cluster type ")
 		}
 		ds[i].Environment = environment
 	}
