@@ -237,7 +237,7 @@ func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 	if o.repository.refs[branchRef(st.promotionBranch())].IsZero() {
 		return nil
 	}
-	return s.close(ctx, st, "There is nothing left to propose: "+stop.Reason+".")
+	return s.close(ctx, st, "There is nothing left to propose: "+markdown(stop.Reason)+".")
 }
 
 // landed takes note of the environment's branch being at a new commit.
@@ -491,7 +491,7 @@ func (s *Session) withdraw(ctx context.Context, st *stop, stop *Stop) error {
 	if stop == nil || stop.State != Current || st.out.repository == nil || st.out.repository.refs[branchRef(st.promotionBranch())].IsZero() {
 		return nil
 	}
-	return s.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+stop.Reason+".")
+	return s.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+markdown(stop.Reason)+".")
 }
 
 // close closes the change request of a stop, if kalypso opened one, and removes the
