@@ -282,7 +282,7 @@ func (r *rules) newer(s *ruleStop) []int {
 // choose returns what a stop may get now; ruleNothing for nothing.
 func (r *rules) choose(s *ruleStop) ruleSource {
 	groups, any, _ := r.before(s)
-	newer := r.newer(s)
+	newer := slices.DeleteFunc(r.newer(s), func(base int) bool { return r.rejected[base] })
 	there := slices.DeleteFunc(slices.Clone(newer), func(base int) bool {
 		return !through(groups, any, func(up *ruleStop) bool { return up.held(base) != nil })
 	})
@@ -293,15 +293,8 @@ func (r *rules) choose(s *ruleStop) ruleSource {
 	case e.Advance == model.MatchUpstream:
 		candidate = r.upstreamHas(groups, any, there)
 	case e.Advance == model.Queue && s.has != ruleNothing:
-		if next := slices.IndexFunc(newer, func(base int) bool { return !r.rejected[base] }); next >= 0 {
-			for _, base := range newer {
-				if !r.rejected[base] {
-					candidate = base // the oldest
-				}
-			}
-			if !slices.Contains(there, candidate) {
-				candidate = -1
-			}
+		if next := newer[len(newer)-1]; slices.Contains(there, next) {
+			candidate = next
 		}
 	case e.Advance == model.Latest:
 		candidate = there[0]
