@@ -87,6 +87,15 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	return a, nil
 }
 
+// sshTo is the command that goes to HOST:PORT.
+func sshTo(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == strconv.Itoa(gitssh.DefaultPort) {
+		return "ssh " + cmp.Or(host, address)
+	}
+	return "ssh -p " + port + " " + host
+}
+
 // detour is that ssh's configuration reaches a host in a way that ssh alone knows.
 type detour struct{ host, setting string }
 
@@ -134,7 +143,7 @@ func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	known, err := gitssh.NewKnownHostsDb(existing(a.knownHosts)...)
 	if err != nil {
 		return nil, &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no host can be told from another: " + err.Error(),
-			Hint: "`ssh " + a.address + "`, run once, shows the key of the host and adds it"}
+			Hint: "`" + sshTo(a.address) + "`, run once, shows the key of the host and adds it"}
 	}
 	return &ssh.ClientConfig{
 		User:              a.user,
