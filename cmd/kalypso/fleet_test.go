@@ -114,18 +114,23 @@ func program(ts *testscript.TestScript, args ...string) string {
 }
 
 // serverCommand is `server down`: nobody answers any more, or `server guard`: nobody is
-// let in without credentials.
+// let in without credentials, or `server asked`: what it was asked for since the last
+// time.
 func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	host, _ := ts.Value(serverKey{}).(*hosted)
 	switch {
 	case neg || len(args) != 1 || host.http == nil:
-		ts.Fatalf("usage: server down|guard, after fleet")
+		ts.Fatalf("usage: server down|guard|asked, after fleet")
 	case args[0] == "down":
 		host.http.Close()
 	case args[0] == "guard":
 		host.http.Guard()
+	case args[0] == "asked":
+		for _, r := range host.http.Asked() {
+			fmt.Fprintf(ts.Stdout(), "%s %s\n", r.Method, r.Path)
+		}
 	default:
-		ts.Fatalf("usage: server down|guard")
+		ts.Fatalf("usage: server down|guard|asked")
 	}
 }
 
@@ -188,6 +193,9 @@ func rolloutCommand(ts *testscript.TestScript, neg bool, args []string) {
 // identifier is the id of an object of git, whole or cut.
 var identifier = regexp.MustCompile(`\b(?:sha256:)?[0-9a-f]{12}(?:[0-9a-f]{28}|[0-9a-f]{52})?\b *`)
 
+// port is that of a server on loopback.
+var port = regexp.MustCompile(`(127\.0\.0\.1:|ssh -p )[0-9]+`)
+
 // namedCommand is `named`: what the last command has said, with ids that are the same in
 // every run. A commit of the platform is its subject, one of the GitOps repository is
 // BRANCH@N, the Nth of its branch, and everything else is ID.
@@ -217,6 +225,7 @@ func namedCommand(ts *testscript.TestScript, neg bool, args []string) {
 			said = strings.ReplaceAll(said, value, "$"+name)
 		}
 	}
+	said = port.ReplaceAllString(said, "${1}PORT")
 	said = identifier.ReplaceAllStringFunc(said, func(found string) string {
 		id := strings.TrimRight(found, " ")
 		name := names[id]
