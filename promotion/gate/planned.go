@@ -2,10 +2,12 @@ package gate
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -136,4 +138,29 @@ func (c Change) MarshalJSON() ([]byte, error) {
 		Base string `json:"base"`
 		Own  string `json:"own"`
 	}{fields(c), c.Base.String(), c.Own.String()})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Change) UnmarshalJSON(data []byte) error {
+	type fields Change
+	in := struct {
+		*fields
+		Base string `json:"base"`
+		Own  string `json:"own"`
+	}{fields: (*fields)(c)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	for _, id := range []struct {
+		text string
+		to   *git.Hash
+	}{{in.Base, &c.Base}, {in.Own, &c.Own}} {
+		if len(id.text) != 2*len(id.to) {
+			return fmt.Errorf("%q is not the id of a commit", id.text)
+		}
+		if _, err := hex.Decode(id.to[:], []byte(id.text)); err != nil {
+			return fmt.Errorf("%q is not the id of a commit", id.text)
+		}
+	}
+	return nil
 }
