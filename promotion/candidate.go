@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -301,7 +302,11 @@ func (s *Session) gates(ctx context.Context, st *stop, of tree.Source, intent In
 			facts.Hold = nil
 		}
 	}
-	c.verdicts = gate.Commit(st.policy(), facts, intent.Skip)
+	policy := st.policy()
+	if facts.EnvironmentOnly && s.request.AllRings && policy.Rings {
+		policy.After, policy.Rings = nil, false
+	}
+	c.verdicts = gate.Commit(policy, facts, intent.Skip)
 	return c, nil
 }
 
@@ -360,6 +365,9 @@ func reasonOf(verdicts []gate.Verdict) string {
 	for _, state := range []gate.State{gate.Blocked, gate.Pending} {
 		for _, v := range verdicts {
 			if v.State == state {
+				if strings.HasPrefix(v.Reason, v.Gate) {
+					return v.Reason
+				}
 				return v.Gate + ": " + v.Reason
 			}
 		}

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,11 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	} else {
 		step.Title, step.Body = s.title(st, step), s.title(st, step)+"\n\n"+d.Reason+"\n"
 	}
-	return stop, s.carryOut(ctx, st, stop, Intent{})
+	err = s.carryOut(ctx, st, stop, Intent{})
+	if err == nil && stop.State == Promoted {
+		stop.Reason = "it is back at " + short(stop.Has.Base) + ", and held until " + cmp.Or(hold.Until, "somebody releases it")
+	}
+	return stop, err
 }
 
 // decided are the trailers of what a person decided.

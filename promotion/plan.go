@@ -189,6 +189,7 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 // settled says why there is nothing to do for a stop.
 func (s *Session) settled(st *stop, out *Stop) {
 	has := st.has()
+	waits := slices.DeleteFunc(slices.Clone(out.Others), func(o Other) bool { return st.calledOff(hashOf(tree.Revision(o.Commit))) != nil })
 	switch {
 	case has.Base != "":
 		if _, known, err := s.platform.basesUntil(hashOf(has.Base)); err == nil && !known {
@@ -209,6 +210,14 @@ func (s *Session) settled(st *stop, out *Stop) {
 			out.Reason = fmt.Sprintf("it has %s; %s was %s", short(has.Base), shortID(o.Commit), o.Reason)
 		}
 	}
+}
+
+// unfinished says how far a rollout is that has not succeeded, after something else.
+func (r *Rollout) unfinished() string {
+	if r == nil || r.State == forge.Success {
+		return ""
+	}
+	return "; rollout: " + r.Reason
 }
 
 // planStep compiles a candidate that passed the gates of the commit, and asks those of

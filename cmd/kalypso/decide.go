@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -43,8 +42,8 @@ func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpti
 		}
 	}
 	for _, s := range stops {
-		if s.State == promotion.Blocked {
-			err = errors.Join(err, errBlocked)
+		if s.State == promotion.Blocked && err == nil {
+			err = errBlocked
 		}
 	}
 	return err

@@ -54,8 +54,11 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 		}
 	}
 	for _, stop := range s.Stops {
+		if len(stop.Others) > 0 {
+			fmt.Fprintln(w)
+		}
 		for _, other := range stop.Others {
-			fmt.Fprintf(w, "\n%s: not %s: %s\n", stop.ID(), shortOrNone(other.Commit), web.Printable(other.Reason))
+			fmt.Fprintf(w, "%s: not %s: %s\n", stop.ID(), shortOrNone(other.Commit), web.Printable(other.Reason))
 		}
 	}
 	if len(s.Commits) == 0 {

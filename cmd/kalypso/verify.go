@@ -58,7 +58,10 @@ func verificationTable(w *tabwriter.Writer, all []*promotion.Verification) {
 	for _, v := range all {
 		result := "as recorded"
 		if !v.OK {
-			result = fmt.Sprintf("%d problems", len(v.Problems))
+			result = "1 problem"
+			if n := len(v.Problems); n > 1 {
+				result = fmt.Sprintf("%d problems", n)
+			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Environment, shortOrNone(v.Commit), shortOrNone(string(v.Tree)), result)
 	}

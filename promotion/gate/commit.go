@@ -37,7 +37,7 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	if !f.Reachable {
 		vs = append(vs, Verdict{
 			Gate: "history", State: Blocked,
-			Reason: "rewritten history: the platform's branch does not have " + git.Short(f.Commit) + " any more",
+			Reason: "rewritten history: the platform's branch does not have " + git.Short(f.Commit) + " any more; name the commit that comes next, with --commit",
 		})
 	}
 	if !f.EnvironmentOnly || p.Rings {

@@ -104,10 +104,12 @@ func rolledOut(s Stay) answer {
 	case s.Since.IsZero():
 		a.reason = "nobody has reported yet"
 	default:
-		a.reason = cmp.Or(printable(s.Reason), "is rolling out")
+		a.reason = "is rolling out"
 	}
 	a.reason = place(s.Environment, s.Ring) + ": " + a.reason
-	if s.Held && s.Reason != "" && s.State != forge.Pending {
+	if rest, begins := strings.CutPrefix(printable(s.Reason), "rolling out"); begins && s.Held && s.State == forge.Pending {
+		a.reason += rest // it is said once
+	} else if s.Held && s.Reason != "" {
 		a.reason += "; " + printable(s.Reason)
 	}
 	return a
