@@ -59,6 +59,13 @@ func (s *Session) check(plan *Plan) error {
 				}
 			}
 		}
+		for url, refs := range now {
+			for ref := range refs {
+				if _, known := plan.Inputs[url][ref]; !known {
+					return fmt.Errorf("%w (%s of %s)", ErrPlanMoved, ref, url)
+				}
+			}
+		}
 		return ErrPlanMoved
 	}
 	return nil
