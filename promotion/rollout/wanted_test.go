@@ -107,3 +107,20 @@ func TestWantedOfDamaged(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+// Of an application's tree each cluster type is what is wanted: a record without
+// assignments is not one that wants nothing.
+func TestTargetsOf(t *testing.T) {
+	r := recorded(t, []string{"east", "west"}, map[string][]backends.Folder{})
+	var got []string
+	for _, a := range rollout.TargetsOf(r, nil) {
+		got = append(got, a.ID+" "+a.Target)
+	}
+	if want := []string{"prod/east east", "prod/west west"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q", got)
+	}
+	counts := rollout.Count(&rollout.Wanted{Assignments: rollout.TargetsOf(r, func(name string) bool { return name == "west" })}, nil, rollout.Options{})
+	if verdict, reason := counts.Verdict(rollout.Policy{}); counts.Wanted != 1 || verdict != rollout.Pending {
+		t.Errorf("without reports %s: %s", verdict, reason)
+	}
+}
