@@ -189,7 +189,6 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 // settled says why there is nothing to do for a stop.
 func (s *Session) settled(st *stop, out *Stop) {
 	has := st.has()
-	waits := slices.DeleteFunc(slices.Clone(out.Others), func(o Other) bool { return st.calledOff(hashOf(tree.Revision(o.Commit))) != nil })
 	switch {
 	case has.Base != "":
 		if _, known, err := s.platform.basesUntil(hashOf(has.Base)); err == nil && !known {
