@@ -211,14 +211,6 @@ func (s *Session) settled(st *stop, out *Stop) {
 	}
 }
 
-// unfinished says how far a rollout is that has not succeeded, after something else.
-func (r *Rollout) unfinished() string {
-	if r == nil || r.State == forge.Success {
-		return ""
-	}
-	return "; rollout: " + r.Reason
-}
-
 // planStep compiles a candidate that passed the gates of the commit, and asks those of
 // the change.
 func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Intent) error {

@@ -357,10 +357,7 @@ func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
 				reason += "; rollout: " + s.Rollout.Reason
 			}
 		}
-		if s.Rollout != nil {
-			rollout = string(s.Rollout.State)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, web.Printable(s.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, web.Printable(reason))
 	}
 }
 
