@@ -91,21 +91,30 @@ type course struct {
 	reason  string
 }
 
-// courseOf reads the statuses of a commit about a ring. Success is latched: a pending
-// after it is another stay of the commit, and a failure its end. Words of others than
-// those who may report are passed over.
+// courseOf reads the statuses of a commit about a ring. Success is latched: only another
+// stay of the commit ends it, which begins with a pending in words of its own, as they
+// name the GitOps commit. One in the words of an earlier one is of a runner that was late.
+// Words of others than those who may report are passed over.
 func courseOf(said []forge.Status, id string, by []string) (course, bool) {
 	var c course
 	found := false
+	entries := map[string]bool{}
 	for _, s := range said {
 		if s.Name != statusName(id) || len(by) > 0 && !slices.Contains(by, s.By) {
 			continue
 		}
-		if !found || s.State == forge.Pending && c.state != forge.Pending {
+		enters := s.State == forge.Pending
+		if enters && entries[s.Description] {
+			continue
+		}
+		if !found || enters {
 			c.entered = s.At
 		}
-		if !found || s.State != c.state {
+		if !found || enters || s.State != c.state {
 			c.state, c.since = s.State, s.At
+		}
+		if enters {
+			entries[s.Description] = true
 		}
 		c.reason, found = s.Description, true
 	}

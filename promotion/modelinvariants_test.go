@@ -153,11 +153,17 @@ type modelWord struct {
 // words returns what the note of a base commit says of a stop.
 func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
 	var out []modelWord
+	entries := map[string]bool{}
+	add := func(name string, state forge.State, description string, at time.Time) {
+		if name != "kalypso/"+st.id() || state == forge.Pending && entries[description] {
+			return // the same stay
+		}
+		entries[description] = true
+		out = append(out, modelWord{state, at})
+	}
 	if w.forges != nil {
 		for _, s := range w.forges[w.platform.url].said[w.ids[base]] {
-			if s.Name == "kalypso/"+st.id() {
-				out = append(out, modelWord{s.State, s.At})
-			}
+			add(s.Name, s.State, s.Description, s.At)
 		}
 		return out
 	}
@@ -174,12 +180,12 @@ func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
 	}
 	for line := range strings.Lines(string(w.gitops.content(id, git.BlobKind))) {
 		var said struct {
-			Name  string
-			State forge.State
-			At    time.Time
+			Name, Description string
+			State             forge.State
+			At                time.Time
 		}
-		if json.Unmarshal([]byte(line), &said) == nil && said.Name == "kalypso/"+st.id() {
-			out = append(out, modelWord{said.State, said.At})
+		if json.Unmarshal([]byte(line), &said) == nil {
+			add(said.Name, said.State, said.Description, said.At)
 		}
 	}
 	return out
