@@ -41,11 +41,25 @@ func checkOut(ctx context.Context, r Request, stages []evaluate.Stage) (*checkou
 		return nil, err
 	}
 	repo, rel, err := source.Repository(root)
+	if err != nil && r.Revision == "" {
+		return nil, errors.Join(inNoRepository(root, stages), err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	out, err := assemble(ctx, r, stages, repo, rel, root)
 	return out, errors.Join(err, repo.Close())
+}
+
+// inNoRepository says what is missing where environments have their own files in a
+// branch, and the platform is in no repository.
+func inNoRepository(root string, stages []evaluate.Stage) error {
+	for _, s := range stages {
+		if from := s.Promotion.Source; from != nil {
+			return fmt.Errorf("environments.%s.source: the environment's own files are in branch %s of the platform's repository, and that of %s cannot be read", s.Name, from.Branch, root)
+		}
+	}
+	return nil
 }
 
 func assemble(ctx context.Context, r Request, stages []evaluate.Stage, repo *git.Repository, rel, root string) (*checkout, error) {

@@ -96,6 +96,19 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 	if wanted != nil && (wanted.Source != stop.Step.Source || wanted.Commit != stop.Step.Commit) {
 		return nil, fmt.Errorf("%w: it would be %s, and was %s", ErrPlanMoved, describe(stop.Step.Source), describe(wanted.Source))
 	}
+	if st.out.tip.IsZero() && st.writes() == model.WritePullRequest && proposable(stop.Step) {
+		if err := s.begin(ctx, st, stop.Step.Source); err != nil {
+			return nil, err
+		}
+		if stop, err = s.plan(ctx, st, intent, true); err != nil || stop.Step == nil {
+			return stop, err
+		}
+	}
+	if a := st.aborted(); intent.Commit != "" && a != nil && a.Commit == string(stop.Step.Source.Base) {
+		if err := st.out.repository.pushOrder(ctx, "abort/"+st.abortName(), git.Hash{}, nil); err != nil {
+			return nil, err
+		}
+	}
 	return stop, errors.Join(s.carryOut(ctx, st, stop, intent), s.doubt(ctx, st, stop))
 }
 
@@ -113,6 +126,9 @@ func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
 	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.id() + " is " + string(stop.State)}
 	if stop.State == Blocked {
 		status.State = forge.Failure
+	}
+	if stop.Step != nil && gate.Overall(stop.Step.Verdicts) != gate.Passed {
+		status = gatesStatusOf(stop.Step.Verdicts)
 	}
 	return st.out.repository.ledger().say(ctx, head, status)
 }
@@ -154,10 +170,7 @@ func (s *Session) begin(ctx context.Context, st *stop, of tree.Source) error {
 func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
 	step := stop.Step
 	direct := st.writes() == model.WritePush || step.NoOp
-	if !direct && !proposable(step) {
-		return s.suspend(ctx, st, step)
-	}
-	if step.prepared == nil || step.prepared.commit.IsZero() {
+	if !direct && !proposable(step) || step.prepared == nil || step.prepared.commit.IsZero() {
 		return nil
 	}
 	switch {
@@ -192,16 +205,6 @@ func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
 	}
 	stop.Reason += fmt.Sprintf("; branch %s proposes it, and `git tag -s %s %s` approves it", st.promotionBranch(), tag, stop.Step.Commit)
 	return nil
-}
-
-// suspend says of what is proposed already that it must not be merged any more: a gate
-// that was passed then, such as that nothing is frozen, is not passed now.
-func (s *Session) suspend(ctx context.Context, st *stop, step *Step) error {
-	head := st.out.repository.refs[branchRef(st.promotionBranch())]
-	if head.IsZero() || st.out.repository.plain {
-		return nil
-	}
-	return st.out.repository.ledger().say(ctx, head, gatesStatusOf(step.Verdicts))
 }
 
 // gatesStatusOf is what the gates say, as a status of the head of a change request.
