@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -365,9 +364,6 @@ func reasonOf(verdicts []gate.Verdict) string {
 	for _, state := range []gate.State{gate.Blocked, gate.Pending} {
 		for _, v := range verdicts {
 			if v.State == state {
-				if strings.HasPrefix(v.Reason, v.Gate) {
-					return v.Reason
-				}
 				return v.Gate + ": " + v.Reason
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -46,21 +45,6 @@ func (o *order) freeze() *gate.Freeze {
 		return nil
 	}
 	return &gate.Freeze{Reason: o.Reason, By: o.By, At: o.at, Until: o.Until}
-}
-
-// said is what was ordered, by whom and why, for people.
-func (o *order) said() string {
-	text := "it was rejected"
-	if o.Kind == "abort" {
-		text = "it was called off"
-	}
-	if o.By != "" {
-		text += " by " + web.Printable(o.By)
-	}
-	if o.Reason != "" {
-		text += ": " + web.Printable(o.Reason)
-	}
-	return text
 }
 
 // orders are those about one environment, and the rejections, which are about all.

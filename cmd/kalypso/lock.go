@@ -15,11 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/fetch"
-	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/store"
-	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
 // lockOptions are the flags of lock.
@@ -202,12 +200,9 @@ func shortRevision(revision string) string {
 	return revision
 }
 
-// hintFor is what the user can do about a source or a repository that failed; "" for
-// nothing known.
+// hintFor is what the user can do about a source that failed; "" for nothing known.
 func hintFor(err error) string {
 	var unauthorized *fetch.AuthError
-	var closed *remote.AuthError
-	var refused *forge.AuthError
 	var damaged *store.DamagedError
 	var size *lock.SizeError
 	var changed *fetch.ChangedError
@@ -215,10 +210,6 @@ func hintFor(err error) string {
 	switch {
 	case errors.As(err, &unauthorized):
 		return unauthorized.Hint
-	case errors.As(err, &closed):
-		return closed.Hint
-	case errors.As(err, &refused):
-		return refused.Hint
 	case errors.As(err, &damaged):
 		return damaged.Hint()
 	case errors.As(err, &size):
