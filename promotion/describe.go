@@ -118,7 +118,11 @@ func changes(b *strings.Builder, step *Step, form Form) {
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(b, "Assignments: %s\n\n", compare.Summary(r))
+	what := "Assignments"
+	if form.Targets {
+		what = "Targets"
+	}
+	fmt.Fprintf(b, "%s: %s\n\n", what, compare.Summary(r))
 	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed)
 	if rows == 0 {
 		return
