@@ -104,7 +104,6 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		begin := time.Now()
 		stop := g.showProgress(ctx, &r)
 		b, written, err := compiler.Write(ctx, r, o.Output)
-		defer b.Close() //nolint:errcheck // a temporary folder is left
 		stop()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -114,7 +113,8 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		if first && errors.As(err, &unknown) {
 			return err
 		}
-		if err := s.show(built{b, written, err, time.Since(begin)}); err != nil {
+		err = s.show(built{b, written, err, time.Since(begin)})
+		if err := errors.Join(err, b.Close()); err != nil {
 			return err
 		}
 		// There is time now, and little of it once this is interrupted.
