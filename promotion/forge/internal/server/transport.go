@@ -164,7 +164,7 @@ func (t *transport) refused(r *http.Request, response *http.Response) error {
 	if t.o.Credentials == "" {
 		problem = "there is no token: " + problem
 	}
-	return &refusal{code: response.StatusCode, error: &forge.AuthError{Host: t.Host(), Problem: problem, Hint: t.o.Hint}}
+	return &refusal{code: response.StatusCode, error: &forge.AuthError{Host: t.Host(), Problem: web.Printable(problem), Hint: t.o.Hint}}
 }
 
 // refusal is a *forge.AuthError with the status code that it is made of.
