@@ -22,7 +22,7 @@ func TestModel(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	seeds, events := 120, 10
+	seeds, events := 60, 10
 	switch {
 	case os.Getenv("KALYPSO_LONG") != "":
 		seeds, events = 1000, 40 // which needs -timeout 1h
