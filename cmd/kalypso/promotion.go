@@ -154,12 +154,7 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		promotion.Application(application.Request{Workers: g.workers}),
 		promotion.Platform(g.request(nil, c)),
 	}
-	store, err := os.UserCacheDir()
-	if err != nil {
-		store = ""
-	} else {
-		store = filepath.Join(cmp.Or(os.Getenv("KALYPSO_CACHE_DIR"), filepath.Join(store, "kalypso")), "git")
-	}
+	store := remote.DefaultStore()
 	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
 		return remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend})
 	}

@@ -132,7 +132,7 @@ func (f *fleet) ask(k *kalypso, s *server, j job, o options, cache string, all [
 		return s.carry(k.command(cache, "promote", "status", "--repo", platform.url, "-o", "json"))
 	}
 	f.Cold, err = bestCarried(o.runs, func() (carried, error) {
-		if err := os.RemoveAll(filepath.Join(cache, "git")); err != nil {
+		if err := os.RemoveAll(fetched(cache)); err != nil {
 			return carried{}, err
 		}
 		return status()

@@ -96,10 +96,13 @@ func buildKalypso(work string) (*kalypso, error) {
 	return k, err
 }
 
+// fetched is the folder in which a command line with a cache keeps what it fetches.
+func fetched(cache string) string { return cache + "-git" }
+
 // command is a command line of kalypso with a cache.
 func (k *kalypso) command(cache string, args ...string) *exec.Cmd {
 	cmd := exec.Command(k.binary, append([]string{"--progress", "none"}, args...)...)
-	cmd.Env = append(cleanEnvironment(), "KALYPSO_CACHE_DIR="+cache, "CUE_CACHE_DIR="+k.modules)
+	cmd.Env = append(cleanEnvironment(), "KALYPSO_CACHE_DIR="+cache, "KALYPSO_GIT_DIR="+fetched(cache), "CUE_CACHE_DIR="+k.modules)
 	return cmd
 }
 

@@ -187,7 +187,7 @@ func (p *promotion) measure(n int) (*moved, error) {
 		}
 	}
 	nothing := filepath.Join(p.Dir, "nothing")
-	forget := func() error { return os.RemoveAll(filepath.Join(p.cache(), "git")) }
+	forget := func() error { return os.RemoveAll(fetched(p.cache())) }
 	var err error
 	if m.Fetched, err = bestCarried(p.runs, promoted(p.cache(), forget)); err != nil {
 		return nil, err
