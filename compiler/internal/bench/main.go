@@ -115,8 +115,13 @@ func parse(args []string) (o options, err error) {
 			return o, err
 		}
 	}
-	if o.runs < 1 {
-		return o, fmt.Errorf("-runs: %d is less than 1", o.runs)
+	for _, n := range []struct {
+		name        string
+		is, atLeast int
+	}{{"-runs", o.runs, 1}, {"-files", o.files, 0}, {"-environments", o.environments, 0}} {
+		if n.is < n.atLeast {
+			return o, fmt.Errorf("%s: %d is less than %d", n.name, n.is, n.atLeast)
+		}
 	}
 	if o.dir == "" {
 		o.dir = workFolder(append(o.sizes, o.files/filesEach))

@@ -103,7 +103,7 @@ func testPromotions(t *testing.T, p *promotions, f *fleet) {
 
 func TestRefuses(t *testing.T) {
 	for _, args := range [][]string{
-		{"-sizes", ""}, {"-sizes", "1000,few"}, {"-sizes", "10"}, {"-sizes", "200,100"}, {"-cue", "few"}, {"-runs", "0"},
+		{"-changes", ""}, {"-files", "-1"}, {"-environments", "-1"}, {"-sizes", "1000,few"}, {"-sizes", "10"}, {"-sizes", "200,100"}, {"-cue", "few"}, {"-runs", "0"},
 		{"-dir", "/does/not/exist"}, {"-unknown"},
 	} {
 		if err := run(args, new(strings.Builder)); err == nil {
