@@ -1,21 +1,15 @@
 package promotion
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
@@ -41,37 +35,6 @@ func (s *Session) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 		p.Stops = append(p.Stops, stop)
 	}
 	return p, nil
-}
-
-// inputs are the refs that decisions rest on.
-func (s *Session) inputs() map[string]map[string]string {
-	in := map[string]map[string]string{}
-	note := func(r *repository, ref string) {
-		if in[r.url] == nil {
-			in[r.url] = map[string]string{}
-		}
-		in[r.url][ref] = ""
-		if id := r.refs[ref]; !id.IsZero() {
-			in[r.url][ref] = id.String()
-		}
-	}
-	note(s.platform.repository, branchRef(s.platform.branch))
-	for _, stage := range s.platform.stages {
-		o := s.outputs[stage.Name]
-		if from := stage.Promotion.Source; from != nil {
-			note(s.platform.repository, branchRef(from.Branch))
-		}
-		if o.repository == nil {
-			continue
-		}
-		note(o.repository, branchRef(o.branch))
-		for ref := range o.repository.refs {
-			if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
-				note(o.repository, ref)
-			}
-		}
-	}
-	return in
 }
 
 // plan says what could be done for one stop. With write, what is seen of its rollout is
@@ -311,37 +274,6 @@ func (st *stop) wantsApprovals() bool {
 // promotionBranch is the branch that proposes a stop's next tree.
 func (st *stop) promotionBranch() string { return "kalypso/promote/" + st.id() }
 
-// post asks an http gate's service.
-func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if g.TokenFrom != "" {
-		token := os.Getenv(g.TokenFrom)
-		if token == "" {
-			return nil, fmt.Errorf("the environment has no $%s, which has the token", g.TokenFrom)
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := http.Client{Transport: web.Transport(web.Options{Dial: g.Timeout, Answer: g.Timeout})}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", response.Status)
-	}
-	return io.ReadAll(web.NewReader(response.Body, mostAnswer))
-}
-
-// mostAnswer is how many bytes an http gate's answer may have.
-const mostAnswer = 1 << 16
-
 // conclude says where a stop is, by the gates of its step.
 func (out *Stop) conclude() {
 	step := out.Step
@@ -387,22 +319,6 @@ func (out *Stop) title() string {
 		return "its files can be restored"
 	}
 	return "it can get " + short(out.Step.Source.Base)
-}
-
-// What a saved plan begins with.
-const (
-	apiVersion = "kalypso.io/v1alpha1"
-	planKind   = "PromotionPlan"
-)
-
-// Encode returns a plan to be saved.
-func (p *Plan) Encode() ([]byte, error) {
-	type plain Plan
-	return json.MarshalIndent(struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		*plain
-	}{apiVersion, planKind, (*plain)(p)}, "", "  ")
 }
 
 // list names some of many.

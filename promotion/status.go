@@ -2,8 +2,6 @@ package promotion
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -93,23 +91,4 @@ func (s *Session) CheckSkip(skip gate.Skip) error {
 		}
 	}
 	return nil
-}
-
-// ParsePlan reads what Encode writes.
-func ParsePlan(data []byte) (*Plan, error) {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("it is no saved plan: %w", err)
-	}
-	if head.Kind != planKind || head.APIVersion != apiVersion {
-		return nil, errors.New("it is no saved plan: `kalypso promote plan --out FILE` writes one")
-	}
-	p := &Plan{}
-	if err := json.Unmarshal(data, p); err != nil {
-		return nil, fmt.Errorf("reading the plan: %w", err)
-	}
-	return p, nil
 }
