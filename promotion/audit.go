@@ -111,7 +111,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		e.What = "promoted"
 	case has.Environment != had.Environment:
 		e.What = "configured"
-	case held != nil && (wasHeld == nil || *held != *wasHeld):
+	case held != nil && !sameHold(held, wasHeld):
 		e.What = "held"
 	case held == nil && wasHeld != nil:
 		e.What = "released"
@@ -146,6 +146,8 @@ func holdIn(record *tree.Record, ring string) *tree.Hold {
 	o := &output{record: record}
 	return o.hold(ring)
 }
+
+func sameHold(a, b *tree.Hold) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // ordered are the orders that stand about an environment.
 func ordered(o *output) []Event {

@@ -67,6 +67,11 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	if err := s.findGone(ctx, st, out); err != nil || out.State != "" {
 		return out, err
 	}
+	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !drift {
+		if err := s.keepDecided(ctx, st, out); err != nil || out.State != "" {
+			return out, err
+		}
+	}
 	c, others, err := s.choose(ctx, st, intent)
 	if err != nil {
 		return nil, err

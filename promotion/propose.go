@@ -240,14 +240,23 @@ func pendingApprovals(step *Step) bool {
 
 // doubt takes back that all gates are passed, of a change request that is open while
 // nothing may come: else people merge it, or the forge does, what was rejected or frozen
-// since.
+// since. What a person decided, and others have merged, is removed.
 func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
-	if st.out.repository == nil || st.out.repository.plain || !slices.Contains([]State{Waiting, Blocked, Held}, stop.State) {
+	if st.out.repository == nil || !slices.Contains([]State{Waiting, Blocked, Held}, stop.State) {
 		return nil
 	}
 	head := st.out.repository.refs[branchRef(st.promotionBranch())]
 	if head.IsZero() || stop.Step != nil && stop.Step.prepared != nil && stop.Step.prepared.commit == head && proposable(stop.Step) {
 		return nil // propose has said what its own gates say
+	}
+	switch p, err := s.proposed(ctx, st); {
+	case err != nil:
+		return err
+	case p.decided && p.arrived:
+		return s.tidy(ctx, st)
+	}
+	if st.out.repository.plain {
+		return nil
 	}
 	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.id() + " is " + string(stop.State)}
 	if stop.State == Blocked {

@@ -32,7 +32,7 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 			Reason: git.Short(f.Commit) + " was called off" + f.Aborted.why() + "; --commit " + git.Short(f.Commit) + " takes it up again", Since: f.Aborted.At.UTC(),
 		})
 	}
-	vs = append(vs, ordered("hold", p.place()+" holds what it has", f.Hold, f.Now)...)
+	vs = append(vs, ordered("hold", p.place()+" is held", f.Hold, f.Now)...)
 	vs = append(vs, ordered("freeze", p.Environment+" is frozen", f.Freeze, f.Now)...)
 	if !f.Reachable {
 		vs = append(vs, Verdict{

@@ -71,8 +71,8 @@ func TestOrders(t *testing.T) {
 	}{
 		"rejected":             {CommitFacts{Rejected: &by}, want{Blocked, "4f2a9c1d0000 is rejected" + said, ""}},
 		"rejected for a time":  {CommitFacts{Rejected: &over}, want{Blocked, "4f2a9c1d0000 is rejected" + said, ""}},
-		"held":                 {CommitFacts{Hold: &by}, want{Blocked, "prod/eu holds what it has" + said, ""}},
-		"held for a time":      {CommitFacts{Hold: &until}, want{Pending, "prod/eu holds what it has" + said + ", until 2026-11-20T13:12:00Z", "2026-11-20T13:12:00Z"}},
+		"held":                 {CommitFacts{Hold: &by}, want{Blocked, "prod/eu is held" + said, ""}},
+		"held for a time":      {CommitFacts{Hold: &until}, want{Pending, "prod/eu is held" + said + ", until 2026-11-20T13:12:00Z", "2026-11-20T13:12:00Z"}},
 		"frozen":               {CommitFacts{Freeze: &by}, want{Blocked, "prod is frozen" + said, ""}},
 		"frozen for a time":    {CommitFacts{Freeze: &until}, want{Pending, "prod is frozen" + said + ", until 2026-11-20T13:12:00Z", "2026-11-20T13:12:00Z"}},
 		"frozen without words": {CommitFacts{Freeze: &Freeze{}}, want{Blocked, "prod is frozen", ""}},

@@ -1,0 +1,103 @@
+package promotion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// proposal is what is at the head of a stop's promotion branch.
+type proposal struct {
+	*git.Commit
+	source tree.Source
+	hold   *tree.Hold
+	// decided says that a person did it, for a reason that the commit has: a rollback, or
+	// a promotion past gates. Policies alone would propose something else.
+	decided bool
+	// arrived says that the stop got it since it was proposed, however it was merged.
+	arrived bool
+}
+
+// proposed reads what is proposed for a stop; nil for nothing.
+func (s *Session) proposed(ctx context.Context, st *stop) (*proposal, error) {
+	o := st.out
+	head := o.repository.refs[branchRef(st.promotionBranch())]
+	if head.IsZero() {
+		return nil, nil
+	}
+	if err := o.repository.remote.Fetch(ctx, []git.Hash{head}, 1); err != nil {
+		return nil, err
+	}
+	c, err := o.repository.staging.Commit(head)
+	if err != nil {
+		return nil, err
+	}
+	at, err := o.repository.view(st.promotionBranch(), head)
+	if err != nil {
+		return nil, err
+	}
+	record, _, err := at.Record(o.folder)
+	if err != nil {
+		return nil, err
+	}
+	p := &proposal{Commit: c, source: sourceIn(record, st.ringName()), hold: holdIn(record, st.ringName()), decided: trailerOf(c.Message, "Kalypso-Reason") != ""}
+	err = o.history.each(ctx, func(was past) bool {
+		if slices.Contains(c.Parents, was.ID) {
+			return false
+		}
+		p.arrived = sourceIn(was.record, st.ringName()) == p.source && sameHold(holdIn(was.record, st.ringName()), p.hold)
+		return !p.arrived
+	})
+	return p, err
+}
+
+// keepDecided leaves alone what a person decided and nobody has merged yet: until then,
+// the record does not know of it. A proposal past gates is not left alone while there is
+// an order against it.
+func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
+	p, err := s.proposed(ctx, st)
+	if err != nil || p == nil || !p.decided || p.arrived {
+		return err
+	}
+	if trailerOf(p.Message, "Kalypso-Skip-Gates") != "" {
+		facts, err := s.commitFacts(ctx, st, p.source)
+		if err != nil {
+			return err
+		}
+		if orders := gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, facts, gate.Skip{}); gate.Overall(orders) != gate.Passed {
+			return nil
+		}
+	}
+	where := "branch " + st.promotionBranch()
+	if !st.out.repository.plain {
+		open, err := st.out.repository.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
+		if err != nil || open == nil { // somebody has closed it
+			return err
+		}
+		where = fmt.Sprintf("change request %d, %s,", open.Number, open.URL)
+	}
+	what := fmt.Sprintf("%s proposes %q", where, firstLine(p.Message))
+	if by := trailerOf(p.Message, "Promoted-By"); by != "" {
+		what += ", decided by " + web.Printable(by)
+	}
+	what += ": " + web.Printable(trailerOf(p.Message, "Kalypso-Reason"))
+	newer, err := s.newer(st.has())
+	if err != nil {
+		return err
+	}
+	for _, b := range newer {
+		out.Others = append(out.Others, Other{Commit: b.Commit.String(), Reason: "what somebody decided comes first: " + firstLine(p.Message)})
+	}
+	off := "`kalypso promote abort --env " + st.stage.Name + "` calls it off"
+	if len(p.Parents) == 0 || p.Parents[0] != st.out.tip {
+		out.State, out.Reason = Blocked, fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.out.branch, off)
+		return nil
+	}
+	out.State, out.Reason = Proposed, fmt.Sprintf("%s; it waits to be merged, and %s", what, off)
+	return nil
+}
