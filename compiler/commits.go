@@ -106,15 +106,15 @@ func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 // sourcesOf returns the commits that environments are compiled from at a head: the newest
 // base commit, and the newest that changed the environment's own files.
 func sourcesOf(h source.History, stages []evaluate.Stage, own map[string]source.Own) (map[string]tree.Source, error) {
-	bases, err := h.Bases(mostHistory)
+	base, err := h.Base()
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]tree.Source{}
 	for _, s := range stages {
 		var of tree.Source
-		if len(bases) > 0 {
-			of.Base = tree.Revision(bases[0].Commit.String())
+		if !base.Commit.IsZero() {
+			of.Base = tree.Revision(base.Commit.String())
 		}
 		at, path := h, h.OwnPath(s.Name)
 		if from, elsewhere := own[s.Name]; elsewhere {
@@ -131,6 +131,3 @@ func sourcesOf(h source.History, stages []evaluate.Stage, own map[string]source.
 	}
 	return out, nil
 }
-
-// mostHistory is how many commits are looked at for the newest base commit.
-const mostHistory = 1_000_000

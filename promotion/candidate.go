@@ -57,17 +57,18 @@ func (s *Session) choose(ctx context.Context, st *stop, intent Intent) (*candida
 	return own, others, nil
 }
 
+// mostNew is how many base commits there are to choose from for a stop that has none.
+const mostNew = 2000
+
 // newer returns the base commits after what a stop has, newest first. Where the history
 // does not have what it has, there are none: nobody knows what is newer.
 func (s *Session) newer(has tree.Source) ([]source.Base, error) {
-	all, found, err := s.platform.basesUntil(hashOf(has.Base))
-	switch {
-	case err != nil:
+	if has.Base == "" {
+		return s.platform.bases.newest(mostNew)
+	}
+	all, found, err := s.platform.bases.until(hashOf(has.Base))
+	if err != nil || !found {
 		return nil, err
-	case has.Base == "":
-		return all, nil
-	case !found:
-		return nil, nil
 	}
 	return all[:len(all)-1], nil
 }
@@ -316,7 +317,7 @@ func (s *Session) endsHold(st *stop, of tree.Source) bool {
 	if hold == nil || hold.Base == "" {
 		return false
 	}
-	since, found, err := s.platform.basesUntil(hashOf(hold.Base))
+	since, found, err := s.platform.bases.until(hashOf(hold.Base))
 	return err == nil && found && slices.ContainsFunc(since, func(b source.Base) bool { return revision(b.Commit) == of.Base })
 }
 
@@ -343,7 +344,7 @@ func (s *Session) named(ctx context.Context, st *stop, intent Intent) (*candidat
 		if err != nil {
 			return nil, err
 		}
-		_, known, err := s.platform.basesUntil(hashOf(has.Base))
+		_, known, err := s.platform.bases.until(hashOf(has.Base))
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ const mostCommits = 20
 
 // commits lists what comes with the step.
 func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
-	all, _, err := s.platform.basesUntil(hashOf(st.has().Base))
+	all, _, err := s.platform.bases.until(hashOf(st.has().Base))
 	if err != nil || step.Kind != Promote {
 		return
 	}

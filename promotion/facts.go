@@ -83,7 +83,7 @@ func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (ga
 	if a := st.aborted(); a != nil && a.Commit == string(of.Base) {
 		facts.Aborted = a.freeze()
 	}
-	_, reachable, err := s.platform.basesUntil(commit)
+	_, reachable, err := s.platform.bases.until(commit)
 	if err != nil {
 		return facts, err
 	}

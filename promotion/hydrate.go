@@ -85,7 +85,7 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 	}
 	at := &stop{stage: st.stage, out: next}
 	out.Branch = next.branch
-	bases, _, err := s.platform.basesUntil(git.Hash{})
+	bases, err := s.platform.bases.newest(1)
 	if err != nil || len(bases) == 0 {
 		return nil, errors.Join(err, errors.New("there is no commit yet"))
 	}

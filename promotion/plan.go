@@ -130,11 +130,10 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 	if !st.out.tip.IsZero() || s.request.Adopt {
 		return nil
 	}
-	bases, _, err := s.platform.basesUntil(git.Hash{})
+	bases, err := s.platform.bases.newest(20)
 	if err != nil {
 		return err
 	}
-	bases = bases[:min(len(bases), 20)]
 	var commits []git.Hash
 	for _, b := range bases {
 		commits = append(commits, b.Commit)
@@ -159,7 +158,7 @@ func (s *Session) settled(st *stop, out *Stop) {
 	has := st.has()
 	switch {
 	case has.Base != "":
-		if _, known, err := s.platform.basesUntil(hashOf(has.Base)); err == nil && !known {
+		if _, known, err := s.platform.bases.until(hashOf(has.Base)); err == nil && !known {
 			out.State = Blocked
 			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", short(has.Base), s.platform.branch)
 			return

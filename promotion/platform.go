@@ -24,14 +24,10 @@ type platform struct {
 	marker     source.Marker
 	head       git.Hash
 	stages     []evaluate.Stage
-	bases      []source.Base // newest first; nil before they are looked for
+	bases      *bases
 	// allowedSigners say whose signatures count; nil for nobody's.
 	allowedSigners []byte
 }
-
-// mostBases is how many commits of the platform's branch are looked at. What is older
-// is not promoted.
-const mostBases = 2000
 
 func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	repo, err := s.repository(ctx, s.request.Repository)
@@ -72,6 +68,7 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 		return nil, &PlatformError{What: p.marker.What, Commit: git.Short(p.head), Diagnostics: ds}
 	}
 	p.stages = stages
+	p.bases = basesOf(p.history(p.head))
 	return p, nil
 }
 
@@ -159,42 +156,17 @@ func (p *platform) history(head git.Hash) source.History {
 	return source.History{Repository: p.repository.remote.Objects(), Head: head, Path: p.path}
 }
 
-// basesUntil returns the base commits from the head back to one of the given commits,
-// or as far as is looked, newest first. The found one is the last.
-func (p *platform) basesUntil(commit git.Hash) ([]source.Base, bool, error) {
-	if p.bases == nil {
-		var err error
-		if p.bases, err = p.history(p.head).Bases(mostBases); err != nil {
-			return nil, false, err
-		}
-	}
-	for i, b := range p.bases {
-		if b.Commit == commit {
-			return p.bases[:i+1], true, nil
-		}
-	}
-	return p.bases, false, nil
-}
-
 // resolve returns the base commit that a name means: a branch, a tag, an id or the
 // beginning of one.
 func (p *platform) resolve(name string) (source.Base, error) {
-	if _, _, err := p.basesUntil(git.Hash{}); err != nil {
-		return source.Base{}, err
-	}
 	id := p.refOrID(name)
-	objects := p.repository.remote.Objects()
-	n := 0
-	for at, err := range objects.Mainline(p.head) {
+	for at, err := range p.repository.remote.Objects().Mainline(p.head) {
 		if err != nil {
 			return source.Base{}, err
 		}
-		if n+1 < len(p.bases) && p.bases[n+1].Until == at.ID {
-			n++
-		}
 		if at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name) {
-			if n < len(p.bases) {
-				return p.bases[n], nil
+			if b, err := p.history(at.ID).Base(); err != nil || !b.Commit.IsZero() {
+				return b, err
 			}
 			break
 		}

@@ -59,6 +59,9 @@ func Open(ctx context.Context, r Request) (*Session, error) {
 
 // Close releases the repositories.
 func (s *Session) Close() error {
+	if s.platform != nil {
+		s.platform.bases.stop()
+	}
 	var errs []error
 	for _, r := range s.repositories {
 		errs = append(errs, r.close())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
@@ -35,11 +34,10 @@ func (s *Session) Status(ctx context.Context, most int) (*Status, error) {
 		return nil, err
 	}
 	out := &Status{Stops: plan.Stops, Commits: []CommitStatus{}}
-	bases, _, err := s.platform.basesUntil(git.Hash{})
+	bases, err := s.platform.bases.newest(max(most, 0))
 	if err != nil {
 		return nil, err
 	}
-	bases = bases[:min(len(bases), max(most, 0))]
 	held := map[*stop]map[string]bool{}
 	for _, st := range s.asked() {
 		held[st] = map[string]bool{}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"time"
@@ -19,46 +20,46 @@ type History struct {
 // Base is a base commit: one that changed something of the platform outside of
 // environments/.
 type Base struct {
-	Commit git.Hash
-	// Until is the newest commit of the main line that has the same base.
-	Until   git.Hash
+	Commit  git.Hash
 	When    time.Time // of the committer
 	Author  string    // from outside
 	Message string    // from outside
 }
 
-// Bases returns the base commits, newest first: as many as there are among the newest
-// most commits. There are none where the head has no platform.
-func (h History) Bases(most int) ([]Base, error) {
-	var out []Base
-	var pending *Base
-	var state string
-	seen := 0
-	for c, err := range h.Repository.Mainline(h.Head) {
-		if err != nil {
-			return nil, err
+// Bases returns the base commits, newest first. There are none where the head has no
+// platform. An error is the last that comes.
+func (h History) Bases() iter.Seq2[Base, error] {
+	return func(yield func(Base, error) bool) {
+		var oldest Base // with the state
+		var state string
+		for c, err := range h.Repository.Mainline(h.Head) {
+			if err != nil {
+				yield(Base{}, err)
+				return
+			}
+			id, err := h.base(c.Tree)
+			if err != nil {
+				yield(Base{}, err)
+				return
+			}
+			if state != "" && id != state && !yield(oldest, nil) || id == "" {
+				return
+			}
+			oldest, state = Base{Commit: c.ID, When: c.Committer.When, Author: c.Author.Name, Message: c.Message}, id
 		}
-		id, err := h.base(c.Tree)
-		if err != nil {
-			return nil, err
+		if state != "" {
+			yield(oldest, nil)
 		}
-		if pending != nil && id != state {
-			out, pending = append(out, *pending), nil
-		}
-		if seen++; id == "" || seen > most {
-			return out, nil
-		}
-		until := c.ID
-		if pending != nil {
-			until = pending.Until
-		}
-		pending = &Base{Commit: c.ID, Until: until, When: c.Committer.When, Author: c.Author.Name, Message: c.Message}
-		state = id
 	}
-	if pending != nil {
-		out = append(out, *pending)
+}
+
+// Base returns the base commit of the head: the newest. It is the zero Base where the
+// head has no platform.
+func (h History) Base() (Base, error) {
+	for b, err := range h.Bases() {
+		return b, err
 	}
-	return out, nil
+	return Base{}, nil
 }
 
 // base identifies what a tree has of the platform outside of environments/; "" where

@@ -53,15 +53,14 @@ func TestHistory(t *testing.T) {
 		map[string]string{"p/environments/dev": ""},
 	)
 	h := History{Repository: repo, Head: hashFrom(t, repo, "HEAD"), Path: "p"}
-	bases, err := h.Bases(100)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for _, b := range bases {
-		got = append(got, b.Commit.String()+".."+b.Until.String())
+	for b, err := range h.Bases() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, b.Commit.String())
 	}
-	if want := []string{ids[3] + ".." + ids[6], ids[1] + ".." + ids[2]}; !slices.Equal(got, want) {
+	if want := []string{ids[3], ids[1]}; !slices.Equal(got, want) {
 		t.Errorf("bases are %v, want %v", got, want)
 	}
 	for of, want := range map[string]string{"dev": ids[6], "prod": ids[5], "never": strings.Repeat("0", 40)} {
@@ -69,8 +68,15 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s has %v, %v; want %s", of, is, err, want)
 		}
 	}
-	if bases, err := h.Bases(2); err != nil || len(bases) != 0 {
-		t.Errorf("among two commits there is no base that is known: %v, %v", bases, err)
+	for at, want := range map[int]string{2: ids[1], 6: ids[3]} {
+		h.Head = hashFrom(t, repo, ids[at])
+		if b, err := h.Base(); err != nil || b.Commit.String() != want {
+			t.Errorf("the base of %s is %v, %v; want %s", ids[at], b.Commit, err, want)
+		}
+	}
+	h.Head = hashFrom(t, repo, ids[0])
+	if b, err := h.Base(); err != nil || !b.Commit.IsZero() {
+		t.Errorf("where there is no platform, the base is %v, %v", b.Commit, err)
 	}
 }
 
