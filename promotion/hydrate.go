@@ -98,8 +98,12 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 		return nil, err
 	}
 	out.Step = step
-	if step.Change.Errors > 0 && !st.stage.Promotion.AllowErrors {
-		out.State, out.Reason = Blocked, count(step.Change.Errors, "assignment")+" with errors"
+	switch {
+	case step.Change.Errors > 0 && !st.stage.Promotion.AllowErrors:
+		out.State, out.Reason = Blocked, count(step.Change.Errors, s.subject.Form().unit())+" with errors"
+		return out, nil
+	case step.prepared.obstacle != "":
+		out.State, out.Reason = Blocked, step.prepared.obstacle
 		return out, nil
 	}
 	tip := next.tip
