@@ -5,20 +5,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
-	"github.com/kalypso-io/kalypso/compiler/expr"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
-
-// Rings returns the ring of each of the environment's cluster types, by their names,
-// as schedule.Rings does, and resolved diagnostics. The rings may be those that
-// another commit says the environment has. The environment's Model is not nil.
-func (e *Environment) Rings(rings []model.Ring) (map[string]string, []diag.Diagnostic) {
-	of, ds := schedule.Rings(e.Name, rings, e.Model.ClusterTypes, newSatisfier(expr.In(e.request.Workers)))
-	diag.Resolve(ds, e.Model.Positions)
-	return of, ds
-}
 
 // checkRings reports cluster types that are not in one ring of those that the base
 // says the environment has.

@@ -72,26 +72,13 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 // the first tree as well, and only to a branch that is there can one be proposed.
 func (s *Session) begin(ctx context.Context, st *stop, of tree.Source) error {
 	o := st.out
-	pack := o.repository.staging.NewPack()
-	defer pack.Abort() //nolint:errcheck // a temporary file is left
-	empty, err := pack.Add(git.TreeKind, nil)
-	if err != nil {
-		return err
-	}
 	by := s.committer(s.commitInfo(st, of, "", time.Time{}).When)
-	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: "Begin the branch of " + st.stage.Name + "\n"}.Signed(s.sign())
+	first, packs, err := s.withoutFiles(o.repository, by, "Begin the branch of "+st.stage.Name+"\n")
 	if err != nil {
-		return err
-	}
-	first, err := pack.Add(git.CommitKind, content)
-	if err != nil {
-		return err
-	}
-	if err := pack.Finish(); err != nil {
 		return err
 	}
 	update := remote.Update{Ref: branchRef(o.branch), New: first}
-	if err := o.repository.remote.Push(ctx, []remote.Update{update}, packsOf(pack), false); err != nil {
+	if err := o.repository.remote.Push(ctx, []remote.Update{update}, packs, false); err != nil {
 		return s.explainPush(st, err)
 	}
 	if o.repository.refs, err = o.repository.remote.Refs(ctx); err != nil {

@@ -33,7 +33,6 @@ type Event struct {
 // before; the zero Time for all.
 func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 	var out []Event
-	done := map[string]bool{}
 	for _, st := range s.asked() {
 		if st.out.repository == nil {
 			continue
@@ -43,13 +42,16 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 			return nil, fmt.Errorf("%s: %w", st.id(), err)
 		}
 		out = append(out, events...)
-		if !done[st.stage.Name] {
-			done[st.stage.Name] = true
-			out = append(out, ordered(st.out)...)
+	}
+	seen := map[*repository]bool{}
+	for _, o := range s.askedOutputs() {
+		if o.repository == nil {
+			continue
 		}
-		if url := st.out.repository.url; !done[url] {
-			done[url] = true
-			out = append(out, rejections(st.out)...)
+		out = append(out, ordered(o)...)
+		if !seen[o.repository] {
+			seen[o.repository] = true
+			out = append(out, rejections(o)...)
 		}
 	}
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })

@@ -100,7 +100,7 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, in
 // withoutRefused leaves out the base commits that somebody rejected or called off.
 func (st *stop) withoutRefused(newer []source.Base) (kept []source.Base, refused []Other) {
 	orders := st.out.orders
-	off := orders.aborted[st.ringName()]
+	off := st.aborted()
 	for _, b := range newer {
 		switch o := orders.rejected[b.Commit]; {
 		case o != nil:

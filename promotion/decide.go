@@ -31,11 +31,11 @@ type RollbackTo struct {
 // own files of today or, exactly, as it was. Each gets a hold, so that no run promotes
 // what was rolled back from. Gates are not asked.
 func (s *Session) Rollback(ctx context.Context, to RollbackTo, d Decision) ([]*Stop, error) {
-	return s.forEach(ctx, func(st *stop) (*Stop, error) { return s.rollback(ctx, st, to, d) })
+	return s.forEach(func(st *stop) (*Stop, error) { return s.rollback(ctx, st, to, d) })
 }
 
 // forEach decides about each stop that was asked for.
-func (s *Session) forEach(_ context.Context, decide func(*stop) (*Stop, error)) ([]*Stop, error) {
+func (s *Session) forEach(decide func(*stop) (*Stop, error)) ([]*Stop, error) {
 	var out []*Stop
 	var errs []error
 	for _, st := range s.asked() {
@@ -186,12 +186,12 @@ func (s *Session) setHold(r *tree.Record, st *stop, hold *tree.Hold) {
 // Hold keeps stops at what they have; Release ends that, also after a rollback.
 func (s *Session) Hold(ctx context.Context, d Decision) ([]*Stop, error) {
 	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d)}
-	return s.forEach(ctx, func(st *stop) (*Stop, error) { return s.restate(ctx, st, hold, "Hold "+st.id(), d) })
+	return s.forEach(func(st *stop) (*Stop, error) { return s.restate(ctx, st, hold, "Hold "+st.id(), d) })
 }
 
 // Release ends the holds of stops.
 func (s *Session) Release(ctx context.Context, d Decision) ([]*Stop, error) {
-	return s.forEach(ctx, func(st *stop) (*Stop, error) { return s.restate(ctx, st, nil, "Release "+st.id(), d) })
+	return s.forEach(func(st *stop) (*Stop, error) { return s.restate(ctx, st, nil, "Release "+st.id(), d) })
 }
 
 // restate writes another hold into the record.
@@ -243,7 +243,7 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 // Freeze stops promotion to the environments that were asked for, without writing to
 // their branches, and returns which these are; Thaw ends that.
 func (s *Session) Freeze(ctx context.Context, d Decision) ([]string, error) {
-	return s.orderEach(ctx, func(environment string, r *repository) error {
+	return s.orderEach(func(environment string, r *repository) error {
 		return s.give(ctx, r, &order{Kind: "freeze", About: environment, Reason: d.Reason, By: s.request.By, Until: d.Until})
 	})
 }
@@ -251,29 +251,25 @@ func (s *Session) Freeze(ctx context.Context, d Decision) ([]string, error) {
 // Thaw ends the freezes of environments, and returns which these are. One that is not
 // frozen stays so.
 func (s *Session) Thaw(ctx context.Context) ([]string, error) {
-	return s.orderEach(ctx, func(environment string, r *repository) error {
+	return s.orderEach(func(environment string, r *repository) error {
 		return r.pushOrder(ctx, "freeze/"+environment, git.Hash{}, nil)
 	})
 }
 
-func (s *Session) orderEach(_ context.Context, f func(environment string, r *repository) error) ([]string, error) {
+func (s *Session) orderEach(f func(environment string, r *repository) error) ([]string, error) {
 	var names []string
 	var errs []error
-	done := map[string]bool{}
-	for _, st := range s.asked() {
-		if done[st.stage.Name] {
+	for _, out := range s.askedOutputs() {
+		name := out.stage.Name
+		if out.repository == nil {
+			errs = append(errs, fmt.Errorf("%s: %s", name, out.absent))
 			continue
 		}
-		done[st.stage.Name] = true
-		if st.out.repository == nil {
-			errs = append(errs, fmt.Errorf("%s: %s", st.stage.Name, st.out.absent))
+		if err := f(name, out.repository); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
-		if err := f(st.stage.Name, st.out.repository); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", st.stage.Name, err))
-			continue
-		}
-		names = append(names, st.stage.Name)
+		names = append(names, name)
 	}
 	return names, errors.Join(errs...)
 }
@@ -312,7 +308,7 @@ func (s *Session) rejection(commit string, f func(r *repository, id string) erro
 // Abort calls off what is proposed for stops: change requests are closed, their branches
 // removed, and their commits come only if somebody asks for them by name.
 func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
-	return s.forEach(ctx, func(st *stop) (*Stop, error) {
+	return s.forEach(func(st *stop) (*Stop, error) {
 		stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Current, Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip))}
 		proposal := st.out.repository.refs[branchRef(st.promotionBranch())]
 		if proposal.IsZero() {
@@ -322,7 +318,7 @@ func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 		if err := st.out.repository.remote.Fetch(ctx, []git.Hash{proposal}, 1); err != nil {
 			return nil, err
 		}
-		off := s.baseOf(st.out.repository, proposal, st)
+		off := baseOf(st.out.repository, proposal)
 		if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: st.abortName(), Reason: d.Reason, By: s.request.By, Commit: string(off)}); err != nil {
 			return nil, err
 		}

@@ -123,15 +123,24 @@ func (o *output) records() (ids []git.Hash, err error) {
 		links = links[:1]
 	}
 	for _, l := range links {
-		e, found, err := o.repository.staging.Find(l.Tree, path.Join(o.folder, tree.RecordPath))
+		id, err := o.recordIn(l)
 		if err != nil {
 			return nil, err
 		}
-		if found && e.Mode == git.FileMode && !slices.Contains(ids, e.ID) {
-			ids = append(ids, e.ID)
+		if !id.IsZero() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	return ids, nil
+}
+
+// recordIn is the id of the environment's record in a commit; zero where it has none.
+func (o *output) recordIn(l git.Link) (git.Hash, error) {
+	e, found, err := o.repository.staging.Find(l.Tree, path.Join(o.folder, tree.RecordPath))
+	if err != nil || !found || e.Mode != git.FileMode {
+		return git.Hash{}, err
+	}
+	return e.ID, nil
 }
 
 // clusterTypesOf are the ids of the records of cluster types.

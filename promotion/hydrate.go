@@ -54,15 +54,10 @@ type referenced struct {
 func (s *Session) Hydrate(ctx context.Context) ([]*Stop, error) {
 	var out []*Stop
 	var errs []error
-	done := map[string]bool{}
-	for _, st := range s.asked() {
-		if done[st.stage.Name] {
-			continue
-		}
-		done[st.stage.Name] = true
-		stop, err := s.hydrate(ctx, &stop{stage: st.stage, out: st.out})
+	for _, o := range s.askedOutputs() {
+		stop, err := s.hydrate(ctx, &stop{stage: o.stage, out: o})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", st.stage.Name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", o.stage.Name, err))
 			continue
 		}
 		out = append(out, stop)

@@ -132,26 +132,31 @@ func (s *Session) give(ctx context.Context, r *repository, o *order) error {
 	if err := encoder.Encode(o); err != nil {
 		return err
 	}
+	message := fmt.Sprintf("%s %s: %s\n\n%s", strings.ToUpper(o.Kind[:1])+o.Kind[1:], o.About, firstLine(o.Reason), text.String())
+	id, packs, err := s.withoutFiles(r, s.committer(s.now), message)
+	if err != nil {
+		return err
+	}
+	return r.pushOrder(ctx, o.Kind+"/"+o.About, id, packs)
+}
+
+// withoutFiles makes a commit that has no files and no parent.
+func (s *Session) withoutFiles(r *repository, by git.Signature, message string) (id git.Hash, packs []string, err error) {
 	pack := r.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // nothing but a temporary file is left
 	empty, err := pack.Add(git.TreeKind, nil)
 	if err != nil {
-		return err
+		return id, nil, err
 	}
-	by := s.committer(s.now)
-	message := fmt.Sprintf("%s %s: %s\n\n%s", strings.ToUpper(o.Kind[:1])+o.Kind[1:], o.About, firstLine(o.Reason), text.String())
 	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}.Signed(s.sign())
 	if err != nil {
-		return err
+		return id, nil, err
 	}
-	id, err := pack.Add(git.CommitKind, content)
-	if err != nil {
-		return err
+	if id, err = pack.Add(git.CommitKind, content); err != nil {
+		return id, nil, err
 	}
-	if err := pack.Finish(); err != nil {
-		return err
-	}
-	return r.pushOrder(ctx, o.Kind+"/"+o.About, id, []string{pack.Path()})
+	err = pack.Finish()
+	return id, packsOf(pack), err
 }
 
 // pushOrder moves the ref of an order; the zero Hash removes it.

@@ -203,13 +203,13 @@ func (h *history) more(ctx context.Context) error {
 	records := map[git.Hash]git.Hash{} // commit -> its record
 	objects := o.repository.staging
 	for _, l := range links[len(h.states):] {
-		e, found, err := objects.Find(l.Tree, path.Join(o.folder, tree.RecordPath))
+		id, err := o.recordIn(l)
 		if err != nil {
 			return err
 		}
-		if found && e.Mode == git.FileMode {
-			records[l.ID] = e.ID
-			ids = append(ids, e.ID)
+		if !id.IsZero() {
+			records[l.ID] = id
+			ids = append(ids, id)
 		}
 	}
 	if err := o.repository.remote.Prefetch(ctx, ids); err != nil {

@@ -118,7 +118,7 @@ func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before g
 	if err != nil {
 		return nil, err
 	}
-	if superseded := s.baseOf(o.repository, before, st); superseded != "" && superseded != step.Source.Base {
+	if superseded := baseOf(o.repository, before); superseded != "" && superseded != step.Source.Base {
 		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.", short(superseded), short(step.Source.Base))
 		if err := o.repository.forge.Comment(ctx, change.Number, text); err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before g
 
 // baseOf returns the base commit that an earlier proposal was about; "" for none that is
 // known.
-func (s *Session) baseOf(r *repository, proposal git.Hash, st *stop) tree.Revision {
+func baseOf(r *repository, proposal git.Hash) tree.Revision {
 	if proposal.IsZero() {
 		return ""
 	}
@@ -165,7 +165,7 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 		if err != nil {
 			return err
 		}
-		commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return isPlanned(v.Gate) })
+		commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return gate.IsPlanned(v.Gate) })
 		step.Verdicts = append(commitGates, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
 	}
 	state, status := gate.Overall(step.Verdicts), gatesStatusOf(step.Verdicts)
@@ -194,11 +194,6 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 		return nil
 	}
 	return s.merged(ctx, st, stop)
-}
-
-// isPlanned says whether a gate is one of the planned change.
-func isPlanned(kind string) bool {
-	return slices.Contains([]string{"errors", "kept", "budget", "policy", "http", "approvals"}, kind)
 }
 
 // merged looks at the branch after the forge has merged.

@@ -238,6 +238,17 @@ func (s *Session) asked() []*stop {
 	})
 }
 
+// askedOutputs returns the trees of the environments that the request is about, in order.
+func (s *Session) askedOutputs() []*output {
+	var out []*output
+	for _, st := range s.asked() {
+		if !slices.Contains(out, st.out) {
+			out = append(out, st.out)
+		}
+	}
+	return out
+}
+
 // repository is a git repository with what it is hosted on.
 type repository struct {
 	url     string // without credentials

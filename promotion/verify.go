@@ -38,15 +38,13 @@ type VerifiedRing struct {
 // with what their own commits give. Nothing is written.
 func (s *Session) Verify(ctx context.Context, head string) ([]*Verification, error) {
 	var out []*Verification
-	done := map[string]bool{}
-	for _, st := range s.asked() {
-		if done[st.stage.Name] || st.out.repository == nil {
+	for _, o := range s.askedOutputs() {
+		if o.repository == nil {
 			continue
 		}
-		done[st.stage.Name] = true
-		v, err := s.verify(ctx, st.out, head)
+		v, err := s.verify(ctx, o, head)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", st.stage.Name, err)
+			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
 		}
 		out = append(out, v)
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -8,10 +9,15 @@ import (
 
 // Kinds are the kinds of gates, in the order of verdicts: those of Commit, and then
 // those of Planned.
-var Kinds = []string{
-	"reject", "hold", "freeze", "history", "after", "status", "soak", "windows",
-	"errors", "kept", "budget", "policy", "http", "approvals",
-}
+var Kinds = slices.Concat(commitKinds, plannedKinds)
+
+var (
+	commitKinds  = []string{"reject", "hold", "freeze", "history", "after", "status", "soak", "windows"}
+	plannedKinds = []string{"errors", "kept", "budget", "policy", "http", "approvals"}
+)
+
+// IsPlanned says whether a kind of gate is one of Planned.
+func IsPlanned(kind string) bool { return slices.Contains(plannedKinds, kind) }
 
 // Commit answers the gates that need nothing but the commit: reject, hold, freeze
 // and history where they speak against it, and after, status, soak and windows
