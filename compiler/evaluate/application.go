@@ -3,9 +3,7 @@ package evaluate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
@@ -81,178 +78,6 @@ func ApplicationStages(ctx context.Context, dir string) ([]Stage, []diag.Diagnos
 	}
 	slices.SortFunc(stages, func(a, b Stage) int { return compareNames(a.Name, b.Name) })
 	return stages, diag.Sort(ds), nil
-}
-
-// application is the folder of one, with a copy of what CUE may read of it: the
-// copy has a module file, which an application need not have, and no links.
-type application struct {
-	dir, tmp string
-	files    map[string][]byte // by path, with slashes
-	file     string            // that of ApplicationFiles
-	// refused are files of values that are there and not read, with the reason.
-	refused map[string]string
-	// astray are links that may be folders of targets, and lead nowhere that is read.
-	astray []string
-	// values are those that were read, by file: targets share those above them.
-	values map[string]*applicationValues
-}
-
-// applicationValues are what is in a file of values.
-type applicationValues struct {
-	tree model.Tree
-	ds   []diag.Diagnostic
-}
-
-// mostApplicationFile is how large a file of an application may be that CUE reads.
-const mostApplicationFile = source.MostEmbedded
-
-func openApplication(dir string) (*application, error) {
-	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{}, values: map[string]*applicationValues{}}
-	for _, name := range ApplicationFiles {
-		_, err := os.Stat(filepath.Join(dir, name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return nil, err
-		case a.file != "":
-			return nil, fmt.Errorf("%s has %s and %s: keep one of them", dir, a.file, name)
-		default:
-			a.file = name
-		}
-	}
-	if a.file == "" {
-		return nil, &NotAnApplicationError{dir}
-	}
-	root, err := os.OpenRoot(dir) // which no link leads out of
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	if err := a.collect(root, "."); err != nil {
-		return nil, err
-	}
-	tmp, err := os.MkdirTemp("", "kalypso-application-")
-	if err != nil {
-		return nil, err
-	}
-	if a.tmp, err = filepath.EvalSymlinks(tmp); err == nil {
-		err = a.copy()
-	}
-	if err != nil {
-		os.RemoveAll(tmp)
-		return nil, err
-	}
-	return a, nil
-}
-
-// collect reads the files of a folder that CUE may read: those of CUE, values and
-// the small ones that they may embed.
-func (a *application) collect(root *os.Root, folder string) error {
-	return fs.WalkDir(root.FS(), folder, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		hidden := strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")
-		if d.IsDir() {
-			if hidden && name != "." {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !a.wants(name) {
-			return nil
-		}
-		info, err := root.Stat(name)
-		if d.Type()&fs.ModeSymlink != 0 && !hidden && mayHoldTargets(name) {
-			switch {
-			case err == nil && info.IsDir():
-				return a.collect(root, name) // which ends: deeper links are not followed
-			case err != nil && isName(d.Name()) && !isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
-				a.astray = append(a.astray, name)
-				return nil
-			}
-		}
-		if why := notRead(info, err); why != "" { // not there for CUE
-			if slices.Contains(valuesFiles, path.Base(name)) {
-				a.refused[name] = why
-			}
-			return nil
-		}
-		data, err := root.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		a.files[name] = data
-		return nil
-	})
-}
-
-// mayHoldTargets says whether a path is that of the environments, of one of them or
-// of a target.
-func mayHoldTargets(name string) bool {
-	return name == source.Environments || strings.HasPrefix(name, source.Environments+"/") && strings.Count(name, "/") <= 2
-}
-
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && !info.IsDir()
-}
-
-// strayed reports the links that lead nowhere. Where one may hold several targets,
-// it is not known which there are.
-func (a *application) strayed() (ds []diag.Diagnostic, unknown bool) {
-	for _, name := range a.astray {
-		d := diag.New(diag.BadSource, "folder "+name+" "+leadsOut).
-			In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("make it a folder, or a link to one of the application's own")
-		if parts := strings.Split(name, "/"); len(parts) == 3 {
-			d = d.For(parts[1] + "/" + parts[2])
-		} else {
-			unknown = true
-		}
-		ds = append(ds, d)
-	}
-	return ds, unknown
-}
-
-const leadsOut = "is a link that leads nowhere, or out of the application"
-
-// valuesFiles are the names of the files with values, and with the contract on them.
-var valuesFiles = []string{"values.yaml", "values.yml", "values.cue"}
-
-// notRead says why a file of an application is not read; "" for one that is.
-func notRead(info fs.FileInfo, err error) string {
-	switch {
-	case err != nil:
-		return leadsOut
-	case !info.Mode().IsRegular():
-		return "is no regular file"
-	case info.Size() > mostApplicationFile:
-		return fmt.Sprintf("has more than %d MiB", mostApplicationFile>>20)
-	}
-	return ""
-}
-
-// wants says whether CUE may read a file: those at the root, those of the
-// environments, and those of packages that these import.
-func (a *application) wants(name string) bool {
-	return path.Ext(name) == ".cue" || path.Dir(name) == "." || strings.HasPrefix(name, source.Environments+"/")
-}
-
-func (a *application) copy() error {
-	if a.files["cue.mod/module.cue"] == nil {
-		a.files["cue.mod/module.cue"] = fmt.Appendf(nil, "module: \"application.kalypso.io@v0\"\nlanguage: version: %q\n", cue.LanguageVersion())
-		defer delete(a.files, "cue.mod/module.cue")
-	}
-	for name, data := range a.files {
-		file := filepath.Join(a.tmp, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // read evaluates the application's own file, and finds the targets.
