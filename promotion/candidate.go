@@ -29,7 +29,9 @@ const mostJudged = 100
 
 // choose returns what a stop may get by its policy, or what is asked for by name; nil
 // where there is nothing new. Others are newer base commits, and why they are not it.
-func (s *Session) choose(ctx context.Context, st *stop, intent Intent) (*candidate, []Other, error) {
+// Some are spoken against already, with a reason: where the policy wants the latest that
+// passes, it is one of the others, and else there are only the environment's own files.
+func (s *Session) choose(ctx context.Context, st *stop, intent Intent, against map[tree.Source]string) (*candidate, []Other, error) {
 	if intent.Commit != "" {
 		c, err := s.named(ctx, st, intent)
 		return c, nil, err
@@ -39,16 +41,21 @@ func (s *Session) choose(ctx context.Context, st *stop, intent Intent) (*candida
 	if err != nil {
 		return nil, nil, err
 	}
-	c, others, err := s.advance(ctx, st, newer, intent)
-	if err != nil {
-		return nil, nil, err
+	newer, spoken := st.without(newer, against)
+	var c *candidate
+	var others []Other
+	if len(against) == 0 || st.stage.Promotion.Advance == model.LatestPassed {
+		if c, others, err = s.advance(ctx, st, newer, intent); err != nil {
+			return nil, nil, err
+		}
 	}
+	others = append(spoken, others...)
 	if c != nil && c.state() == gate.Passed || has == (tree.Source{}) {
 		return c, others, nil
 	}
 	// Where no base commit can go on, the environment's own files need not wait for one.
 	own, err := s.configured(ctx, st, intent)
-	if err != nil || own == nil {
+	if err != nil || own == nil || against[own.source] != "" {
 		return c, others, err
 	}
 	if c != nil {
@@ -95,6 +102,23 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, in
 		return c, others, err
 	}
 	return s.latestPassed(ctx, st, there, others, intent)
+}
+
+// without leaves out the base commits that are spoken against.
+func (st *stop) without(newer []source.Base, against map[tree.Source]string) (kept []source.Base, out []Other) {
+	for _, b := range newer {
+		if reason := against[st.with(b)]; reason != "" {
+			out = append(out, Other{Commit: b.Commit.String(), Reason: reason})
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	return kept, out
+}
+
+// with is a base commit with the environment's own files as they are now.
+func (st *stop) with(b source.Base) tree.Source {
+	return tree.Source{Base: revision(b.Commit), Environment: revision(st.out.own.Commit)}
 }
 
 // withoutRefused leaves out the base commits that somebody rejected or called off.
@@ -280,7 +304,7 @@ func (s *Session) queue(ctx context.Context, st *stop, newer, there []source.Bas
 
 // judged asks the gates of a base commit.
 func (s *Session) judged(ctx context.Context, st *stop, b source.Base, intent Intent) (*candidate, error) {
-	return s.gates(ctx, st, tree.Source{Base: revision(b.Commit), Environment: revision(st.out.own.Commit)}, intent)
+	return s.gates(ctx, st, st.with(b), intent)
 }
 
 // gates asks the gates that need nothing but the commits.

@@ -123,6 +123,8 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 		switch {
 		case err != nil:
 			return past{}, err
+		case len(had) == 0:
+			return past{}, errors.New("it had no other base commit before what it has, so there is nothing to go back to")
 		case steps > len(had):
 			return past{}, fmt.Errorf("it had %s before what it has, so there is nothing %s back", count(len(had), "base commit"), count(steps, "step"))
 		}

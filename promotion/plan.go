@@ -72,9 +72,55 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 			return out, err
 		}
 	}
-	c, others, err := s.choose(ctx, st, intent)
-	if err != nil {
+	if err := s.next(ctx, st, out, intent, drift); err != nil {
 		return nil, err
+	}
+	return out, nil
+}
+
+// mostTried is how many candidates are compiled for a stop before it is blocked.
+const mostTried = 5
+
+// next finds what a stop may get next. Where what a candidate would change speaks against
+// it, another one may go on: a broken commit does not hold up those before it, nor the
+// environment's own files.
+func (s *Session) next(ctx context.Context, st *stop, out *Stop, intent Intent, drift bool) error {
+	against := map[tree.Source]string{}
+	var found *Stop
+	for range mostTried {
+		try := *out
+		if err := s.try(ctx, st, &try, intent, drift, against); err != nil {
+			return err
+		}
+		if found == nil {
+			found = &try
+		}
+		if try.Step == nil || try.Step.prepared == nil || intent.Commit != "" {
+			break
+		}
+		if !spokenAgainst(try.Step) {
+			found = &try
+			break
+		}
+		against[try.Step.Source] = reasonOf(try.Step.Verdicts)
+	}
+	*out = *found
+	return nil
+}
+
+// spokenAgainst says whether the gates that nothing but the change decides speak against
+// a step: nothing that anybody does lets it pass, but another commit or policy.
+func spokenAgainst(step *Step) bool {
+	return slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool {
+		return v.State == gate.Blocked && slices.Contains([]string{"errors", "kept", "budget", "policy"}, v.Gate)
+	})
+}
+
+// try says what becomes of the candidate for a stop that nothing speaks against yet.
+func (s *Session) try(ctx context.Context, st *stop, out *Stop, intent Intent, drift bool, against map[tree.Source]string) error {
+	c, others, err := s.choose(ctx, st, intent, against)
+	if err != nil {
+		return err
 	}
 	if drift && (c == nil || c.state() != gate.Passed) { // what waits need not hinder it
 		if c != nil {
@@ -85,16 +131,16 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	out.Others = others
 	if c == nil {
 		s.settled(st, out)
-		return out, nil
+		return nil
 	}
 	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts}
 	if c.state() == gate.Passed {
 		if err := s.planStep(ctx, st, out.Step, intent); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	out.conclude()
-	return out, nil
+	return nil
 }
 
 // drifted says whether somebody else changed the stop's generated files. Nothing is

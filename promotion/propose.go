@@ -224,7 +224,7 @@ func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
 	if err != nil {
 		return err
 	}
-	stop.Reason += fmt.Sprintf("; branch %s proposes it, and `git tag -s %s %s` approves it", st.promotionBranch(), tag, stop.Step.Commit)
+	stop.Reason += fmt.Sprintf("; branch %s proposes it, and `git tag -s %s %s && git push origin %[2]s` approves it", st.promotionBranch(), tag, stop.Step.Commit)
 	return nil
 }
 

@@ -21,8 +21,8 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 	if f.Change == nil {
 		vs = append(vs, Verdict{Gate: "errors", State: Pending, Reason: unplanned})
 	} else {
-		vs = append(vs, tolerated("errors", "assignments with errors", f.Change.Errors, p.AllowErrors)...)
-		vs = append(vs, tolerated("kept", "folders that stay as they were", f.Change.Kept, p.AllowKept)...)
+		vs = append(vs, tolerated("errors", "assignment", "with errors", f.Change.Errors, p.AllowErrors)...)
+		vs = append(vs, tolerated("kept", "folder", "kept from before", f.Change.Kept, p.AllowKept)...)
 	}
 	for _, g := range p.Gates {
 		if g.Budget != nil {
@@ -51,14 +51,17 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 const unplanned = "the change is not planned yet"
 
 // tolerated is the verdict on what a change goes on with only where it is allowed.
-func tolerated(gate, what string, count int, allowed bool) []Verdict {
+func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
+	if count > 1 {
+		what += "s"
+	}
 	switch {
 	case count == 0:
 		return nil
 	case allowed:
-		return []Verdict{{Gate: gate, State: Passed, Reason: fmt.Sprintf("%d %s, which the policy allows", count, what)}}
+		return []Verdict{{Gate: gate, State: Passed, Reason: fmt.Sprintf("%d %s %s, which the policy allows", count, what, how)}}
 	}
-	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s; wanted are 0, or allow: [%q]", count, what, gate)}}
+	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate)}}
 }
 
 // budget says whether a change is small enough.

@@ -35,8 +35,8 @@ func TestErrorsAndKept(t *testing.T) {
 	}{
 		"errors":           {Policy{AllowKept: true}, sick, want{Blocked, `2 assignments with errors; wanted are 0, or allow: ["errors"]`, ""}},
 		"errors, allowed":  {Policy{AllowErrors: true}, sick, want{Passed, "2 assignments with errors, which the policy allows", ""}},
-		"kept":             {Policy{AllowErrors: true}, kept, want{Blocked, `3 folders that stay as they were; wanted are 0, or allow: ["kept"]`, ""}},
-		"kept, allowed":    {Policy{AllowKept: true}, kept, want{Passed, "3 folders that stay as they were, which the policy allows", ""}},
+		"kept":             {Policy{AllowErrors: true}, kept, want{Blocked, `3 folders kept from before; wanted are 0, or allow: ["kept"]`, ""}},
+		"kept, allowed":    {Policy{AllowKept: true}, kept, want{Passed, "3 folders kept from before, which the policy allows", ""}},
 		"nothing is known": {Policy{AllowErrors: true, AllowKept: true}, nil, want{Pending, "the change is not planned yet", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
