@@ -279,17 +279,20 @@ func (r *rules) newer(s *ruleStop) []int {
 	return out
 }
 
-// choose returns what a stop may get now; ruleNothing for nothing.
-func (r *rules) choose(s *ruleStop) ruleSource {
+// choose returns what a stop may get now, beside what does not fit; ruleNothing for
+// nothing.
+func (r *rules) choose(s *ruleStop, unfit []ruleSource) ruleSource {
 	groups, any, _ := r.before(s)
-	newer := slices.DeleteFunc(r.newer(s), func(base int) bool { return r.rejected[base] })
+	newer := slices.DeleteFunc(r.newer(s), func(base int) bool {
+		return r.rejected[base] || slices.Contains(unfit, ruleSource{base, r.own(s)})
+	})
 	there := slices.DeleteFunc(slices.Clone(newer), func(base int) bool {
 		return !through(groups, any, func(up *ruleStop) bool { return up.held(base) != nil })
 	})
 	passes := func(base int) bool { return r.mayCome(s, ruleSource{base, r.own(s)}, false, nil) }
 	candidate := -1
 	switch e := r.environment(s.environment); {
-	case len(there) == 0:
+	case len(there) == 0 || len(unfit) > 0 && e.Advance != model.LatestPassed:
 	case e.Advance == model.MatchUpstream:
 		candidate = r.upstreamHas(groups, any, there)
 	case e.Advance == model.Queue && s.has != ruleNothing:
@@ -306,7 +309,7 @@ func (r *rules) choose(s *ruleStop) ruleSource {
 	if candidate >= 0 && passes(candidate) {
 		return ruleSource{candidate, r.own(s)}
 	}
-	if configured := (ruleSource{s.has.base, r.own(s)}); s.has != ruleNothing && configured != s.has && r.mayCome(s, configured, false, nil) {
+	if configured := (ruleSource{s.has.base, r.own(s)}); s.has != ruleNothing && configured != s.has && !slices.Contains(unfit, configured) && r.mayCome(s, configured, false, nil) {
 		return configured
 	}
 	return ruleNothing
@@ -335,17 +338,27 @@ func (r *rules) run(overwrite bool) {
 		if r.drifts(s.environment) && !overwrite {
 			continue
 		}
-		to := r.choose(s)
-		if to != ruleNothing {
-			if r.fits(s, to, nil) {
-				r.land(s, to, nil, false)
-			}
+		if to := r.fitting(s); to != ruleNothing {
+			r.land(s, to, nil, false)
 			continue
 		}
 		if overwrite && s.has != ruleNothing && !r.proposes(s, s.has) {
 			s.drift = false
 		}
 	}
+}
+
+// fitting is the first that fits of what a stop may get.
+func (r *rules) fitting(s *ruleStop) ruleSource {
+	var unfit []ruleSource
+	for range mostTried {
+		to := r.choose(s, unfit)
+		if to == ruleNothing || r.fits(s, to, nil) {
+			return to
+		}
+		unfit = append(unfit, to)
+	}
+	return ruleNothing
 }
 
 func (r *rules) drifts(environment string) bool {
