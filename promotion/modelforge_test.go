@@ -101,6 +101,10 @@ func (f *modelForge) Merge(ctx context.Context, number int, head git.Hash, o for
 	return forge.MergeDone, err
 }
 
+func (f *modelForge) CancelMerge(ctx context.Context, _ int) error {
+	return f.step(ctx, true, func() error { return nil })
+}
+
 func (f *modelForge) merge(number int, head git.Hash, message string) error {
 	c := f.requests[number-1]
 	refs := f.of.list()

@@ -169,7 +169,7 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 		step.Verdicts = append(commitGates, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
 	}
 	state, status := gate.Overall(step.Verdicts), gatesStatusOf(step.Verdicts)
-	if err := o.repository.ledger().say(ctx, step.prepared.commit, status); err != nil {
+	if err := s.sayGates(ctx, st, step.prepared.commit, status); err != nil {
 		return err
 	}
 	stop.State, stop.Reason = Proposed, fmt.Sprintf("change request %d is open, %s: %s", change.Number, change.URL, status.Description)
@@ -260,7 +260,36 @@ func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
 	if stop.Step != nil && gate.Overall(stop.Step.Verdicts) != gate.Passed {
 		status = gatesStatusOf(stop.Step.Verdicts)
 	}
-	return st.out.repository.ledger().say(ctx, head, status)
+	return s.sayGates(ctx, st, head, status)
+}
+
+// sayGates says of the head of a stop's change request what the gates say. Where they do
+// not all pass, the forge is first kept from merging by itself what it was asked to when
+// they did: it knows nothing but its own rules, and some forges take a newer head for the
+// one that they were asked to merge.
+func (s *Session) sayGates(ctx context.Context, st *stop, head git.Hash, status forge.Status) error {
+	r := st.out.repository
+	if status.State != forge.Success {
+		said, err := r.ledger().of(ctx, head)
+		if err != nil {
+			return err
+		}
+		said = slices.DeleteFunc(slices.Clone(said), func(s forge.Status) bool { return s.Name != gatesStatus })
+		if len(said) == 0 || said[len(said)-1].State == forge.Success {
+			if err := s.cancelMerge(ctx, st); err != nil {
+				return err
+			}
+		}
+	}
+	return r.ledger().say(ctx, head, status)
+}
+
+func (s *Session) cancelMerge(ctx context.Context, st *stop) error {
+	open, err := st.out.repository.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
+	if err != nil || open == nil {
+		return err
+	}
+	return st.out.repository.forge.CancelMerge(ctx, open.Number)
 }
 
 // withdraw closes the change request of a stop for which there is nothing to do any

@@ -49,6 +49,9 @@ type Forge interface {
 	// so once its own rules allow it. The error is git.ErrLostRace where the head is
 	// another one by now.
 	Merge(ctx context.Context, number int, head git.Hash, o MergeOptions) (MergeState, error)
+	// CancelMerge takes back what Merge has asked the forge to do by itself, whatever
+	// the head was. One that waits for nothing stays as it is.
+	CancelMerge(ctx context.Context, number int) error
 	// Reviews returns the newest review of each reviewer of a change request, sorted
 	// by reviewer, dismissed ones left out.
 	Reviews(ctx context.Context, number int) (*Reviews, error)

@@ -38,6 +38,7 @@ func NewGitea(t testing.TB, path string) *Gitea {
 		"GET /repos/{o}/{r}/pulls": g.list, "POST /repos/{o}/{r}/pulls": g.create,
 		"GET /repos/{o}/{r}/pulls/{n}": g.show, "PATCH /repos/{o}/{r}/pulls/{n}": g.update,
 		"POST /repos/{o}/{r}/pulls/{n}/merge":               g.accept,
+		"DELETE /repos/{o}/{r}/pulls/{n}/merge":             g.cancel,
 		"GET /repos/{o}/{r}/pulls/{n}/reviews":              g.reviews,
 		"POST /repos/{o}/{r}/pulls/{n}/requested_reviewers": g.request,
 		"POST /repos/{o}/{r}/issues/{n}/labels":             g.label,
@@ -237,6 +238,15 @@ func (g *Gitea) accept(c *giteaCall) {
 		g.merge(pr, b.Do, strings.TrimSpace(b.MergeTitleField+"\n\n"+b.MergeMessageField))
 		c.w.WriteHeader(http.StatusOK)
 	}
+}
+
+func (g *Gitea) cancel(c *giteaCall) {
+	if !c.change.auto {
+		c.refuse(http.StatusNotFound, "The target couldn't be found.")
+		return
+	}
+	c.change.auto = false
+	c.w.WriteHeader(http.StatusNoContent)
 }
 
 func (g *Gitea) reviews(c *giteaCall) {

@@ -35,6 +35,18 @@ func (s *GitHubServer) graphQL(c *call) reply {
 		p.Draft = name == "ConvertToDraft"
 	case "AutoMerge":
 		return r.enableAutoMerge(p, text("head"), strings.ToLower(text("method")), text("title")+"\n\n"+text("message"))
+	case "Cancel":
+		if !p.AutoMerge {
+			return mistake("UNPROCESSABLE", "Can't disable auto-merge for this pull request.")
+		}
+		p.AutoMerge = false
+	case "Waits":
+		return answered(map[string]any{"node": map[string]any{"isInMergeQueue": p.Queued}})
+	case "Dequeue":
+		if !p.Queued {
+			return mistake("UNPROCESSABLE", "Pull request is not in the merge queue")
+		}
+		p.Queued = false
 	case "Enqueue":
 		return r.enqueue(p, text("head"))
 	default:

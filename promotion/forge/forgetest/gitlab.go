@@ -34,23 +34,24 @@ func NewGitLab(t testing.TB, project string) *GitLab {
 	g.start(t, project, "/api/v4", mux)
 	for pattern, handle := range map[string]func(*gitlabCall){
 		"GET /user": g.user, "GET /job": g.job, "GET /users": g.users,
-		"GET /projects/{id}":                                   g.settings,
-		"GET /projects/{id}/merge_requests":                    g.list,
-		"POST /projects/{id}/merge_requests":                   g.create,
-		"GET /projects/{id}/merge_requests/{n}":                g.show,
-		"PUT /projects/{id}/merge_requests/{n}":                g.update,
-		"PUT /projects/{id}/merge_requests/{n}/merge":          g.accept,
-		"GET /projects/{id}/merge_requests/{n}/{what}":         g.part,
-		"POST /projects/{id}/merge_requests/{n}/notes":         g.note,
-		"GET /projects/{id}/repository/commits/{sha}/statuses": g.listStatuses,
-		"POST /projects/{id}/statuses/{sha}":                   g.setStatus,
-		"GET /projects/{id}/environments":                      g.listEnvironments,
-		"POST /projects/{id}/environments":                     g.createEnvironment,
-		"PUT /projects/{id}/environments/{n}":                  g.updateEnvironment,
-		"GET /projects/{id}/deployments":                       g.listDeployments,
-		"POST /projects/{id}/deployments":                      g.createDeployment,
-		"PUT /projects/{id}/deployments/{n}":                   g.updateDeployment,
-		"GET /projects/{id}/freeze_periods":                    g.listFreezes,
+		"GET /projects/{id}":                                                         g.settings,
+		"GET /projects/{id}/merge_requests":                                          g.list,
+		"POST /projects/{id}/merge_requests":                                         g.create,
+		"GET /projects/{id}/merge_requests/{n}":                                      g.show,
+		"PUT /projects/{id}/merge_requests/{n}":                                      g.update,
+		"PUT /projects/{id}/merge_requests/{n}/merge":                                g.accept,
+		"POST /projects/{id}/merge_requests/{n}/cancel_merge_when_pipeline_succeeds": g.cancel,
+		"GET /projects/{id}/merge_requests/{n}/{what}":                               g.part,
+		"POST /projects/{id}/merge_requests/{n}/notes":                               g.note,
+		"GET /projects/{id}/repository/commits/{sha}/statuses":                       g.listStatuses,
+		"POST /projects/{id}/statuses/{sha}":                                         g.setStatus,
+		"GET /projects/{id}/environments":                                            g.listEnvironments,
+		"POST /projects/{id}/environments":                                           g.createEnvironment,
+		"PUT /projects/{id}/environments/{n}":                                        g.updateEnvironment,
+		"GET /projects/{id}/deployments":                                             g.listDeployments,
+		"POST /projects/{id}/deployments":                                            g.createDeployment,
+		"PUT /projects/{id}/deployments/{n}":                                         g.updateDeployment,
+		"GET /projects/{id}/freeze_periods":                                          g.listFreezes,
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" /api/v4"+path, func(w http.ResponseWriter, r *http.Request) { g.handle(w, r, handle) })
@@ -265,6 +266,15 @@ func (g *GitLab) accept(c *gitlabCall) {
 		g.merge(mr, how, message)
 	}
 	c.answer(http.StatusOK, g.json(mr, false))
+}
+
+func (g *GitLab) cancel(c *gitlabCall) {
+	if !c.change.auto {
+		c.refuse(http.StatusNotAcceptable, "406 Not Acceptable")
+		return
+	}
+	c.change.auto = false
+	c.answer(http.StatusCreated, g.json(c.change, false))
 }
 
 // part is what a merge request has beside itself.

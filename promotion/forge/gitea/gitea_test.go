@@ -335,6 +335,29 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// What waits is taken back, and what waits for nothing stays.
+func TestCancelMerge(t *testing.T) {
+	server, f, _ := setup(t)
+	s := spec
+	s.Draft = false
+	head := save(t, f, s).Head
+	server.Block(1, "ci_still_running")
+	for _, waits := range []bool{true, false} {
+		if waits {
+			state, err := f.Merge(t.Context(), 1, head, forge.MergeOptions{WhenAllowed: true})
+			if state != forge.MergeWaiting || err != nil {
+				t.Fatal(state, err)
+			}
+		}
+		if err := f.CancelMerge(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if is := server.State(1); is.Auto || !is.Open {
+			t.Errorf("it is %+v", is)
+		}
+	}
+}
+
 func fails(code int) func(*forgetest.Gitea) {
 	return func(g *forgetest.Gitea) {
 		g.Fail(forgetest.GitlabGiteaFault{Method: "POST", Path: "/merge", Status: code, Body: `{"message":"no"}`})

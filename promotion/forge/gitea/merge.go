@@ -108,3 +108,14 @@ func (f *Forge) merged(ctx context.Context, number int, head git.Hash, o forge.M
 	}
 	return forge.MergeRefused, nil
 }
+
+// CancelMerge implements forge.Forge. Nothing but trying says whether a merge waits.
+func (f *Forge) CancelMerge(ctx context.Context, number int) error {
+	return f.server.Do(ctx, func(ctx context.Context) error {
+		r, err := f.api(ctx).CancelScheduledAutoMerge(f.owner, f.name, int64(number))
+		if code(r) == http.StatusNotFound {
+			return nil
+		}
+		return f.fail(fmt.Sprintf("keep #%d from being merged", number), r, err)
+	})
+}

@@ -157,6 +157,15 @@ const (
 	enqueueText = `mutation Enqueue($id: ID!, $head: GitObjectID!) {
   enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId }
 }`
+	waitsText = `query Waits($id: ID!) {
+  node(id: $id) { ... on PullRequest { isInMergeQueue } }
+}`
+	cancelText = `mutation Cancel($id: ID!) {
+  disablePullRequestAutoMerge(input: {pullRequestId: $id}) { clientMutationId }
+}`
+	dequeueText = `mutation Dequeue($id: ID!) {
+  dequeuePullRequest(input: {id: $id}) { clientMutationId }
+}`
 )
 
 // enqueue puts a pull request into the base's merge queue, which takes what is ready
@@ -204,4 +213,42 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 		return forge.MergeDone, nil
 	}
 	return forge.MergeRefused, nil
+}
+
+// CancelMerge implements forge.Forge: what waits by itself, and what waits in a merge
+// queue, which old servers do not have.
+func (r *repo) CancelMerge(ctx context.Context, number int) error {
+	p, err := r.pull(ctx, number)
+	if err == nil && p.State == "open" {
+		err = r.cancel(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping pull request %d from being merged: %w", number, err)
+	}
+	return nil
+}
+
+func (r *repo) cancel(ctx context.Context, p *pull) error {
+	id := map[string]any{"id": p.NodeID}
+	if p.AutoMerge != nil {
+		if err := r.client.graphQL(ctx, again, "Cancel", cancelText, id, nil); err != nil && !isGraphQL(err, unprocessable) {
+			return err
+		}
+	}
+	var got struct {
+		Node struct {
+			Queued bool `json:"isInMergeQueue"`
+		} `json:"node"`
+	}
+	err := r.client.graphQL(ctx, again, "Waits", waitsText, id, &got)
+	if errors.As(err, new(*graphQLError)) || err == nil && !got.Node.Queued {
+		return nil
+	}
+	if err == nil {
+		err = r.client.graphQL(ctx, again, "Dequeue", dequeueText, id, nil)
+	}
+	if isGraphQL(err, unprocessable) {
+		return nil
+	}
+	return err
 }

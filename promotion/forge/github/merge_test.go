@@ -179,3 +179,33 @@ func TestMergeLaterRace(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// What waits is taken back, by itself or in a queue, and what waits for nothing stays.
+func TestCancelMerge(t *testing.T) {
+	for name, prepare := range map[string]func(*world, int){
+		"nothing":    func(*world, int) {},
+		"auto-merge": func(w *world, n int) { w.repo.ChangePull(n, func(p *forgetest.GitHubPull) { p.AutoMerge = true }) },
+		"queued":     func(w *world, n int) { w.repo.ChangePull(n, func(p *forgetest.GitHubPull) { p.Queued = true }) },
+		"lost": func(w *world, n int) {
+			w.repo.ChangePull(n, func(p *forgetest.GitHubPull) { p.AutoMerge = true })
+			w.Inject(lost("POST", "/graphql/Cancel"))
+		},
+		"no queues": func(w *world, n int) {
+			w.repo.ChangePull(n, func(p *forgetest.GitHubPull) { p.AutoMerge = true })
+			w.Inject(forgetest.Fault{Method: "POST", Path: "/graphql/Waits", Status: 200, Body: `{"errors":[{"message":"Field 'isInMergeQueue' doesn't exist"}]}`})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, "github.com")
+			w.repo.Change(func(r *forgetest.GitHubRepository) { r.Rules["prod"] = forgetest.GitHubRules{Approvals: 1} })
+			n := w.save(t).Number
+			prepare(w, n)
+			if err := w.forge.CancelMerge(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			if p := w.repo.Pulls()[n-1]; p.AutoMerge || p.Queued || p.State != "open" {
+				t.Errorf("it is %+v", p)
+			}
+		})
+	}
+}

@@ -139,3 +139,19 @@ func (f *Forge) refused(ctx context.Context, before *gl.MergeRequest, code int) 
 	}
 	return forge.MergeRefused, nil
 }
+
+// CancelMerge implements forge.Forge.
+func (f *Forge) CancelMerge(ctx context.Context, number int) error {
+	return f.server.Do(ctx, func(ctx context.Context) error {
+		mr, err := f.get(ctx, number)
+		if err != nil || mr.State != "opened" || !mr.MergeWhenPipelineSucceeds {
+			return err
+		}
+		_, _, err = f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, mr.IID, gl.WithContext(ctx))
+		switch code(err) {
+		case http.StatusMethodNotAllowed, http.StatusNotAcceptable: // it is merged or closed, or waits for nothing any more
+			return nil
+		}
+		return f.fail(fmt.Sprintf("keep !%d from being merged", number), err)
+	})
+}

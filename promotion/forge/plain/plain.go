@@ -148,6 +148,11 @@ func (f *Forge) CloseChange(context.Context, int, string) error {
 	return unsupported("close a change request")
 }
 
+// CancelMerge is an ErrUnsupported.
+func (f *Forge) CancelMerge(context.Context, int) error {
+	return unsupported("keep a change request from being merged")
+}
+
 // Comment is an ErrUnsupported.
 func (f *Forge) Comment(context.Context, int, string) error {
 	return unsupported("comment on a change request")

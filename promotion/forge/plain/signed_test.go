@@ -256,7 +256,7 @@ func TestUnsupported(t *testing.T) {
 	_, save := f.SaveChange(t.Context(), forge.ChangeSpec{})
 	_, merge := f.Merge(t.Context(), 1, git.Hash{}, forge.MergeOptions{})
 	_, reviews := f.Reviews(t.Context(), 1)
-	for _, err := range []error{find, save, merge, reviews, f.CloseChange(t.Context(), 1, ""), f.Comment(t.Context(), 1, ""), f.Deploy(t.Context(), forge.Deployment{})} {
+	for _, err := range []error{find, save, merge, reviews, f.CloseChange(t.Context(), 1, ""), f.CancelMerge(t.Context(), 1), f.Comment(t.Context(), 1, ""), f.Deploy(t.Context(), forge.Deployment{})} {
 		if !isUnsupported(err) {
 			t.Error(err)
 		}
