@@ -593,7 +593,7 @@ func (p *playedGitHub) writes() []string {
 	}
 	if p.Name == "gitops" {
 		for _, r := range p.server.Log() {
-			if strings.HasPrefix(r.Path, "/graphql/") && r.Path != "/graphql/Viewer" && r.Path != "/graphql/ReviewDecision" {
+			if strings.HasPrefix(r.Path, "/graphql/") && r.Path != "/graphql/Viewer" && r.Path != "/graphql/ReviewDecision" && r.Path != "/graphql/Waits" {
 				out = append(out, r.Method+" "+r.Path)
 			}
 		}

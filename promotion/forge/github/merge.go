@@ -240,7 +240,7 @@ func (r *repo) cancel(ctx context.Context, p *pull) error {
 			Queued bool `json:"isInMergeQueue"`
 		} `json:"node"`
 	}
-	err := r.client.graphQL(ctx, again, "Waits", waitsText, id, &got)
+	err := r.client.graphQL(ctx, read, "Waits", waitsText, id, &got)
 	if errors.As(err, new(*graphQLError)) || err == nil && !got.Node.Queued {
 		return nil
 	}
