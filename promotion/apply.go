@@ -60,8 +60,8 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 			return stop, err
 		}
 	}
-	if a := st.aborted(); intent.Commit != "" && a != nil && a.Commit == string(stop.Step.Source.Base) {
-		if err := st.out.repository.pushOrder(ctx, "abort/"+st.abortName(), git.Hash{}, nil); err != nil {
+	if base := stop.Step.Source.Base; intent.Commit != "" && st.aborted(hashOf(base)) != nil {
+		if err := s.takeBack(ctx, st.out.repository, "abort", st.abortName()+"/"+string(base), "resume"); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 func (s *Session) begin(ctx context.Context, st *stop, of tree.Source) error {
 	o := st.out
 	by := s.committer(s.commitInfo(st, of, "", time.Time{}).When)
-	first, packs, err := s.withoutFiles(o.repository, by, "Begin the branch of "+st.stage.Name+"\n")
+	first, packs, err := s.withoutFiles(o.repository, by, "Begin the branch of "+st.stage.Name+"\n", git.Hash{})
 	if err != nil {
 		return err
 	}

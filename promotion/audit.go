@@ -3,8 +3,8 @@ package promotion
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -19,7 +19,7 @@ type Event struct {
 	Time        time.Time   `json:"time"`
 	Environment string      `json:"environment"` // "" for all of them
 	Ring        string      `json:"ring,omitempty"`
-	What        string      `json:"what"` // promoted, configured, rolled back, held, released, removed, changed, success, failure, rejected, frozen, aborted
+	What        string      `json:"what"` // promoted, configured, rolled back, held, released, removed, changed, success, failure, or what was ordered: frozen, thawed, rejected, readmitted, aborted, resumed
 	Source      tree.Source `json:"source"`
 	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
 	By          string      `json:"by,omitempty"`
@@ -43,17 +43,11 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 		}
 		out = append(out, events...)
 	}
-	seen := map[*repository]bool{}
-	for _, o := range s.askedOutputs() {
-		if o.repository == nil {
-			continue
-		}
-		out = append(out, ordered(o)...)
-		if !seen[o.repository] {
-			seen[o.repository] = true
-			out = append(out, rejections(o)...)
-		}
+	orders, err := s.auditOrders(ctx)
+	if err != nil {
+		return nil, err
 	}
+	out = append(out, orders...)
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
 	slices.SortStableFunc(out, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	return out, nil
@@ -151,40 +145,60 @@ func holdIn(record *tree.Record, ring string) *tree.Hold {
 
 func sameHold(a, b *tree.Hold) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// ordered are the orders that stand about an environment.
-func ordered(o *output) []Event {
+// ordered are what orders are called that were given, or taken back.
+var ordered = map[string]string{
+	"freeze": "frozen", "thaw": "thawed", "reject": "rejected", "readmit": "readmitted", "abort": "aborted", "resume": "resumed",
+}
+
+// auditOrders returns what was ordered about the environments that were asked for, by the
+// log of each repository and, of orders that somebody wrote by hand, by those that stand.
+func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
 	var out []Event
-	if o.orders.frozen != nil {
-		out = append(out, eventOf("frozen", o.orders.frozen, o.stage.Name, ""))
+	of := map[*repository][]string{}
+	for _, o := range s.askedOutputs() {
+		if o.repository != nil {
+			of[o.repository] = append(of[o.repository], o.stage.Name)
+		}
 	}
-	for ring, of := range o.orders.aborted {
-		e := eventOf("aborted", of, o.stage.Name, tree.Revision(of.Commit))
-		e.Ring = ring
-		out = append(out, e)
+	for _, url := range slices.Sorted(maps.Keys(s.repositories)) {
+		r := s.repositories[url]
+		if of[r] == nil {
+			continue
+		}
+		all, err := r.orderLog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		standing, err := r.readOrders(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range standing {
+			if !slices.ContainsFunc(all, func(logged *order) bool { return logged.id == o.id }) {
+				all = append(all, o)
+			}
+		}
+		for _, o := range all {
+			if e, known := o.event(); known && (e.Environment == "" || slices.Contains(of[r], e.Environment)) {
+				out = append(out, e)
+			}
+		}
 	}
-	return sorted(out)
+	return out, nil
 }
 
-// rejections are those of a repository: they are about all of its environments.
-func rejections(o *output) []Event {
-	var out []Event
-	for id, of := range o.orders.rejected {
-		out = append(out, eventOf("rejected", of, "", revision(id)))
+// event is an order as something that happened; false for one of an unknown kind.
+func (o *order) event() (Event, bool) {
+	e := Event{Time: o.at.UTC(), What: ordered[o.Kind], By: web.Printable(o.By), Reason: web.Printable(o.Reason)}
+	switch o.Kind {
+	case "reject", "readmit":
+		e.Source.Base = revision(hashOf(tree.Revision(o.About)))
+	case "abort", "resume":
+		var commit git.Hash
+		e.Environment, e.Ring, commit = o.candidate()
+		e.Source.Base = revision(commit)
+	default:
+		e.Environment = o.About
 	}
-	return sorted(out)
-}
-
-func eventOf(what string, of *order, environment string, base tree.Revision) Event {
-	return Event{
-		Time: of.at.UTC(), Environment: environment, What: what, By: web.Printable(of.By), Reason: web.Printable(of.Reason),
-		Source: tree.Source{Base: base},
-	}
-}
-
-// sorted are the events of a map.
-func sorted(events []Event) []Event {
-	slices.SortFunc(events, func(a, b Event) int {
-		return strings.Compare(a.What+a.Ring+string(a.Source.Base), b.What+b.Ring+string(b.Source.Base))
-	})
-	return events
+	return e, e.What != ""
 }

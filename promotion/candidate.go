@@ -124,12 +124,11 @@ func (st *stop) with(b source.Base) tree.Source {
 // withoutRefused leaves out the base commits that somebody rejected or called off.
 func (st *stop) withoutRefused(newer []source.Base) (kept []source.Base, refused []Other) {
 	orders := st.out.orders
-	off := st.aborted()
 	for _, b := range newer {
-		switch o := orders.rejected[b.Commit]; {
+		switch o, off := orders.rejected[b.Commit], st.aborted(b.Commit); {
 		case o != nil:
 			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + web.Printable(o.By) + ": " + web.Printable(o.Reason), Refused: true})
-		case off != nil && off.Commit == b.Commit.String():
+		case off != nil:
 			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + web.Printable(off.By) + ": " + web.Printable(off.Reason), Refused: true})
 		default:
 			kept = append(kept, b)

@@ -254,7 +254,7 @@ func (s *Session) Freeze(ctx context.Context, d Decision) ([]string, error) {
 // frozen stays so.
 func (s *Session) Thaw(ctx context.Context) ([]string, error) {
 	return s.orderEach(func(environment string, r *repository) error {
-		return r.pushOrder(ctx, "freeze/"+environment, git.Hash{}, nil)
+		return s.takeBack(ctx, r, "freeze", environment, "thaw")
 	})
 }
 
@@ -287,7 +287,7 @@ func (s *Session) Reject(ctx context.Context, commit string, d Decision) (string
 // Unreject takes a rejection back.
 func (s *Session) Unreject(ctx context.Context, commit string) (string, error) {
 	return s.rejection(commit, func(r *repository, id string) error {
-		return r.pushOrder(ctx, "reject/"+id, git.Hash{}, nil)
+		return s.takeBack(ctx, r, "reject", id, "readmit")
 	})
 }
 
@@ -321,8 +321,10 @@ func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 			return nil, err
 		}
 		off := baseOf(st.out.repository, proposal)
-		if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: st.abortName(), Reason: d.Reason, By: s.request.By, Commit: string(off)}); err != nil {
-			return nil, err
+		if isID(string(off)) {
+			if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: st.abortName() + "/" + string(off), Reason: d.Reason, By: s.request.By}); err != nil {
+				return nil, err
+			}
 		}
 		stop.Reason = "the proposal of " + short(off) + " is called off"
 		text := "Called off"

@@ -79,9 +79,7 @@ func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (ga
 		Hold:            s.holdFacts(st.out.hold(st.ringName())),
 		Freeze:          st.out.orders.frozen.freeze(),
 		Rejected:        st.out.orders.rejected[commit].freeze(),
-	}
-	if a := st.aborted(); a != nil && a.Commit == string(of.Base) {
-		facts.Aborted = a.freeze()
+		Aborted:         st.aborted(commit).freeze(),
 	}
 	_, reachable, err := s.platform.bases.until(commit)
 	if err != nil {
@@ -117,7 +115,7 @@ func (r *repository) statusesOf(ctx context.Context, ledger *ledger, commit git.
 }
 
 // aborted is the order that calls off a candidate of the stop; nil for none.
-func (st *stop) aborted() *order { return st.out.orders.aborted[st.ringName()] }
+func (st *stop) aborted(commit git.Hash) *order { return st.out.orders.aborted[st.ringName()][commit] }
 
 func (s *Session) holdFacts(h *tree.Hold) *gate.Freeze {
 	if h == nil {

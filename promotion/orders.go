@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,23 +17,24 @@ import (
 
 // Orders are what people decided beside policies, each in a ref of the GitOps
 // repository of its own: refs/kalypso/freeze/<environment> and
-// refs/kalypso/reject/<commit>, and refs/kalypso/abort/<environment>[.<ring>] for a
-// candidate that was called off. The ref is a commit without files, whose message ends
-// in the order as JSON: `git log -1 refs/kalypso/freeze/prod` shows it. Where a server
-// does not let such refs be written, they are tags: refs/tags/kalypso/...
+// refs/kalypso/reject/<commit>, and refs/kalypso/abort/<environment>[.<ring>]/<commit>
+// for a candidate that was called off. The ref is a commit without files, whose message ends
+// in the order as JSON: `git log -1 refs/kalypso/freeze/prod` shows it. Each comes after
+// the one before, also those that take another back: refs/kalypso/log is the newest. Where
+// a server does not let such refs be written, they are tags: refs/tags/kalypso/...
 const (
 	ordersRefs = "refs/kalypso/"
 	ordersTags = "refs/tags/kalypso/"
+	ordersLog  = "log"
 )
 
 // order is one of them.
 type order struct {
-	Kind   string    `json:"kind"` // freeze, reject or abort
+	Kind   string    `json:"kind"` // freeze, reject or abort; thaw, readmit or resume end them
 	About  string    `json:"about"`
-	Reason string    `json:"reason"`
+	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by"`
 	Until  time.Time `json:"until,omitzero"`
-	Commit string    `json:"commit,omitempty"` // the base commit that was called off
 
 	at  time.Time
 	ref string
@@ -50,14 +51,21 @@ func (o *order) freeze() *gate.Freeze {
 // orders are those about one environment, and the rejections, which are about all.
 type orders struct {
 	frozen   *order
-	aborted  map[string]*order // by ring
+	aborted  map[string]map[git.Hash]*order // by ring
 	rejected map[git.Hash]*order
+}
+
+// candidate is what an order to call off is about.
+func (o *order) candidate() (environment, ring string, commit git.Hash) {
+	stop, id, _ := strings.Cut(o.About, "/")
+	environment, ring, _ = strings.Cut(stop, ".")
+	return environment, ring, hashOf(tree.Revision(id))
 }
 
 // orders reads what was ordered. An order that cannot be read stops what it is about:
 // somebody meant something by it.
 func (r *repository) orders(ctx context.Context, environment string) (*orders, error) {
-	out := &orders{aborted: map[string]*order{}, rejected: map[git.Hash]*order{}}
+	out := &orders{aborted: map[string]map[git.Hash]*order{}, rejected: map[git.Hash]*order{}}
 	all, err := r.readOrders(ctx)
 	if err != nil {
 		return nil, err
@@ -69,9 +77,14 @@ func (r *repository) orders(ctx context.Context, environment string) (*orders, e
 		case o.Kind == "reject":
 			out.rejected[hashOf(tree.Revision(o.About))] = o
 		case o.Kind == "abort":
-			if name, ring, _ := strings.Cut(o.About, "."); name == environment {
-				out.aborted[ring] = o
+			name, ring, commit := o.candidate()
+			if name != environment {
+				continue
 			}
+			if out.aborted[ring] == nil {
+				out.aborted[ring] = map[git.Hash]*order{}
+			}
+			out.aborted[ring][commit] = o
 		}
 	}
 	return out, nil
@@ -119,12 +132,50 @@ func (r *repository) readOrder(id git.Hash) (*order, error) {
 	if err := json.Unmarshal([]byte(text), o); err != nil {
 		return nil, err
 	}
-	o.at = c.Committer.When
+	o.id, o.at = id, c.Committer.When
 	return o, nil
 }
 
-// give writes an order, over one of the same kind about the same.
+// give writes an order, over one of the same kind about the same. One that says the same
+// stands as it is.
 func (s *Session) give(ctx context.Context, r *repository, o *order) error {
+	standing, err := r.readOrders(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(standing, o.same) {
+		return nil
+	}
+	var refused *remote.RejectedError
+	for _, prefix := range []string{ordersRefs, ordersTags} {
+		if err := s.enter(ctx, r, prefix, o, o.Kind+"/"+o.About, true); !errors.As(err, &refused) {
+			return err
+		}
+	}
+	return refused
+}
+
+func (o *order) same(as *order) bool {
+	return o.Kind == as.Kind && o.About == as.About && o.Reason == as.Reason && o.By == as.By && o.Until.Equal(as.Until)
+}
+
+// takeBack ends an order, by one of another kind. Where there is none, nothing happens.
+func (s *Session) takeBack(ctx context.Context, r *repository, kind, about, by string) error {
+	for _, prefix := range []string{ordersRefs, ordersTags} {
+		name := kind + "/" + about
+		if r.refs[prefix+name].IsZero() {
+			continue
+		}
+		if err := s.enter(ctx, r, prefix, &order{Kind: by, About: about, By: s.request.By}, name, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter adds an order to the log, together with what it does to a ref: that is the order
+// from now on, or is removed.
+func (s *Session) enter(ctx context.Context, r *repository, prefix string, o *order, name string, stands bool) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // people read it
@@ -132,23 +183,67 @@ func (s *Session) give(ctx context.Context, r *repository, o *order) error {
 	if err := encoder.Encode(o); err != nil {
 		return err
 	}
-	message := fmt.Sprintf("%s %s: %s\n\n%s", strings.ToUpper(o.Kind[:1])+o.Kind[1:], o.About, firstLine(o.Reason), text.String())
-	id, packs, err := s.withoutFiles(r, s.committer(s.now), message)
+	title := strings.ToUpper(o.Kind[:1]) + o.Kind[1:] + " " + o.About
+	if o.Reason != "" {
+		title += ": " + firstLine(o.Reason)
+	}
+	log, ref := prefix+ordersLog, prefix+name
+	id, packs, err := s.withoutFiles(r, s.committer(s.now), title+"\n\n"+text.String(), r.refs[log])
 	if err != nil {
 		return err
 	}
-	return r.pushOrder(ctx, o.Kind+"/"+o.About, id, packs)
+	changes := []remote.Update{{Ref: log, Old: r.refs[log], New: id}, {Ref: ref, Old: r.refs[ref]}}
+	if stands {
+		changes[1].New = id
+	}
+	err = r.remote.Push(ctx, changes, packs, true)
+	if errors.Is(err, remote.ErrNoAtomic) {
+		err = r.remote.Push(ctx, changes, packs, false)
+	}
+	if err == nil {
+		r.refs[log], r.refs[ref] = id, changes[1].New
+	}
+	return err
 }
 
-// withoutFiles makes a commit that has no files and no parent.
-func (s *Session) withoutFiles(r *repository, by git.Signature, message string) (id git.Hash, packs []string, err error) {
+// orderLog returns all orders that were ever given or taken back, oldest first.
+func (r *repository) orderLog(ctx context.Context) ([]*order, error) {
+	var out []*order
+	for _, prefix := range []string{ordersRefs, ordersTags} {
+		head := r.refs[prefix+ordersLog]
+		if head.IsZero() {
+			continue
+		}
+		if err := r.remote.Fetch(ctx, []git.Hash{head}, mostDepth); err != nil {
+			return nil, err
+		}
+		for c, err := range r.remote.Objects().Mainline(head) {
+			if err != nil {
+				return nil, err
+			}
+			if o, err := r.readOrder(c.ID); err == nil {
+				out = append(out, o)
+			}
+		}
+	}
+	slices.Reverse(out)
+	slices.SortStableFunc(out, func(a, b *order) int { return a.at.Compare(b.at) })
+	return out, nil
+}
+
+// withoutFiles makes a commit that has no files, after another; the zero Hash is none.
+func (s *Session) withoutFiles(r *repository, by git.Signature, message string, after git.Hash) (id git.Hash, packs []string, err error) {
 	pack := r.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // nothing but a temporary file is left
 	empty, err := pack.Add(git.TreeKind, nil)
 	if err != nil {
 		return id, nil, err
 	}
-	content, err := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}.Signed(s.sign())
+	c := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}
+	if !after.IsZero() {
+		c.Parents = []git.Hash{after}
+	}
+	content, err := c.Signed(s.sign())
 	if err != nil {
 		return id, nil, err
 	}
@@ -157,29 +252,4 @@ func (s *Session) withoutFiles(r *repository, by git.Signature, message string) 
 	}
 	err = pack.Finish()
 	return id, packsOf(pack), err
-}
-
-// pushOrder moves the ref of an order; the zero Hash removes it.
-func (r *repository) pushOrder(ctx context.Context, name string, id git.Hash, packs []string) error {
-	var refused *remote.RejectedError
-	for _, prefix := range []string{ordersRefs, ordersTags} {
-		old := r.refs[prefix+name]
-		if id == old {
-			if !id.IsZero() {
-				return nil // it was given already, in the same words
-			}
-			continue
-		}
-		err := r.remote.Push(ctx, []remote.Update{{Ref: prefix + name, Old: old, New: id}}, packs, false)
-		if !errors.As(err, &refused) || id.IsZero() {
-			if err != nil || !id.IsZero() {
-				return err
-			}
-			continue
-		}
-	}
-	if refused != nil {
-		return refused
-	}
-	return nil
 }
