@@ -156,6 +156,25 @@ func (p *platform) history(head git.Hash) source.History {
 	return source.History{Repository: p.repository.remote.Objects(), Head: head, Path: p.path}
 }
 
+// has says whether a commit is in the main line of a branch.
+func (p *platform) has(ctx context.Context, branch string, commit git.Hash) (bool, error) {
+	head := p.head
+	if branch != p.branch {
+		if head = p.repository.refs[branchRef(branch)]; head.IsZero() {
+			return false, nil
+		}
+		if err := p.repository.remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
+			return false, err
+		}
+	}
+	for at, err := range p.repository.remote.Objects().Mainline(head) {
+		if err != nil || at.ID == commit {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // resolve returns the base commit that a name means: a branch, a tag, an id or the
 // beginning of one.
 func (p *platform) resolve(name string) (source.Base, error) {

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,17 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // Verification says whether an environment's tree is what its record says.
 type Verification struct {
 	Environment string `json:"environment"`
-	Commit      string `json:"commit"` // of the GitOps repository
-	OK          bool   `json:"ok"`
+	// Commit is that of the GitOps repository; "" where there is none yet.
+	Commit string `json:"commit"`
+	OK     bool   `json:"ok"`
 	// Problems are what is not as it should be, a line each.
 	Problems []string `json:"problems,omitempty"`
 	// Tree is the id of the tree that the record says, without .kalypso.
@@ -58,6 +62,9 @@ func (s *Session) verify(ctx context.Context, o *output, head string) (*Verifica
 	}
 	v := &Verification{Environment: o.stage.Name, Commit: string(revision(at.tip))}
 	switch {
+	case at.tip.IsZero() && head == "" && len(s.request.Environments) == 0:
+		v.OK = true // it was not promoted yet
+		return v, nil
 	case at.tip.IsZero():
 		v.problem("branch %s does not exist", o.branch)
 		return v, nil
@@ -69,14 +76,10 @@ func (s *Session) verify(ctx context.Context, o *output, head string) (*Verifica
 		return v, nil
 	}
 	v.Tree = at.record.Tree
-	drift, err := at.at.Drift(at.folder)
-	if err != nil {
+	if v.Problems, err = at.at.Check(at.folder); err != nil {
 		return nil, err
 	}
-	for _, d := range drift {
-		v.problem("%s is not what the record says", d.Path)
-	}
-	if err := s.recompile(ctx, at, v); err != nil {
+	if err := (&verifier{s, v, at, map[string]bool{}}).recompile(ctx); err != nil {
 		return nil, err
 	}
 	v.OK = len(v.Problems) == 0
@@ -109,27 +112,71 @@ func (o *output) atHead(ctx context.Context, head string) (*output, error) {
 	return other, other.look(ctx)
 }
 
-// recompile compiles every ring at its recorded commits, on top of each other, and
-// compares the records.
-func (s *Session) recompile(ctx context.Context, at *output, v *Verification) error {
-	for _, st := range s.stopsAt(at) {
-		has := at.has(st.ringName())
+// verifier compares what is at one head with what it is said to be compiled from.
+type verifier struct {
+	*Session
+	*Verification
+	at *output
+	// checked are the cluster types that were compared, or of which a problem was said.
+	checked map[string]bool
+}
+
+// recompile compiles every ring at its recorded commits, and compares the records. What a
+// policy that has changed since puts into another ring is compared with what it was
+// compiled from.
+func (v *verifier) recompile(ctx context.Context) error {
+	record := v.at.record
+	if record.Environment != v.at.stage.Name {
+		v.problem("the record is that of environment %s", web.Printable(record.Environment))
+	}
+	if _, err := v.known(ctx, "the record", record.Source); err != nil {
+		return err
+	}
+	for _, st := range v.stopsOf(v.at.stage.Name) {
+		at := &stop{stage: st.stage, ring: st.ring, out: v.at}
+		has := at.has()
 		if has == (tree.Source{}) {
 			continue
 		}
-		if !isID(string(has.Base)) {
-			v.problem("%s was built from files, not from commits: %s", st.id(), short(has.Base))
+		v.Rings = append(v.Rings, VerifiedRing{at.ringName(), has})
+		if known, err := v.known(ctx, at.id(), has); err != nil {
+			return err
+		} else if !known {
 			continue
 		}
-		v.Rings = append(v.Rings, VerifiedRing{st.ringName(), has})
-		if err := s.platform.repository.remote.Fetch(ctx, commitsOf(has), 0); err != nil {
-			return fmt.Errorf("commit %s: %w", short(has.Base), err)
-		}
-		if err := s.compareStop(ctx, st, has, v); err != nil {
+		if err := v.ring(ctx, at, has); err != nil {
 			return err
 		}
 	}
-	return nil
+	return v.rest(ctx)
+}
+
+// known says whether the commits are ones that can be promoted: those of branches that
+// are reviewed. What they are not, is a problem.
+func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool, error) {
+	if !isID(string(of.Base)) {
+		v.problem("%s was built from files, not from commits: %s", what, cmp.Or(short(of.Base), "none is named"))
+		return false, nil
+	}
+	if _, found, err := v.platform.bases.until(hashOf(of.Base)); err != nil {
+		return false, err
+	} else if !found {
+		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, short(of.Base), v.platform.branch)
+		return false, nil
+	}
+	own := hashOf(of.Environment)
+	if own.IsZero() {
+		return true, nil
+	}
+	branch := v.platform.branch
+	if from := v.at.stage.Promotion.Source; from != nil {
+		branch = from.Branch
+	}
+	found, err := v.platform.has(ctx, branch, own)
+	if err == nil && !found {
+		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s", what, short(of.Environment), branch)
+	}
+	return found, err
 }
 
 func commitsOf(of tree.Source) []git.Hash {
@@ -140,59 +187,129 @@ func commitsOf(of tree.Source) []git.Hash {
 	return out
 }
 
-// stopsAt are the stops of an environment, at another state of it.
-func (s *Session) stopsAt(at *output) []*stop {
-	var out []*stop
-	for _, st := range s.stopsOf(at.stage.Name) {
-		out = append(out, &stop{stage: st.stage, ring: st.ring, out: at})
-	}
-	return out
-}
-
-// compareStop compiles a stop from nothing, so that nothing is taken from what is there
-// but folders that are kept.
-func (s *Session) compareStop(ctx context.Context, st *stop, has tree.Source, v *Verification) (err error) {
-	compiled, remove, err := s.compile(ctx, st, has)
+// ring compiles a stop from nothing, so that nothing is taken from what is there but
+// folders that are kept.
+func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err error) {
+	compiled, remove, err := v.compile(ctx, st, has)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	v.Diagnostics = append(v.Diagnostics, compiled.Diagnostics...)
+	v.Verification.Diagnostics = append(v.Verification.Diagnostics, compiled.Diagnostics...)
 	if compiled.Tree == nil {
 		v.problem("%s does not compile at %s", st.id(), describe(has))
 		return nil
 	}
+	mine, some := false, false
 	for i := range compiled.Tree.ClusterTypes {
 		ct := &compiled.Tree.ClusterTypes[i]
 		if ct.Outside {
 			continue
 		}
-		if err := s.compareClusterType(ctx, st, ct, v); err != nil {
-			return err
+		some = true
+		e := v.entry(ct.Name)
+		switch {
+		case e == nil:
+			v.problem("cluster type %s is compiled, and not in the tree", ct.Name)
+		case v.sourceOf(e) == has && (e.Ring == st.ringName() || !v.isRing(e.Ring)):
+			mine, v.checked[ct.Name] = true, true
+			if err := v.clusterType(ctx, st, ct); err != nil {
+				return err
+			}
+		case e.Ring == st.ringName():
+			v.checked[ct.Name] = true
+			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, describe(v.sourceOf(e)), describe(has), st.id())
 		}
 	}
-	listed := map[string]bool{}
-	for i := range compiled.Tree.ClusterTypes {
-		listed[compiled.Tree.ClusterTypes[i].Name] = true
+	if st.ring != nil && some && !mine {
+		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), describe(has))
 	}
-	for _, e := range st.out.record.ClusterTypes {
-		if !listed[e.Name] && e.Ring == st.ringName() {
-			v.problem("cluster type %s is in the tree, and not in what %s compiles to", e.Name, describe(has))
+	return nil
+}
+
+func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {
+	for i := range v.at.record.ClusterTypes {
+		if e := &v.at.record.ClusterTypes[i]; e.Name == clusterType {
+			return e
 		}
 	}
 	return nil
 }
 
-// compareClusterType compares the ids of a cluster type's folders with those of the
-// record.
-func (s *Session) compareClusterType(ctx context.Context, st *stop, ct *tree.ClusterType, v *Verification) error {
-	recorded, err := st.out.record.ClusterType(ct.Name)
+// isRing says whether the policy has a ring of a name.
+func (v *verifier) isRing(name string) bool {
+	return slices.ContainsFunc(v.at.stage.Promotion.Rings, func(r model.Ring) bool { return r.Name == name })
+}
+
+// sourceOf is what a cluster type was compiled from.
+func (v *verifier) sourceOf(e *tree.ClusterTypeEntry) tree.Source {
+	if e.Source != nil {
+		return *e.Source
+	}
+	return v.at.record.Source
+}
+
+// rest compares the cluster types that are in no ring that was compiled, with what they
+// were compiled from.
+func (v *verifier) rest(ctx context.Context) error {
+	of := map[tree.Source][]string{}
+	var sources []tree.Source
+	for i := range v.at.record.ClusterTypes {
+		e := &v.at.record.ClusterTypes[i]
+		is := v.sourceOf(e)
+		switch {
+		case v.checked[e.Name]:
+			continue
+		case len(v.at.stage.Promotion.Rings) == 0 && len(v.at.record.Rings) == 0 && is != v.at.record.Source:
+			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, describe(is), describe(v.at.record.Source))
+			continue
+		}
+		if of[is] == nil {
+			sources = append(sources, is)
+		}
+		of[is] = append(of[is], e.Name)
+	}
+	for _, source := range sources {
+		if err := v.alone(ctx, source, of[source]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone compares cluster types with what the environment as a whole is at some commits.
+func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (err error) {
+	if known, err := v.known(ctx, "cluster type "+names[0], of); err != nil || !known {
+		return err
+	}
+	st := &stop{stage: v.at.stage, out: v.at}
+	compiled, remove, err := v.compile(ctx, st, of)
 	if err != nil {
 		return err
 	}
-	if recorded == nil {
-		v.problem("cluster type %s is compiled, and not in the tree", ct.Name)
-		return nil
+	defer func() { err = errors.Join(err, remove()) }()
+	for _, name := range names {
+		i := -1
+		if compiled.Tree != nil {
+			i = slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == name })
+		}
+		if i < 0 {
+			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, describe(of))
+			continue
+		}
+		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterType compares the ids of a cluster type's folders with those of the
+// record.
+func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterType) error {
+	recorded, err := st.out.record.ClusterType(ct.Name)
+	if err != nil {
+		return err
 	}
 	content, err := ct.Content()
 	if err != nil {
@@ -201,8 +318,8 @@ func (s *Session) compareClusterType(ctx context.Context, st *stop, ct *tree.Clu
 	switch {
 	case content.Kept != "" && recorded.Kept == "":
 		v.problem("%s has errors at its commits, and the record does not say that it is kept", ct.Name)
-	case content.Kept != "" && s.subject.Form().Targets:
-		if err := s.compareKeptTarget(ctx, st, recorded, v); err != nil {
+	case content.Kept != "":
+		if err := v.keptFiles(ctx, st, recorded); err != nil {
 			return err
 		}
 	case content.Kept == "" && ownTree(content) != tree.TreeID(recorded.Files):
@@ -212,7 +329,7 @@ func (s *Session) compareClusterType(ctx context.Context, st *stop, ct *tree.Clu
 	for i := range content.Folders {
 		f := &content.Folders[i]
 		there[f.Info.DeploymentTarget] = true
-		if err := s.compareFolder(ctx, st, ct.Name, f, recorded.Assignment(f.Info.DeploymentTarget), v); err != nil {
+		if err := v.folder(ctx, st, ct.Name, f, recorded.Assignment(f.Info.DeploymentTarget)); err != nil {
 			return err
 		}
 	}
@@ -233,9 +350,9 @@ func ownTree(content *tree.Content) tree.ID {
 	return tree.TreeID(blobs)
 }
 
-// compareKeptTarget compares the files of a target that are kept with what the commits
+// keptFiles compares a cluster type's own files that are kept with what the commits
 // give that wrote them, which the branch's history tells.
-func (s *Session) compareKeptTarget(ctx context.Context, st *stop, recorded *tree.ClusterTypeRecord, v *Verification) (err error) {
+func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.ClusterTypeRecord) (err error) {
 	if len(recorded.Files) == 0 {
 		return nil // there never was a good one
 	}
@@ -243,15 +360,11 @@ func (s *Session) compareKeptTarget(ctx context.Context, st *stop, recorded *tre
 	if err != nil {
 		return err
 	}
-	if !isID(string(of.Base)) {
-		v.problem("%s is kept, and nothing in the branch's history says from which commit", recorded.Name)
-		return nil
-	}
-	if err := s.platform.repository.remote.Fetch(ctx, commitsOf(of), 0); err != nil {
-		return fmt.Errorf("commit %s, which %s is kept from: %w", short(of.Base), recorded.Name, err)
+	if known, err := v.known(ctx, recorded.Name+", which is kept,", of); err != nil || !known {
+		return err
 	}
 	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
-	compiled, remove, err := s.compile(ctx, alone, of)
+	compiled, remove, err := v.compile(ctx, alone, of)
 	if err != nil {
 		return err
 	}
@@ -309,13 +422,15 @@ func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.
 	return of, errors.Join(err, failed)
 }
 
-func (s *Session) compareFolder(ctx context.Context, st *stop, clusterType string, f *tree.Folder, recorded *tree.AssignmentRecord, v *Verification) error {
+func (v *verifier) folder(ctx context.Context, st *stop, clusterType string, f *tree.Folder, recorded *tree.AssignmentRecord) error {
 	id := clusterType + "/" + f.Info.DeploymentTarget
 	switch {
 	case recorded == nil:
 		v.problem("%s is compiled, and not in the tree", id)
+	case recorded.Kept != nil && f.Kept == nil:
+		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id, describe(recorded.Kept.Source))
 	case recorded.Kept != nil:
-		return s.compareKept(ctx, st, id, recorded, v)
+		return v.kept(ctx, st, id, recorded)
 	case f.Kept != nil:
 		v.problem("%s has errors at its commits, and the record does not say that it is kept", id)
 	default:
@@ -330,18 +445,14 @@ func (s *Session) compareFolder(ctx context.Context, st *stop, clusterType strin
 	return nil
 }
 
-// compareKept compares a kept folder with what the commits gave that it is of.
-func (s *Session) compareKept(ctx context.Context, st *stop, id string, recorded *tree.AssignmentRecord, v *Verification) (err error) {
+// kept compares a kept folder with what the commits gave that it is of.
+func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree.AssignmentRecord) (err error) {
 	of := recorded.Kept.Source
-	if !isID(string(of.Base)) {
-		v.problem("%s is kept from a build of files, not of commits", id)
-		return nil
-	}
-	if err := s.platform.repository.remote.Fetch(ctx, commitsOf(of), 0); err != nil {
-		return fmt.Errorf("commit %s, which %s is kept from: %w", short(of.Base), id, err)
+	if known, err := v.known(ctx, id+", which is kept,", of); err != nil || !known {
+		return err
 	}
 	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
-	compiled, remove, err := s.compile(ctx, alone, of)
+	compiled, remove, err := v.compile(ctx, alone, of)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,10 @@ func verificationTable(w *tabwriter.Writer, all []*promotion.Verification) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCOMMIT\tTREE\tRESULT")
 	for _, v := range all {
 		result := "as recorded"
-		if !v.OK {
+		switch {
+		case v.OK && v.Commit == "":
+			result = "there is no tree yet"
+		case !v.OK:
 			result = "1 problem"
 			if n := len(v.Problems); n > 1 {
 				result = fmt.Sprintf("%d problems", n)
