@@ -21,6 +21,7 @@ type output struct {
 	aside      bool        // only what comes after it was asked for
 	repository *repository // nil where there is no git branch to promote to
 	absent     string      // why there is none
+	unreadable bool        // there is one, and it cannot be read
 	branch     string
 	folder     string   // of the tree in the branch; "" for its root
 	tip        git.Hash // zero where the branch does not exist

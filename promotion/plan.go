@@ -43,6 +43,9 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	out := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch}
 	if st.out.repository == nil {
 		out.State, out.Reason = Absent, st.out.absent
+		if st.out.unreadable {
+			out.State = Blocked
+		}
 		return out, nil
 	}
 	out.Tip, out.Hold = string(revision(st.out.tip)), st.out.hold(st.ringName())
@@ -238,7 +241,11 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 		return nil
 	}
 	if step.prepared.obstacle != "" {
-		step.Verdicts = append(step.Verdicts, gate.Verdict{Gate: "errors", State: gate.Blocked, Reason: step.prepared.obstacle})
+		v := gate.Verdict{Gate: "errors", State: gate.Blocked, Reason: step.prepared.obstacle}
+		if step.prepared.missing {
+			v.State = gate.Pending
+		}
+		step.Verdicts = append(step.Verdicts, v)
 		return nil
 	}
 	facts, err := s.changeFacts(ctx, st, step)

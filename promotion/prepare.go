@@ -28,6 +28,7 @@ type prepared struct {
 	// obstacle is why there is nothing that could be written, whatever the policy allows;
 	// "" where there is.
 	obstacle string
+	missing  bool // the commit does not have the environment: a later one may
 }
 
 // change says what is different in a record beside what is compiled.
@@ -59,6 +60,9 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	if compiled.Tree == nil {
 		step.Change.Errors = max(1, compiled.Errors)
 		p.obstacle = "nothing of it compiles at " + describe(step.Source)
+		if p.missing = compiled.Missing; p.missing {
+			p.obstacle = short(step.Source.Base) + " does not have environment " + st.stage.Name
+		}
 		return nil
 	}
 	o := compiled.Options

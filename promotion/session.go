@@ -27,6 +27,7 @@ type Session struct {
 	now          time.Time
 	repositories map[string]*repository // by URL
 	opened       map[string]*opened     // by URL: those that are not among the repositories yet
+	unopened     map[string]error       // by URL: why those cannot be
 	platform     *platform
 	subject      Subject
 	outputs      map[string]*output // by environment
@@ -50,7 +51,7 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*Session, error) {
-	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, outputs: map[string]*output{}}
+	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, unopened: map[string]error{}, outputs: map[string]*output{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -91,17 +92,31 @@ func (s *Session) read(ctx context.Context) error {
 	for i := range s.platform.stages {
 		stage := &s.platform.stages[i]
 		if s.outputs[stage.Name], err = s.openOutput(ctx, stage); err != nil {
-			return fmt.Errorf("environment %s: %w", stage.Name, err)
+			if err := s.unreadable(ctx, stage, err); err != nil {
+				return err
+			}
 		}
 	}
 	s.gather(ctx)
 	for i := range s.platform.stages {
-		name := s.platform.stages[i].Name
-		if err := s.outputs[name].read(ctx); err != nil {
-			return fmt.Errorf("environment %s: %w", name, err)
+		stage := &s.platform.stages[i]
+		if err := s.outputs[stage.Name].read(ctx); err != nil {
+			if err := s.unreadable(ctx, stage, err); err != nil {
+				return err
+			}
 		}
 	}
 	s.stops = s.order()
+	return nil
+}
+
+// unreadable takes note of an environment whose state cannot be read: it is blocked, and
+// others go on. Where it is the one that was asked for, that is an error.
+func (s *Session) unreadable(ctx context.Context, stage *evaluate.Stage, err error) error {
+	if ctx.Err() != nil || slices.Equal(s.request.Environments, []string{stage.Name}) {
+		return fmt.Errorf("environment %s: %w", stage.Name, err)
+	}
+	s.outputs[stage.Name] = &output{stage: stage, absent: err.Error(), unreadable: true}
 	return nil
 }
 
@@ -273,28 +288,38 @@ func (s *Session) repository(ctx context.Context, url string) (*repository, erro
 	if known := s.repositories[url]; known != nil {
 		return known, nil
 	}
-	r := &repository{}
-	var err error
-	if r.remote, err = s.openRemote(ctx, url); err != nil {
+	if err := s.unopened[url]; err != nil {
 		return nil, err
 	}
+	r, err := s.openRepository(ctx, url)
+	if err != nil {
+		s.unopened[url] = err
+		return nil, errors.Join(err, r.close())
+	}
 	s.repositories[url] = r
+	return r, nil
+}
+
+// openRepository opens a repository; what it returns is to be closed, also with an error.
+func (s *Session) openRepository(ctx context.Context, url string) (r *repository, err error) {
+	r = &repository{}
+	if r.remote, err = s.openRemote(ctx, url); err != nil {
+		return r, err
+	}
 	r.url = r.remote.URL()
 	told, _ := r.remote.Advertised() // it has just been opened
 	r.refs = maps.Clone(told)
 	if r.staging, err = r.remote.Staging(); err != nil {
-		return nil, err
+		return r, err
 	}
 	if r.forge, err = s.request.Forge(ctx, url); err != nil {
-		return nil, err
+		return r, err
 	}
 	if r.forge == nil {
 		r.plain = true
-		if r.forge, err = s.plainForge(r); err != nil {
-			return nil, err
-		}
+		r.forge, err = s.plainForge(r)
 	}
-	return r, nil
+	return r, err
 }
 
 func (r *repository) close() error {

@@ -3,6 +3,7 @@ package promotion
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -58,8 +59,10 @@ type CompileRequest struct {
 
 // Compiled is a compiled environment.
 type Compiled struct {
-	// Tree is nil where errors hide the environment.
+	// Tree is nil where errors hide the environment, or it is Missing: the commit does not
+	// have it.
 	Tree        *tree.Tree
+	Missing     bool
 	Options     tree.Options
 	Diagnostics []diag.Diagnostic
 	Errors      int // assignments, or targets, with an error
@@ -86,6 +89,9 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	r.Ring, r.Rings = c.Ring, c.Rings
 	r.Previous = func(string) (*tree.Record, error) { return c.Previous, nil }
 	b, err := compiler.Compile(ctx, r)
+	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
+		return &Compiled{Missing: true, Errors: 1}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // what is not as it should be, a line each, in an order; none where there is no record.
 //
 // Files at the root of the folder that say nothing to what reads GitOps trees may be
-// there beside: see Beside. A record that cannot be read is a *RecordError.
+// there beside. A record that cannot be read is a *RecordError.
 func (b *Branch) Check(dir string) ([]string, error) {
 	root, _, err := b.environment(dir)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *checker) others() error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if name != ownFolder && c.record.entry(name) == nil && !Beside(name) {
+		if name != ownFolder && c.record.entry(name) == nil && !isBeside(entries[name]) {
 			c.problem("%s is none of kalypso's files", name)
 		}
 	}
@@ -160,15 +160,14 @@ func (c *checker) others() error {
 	return nil
 }
 
-// Beside says whether a name is that of a file, or a folder, that may be at the root of
-// an environment's folder beside what kalypso writes: what people and forges read, and
-// nothing that reads GitOps trees.
-func Beside(name string) bool {
-	stem, _, _ := strings.Cut(name, ".")
-	return slices.Contains([]string{"README", "LICENSE", "CODEOWNERS", "SECURITY", "CONTRIBUTING"}, stem) || slices.Contains(beside, name)
+// isBeside says whether something may be at the root of an environment's folder beside
+// what kalypso writes: what people and forges read, and nothing that reads GitOps trees.
+func isBeside(e git.Entry) bool {
+	text := slices.Contains([]string{".md", ".txt", ".adoc", ".rst"}, path.Ext(e.Name))
+	return kindOf(e) == regular && text || slices.Contains(beside, e.Name)
 }
 
 var beside = []string{
-	".gitattributes", ".gitignore", ".editorconfig",
+	"README", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitignore", ".editorconfig",
 	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml", "hydrator.metadata",
 }
