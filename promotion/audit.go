@@ -88,7 +88,7 @@ func (s *Session) preloadHistory(ctx context.Context, st *stop, states []past) e
 // difference says what a commit did to a ring.
 func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([]Event, error) {
 	ring := st.ringName()
-	had, has := sourceIn(before.record, ring), sourceIn(now.record, ring)
+	had, has := st.out.sourceIn(before.record, ring), st.out.sourceIn(now.record, ring)
 	e := Event{
 		Time: now.Committer.When.UTC(), Environment: st.stage.Name, Ring: ring, Source: has, Commit: now.ID.String(),
 		By: trailerOf(now.Message, "Promoted-By"), Reason: trailerOf(now.Message, "Kalypso-Reason"), Gates: trailerOf(now.Message, "Kalypso-Gates-Digest"),
@@ -96,7 +96,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 	if e.By == "" {
 		e.By = web.Printable(now.Author.Name)
 	}
-	switch wasHeld, held := holdIn(before.record, ring), holdIn(now.record, ring); {
+	switch wasHeld, held := st.out.holdIn(before.record, ring), st.out.holdIn(now.record, ring); {
 	case now.record == nil && before.record == nil:
 		return nil, nil
 	case now.record == nil:
@@ -135,12 +135,6 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		})
 	}
 	return events, nil
-}
-
-// holdIn returns the hold of a ring, or of all of the environment, by a record.
-func holdIn(record *tree.Record, ring string) *tree.Hold {
-	o := &output{record: record}
-	return o.hold(ring)
 }
 
 func sameHold(a, b *tree.Hold) bool { return a == b || a != nil && b != nil && *a == *b }

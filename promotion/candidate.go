@@ -197,7 +197,7 @@ func (s *Session) hadSince(ctx context.Context, st *stop, of []source.Base) (map
 	had := map[tree.Revision]bool{}
 	older := 0
 	err := st.out.history.each(ctx, func(p past) bool {
-		is := sourceIn(p.record, st.ringName()).Base
+		is := st.out.sourceIn(p.record, st.ringName()).Base
 		if wanted[is] {
 			had[is] = true
 			older = 0

@@ -67,10 +67,10 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	if before := st.out.hold(st.ringName()); before != nil && before.Base != "" {
 		hold.Base = before.Base // a second step back is still from there
 	}
-	step := &Step{Kind: RollBack, Source: tree.Source{Base: sourceIn(target.record, st.ringName()).Base, Environment: revision(st.out.own.Commit)}}
+	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.out.sourceIn(target.record, st.ringName()).Base, Environment: revision(st.out.own.Commit)}}
 	c := change{hold: hold, trailers: s.decided(d), decided: s.now}
 	if to.Exact {
-		step.Source = sourceIn(target.record, st.ringName())
+		step.Source = st.out.sourceIn(target.record, st.ringName())
 		err = s.prepareExact(st, step, target, c)
 	} else {
 		err = s.prepare(ctx, st, step, c)
@@ -143,7 +143,7 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 		wanted = tree.Revision(to.Commit) // it may not be in the branch's history any more
 	}
 	for _, p := range had {
-		if sourceIn(p.record, st.ringName()).Base == wanted {
+		if st.out.sourceIn(p.record, st.ringName()).Base == wanted {
 			return p, nil
 		}
 	}
@@ -177,12 +177,22 @@ func (s *Session) prepareExact(st *stop, step *Step, target past, c change) erro
 	return nil
 }
 
+// setHold sets the hold of a stop in a record, in which there may be rings that are not in
+// the policy any more.
 func (s *Session) setHold(r *tree.Record, st *stop, hold *tree.Hold) {
-	if ring := r.Ring(st.ringName()); ring != nil {
-		ring.Hold = hold
+	if st.ring == nil {
+		for i := range r.Rings {
+			r.Rings[i].Hold = nil
+		}
+		r.Hold = hold
 		return
 	}
-	r.Hold = hold
+	if r.Hold != nil || r.Ring(st.ring.Name) == nil {
+		r.Rings, r.Hold = st.out.ringsIn(r), nil
+	}
+	if ring := r.Ring(st.ring.Name); ring != nil {
+		ring.Hold = hold
+	}
 }
 
 // Hold keeps stops at what they have; Release ends that, also after a rollback.
@@ -199,7 +209,7 @@ func (s *Session) Release(ctx context.Context, d Decision) ([]*Stop, error) {
 // restate writes another hold into the record.
 func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title string, d Decision) (*Stop, error) {
 	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip)), Hold: hold}
-	if st.has() == (tree.Source{}) {
+	if st.has() == (tree.Source{}) && st.out.hold(st.ringName()) == nil {
 		return nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.out.branch, st.stage.Name)
 	}
 	c := change{hold: hold, title: title, trailers: s.decided(d), decided: s.now}

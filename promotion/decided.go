@@ -45,12 +45,12 @@ func (s *Session) proposed(ctx context.Context, st *stop) (*proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proposal{Commit: c, source: sourceIn(record, st.ringName()), hold: holdIn(record, st.ringName()), decided: trailerOf(c.Message, "Kalypso-Reason") != ""}
+	p := &proposal{Commit: c, source: st.out.sourceIn(record, st.ringName()), hold: st.out.holdIn(record, st.ringName()), decided: trailerOf(c.Message, "Kalypso-Reason") != ""}
 	err = o.history.each(ctx, func(was past) bool {
 		if slices.Contains(c.Parents, was.ID) {
 			return false
 		}
-		p.arrived = sourceIn(was.record, st.ringName()) == p.source && sameHold(holdIn(was.record, st.ringName()), p.hold)
+		p.arrived = st.out.sourceIn(was.record, st.ringName()) == p.source && sameHold(st.out.holdIn(was.record, st.ringName()), p.hold)
 		return !p.arrived
 	})
 	return p, err

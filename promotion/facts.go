@@ -138,26 +138,30 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 	if own {
 		return s.ownStay(ctx, st, of, stay)
 	}
-	_, next, held, err := st.out.history.stayOf(ctx, st.ringName(), of.Base)
-	if err != nil || !held {
+	v, err := st.out.history.visitOf(ctx, st.ringName(), of.Base)
+	if err != nil || v.brought.IsZero() {
 		return stay, err
 	}
 	stay.Held = true
-	gate := st.rolloutGate()
+	if hold := st.out.hold(st.ringName()); hold != nil && hold.Base == of.Base {
+		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
+		return stay, nil
+	}
+	by := st.rolloutGate().By
 	ledger := s.ledger(st.out)
 	commit := hashOf(of.Base)
-	if err := ledger.load(ctx, commit, hashOf(next)); err != nil {
+	if err := ledger.load(ctx, commit, hashOf(v.next)); err != nil {
 		return stay, err
 	}
-	c, _ := courseOf(ledger.known[commit], st.id(), gate.By)
+	c, _ := courseOf(during(v.brought, ledger.known[commit], st.id()), st.id(), by)
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.entered, c.state, c.since, c.reason
-	if next == "" {
+	if v.next == "" {
 		return stay, nil
 	}
 	// It left when the next one was first heard of. Where that was never told, it is
 	// taken to have left at once.
 	stay.Left = stay.Since
-	if following, ok := courseOf(ledger.known[hashOf(next)], st.id(), gate.By); ok && following.entered.After(stay.Since) {
+	if following, ok := courseOf(during(v.followed, ledger.known[hashOf(v.next)], st.id()), st.id(), by); ok && following.entered.After(stay.Since) {
 		stay.Left = following.entered
 	}
 	return stay, nil

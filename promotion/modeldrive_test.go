@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -461,7 +462,7 @@ func (w *modelWorld) merge(st *ruleStop) error {
 	has := sourceIn(record, st.ring)
 	to := ruleSource{w.number(has.Base), w.number(has.Environment)}
 	var hold *ruleOrder
-	if h := (&output{record: record}).hold(st.ring); h != nil {
+	if h := holdIn(record, st.ring); h != nil {
 		hold = &ruleOrder{base: w.number(h.Base)}
 		hold.until, _ = time.Parse(time.RFC3339, h.Until)
 	}
@@ -579,7 +580,7 @@ func (w *modelWorld) compare() error {
 		if want := w.source(st.has); has != want {
 			return fmt.Errorf("%w: %s has %s, and should have %s (%s)", errDiffers, st.id(), w.name(has), w.name(want), w.orders())
 		}
-		hold := (&output{record: record}).hold(st.ring)
+		hold := holdIn(record, st.ring)
 		if (hold != nil) != (st.hold != nil) {
 			return fmt.Errorf("%w: the hold of %s is %v, and should be %v", errDiffers, st.id(), hold, st.hold)
 		}
@@ -628,4 +629,23 @@ func (w *modelWorld) record(commit git.Hash) *tree.Record {
 		panic(err)
 	}
 	return record
+}
+
+// sourceIn and holdIn are what a record says of a ring, where policies do not change.
+func sourceIn(record *tree.Record, ring string) tree.Source {
+	return outputOf(record).sourceIn(record, ring)
+}
+
+func holdIn(record *tree.Record, ring string) *tree.Hold {
+	return outputOf(record).holdIn(record, ring)
+}
+
+func outputOf(record *tree.Record) *output {
+	stage := &evaluate.Stage{}
+	if record != nil {
+		for _, r := range record.Rings {
+			stage.Promotion.Rings = append(stage.Promotion.Rings, model.Ring{Name: r.Name})
+		}
+	}
+	return &output{stage: stage}
 }

@@ -85,7 +85,7 @@ func (w *modelWorld) checkCommit(e *modelEnvironment, c modelCommit) error {
 func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStop, c modelCommit, before, after tree.Source) error {
 	from, to := w.number(before.Base), w.number(after.Base)
 	frozen, isFrozen := w.rules.frozen[e.Name]
-	hold := (&output{record: c.before}).hold(st.ring)
+	hold := holdIn(c.before, st.ring)
 	switch {
 	case to < from:
 		return errors.New("that is back")
@@ -231,7 +231,7 @@ func (w *modelWorld) checkProposal(st *ruleStop) error {
 		return nil
 	}
 	record := w.record(c.Head)
-	if hold := (&output{record: record}).hold(st.ring); hold != nil {
+	if hold := holdIn(record, st.ring); hold != nil {
 		return nil // somebody brings the stop back
 	}
 	has := sourceIn(record, st.ring)

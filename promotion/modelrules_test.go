@@ -215,12 +215,19 @@ func (s *ruleStop) succeeded(of ruleSource, onlyOwn bool) bool {
 	if onlyOwn {
 		return s.has == of && s.landing.state == forge.Success
 	}
-	return s.held(of.base) != nil && s.said[of.base].state == forge.Success
+	return s.wentWell(of.base)
+}
+
+// wentWell says whether the rollout of a base commit succeeded when it was last here, and
+// nobody rolled back from it.
+func (s *ruleStop) wentWell(base int) bool {
+	stay := s.held(base)
+	return stay != nil && !stay.entered.IsZero() && s.said[base].state == forge.Success && (s.hold == nil || s.hold.base != base)
 }
 
 func (s *ruleStop) soaked(base int, wanted time.Duration, now time.Time) bool {
 	stay, said := s.held(base), s.said[base]
-	if stay == nil || said.state != forge.Success || now.Sub(said.since) < wanted {
+	if !s.wentWell(base) || now.Sub(said.since) < wanted {
 		return false
 	}
 	return stay.left.IsZero() || stay.left.Sub(said.since) >= wanted

@@ -93,13 +93,12 @@ func (s *Session) mute(ctx context.Context, st *stop, g *model.RolloutGate) (str
 // then of the GitOps commit. A run that is killed in between says both again.
 func (s *Session) sayEntered(ctx context.Context, st *stop, landed git.Hash) error {
 	has := st.has()
-	brought, _, _, err := st.out.history.stayOf(ctx, st.ringName(), has.Base)
+	v, err := st.out.history.visitOf(ctx, st.ringName(), has.Base)
 	if err != nil {
 		return err
 	}
-	if brought == landed {
-		text := "rolling out, as GitOps commit " + git.Short(landed)
-		if err := s.say(ctx, st, s.ledger(st.out), hashOf(has.Base), forge.Pending, text); err != nil {
+	if v.brought == landed {
+		if err := s.say(ctx, st, s.ledger(st.out), hashOf(has.Base), forge.Pending, enters+git.Short(landed)); err != nil {
 			return err
 		}
 	}
@@ -178,10 +177,7 @@ func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run
 
 // count counts the reports.
 func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, run []git.Hash, r *Rollout) error {
-	in := func(clusterType string) bool {
-		return st.ring == nil || st.out.record.RingOf(clusterType) == st.ring.Name
-	}
-	assignments, err := s.wanted(st.out.record, in)
+	assignments, err := s.wanted(st.out.record, st.covers)
 	if err != nil {
 		return err
 	}

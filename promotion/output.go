@@ -107,46 +107,85 @@ func (r *repository) view(branch string, tip git.Hash) (*tree.Branch, error) {
 
 // has returns what a ring of the environment was compiled from; the zero Source for
 // nothing.
-func (o *output) has(ring string) tree.Source { return sourceIn(o.record, ring) }
+func (o *output) has(ring string) tree.Source { return o.sourceIn(o.record, ring) }
 
 // sourceIn returns what a ring was compiled from by a record, which may be nil.
-func sourceIn(record *tree.Record, ring string) tree.Source {
-	switch {
-	case record == nil:
-		return tree.Source{}
-	case ring == "" && len(record.Rings) == 0:
-		return record.Source
-	}
-	if r := record.Ring(ring); r != nil {
-		return r.Source
-	}
-	return tree.Source{}
+func (o *output) sourceIn(record *tree.Record, ring string) tree.Source {
+	return o.ringIn(record, ring).Source
 }
 
-// hold returns the ring's own hold, or the environment's; nil for none.
-func (o *output) hold(ring string) *tree.Hold {
-	if o.record == nil {
-		return nil
+// holdIn returns the ring's own hold by a record, or the environment's; nil for none.
+func (o *output) holdIn(record *tree.Record, ring string) *tree.Hold {
+	if hold := o.ringIn(record, ring).Hold; hold != nil || record == nil {
+		return hold
 	}
-	if r := o.record.Ring(ring); r != nil && r.Hold != nil {
-		return r.Hold
+	return record.Hold
+}
+
+// hold returns the hold that a ring has now; nil for none.
+func (o *output) hold(ring string) *tree.Hold { return o.holdIn(o.record, ring) }
+
+// ringIn returns what a record says of a ring. Where policies have changed since, the
+// record does not have it: then it is what the environment was as a whole, or the rings
+// that are not in the policy any more. Where those were different, it is nothing, but
+// stays held if one of them was.
+func (o *output) ringIn(record *tree.Record, ring string) tree.Ring {
+	switch known := record.Ring(ring); {
+	case record == nil:
+		return tree.Ring{Name: ring}
+	case known != nil:
+		return *known
+	case len(record.Rings) == 0:
+		return tree.Ring{Name: ring, Source: record.Source}
 	}
-	return o.record.Hold
+	out, first := tree.Ring{Name: ring}, true
+	for _, gone := range record.Rings {
+		if o.stage.Promotion.Ring(gone.Name) != nil {
+			continue
+		}
+		switch {
+		case first:
+			out.Source, first = gone.Source, false
+		case out.Source != gone.Source:
+			out.Source = tree.Source{}
+		}
+		if out.Hold == nil {
+			out.Hold = gone.Hold
+		}
+	}
+	return out
+}
+
+// ringsIn returns what a record says of the policy's rings that have something, sorted by
+// name. A hold of the environment, from when it had no rings, is one of each of them.
+func (o *output) ringsIn(record *tree.Record) []tree.Ring {
+	var out []tree.Ring
+	for _, ring := range o.stage.Promotion.Rings {
+		r := o.ringIn(record, ring.Name)
+		if r.Name = ring.Name; r.Hold == nil {
+			r.Hold = o.holdIn(record, ring.Name)
+		}
+		if r.Source != (tree.Source{}) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// covers says whether a cluster type is of the stop: it was built for the ring, or for
+// none that the policy has.
+func (st *stop) covers(clusterType string) bool {
+	of := st.out.record.RingOf(clusterType)
+	return st.ring == nil || of == st.ring.Name || st.stage.Promotion.Ring(of) == nil
 }
 
 // ownHold returns the hold of the stop alone: the environment's where it has no rings.
 func (st *stop) ownHold() *tree.Hold {
-	switch record := st.out.record; {
-	case record == nil:
-		return nil
-	case st.ring == nil:
-		return record.Hold
-	default:
-		if r := record.Ring(st.ring.Name); r != nil {
-			return r.Hold
-		}
-		return nil
+	if hold := st.out.ringIn(st.out.record, st.ringName()).Hold; hold != nil || st.ring != nil || st.out.record == nil {
+		return hold
 	}
+	return st.out.record.Hold
 }
 
 // history is what an environment's branch was, commit by commit.
@@ -255,7 +294,7 @@ func (h *history) landed(ctx context.Context, ring string) (run []git.Hash, err 
 		return nil, nil
 	}
 	err = h.each(ctx, func(p past) bool {
-		if sourceIn(p.record, ring) != has {
+		if h.out.sourceIn(p.record, ring) != has {
 			return false
 		}
 		run = append(run, p.ID)
@@ -264,39 +303,46 @@ func (h *history) landed(ctx context.Context, ring string) (run []git.Hash, err 
 	return run, err
 }
 
-// stayOf returns when a base commit was last in a ring: the commit that brought it, and
-// the base commit that followed; false where it never was.
-func (h *history) stayOf(ctx context.Context, ring string, base tree.Revision) (brought git.Hash, next tree.Revision, held bool, err error) {
-	var newer tree.Revision
+// visit is the last time that a base commit was in a ring.
+type visit struct {
+	brought git.Hash // the commit that brought it; zero where it never was there
+	// next is the base commit that followed, and followed the commit that brought that;
+	// "" and zero where it is still there.
+	next     tree.Revision
+	followed git.Hash
+}
+
+// visitOf returns when a base commit was last in a ring.
+func (h *history) visitOf(ctx context.Context, ring string, base tree.Revision) (v visit, err error) {
+	var newer visit
 	err = h.each(ctx, func(p past) bool {
-		is := sourceIn(p.record, ring).Base
+		is := h.out.sourceIn(p.record, ring).Base
 		switch {
+		case is == base && v.brought.IsZero():
+			v = visit{brought: p.ID, next: newer.next, followed: newer.brought}
 		case is == base:
-			if !held {
-				next = newer
-			}
-			held, brought = true, p.ID
-		case held:
+			v.brought = p.ID
+		case !v.brought.IsZero():
 			return false
 		}
-		newer = is
+		newer = visit{next: is, brought: p.ID}
 		return true
 	})
-	return brought, next, held, err
+	return v, err
 }
 
 // basesOf returns the base commits that a ring had, the newest first, each once.
 func (h *history) basesOf(ctx context.Context, ring string) ([]past, error) {
 	err := h.each(ctx, func(past) bool { return true })
-	return distinct(h.states, ring), err
+	return h.distinct(h.states, ring), err
 }
 
 // distinct are the newest states with each base commit that a ring had.
-func distinct(states []past, ring string) []past {
+func (h *history) distinct(states []past, ring string) []past {
 	var out []past
 	var seen []tree.Revision
 	for _, p := range states {
-		if is := sourceIn(p.record, ring).Base; is != "" && !slices.Contains(seen, is) {
+		if is := h.out.sourceIn(p.record, ring).Base; is != "" && !slices.Contains(seen, is) {
 			seen = append(seen, is)
 			out = append(out, p)
 		}
@@ -313,9 +359,9 @@ func (h *history) basesBefore(ctx context.Context, ring string) ([]past, error) 
 	}
 	has, first := h.out.has(ring).Base, 0
 	for i, p := range h.states {
-		if sourceIn(p.record, ring).Base == has {
+		if h.out.sourceIn(p.record, ring).Base == has {
 			first = i
 		}
 	}
-	return distinct(h.states[min(first+1, len(h.states)):], ring), nil
+	return h.distinct(h.states[min(first+1, len(h.states)):], ring), nil
 }

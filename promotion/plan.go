@@ -156,7 +156,7 @@ func (s *Session) drifted(st *stop, out *Stop) (bool, error) {
 	if s.request.Overwrite {
 		return slices.ContainsFunc(drift, func(d tree.Drift) bool {
 			clusterType, _, _ := strings.Cut(d.Path, "/")
-			return st.ring == nil || st.out.record.RingOf(clusterType) == st.ring.Name
+			return st.covers(clusterType)
 		}), nil
 	}
 	var names []string

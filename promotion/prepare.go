@@ -67,7 +67,10 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	}
 	o := compiled.Options
 	o.Adopt, o.Files = s.request.Adopt, c.files
-	o.Ring, o.Rings, o.Hold = st.ringName(), st.rings(step.Source, c.hold), st.out.environmentHold(st, c.hold)
+	o.Ring, o.Rings = st.ringName(), st.rings(step.Source, c.hold)
+	if st.ring == nil {
+		o.Hold = c.hold
+	}
 	p.message = s.message(st, step, &c)
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
@@ -128,32 +131,13 @@ func (s *Session) compile(ctx context.Context, st *stop, of tree.Source) (out *C
 // rings are those of the record after a step: this one has what it gets, and the others
 // what they have.
 func (st *stop) rings(gets tree.Source, hold *tree.Hold) []tree.Ring {
-	var out []tree.Ring
-	for _, ring := range st.stage.Promotion.Rings {
-		r := tree.Ring{Name: ring.Name, Source: st.out.has(ring.Name)}
-		if before := st.out.record.Ring(ring.Name); before != nil {
-			r.Hold = before.Hold
-		}
-		if ring.Name == st.ringName() {
-			r.Source, r.Hold = gets, hold
-		}
-		if r.Source != (tree.Source{}) {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// environmentHold is the hold of the whole environment after a step of a stop.
-func (o *output) environmentHold(st *stop, hold *tree.Hold) *tree.Hold {
 	if st.ring == nil {
-		return hold
-	}
-	if o.record == nil {
 		return nil
 	}
-	return o.record.Hold
+	out := slices.DeleteFunc(st.out.ringsIn(st.out.record), func(r tree.Ring) bool { return r.Name == st.ring.Name })
+	out = append(out, tree.Ring{Name: st.ring.Name, Source: gets, Hold: hold})
+	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // commitInfo is what makes a commit the same whoever makes it: its time is that of the

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/web"
 )
@@ -200,28 +199,31 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 		v.problem("%s does not compile at %s", st.id(), describe(has))
 		return nil
 	}
-	mine, some := false, false
+	moved := false // the policy has a cluster type in another ring than it was built for
 	for i := range compiled.Tree.ClusterTypes {
 		ct := &compiled.Tree.ClusterTypes[i]
 		if ct.Outside {
 			continue
 		}
-		some = true
 		e := v.entry(ct.Name)
 		switch {
 		case e == nil:
 			v.problem("cluster type %s is compiled, and not in the tree", ct.Name)
-		case v.sourceOf(e) == has && (e.Ring == st.ringName() || !v.isRing(e.Ring)):
-			mine, v.checked[ct.Name] = true, true
+		case v.sourceOf(e) == has && st.covers(e.Name):
+			v.checked[ct.Name] = true
 			if err := v.clusterType(ctx, st, ct); err != nil {
 				return err
 			}
 		case e.Ring == st.ringName():
 			v.checked[ct.Name] = true
 			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, describe(v.sourceOf(e)), describe(has), st.id())
+		default:
+			moved = true
 		}
 	}
-	if st.ring != nil && some && !mine {
+	// A ring whose cluster types came from others, and went to others, may have none yet.
+	backed := func(e tree.ClusterTypeEntry) bool { return v.sourceOf(&e) == has && st.covers(e.Name) }
+	if st.ring != nil && !moved && !slices.ContainsFunc(v.at.record.ClusterTypes, backed) {
 		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), describe(has))
 	}
 	return nil
@@ -234,11 +236,6 @@ func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {
 		}
 	}
 	return nil
-}
-
-// isRing says whether the policy has a ring of a name.
-func (v *verifier) isRing(name string) bool {
-	return slices.ContainsFunc(v.at.stage.Promotion.Rings, func(r model.Ring) bool { return r.Name == name })
 }
 
 // sourceOf is what a cluster type was compiled from.
@@ -415,7 +412,7 @@ func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.
 		case e.Source != nil:
 			of = *e.Source
 		default:
-			of = sourceIn(p.record, e.Ring)
+			of = p.record.Source
 		}
 		return false
 	})

@@ -25,6 +25,16 @@ type Promotion struct {
 	AllowKept   bool
 }
 
+// Ring returns the ring of a name; nil for none.
+func (p *Promotion) Ring(name string) *Ring {
+	for i := range p.Rings {
+		if p.Rings[i].Name == name {
+			return &p.Rings[i]
+		}
+	}
+	return nil
+}
+
 // Advance says which commit is the candidate.
 type Advance string
 
