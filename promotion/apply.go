@@ -113,6 +113,9 @@ func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Int
 // land pushes the prepared commit to the environment's branch.
 func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 	o, p := st.out, stop.Step.prepared
+	if err := s.stillOrdered(ctx, st, stop.Step.Source.Base); err != nil {
+		return err
+	}
 	update := remote.Update{Ref: branchRef(o.branch), Old: o.tip, New: p.commit}
 	if err := o.repository.remote.Push(ctx, []remote.Update{update}, p.packs, false); err != nil {
 		return s.explainPush(st, err)
@@ -124,6 +127,24 @@ func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 		return nil
 	}
 	return s.close(ctx, st, "There is nothing left to propose: "+markdown(stop.Reason)+".")
+}
+
+// stillOrdered is git.ErrLostRace where somebody has ordered something since the session
+// was opened, a freeze or a rejection: what is about to happen was decided without it.
+func (s *Session) stillOrdered(ctx context.Context, st *stop, base tree.Revision) error {
+	r := st.out.repository
+	now, err := r.remote.Refs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"freeze/" + st.stage.Name, "reject/" + string(base)} {
+		for _, prefix := range []string{ordersRefs, ordersTags} {
+			if ref := prefix + name; now[ref] != r.refs[ref] {
+				return fmt.Errorf("%w: %s is new", git.ErrLostRace, ref)
+			}
+		}
+	}
+	return nil
 }
 
 // landed takes note of the environment's branch being at a new commit.
@@ -138,6 +159,14 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 		return err
 	}
 	o.history = &history{out: o}
+	for _, other := range s.outputs { // that are beside it in the branch
+		if other != o && other.repository == o.repository && other.branch == o.branch {
+			other.tip, other.history = commit, &history{out: other}
+			if err := other.look(ctx); err != nil {
+				return err
+			}
+		}
+	}
 	stop.State, stop.Has, stop.Tip, stop.Landed = Promoted, st.has(), commit.String(), commit.String()
 	stop.Hold = o.hold(st.ringName())
 	stop.Rollout, err = s.observe(ctx, st, true)

@@ -196,14 +196,16 @@ func (s *Session) hadSince(ctx context.Context, st *stop, of []source.Base) (map
 	}
 	had := map[tree.Revision]bool{}
 	older := 0
+	var last tree.Revision
 	err := st.out.history.each(ctx, func(p past) bool {
 		is := st.out.sourceIn(p.record, st.ringName()).Base
-		if wanted[is] {
-			had[is] = true
-			older = 0
-		} else {
+		switch {
+		case wanted[is]:
+			had[is], older = true, 0
+		case is != last: // others may be in the branch as well
 			older++
 		}
+		last = is
 		// What came before all that is wanted is not looked at, but for a rollback.
 		return len(had) < len(wanted) && older < firstDepth
 	})
@@ -243,17 +245,22 @@ func (s *Session) latestPassed(ctx context.Context, st *stop, there []source.Bas
 	return waiting, others, nil
 }
 
-// preload asks for the statuses of several commits at once.
+// preload asks for all at once that was said of several commits, where they were before.
 func (s *Session) preload(ctx context.Context, st *stop, of []source.Base) error {
-	var commits []git.Hash
-	for _, b := range of {
-		commits = append(commits, b.Commit)
-	}
 	for _, up := range append(s.upstream(st), s.soaking(st)...) {
-		if up.out.repository != nil {
-			if err := s.ledger(up.out).load(ctx, commits...); err != nil {
+		if up.out.repository == nil || up.out.record == nil {
+			continue
+		}
+		var commits []git.Hash
+		for _, b := range of {
+			v, err := up.out.history.visitOf(ctx, up.ringName(), revision(b.Commit))
+			if err != nil {
 				return err
 			}
+			commits = append(append(commits, v.landings...), v.followed)
+		}
+		if err := up.out.repository.ledger().load(ctx, commits...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -264,7 +271,8 @@ func (s *Session) match(ctx context.Context, st *stop, there []source.Base, othe
 	var common tree.Revision
 	for _, up := range s.upstream(st) {
 		switch is := up.has().Base; {
-		case common == "" || st.stage.Promotion.Any && is == "":
+		case st.stage.Promotion.Any && is == "":
+		case common == "":
 			common = is
 		case is != common && !st.stage.Promotion.Any:
 			return nil, append(others, Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil

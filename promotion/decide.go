@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // Decision is what a person decides about stops, with the reason.
@@ -119,6 +121,9 @@ func until(d Decision) string {
 func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, error) {
 	if to.Commit == "" {
 		had, err := st.out.history.basesBefore(ctx, st.ringName())
+		had = slices.DeleteFunc(had, func(p past) bool { // a rejected commit comes nowhere
+			return st.out.orders.rejected[hashOf(st.out.sourceIn(p.record, st.ringName()).Base)] != nil
+		})
 		steps := max(1, to.Steps)
 		switch {
 		case err != nil:
@@ -143,9 +148,13 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 		wanted = tree.Revision(to.Commit) // it may not be in the branch's history any more
 	}
 	for _, p := range had {
-		if st.out.sourceIn(p.record, st.ringName()).Base == wanted {
-			return p, nil
+		if st.out.sourceIn(p.record, st.ringName()).Base != wanted {
+			continue
 		}
+		if o := st.out.orders.rejected[hashOf(wanted)]; o != nil {
+			return past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", short(wanted), web.Printable(o.Reason), short(wanted))
+		}
+		return p, nil
 	}
 	return past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.stage.Name)
 }

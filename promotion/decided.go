@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,9 @@ type proposal struct {
 	decided bool
 	// arrived says that the stop got it since it was proposed, however it was merged.
 	arrived bool
+	// moved says that the environment's tree is another than it was proposed for. What
+	// others have in the same branch is nothing to it.
+	moved bool
 }
 
 // proposed reads what is proposed for a stop; nil for nothing.
@@ -46,14 +50,20 @@ func (s *Session) proposed(ctx context.Context, st *stop) (*proposal, error) {
 		return nil, err
 	}
 	p := &proposal{Commit: c, source: st.out.sourceIn(record, st.ringName()), hold: st.out.holdIn(record, st.ringName()), decided: trailerOf(c.Message, "Kalypso-Reason") != ""}
+	p.moved = true
 	err = o.history.each(ctx, func(was past) bool {
 		if slices.Contains(c.Parents, was.ID) {
+			p.moved = !sameRecord(was.record, o.record)
 			return false
 		}
 		p.arrived = st.out.sourceIn(was.record, st.ringName()) == p.source && sameHold(st.out.holdIn(was.record, st.ringName()), p.hold)
 		return !p.arrived
 	})
 	return p, err
+}
+
+func sameRecord(a, b *tree.Record) bool {
+	return a == b || a != nil && b != nil && bytes.Equal(a.Encode(), b.Encode())
 }
 
 // keepDecided leaves alone what a person decided and nobody has merged yet: until then,
@@ -94,7 +104,7 @@ func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
 		out.Others = append(out.Others, Other{Commit: b.Commit.String(), Reason: "what somebody decided comes first: " + firstLine(p.Message)})
 	}
 	off := "`kalypso promote abort --env " + st.stage.Name + "` calls it off"
-	if len(p.Parents) == 0 || p.Parents[0] != st.out.tip {
+	if p.moved {
 		out.State, out.Reason = Blocked, fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.out.branch, off)
 		return nil
 	}

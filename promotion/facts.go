@@ -3,6 +3,7 @@ package promotion
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -139,7 +140,7 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 		return s.ownStay(ctx, st, of, stay)
 	}
 	v, err := st.out.history.visitOf(ctx, st.ringName(), of.Base)
-	if err != nil || v.brought.IsZero() {
+	if err != nil || len(v.landings) == 0 {
 		return stay, err
 	}
 	stay.Held = true
@@ -147,24 +148,53 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
 		return stay, nil
 	}
-	by := st.rolloutGate().By
-	ledger := s.ledger(st.out)
-	commit := hashOf(of.Base)
-	if err := ledger.load(ctx, commit, hashOf(v.next)); err != nil {
+	c, err := s.courseDuring(ctx, st, v, hashOf(of.Base))
+	if err != nil {
 		return stay, err
 	}
-	c, _ := courseOf(during(v.brought, ledger.known[commit], st.id()), st.id(), by)
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.entered, c.state, c.since, c.reason
-	if v.next == "" {
+	if v.followed.IsZero() {
 		return stay, nil
 	}
 	// It left when the next one was first heard of. Where that was never told, it is
 	// taken to have left at once.
 	stay.Left = stay.Since
-	if following, ok := courseOf(during(v.followed, ledger.known[hashOf(v.next)], st.id()), st.id(), by); ok && following.entered.After(stay.Since) {
+	said, err := st.out.repository.ledger().of(ctx, v.followed)
+	if following, ok := courseOf(said, st.id(), st.rolloutGate().By); ok && following.entered.After(stay.Since) {
 		stay.Left = following.entered
 	}
-	return stay, nil
+	return stay, err
+}
+
+// courseDuring is what was said of a base commit in its last stay in a stop, by what was
+// said of the GitOps commits of the stay: once it went well, it did. Where policies name
+// who may report, and they say nothing of these, what they say of the base commit counts.
+func (s *Session) courseDuring(ctx context.Context, st *stop, v visit, base git.Hash) (course, error) {
+	by := st.rolloutGate().By
+	ledger := st.out.repository.ledger()
+	if err := ledger.load(ctx, append(slices.Clone(v.landings), v.followed)...); err != nil {
+		return course{}, err
+	}
+	var out course
+	told := false
+	for _, landing := range v.landings {
+		c, ok := courseOf(ledger.known[landing], st.id(), by)
+		if !ok {
+			continue
+		}
+		if told {
+			c.entered = out.entered
+		}
+		if out, told = c, true; c.state == forge.Success {
+			break
+		}
+	}
+	if told || len(by) == 0 {
+		return out, nil
+	}
+	said, err := s.ledger(st.out).of(ctx, base)
+	out, _ = courseOf(said, st.id(), by)
+	return out, err
 }
 
 // ownStay is the time of a commit with an environment's own files in a ring of it.

@@ -3,7 +3,6 @@ package promotion
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -120,31 +119,6 @@ func courseOf(said []forge.Status, id string, by []string) (course, bool) {
 		c.reason, found = s.Description, true
 	}
 	return c, found
-}
-
-// enters begins what is said of a base commit when it comes to a ring. Which GitOps commit
-// brings it tells one stay of the base commit from another.
-const enters = "rolling out, as GitOps commit "
-
-// during returns what was said of a base commit in the stay that a GitOps commit began.
-func during(brought git.Hash, said []forge.Status, id string) []forge.Status {
-	var out []forge.Status
-	seen := map[string]bool{}
-	for _, s := range said {
-		if s.Name != statusName(id) {
-			continue
-		}
-		begins := s.State == forge.Pending && strings.HasPrefix(s.Description, enters)
-		mine := begins && s.Description == enters+git.Short(brought)
-		if begins && !mine && !seen[s.Description] && len(out) > 0 {
-			return out
-		}
-		if mine || len(out) > 0 {
-			out = append(out, s)
-		}
-		seen[s.Description] = seen[s.Description] || begins
-	}
-	return out
 }
 
 // clip cuts a text to a number of characters; 0 is no limit.

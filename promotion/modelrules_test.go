@@ -326,7 +326,8 @@ func (r *rules) upstreamHas(groups [][]*ruleStop, any bool, there []int) int {
 	common := -1
 	for _, up := range slices.Concat(groups...) {
 		switch is := up.has.base; {
-		case common < 0 || any && is < 0:
+		case any && is < 0:
+		case common < 0:
 			common = is
 		case is != common && !any:
 			return -1
@@ -479,7 +480,7 @@ func (r *rules) rollback(s *ruleStop, steps int, exact bool) (ruleSource, bool) 
 	first := slices.IndexFunc(s.past, func(p ruleSource) bool { return p.base == s.has.base })
 	var earlier []ruleSource
 	for _, p := range slices.Backward(s.past[:first]) {
-		if !slices.ContainsFunc(earlier, func(e ruleSource) bool { return e.base == p.base }) {
+		if !r.rejected[p.base] && !slices.ContainsFunc(earlier, func(e ruleSource) bool { return e.base == p.base }) {
 			earlier = append(earlier, p)
 		}
 	}

@@ -97,8 +97,8 @@ func (s *Session) sayEntered(ctx context.Context, st *stop, landed git.Hash) err
 	if err != nil {
 		return err
 	}
-	if v.brought == landed {
-		if err := s.say(ctx, st, s.ledger(st.out), hashOf(has.Base), forge.Pending, enters+git.Short(landed)); err != nil {
+	if len(v.landings) > 0 && v.landings[0] == landed {
+		if err := s.say(ctx, st, s.ledger(st.out), hashOf(has.Base), forge.Pending, "rolling out, as GitOps commit "+git.Short(landed)); err != nil {
 			return err
 		}
 	}

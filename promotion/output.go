@@ -305,29 +305,36 @@ func (h *history) landed(ctx context.Context, ring string) (run []git.Hash, err 
 
 // visit is the last time that a base commit was in a ring.
 type visit struct {
-	brought git.Hash // the commit that brought it; zero where it never was there
-	// next is the base commit that followed, and followed the commit that brought that;
-	// "" and zero where it is still there.
-	next     tree.Revision
+	// landings are the commits that brought it, and then other files of the environment
+	// with it, oldest first; none where it never was there.
+	landings []git.Hash
+	// followed is the commit that brought the next base commit; zero where it is still
+	// there.
 	followed git.Hash
 }
 
 // visitOf returns when a base commit was last in a ring.
 func (h *history) visitOf(ctx context.Context, ring string, base tree.Revision) (v visit, err error) {
-	var newer visit
+	var newer git.Hash
+	var last tree.Source
 	err = h.each(ctx, func(p past) bool {
-		is := h.out.sourceIn(p.record, ring).Base
+		is := h.out.sourceIn(p.record, ring)
+		n := len(v.landings)
 		switch {
-		case is == base && v.brought.IsZero():
-			v = visit{brought: p.ID, next: newer.next, followed: newer.brought}
-		case is == base:
-			v.brought = p.ID
-		case !v.brought.IsZero():
+		case is.Base == base && n > 0 && is == last:
+			v.landings[n-1] = p.ID
+		case is.Base == base:
+			if n == 0 {
+				v.followed = newer
+			}
+			v.landings = append(v.landings, p.ID)
+		case n > 0:
 			return false
 		}
-		newer = visit{next: is, brought: p.ID}
+		newer, last = p.ID, is
 		return true
 	})
+	slices.Reverse(v.landings)
 	return v, err
 }
 

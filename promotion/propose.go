@@ -179,6 +179,9 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 	if state != gate.Passed || !st.stage.Promotion.AutoMerge {
 		return nil
 	}
+	if err := s.stillOrdered(ctx, st, step.Source.Base); err != nil {
+		return err
+	}
 	done, err := o.repository.forge.Merge(ctx, change.Number, step.prepared.commit, forge.MergeOptions{
 		Method: st.stage.Promotion.MergeMethod, Title: step.Title, Message: withoutTitle(step.prepared.message), WhenAllowed: true,
 	})

@@ -70,7 +70,8 @@ func (s *Session) inputs() map[string]map[string]string {
 		}
 		note(o.repository, branchRef(o.branch))
 		for ref := range o.repository.refs {
-			if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
+			log := ref == ordersRefs+ordersLog || ref == ordersTags+ordersLog // what it says is in the others
+			if !log && (strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags)) {
 				note(o.repository, ref)
 			}
 		}
