@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
@@ -22,6 +23,11 @@ func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop
 			return nil, err
 		}
 		intent = Intent{Commit: plan.Commit, Skip: plan.Skip}
+		for _, p := range plan.Stops {
+			if !slices.ContainsFunc(s.stops, func(st *stop) bool { return st.id() == p.ID() }) {
+				return nil, fmt.Errorf("%w (there is no %s)", ErrPlanMoved, p.ID())
+			}
+		}
 	}
 	var out []*Stop
 	var errs []error

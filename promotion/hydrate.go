@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
-	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // What GitOps Promoter reads of a hydrator: a file in the proposed branch and, where the
@@ -74,21 +75,31 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 	case len(st.stage.Promotion.Rings) > 0:
 		return nil, errors.New("it has rings, which GitOps Promoter does not know: make them environments of their own, or promote with kalypso")
 	}
+	bases, err := s.platform.bases.newest(1)
+	if err != nil || len(bases) == 0 {
+		return nil, cmp.Or(err, errors.New("there is no commit yet"))
+	}
+	source := st.with(bases[0])
+	facts, err := s.commitFacts(ctx, st, source)
+	if err != nil {
+		return nil, err
+	}
+	// What people ordered counts here as well.
+	if orders := gate.Commit(gate.Policy{Environment: st.stage.Name}, facts, gate.Skip{}); gate.Overall(orders) != gate.Passed {
+		out.State, out.Reason = Held, reasonOf(orders)
+		return out, nil
+	}
 	next, err := s.proposedOutput(ctx, st.out)
 	if err != nil {
 		return nil, err
 	}
 	at := &stop{stage: st.stage, out: next}
 	out.Branch = next.branch
-	bases, err := s.platform.bases.newest(1)
-	if err != nil || len(bases) == 0 {
-		return nil, errors.Join(err, errors.New("there is no commit yet"))
-	}
 	metadata, err := s.hydratorMetadata(st)
 	if err != nil {
 		return nil, err
 	}
-	step := &Step{Kind: Promote, Source: tree.Source{Base: revision(bases[0].Commit), Environment: revision(st.out.own.Commit)}}
+	step := &Step{Kind: Promote, Source: source}
 	if err := s.prepare(ctx, at, step, change{title: fmt.Sprintf("Hydrate %s from %s", st.stage.Name, git.Short(s.platform.head)), files: map[string][]byte{hydratorFile: metadata}}); err != nil {
 		return nil, err
 	}
@@ -109,7 +120,7 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 			return nil, s.explainPush(at, err)
 		}
 		tip = step.prepared.commit
-		out.State, out.Reason = Promoted, "branch "+next.branch+" proposes "+describe(step.Source)
+		out.State, out.Reason = Proposed, "branch "+next.branch+" proposes "+describe(step.Source)
 	}
 	notes, err := s.plainForge(next.repository)
 	if err != nil {

@@ -225,6 +225,13 @@ func (s *Session) settled(st *stop, out *Stop) {
 			out.Reason = fmt.Sprintf("it has %s; %s was %s", short(has.Base), shortID(o.Commit), o.Reason)
 		}
 	}
+	orders := gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, gate.CommitFacts{
+		Now: s.now, Reachable: true, Hold: s.holdFacts(st.out.hold(st.ringName())), Freeze: st.out.orders.frozen.freeze(),
+	}, gate.Skip{})
+	if len(orders) > 0 {
+		v := orders[0]
+		out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
+	}
 }
 
 // planStep compiles a candidate that passed the gates of the commit, and asks those of

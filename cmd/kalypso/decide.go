@@ -77,6 +77,9 @@ requests gets one.`,
   kalypso rollback prod --ring eu --to 4f2a9c1 --reason INC-42`,
 		"Rollback", d, o,
 		func(s *promotion.Session, ctx context.Context, decision promotion.Decision) ([]*promotion.Stop, error) {
+			if to.Steps < 1 {
+				return nil, usagef("--steps %d: at least one step back", to.Steps)
+			}
 			return s.Rollback(ctx, to, decision)
 		})
 	cmd.Flags().StringVar(&to.Commit, "to", "", "the base `COMMIT` to go back to")

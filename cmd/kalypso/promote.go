@@ -204,6 +204,7 @@ func (g *global) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 	if err != nil {
 		return err
 	}
+	o.pendingOK = true // to propose is all that is wanted
 	return o.verdict(stops)
 }
 
@@ -309,6 +310,9 @@ func (o *promoteOptions) verdict(stops []*promotion.Stop) error {
 	for _, s := range stops {
 		if rankOf(s.State) > rankOf(state) {
 			state = s.State
+		}
+		if s.Rollout != nil && s.Rollout.State == forge.Failure {
+			state = promotion.Blocked // people have to do something about it
 		}
 	}
 	switch {

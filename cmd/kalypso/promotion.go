@@ -85,6 +85,9 @@ func (d *decisionOptions) decision(now time.Time) (promotion.Decision, error) {
 	if err != nil {
 		return out, err
 	}
+	if !until.After(now) {
+		return out, usagef("--until %s: %s is past", d.until, until.UTC().Format(time.RFC3339))
+	}
 	out.Until = until
 	return out, nil
 }
@@ -142,6 +145,9 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 	r := promotion.Request{
 		Environments: o.environments, Ring: o.ring, By: o.by,
 		Overwrite: o.overwrite, Adopt: o.adopt, AllRings: o.allRings,
+	}
+	if !slices.Contains([]string{"", "native", "git"}, o.gitBackend) {
+		return r, usagef("--git-backend %s: there are native and git", o.gitBackend)
 	}
 	var err error
 	if r.Now, err = clock(); err != nil {

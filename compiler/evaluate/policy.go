@@ -3,6 +3,7 @@ package evaluate
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ func (x *exporter) checkPolicies(stages []Stage) {
 			x.fail(ref.At("advance"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", whose commit it could match").
 				Hinting("name an environment in after, or choose another way to advance"))
 		}
+		if g := s.GitOps; g != nil && g.Branch != "" {
+			x.checkBranch(g.Branch, ref.At("gitops.branch"))
+		}
 		if p.Source != nil {
 			if _, err := git.BranchRef(p.Source.Branch); err != nil {
 				x.fail(ref.At("source.branch"), diag.New(diag.WrongValue, err.Error()))
@@ -40,6 +44,45 @@ func (x *exporter) checkPolicies(stages []Stage) {
 		}
 		x.checkGates(&p.Gates, ref.At("gates"), s.Name, up[s.Name], len(p.After) > 0)
 		x.checkRings(p, ref.At("rings"), s.Name, up[s.Name])
+	}
+}
+
+// checkBranch reports a branch that git has no name for, or that promotion needs for
+// itself.
+func (x *exporter) checkBranch(name string, ref model.Ref) {
+	if _, err := git.BranchRef(name); err != nil {
+		x.fail(ref, diag.New(diag.WrongValue, err.Error()))
+	} else if strings.HasPrefix(name, "kalypso/") {
+		x.fail(ref, diag.New(diag.WrongValue, "branches whose names begin with kalypso/ are those that promotion proposes changes from").
+			Hinting("choose another branch for the environment's tree"))
+	}
+}
+
+// checkHTTP reports a token that everybody on the way could read.
+func (x *exporter) checkHTTP(g *model.HTTPGate, ref model.Ref) {
+	u, err := url.Parse(g.URL)
+	if err != nil || u.Scheme != "http" || g.TokenFrom == "" || slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
+		return
+	}
+	x.fail(ref.At("url"), diag.New(diag.WrongValue, "the token of $"+g.TokenFrom+" would be sent without encryption").
+		Hinting("use https, or leave tokenFrom out"))
+}
+
+// changeFields are what a gate can say something of: the fields of gate.Change in package
+// promotion.
+var changeFields = []string{"assignments", "base", "clusterTypes", "created", "deleted", "environment", "errors", "kept", "own", "ring", "updated"}
+
+// checkChange reports fields of a constraint that no change has: where they are optional,
+// they would always be satisfied.
+func (x *exporter) checkChange(v cue.Value, ref model.Ref) {
+	it, err := v.Fields(cue.Optional(true))
+	for err == nil && it.Next() {
+		name := it.Selector().Unquoted()
+		if !slices.Contains(changeFields, name) {
+			at := ref.At(model.Label(name))
+			x.note(it.Value(), at)
+			x.fail(at, diag.New(diag.UnknownField, "unknown field "+name).Hinting(diag.DidYouMean(name, changeFields)))
+		}
 	}
 }
 
@@ -77,6 +120,9 @@ func (x *exporter) upstreams(stages []Stage) map[string]upstream {
 // checkGates reports gates that cannot pass: follows says that something comes
 // before what they are the gates of.
 func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
+	for i := range g.HTTP {
+		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
+	}
 	if g.Soak != nil {
 		x.checkSoak(g.Soak.Environment, ref.At("soak"), environment, up, follows)
 	}

@@ -152,6 +152,7 @@ func (x *exporter) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
 			Hint string `json:"hint"`
 		}
 		decode(value, &p)
+		x.checkChange(field(of, "change"), at.At("change"))
 		if c := x.contract(field(of, "change"), at.At("change"), ""); c != nil {
 			out = append(out, model.PolicyGate{Name: p.Name, Change: c.Expr, Hint: p.Hint})
 		}

@@ -57,7 +57,7 @@ environments: prod: {
 			{deny: true, from: "2026-12-20T00:00", to: "2027-01-02T00:00", why: "holidays"},
 		]
 		http: [{name: "change-board", url: "https://board.example.com/kalypso", tokenFrom: "BOARD_TOKEN"}]
-		policy: [{name: "no-namespace-goes", change: {deleted: Namespace?: <=0, added: {n: *3 | int}}, hint: "ask the board"}]
+		policy: [{name: "no-namespace-goes", change: {deleted: Namespace?: <=0, created: {n: *3 | int}}, hint: "ask the board"}]
 		budget: {assignments: 100, clusterTypes: 0}
 	}
 	rings: [
@@ -91,7 +91,7 @@ func TestPromotion(t *testing.T) {
 				{Deny: true, From: "2026-12-20T00:00", To: "2027-01-02T00:00", TZ: "UTC", Why: "holidays"},
 			},
 			HTTP:   []model.HTTPGate{{Name: "change-board", URL: "https://board.example.com/kalypso", Timeout: 10 * time.Second, TokenFrom: "BOARD_TOKEN"}},
-			Policy: []model.PolicyGate{{Name: "no-namespace-goes", Change: "{\n\tdeleted: Namespace?: <=0\n\tadded: n:            *3 | int\n\t...\n}", Hint: "ask the board"}},
+			Policy: []model.PolicyGate{{Name: "no-namespace-goes", Change: "{\n\tdeleted: Namespace?: <=0\n\tcreated: n:          *3 | int\n\t...\n}", Hint: "ask the board"}},
 			Budget: &model.BudgetGate{Assignments: &hundred, ClusterTypes: &zero},
 		},
 		Rings: []model.Ring{
@@ -143,26 +143,30 @@ func TestSpan(t *testing.T) {
 // nobody takes it for one that asks for nothing.
 func TestPromotionErrors(t *testing.T) {
 	for declaration, want := range map[string]string{
-		`gates: "none"`:                                             "K1103 gates must be a struct, and is a string",
-		`gates: approvals: 0`:                                       "K1103 approvals cannot be 0: it must be >=1",
-		`gates: approvals: "two"`:                                   "K1103 approvals must be an int, and is a string",
-		`gates: approvals: {}`:                                      "K1105 required field count is missing",
-		`gates: approvals: count: 0`:                                "K1103 count cannot be 0: it must be >=1",
-		`gates: approvals: {count: 1, form: [_]}`:                   "K1102 unknown field form",
-		`gates: soak: for: "1w"`:                                    `K1103 for cannot be "1w"`,
-		`gates: soak: for: string`:                                  "K1110 for has no value, only the constraint of the schema",
-		`gates: soak: {}`:                                           "K1105 required field for is missing",
-		`gates: soak: for: "24h"`:                                   "K1206 a commit comes to environment dev first, and has run nowhere before",
-		`gates: rollout: min: "101%"`:                               `K1103 min cannot be "101%": it must match "^(100|[0-9]{1,2}(\\.[0-9]+)?)%$"`,
-		`gates: budget: assignments: -1`:                            "K1103 assignments cannot be -1: it must be >=0",
-		`gates: http: {}`:                                           "K1103 http must be a list, and is a struct",
-		`gates: windows: [{from: "mon 08:00"}]`:                     "K1105 required field to is missing",
-		`gates: policy: [if _x == "a" {name: "b", change: {}}]`:     "K1110 gates.policy has no value: _x has no value",
-		`gates: policy: [{name: "n"}]`:                              "K1105 required field change is missing",
-		`gates: policy: [{name: "n", change: 5}]`:                   "K1402 the contract can never be satisfied: change must be a struct, and is an int",
-		`gates: policy: [{name: "n", change: a: 1 & 2}]`:            "K1402 the contract can never be satisfied: conflicting values 2 and 1 for a",
-		`gates: policy: [{name: "n", change: a: =~"("}]`:            "K1402 the regular expression \"(\" cannot be read: missing closing ): `(`",
-		`gates: policy: [{name: "n", change: "\(_x)": 1}]`:          "K1402 the contract can never be checked: _x has no value, and is no field of the contract",
+		`gates: "none"`:                                         "K1103 gates must be a struct, and is a string",
+		`gates: approvals: 0`:                                   "K1103 approvals cannot be 0: it must be >=1",
+		`gates: approvals: "two"`:                               "K1103 approvals must be an int, and is a string",
+		`gates: approvals: {}`:                                  "K1105 required field count is missing",
+		`gates: approvals: count: 0`:                            "K1103 count cannot be 0: it must be >=1",
+		`gates: approvals: {count: 1, form: [_]}`:               "K1102 unknown field form",
+		`gates: soak: for: "1w"`:                                `K1103 for cannot be "1w"`,
+		`gates: soak: for: string`:                              "K1110 for has no value, only the constraint of the schema",
+		`gates: soak: {}`:                                       "K1105 required field for is missing",
+		`gates: soak: for: "24h"`:                               "K1206 a commit comes to environment dev first, and has run nowhere before",
+		`gates: rollout: min: "101%"`:                           `K1103 min cannot be "101%": it must match "^(100|[0-9]{1,2}(\\.[0-9]+)?)%$"`,
+		`gates: budget: assignments: -1`:                        "K1103 assignments cannot be -1: it must be >=0",
+		`gates: http: {}`:                                       "K1103 http must be a list, and is a struct",
+		`gates: windows: [{from: "mon 08:00"}]`:                 "K1105 required field to is missing",
+		`gates: policy: [if _x == "a" {name: "b", change: {}}]`: "K1110 gates.policy has no value: _x has no value",
+		`gates: policy: [{name: "n"}]`:                          "K1105 required field change is missing",
+		`gates: policy: [{name: "n", change: 5}]`:               "K1402 the contract can never be satisfied: change must be a struct, and is an int",
+		`gates: policy: [{name: "n", change: kept: 1 & 2}]`:     "K1402 the contract can never be satisfied: conflicting values 2 and 1 for kept",
+		`gates: policy: [{name: "n", change: base: =~"("}]`:     "K1402 the regular expression \"(\" cannot be read: missing closing ): `(`",
+		`gates: policy: [{name: "n", change: "\(_x)": 1}]`:      "K1402 the contract can never be checked: _x has no value, and is no field of the contract",
+		`gates: policy: [{name: "n", change: deletd: {}}]`:      "K1102 unknown field deletd",
+		`gates: http: [{name: "n", url: "http://board.example.com", tokenFrom: "TOKEN"}]`: "K1103 the token of $TOKEN would be sent without encryption",
+		`gitops: {repo: "https://git.example.com/x", branch: "kalypso/x"}`:                "K1103 branches whose names begin with kalypso/ are those that promotion proposes changes from",
+		`gitops: {repo: "https://git.example.com/x", branch: "../x"}`:                     `K1103 "../x" is not a name that git allows for a branch`,
 		`rings: [{name: "x"}]`:                                      "K1105 required field select is missing",
 		`rings: [{name: "X", select: {}}]`:                          `K1103 name cannot be "X"`,
 		`rings: [{name: string, select: {}}]`:                       "K1110 name has no value, only the constraint of the schema",
@@ -190,12 +194,12 @@ func TestPromotionErrors(t *testing.T) {
 // TestPolicyGateIsOpen: what a gate does not speak of may be in a change, also where
 // it is a closed definition.
 func TestPolicyGateIsOpen(t *testing.T) {
-	of, ds := stages(t, "#Few: deleted: close({Namespace?: <=5})\n#Some: added: n?: int\n"+
+	of, ds := stages(t, "#Few: deleted: close({Namespace?: <=5})\n#Some: created: n?: int\n"+
 		`environments: dev: gates: policy: [{name: "few", change: #Few}, {name: "some", change: #Some}]`, nil)
 	if len(ds) > 0 || len(of["dev"].Promotion.Gates.Policy) != 2 {
 		t.Fatal(of["dev"], ds)
 	}
-	change := model.Expr(`{added: {n: 1, other: 2}, deleted: {Pod: 7}, more: 1}`)
+	change := model.Expr(`{created: {n: 1, other: 2}, deleted: {Pod: 7}, more: 1}`)
 	for i, want := range []bool{false, true} { // #Few closes itself
 		g := of["dev"].Promotion.Gates.Policy[i]
 		r := expr.New(nil).Eval([]expr.Call{{Terms: []model.Expr{change}, Contract: g.Change}})[0]

@@ -293,7 +293,12 @@ func (r *GitHubRepository) createComment(p *GitHubPull, c *call) reply {
 func (r *GitHubRepository) listReviews(p *GitHubPull, _ *call) reply {
 	out := []any{}
 	for _, review := range p.Reviews {
+		association := "MEMBER"
+		if review.By == "stranger" {
+			association = "CONTRIBUTOR"
+		}
 		out = append(out, map[string]any{
+			"author_association": association,
 			"user": person(review.By), "state": review.State,
 			"commit_id": review.Commit.String(), "submitted_at": review.At.Format(time.RFC3339),
 		})

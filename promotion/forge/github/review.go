@@ -17,13 +17,19 @@ import (
 func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) {
 	newest := map[string]forge.Review{}
 	err := pages(ctx, r, "pulls/"+strconv.Itoa(number)+"/reviews", nil, func(page []struct {
-		User   *user     `json:"user"`
-		State  string    `json:"state"`
-		Commit string    `json:"commit_id"`
-		At     time.Time `json:"submitted_at"`
+		User  *user  `json:"user"`
+		State string `json:"state"`
+		// Association is what the reviewer is to the repository. Anybody may review what is
+		// public; the word of those who do not belong to it is none.
+		Association string    `json:"author_association"`
+		Commit      string    `json:"commit_id"`
+		At          time.Time `json:"submitted_at"`
 	}) bool {
 		for _, review := range page { // oldest first
 			by := review.User.name()
+			if !slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, review.Association) {
+				continue
+			}
 			switch review.State {
 			case "APPROVED", "CHANGES_REQUESTED":
 				if by != "" {
