@@ -299,7 +299,7 @@ func (r *GitHubRepository) listReviews(p *GitHubPull, _ *call) reply {
 		}
 		out = append(out, map[string]any{
 			"author_association": association,
-			"user": person(review.By), "state": review.State,
+			"user":               person(review.By), "state": review.State,
 			"commit_id": review.Commit.String(), "submitted_at": review.At.Format(time.RFC3339),
 		})
 	}
