@@ -37,7 +37,7 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 		if st.out.repository == nil {
 			continue
 		}
-		events, err := s.auditStop(ctx, st)
+		events, err := s.auditStop(ctx, st, since)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", st.id(), err)
 		}
@@ -53,18 +53,25 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 	return out, nil
 }
 
-// auditStop compares each commit of the branch with the one before it.
-func (s *Session) auditStop(ctx context.Context, st *stop) ([]Event, error) {
+// auditStop compares each commit of the branch with the one before it, from the one on
+// that was there at a time.
+func (s *Session) auditStop(ctx context.Context, st *stop, since time.Time) ([]Event, error) {
 	if err := st.out.history.each(ctx, func(past) bool { return true }); err != nil {
 		return nil, err
 	}
 	states := slices.Clone(st.out.history.states)
 	slices.Reverse(states)
+	var before past
+	// What came long after of what was there at the beginning is said of the commit before.
+	if n := slices.IndexFunc(states, func(p past) bool { return !p.Committer.When.Before(since) }); n < 0 {
+		states = states[max(0, len(states)-1):]
+	} else if n > 1 {
+		before, states = states[n-2], states[n-1:]
+	}
 	if err := s.preloadHistory(ctx, st, states); err != nil {
 		return nil, err
 	}
 	var out []Event
-	var before past
 	for _, now := range states {
 		events, err := s.difference(ctx, st, before, now)
 		if err != nil {
@@ -93,6 +100,9 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		Time: now.Committer.When.UTC(), Environment: st.stage.Name, Ring: ring, Source: has, Commit: now.ID.String(),
 		By: trailerOf(now.Message, "Promoted-By"), Reason: trailerOf(now.Message, "Kalypso-Reason"), Gates: trailerOf(now.Message, "Kalypso-Gates-Digest"),
 	}
+	if skipped := trailerOf(now.Message, "Kalypso-Skip-Gates"); skipped != "" {
+		e.Reason = "past " + skipped + ": " + e.Reason
+	}
 	if e.By == "" {
 		e.By = web.Printable(now.Author.Name)
 	}
@@ -101,7 +111,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		return nil, nil
 	case now.record == nil:
 		e.What = "removed"
-	case has.Base != had.Base && held != nil && wasHeld == nil:
+	case has.Base != had.Base && held != nil: // promotion ends holds
 		e.What = "rolled back"
 	case has.Base != had.Base:
 		e.What = "promoted"

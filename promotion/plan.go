@@ -50,7 +50,8 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	}
 	out.Tip, out.Hold = string(revision(st.out.tip)), st.out.hold(st.ringName())
 	if len(st.out.problems) > 0 {
-		out.State, out.Reason = Blocked, st.out.problems[0].Message
+		out.State = Blocked
+		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it", st.out.problems[0].Message, st.out.branch)
 		return out, nil
 	}
 	run, err := st.out.history.landed(ctx, st.ringName())

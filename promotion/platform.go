@@ -1,11 +1,13 @@
 package promotion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -175,25 +177,39 @@ func (p *platform) has(ctx context.Context, branch string, commit git.Hash) (boo
 	return false, nil
 }
 
-// resolve returns the base commit that a name means: a branch, a tag, an id or the
-// beginning of one.
-func (p *platform) resolve(name string) (source.Base, error) {
-	id := p.refOrID(name)
+// resolve returns the base commit that a name means: HEAD, which is that of the branch, a
+// branch, a tag, an id or the beginning of one, and ~N behind it for the Nth before.
+func (p *platform) resolve(full string) (source.Base, error) {
+	name, back, counts := strings.Cut(full, "~")
+	n, err := strconv.Atoi(cmp.Or(back, "1"))
+	if counts && (err != nil || n < 0) {
+		return source.Base{}, fmt.Errorf("%s is no name of a commit: write ~N for the Nth before it", full)
+	}
+	if !counts {
+		n = 0
+	}
+	id, found := p.refOrID(name), false
 	for at, err := range p.repository.remote.Objects().Mainline(p.head) {
 		if err != nil {
 			return source.Base{}, err
 		}
-		if at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name) {
+		if found = found || at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name); !found {
+			continue
+		}
+		if n--; n < 0 {
 			if b, err := p.history(at.ID).Base(); err != nil || !b.Commit.IsZero() {
 				return b, err
 			}
 			break
 		}
 	}
-	return source.Base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", name, p.branch, p.repository.url)
+	return source.Base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", full, p.branch, p.repository.url)
 }
 
 func (p *platform) refOrID(name string) git.Hash {
+	if name == "HEAD" {
+		return p.head
+	}
 	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name, name} {
 		if id, ok := p.repository.refs[ref]; ok {
 			return id

@@ -41,7 +41,15 @@ func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Inte
 	}
 	stop.State = Proposed
 	if o.repository.plain {
-		stop.Reason = fmt.Sprintf("branch %s proposes it: `git push origin %s:refs/heads/%s` accepts it", st.promotionBranch(), step.Commit, o.branch)
+		accepts := fmt.Sprintf("`git push origin %s:refs/heads/%s` accepts it", step.Commit, o.branch)
+		if gate.Overall(step.Verdicts) == gate.Passed {
+			stop.Reason = "branch " + st.promotionBranch() + " proposes it: " + accepts
+			return nil
+		}
+		if err := s.wantTags(st, stop); err != nil {
+			return err
+		}
+		stop.Reason += ", and then " + accepts
 		return nil
 	}
 	change, err := s.saveChange(ctx, st, step, before)
@@ -223,6 +231,12 @@ func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
 	if err := s.pushProposal(ctx, st, stop.Step); err != nil {
 		return err
 	}
+	return s.wantTags(st, stop)
+}
+
+// wantTags says how a commit is approved of where there is no forge.
+func (s *Session) wantTags(st *stop, stop *Stop) error {
+	stop.Reason = reasonOf(stop.Step.Verdicts)
 	tag, err := plain.ApprovalTag(st.stage.Name, stop.Step.Commit)
 	if err != nil {
 		return err

@@ -30,9 +30,14 @@ type Options struct {
 // Tally counts clusters by what an assignment is on them. The states add up to
 // Wanted.
 type Tally struct {
-	Wanted, Healthy, Progressing, Failed, Stale, Unknown int
+	Wanted      int `json:"wanted"`
+	Healthy     int `json:"healthy"`
+	Progressing int `json:"progressing"`
+	Failed      int `json:"failed"`
+	Stale       int `json:"stale"`
+	Unknown     int `json:"unknown"`
 	// Excluded is how many of Stale are left out of what Healthy is compared with.
-	Excluded int
+	Excluded int `json:"excluded"`
 }
 
 // Counts is how far a rollout has come. Its own Tally is the sum of those of its
@@ -41,24 +46,26 @@ type Tally struct {
 // all that is assigned to it a failure everywhere.
 type Counts struct {
 	Tally
-	Assignments []AssignmentState // sorted by ID
+	Assignments []AssignmentState `json:"assignments"` // sorted by ID
 }
 
 // AssignmentState is what an assignment is on all of its clusters.
 type AssignmentState struct {
-	ID string
+	ID string `json:"id"`
 	// State is the worst of its clusters': Failed, then Unknown, Stale, Progressing,
 	// Healthy. Those that are excluded do not count, unless there are no others.
-	State State
+	State State `json:"state"`
 	// Cluster, Message and By are of the first cluster in that state; "" where
 	// nobody said so, Cluster also where the report does not say.
-	Cluster, Message, By string
+	Cluster string `json:"cluster,omitempty"`
+	Message string `json:"message,omitempty"`
+	By      string `json:"by,omitempty"`
 	// Since is from when on all clusters have been in State; the zero Time where one
 	// of them does not say.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Clusters counts the clusters that the platform lists. Where it lists none, the
 	// assignment is one, in State: a cluster that was never heard of is not missed.
-	Clusters Tally
+	Clusters Tally `json:"clusters,omitzero"`
 }
 
 // Count says how far the clusters are with what is wanted. Of each assignment the
