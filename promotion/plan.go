@@ -180,24 +180,26 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 	if !st.out.tip.IsZero() || s.request.Adopt {
 		return nil
 	}
-	bases, err := s.platform.bases.newest(20)
+	bases, err := s.platform.bases.newest(mostJudged)
 	if err != nil {
 		return err
 	}
-	var commits []git.Hash
-	for _, b := range bases {
-		commits = append(commits, b.Commit)
-	}
 	ledger := s.ledger(st.out)
-	if err := ledger.load(ctx, commits...); err != nil {
-		return err
-	}
-	for _, b := range bases {
-		if c, told := courseOf(ledger.known[b.Commit], st.id(), st.rolloutGate().By); told {
-			out.State = Blocked
-			out.Reason = fmt.Sprintf("branch %s is gone from %s: %s came to %s at %s; push it again, or begin it anew with --adopt",
-				st.out.branch, st.out.repository.url, git.Short(b.Commit), st.id(), c.entered.UTC().Format("2006-01-02 15:04Z"))
-			return nil
+	for some := range slices.Chunk(bases, 20) {
+		var commits []git.Hash
+		for _, b := range some {
+			commits = append(commits, b.Commit)
+		}
+		if err := ledger.load(ctx, commits...); err != nil {
+			return err
+		}
+		for _, c := range commits {
+			if told, ok := courseOf(ledger.known[c], st.id(), st.rolloutGate().By); ok {
+				out.State = Blocked
+				out.Reason = fmt.Sprintf("branch %s is gone from %s: %s came to %s at %s; push it again, or begin it anew with --adopt",
+					st.out.branch, st.out.repository.url, git.Short(c), st.id(), told.entered.UTC().Format("2006-01-02 15:04Z"))
+				return nil
+			}
 		}
 	}
 	return nil

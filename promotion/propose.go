@@ -121,7 +121,7 @@ func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before g
 	p := &st.stage.Promotion
 	change, err := o.repository.forge.SaveChange(ctx, forge.ChangeSpec{
 		Head: st.promotionBranch(), Base: o.branch, Title: step.Title, Body: step.Body,
-		Labels: append([]string{"kalypso/promotion"}, p.Labels...), Reviewers: p.Reviewers,
+		Labels: append([]string{ownLabel}, p.Labels...), Reviewers: p.Reviewers,
 	})
 	if err != nil {
 		return nil, err
@@ -318,6 +318,9 @@ func (s *Session) withdraw(ctx context.Context, st *stop, stop *Stop) error {
 	return s.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+markdown(stop.Reason)+".")
 }
 
+// ownLabel is the label of change requests that kalypso opens, or has taken up.
+const ownLabel = "kalypso/promotion"
+
 // close closes the change request of a stop, if kalypso opened one, and removes the
 // branch.
 func (s *Session) close(ctx context.Context, st *stop, comment string) error {
@@ -325,6 +328,9 @@ func (s *Session) close(ctx context.Context, st *stop, comment string) error {
 		open, err := st.out.repository.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
 		if err != nil {
 			return err
+		}
+		if open != nil && !slices.Contains(open.Labels, ownLabel) {
+			return nil // others have opened it, from the branch that is left
 		}
 		if open != nil {
 			if err := st.out.repository.forge.CloseChange(ctx, open.Number, comment); err != nil {
