@@ -106,7 +106,7 @@ func debian(t *testing.T, release string) string {
 // nobody else sees and that go with it.
 func command(root string, args ...string) []string {
 	return append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc=" + root + "/proc", "chroot", root,
-		"env", "HOME=/root", "LC_ALL=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, args...)
+		"env", "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, args...)
 }
 
 func in(t testing.TB, root string, args ...string) string {
