@@ -104,6 +104,7 @@ func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
 		out.Others = append(out.Others, Other{Commit: b.Commit.String(), Reason: "what somebody decided comes first: " + firstLine(p.Message)})
 	}
 	off := "`kalypso promote abort --env " + st.stage.Name + "` calls it off"
+	out.Since = p.Committer.When.UTC()
 	if p.moved {
 		out.State, out.Reason = Blocked, fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.out.branch, off)
 		return nil

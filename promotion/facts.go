@@ -74,10 +74,14 @@ func (s *Session) soaking(st *stop) []*stop {
 // commitFacts gathers what the gates of a stop ask of a base commit.
 func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (gate.CommitFacts, error) {
 	commit := hashOf(of.Base)
+	hold, err := s.holdFacts(ctx, st)
+	if err != nil {
+		return gate.CommitFacts{}, err
+	}
 	facts := gate.CommitFacts{
 		Now: s.now, Commit: commit,
 		EnvironmentOnly: st.has().Base == of.Base && st.has() != (tree.Source{}),
-		Hold:            s.holdFacts(st.out.hold(st.ringName())),
+		Hold:            hold,
 		Freeze:          st.out.orders.frozen.freeze(),
 		Rejected:        st.out.orders.rejected[commit].freeze(),
 		Aborted:         st.aborted(commit).freeze(),
@@ -118,15 +122,26 @@ func (r *repository) statusesOf(ctx context.Context, ledger *ledger, commit git.
 // aborted is the order that calls off a candidate of the stop; nil for none.
 func (st *stop) aborted(commit git.Hash) *order { return st.out.orders.aborted[st.ringName()][commit] }
 
-func (s *Session) holdFacts(h *tree.Hold) *gate.Freeze {
-	if h == nil {
-		return nil
+// holdFacts is the hold of a stop that stands; nil for none. It was given when the branch
+// first had it.
+func (s *Session) holdFacts(ctx context.Context, st *stop) (*gate.Freeze, error) {
+	hold := st.out.hold(st.ringName())
+	if hold == nil {
+		return nil, nil
 	}
-	until, _ := time.Parse(time.RFC3339, h.Until)
+	until, _ := time.Parse(time.RFC3339, hold.Until)
 	if !until.IsZero() && !s.now.Before(until) {
-		return nil
+		return nil, nil
 	}
-	return &gate.Freeze{Reason: h.Reason, By: h.By, Until: until}
+	out := &gate.Freeze{Reason: hold.Reason, By: hold.By, Until: until}
+	err := st.out.history.each(ctx, func(p past) bool {
+		is := sameHold(st.out.holdIn(p.record, st.ringName()), hold)
+		if is {
+			out.At = p.Committer.When.UTC()
+		}
+		return is
+	})
+	return out, err
 }
 
 // stay returns the time of a base commit in a stop. own says that it is about the

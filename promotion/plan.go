@@ -134,8 +134,7 @@ func (s *Session) try(ctx context.Context, st *stop, out *Stop, intent Intent, d
 	}
 	out.Others = others
 	if c == nil {
-		s.settled(st, out)
-		return nil
+		return s.settled(ctx, st, out)
 	}
 	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts}
 	if c.state() == gate.Passed {
@@ -206,14 +205,14 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 }
 
 // settled says why there is nothing to do for a stop.
-func (s *Session) settled(st *stop, out *Stop) {
+func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	has := st.has()
 	switch {
 	case has.Base != "":
 		if _, known, err := s.platform.bases.until(hashOf(has.Base)); err == nil && !known {
 			out.State = Blocked
 			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", short(has.Base), s.platform.branch)
-			return
+			return nil
 		}
 		out.State, out.Reason = Current, "it has "+short(has.Base)
 	default:
@@ -222,19 +221,27 @@ func (s *Session) settled(st *stop, out *Stop) {
 	for _, o := range out.Others {
 		if !o.Refused {
 			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(o.Commit), o.Reason)
-			return
+			return nil
 		}
 		if has.Base != "" {
 			out.Reason = fmt.Sprintf("it has %s; %s was %s", short(has.Base), shortID(o.Commit), o.Reason)
 		}
 	}
+	if out.Rollout != nil {
+		out.Since = out.Rollout.Since
+	}
+	hold, err := s.holdFacts(ctx, st)
+	if err != nil {
+		return err
+	}
 	orders := gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, gate.CommitFacts{
-		Now: s.now, Reachable: true, Hold: s.holdFacts(st.out.hold(st.ringName())), Freeze: st.out.orders.frozen.freeze(),
+		Now: s.now, Reachable: true, Hold: hold, Freeze: st.out.orders.frozen.freeze(),
 	}, gate.Skip{})
 	if len(orders) > 0 {
 		v := orders[0]
 		out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
 	}
+	return nil
 }
 
 // planStep compiles a candidate that passed the gates of the commit, and asks those of

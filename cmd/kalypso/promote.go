@@ -347,22 +347,40 @@ func (g *global) printStops(output, kind string, stops []*promotion.Stop) error 
 func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
 	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tROLLOUT\tREASON")
 	for _, s := range stops {
-		next, rollout := "-", "-"
-		if s.Step != nil && s.State != promotion.Promoted {
-			next = shortOrNone(string(s.Step.Source.Base))
-			if s.Step.Kind == promotion.Configure {
-				next = "own " + shortOrNone(string(s.Step.Source.Environment))
-			}
-		}
-		reason := s.Reason
-		if s.Rollout != nil {
-			rollout = string(s.Rollout.State)
-			if s.Rollout.State != forge.Success {
-				reason += "; rollout: " + s.Rollout.Reason
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, web.Printable(reason))
+		next, rollout, reason := cellsOf(s)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, reason)
 	}
+}
+
+// stopTableSince says since when as well.
+func stopTableSince(w *tabwriter.Writer, stops []*promotion.Stop) {
+	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tSINCE\tROLLOUT\tREASON")
+	for _, s := range stops {
+		next, rollout, reason := cellsOf(s)
+		since := "-"
+		if !s.Since.IsZero() {
+			since = s.Since.UTC().Format("2006-01-02T15:04Z")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, since, rollout, reason)
+	}
+}
+
+// cellsOf are what tables have of a stop beside its state.
+func cellsOf(s *promotion.Stop) (next, rollout, reason string) {
+	next, rollout, reason = "-", "-", s.Reason
+	if s.Step != nil && s.State != promotion.Promoted {
+		next = shortOrNone(string(s.Step.Source.Base))
+		if s.Step.Kind == promotion.Configure {
+			next = "own " + shortOrNone(string(s.Step.Source.Environment))
+		}
+	}
+	if s.Rollout != nil {
+		rollout = string(s.Rollout.State)
+		if s.Rollout.State != forge.Success {
+			reason += "; rollout: " + s.Rollout.Reason
+		}
+	}
+	return next, rollout, web.Printable(reason)
 }
 
 // shortOrNone is a commit as tables have it.

@@ -39,7 +39,7 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 // statusTable prints the stops, what is to say about commits that wait, and which
 // commits are where.
 func statusTable(w *tabwriter.Writer, s *promotion.Status) {
-	stopTable(w, s.Stops)
+	stopTableSince(w, s.Stops)
 	for _, stop := range s.Stops {
 		if stop.Step == nil || len(stop.Step.Verdicts) == 0 {
 			continue
