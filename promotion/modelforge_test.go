@@ -75,7 +75,7 @@ func (f *modelForge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (out
 			c = &forge.Change{Number: len(f.requests) + 1, Base: spec.Base, Author: "kalypso[bot]", State: forge.ChangeOpen, Head: f.of.list()[branchRef(spec.Head)]}
 			f.requests, f.heads = append(f.requests, c), append(f.heads, spec.Head)
 		}
-		c.Title, c.Body = spec.Title, spec.Body
+		c.Title, c.Body, c.Labels = spec.Title, spec.Body, spec.Labels
 		there := *c
 		out = &there
 		return nil

@@ -329,10 +329,14 @@ func (s *Session) close(ctx context.Context, st *stop, comment string) error {
 		if err != nil {
 			return err
 		}
-		if open != nil && !slices.Contains(open.Labels, ownLabel) {
-			return nil // others have opened it, from the branch that is left
-		}
 		if open != nil {
+			viewer, err := st.out.repository.forge.Viewer(ctx)
+			if err != nil {
+				return err
+			}
+			if open.Author != viewer && !slices.Contains(open.Labels, ownLabel) {
+				return nil // others have opened it, from the branch that is left
+			}
 			if err := st.out.repository.forge.CloseChange(ctx, open.Number, comment); err != nil {
 				return err
 			}
