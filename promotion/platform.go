@@ -130,8 +130,8 @@ func (p *platform) assemble(ctx context.Context, of git.Hash, own map[string]sou
 // commit is the newest that changed them; zero where they never were.
 func (p *platform) own(ctx context.Context, stage *evaluate.Stage) (source.Own, error) {
 	if from := stage.Promotion.Source; from != nil {
-		head, ok := p.repository.refs[branchRef(from.Branch)]
-		if !ok {
+		head := p.headOf(from.Branch)
+		if head.IsZero() {
 			return source.Own{}, fmt.Errorf("%s has no branch %s, which environments.%s.source names", p.repository.url, from.Branch, stage.Name)
 		}
 		if err := p.repository.remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
@@ -143,6 +143,15 @@ func (p *platform) own(ctx context.Context, stage *evaluate.Stage) (source.Own, 
 	folder := p.ownPath(stage)
 	commit, err := p.history(p.head).Newest(folder)
 	return source.Own{Commit: commit, Path: folder}, err
+}
+
+// headOf is the head of a branch; zero where there is none. A clone that was made of one
+// commit, as in CI, knows the others as branches of origin.
+func (p *platform) headOf(branch string) git.Hash {
+	if head := p.repository.refs[branchRef(branch)]; !head.IsZero() {
+		return head
+	}
+	return p.repository.refs["refs/remotes/origin/"+branch]
 }
 
 // ownPath is the folder that an environment's own files are in.
@@ -162,7 +171,7 @@ func (p *platform) history(head git.Hash) source.History {
 func (p *platform) has(ctx context.Context, branch string, commit git.Hash) (bool, error) {
 	head := p.head
 	if branch != p.branch {
-		if head = p.repository.refs[branchRef(branch)]; head.IsZero() {
+		if head = p.headOf(branch); head.IsZero() {
 			return false, nil
 		}
 		if err := p.repository.remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
