@@ -131,6 +131,13 @@ func (v *verifier) recompile(ctx context.Context) error {
 	if _, err := v.known(ctx, "the record", record.Source); err != nil {
 		return err
 	}
+	for _, r := range record.Rings { // what a ring had that has another name now is what that has
+		if v.at.stage.Promotion.Ring(r.Name) == nil && !slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+			return e.Ring == r.Name && v.sourceOf(&e) == r.Source
+		}) {
+			v.problem("the record says that ring %s has %s, and no cluster type has it", web.Printable(r.Name), describe(r.Source))
+		}
+	}
 	for _, st := range v.stopsOf(v.at.stage.Name) {
 		at := &stop{stage: st.stage, ring: st.ring, out: v.at}
 		has := at.has()
