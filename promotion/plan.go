@@ -254,15 +254,15 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 	if err := s.prepare(ctx, st, step, c); err != nil {
 		return err
 	}
-	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
-		return nil
-	}
 	if step.prepared.obstacle != "" {
 		v := gate.Verdict{Gate: "errors", State: gate.Blocked, Reason: step.prepared.obstacle}
 		if step.prepared.missing {
 			v.State = gate.Pending
 		}
 		step.Verdicts = append(step.Verdicts, v)
+		return nil
+	}
+	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
 		return nil
 	}
 	facts, err := s.changeFacts(ctx, st, step)

@@ -65,6 +65,9 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 		}
 		return nil
 	}
+	if p.obstacle, err = s.setsBack(st, step, compiled.Tree); err != nil || p.obstacle != "" {
+		return err
+	}
 	o := compiled.Options
 	o.Adopt, o.Files = s.request.Adopt, c.files
 	o.Ring, o.Rings = st.ringName(), st.rings(step.Source, c.hold)
@@ -96,6 +99,31 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
 	step.NoOp = len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
 	return s.inspect(ctx, st, step)
+}
+
+// setsBack says which cluster type of another ring, which the policy has in this one by
+// now, would get an older base commit than it has; "" for none. Only a person brings
+// something back.
+func (s *Session) setsBack(st *stop, step *Step, t *tree.Tree) (string, error) {
+	if st.ring == nil || st.out.record == nil || step.Kind == RollBack {
+		return "", nil
+	}
+	newer, found, err := s.platform.bases.until(hashOf(step.Source.Base))
+	if err != nil || !found {
+		return "", err
+	}
+	newer = newer[:len(newer)-1]
+	for _, e := range st.out.record.ClusterTypes {
+		is := st.out.record.Source
+		if e.Source != nil {
+			is = *e.Source
+		}
+		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
+		if here && e.Ring != st.ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == is.Base }) {
+			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, short(is.Base)), nil
+		}
+	}
+	return "", nil
 }
 
 func sameTree(before, after *tree.Record) bool { return before != nil && before.Tree == after.Tree }
