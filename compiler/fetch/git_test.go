@@ -230,7 +230,7 @@ func TestGitMoves(t *testing.T) {
 	wantFiles(t, data, "a: 1")
 
 	tampered := pinned
-	tampered.Content = "sha256:" + "0" + pinned.Content[8:]
+	tampered.Content = another(pinned.Content)
 	_, err = quick(t).Fetch(t.Context(), tampered)
 	wantError[*ChangedError](t, err, "somebody has replaced it")
 

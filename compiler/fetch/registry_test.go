@@ -21,6 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
 	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // fluxLayer is the media type of what `flux push artifact` sends.
@@ -161,7 +162,7 @@ func TestOCICharts(t *testing.T) {
 	data, err := quick(t).Fetch(t.Context(), pinned)
 	must(t, err)
 	wantChart(t, data, "1.2.0")
-	pinned.Content = "sha256:" + "0" + pinned.Content[8:]
+	pinned.Content = another(pinned.Content)
 	_, err = quick(t).Fetch(t.Context(), pinned)
 	wantError[*ChangedError](t, err, "somebody has replaced it")
 
@@ -172,6 +173,15 @@ func TestOCICharts(t *testing.T) {
 	})
 	_, data = resolving(t, podinfo(h.URL+"/charts", "1.x"))
 	wantChart(t, data, "1.10.0")
+}
+
+// another returns a digest that is not the given one.
+func another(d store.Digest) store.Digest {
+	digit := store.Digest("0")
+	if d[7:8] == digit {
+		digit = "1"
+	}
+	return "sha256:" + digit + d[8:]
 }
 
 // Credentials are docker's, else helm's.
