@@ -1,0 +1,208 @@
+package promotion
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// advance chooses among newer base commits.
+func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, intent Intent) (*candidate, []Other, error) {
+	newer, refused := st.withoutRefused(newer)
+	there, others, err := s.arrived(ctx, st, newer)
+	others = append(others, refused...)
+	if err != nil || len(there) == 0 {
+		return nil, others, err
+	}
+	p := st.stage.Promotion.Advance
+	switch {
+	case p == model.MatchUpstream:
+		return s.match(ctx, st, there, others, intent)
+	case p == model.Queue && st.has() != (tree.Source{}):
+		return s.queue(ctx, st, newer, there, others, intent)
+	case p == model.Latest:
+		c, err := s.judged(ctx, st, there[0], intent)
+		for _, b := range there[1:] {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "a newer commit is there: advance is latest"})
+		}
+		return c, others, err
+	}
+	return s.latestPassed(ctx, st, there, others, intent)
+}
+
+// arrived returns the base commits that are, or were, in what comes before a stop; of
+// the others it says why not. Where nothing comes before, that is all of them.
+func (s *Session) arrived(ctx context.Context, st *stop, newer []source.Base) ([]source.Base, []Other, error) {
+	before := s.upstream(st)
+	if len(before) == 0 {
+		return newer, nil, nil
+	}
+	held := map[*stop]map[tree.Revision]bool{}
+	for _, up := range before {
+		held[up] = map[tree.Revision]bool{}
+		if up.out.repository == nil || up.out.record == nil {
+			continue
+		}
+		had, err := s.hadSince(ctx, up, newer)
+		if err != nil {
+			return nil, nil, err
+		}
+		held[up] = had
+	}
+	policy := st.policy()
+	var there []source.Base
+	var others []Other
+	for _, b := range newer {
+		var missing string
+		reached := map[string]bool{}
+		for _, up := range before {
+			name := up.stage.Name
+			if policy.Rings {
+				name = up.ringName()
+			}
+			if _, known := reached[name]; !known {
+				reached[name] = true
+			}
+			if !held[up][revision(b.Commit)] {
+				reached[name] = false
+				missing = up.id()
+			}
+		}
+		any := false
+		for _, ok := range reached {
+			any = any || ok
+		}
+		if missing == "" || policy.Any && any {
+			there = append(there, b)
+		} else {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it has not been in " + missing})
+		}
+	}
+	return there, others, nil
+}
+
+// hadSince returns which of some base commits a stop has or had.
+func (s *Session) hadSince(ctx context.Context, st *stop, of []source.Base) (map[tree.Revision]bool, error) {
+	wanted := map[tree.Revision]bool{}
+	for _, b := range of {
+		wanted[revision(b.Commit)] = true
+	}
+	had := map[tree.Revision]bool{}
+	older := 0
+	var last tree.Revision
+	err := st.out.history.each(ctx, func(p past) bool {
+		is := st.out.sourceIn(p.record, st.ringName()).Base
+		switch {
+		case wanted[is]:
+			had[is], older = true, 0
+		case is != last: // others may be in the branch as well
+			older++
+		}
+		last = is
+		// What came before all that is wanted is not looked at, but for a rollback.
+		return len(had) < len(wanted) && older < firstDepth
+	})
+	return had, err
+}
+
+// latestPassed chooses the newest that passes; where none does, the newest that may
+// still pass by itself, so that people see what is waited for.
+func (s *Session) latestPassed(ctx context.Context, st *stop, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
+	var waiting *candidate
+	for i, b := range there {
+		if i == mostJudged {
+			break
+		}
+		if i%20 == 0 {
+			if err := s.preload(ctx, st, there[i:min(i+20, len(there))]); err != nil {
+				return nil, nil, err
+			}
+		}
+		c, err := s.judged(ctx, st, b, intent)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.state() == gate.Passed {
+			if waiting != nil {
+				others = append(others, Other{Commit: string(waiting.source.Base), Reason: reasonOf(waiting.verdicts)})
+			}
+			return c, others, nil
+		}
+		if waiting == nil || waiting.state() == gate.Blocked && c.state() == gate.Pending {
+			waiting, c = c, waiting
+		}
+		if c != nil {
+			others = append(others, Other{Commit: string(c.source.Base), Reason: reasonOf(c.verdicts)})
+		}
+	}
+	return waiting, others, nil
+}
+
+// preload asks for all at once that was said of several commits, where they were before.
+func (s *Session) preload(ctx context.Context, st *stop, of []source.Base) error {
+	for _, up := range append(s.upstream(st), s.soaking(st)...) {
+		if up.out.repository == nil || up.out.record == nil {
+			continue
+		}
+		var commits []git.Hash
+		for _, b := range of {
+			v, err := up.out.history.visitOf(ctx, up.ringName(), revision(b.Commit))
+			if err != nil {
+				return err
+			}
+			commits = append(append(commits, v.landings...), v.followed)
+		}
+		if err := up.out.repository.ledger().load(ctx, commits...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// match chooses what all that comes before a stop has now.
+func (s *Session) match(ctx context.Context, st *stop, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
+	var common tree.Revision
+	for _, up := range s.upstream(st) {
+		switch is := up.has().Base; {
+		case st.stage.Promotion.Any && is == "":
+		case common == "":
+			common = is
+		case is != common && !st.stage.Promotion.Any:
+			return nil, append(others, Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil
+		}
+	}
+	var c *candidate
+	for _, b := range there {
+		if revision(b.Commit) != common {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it is not what runs before: advance is match-upstream"})
+			continue
+		}
+		var err error
+		if c, err = s.judged(ctx, st, b, intent); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, others, nil
+}
+
+// queue chooses the base commit that follows what a stop has.
+func (s *Session) queue(ctx context.Context, st *stop, newer, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
+	for _, b := range slices.Backward(newer) {
+		if !slices.ContainsFunc(there, func(t source.Base) bool { return t.Commit == b.Commit }) {
+			return nil, others, nil // others says what it waits for
+		}
+		for _, later := range there {
+			if later.Commit != b.Commit {
+				others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(b.Commit) + " is next: advance is queue"})
+			}
+		}
+		c, err := s.judged(ctx, st, b, intent)
+		return c, others, err
+	}
+	return nil, others, nil
+}

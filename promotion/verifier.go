@@ -1,0 +1,278 @@
+package promotion
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/web"
+)
+
+// verifier compares what is at one head with what it is said to be compiled from.
+type verifier struct {
+	*Session
+	*Verification
+	at *output
+	// checked are the cluster types that were compared, or of which a problem was said.
+	checked map[string]bool
+}
+
+// recompile compiles every ring at its recorded commits, and compares the records. What a
+// policy that has changed since puts into another ring is compared with what it was
+// compiled from.
+func (v *verifier) recompile(ctx context.Context) error {
+	record := v.at.record
+	if record.Environment != v.at.stage.Name {
+		v.problem("the record is that of environment %s", web.Printable(record.Environment))
+	}
+	if _, err := v.known(ctx, "the record", record.Source); err != nil {
+		return err
+	}
+	for _, r := range record.Rings { // what a ring had that has another name now is what that has
+		if v.at.stage.Promotion.Ring(r.Name) == nil && !slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+			return e.Ring == r.Name && v.sourceOf(&e) == r.Source
+		}) {
+			v.problem("the record says that ring %s has %s, and no cluster type has it", web.Printable(r.Name), describe(r.Source))
+		}
+	}
+	for _, st := range v.stopsOf(v.at.stage.Name) {
+		at := &stop{stage: st.stage, ring: st.ring, out: v.at}
+		has := at.has()
+		if has == (tree.Source{}) {
+			continue
+		}
+		v.Rings = append(v.Rings, VerifiedRing{at.ringName(), has})
+		if known, err := v.known(ctx, at.id(), has); err != nil {
+			return err
+		} else if !known {
+			continue
+		}
+		if err := v.ring(ctx, at, has); err != nil {
+			return err
+		}
+	}
+	return v.rest(ctx)
+}
+
+// known says whether the commits are ones that can be promoted: those of branches that
+// are reviewed. What they are not, is a problem.
+func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool, error) {
+	if !isID(string(of.Base)) {
+		v.problem("%s was built from files, not from commits: %s", what, cmp.Or(short(of.Base), "none is named"))
+		return false, nil
+	}
+	if _, found, err := v.platform.bases.until(hashOf(of.Base)); err != nil {
+		return false, err
+	} else if !found {
+		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, short(of.Base), v.platform.branch)
+		return false, nil
+	}
+	own := hashOf(of.Environment)
+	if own.IsZero() {
+		return true, nil
+	}
+	branch := v.platform.branch
+	if from := v.at.stage.Promotion.Source; from != nil {
+		branch = from.Branch
+	}
+	found, err := v.platform.has(ctx, branch, own)
+	if err == nil && !found {
+		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s", what, short(of.Environment), branch)
+	}
+	return found, err
+}
+
+func commitsOf(of tree.Source) []git.Hash {
+	out := []git.Hash{hashOf(of.Base)}
+	if own := hashOf(of.Environment); !own.IsZero() {
+		out = append(out, own)
+	}
+	return out
+}
+
+// ring compiles a stop from nothing, so that nothing is taken from what is there but
+// folders that are kept.
+func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err error) {
+	compiled, remove, err := v.compile(ctx, st, has)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	v.Verification.Diagnostics = append(v.Verification.Diagnostics, compiled.Diagnostics...)
+	if compiled.Tree == nil {
+		v.problem("%s does not compile at %s", st.id(), describe(has))
+		return nil
+	}
+	moved := false // the policy has a cluster type in another ring than it was built for
+	for i := range compiled.Tree.ClusterTypes {
+		ct := &compiled.Tree.ClusterTypes[i]
+		if ct.Outside {
+			continue
+		}
+		e := v.entry(ct.Name)
+		switch {
+		case e == nil:
+			v.problem("cluster type %s is compiled, and not in the tree", ct.Name)
+		case v.sourceOf(e) == has && st.covers(e.Name):
+			v.checked[ct.Name] = true
+			if err := v.clusterType(ctx, st, ct); err != nil {
+				return err
+			}
+		case e.Ring == st.ringName():
+			v.checked[ct.Name] = true
+			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, describe(v.sourceOf(e)), describe(has), st.id())
+		default:
+			moved = true
+		}
+	}
+	// A ring whose cluster types came from others, and went to others, may have none yet.
+	backed := func(e tree.ClusterTypeEntry) bool { return v.sourceOf(&e) == has && st.covers(e.Name) }
+	if st.ring != nil && !moved && !slices.ContainsFunc(v.at.record.ClusterTypes, backed) {
+		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), describe(has))
+	}
+	return nil
+}
+
+func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {
+	for i := range v.at.record.ClusterTypes {
+		if e := &v.at.record.ClusterTypes[i]; e.Name == clusterType {
+			return e
+		}
+	}
+	return nil
+}
+
+// sourceOf is what a cluster type was compiled from.
+func (v *verifier) sourceOf(e *tree.ClusterTypeEntry) tree.Source {
+	if e.Source != nil {
+		return *e.Source
+	}
+	return v.at.record.Source
+}
+
+// rest compares the cluster types that are in no ring that was compiled, with what they
+// were compiled from.
+func (v *verifier) rest(ctx context.Context) error {
+	of := map[tree.Source][]string{}
+	var sources []tree.Source
+	for i := range v.at.record.ClusterTypes {
+		e := &v.at.record.ClusterTypes[i]
+		is := v.sourceOf(e)
+		switch {
+		case v.checked[e.Name]:
+			continue
+		case len(v.at.stage.Promotion.Rings) == 0 && len(v.at.record.Rings) == 0 && is != v.at.record.Source:
+			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, describe(is), describe(v.at.record.Source))
+			continue
+		}
+		if of[is] == nil {
+			sources = append(sources, is)
+		}
+		of[is] = append(of[is], e.Name)
+	}
+	for _, source := range sources {
+		if err := v.alone(ctx, source, of[source]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone compares cluster types with what the environment as a whole is at some commits.
+func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (err error) {
+	if known, err := v.known(ctx, "cluster type "+names[0], of); err != nil || !known {
+		return err
+	}
+	st := &stop{stage: v.at.stage, out: v.at}
+	compiled, remove, err := v.compile(ctx, st, of)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	for _, name := range names {
+		i := -1
+		if compiled.Tree != nil {
+			i = slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == name })
+		}
+		if i < 0 {
+			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, describe(of))
+			continue
+		}
+		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterType compares the ids of a cluster type's folders with those of the
+// record.
+func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterType) error {
+	recorded, err := st.out.record.ClusterType(ct.Name)
+	if err != nil {
+		return err
+	}
+	content, err := ct.Content()
+	if err != nil {
+		return err
+	}
+	switch {
+	case content.Kept != "" && recorded.Kept == "":
+		v.problem("%s has errors at its commits, and the record does not say that it is kept", ct.Name)
+	case content.Kept != "":
+		if err := v.keptFiles(ctx, st, recorded); err != nil {
+			return err
+		}
+	case content.Kept == "" && ownTree(content) != tree.TreeID(recorded.Files):
+		v.problem("%s: its own files are not what is compiled", ct.Name)
+	}
+	there := map[string]bool{}
+	for i := range content.Folders {
+		f := &content.Folders[i]
+		there[f.Info.DeploymentTarget] = true
+		if err := v.folder(ctx, st, ct.Name, f, recorded.Assignment(f.Info.DeploymentTarget)); err != nil {
+			return err
+		}
+	}
+	for _, a := range recorded.Assignments {
+		if !there[a.DeploymentTarget] {
+			v.problem("%s/%s is in the tree, and not compiled", ct.Name, a.DeploymentTarget)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) folder(ctx context.Context, st *stop, clusterType string, f *tree.Folder, recorded *tree.AssignmentRecord) error {
+	id := clusterType + "/" + f.Info.DeploymentTarget
+	switch {
+	case recorded == nil:
+		v.problem("%s is compiled, and not in the tree", id)
+	case recorded.Kept != nil && f.Kept == nil:
+		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id, describe(recorded.Kept.Source))
+	case recorded.Kept != nil:
+		return v.kept(ctx, st, id, recorded)
+	case f.Kept != nil:
+		v.problem("%s has errors at its commits, and the record does not say that it is kept", id)
+	default:
+		blobs := map[string]tree.Blob{}
+		for _, file := range f.Files {
+			blobs[file.Path] = file.Blob()
+		}
+		if tree.TreeID(blobs) != recorded.Tree {
+			v.problem("%s is not what is compiled", id)
+		}
+	}
+	return nil
+}
+
+// ownTree is the id of a cluster type's own files.
+func ownTree(content *tree.Content) tree.ID {
+	blobs := map[string]tree.Blob{}
+	for _, f := range content.Files {
+		blobs[f.Path] = tree.BlobOf(f)
+	}
+	return tree.TreeID(blobs)
+}

@@ -1,0 +1,121 @@
+package promotion
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// keptFiles compares a cluster type's own files that are kept with what the commits
+// give that wrote them, which the branch's history tells.
+func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.ClusterTypeRecord) (err error) {
+	if len(recorded.Files) == 0 {
+		return nil // there never was a good one
+	}
+	of, err := st.out.wrote(ctx, recorded)
+	if err != nil {
+		return err
+	}
+	if known, err := v.known(ctx, recorded.Name+", which is kept,", of); err != nil || !known {
+		return err
+	}
+	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
+	compiled, remove, err := v.compile(ctx, alone, of)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	if compiled.Tree != nil {
+		for i := range compiled.Tree.ClusterTypes {
+			ct := &compiled.Tree.ClusterTypes[i]
+			if ct.Name != recorded.Name {
+				continue
+			}
+			if content, err := ct.Content(); err != nil || content.Kept == "" && ownTree(content) == tree.TreeID(recorded.Files) {
+				return err
+			}
+		}
+	}
+	v.problem("%s is kept, and not what %s gives, which it is said to be of", recorded.Name, describe(of))
+	return nil
+}
+
+// wrote returns what the files of a cluster type were compiled from that are kept: the
+// newest state of the branch in which they were not; the zero Source for none.
+func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.Source, error) {
+	var of tree.Source
+	var failed error
+	err := o.history.each(ctx, func(p past) bool {
+		if p.record == nil {
+			return true
+		}
+		i := slices.IndexFunc(p.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Name == kept.Name })
+		if i < 0 {
+			return false
+		}
+		e := &p.record.ClusterTypes[i]
+		if failed = o.repository.remote.Prefetch(ctx, []git.Hash{hashOf(tree.Revision(e.Record))}); failed != nil {
+			return false
+		}
+		data, err := o.repository.staging.Blob(hashOf(tree.Revision(e.Record)))
+		if err != nil {
+			failed = err
+			return false
+		}
+		ct, err := tree.ParseClusterTypeRecord(data)
+		switch {
+		case err != nil || tree.TreeID(ct.Files) != tree.TreeID(kept.Files):
+			return false
+		case ct.Kept != "":
+			return true
+		case e.Source != nil:
+			of = *e.Source
+		default:
+			of = p.record.Source
+		}
+		return false
+	})
+	return of, errors.Join(err, failed)
+}
+
+// kept compares a kept folder with what the commits gave that it is of.
+func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree.AssignmentRecord) (err error) {
+	of := recorded.Kept.Source
+	if known, err := v.known(ctx, id+", which is kept,", of); err != nil || !known {
+		return err
+	}
+	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
+	compiled, remove, err := v.compile(ctx, alone, of)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	name, target, _ := strings.Cut(id, "/")
+	if compiled.Tree != nil {
+		i := slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == name })
+		if i >= 0 {
+			content, err := compiled.Tree.ClusterTypes[i].Content()
+			if err != nil {
+				return err
+			}
+			for _, f := range content.Folders {
+				if f.Info.DeploymentTarget != target || f.Kept != nil {
+					continue
+				}
+				blobs := map[string]tree.Blob{}
+				for _, file := range f.Files {
+					blobs[file.Path] = file.Blob()
+				}
+				if tree.TreeID(blobs) == recorded.Tree {
+					return nil
+				}
+			}
+		}
+	}
+	v.problem("%s is kept, and not what %s gives, which it is said to be of", id, describe(of))
+	return nil
+}
