@@ -43,8 +43,8 @@ type change struct {
 }
 
 // prepare compiles a stop at its commits, and makes the GitOps commit on top of the
-// branch's tip. Nothing is pushed. It returns what the errors gate sees where the
-// environment cannot be compiled.
+// branch's tip. Nothing is pushed. Where there is nothing that could be written, the step's
+// obstacle says why.
 func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (err error) {
 	compiled, remove, err := s.compile(ctx, st, step.Source)
 	if err != nil {
@@ -113,11 +113,9 @@ func (s *Session) setsBack(st *stop, step *Step, t *tree.Tree) (string, error) {
 		return "", err
 	}
 	newer = newer[:len(newer)-1]
-	for _, e := range st.out.record.ClusterTypes {
-		is := st.out.record.Source
-		if e.Source != nil {
-			is = *e.Source
-		}
+	for i := range st.out.record.ClusterTypes {
+		e := &st.out.record.ClusterTypes[i]
+		is := st.out.record.SourceOf(e)
 		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
 		if here && e.Ring != st.ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == is.Base }) {
 			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, short(is.Base)), nil

@@ -33,7 +33,7 @@ func (v *verifier) recompile(ctx context.Context) error {
 	}
 	for _, r := range record.Rings { // what a ring had that has another name now is what that has
 		if v.at.stage.Promotion.Ring(r.Name) == nil && !slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
-			return e.Ring == r.Name && v.sourceOf(&e) == r.Source
+			return e.Ring == r.Name && v.at.record.SourceOf(&e) == r.Source
 		}) {
 			v.problem("the record says that ring %s has %s, and no cluster type has it", web.Printable(r.Name), describe(r.Source))
 		}
@@ -116,20 +116,20 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 		switch {
 		case e == nil:
 			v.problem("cluster type %s is compiled, and not in the tree", ct.Name)
-		case v.sourceOf(e) == has && st.covers(e.Name):
+		case v.at.record.SourceOf(e) == has && st.covers(e.Name):
 			v.checked[ct.Name] = true
 			if err := v.clusterType(ctx, st, ct); err != nil {
 				return err
 			}
 		case e.Ring == st.ringName():
 			v.checked[ct.Name] = true
-			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, describe(v.sourceOf(e)), describe(has), st.id())
+			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, describe(v.at.record.SourceOf(e)), describe(has), st.id())
 		default:
 			moved = true
 		}
 	}
 	// A ring whose cluster types came from others, and went to others, may have none yet.
-	backed := func(e tree.ClusterTypeEntry) bool { return v.sourceOf(&e) == has && st.covers(e.Name) }
+	backed := func(e tree.ClusterTypeEntry) bool { return v.at.record.SourceOf(&e) == has && st.covers(e.Name) }
 	if st.ring != nil && !moved && !slices.ContainsFunc(v.at.record.ClusterTypes, backed) {
 		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), describe(has))
 	}
@@ -145,14 +145,6 @@ func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {
 	return nil
 }
 
-// sourceOf is what a cluster type was compiled from.
-func (v *verifier) sourceOf(e *tree.ClusterTypeEntry) tree.Source {
-	if e.Source != nil {
-		return *e.Source
-	}
-	return v.at.record.Source
-}
-
 // rest compares the cluster types that are in no ring that was compiled, with what they
 // were compiled from.
 func (v *verifier) rest(ctx context.Context) error {
@@ -160,7 +152,7 @@ func (v *verifier) rest(ctx context.Context) error {
 	var sources []tree.Source
 	for i := range v.at.record.ClusterTypes {
 		e := &v.at.record.ClusterTypes[i]
-		is := v.sourceOf(e)
+		is := v.at.record.SourceOf(e)
 		switch {
 		case v.checked[e.Name]:
 			continue
@@ -256,14 +248,8 @@ func (v *verifier) folder(ctx context.Context, st *stop, clusterType string, f *
 		return v.kept(ctx, st, id, recorded)
 	case f.Kept != nil:
 		v.problem("%s has errors at its commits, and the record does not say that it is kept", id)
-	default:
-		blobs := map[string]tree.Blob{}
-		for _, file := range f.Files {
-			blobs[file.Path] = file.Blob()
-		}
-		if tree.TreeID(blobs) != recorded.Tree {
-			v.problem("%s is not what is compiled", id)
-		}
+	case folderTree(f) != recorded.Tree:
+		v.problem("%s is not what is compiled", id)
 	}
 	return nil
 }
@@ -273,6 +259,15 @@ func ownTree(content *tree.Content) tree.ID {
 	blobs := map[string]tree.Blob{}
 	for _, f := range content.Files {
 		blobs[f.Path] = tree.BlobOf(f)
+	}
+	return tree.TreeID(blobs)
+}
+
+// folderTree is the id of an assignment's files.
+func folderTree(f *tree.Folder) tree.ID {
+	blobs := map[string]tree.Blob{}
+	for _, file := range f.Files {
+		blobs[file.Path] = file.Blob()
 	}
 	return tree.TreeID(blobs)
 }

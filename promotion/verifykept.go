@@ -72,11 +72,8 @@ func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.
 			return false
 		case ct.Kept != "":
 			return true
-		case e.Source != nil:
-			of = *e.Source
-		default:
-			of = p.record.Source
 		}
+		of = p.record.SourceOf(e)
 		return false
 	})
 	return of, errors.Join(err, failed)
@@ -102,15 +99,9 @@ func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree
 			if err != nil {
 				return err
 			}
-			for _, f := range content.Folders {
-				if f.Info.DeploymentTarget != target || f.Kept != nil {
-					continue
-				}
-				blobs := map[string]tree.Blob{}
-				for _, file := range f.Files {
-					blobs[file.Path] = file.Blob()
-				}
-				if tree.TreeID(blobs) == recorded.Tree {
+			for i := range content.Folders {
+				f := &content.Folders[i]
+				if f.Info.DeploymentTarget == target && f.Kept == nil && folderTree(f) == recorded.Tree {
 					return nil
 				}
 			}

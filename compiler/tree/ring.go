@@ -58,6 +58,15 @@ func (r *Record) ClustersOf(clusterType string) []string {
 	return ct.Clusters
 }
 
+// SourceOf returns what the folder of a cluster type was compiled from, by its entry in
+// the record.
+func (r *Record) SourceOf(e *ClusterTypeEntry) Source {
+	if e.Source != nil {
+		return *e.Source
+	}
+	return r.Source
+}
+
 // RingOf returns the ring that a cluster type was built for; "" where it is in no ring,
 // or the record, which may be nil, does not list it.
 func (r *Record) RingOf(clusterType string) string {
