@@ -79,7 +79,7 @@ func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
 		if err != nil {
 			return err
 		}
-		if orders := gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, facts, gate.Skip{}); gate.Overall(orders) != gate.Passed {
+		if orders := st.ordered(facts); gate.Overall(orders) != gate.Passed {
 			return nil
 		}
 	}

@@ -30,6 +30,11 @@ func (st *stop) policy() gate.Policy {
 	return out
 }
 
+// ordered are the verdicts of orders, and of the history: of what no policy has to name.
+func (st *stop) ordered(facts gate.CommitFacts) []gate.Verdict {
+	return gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, facts, gate.Skip{})
+}
+
 // rolloutGate is when a commit counts as having run in the stop.
 func (st *stop) rolloutGate() model.RolloutGate {
 	if st.ring != nil && st.ring.Gates.Rollout != nil {

@@ -85,7 +85,7 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 		return nil, err
 	}
 	// What people ordered counts here as well.
-	if orders := gate.Commit(gate.Policy{Environment: st.stage.Name}, facts, gate.Skip{}); gate.Overall(orders) != gate.Passed {
+	if orders := st.ordered(facts); gate.Overall(orders) != gate.Passed {
 		out.State, out.Reason = Held, reasonOf(orders)
 		return out, nil
 	}

@@ -99,9 +99,7 @@ func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	if err != nil {
 		return err
 	}
-	orders := gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, gate.CommitFacts{
-		Now: s.now, Reachable: true, Hold: hold, Freeze: st.out.orders.frozen.freeze(),
-	}, gate.Skip{})
+	orders := st.ordered(gate.CommitFacts{Now: s.now, Reachable: true, Hold: hold, Freeze: st.out.orders.frozen.freeze()})
 	if len(orders) > 0 {
 		v := orders[0]
 		out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
