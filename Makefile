@@ -1,12 +1,17 @@
-# What kalypso needs is Go, git and make; everything else comes with `go`, but for
-# the tests of backends/ansible: on Debian, as root or with sudo --non-interactive,
-# they install Ansible, ansible-lint and debootstrap, and make Debians to run in.
+# What kalypso needs is Go, git and make; everything else comes with `go`. No target
+# needs root but test-all, which runs on Debian, as root or with sudo --non-interactive:
+# it installs Ansible, ansible-lint, debootstrap, gpg and ssh, and makes Debians to run in.
 GO        ?= go
 PACKAGES   = ./...
+# All targets have the same flags, so that none repeats what go has cached of another.
+TEST       = $(GO) run ./internal/testing/gotest
+FLAGS      = -timeout 60m
 EXAMPLE   ?= hello-world
 export CGO_ENABLED = 0
+# A hook of git says where its repository is; tests have others.
+unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
 
-.PHONY: build test lint bench example docs
+.PHONY: build test test-all test-long lint bench example docs
 
 build: ## the binary, in bin/
 	$(GO) build -o bin/kalypso ./cmd/kalypso
@@ -15,8 +20,16 @@ example: build ## compile an example platform into out/, and show what came out
 	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
 
-test: ## all tests; those of backends/ansible install packages, as said above
-	$(GO) test -timeout 20m $(PACKAGES)
+test: ## the tests; lists those that test-all runs, and what they need
+	$(TEST) -- $(FLAGS) $(PACKAGES)
+
+test-all: ## all tests: with real Debians, and in a home that somebody uses; a skipped one is a failure
+	.ci/tools
+	KALYPSO_ALL=1 $(TEST) -all -- $(FLAGS) $(PACKAGES)
+	KALYPSO_ALL=1 .ci/used-home
+
+test-long: ## all tests, with random platforms and histories by the hundred: hours
+	KALYPSO_ALL=1 KALYPSO_LONG=1 $(TEST) -all -- -timeout 6h $(PACKAGES)
 
 lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }

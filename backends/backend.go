@@ -25,22 +25,28 @@ type Assignment struct {
 	Workspace        string
 	Application      string
 	Workload         string
+	Registration     string // what brings the workload; "" where the platform declares it
 	Target           string // the deployment target's short name
 	DeploymentTarget string // its full name, which is also the folder's
 	Namespace        string
 	// Labels are the deployment target's, over the workload's.
-	Labels    map[string]string
-	Version   string // "" for none
-	GitOps    *model.GitOps
-	Manifests model.Manifests
+	Labels map[string]string
+	// ClusterTypeLabels are the cluster type's.
+	ClusterTypeLabels map[string]string
+	Version           string // "" for none
+	GitOps            *model.GitOps
+	Manifests         model.Manifests
 	// Render says that what is applied is the Projection, and not what the
 	// reconciler makes of the manifests.
 	Render bool
+	// Restart says that pods restart when the platform config changes.
+	Restart bool
 	// Projection is what the manifests render to. It is there if Render is set, or
 	// if the backend Looks into manifests of that kind; nil otherwise.
 	Projection       *model.Projection
 	ConfigFormat     model.ConfigFormat
 	Values           model.Value  // a struct: the platform config, without secrets
+	Removed          model.Value  // what configs take away: a struct of nulls, for charts; null for none
 	Digest           model.Digest // of the composed values; "" where it is not known
 	Secrets          []Secret     // sorted by path
 	NamespaceService Spec
@@ -120,16 +126,19 @@ type Object struct {
 // Folder is an assignment's folder as Index sees it. It comes from this build,
 // or from the provenance record of the build that the folder was kept from.
 type Folder struct {
-	DeploymentTarget string          `json:"deploymentTarget"`
-	Workspace        string          `json:"workspace"`
-	Workload         string          `json:"workload"`
-	Namespace        string          `json:"namespace"`
-	Version          string          `json:"version,omitempty"`
-	Orphan           bool            `json:"orphan,omitempty"` // the namespace outlives the assignment
-	DependsOn        []string        `json:"dependsOn,omitempty"`
-	Wave             int             `json:"wave,omitempty"`
-	Backend          string          `json:"backend"`
-	Shared           json.RawMessage `json:"shared,omitempty"`
+	DeploymentTarget string   `json:"deploymentTarget"`
+	Workspace        string   `json:"workspace"`
+	Workload         string   `json:"workload"`
+	Namespace        string   `json:"namespace"`
+	Version          string   `json:"version,omitempty"`
+	Orphan           bool     `json:"orphan,omitempty"` // the namespace outlives the assignment
+	DependsOn        []string `json:"dependsOn,omitempty"`
+	Wave             int      `json:"wave,omitempty"`
+	Backend          string   `json:"backend"`
+	// Retained are the objects that stay on the cluster when the assignment goes, as
+	// "Kind name" or "Kind namespace/name", sorted. Those in Namespace go with it.
+	Retained []string        `json:"retained,omitempty"`
+	Shared   json.RawMessage `json:"shared,omitempty"`
 }
 
 // ClusterType is a cluster type as Index and Bootstrap see it.
@@ -175,6 +184,17 @@ func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 		hint = "give the cluster type another reconciler, or leave it out of the policy that selects it"
 	}
 	return []diag.Diagnostic{d.Hinting(hint)}
+}
+
+// NoRestart returns the warning that restartOnConfigChange has no effect, where it
+// is set.
+func NoRestart(a *Assignment, why, hint string) []diag.Diagnostic {
+	if !a.Restart {
+		return nil
+	}
+	const field = "restartOnConfigChange"
+	return []diag.Diagnostic{diag.New(diag.NoRestart, fmt.Sprintf("restartOnConfigChange of %s has no effect: %s", a.DeploymentTarget, why)).
+		On(field).At(a.Ref.At(field), "").At(a.Reconciler.Ref, "").Hinting(hint).For(a.ID())}
 }
 
 // Backend emits the files of one reconciler family. Its methods are pure: equal

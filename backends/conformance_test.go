@@ -1,9 +1,12 @@
 package backends_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/backends"
 	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
@@ -91,6 +94,48 @@ func TestConformance(t *testing.T) {
 				checkAlone(t, b, p, tree)
 			})
 		}
+	}
+}
+
+// Every kustomization.yaml builds, also where clusters have values of their own, and
+// where there is nothing to list; and so do those of the examples.
+func TestKustomizations(t *testing.T) {
+	one, two := bt.Value(t, `{"REGION": "west", "EMPTY": "no"}`), bt.Value(t, `{"REGION": "east", "EMPTY": ""}`)
+	for _, b := range all {
+		for name, gitops := range map[string]*model.GitOps{"alone": nil, "git": bt.GitOps} {
+			t.Run(b.Name()+"/"+name, func(t *testing.T) {
+				p := bt.Platform{Options: b.options, GitOps: gitops, Targets: deliverable(t, b)}
+				bt.Build(t, b, bt.Platform{Options: b.options, GitOps: gitops})
+				bt.Build(t, b, p)
+				if !b.PerCluster() {
+					return
+				}
+				p.Clusters = []model.Cluster{{Name: "edge-1", Values: &one}, {Name: "edge-2", Values: &two}}
+				if b.Name() == "argocd" {
+					p.Options = `{"namespace": "argocd", "clusters": "inventory", "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}`
+				}
+				if tree := bt.Build(t, b, p); gitops != nil && len(tree.Folders) == 0 {
+					t.Error("nothing is emitted")
+				}
+			})
+		}
+	}
+	golden, err := filepath.Glob("../testdata/golden/*.txtar")
+	if err != nil || len(golden) == 0 {
+		t.Fatal("no examples", err)
+	}
+	for _, file := range golden {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string][]byte{}
+			for _, f := range archive.Files {
+				files[f.Name] = f.Data
+			}
+			bt.CheckKustomizations(t, files)
+		})
 	}
 }
 

@@ -20,6 +20,9 @@ type row struct {
 	key    cache.Key // of its emission; zero where it failed before
 	head   []byte    // an emissionHead, as it is in the cache; nil where it failed before
 	failed bool
+	// without are the CustomResourceDefinitions, by name, that another assignment of
+	// the cluster type brings for both.
+	without map[string]bool
 }
 
 // build emits the assignments of every cluster type of this build.
@@ -44,7 +47,10 @@ func (e *Environment) build(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				if collisions[ct], err = e.collisions(ct, objects); err != nil {
+				if collisions[ct], err = e.collisions(ct, objects); err == nil {
+					err = e.shareDefinitions(ctx, ct, collisions[ct])
+				}
+				if err != nil {
 					return err
 				}
 				// What the cache cannot write it remembers itself, and only costs time.
@@ -215,6 +221,7 @@ func (e *Environment) folder(i int, head emissionHead) backends.Folder {
 		DependsOn:        a.DependsOn,
 		Wave:             a.Wave,
 		Backend:          e.reconciler(a.ClusterType).Backend,
+		Retained:         head.retention.Kept,
 		Shared:           head.shared,
 	}
 }
@@ -250,28 +257,32 @@ func (e *Environment) emitAgain(i int) (backends.Emission, error) {
 func (e *Environment) assignment(i int, g *compose.Graph) *backends.Assignment {
 	a := &e.Schedule.Assignments[i]
 	out := &backends.Assignment{
-		Environment:      e.Name,
-		ClusterType:      a.ClusterType.Name,
-		Clusters:         e.clusters[a.ClusterType.Name],
-		Workspace:        a.Workload.Workspace,
-		Application:      a.Workload.Application,
-		Workload:         a.Workload.Name,
-		Target:           a.Target.Name,
-		DeploymentTarget: a.Target.FullName,
-		Namespace:        e.Plan.Namespaces[i],
-		Labels:           a.Target.Labels,
-		Version:          a.Version,
-		GitOps:           e.Model.GitOps,
-		Manifests:        a.Manifests,
-		Render:           a.Target.Render,
-		ConfigFormat:     a.ClusterType.ConfigFormat,
-		Values:           g.Plain,
-		Digest:           g.Digest,
-		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}},
-		Reconciler:       backends.Spec{Ref: reconcilerRef(a.ClusterType)},
-		DependsOn:        a.DependsOn,
-		Wave:             a.Wave,
-		Ref:              a.Workload.TargetRef(a.Target.Name),
+		Environment:       e.Name,
+		ClusterType:       a.ClusterType.Name,
+		Clusters:          e.clusters[a.ClusterType.Name],
+		Workspace:         a.Workload.Workspace,
+		Application:       a.Workload.Application,
+		Workload:          a.Workload.Name,
+		Registration:      a.Workload.Registration,
+		Target:            a.Target.Name,
+		DeploymentTarget:  a.Target.FullName,
+		Namespace:         e.Plan.Namespaces[i],
+		Labels:            a.Target.Labels,
+		ClusterTypeLabels: a.ClusterType.Labels,
+		Version:           a.Version,
+		GitOps:            e.Model.GitOps,
+		Manifests:         a.Manifests,
+		Render:            a.Target.Render,
+		Restart:           a.Target.RestartOnConfigChange,
+		ConfigFormat:      a.ClusterType.ConfigFormat,
+		Values:            g.Plain,
+		Removed:           g.Removed,
+		Digest:            g.Digest,
+		NamespaceService:  backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}},
+		Reconciler:        backends.Spec{Ref: reconcilerRef(a.ClusterType)},
+		DependsOn:         a.DependsOn,
+		Wave:              a.Wave,
+		Ref:               a.Workload.TargetRef(a.Target.Name),
 	}
 	for _, secret := range g.Secrets {
 		out.Secrets = append(out.Secrets, secretOf(secret))

@@ -21,14 +21,15 @@ func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTa
 }
 
 // ChartValues returns what the chart of an assignment gets: what the application
-// gives it and, where the deployment target says so, the platform's values.
-func (e *Environment) ChartValues(a *schedule.Assignment, platform model.Value) (model.Value, []diag.Diagnostic) {
+// gives it and, where the deployment target says so, the platform's values, with null
+// for those that configs take away: it takes a default of the chart away. Helm knows no texts of numbers, so that they are in canonical form.
+func (e *Environment) ChartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
 	g := e.ApplicationValues(a.Workload, a.Target)
 	if g.Failed {
 		return model.Value{}, g.Diagnostics()
 	}
-	values, ds := g.WithPlatform(platform, a)
-	return values, slices.Concat(g.Diagnostics(), ds) // the graph is shared
+	values, ds := g.WithPlatform(model.Merge(removed, platform), a)
+	return values.Canonical(), slices.Concat(g.Diagnostics(), ds) // the graph is shared
 }
 
 // plaintexts warns of secrets in what the application gives a chart or a playbook.
@@ -50,7 +51,7 @@ func (e *Environment) fillChart(a *schedule.Assignment, assigned *backends.Assig
 	if a.Manifests.Helm == nil {
 		return nil
 	}
-	_, ds := e.ChartValues(a, assigned.Values)
+	_, ds := e.ChartValues(a, assigned.Values, assigned.Removed)
 	if diag.Errors(ds) {
 		return ds
 	}

@@ -84,7 +84,7 @@ func (e *Environment) assemble(ctx context.Context) error {
 		return nil // its gitops is not known: the output stays as it is
 	}
 	e.Tree = t
-	return e.reportChanges(k, outcomes)
+	return e.checkChanges(k, outcomes)
 }
 
 // clusterType is what became of a cluster type.
@@ -119,7 +119,7 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 					return nil, err
 				}
 				files, _, _, err := e.index(ct, folders)
-				return &tree.Content{Files: files, Folders: folders, Clusters: e.clusterNames(ct.Name)}, err
+				return &tree.Content{Files: files, Folders: folders, Clusters: e.clusterNames(ct.Name), Denied: e.denied(ct.Name)}, err
 			}
 			return out, nil
 		}
@@ -143,7 +143,7 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 	out.summary = Summary{ClusterTypes: 1}
 	out.summary.count(folders)
 	out.summary.Failed = e.lost(n, folders)
-	content := &tree.Content{Files: files, Kept: kept, Folders: folders, Clusters: e.clusterNames(ct.Name)}
+	content := &tree.Content{Files: files, Kept: kept, Folders: folders, Clusters: e.clusterNames(ct.Name), Denied: e.denied(ct.Name)}
 	out.tree.Content = func() (*tree.Content, error) { return content, nil }
 	return out, nil
 }
@@ -213,11 +213,16 @@ func (e *Environment) folders(n int, k *keeper) ([]tree.Folder, error) {
 			Files:   head.files,
 			Content: func() ([]backends.File, error) { return e.content(i) },
 			Values:  e.tuples[e.Plan.TupleOf[i]].head.Digest,
+
+			Selection: e.selection(i),
 		})
 	}
-	out = append(out, k.others(ct.Name, out)...)
-	var kept []backends.Folder
 	there := map[string]bool{}
+	for _, f := range out {
+		there[f.Info.DeploymentTarget] = true
+	}
+	out = append(out, k.others(ct.Name, there)...)
+	var kept []backends.Folder
 	for _, f := range out {
 		there[f.Info.DeploymentTarget] = true
 		if f.Kept != nil {
@@ -256,6 +261,9 @@ func (e *Environment) index(ct *model.ClusterType, folders []tree.Folder) (files
 		}
 	}
 	files, ds = allBackends[r.Backend].Index(e.backendClusterType(ct), all)
+	if !diag.Errors(ds) {
+		ds = append(ds, unwritable(allBackends[r.Backend], model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
+	}
 	if diag.Errors(ds) {
 		return nil, "errors: " + codes(ds), ds, nil
 	}
@@ -315,12 +323,29 @@ func (e *Environment) contentDigest(n int, index tree.ID) (model.Digest, error) 
 		f := e.folder(i, head)
 		h.Bytes(head.tree[:]).String(string(e.Configuration(i)))
 		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
-		h.Int(int(e.rows[i].head[0] & headOrphan)).Int(f.Wave).Bytes(f.Shared).Int(len(f.DependsOn))
+		h.Int(int(e.rows[i].head[0] & headOrphan)).Int(f.Wave).Bytes(f.Shared).Bytes(head.retention.encode()).Int(len(f.DependsOn))
 		for _, target := range f.DependsOn {
 			h.String(target)
 		}
+		hashSelection(h, e.selection(i))
+	}
+	for _, d := range e.denied(e.Model.ClusterTypes[n].Name) {
+		hashStrings(h.String(d.DeploymentTarget), d.Policies)
 	}
 	return model.Digest(h.Sum().String()), nil
+}
+
+func hashSelection(h *cache.Hash, s tree.Selection) {
+	for _, names := range [][]string{s.Policies, s.SparedBy, s.Configs, s.ConfigSchemas} {
+		hashStrings(h, names)
+	}
+}
+
+func hashStrings(h *cache.Hash, list []string) {
+	h.Int(len(list))
+	for _, s := range list {
+		h.String(s)
+	}
 }
 
 func (e *Environment) backendClusterType(ct *model.ClusterType) *backends.ClusterType {

@@ -25,7 +25,7 @@ func committed(shared *cache.Cache) variant {
 			name: "committed",
 			step: func(s *step) string {
 				before := maps.Clone(s.before.files)
-				got := write(t, compiler.Request{Dir: s.platformDir, Cache: shared}, compiler.Output{Git: root, Branch: "out"})
+				got := write(t, compiler.Request{Dir: s.platformDir, Cache: shared}, compiler.Anywhere(compiler.Output{Git: root, Branch: "out"}))
 				for _, what := range []string{"text", "json", "github", "error"} {
 					if d := differs(map[string]string{what: got.said[what]}, map[string]string{what: s.want.said[what]}); d != "" {
 						return d

@@ -35,6 +35,16 @@ type Request struct {
 	// nil. What fails keeps its last good output, as the record describes it. It
 	// may be nil, and may be called by several goroutines.
 	Previous func(environment string) (*tree.Record, error)
+	// AllowRemovals lets a build remove any number of assignments, or all; see
+	// Environment.Removals.
+	AllowRemovals bool
+	// AllowEmpty are the scheduling policies, configs and config schemas, each by its name
+	// or as <collection>.<name>, whose selectors may select nothing where they selected
+	// something before; AllEmpty among them means all.
+	AllowEmpty []string
+	// destine says whether an environment's tree may be written, before Previous is
+	// called; nil where all may.
+	destine func(environment string, g *model.GitOps) (*diag.Diagnostic, error)
 	// Cache remembers results between builds; nil for none. It never changes what
 	// a build gives. The build's trees read from it, so that it must be open for as
 	// long as they are used.
@@ -59,6 +69,9 @@ type Request struct {
 	// Progress, if given, is told what the build is at, by several goroutines.
 	Progress func(Progress)
 }
+
+// AllEmpty stands for all selectors in Request.AllowEmpty.
+const AllEmpty = "*"
 
 // Progress is how far a build has come with an environment.
 type Progress struct {
@@ -103,6 +116,7 @@ type UnknownEnvironmentError struct {
 	Known []string
 }
 
+// Error names the environment, and the one that was probably meant.
 func (e *UnknownEnvironmentError) Error() string {
 	s := fmt.Sprintf("there is no environment %s", e.Name)
 	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
@@ -138,21 +152,6 @@ func plan(ctx context.Context, r Request) (b *Build, err error) {
 		}
 	}
 	return b, err
-}
-
-// Stages returns the environments that a platform's base declares, with their
-// policies of promotion, sorted by name; nil where nothing of the base can be read.
-// Diagnostics are those of the base, sorted. Nothing of the environments is read.
-func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
-	base, err := checkOutBase(ctx, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, _, err := beginIn(ctx, r, base)
-	if err != nil {
-		return nil, nil, err
-	}
-	return b.Stages, diag.Sort(b.Diagnostics), b.Close()
 }
 
 // begin reads the base, of commits where that is asked for. It returns what evaluating
@@ -249,11 +248,21 @@ func (b *Build) plan(ctx context.Context, r Request, said []diag.Diagnostic) err
 		return err
 	}
 	b.checkPlaces()
-	return nil
+	if err := b.checkDestinations(r); err != nil {
+		return err
+	}
+	return b.checkAllowEmpty(r.AllowEmpty)
 }
 
 // finish takes planned environments through the rest of the pipeline.
 func (b *Build) finish(ctx context.Context) error {
+	// One after the other, in their order: reading one keeps others from writing to it,
+	// and two builds that did so in different orders would wait for each other for ever.
+	for _, e := range b.Environments {
+		if err := e.previous(); err != nil {
+			return err
+		}
+	}
 	err := b.each(ctx, func(ctx context.Context, e *Environment) error { return e.finish(ctx) })
 	if err != nil {
 		return err

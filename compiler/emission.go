@@ -18,7 +18,7 @@ import (
 //
 // In the cache it is a byte of flags, the digest of the objects, the folder's tree
 // id, and, as uvarints of their lengths with their bytes: the diagnostics in JSON,
-// what Index needs to know, and each file's path, followed by its id, its size and
+// what Index needs to know, what outlives the assignment in JSON, and each file's path, followed by its id, its size and
 // whether it is executable.
 type emissionHead struct {
 	failed, orphan bool
@@ -30,6 +30,7 @@ type emissionHead struct {
 	tree           [idSize]byte
 	diagnostics    []diag.Diagnostic
 	shared         json.RawMessage
+	retention      retention
 	files          []tree.File
 
 	rest []byte // what decodeHead has not looked at
@@ -84,6 +85,7 @@ func (h *emissionHead) encode() []byte {
 		b = appendBytes(b, text)
 	}
 	b = appendBytes(b, h.shared)
+	b = appendBytes(b, h.retention.encode())
 	for _, f := range h.files {
 		id, _ := hex.DecodeString(string(f.ID)) // made by tree.BlobID
 		b = append(appendBytes(b, f.Path), id...)
@@ -144,7 +146,8 @@ func (h *emissionHead) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
 	return ds, err
 }
 
-// decodeShared reads what Index needs to know, and returns what follows it.
+// decodeShared reads what Index needs to know and what outlives the assignment, and
+// returns what follows.
 func (h *emissionHead) decodeShared() (rest []byte, err error) {
 	rest = h.rest
 	if h.hasDiagnostics {
@@ -155,6 +158,12 @@ func (h *emissionHead) decodeShared() (rest []byte, err error) {
 	text, rest, err := takeBytes(rest)
 	if len(text) > 0 {
 		h.shared = text
+	}
+	if err == nil {
+		text, rest, err = takeBytes(rest)
+	}
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &h.retention)
 	}
 	return rest, err
 }

@@ -3,10 +3,13 @@ package compiler
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -45,7 +48,11 @@ func (e *Environment) emissions(ctx context.Context, numbers []int) ([]emission,
 		return nil, err
 	}
 	defer e.meter.took(cache.Assignment, time.Now())
-	for n := range projections {
+	for n, i := range numbers {
+		if a := assigned[n]; a != nil && a.Render {
+			p := kubernetes.Retained(projections[n].projection, a.Manifests.CRDs())
+			projections[n].projection = kubernetes.Without(p, e.rows[i].without)
+		}
 		late[n].Rendered = objectsOf(projections[n].projection)
 	}
 	specs, err := e.Plan.SpecsOf(ctx, numbers, late)
@@ -82,12 +89,14 @@ func objectsOf(p *model.Projection) model.Value {
 // emit has the backend emit the assignment, unless it has failed.
 func (m *emission) emit(backend backends.Backend, a *backends.Assignment) {
 	head := m.head
-	refused := backends.Refuse(backend, a)
-	head.diagnostics = append(head.diagnostics, refused...)
+	head.diagnostics = append(append(head.diagnostics, backends.Refuse(backend, a)...), withoutEffect(backend, a)...)
 	if head.failed = head.failed || diag.Errors(head.diagnostics); head.failed {
 		return
 	}
 	emitted, ds := backend.Emit(a)
+	if !diag.Errors(ds) {
+		ds = append(ds, unwritable(backend, a.Ref, emitted.Files, nil)...)
+	}
 	head.diagnostics = append(head.diagnostics, ds...)
 	if head.failed = diag.Errors(ds); head.failed {
 		return
@@ -95,6 +104,7 @@ func (m *emission) emit(backend backends.Backend, a *backends.Assignment) {
 	m.Emission = emitted
 	head.orphan = orphans(a.NamespaceService.Value)
 	head.shared = emitted.Shared
+	head.retention = retentionOf(backend, a)
 	head.objects = objectsDigest(emitted.Objects)
 	blobs := map[string]tree.Blob{}
 	for _, f := range emitted.Files {
@@ -103,4 +113,28 @@ func (m *emission) emit(backend backends.Backend, a *backends.Assignment) {
 		head.files = append(head.files, file)
 	}
 	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(blobs)))
+}
+
+// unwritable returns an error where files that a backend gives cannot be written:
+// beside each other, or beside the folders that lie where they do; of is what the
+// files are of.
+func unwritable(backend backends.Backend, of model.Ref, files []backends.File, folders []backends.Folder) []diag.Diagnostic {
+	paths := make([]string, 0, len(files)+len(folders))
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	err := tree.CheckPaths(paths)
+	for i := 0; i < len(folders) && err == nil; i++ {
+		in := func(p string) bool {
+			return p == folders[i].DeploymentTarget || strings.HasPrefix(p, folders[i].DeploymentTarget+"/")
+		}
+		if n := slices.IndexFunc(paths, in); n >= 0 {
+			err = fmt.Errorf("path %q is in the place of an assignment's folder", paths[n])
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.BadFile, fmt.Sprintf("the backend %s gives files that cannot be written: %v", backend.Name(), err)).
+		At(of, "").Hinting("this is a mistake in the backend, not in the platform: report it")}
 }

@@ -33,6 +33,8 @@ type Environment struct {
 	Plan *compose.Plan
 	// Tree is the output; nil where it must stay as it is.
 	Tree *tree.Tree
+	// Removals are those of the build, whether they are allowed or not.
+	Removals Removals
 	// Summary counts what the build gave.
 	Summary Summary
 
@@ -47,6 +49,7 @@ type Environment struct {
 	tuples   []*tuple                   // by tuple of the plan
 	rows     []row                      // by assignment
 	record   *tree.Record
+	retained *retained
 	targets  sync.Map        // targetID -> cache.Key
 	charts   sync.Map        // *model.DeploymentTarget -> *compose.Graph
 	same     map[string]bool // cluster types that a comparison knows to be equal
@@ -137,14 +140,15 @@ func (e *Environment) finish(ctx context.Context) error {
 	if e.Model == nil {
 		return nil
 	}
-	if err := e.previous(); err != nil {
-		return err
-	}
-	if err := e.build(ctx); err != nil {
-		return err
+	err := e.retain()
+	if err == nil {
+		if err := e.build(ctx); err != nil {
+			return err
+		}
+		err = e.assemble(ctx)
 	}
 	var broken *tree.RecordError
-	if err := e.assemble(ctx); errors.As(err, &broken) {
+	if errors.As(err, &broken) {
 		// What there is to keep is not known: the output stays as it is.
 		e.report(broken.Diagnostic())
 		e.Tree, e.Summary = nil, Summary{}
@@ -176,7 +180,7 @@ func (e *Environment) inRing(clusterType string) bool {
 // previous reads the record of the output that exists. One of something else does
 // not count: writing over it is refused.
 func (e *Environment) previous() error {
-	if e.request.Previous == nil {
+	if e.request.Previous == nil || e.Model == nil {
 		return nil
 	}
 	record, err := e.request.Previous(e.Name)

@@ -12,3 +12,9 @@ func WrapBackends(wrap func(backends.Backend) backends.Backend) (restore func())
 	}
 	return func() { allBackends = before }
 }
+
+// Anywhere lets trees be written where their own objects do not point.
+func Anywhere(o Output) Output {
+	o.anywhere = true
+	return o
+}

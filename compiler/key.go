@@ -30,6 +30,7 @@ func (e *Environment) clusterTypeFacts(ct *model.ClusterType) cache.Key {
 	}
 	h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
 		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps())
+	hashLabels(h, ct.Labels)
 	e.hashClusters(h, ct.Name)
 	return h.Sum()
 }
@@ -41,6 +42,13 @@ func capabilities(ct *model.ClusterType) cache.Key {
 		h.String(api)
 	}
 	return h.Sum()
+}
+
+func hashLabels(h *cache.Hash, labels map[string]string) {
+	h.Int(len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		h.String(name).String(labels[name])
+	}
 }
 
 // hashClusters adds what the clusters of a cluster type say.
@@ -78,18 +86,15 @@ func (e *Environment) targetFacts(a *schedule.Assignment, content bool) cache.Ke
 		return key.(cache.Key)
 	}
 	h := cache.NewHash("deployment target")
-	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application)
+	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application).String(a.Workload.Registration)
 	h.String(a.Target.Name).String(a.Target.FullName)
-	h.Int(len(a.Target.Labels))
-	for _, name := range slices.Sorted(maps.Keys(a.Target.Labels)) {
-		h.String(name).String(a.Target.Labels[name])
-	}
+	hashLabels(h, a.Target.Labels)
 	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON
 	h.Bytes(manifests)
 	if a.Manifests.Helm != nil {
 		h.Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
 	}
-	h.String(strconv.FormatBool(a.Target.Render))
+	h.String(strconv.FormatBool(a.Target.Render)).String(strconv.FormatBool(a.Target.RestartOnConfigChange))
 	if source, ok := lock.SourceOf(a.Manifests); ok && content {
 		entry, _ := e.library.Lock.Find(source)
 		h.String(string(entry.Content)).String(entry.Revision)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -11,6 +12,7 @@ import (
 type collision struct {
 	first, second int
 	object        backends.Object
+	message, hint string // "" for the usual
 }
 
 // collisions finds the objects that two assignments of a cluster type create.
@@ -29,6 +31,7 @@ func (e *Environment) collisions(ct int, fresh map[int][]backends.Object) ([]col
 		return nil, nil
 	}
 	var out []collision
+	shared := 0
 	owner := map[backends.Object]int{}
 	for i := s.first; i < s.next; i++ {
 		if e.rows[i].failed {
@@ -45,11 +48,21 @@ func (e *Environment) collisions(ct int, fresh map[int][]backends.Object) ([]col
 			if j, taken := owner[o]; !taken {
 				owner[o] = i
 			} else if j != i {
-				out = append(out, collision{j, i, o})
+				c := collision{first: j, second: i, object: o}
+				if kubernetes.IsCRD(o) {
+					shared++
+					var err error
+					if c.message, c.hint, err = e.definitionCollision(c); err != nil {
+						return nil, err
+					} else if c.message == "" {
+						continue
+					}
+				}
+				out = append(out, c)
 			}
 		}
 	}
-	if len(out) == 0 {
+	if len(out)+shared == 0 {
 		table.Put(key, nil, nil)
 	}
 	return out, nil
@@ -77,6 +90,10 @@ func (e *Environment) collide(found []collision) {
 		e.collideOnMachine(pair)
 	}
 	for _, c := range found {
+		if c.message != "" {
+			e.failBoth(c, c.message, c.hint)
+			continue
+		}
 		hint := "let the name use what tells them apart: #assignment.deploymentTarget"
 		if e.Schedule.Assignments[c.first].ClusterType.Name != e.Schedule.Assignments[c.second].ClusterType.Name {
 			hint = "one reconciler may serve both cluster types, and their names run together: rename a cluster type or a workload"
@@ -116,7 +133,7 @@ func (e *Environment) centralCollisions() []collision {
 			if !taken {
 				owner[o] = i
 			} else if e.Schedule.Assignments[j].ClusterType != e.Schedule.Assignments[i].ClusterType && (e.mine(i) || e.mine(j)) {
-				out = append(out, collision{j, i, o})
+				out = append(out, collision{first: j, second: i, object: o})
 			}
 		}
 	}

@@ -65,12 +65,16 @@ func build(t *testing.T, r compiler.Request, outDir string) outcome {
 // write builds, and returns all but the files.
 func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 	o := outcome{said: map[string]string{}, failed: map[string]bool{}, digests: map[string]model.Digest{}, functions: map[string]bool{}}
+	r.AllowRemovals = true // random edits take away what they like
 	b, written, err := compiler.Write(t.Context(), r, to)
 	if err != nil {
 		o.said["error"] = strings.ReplaceAll(err.Error(), to.Dir+to.Git, "OUT")
 		return o
 	}
-	o.changes, o.commit, o.stats = written.Changes, written.Commit, b.Stats
+	o.changes, o.stats = written.Changes, b.Stats
+	for _, c := range written.Commits {
+		o.commit = c.Commit
+	}
 	var text, json, github bytes.Buffer
 	if err := errors.Join(diag.WriteText(&text, b.Diagnostics, nil), diag.WriteJSON(&json, b.Diagnostics), diag.WriteGitHub(&github, b.Diagnostics)); err != nil {
 		t.Fatal(err)

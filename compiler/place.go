@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -11,55 +12,143 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// placeOf names where an environment's tree is kept; "" where that is not known.
-// A tag holds one artifact, so that its path makes no difference.
-func placeOf(environment string, g *model.GitOps) string {
+// place is where an environment's tree is kept: a tag of an OCI repository, which holds
+// one artifact, so that its path makes no difference, or a folder of a branch.
+type place struct {
+	in     string // the tag or the branch, with the repository
+	folder string // "." for the branch's root; "" in a tag
+}
+
+func (p place) String() string {
+	if p.folder == "" {
+		return p.in
+	}
+	return fmt.Sprintf("folder %s of %s", p.folder, p.in)
+}
+
+// holds says whether another place is within this one.
+func (p place) holds(other place) bool {
+	return p.in == other.in && p != other && p.folder != "" && (p.folder == "." || strings.HasPrefix(other.folder, p.folder+"/"))
+}
+
+// placeOf returns where an environment's tree is kept; the zero place where that is not
+// known.
+func placeOf(environment string, g *model.GitOps) place {
 	switch {
 	case g == nil:
-		return ""
-	case g.OCI != "" && g.Tag == "":
-		return fmt.Sprintf("tag %s of %s", environment, g.OCI)
+		return place{}
 	case g.OCI != "":
-		return fmt.Sprintf("tag %s of %s", g.Tag, g.OCI)
+		return place{in: fmt.Sprintf("tag %s of %s", cmp.Or(g.Tag, environment), g.OCI)}
 	case g.Repo == "" || g.Branch == "":
-		return ""
+		return place{}
 	}
 	repository := strings.TrimSuffix(strings.TrimSuffix(g.Repo, "/"), ".git")
-	return fmt.Sprintf("folder %s of branch %s of %s", path.Clean(g.Path), g.Branch, repository)
+	return place{fmt.Sprintf("branch %s of %s", g.Branch, repository), path.Clean(g.Path)}
 }
 
 // checkPlaces reports environments whose trees are kept in one place, where the
-// one that is written last would replace the other, and leaves their output as it
-// is. Of an environment that is not compiled the base says where it is.
+// one that is written last would replace the other, or one within the other, and leaves
+// their output as it is. Of an environment that is not compiled the base says where it is.
 func (b *Build) checkPlaces() {
-	places := map[string][]string{} // to environments
+	places := map[place][]string{} // to environments
 	for _, s := range b.Stages {
 		gitops := s.GitOps
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
 			gitops = e.Model.GitOps
 		}
-		if place := placeOf(s.Name, gitops); place != "" {
-			places[place] = append(places[place], s.Name)
+		if p := placeOf(s.Name, gitops); p != (place{}) {
+			places[p] = append(places[p], s.Name)
 		}
 	}
-	for _, place := range slices.Sorted(maps.Keys(places)) {
-		names := places[place]
-		if len(names) < 2 {
+	sorted := slices.SortedFunc(maps.Keys(places), func(a, b place) int { return strings.Compare(a.String(), b.String()) })
+	for _, p := range sorted {
+		names := places[p]
+		if last := len(names) - 1; last > 0 {
+			b.displace(fmt.Sprintf("the trees of environments %s and %s are kept in one place, %s", strings.Join(names[:last], ", "), names[last], p), names)
+		}
+		for _, inner := range sorted {
+			if p.holds(inner) {
+				b.displace(fmt.Sprintf("the tree of environment %s is kept within that of %s: folder %s in %s", places[inner][0], names[0], inner.folder, p), []string{names[0], places[inner][0]})
+			}
+		}
+	}
+}
+
+// displace reports environments whose trees are in each other's way, and leaves their
+// output as it is.
+func (b *Build) displace(message string, names []string) {
+	d := diag.New(diag.SharedPlace, message).Hinting("give each a branch or tag of its own, or in git a path of its own")
+	for _, name := range names {
+		if e := b.environment(name); e != nil && e.Model != nil {
+			e.displaced = true
+		}
+		for _, p := range b.positions(model.Ref{Collection: "environments", Name: name, Path: "gitops"}) {
+			d = d.In(p, "")
+		}
+	}
+	b.Diagnostics = append(b.Diagnostics, d)
+}
+
+// destination is where an environment's tree is written in a git repository.
+type destination struct{ branch, folder string }
+
+func (d destination) String() string {
+	if d.folder == "" {
+		return "the root of branch " + d.branch
+	}
+	return fmt.Sprintf("folder %s of branch %s", d.folder, d.branch)
+}
+
+// destination returns where a tree is written in the repository of an output: where
+// the environment's gitops says that reconcilers look, or, where it says nothing, what
+// the output names. Anything else is the diagnostic that its objects would not point
+// there. The repository's own address is not compared: one pushes from a clone.
+func (o Output) destination(environment string, g *model.GitOps) (destination, *diag.Diagnostic) {
+	ref := model.Ref{Collection: "environments", Name: environment, Path: "gitops"}
+	named := destination{strings.TrimPrefix(o.Branch, "refs/heads/"), o.folder(environment)}
+	refuse := func(d diag.Diagnostic, at model.Ref) (destination, *diag.Diagnostic) {
+		d = d.At(at, "").On(at.String())
+		return destination{}, &d
+	}
+	switch {
+	case g == nil && named.branch != "":
+		return named, nil
+	case g == nil:
+		return refuse(diag.New(diag.NeedsGitOps, "nothing says which branch holds the tree of environment "+environment).
+			Hinting(fmt.Sprintf(`say where it is kept: environments: %s: gitops: {repo: "...", branch: "..."}, or name a branch with --branch`, model.Label(environment))),
+			model.Ref{Collection: "environments", Name: environment})
+	case g.OCI != "":
+		return refuse(diag.New(diag.Misplaced, fmt.Sprintf("the tree of environment %s would be written to a git repository, and its own objects point to %s", environment, placeOf(environment, g))).
+			Hinting("put it there with kalypso publish, or let gitops name a repository and a branch"), ref)
+	}
+	own := destination{strings.TrimPrefix(g.Branch, "refs/heads/"), strings.TrimPrefix(path.Clean("/"+g.Path), "/")}
+	if named.branch == "" || named == own {
+		return own, nil
+	}
+	return refuse(diag.New(diag.Misplaced, fmt.Sprintf("the tree of environment %s would be written to %s, and its own objects point to %s", environment, named, own)).
+		Hinting("leave out --branch and --flat, and it is written where gitops says; or let gitops say where it is to be"), ref)
+}
+
+// checkDestinations asks where each tree is to be written, and leaves those alone that
+// have no such place.
+func (b *Build) checkDestinations(r Request) error {
+	if r.destine == nil {
+		return nil
+	}
+	for _, e := range b.Environments {
+		if e.Model == nil {
 			continue
 		}
-		last := len(names) - 1
-		d := diag.New(diag.SharedPlace, fmt.Sprintf("the trees of environments %s and %s are kept in one place, %s", strings.Join(names[:last], ", "), names[last], place)).
-			Hinting("give each a branch or tag of its own, or in git a path of its own")
-		for _, name := range names {
-			if e := b.environment(name); e != nil && e.Model != nil {
-				e.displaced = true
-			}
-			for _, p := range b.positions(model.Ref{Collection: "environments", Name: name, Path: "gitops"}) {
-				d = d.In(p, "")
-			}
+		d, err := r.destine(e.Name, e.Model.GitOps)
+		if err != nil {
+			return err
 		}
-		b.Diagnostics = append(b.Diagnostics, d)
+		if d != nil {
+			e.displaced = true
+			e.report(*d)
+		}
 	}
+	return nil
 }
 
 // environment returns one that is compiled, or nil.

@@ -25,6 +25,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/internal/randplatform"
 	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // childEnv holds the childBuild that the test binary makes instead of testing.
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	isolated.Environment()
 	// What a platform needs is in its own vendor folder.
 	if err := os.Setenv(store.EnvDir, os.DevNull); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -67,7 +69,7 @@ func runChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return err
 	}
-	r := compiler.Request{Dir: b.Platform}
+	r := compiler.Request{Dir: b.Platform, AllowRemovals: true}
 	if b.Kill != nil {
 		r.Progress = b.Kill.start()
 		if b.Kill.Journal != "" {
@@ -81,7 +83,7 @@ func runChild(text string) error {
 	r.Cache = c
 	to := compiler.Output{Dir: b.Dir}
 	if b.Git != "" {
-		to = compiler.Output{Git: b.Git, Branch: "out"}
+		to = compiler.Anywhere(compiler.Output{Git: b.Git, Branch: "out"})
 	}
 	_, _, err = compiler.Write(context.Background(), r, to)
 	return errors.Join(err, c.Close())
@@ -214,17 +216,17 @@ func many(t *testing.T, b childBuild, n int) {
 func (b childBuild) again(t *testing.T, want outcome) string {
 	c := openCache(t, cache.Options{Dir: b.Cache})
 	defer closeCache(t, c)
-	r := compiler.Request{Dir: b.Platform, Cache: c}
+	r := compiler.Request{Dir: b.Platform, Cache: c, AllowRemovals: true}
 	if b.Git == "" {
 		return differs(build(t, r, b.Dir).files, want.files)
 	}
-	got := write(t, r, compiler.Output{Git: b.Git, Branch: "out"})
+	got := write(t, r, compiler.Anywhere(compiler.Output{Git: b.Git, Branch: "out"}))
 	if lock := filepath.Join(b.Git, "refs", "heads", "out.lock"); strings.Contains(got.said["error"], "remove the file") {
 		// As with git itself, the lock of a process that was killed stays.
 		if err := os.Remove(lock); err != nil {
 			return err.Error()
 		}
-		got = write(t, r, compiler.Output{Git: b.Git, Branch: "out"})
+		got = write(t, r, compiler.Anywhere(compiler.Output{Git: b.Git, Branch: "out"}))
 	}
 	if got.said["error"] != "" {
 		return got.said["error"]

@@ -100,7 +100,7 @@ func (e *Environment) lacks(a *schedule.Assignment) bool {
 // job returns what there is to render, without the content of the source.
 func (e *Environment) job(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
 	if h := assigned.Manifests.Helm; h != nil {
-		values, _ := e.ChartValues(a, assigned.Values) // fillChart has seen that they fit
+		values, _ := e.ChartValues(a, assigned.Values, assigned.Removed) // fillChart has seen that they fit
 		return &project.Job{Helm: &helm.Request{
 			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: values,
 			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"), APIVersions: a.ClusterType.APIVersions,

@@ -20,16 +20,16 @@ import (
 
 func isLong() bool { return os.Getenv("KALYPSO_LONG") != "" }
 
-// howMany is a number of cases: with KALYPSO_LONG=1 the long one, which needs
-// -timeout 1h.
-func howMany(short, usual, long int) int {
+// howMany is a number of cases: that of make test, of make test-all, or of make
+// test-long.
+func howMany(test, all, long int) int {
 	switch {
 	case isLong():
 		return long
-	case testing.Short():
-		return short
+	case os.Getenv("KALYPSO_ALL") != "":
+		return all
 	}
-	return usual
+	return test
 }
 
 // TestEditsEqualFromScratch edits random platforms, and builds them in every way in
@@ -43,7 +43,7 @@ func TestEditsEqualFromScratch(t *testing.T) {
 		{cached, incremental}, {sharing(shared), affected(shared)}, {cached, shardedTogether(shared)}, {damaged, committed(shared)},
 		{cached, shardedApart(shared)}, {sharing(shared), incremental}, {cached, affected(shared)},
 	}
-	seeds, steps := howMany(4, 26, 130), howMany(10, 20, 40)
+	seeds, steps := howMany(7, 26, 130), howMany(10, 20, 40)
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {

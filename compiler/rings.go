@@ -1,24 +1,104 @@
 package compiler
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// checkRings reports cluster types that are not in one ring of those that the base
-// says the environment has.
+// Stages returns the environments that a platform's base declares, with their
+// policies of promotion, sorted by name; nil where nothing of the base can be read.
+// Diagnostics are those of the base, sorted. Of the environments' own files nothing is
+// read but rings.
+func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
+	base, err := checkOutBase(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, _, err := beginIn(ctx, r, base)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = b.readRings(ctx, r)
+	return b.Stages, diag.Sort(b.Diagnostics), errors.Join(err, b.Close())
+}
+
+// readRings gives the environments the rings that their own files have. What these say
+// is evaluated only where they speak of rings at all.
+func (b *Build) readRings(ctx context.Context, r Request) error {
+	for i := range b.Stages {
+		s := &b.Stages[i]
+		speaks, err := b.speaksOfRings(s.Name)
+		if err != nil {
+			return err
+		}
+		if !speaks {
+			continue
+		}
+		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Stages,
+			evaluate.Options{Cache: b.meter.packages(), Registry: registry{b.library}, Workers: r.Workers})
+		switch {
+		case err != nil:
+			return err
+		case pkg.Model == nil || pkg.Model.Sick[model.Ref{Collection: "environments", Name: s.Name}]:
+			s.NoRings = true
+		case pkg.Model.Rings != nil:
+			s.Promotion.Rings = pkg.Model.Rings
+		}
+	}
+	return nil
+}
+
+// ringsWord is the field's name, and not a part of another, as in an import of strings.
+var ringsWord = regexp.MustCompile(`\brings\b`)
+
+// speaksOfRings says whether the name is in an environment's own files.
+func (b *Build) speaksOfRings(environment string) (bool, error) {
+	dir := filepath.Join(b.Platform.Root, b.Platform.Dir(environment))
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".cue" || !e.Type().IsRegular() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil || ringsWord.Match(data) {
+			return err == nil, err
+		}
+	}
+	return false, err
+}
+
+// checkRings reports cluster types that are not in one ring of those that the
+// environment has.
 func (e *Environment) checkRings(stages []evaluate.Stage, satisfies selector.Satisfier) []diag.Diagnostic {
 	n := slices.IndexFunc(stages, func(s evaluate.Stage) bool { return s.Name == e.Name })
 	if n < 0 || stages[n].Sick {
 		return nil
 	}
-	_, ds := schedule.Rings(e.Name, stages[n].Promotion.Rings, e.Model.ClusterTypes, satisfies)
+	_, ds := schedule.Rings(e.Name, e.ringsBy(&stages[n]), e.Model.ClusterTypes, satisfies)
 	if e.Model.Uncertain { // a ring may have what is not known
 		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 	}
 	return ds
+}
+
+// ringsBy returns the rings of the environment, which its own files may have.
+func (e *Environment) ringsBy(stage *evaluate.Stage) []model.Ring {
+	if e.Model.Rings != nil {
+		return e.Model.Rings
+	}
+	return stage.Promotion.Rings
 }

@@ -103,13 +103,9 @@ func (s *standing) kept() []backends.Folder {
 			out = append(out, folder.Info)
 		}
 	}
-	if !s.Model.Uncertain {
-		return append(out, s.keeper.needed(s.ct.Name, out, known)...)
+	for _, f := range s.keeper.others(s.ct.Name, known) {
+		known[f.Info.DeploymentTarget] = true
+		out = append(out, f.Info)
 	}
-	for _, a := range s.keeper.keptOf(s.ct.Name) {
-		if !known[a.DeploymentTarget] {
-			out = append(out, a.Folder)
-		}
-	}
-	return out
+	return append(out, s.keeper.needed(s.ct.Name, out, known)...)
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -17,8 +20,10 @@ import (
 type Output struct {
 	// Dir is the folder that gets a folder for each environment; "" for none.
 	Dir string
-	// Git is a repository, and Branch the branch of it that gets a commit with a
-	// folder for each environment; "" for none. It excludes Dir.
+	// Git is a repository whose branches get commits with the environments' trees,
+	// each where its gitops says; "" for none. It excludes Dir. Branch is the one
+	// branch that gets a folder for each environment instead; "" for none. Where
+	// gitops says otherwise the environment is not written.
 	Git, Branch string
 	// TreeOnly writes what the branch's tree would be, and leaves the branch as it
 	// is.
@@ -31,6 +36,8 @@ type Output struct {
 	Adopt bool
 	// Verify reads every file of Dir again, whatever its size and time say.
 	Verify bool
+
+	anywhere bool // wherever trees point, for tests of many platforms in one branch
 }
 
 func (o Output) folder(environment string) string {
@@ -44,11 +51,17 @@ func (o Output) folder(environment string) string {
 type Written struct {
 	// Changes are by environment; one that is absent was not written.
 	Changes map[string]*tree.Changes
-	// Commit is the commit that was made, "" for none.
-	Commit tree.ID
+	// Commits are those that were made, by branch.
+	Commits []Commit
 	// Tree is the id of the branch's whole tree; "" where it is not known, since
 	// nothing was written to git.
 	Tree tree.ID
+}
+
+// Commit is a commit that was made.
+type Commit struct {
+	Branch string  `json:"branch"`
+	Commit tree.ID `json:"commit"`
 }
 
 // Write compiles environments and writes their trees. Without a folder or a
@@ -84,8 +97,8 @@ func (b *Build) tell(environment string, ds []diag.Diagnostic) {
 	b.Diagnostics = append(b.Diagnostics, ds...)
 }
 
-// writeDir writes the trees to folders, which stay locked from when their records
-// are read until they are written.
+// writeDir writes the trees to folders. Each stays locked from when its record is read
+// until it is written, and no longer: another build may have it, and wait for the next.
 func writeDir(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
@@ -116,8 +129,9 @@ func writeDir(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 		if e.Tree == nil || diag.Errors(out.problems[e.Name]) {
 			continue
 		}
-		c, ds, err := out.dirs[e.Name].Write(e.Tree, o.options(b, e))
-		if err != nil {
+		dir := out.dirs[e.Name]
+		c, ds, err := dir.Write(e.Tree, o.options(b, e))
+		if err = errors.Join(err, dir.Close()); err != nil {
 			return nil, nil, err
 		}
 		b.tell(e.Name, ds)
@@ -187,42 +201,22 @@ func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, e
 	}
 	defer func() { err = errors.Join(err, repository.Close()) }()
 	for range mostAttempts {
-		if b, w, err = writeBranch(ctx, r, o, repository); !errors.Is(err, tree.ErrLostRace) {
+		if b, w, err = writeBranches(ctx, r, o, repository); !errors.Is(err, tree.ErrLostRace) {
 			break
 		}
 	}
 	return b, w, err
 }
 
-func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repository) (b *Build, w *Written, err error) {
+func writeBranches(ctx context.Context, r Request, o Output, repository *tree.Repository) (b *Build, w *Written, err error) {
 	o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/")
-	if strings.HasPrefix(o.Branch, "refs/") {
-		return nil, nil, fmt.Errorf("%s is no branch: write its name, as git branch lists it", o.Branch)
-	}
-	branch, err := repository.Branch(o.Branch)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !o.TreeOnly {
-		if err := branch.CheckWritable(); err != nil {
+	out := &branches{Output: o, repository: repository, open: map[string]*tree.Branch{}, places: map[string]destination{}, problems: map[string][]diag.Diagnostic{}}
+	if o.Branch != "" {
+		if err := out.look(o.Branch); err != nil {
 			return nil, nil, err
 		}
 	}
-	var mu sync.Mutex
-	problems := map[string][]diag.Diagnostic{}
-	r.Previous = func(environment string) (*tree.Record, error) {
-		record, ds, err := branch.Record(o.folder(environment))
-		if err != nil {
-			return nil, err
-		}
-		if o.Adopt {
-			return whole(record), nil
-		}
-		mu.Lock()
-		problems[environment] = ds
-		mu.Unlock()
-		return record, nil
-	}
+	r.destine, r.Previous = out.destine, out.previous
 	if b, err = Compile(ctx, r); err != nil {
 		return nil, nil, err
 	}
@@ -232,43 +226,113 @@ func writeBranch(ctx context.Context, r Request, o Output, repository *tree.Repo
 		}
 	}()
 	for _, e := range b.Environments {
-		b.Diagnostics = append(b.Diagnostics, problems[e.Name]...)
+		b.Diagnostics = append(b.Diagnostics, out.problems[e.Name]...)
 	}
 	w = &Written{Changes: map[string]*tree.Changes{}}
-	folders, err := branch.Folders()
-	if err != nil {
-		return nil, nil, err
-	}
-	b.warnOfGone(r, o, folders, func(folder string) (*tree.Record, string) {
-		record, _, err := branch.Record(folder)
+	if branch := out.open[o.Branch]; branch != nil {
+		folders, err := branch.Folders()
 		if err != nil {
-			return nil, ""
+			return nil, nil, err
 		}
-		return record, o.Branch + ":" + folder + "/" + tree.RecordPath
-	})
+		b.warnOfGone(r, o, folders, func(folder string) (*tree.Record, string) {
+			record, _, err := branch.Record(folder)
+			if err != nil {
+				return nil, ""
+			}
+			return record, o.Branch + ":" + folder + "/" + tree.RecordPath
+		})
+	}
 	if o.Strict && b.Failed() {
 		return b, w, nil
 	}
-	return b, w, b.commit(w, o, branch, func(e *Environment) bool { return e.Tree != nil && !diag.Errors(problems[e.Name]) })
+	for _, name := range slices.Sorted(maps.Keys(out.open)) {
+		if err := b.commit(w, out, name); err != nil {
+			return b, w, err
+		}
+	}
+	return b, w, nil
 }
 
-// commit writes the environments that may be written, and notes what it wrote.
-func (b *Build) commit(w *Written, o Output, branch *tree.Branch, may func(*Environment) bool) error {
+// branches are those that are written to.
+type branches struct {
+	Output
+	repository *tree.Repository
+	open       map[string]*tree.Branch
+	places     map[string]destination // by environment
+	mu         sync.Mutex
+	problems   map[string][]diag.Diagnostic
+}
+
+// look opens a branch that may be written to.
+func (o *branches) look(name string) error {
+	if o.open[name] != nil {
+		return nil
+	}
+	if strings.HasPrefix(name, "refs/") {
+		return fmt.Errorf("%s is no branch: write its name, as git branch lists it", name)
+	}
+	branch, err := o.repository.Branch(name)
+	if err != nil {
+		return err
+	}
+	if !o.TreeOnly {
+		if err := branch.CheckWritable(); err != nil {
+			return err
+		}
+	}
+	o.open[name] = branch
+	return nil
+}
+
+func (o *branches) destine(environment string, g *model.GitOps) (*diag.Diagnostic, error) {
+	if o.anywhere {
+		g = nil
+	}
+	to, d := o.destination(environment, g)
+	if d != nil {
+		return d, nil
+	}
+	o.places[environment] = to
+	return nil, o.look(to.branch)
+}
+
+func (o *branches) previous(environment string) (*tree.Record, error) {
+	to, known := o.places[environment]
+	if !known {
+		return nil, nil // its tree stays as it is
+	}
+	record, ds, err := o.open[to.branch].Record(to.folder)
+	if err != nil {
+		return nil, err
+	}
+	if o.Adopt {
+		return whole(record), nil
+	}
+	o.mu.Lock()
+	o.problems[environment] = ds
+	o.mu.Unlock()
+	return record, nil
+}
+
+// commit writes the environments of a branch that may be written, and notes what it
+// wrote.
+func (b *Build) commit(w *Written, o *branches, name string) error {
 	var placements []tree.Placement
 	var names []string
 	for _, e := range b.Environments {
-		if may(e) {
-			placements = append(placements, tree.Placement{Folder: o.folder(e.Name), Tree: e.Tree, Options: o.options(b, e)})
+		to, known := o.places[e.Name]
+		if known && to.branch == name && e.Tree != nil && !diag.Errors(o.problems[e.Name]) {
+			placements = append(placements, tree.Placement{Folder: to.folder, Tree: e.Tree, Options: o.options(b, e)})
 			names = append(names, e.Name)
 		}
 	}
 	if len(placements) == 0 {
 		return nil
 	}
-	write := branch.WriteTree
+	write := o.open[name].WriteTree
 	if !o.TreeOnly {
 		write = func(placements []tree.Placement) (*tree.CommitResult, []diag.Diagnostic, error) {
-			return branch.Commit(placements, tree.CommitInfo{Message: message(b, names)})
+			return o.open[name].Commit(placements, tree.CommitInfo{Message: message(b, names)})
 		}
 	}
 	result, ds, err := write(placements)
@@ -277,7 +341,9 @@ func (b *Build) commit(w *Written, o Output, branch *tree.Branch, may func(*Envi
 	}
 	b.Diagnostics = append(b.Diagnostics, ds...)
 	if result != nil {
-		w.Commit, w.Tree = result.Commit, result.Tree
+		if w.Tree = result.Tree; result.Commit != "" {
+			w.Commits = append(w.Commits, Commit{name, result.Commit})
+		}
 		for n, c := range result.Changes {
 			w.Changes[names[n]] = c
 		}

@@ -22,12 +22,12 @@ func TestModel(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	seeds, events := 60, 10
+	seeds, events := 20, 10
 	switch {
 	case os.Getenv("KALYPSO_LONG") != "":
-		seeds, events = 1000, 40 // which needs -timeout 1h
-	case testing.Short():
-		seeds = 20
+		seeds, events = 1000, 40
+	case os.Getenv("KALYPSO_ALL") != "":
+		seeds = 60
 	}
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {

@@ -34,6 +34,11 @@ type output struct {
 	history  *history
 }
 
+// noRings is the error of an environment whose own files have rings that are not known.
+func noRings(stage *evaluate.Stage) error {
+	return fmt.Errorf("which rings it has is not known, because its own files have errors; see `kalypso vet %s`", stage.Name)
+}
+
 // openOutput reads where an environment's tree is.
 func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*output, error) {
 	out := &output{stage: stage}
@@ -45,6 +50,9 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 	case g.Repo == "":
 		out.absent = "its tree is kept in an OCI registry, where `kalypso publish` puts it"
 		return out, nil
+	}
+	if stage.NoRings {
+		return nil, noRings(stage)
 	}
 	var err error
 	if out.own, err = s.platform.own(ctx, stage); err != nil {

@@ -115,7 +115,7 @@ func (s *Session) next(ctx context.Context, st *stop, out *Stop, intent Intent, 
 // a step: nothing that anybody does lets it pass, but another commit or policy.
 func spokenAgainst(step *Step) bool {
 	return slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool {
-		return v.State == gate.Blocked && slices.Contains([]string{"errors", "kept", "budget", "policy"}, v.Gate)
+		return v.State == gate.Blocked && slices.Contains([]string{"errors", "kept", "removals", "budget", "policy"}, v.Gate)
 	})
 }
 

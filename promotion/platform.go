@@ -70,8 +70,41 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 		return nil, &PlatformError{What: p.marker.What, Commit: git.Short(p.head), Diagnostics: ds}
 	}
 	p.stages = stages
+	if err := s.readSources(ctx, p); err != nil {
+		return nil, err
+	}
 	p.bases = basesOf(p.history(p.head))
 	return p, nil
+}
+
+// readSources gives the environments whose own files are in another branch the rings that
+// those have.
+func (s *Session) readSources(ctx context.Context, p *platform) error {
+	owns := map[string]source.Own{}
+	for i := range p.stages {
+		if p.stages[i].Promotion.Source == nil {
+			continue
+		}
+		// What cannot be read is told when the environment's tree is.
+		if own, err := p.own(ctx, &p.stages[i]); err == nil && !own.Commit.IsZero() {
+			owns[p.stages[i].Name] = own
+		}
+	}
+	if len(owns) == 0 {
+		return nil
+	}
+	dir, remove, err := p.assemble(ctx, p.head, owns)
+	if err != nil {
+		return err
+	}
+	stages, _, err := s.subject.Stages(ctx, dir)
+	for _, of := range stages {
+		if _, elsewhere := owns[of.Name]; elsewhere {
+			stage := p.stage(of.Name)
+			stage.Promotion.Rings, stage.NoRings = of.Promotion.Rings, of.NoRings
+		}
+	}
+	return errors.Join(err, remove())
 }
 
 // subjectOf returns the first of some subjects that the head is one of.

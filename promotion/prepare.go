@@ -46,7 +46,7 @@ type change struct {
 // branch's tip. Nothing is pushed. Where there is nothing that could be written, the step's
 // obstacle says why.
 func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (err error) {
-	compiled, remove, err := s.compile(ctx, st, step.Source)
+	compiled, remove, err := s.compile(ctx, st, step.Source, step.Kind == RollBack)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	step.prepared = p
 	step.Change = &gate.Change{
 		Environment: st.stage.Name, Ring: st.ringName(), Base: hashOf(step.Source.Base), Own: hashOf(step.Source.Environment),
-		Errors: compiled.Errors, Kept: compiled.Kept,
+		Errors: compiled.Errors, Kept: compiled.Kept, Removals: compiled.Removals,
 	}
 	if compiled.Tree == nil {
 		step.Change.Errors = max(1, compiled.Errors)
@@ -134,8 +134,8 @@ func packsOf(pack *git.PackWriter) []string {
 }
 
 // compile compiles a stop at some commits. What it gives is made of a temporary folder,
-// which remove deletes.
-func (s *Session) compile(ctx context.Context, st *stop, of tree.Source) (out *Compiled, remove func() error, err error) {
+// which remove deletes. back is that of CompileRequest.
+func (s *Session) compile(ctx context.Context, st *stop, of tree.Source, back bool) (out *Compiled, remove func() error, err error) {
 	var own map[string]source.Own
 	if of.Environment != "" {
 		own = map[string]source.Own{st.stage.Name: {Commit: hashOf(of.Environment), Path: s.platform.ownPath(st.stage)}}
@@ -144,7 +144,7 @@ func (s *Session) compile(ctx context.Context, st *stop, of tree.Source) (out *C
 	if err != nil {
 		return nil, nil, err
 	}
-	r := CompileRequest{Dir: dir, Environment: st.stage.Name, Source: of, Previous: st.out.record}
+	r := CompileRequest{Dir: dir, Environment: st.stage.Name, Source: of, Previous: st.out.record, Back: back}
 	if st.ring != nil {
 		r.Ring, r.Rings = st.ring.Name, st.stage.Promotion.Rings
 	}

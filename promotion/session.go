@@ -154,6 +154,9 @@ func (s *Session) checkRequest() error {
 		return errors.New("a ring is one of an environment: name the environment")
 	}
 	stage := s.platform.stage(s.request.Environments[0])
+	if stage.NoRings {
+		return fmt.Errorf("environment %s: %w", stage.Name, noRings(stage))
+	}
 	var rings []string
 	for _, ring := range stage.Promotion.Rings {
 		rings = append(rings, ring.Name)

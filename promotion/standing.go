@@ -39,7 +39,8 @@ func (s *Session) drifted(st *stop, out *Stop) (bool, error) {
 }
 
 // findGone finds a branch that was there and is not any more: statuses tell of commits
-// that came to the stop.
+// that came to the stop. The error is git.ErrLostRace where another run has made the branch
+// since the session was opened.
 func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 	if !st.out.tip.IsZero() || s.request.Adopt {
 		return nil
@@ -59,6 +60,13 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 		}
 		for _, c := range commits {
 			if told, ok := courseOf(ledger.known[c], st.id(), st.rolloutGate().By); ok {
+				refs, err := st.out.repository.remote.Refs(ctx)
+				if err != nil {
+					return err
+				}
+				if !refs[branchRef(st.out.branch)].IsZero() {
+					return fmt.Errorf("%w: branch %s is new", git.ErrLostRace, st.out.branch)
+				}
 				out.State = Blocked
 				out.Reason = fmt.Sprintf("branch %s is gone from %s: %s came to %s at %s; push it again, or begin it anew with --adopt",
 					st.out.branch, st.out.repository.url, git.Short(c), st.id(), told.entered.UTC().Format("2006-01-02 15:04Z"))

@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // Subject is what is promoted: a platform, or an application of its own. It compiles
@@ -55,6 +56,9 @@ type CompileRequest struct {
 	Rings []model.Ring
 	// Previous is the record of what is there; nil for nothing.
 	Previous *tree.Record
+	// Back says that people go back to an earlier state: selectors may select nothing that
+	// selected something since.
+	Back bool
 }
 
 // Compiled is a compiled environment.
@@ -67,6 +71,7 @@ type Compiled struct {
 	Diagnostics []diag.Diagnostic
 	Errors      int // assignments, or targets, with an error
 	Kept        int // folders that stay as they were
+	Removals    gate.Removals
 }
 
 // Platform is the Subject that is a platform. The request gives the cache, the store
@@ -87,6 +92,10 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	r := p.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
 	r.Ring, r.Rings = c.Ring, c.Rings
+	r.AllowRemovals = true // the gate says whether they are
+	if c.Back {
+		r.AllowEmpty = []string{compiler.AllEmpty}
+	}
 	r.Previous = func(string) (*tree.Record, error) { return c.Previous, nil }
 	b, err := compiler.Compile(ctx, r)
 	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
@@ -97,6 +106,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	}
 	e := b.Environments[0]
 	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Summary.Kept}
+	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
 	out.Options.Ring = c.Ring
 	return out, nil
 }

@@ -96,7 +96,7 @@ func commitsOf(of tree.Source) []git.Hash {
 // ring compiles a stop from nothing, so that nothing is taken from what is there but
 // folders that are kept.
 func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err error) {
-	compiled, remove, err := v.compile(ctx, st, has)
+	compiled, remove, err := v.compile(ctx, st, has, false)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 		return err
 	}
 	st := &stop{stage: v.at.stage, out: v.at}
-	compiled, remove, err := v.compile(ctx, st, of)
+	compiled, remove, err := v.compile(ctx, st, of, false)
 	if err != nil {
 		return err
 	}

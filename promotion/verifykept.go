@@ -24,7 +24,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.Clust
 		return err
 	}
 	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
-	compiled, remove, err := v.compile(ctx, alone, of)
+	compiled, remove, err := v.compile(ctx, alone, of, false)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree
 		return err
 	}
 	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
-	compiled, remove, err := v.compile(ctx, alone, of)
+	compiled, remove, err := v.compile(ctx, alone, of, false)
 	if err != nil {
 		return err
 	}

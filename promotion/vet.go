@@ -23,7 +23,7 @@ func (s *Session) Vet(ctx context.Context) (said []diag.Diagnostic, leftOut []st
 		if err := s.platform.repository.remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
 			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w; a shallow clone does not have it (fetch-depth: 0)", st.id(), short(has.Base), err)
 		}
-		compiled, remove, err := s.compile(ctx, st, tree.Source{Base: has.Base, Environment: revision(st.out.own.Commit)})
+		compiled, remove, err := s.compile(ctx, st, tree.Source{Base: has.Base, Environment: revision(st.out.own.Commit)}, false)
 		if err != nil {
 			return nil, nil, err
 		}

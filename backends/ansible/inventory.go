@@ -71,10 +71,18 @@ func unfitFor(v model.Field) string {
 	switch {
 	case !variable.MatchString(v.Name):
 		return "cannot be the name of a variable: use letters, digits and '_'"
+	case holdsNull(v.Value):
+		return "is null, or has a null, which takes nothing away on a single machine: give the cluster a cluster type of its own, and a config in which it is null"
 	case slices.ContainsFunc(texts(v.Value), func(s string) bool { return strings.ContainsFunc(s, refusedBySystemd) }):
 		return "has a control character: encode it, for instance with base64.Encode"
 	}
 	return ""
+}
+
+// holdsNull says whether a value is null, or a struct with a null at any depth.
+func holdsNull(v model.Value) bool {
+	_, nulls := v.WithoutNulls()
+	return v.Kind() == model.Null || nulls.Kind() == model.Struct
 }
 
 // texts returns all strings of a value.

@@ -15,20 +15,23 @@
 // workload has no Application of its own: it goes with its folder. Where it is each
 // cluster of the cluster type, ApplicationSets make the Applications.
 //
-// The projects, each with the least that does the work:
+// The projects. What a project does not permit is never deleted, so their
+// permissions follow from nothing that may leave the tree (project.go):
 //
-//   - <environment>.<clusterType>.<workspace>, unless the reconciler names a
-//     project: the workspace's sources and namespaces, and no cluster-scoped
-//     object but, where a sync option creates it, the namespace. A workload that
-//     brings cluster-scoped objects needs a project of the platform team's.
-//   - kalypso.<environment>.<clusterType>.assignments: applies the folders. It
-//     holds exactly their namespaces and kinds of object, and grows with them.
+//   - <environment>.<clusterType>.<target> applies an assignment's folder: anything,
+//     from the environment's own tree alone.
+//   - <environment>.<clusterType>.<target>.workload, unless the reconciler names a
+//     project, is for the Application of what others wrote: their source, the
+//     workload's namespace, and no cluster-scoped object but, where a sync option
+//     creates it, that namespace. A workload that brings cluster-scoped objects is
+//     rendered, or needs a project of the platform team's.
 //   - kalypso-<environment>-<clusterType>: applies assignments.yaml, that is
 //     Applications and AppProjects of Argo CD's namespace, and nothing else.
 //     Bootstrap prints it; it never changes.
 package argocd
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -60,7 +63,7 @@ func (argocd) PerCluster() bool { return true }
 // applied by the folder's Application.
 func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	o, ds := optionsOf(a.Reconciler)
-	ds = append(ds, needsGitOps(a, o)...)
+	ds = append(append(ds, needsGitOps(a, o)...), reachesArgoCD(a, o)...)
 	var folder delivery.Content
 	var share shared
 	var problems []diag.Diagnostic
@@ -86,7 +89,7 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = share.withObjects(a, o, emission.Objects).encode()
+	emission.Shared = share.at(a, o).encode()
 	return emission, ds
 }
 
@@ -96,7 +99,7 @@ func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []
 	source, ds := sourceOf(a, o)
 	share := shared{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
 	if o.Project == "" {
-		share.Repo = source.RepoURL
+		share.Repo, share.Own = source.RepoURL, true
 	}
 	return delivery.Content{Reconciler: []kubernetes.Object{workload(a, o, source)}, Elsewhere: o.remote()}, share, ds
 }
@@ -137,6 +140,17 @@ func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
 	return ds
 }
 
+// reachesArgoCD returns an error where the workload's namespace is Argo CD's own:
+// who may write there may do whatever Argo CD can.
+func reachesArgoCD(a *backends.Assignment, o options) []diag.Diagnostic {
+	if a.Namespace != o.Namespace || !o.eachCluster() && o.destination().remote() {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("the namespace of %s would be %s, where Argo CD itself runs", a.DeploymentTarget, a.Namespace)).
+		At(a.NamespaceService.Ref, "").At(a.Reconciler.Ref.At("argocd.namespace"), "").
+		Hinting("give the namespace service a pattern that makes another name")}
+}
+
 // applicationName returns the name of the workload's Application. Argo CD uses
 // it as a label value, so it has at most 63 characters.
 func applicationName(environment, clusterType, deploymentTarget string) string {
@@ -147,12 +161,12 @@ func applicationName(environment, clusterType, deploymentTarget string) string {
 func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
 	project := o.Project
 	if project == "" {
-		project = workspaceProject(a.Environment, a.ClusterType, a.Workspace)
+		project = workloadProject(a.Environment, a.ClusterType, a.DeploymentTarget)
 	}
 	meta := kubernetes.Meta(a, applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), o.Namespace)
-	if o.remote() && a.Wave > 0 {
+	if o.remote() {
 		// The root Application applies it beside the folder's: in the same wave.
-		inWave(&meta, a.Wave)
+		inWave(&meta, a.Wave-manyWaves)
 	}
 	return applicationObject(meta, application{
 		Project: project, Source: s,

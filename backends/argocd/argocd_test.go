@@ -77,16 +77,20 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-func TestClusterType(t *testing.T) {
-	long := strings.Repeat("w", 63)
-	several := []bt.Target{
+// several are targets of two workspaces, and chain depend on each other.
+var (
+	several = []bt.Target{
 		{Name: "app/main", Manifests: bt.Git}, {Name: "app/test", Manifests: bt.Registry},
 		{Name: "db/main", Workspace: "data", Manifests: bt.Chart},
 	}
-	chain := []bt.Target{
+	chain = []bt.Target{
 		{Name: "app/main", Manifests: bt.Git, DependsOn: []string{"db-main"}, Wave: 2},
 		{Name: "db/main", Manifests: bt.Registry, DependsOn: []string{"disk-main"}, Wave: 1}, {Name: "disk/main", Manifests: bt.OCI},
 	}
+)
+
+func TestClusterType(t *testing.T) {
+	long := strings.Repeat("w", 63)
 	service := `{"name": "x", "deletion": "orphan", "quota": {"requests.cpu": "4"}, "manifests": [
 		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "team"}},
 		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "team", "namespace": "shared"}}]}`

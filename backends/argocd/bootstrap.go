@@ -3,6 +3,7 @@ package argocd
 import (
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
@@ -17,23 +18,38 @@ import (
 //go:embed health.lua
 var health string
 
-// configMap is Argo CD's own configuration, of which kalypso sets one key.
-type configMap struct {
-	APIVersion string              `yaml:"apiVersion"`
-	Kind       string              `yaml:"kind"`
-	Metadata   kubernetes.Metadata `yaml:"metadata"`
-	Data       map[string]string   `yaml:"data"`
+// healthCheck tells how to give Argo CD the health check, in comments: it is one key
+// of a ConfigMap that belongs to whoever installed Argo CD, and that an object of
+// ours would replace wherever the stream is applied on the client's side.
+func healthCheck(namespace string) []byte {
+	text := fmt.Sprintf(`Argo CD waits for an Application, as dependsOn asks for, only where it has this
+health check for them. Add the key to the ConfigMap argocd-cm by what installed Argo
+CD, or by this command, which leaves the other keys alone:
+
+  kubectl patch configmap argocd-cm -n %s --type merge --patch '
+  data:
+    resource.customizations.health.argoproj.io_Application: |
+%s  '
+`, namespace, indented(health, "      "))
+	return []byte(indented(text, "# "))
 }
 
-// Bootstrap returns what makes Argo CD pull the cluster type's folder: the
-// health check that lets sync waves wait for Applications, the root
-// Application, and its AppProject. The ConfigMap argocd-cm holds only the key of
-// the health check, so the stream is to be applied on the server's side
-// (kubectl apply --server-side), which leaves the other keys alone. It is not
-// kalypso's, so it carries no label that says so.
+// indented returns a text with a prefix before each line, without blanks at their
+// ends.
+func indented(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(prefix+line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// Bootstrap returns what makes Argo CD pull the cluster type's folder: the root
+// Application and its AppProject, and in comments the health check that lets sync
+// waves wait for Applications.
 //
-// Without gitops there is no root, and only the AppProjects of workspaces are
-// left to print.
+// Without gitops there is no root, and only the AppProjects of workloads are left to
+// print.
 func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
@@ -43,7 +59,7 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 		ds := []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root Application of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
 		var docs []any
-		for _, p := range workspaceProjects(ct, o, read(o, all)) {
+		for _, p := range workloadProjects(ct, o, read(o, all)) {
 			docs = append(docs, p)
 		}
 		if docs == nil {
@@ -51,15 +67,7 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 		}
 		return delivery.YAML(docs...), ds
 	}
-	return delivery.YAML(
-		configMap{
-			APIVersion: "v1", Kind: "ConfigMap",
-			Metadata: kubernetes.Metadata{
-				Name: "argocd-cm", Namespace: o.Namespace,
-				Labels: map[string]string{"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"},
-			},
-			Data: map[string]string{"resource.customizations.health.argoproj.io_Application": health},
-		},
+	return append(healthCheck(o.Namespace), delivery.YAML(
 		rootProject(ct, o),
 		applicationObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), application{
 			Project:     delivery.RootName(ct),
@@ -67,20 +75,16 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 			Destination: destination{Server: inCluster, Namespace: o.Namespace},
 			SyncPolicy:  o.rootSync(),
 		}),
-	), nil
+	)...), nil
 }
 
-// rootProject permits what is in assignments.yaml: Applications and AppProjects
+// rootProject permits what may be in assignments.yaml: Applications and AppProjects
 // beside Argo CD, and what makes Applications for each cluster.
 func rootProject(ct *backends.ClusterType, o options) kubernetes.Object {
-	kinds := []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind}
-	if o.eachCluster() {
-		kinds = append(kinds, setKind)
-	}
 	return projectObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), appProject{
 		Description:                fmt.Sprintf("Root of cluster type %s in %s", ct.Name, ct.Environment),
 		SourceRepos:                []string{ct.GitOps.URL()},
 		Destinations:               []destination{{Server: inCluster, Namespace: o.Namespace}},
-		NamespaceResourceWhitelist: kinds,
+		NamespaceResourceWhitelist: []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind, setKind},
 	})
 }

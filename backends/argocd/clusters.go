@@ -163,13 +163,11 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 	var objects []kubernetes.Object
 	add := func(name string, spec application, sources []source) {
 		meta := kubernetes.Meta(a, name, o.Namespace)
-		if a.Wave > 0 {
-			inWave(&meta, a.Wave)
-		}
+		inWave(&meta, a.Wave-manyWaves)
 		objects = append(objects, set(meta, a.Namespace, a.Clusters, spec, sources))
 	}
 	add(backends.AssignmentName(a.Environment, a.ClusterType, a.DeploymentTarget), application{
-		Project: assignmentsProject(ct), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
+		Project: assignmentProject(a.Environment, a.ClusterType, a.DeploymentTarget), SyncPolicy: o.syncOf(share), IgnoreDifferences: share.ignoreDifferences(),
 	}, folders)
 	for _, w := range c.Reconciler {
 		spec := w.Spec.(application)
@@ -213,28 +211,21 @@ func unordered(a *backends.Assignment) []diag.Diagnostic {
 // patch that gives the platform config the cluster's values.
 func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
-	base, _ := kubernetes.ConfigData(a.ConfigFormat, a.Values) // Emission tells what is wrong with it
 	sources := make([]source, len(a.Clusters))
 	for i, c := range a.Clusters {
 		sources[i] = treeSource(ct, delivery.FolderPath(ct, a.DeploymentTarget))
 		if !hasValues(c) {
 			continue
 		}
-		data, problems := kubernetes.ConfigData(a.ConfigFormat, delivery.Merge(a.Values, *c.Values))
+		text, problems, err := kubernetes.ConfigPatch(a, delivery.Merge(a.Values, *c.Values))
 		for _, d := range problems {
 			ds = append(ds, d.At(valuesOf(c), ""))
 		}
-		for key, text := range data {
-			if old, there := base[key]; there && old == text {
-				delete(data, key)
-			}
-		}
-		if len(data) == 0 {
-			continue
-		}
-		text, err := kubernetes.ConfigPatch(a, data)
 		if err != nil {
 			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(valuesOf(c), ""))
+		}
+		if text == nil {
+			continue
 		}
 		sources[i].Kustomize = &kustomizeSource{Patches: []patch{{Patch: string(text)}}}
 	}
@@ -256,7 +247,7 @@ func workloadSources(a *backends.Assignment, s source) []source {
 		}
 		there := *a
 		there.Values = delivery.Merge(a.Values, *c.Values)
-		sources[i].Helm = &helmSource{ReleaseName: s.Helm.ReleaseName, ValuesObject: delivery.ChartValues(&there, a.Manifests.Helm)}
+		sources[i].Helm = &helmSource{SkipCRDs: a.Manifests.Helm.CRDs == model.SkipCRDs, ReleaseName: s.Helm.ReleaseName, ValuesObject: delivery.ChartValues(&there, a.Manifests.Helm)}
 	}
 	return sources
 }

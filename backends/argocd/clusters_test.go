@@ -162,15 +162,17 @@ func TestClustersValues(t *testing.T) {
 	app := bt.Value(t, `{"greeting": "{{ .Release.Name }}", "n": 1}`)
 	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform"}}
 	tree := bt.Build(t, argocd.New(), bt.Platform{Options: each, GitOps: bt.GitOps,
-		Clusters: []model.Cluster{cluster(t, "edge-1", `{"REGION": "no", "ON": true, "db": {"port": 5432}, "note": "{{ x }}"}`), cluster(t, "edge-2", "")},
+		Clusters: []model.Cluster{cluster(t, "edge-1", `{"REGION": "no", "ON": true, "db": {"port": 5432}, "note": "{{ x }}"}`), cluster(t, "edge-2", ""), cluster(t, "edge-3", `{"REGION": null, "db": {"host": null}}`)},
 		Targets:  []bt.Target{{Name: "app/main", Manifests: chart}}})
 	apps := parse(t, backends.File{Data: tree.Files["app-main/reconciler.yaml"]}).applications
-	if len(apps) != 4 {
+	if len(apps) != 6 {
 		t.Fatalf("got %v", slices.Sorted(maps.Keys(apps)))
 	}
 	for name, want := range map[string]string{
 		"dev-large-app-main-edge-1": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": "no", "REPLICAS": 3, "ON": true, "db": {"host": "db.example.test", "port": 5432}, "note": "{{ x }}"}}`,
 		"dev-large-app-main-edge-2": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}}`,
+		// As Helm has it, null takes a default of the chart away.
+		"dev-large-app-main-edge-3": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": null, "REPLICAS": 3, "db": {"host": null}}}`,
 	} {
 		var values any
 		read(t, []byte(want), &values)
@@ -189,9 +191,13 @@ func TestClustersValues(t *testing.T) {
 		Data     map[string]string
 	}
 	read(t, []byte(patches[0].Patch), &patch)
-	want := map[string]string{"ON": "true", "db": "host: db.example.test\nport: 5432\n", "note": "{{ x }}"}
+	want := map[string]string{"ON": "true", "db": `{"host":"db.example.test","port":5432}`, "note": "{{ x }}"}
 	if patch.Metadata.Name != "platform-config" || patch.Metadata.Namespace != "dev-large-app-main" || !maps.Equal(patch.Data, want) {
 		t.Errorf("got %+v, want only what differs", patch)
+	}
+	patches = apps["dev-large-app-main-assignment-edge-3"].Spec.Source.Kustomize.Patches
+	if len(patches) != 1 || !strings.HasSuffix(patches[0].Patch, "data:\n  REGION: null\n  db: null\n") {
+		t.Errorf("got %v", patches)
 	}
 	if patches := apps["dev-large-app-main-assignment-edge-2"].Spec.Source.Kustomize.Patches; len(patches) > 0 {
 		t.Errorf("got %v", patches)

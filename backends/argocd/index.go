@@ -42,25 +42,44 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	return delivery.Sorted(files), nil
 }
 
+// Waves of assignments.yaml. Projects come before all Applications. Earlier
+// releases had projects in wave -1, which go when they are not used any more: they
+// are pruned with the last Applications, or after them, and never before these have
+// moved to their new projects, for which Argo CD would wait for ever.
+//
+// Argo CD waits for the health of a wave where another follows: without
+// dependencies there is one of Applications. manyWaves is more than the longest
+// chain of dependencies, where a folder has to choose without seeing the others.
+const manyWaves = 100
+
+// firstWave returns the wave of Applications that depend on nothing.
+func firstWave(folders []folder) int {
+	if slices.ContainsFunc(folders, func(f folder) bool { return f.Wave > 0 || f.apart() }) {
+		return -manyWaves
+	}
+	return -1
+}
+
 // assignments returns the objects of assignments.yaml.
 func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	var docs []any
-	for _, p := range append([]kubernetes.Object{projectOfAssignments(ct, o, folders)}, workspaceProjects(ct, o, folders)...) {
-		// Before all Applications: projects come before them, and go after them.
-		inWave(&p.Metadata, -1)
+	first := firstWave(folders)
+	var projects []kubernetes.Object
+	for _, f := range folders {
+		projects = append(projects, projectOfAssignment(ct, o, f))
+	}
+	for _, p := range append(projects, workloadProjects(ct, o, folders)...) {
+		inWave(&p.Metadata, first-1)
 		docs = append(docs, p)
 	}
-	waves := slices.ContainsFunc(folders, func(f folder) bool { return f.Wave > 0 })
 	for _, f := range folders {
 		if len(f.Clusters) > 0 {
 			continue // its own reconciler.yaml brings it to each of them
 		}
 		meta := delivery.AssignmentMeta(ct, f.Folder, o.Namespace)
-		if waves {
-			inWave(&meta, f.Wave)
-		}
+		inWave(&meta, first+f.Wave)
 		docs = append(docs, applicationObject(meta, application{
-			Project:     assignmentsProject(ct),
+			Project:     assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget),
 			Source:      treeSource(ct, delivery.FolderPath(ct, f.DeploymentTarget)),
 			Destination: f.destination().in(f.Namespace),
 			SyncPolicy:  o.syncOf(f.shared),
@@ -77,9 +96,7 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	out := []delivery.Owner{
 		{Name: "Application " + delivery.RootName(ct), Of: "the root Application"},
 		{Name: "AppProject " + delivery.RootName(ct), Of: "the project of the root Application"},
-		{Name: "AppProject " + assignmentsProject(ct), Of: "the project of the assignments"},
 	}
-	workspaces := map[string]bool{}
 	for _, f := range folders {
 		id := delivery.FolderID(ct, f.DeploymentTarget)
 		for _, name := range namesOn(f.Clusters, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
@@ -90,11 +107,14 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 				out = append(out, delivery.Owner{Name: "Application " + name, Of: "the workload of " + f.DeploymentTarget, Assignment: id})
 			}
 		}
-		if f.Repo != "" && !workspaces[f.Workspace] {
-			workspaces[f.Workspace] = true
+		out = append(out, delivery.Owner{
+			Name: "AppProject " + assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget),
+			Of:   "the project of the assignment of " + f.DeploymentTarget, Assignment: id,
+		})
+		if f.Repo != "" && f.Own {
 			out = append(out, delivery.Owner{
-				Name: "AppProject " + workspaceProject(ct.Environment, ct.Name, f.Workspace),
-				Of:   "the project of workspace " + f.Workspace,
+				Name: "AppProject " + workloadProject(ct.Environment, ct.Name, f.DeploymentTarget),
+				Of:   "the project of the workload of " + f.DeploymentTarget, Assignment: id,
 			})
 		}
 	}

@@ -57,6 +57,7 @@ type patch struct {
 
 type helmSource struct {
 	ReleaseName  string       `yaml:"releaseName"`
+	SkipCRDs     bool         `yaml:"skipCrds,omitempty"`
 	ValuesObject *model.Value `yaml:"valuesObject,omitempty"`
 }
 
@@ -124,12 +125,12 @@ type appProject struct {
 	NamespaceResourceWhitelist []groupKind     `yaml:"namespaceResourceWhitelist,omitempty"`
 }
 
-// clusterObject is one cluster-scoped object: projects permit objects by name
-// since Argo CD 3.2.
+// clusterObject is a kind of cluster-scoped object, or one object of it: projects
+// permit objects by name since Argo CD 3.2.
 type clusterObject struct {
 	Group string `json:"group,omitempty" yaml:"group"`
 	Kind  string `json:"kind" yaml:"kind"`
-	Name  string `json:"name" yaml:"name"`
+	Name  string `json:"name" yaml:"name,omitempty"`
 }
 
 type groupKind struct {

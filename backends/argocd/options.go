@@ -70,12 +70,12 @@ func forever() *retry {
 	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
-// workloadSync returns how workloads are synced; nil for Argo CD's defaults. On
-// a remote cluster a workload may come before its namespace, which another
-// Application brings: it must not give up.
+// workloadSync returns how workloads are synced; nil for Argo CD's defaults. What
+// syncs by itself is tried again for as long as it takes: it may come before its
+// namespace, or before what defines its objects.
 func (o options) workloadSync() *syncPolicy {
 	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions, Retry: o.SyncPolicy.Retry}
-	if p.Retry == nil && p.Automated != nil && o.remote() {
+	if p.Retry == nil && p.Automated != nil {
 		p.Retry = forever()
 	}
 	if p.Automated == nil && len(p.SyncOptions) == 0 && p.Retry == nil {

@@ -12,81 +12,122 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// What a project does not permit, Argo CD neither prunes nor deletes: it leaves it
+// on the cluster, without a word. The project that is in force is the one of the
+// commit in which an object goes, so that nothing that a project permits may
+// follow from the objects, clusters or options that happen to be there. A project
+// that leaves the tree stays as it was until its Applications are gone, by its
+// finalizer.
+//
 // Names of AppProjects have dots between their parts, which have none: one Argo
-// CD may serve several cluster types and environments, and with dashes the
-// workspace b-c on cluster type a and c on a-b would have one project.
+// CD may serve several cluster types and environments, and with dashes the target
+// b-c on cluster type a and c on a-b would have one project.
 
-// workspaceProject returns the name of a workspace's AppProject.
+// assignmentProject returns the name of the AppProject of the Application that
+// applies an assignment's folder.
+func assignmentProject(environment, clusterType, deploymentTarget string) string {
+	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget, model.MaxLabel)
+}
+
+// workloadProject returns the name of the AppProject of the workload's own
+// Application.
+func workloadProject(environment, clusterType, deploymentTarget string) string {
+	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".workload", model.MaxLabel)
+}
+
+// workspaceProject returns the name of the AppProject that the Applications of a
+// workspace shared before each had its own.
 func workspaceProject(environment, clusterType, workspace string) string {
 	return model.ShortName(environment+"."+clusterType+"."+workspace, model.MaxLabel)
 }
 
-// assignmentsProject returns the name of the AppProject that applies folders.
-func assignmentsProject(ct *backends.ClusterType) string {
-	return model.ShortName("kalypso."+ct.Environment+"."+ct.Name+".assignments", model.MaxLabel)
+var (
+	anyKind  = groupKind{Group: "*", Kind: "*"}
+	anywhere = destination{Server: "*", Namespace: "*"}
+)
+
+// projectOfAssignment returns the AppProject of the Application that applies the
+// folder. It trusts what the platform's own tree holds, which the build checks,
+// and nothing else.
+func projectOfAssignment(ct *backends.ClusterType, o options, f folder) kubernetes.Object {
+	meta := projectMeta(ct, o, f, assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget))
+	return projectObject(meta, appProject{
+		Description:                fmt.Sprintf("Assignment of %s to cluster type %s in %s", f.DeploymentTarget, ct.Name, ct.Environment),
+		SourceRepos:                []string{ct.GitOps.URL()},
+		Destinations:               []destination{anywhere},
+		ClusterResourceWhitelist:   []clusterObject{{Group: "*", Kind: "*"}},
+		NamespaceResourceWhitelist: []groupKind{anyKind},
+	})
 }
 
-// workspaceProjects returns an AppProject for each workspace with workloads in
-// projects that kalypso makes, sorted by workspace.
+// projectOfWorkload returns the AppProject of the workload's Application: what
+// others wrote reaches the workload's namespace, wherever that is, and nothing
+// else.
+func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes.Object {
+	spec := appProject{
+		Description:                fmt.Sprintf("Workload of %s on cluster type %s in %s", f.DeploymentTarget, ct.Name, ct.Environment),
+		SourceRepos:                []string{f.Repo},
+		Destinations:               []destination{{Server: "*", Namespace: f.Namespace}},
+		NamespaceResourceWhitelist: []groupKind{anyKind},
+	}
+	if f.CreatesNamespace {
+		// By name, as any other would be somebody else's. Argo CD never prunes it.
+		spec.ClusterResourceWhitelist = []clusterObject{{Kind: "Namespace", Name: f.Namespace}}
+	}
+	return projectObject(projectMeta(ct, o, f, workloadProject(ct.Environment, ct.Name, f.DeploymentTarget)), spec)
+}
+
+func projectMeta(ct *backends.ClusterType, o options, f folder, name string) kubernetes.Metadata {
+	meta := delivery.AssignmentMeta(ct, f.Folder, o.Namespace)
+	meta.Name = name
+	return meta
+}
+
+// workloadProjects returns the AppProjects of the workloads' Applications, in the
+// order of their folders.
+func workloadProjects(ct *backends.ClusterType, o options, folders []folder) []kubernetes.Object {
+	var out []kubernetes.Object
+	for _, f := range folders {
+		if f.Repo != "" && f.Own {
+			out = append(out, projectOfWorkload(ct, o, f))
+		}
+	}
+	return append(out, workspaceProjects(ct, o, folders)...)
+}
+
+// workspaceProjects returns the AppProjects that the Applications in kept folders
+// still share by workspace, sorted by name: without them, they could not be synced
+// until the folders are built again. One whose name an assignment's project has now
+// is left out.
 func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []kubernetes.Object {
+	taken := map[string]bool{}
+	for _, f := range folders {
+		taken[assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget)] = true
+	}
 	specs := map[string]*appProject{}
 	for _, f := range folders {
-		if f.Repo == "" {
+		if f.Repo == "" || f.Own || taken[workspaceProject(ct.Environment, ct.Name, f.Workspace)] {
 			continue
 		}
 		p := specs[f.Workspace]
 		if p == nil {
-			p = &appProject{Description: fmt.Sprintf("Workloads of %s on cluster type %s in %s", f.Workspace, ct.Name, ct.Environment)}
+			p = &appProject{
+				Description:                fmt.Sprintf("Workloads of %s on cluster type %s in %s", f.Workspace, ct.Name, ct.Environment),
+				NamespaceResourceWhitelist: []groupKind{anyKind},
+			}
 			specs[f.Workspace] = p
 		}
 		p.SourceRepos = append(p.SourceRepos, f.Repo)
-		for _, d := range f.destinations() {
-			p.Destinations = append(p.Destinations, d.in(f.Namespace))
-		}
-		if f.CreatesNamespace {
-			p.ClusterResourceWhitelist = append(p.ClusterResourceWhitelist, namespaceOf(f))
-		}
+		p.Destinations = append(p.Destinations, destination{Server: "*", Namespace: f.Namespace})
 	}
 	var out []kubernetes.Object
 	for workspace, spec := range specs {
-		meta := delivery.ClusterTypeMeta(workspaceProject(ct.Environment, ct.Name, workspace), o.Namespace)
-		out = append(out, project(meta, *spec))
+		slices.Sort(spec.SourceRepos)
+		spec.SourceRepos = slices.Compact(spec.SourceRepos)
+		slices.SortFunc(spec.Destinations, func(a, b destination) int { return cmp.Compare(a.Namespace, b.Namespace) })
+		spec.Destinations = slices.Compact(spec.Destinations)
+		out = append(out, projectObject(delivery.ClusterTypeMeta(workspaceProject(ct.Environment, ct.Name, workspace), o.Namespace), *spec))
 	}
 	slices.SortFunc(out, func(a, b kubernetes.Object) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return out
-}
-
-func namespaceOf(f folder) clusterObject { return clusterObject{Kind: "Namespace", Name: f.Namespace} }
-
-// projectOfAssignments returns the AppProject of the Applications that apply
-// folders: the namespaces and kinds of object that are in them.
-func projectOfAssignments(ct *backends.ClusterType, o options, folders []folder) kubernetes.Object {
-	spec := appProject{
-		Description:                fmt.Sprintf("Assignments of cluster type %s in %s", ct.Name, ct.Environment),
-		SourceRepos:                []string{ct.GitOps.URL()},
-		NamespaceResourceWhitelist: slices.Clone(usualKinds),
-	}
-	for _, f := range folders {
-		for _, d := range f.destinations() {
-			for _, namespace := range append([]string{f.Namespace}, f.Namespaces...) {
-				spec.Destinations = append(spec.Destinations, d.in(namespace))
-			}
-		}
-		if f.local() {
-			spec.Destinations = append(spec.Destinations, f.destination().in(o.Namespace))
-			spec.NamespaceResourceWhitelist = append(spec.NamespaceResourceWhitelist, applicationKind)
-		}
-		spec.NamespaceResourceWhitelist = append(spec.NamespaceResourceWhitelist, f.Kinds...)
-		spec.ClusterResourceWhitelist = append(append(spec.ClusterResourceWhitelist, namespaceOf(f)), f.ClusterObjects...)
-	}
-	return project(delivery.ClusterTypeMeta(assignmentsProject(ct), o.Namespace), spec)
-}
-
-// project returns an AppProject with sorted lists, each element once.
-func project(meta kubernetes.Metadata, spec appProject) kubernetes.Object {
-	spec.SourceRepos = unique(spec.SourceRepos, cmp.Compare[string])
-	spec.Destinations = unique(spec.Destinations, compareDestinations)
-	spec.ClusterResourceWhitelist = unique(spec.ClusterResourceWhitelist, compareObjects)
-	spec.NamespaceResourceWhitelist = unique(spec.NamespaceResourceWhitelist, compareKinds)
-	return projectObject(meta, spec)
 }

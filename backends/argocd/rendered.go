@@ -29,7 +29,7 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 	ds := delivery.Hooks(a, nil, left)
 	objects, workspace, problems := inOrder(a, applied)
 	for i := range objects {
-		objects[i].Value = serverSide(objects[i].Value)
+		objects[i].Value = kept(serverSide(objects[i].Value))
 	}
 	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace, ConfigAnnotations: workspace}
 	return content, shared{Rendered: &syncing{SyncOptions: o.SyncOptions, IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
@@ -78,7 +78,7 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 	first := strconv.Itoa(least - most - 2)
 	out := slices.Clone(objects)
 	for i, o := range out {
-		if kind, _ := o.Value.Lookup("kind"); kind.Kind() == model.String && kind.Text() == "CustomResourceDefinition" {
+		if isCRD(o.Value) {
 			out[i].Value = delivery.Annotate(o.Value, waveAnnotation, first)
 		} else if beforeSync(o) {
 			weight, _ := weightOf(o.Value)
@@ -125,16 +125,38 @@ func weightOf(hook model.Value) (int, bool) {
 // the object's own annotations and for kalypso's.
 const mostClientSide = 240 << 10
 
-// serverSide lets the API server merge an object that is too large for Argo CD to
-// do so.
+// serverSide lets the API server merge a CRD, which others add versions and
+// conversions to, and an object that is too large for Argo CD to do so.
 func serverSide(object model.Value) model.Value {
-	if len(object.AppendJSON(nil)) <= mostClientSide {
+	if !isCRD(object) && len(object.AppendJSON(nil)) <= mostClientSide {
 		return object
 	}
-	const option = "ServerSideApply=true"
-	given := delivery.Annotation(object, optionsAnnotation)
-	if given != "" {
-		given += ","
+	return withOptions(object, "ServerSideApply=true")
+}
+
+// kept keeps an object that is to stay from being pruned, and from going with the
+// Application.
+func kept(object model.Value) model.Value {
+	if !kubernetes.Keeps(object) {
+		return object
 	}
-	return delivery.Annotate(object, optionsAnnotation, given+option)
+	return withOptions(object, "Prune=false", "Delete=false")
+}
+
+// withOptions adds sync options to an object, each in the place of another value of
+// it.
+func withOptions(object model.Value, options ...string) model.Value {
+	var all []string
+	for option := range strings.SplitSeq(delivery.Annotation(object, optionsAnnotation), ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(option), "=")
+		if name != "" && !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, name+"=") }) {
+			all = append(all, strings.TrimSpace(option))
+		}
+	}
+	return delivery.Annotate(object, optionsAnnotation, strings.Join(append(all, options...), ","))
+}
+
+func isCRD(object model.Value) bool {
+	kind, _ := object.Lookup("kind")
+	return kind.Kind() == model.String && kind.Text() == "CustomResourceDefinition"
 }

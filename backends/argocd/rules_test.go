@@ -34,28 +34,6 @@ type application struct {
 	}
 }
 
-type project struct {
-	Metadata struct{ Name string }
-	Spec     struct {
-		SourceRepos              []string
-		Destinations             []place
-		ClusterResourceWhitelist []struct{ Group, Kind, Name string }
-		// nil permits all
-		NamespaceResourceWhitelist []struct{ Group, Kind string }
-	}
-}
-
-// permitsObject says what Argo CD's AppProject.IsResourcePermitted says, without
-// globs, of which kalypso writes none.
-func (p project) permitsObject(o backends.Object, at place) bool {
-	if o.Namespace == "" {
-		return slices.Contains(p.Spec.ClusterResourceWhitelist, struct{ Group, Kind, Name string }{o.Group, o.Kind, o.Name})
-	}
-	at.Namespace = o.Namespace
-	kinds := p.Spec.NamespaceResourceWhitelist
-	return (kinds == nil || slices.Contains(kinds, struct{ Group, Kind string }{o.Group, o.Kind})) && slices.Contains(p.Spec.Destinations, at)
-}
-
 type objects struct {
 	applications map[string]application
 	projects     map[string]project
@@ -145,9 +123,9 @@ func checkApplication(t *testing.T, all objects, name string, app application) {
 	case app.Spec.Project == "default":
 	case !ours:
 		t.Errorf("%s is in project %s, which is not there", name, app.Spec.Project)
-	case !slices.Contains(p.Spec.SourceRepos, source.RepoURL):
+	case !p.permitsSource(source.RepoURL):
 		t.Errorf("project %s does not cover source %s of %s", p.Metadata.Name, source.RepoURL, name)
-	case !slices.Contains(p.Spec.Destinations, to):
+	case !p.permitsDestination(to):
 		t.Errorf("project %s does not cover destination %+v of %s", p.Metadata.Name, to, name)
 	}
 }

@@ -1,12 +1,14 @@
 package argocd
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -34,13 +36,20 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 		}
 	default:
 		s = chartSource(from.Helm)
-		s.Helm = &helmSource{ReleaseName: delivery.ReleaseName(a, from.Helm), ValuesObject: delivery.ChartValues(a, from.Helm)}
+		s.Helm = &helmSource{SkipCRDs: from.Helm.CRDs == model.SkipCRDs, ReleaseName: delivery.ReleaseName(a, from.Helm), ValuesObject: delivery.ChartValues(a, from.Helm)}
 		if from.Helm.OCI != "" {
 			field = "oci"
 		}
 	}
 	if from.Overlay != nil {
-		s.Kustomize = changes(from.Overlay)
+		s.Kustomize = changes(from.Overlay, kubernetes.RestartPatches(a))
+	} else {
+		const why = "Argo CD changes only what is fetched as an overlay"
+		hint := "render it: set render: true on the deployment target"
+		if from.Helm == nil {
+			hint = "fetch it as an overlay, by manifests: kustomize, or " + hint
+		}
+		ds = append(ds, backends.NoRestart(a, why, hint)...)
 	}
 	// A project lists the URL, and reads it as a glob.
 	if o.Project == "" && strings.ContainsAny(s.RepoURL, `*?[]{}\`) {
@@ -50,13 +59,14 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 	return s, ds
 }
 
-// changes returns the changes to an overlay; nil for none.
-func changes(k *model.Kustomize) *kustomizeSource {
-	if len(k.Patches) == 0 && len(k.Images) == 0 && k.NamePrefix == "" {
+// changes returns the changes to an overlay, with further patches after its own; nil
+// for none.
+func changes(k *model.Kustomize, further []model.KustomPatch) *kustomizeSource {
+	if len(k.Patches)+len(further) == 0 && len(k.Images) == 0 && k.NamePrefix == "" {
 		return nil
 	}
 	out := &kustomizeSource{NamePrefix: k.NamePrefix}
-	for _, p := range k.Patches {
+	for _, p := range slices.Concat(k.Patches, further) {
 		out.Patches = append(out.Patches, patch{Patch: p.Patch, Target: p.Target})
 	}
 	for _, i := range k.Images {

@@ -51,6 +51,7 @@ func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 			Hinting("let files give at least one for every assignment, or leave the deployment target out of the policy that selects the cluster type"))
 	}
 	ds = append(ds, folder.Projected(a)...)
+	ds = append(ds, backends.NoRestart(a, "the reconciler's files are a function of the assignment", "let files hold an annotation that changes with the config on pod templates")...)
 	ds = append(ds, folder.OfService(a)...)
 	ds = append(ds, folder.Twice(ref)...)
 	for i := range ds {

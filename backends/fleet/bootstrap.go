@@ -26,7 +26,7 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 	root := delivery.Path(g.Path, ct.Name)
 	pull := gitRepo{
 		Repo: g.Repo, Branch: g.Branch,
-		ClientSecretName: o.SecretRef, PollingInterval: o.PollingInterval, CorrectDrift: o.drift(),
+		ClientSecretName: o.OfTree(&model.GitOps{Repo: g.Repo}), PollingInterval: o.PollingInterval, CorrectDrift: o.drift(),
 	}
 	clusters, management := pull, pull
 	clusters.Paths = []string{root + "/*"}

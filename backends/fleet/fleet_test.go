@@ -18,7 +18,8 @@ import (
 const (
 	defaults = `{"namespace": "fleet-default", "pollingInterval": "1m", "correctDrift": true}`
 	all      = `{"namespace": "edge", "clusterSelector": {"tier": "large", "stage": "dev"}, "pollingInterval": "5m30s",
-		"secretRef": "gitops-auth", "correctDrift": false, "serviceAccount": "deployer"}`
+		"secretRef": "gitops-auth",
+		"credentials": {"charts.example.test": {"secretRef": "charts"}, "registry.example.test": {"secretRef": "registry"}}, "correctDrift": false, "serviceAccount": "deployer"}`
 )
 
 var long = strings.Repeat("w", 63)
@@ -106,18 +107,21 @@ func TestClusterType(t *testing.T) {
 
 // What a cluster gives replaces what the assignment has, and nothing else changes.
 func TestClusterValues(t *testing.T) {
-	p := bt.Platform{Options: defaults, Clusters: clusters(t), Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}
+	none := bt.Value(t, `{"REGION": null, "db": {"host": null}}`)
+	p := bt.Platform{Options: defaults, Clusters: append(clusters(t), model.Cluster{Name: "edge-4", Values: &none}),
+		Targets: []bt.Target{{Name: "app/main", Manifests: bt.Git}}}
 	tree := bt.Build(t, fleet.New(), p)
 	for file := range tree.Files {
-		if strings.Contains(file, "overlays/") && !strings.Contains(file, "overlays/edge-1/") {
+		if strings.Contains(file, "overlays/edge-2/") || strings.Contains(file, "overlays/edge-3/") {
 			t.Errorf("%s is there for a cluster that changes nothing", file)
 		}
 	}
 	workspace := read(t, tree.Files, "app-main")
 	for cluster, want := range map[string]map[string]string{
-		"edge-1": {"REGION": "west", "REPLICAS": "3", "SITE": "one", "db": "host: db.example.test\nport: 5432\n"},
-		"edge-2": {"REGION": "no", "REPLICAS": "3", "db": "host: db.example.test\n"},
-		"edge-3": {"REGION": "no", "REPLICAS": "3", "db": "host: db.example.test\n"},
+		"edge-1": {"REGION": "west", "REPLICAS": "3", "SITE": "one", "db": `{"host":"db.example.test","port":5432}`},
+		"edge-2": {"REGION": "no", "REPLICAS": "3", "db": `{"host":"db.example.test"}`},
+		"edge-3": {"REGION": "no", "REPLICAS": "3", "db": `{"host":"db.example.test"}`},
+		"edge-4": {"REPLICAS": "3"},
 	} {
 		var config struct{ Data map[string]string }
 		objects := workspace.on(t, cluster)

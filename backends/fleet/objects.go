@@ -64,7 +64,9 @@ type fleetYAML struct {
 	Labels         map[string]string `yaml:"labels"`
 	ServiceAccount string            `yaml:"serviceAccount,omitempty"`
 	Helm           *helm             `yaml:"helm,omitempty"`
-	DependsOn      []dependency      `yaml:"dependsOn,omitempty"`
+	// DeleteCRDResources lets CRDs go with the bundle.
+	DeleteCRDResources bool         `yaml:"deleteCRDResources,omitempty"`
+	DependsOn          []dependency `yaml:"dependsOn,omitempty"`
 	// TargetCustomizations say only how: where is up to the GitRepo. The first that
 	// matches a cluster holds.
 	TargetCustomizations []target `yaml:"targetCustomizations,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -20,10 +21,10 @@ const localNamespace = "fleet-local"
 
 // options are the fields of #Fleet.
 type options struct {
+	delivery.Secrets
 	Namespace       string
 	ClusterSelector *map[string]string
 	PollingInterval string
-	SecretRef       string
 	CorrectDrift    bool
 	ServiceAccount  string
 }
@@ -48,15 +49,6 @@ func (o options) selector(environment, clusterType string) *selector {
 		return &selector{*o.ClusterSelector}
 	}
 	return &selector{map[string]string{environmentLabel: environment, clusterTypeLabel: clusterType}}
-}
-
-// secret returns the secret with a source's credentials: its own, else the
-// reconciler's.
-func (o options) secret(own string) string {
-	if own != "" {
-		return own
-	}
-	return o.SecretRef
 }
 
 func (o options) drift() *correctDrift {

@@ -29,18 +29,27 @@ func (f *folder) rendered() {
 		return
 	}
 	f.objects = append(f.objects, objects...)
-	crds, others := split(files[0].Data, objects)
+	crds, others := kubernetes.SplitCRDs(files[0].Data, objects)
 	own := []part{partWorkspace}
+	deletes := f.assignment.Manifests.CRDs() == model.DeleteCRDs
+	only := len(others) == 0
 	switch {
-	case len(others) == 0:
+	case only:
 		others = crds
 	case len(crds) > 0:
-		f.manifests(partCRDs, fleetYAML{ServiceAccount: f.options.ServiceAccount}, crds)
+		f.manifests(partCRDs, fleetYAML{
+			ServiceAccount: f.options.ServiceAccount,
+			// Another assignment's bundle may have left them, or had them for both.
+			Helm:               &helm{TakeOwnership: true},
+			DeleteCRDResources: deletes,
+		}, crds)
 		own = append(own, partCRDs)
 	}
 	f.manifests(partWorkload, fleetYAML{
 		ServiceAccount: f.options.ServiceAccount,
 		DependsOn:      workloadDependencies(f.assignment, own...),
+
+		DeleteCRDResources: only && deletes,
 	}, others)
 }
 
@@ -58,29 +67,6 @@ func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
 			At(a.Ref.At("manifests"), "").
 			Hinting("split the workload, or leave out what it does not need"))
 	}
-}
-
-// split returns the CRDs and the other objects of manifests.yaml, which holds the
-// objects in their order.
-func split(data []byte, objects []backends.Object) (crds, others []byte) {
-	const separator = "---\n" // at the beginning of a line; all that is within a document is indented or quoted
-	docs := bytes.Split(data, []byte("\n"+separator))
-	if len(docs) != len(objects) {
-		panic(fmt.Sprintf("fleet: %d documents hold %d objects", len(docs), len(objects)))
-	}
-	var apart [2][][]byte
-	for i, doc := range docs {
-		into := &apart[1]
-		if isCRD(objects[i]) {
-			into = &apart[0]
-		}
-		*into = append(*into, append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
-	}
-	return bytes.Join(apart[0], []byte(separator)), bytes.Join(apart[1], []byte(separator))
-}
-
-func isCRD(o backends.Object) bool {
-	return o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
 }
 
 // twice reports what is rendered and in the workspace as well: an object is of one

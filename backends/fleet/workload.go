@@ -3,6 +3,7 @@ package fleet
 import (
 	"maps"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -12,19 +13,26 @@ import (
 // referenced adds what fetches the workload.
 func (f *folder) referenced() {
 	source, ds := delivery.SourceOf(f.assignment)
-	f.ds = append(f.ds, ds...)
+	secret := ""
+	if !diag.Errors(ds) {
+		var problems []diag.Diagnostic
+		secret, problems = f.options.Of(f.assignment, source, "fleet")
+		ds = append(ds, problems...)
+	}
+	f.ds = append(append(f.ds, ds...), backends.NoRestart(f.assignment, "Fleet changes nothing of what it fetches",
+		"render it: set render: true on the deployment target")...)
 	switch {
 	case diag.Errors(ds):
 	case source.Git != nil:
-		f.gitRepo(source)
+		f.gitRepo(source, secret)
 	case source.Helm != nil:
-		f.helmOp(source)
+		f.helmOp(source, secret)
 	}
 }
 
 // gitRepo adds the GitRepo of a folder in the application's repository. Its labels
 // are those of all its bundles.
-func (f *folder) gitRepo(s delivery.Source) {
+func (f *folder) gitRepo(s delivery.Source, secret string) {
 	a, g := f.assignment, s.Git
 	f.checkGit(s)
 	meta := kubernetes.Meta(a, nameOf(a, partWorkload), f.options.Namespace)
@@ -32,7 +40,7 @@ func (f *folder) gitRepo(s delivery.Source) {
 	spec := gitRepo{
 		Repo: g.Repo, Branch: g.Branch, Revision: g.Tag + g.Commit, // one of them
 		TargetNamespace:  a.Namespace,
-		ClientSecretName: f.options.secret(g.SecretRef),
+		ClientSecretName: secret,
 		PollingInterval:  f.options.PollingInterval,
 		ServiceAccount:   f.options.ServiceAccount,
 		CorrectDrift:     f.options.drift(),
@@ -55,7 +63,7 @@ func (f *folder) checkGit(s delivery.Source) {
 		refuse("semver", "a GitRepo of Fleet follows a branch, or stays at a tag or a commit", "name a branch, a tag or a commit, "+render)
 	}
 	if g.Verify != nil {
-		refuse("verify", "Fleet verifies no signatures", "remove verify, "+render)
+		refuse("verify", "Fleet verifies no signatures", "remove verify")
 	}
 	if local(g.Repo) {
 		refuse("repo", "to Fleet "+g.Repo+" is a folder of its own pods", "give the URL by which Fleet reaches the repository, "+render)
@@ -71,13 +79,13 @@ func (f *folder) checkGit(s delivery.Source) {
 }
 
 // helmOp adds the HelmOp of a chart.
-func (f *folder) helmOp(s delivery.Source) {
+func (f *folder) helmOp(s delivery.Source, secret string) {
 	a, h := f.assignment, s.Helm
 	values := delivery.ChartValues(a, h)
 	f.checkChart(s, values)
 	spec := helmOp{
 		Labels:           labels(a, a.DeploymentTarget, partWorkload),
-		HelmSecretName:   f.options.secret(h.SecretRef),
+		HelmSecretName:   secret,
 		DefaultNamespace: a.Namespace,
 		Helm: helm{
 			Repo: h.Repo, Chart: h.Chart, Version: h.Version,
@@ -114,7 +122,7 @@ func (f *folder) onClusters(s delivery.Source) []target {
 		if _, changes := onCluster(f.assignment.Values, c); !changes {
 			continue
 		}
-		values := under(s.Helm.PlatformValues, *c.Values)
+		values := under(s.Helm.PlatformValues, c.Values.Canonical())
 		f.checkValues(values, valuesOf(c))
 		t := f.everywhere()
 		t.Name, t.ClusterName, t.Helm = c.Name, c.Name, &helm{Values: &values}

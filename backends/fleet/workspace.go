@@ -6,17 +6,29 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 )
 
-// overlaysFolder holds a folder for each cluster with values of its own.
-const overlaysFolder = "overlays"
+// overlaysFolder holds a folder for each cluster with values of its own, and
+// baseFolder what all clusters have, where there is one: to kustomize an overlay
+// that refers to a folder around it is a cycle.
+const (
+	overlaysFolder = "overlays"
+	baseFolder     = "base"
+)
 
 // workspace adds what the namespace service asks for, and the platform config.
 // kustomization.yaml lists it: without one, Fleet would take all YAML of the folder
 // to the clusters, reconciler.yaml included.
 func (f *folder) workspace() {
 	files, objects, ds := kubernetes.Workspace(f.assignment)
-	f.files, f.objects, f.ds = append(f.files, files...), append(f.objects, objects...), append(f.ds, ds...)
-	f.files = append(f.files, delivery.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
+	f.objects, f.ds = append(f.objects, objects...), append(f.ds, ds...)
+	files = append(files, delivery.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
 	f.overlays()
+	if len(f.customizations) > 0 {
+		for i := range files {
+			files[i].Path = delivery.Path(baseFolder, files[i].Path)
+		}
+		files = append(files, delivery.Kustomization([]string{baseFolder}))
+	}
+	f.files = append(f.files, files...)
 }
 
 // bundle adds fleet.yaml of the workspace's bundle.
@@ -70,5 +82,5 @@ func overlay(dir, patch string) backends.File {
 		Kind       string      `yaml:"kind"`
 		Resources  []string    `yaml:"resources"`
 		Patches    []reference `yaml:"patches"`
-	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../.."}, []reference{{patch}}})}
+	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../../" + baseFolder}, []reference{{patch}}})}
 }

@@ -78,7 +78,7 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 	g, ref := ct.GitOps, treeRef(ct)
 	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind, Metadata: delivery.ClusterTypeMeta(ref.Name, o.Namespace)}
 	if g.OCI != "" {
-		source.Spec = ociSpec(o, &model.OCI{URL: g.OCI, Tag: g.Tag, SecretRef: g.SecretRef})
+		source.Spec = ociSpec(o, &model.OCI{URL: g.OCI, Tag: g.Tag}, o.OfTree(g))
 		return source, nil
 	}
 	url, ok := gitURL(g.Repo)
@@ -86,6 +86,6 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 		return source, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by https, http or ssh, not "+g.Repo).
 			At(delivery.Environment(ct.Environment, "gitops.repo"), "").Hinting("give the repository's https or ssh URL")}
 	}
-	source.Spec = gitSpec(o, url, &model.Git{Branch: g.Branch, SecretRef: g.SecretRef})
+	source.Spec = gitSpec(o, url, &model.Git{Branch: g.Branch}, o.OfTree(g))
 	return source, nil
 }

@@ -57,6 +57,9 @@ func variablesOf(clusters []model.Cluster) ([]string, []diag.Diagnostic) {
 			switch {
 			case !variableName.MatchString(f.Name):
 				refuse(c, f.Name, fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(f.Name)), "use letters, digits and '_'")
+			case f.Value.Kind() == model.Null:
+				refuse(c, f.Name, fmt.Sprintf("Flux cannot take %s away on cluster %s alone: it would be empty there", f.Name, c.Name),
+					"give the cluster a cluster type of its own, and a config in which it is null")
 			case !f.Value.IsScalar():
 				refuse(c, f.Name, fmt.Sprintf("Flux cannot give clusters a %s, as %s of cluster %s is", f.Value.Kind(), f.Name, c.Name), "give each of its values a name of its own")
 			}

@@ -98,8 +98,8 @@ func TestClusterValues(t *testing.T) {
 	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform"}}
 	plain := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app}}
 	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: clusters(t,
-		`{"REGION": "no", "REPLICAS": 3, "ON": true, "RATIO": 1.0, "NONE": null, "TEXT": "a\n\"b\" ${X} $$ 'c': [#"}`,
-		`{"REGION": "on", "REPLICAS": 0, "ON": false, "RATIO": 0.5, "NONE": null, "TEXT": ""}`),
+		`{"REGION": "no", "REPLICAS": 3, "ON": true, "RATIO": 1.0, "TEXT": "a\n\"b\" ${X} $$ 'c': [#"}`,
+		`{"REGION": "on", "REPLICAS": 0, "ON": false, "RATIO": 0.5, "TEXT": ""}`),
 		Targets: []bt.Target{
 			{Name: "app/main", Manifests: chart}, {Name: "plain/main", Manifests: plain},
 			{Name: "raw/main", Manifests: bt.Overlay},
@@ -109,12 +109,12 @@ func TestClusterValues(t *testing.T) {
 	tree.Check(t)
 	t.Run("cluster-values", tree.Golden)
 	platforms := []string{
-		`{"REGION": "no", "REPLICAS": 3, "ON": true, "RATIO": 1.0, "NONE": null, "TEXT": "a\n\"b\" ${X} $$ 'c': [#", "db": {"host": "db.example.test"}}`,
-		`{"REGION": "on", "REPLICAS": 0, "ON": false, "RATIO": 0.5, "NONE": null, "TEXT": "", "db": {"host": "db.example.test"}}`,
+		`{"REGION": "no", "REPLICAS": 3, "ON": true, "RATIO": 1.0, "TEXT": "a\n\"b\" ${X} $$ 'c': [#", "db": {"host": "db.example.test"}}`,
+		`{"REGION": "on", "REPLICAS": 0, "ON": false, "RATIO": 0.5, "TEXT": "", "db": {"host": "db.example.test"}}`,
 	}
 	texts := []map[string]string{
-		{"REGION": "no", "REPLICAS": "3", "ON": "true", "RATIO": "1.0", "NONE": "", "TEXT": "a\n\"b\" ${X} $$ 'c': [#"},
-		{"REGION": "on", "REPLICAS": "0", "ON": "false", "RATIO": "0.5", "NONE": "", "TEXT": ""},
+		{"REGION": "no", "REPLICAS": "3", "ON": "true", "RATIO": "1.0", "TEXT": "a\n\"b\" ${X} $$ 'c': [#"},
+		{"REGION": "on", "REPLICAS": "0", "ON": "false", "RATIO": "0.5", "TEXT": ""},
 	}
 	for i, c := range p.Clusters {
 		variables := variablesOn(t, tree, c.Name)
@@ -126,7 +126,7 @@ func TestClusterValues(t *testing.T) {
 					t.Errorf("%s on %s: %s is %#v, want %q", f.DeploymentTarget, c.Name, name, data[name], want)
 				}
 			}
-			if data["db"] != "host: db.example.test\n" {
+			if data["db"] != `{"host":"db.example.test"}` {
 				t.Errorf("%s on %s: db is %#v", f.DeploymentTarget, c.Name, data["db"])
 			}
 		}
@@ -217,6 +217,7 @@ func TestClusterValuesRefusals(t *testing.T) {
 		"none":     {with("", ""), nil, ""},
 		"empty":    {with("{}", ""), nil, ""},
 		"struct":   {with(`{"db": {"host": "x"}}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "cannot give clusters a struct, as db of cluster edge-1 is"},
+		"null":     {with(`{"A": null}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "cannot take A away on cluster edge-1 alone"},
 		"list":     {with(`{"a": [1]}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "a list"},
 		"name":     {with(`{"db.host": "x"}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, `a value named "db.host"`},
 		"uneven":   {with(`{"A": 1, "B": 2}`, `{"A": 1}`), []diag.Code{diag.ClusterValues, diag.ClusterValues, diag.ClusterValues}, "cluster edge-2 has no value B"},

@@ -8,6 +8,7 @@ package flux
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
@@ -26,11 +27,12 @@ func (flux) Name() string { return "flux" }
 
 // options are the fields of #Flux.
 type options struct {
+	delivery.Secrets
 	Interval           string
 	RetryInterval      string
 	Timeout            string
+	fetchTimeout       string // of sources; "" for Flux's own
 	Namespace          string
-	SecretRef          string
 	Prune              bool
 	Wait               bool
 	ServiceAccountName string
@@ -52,7 +54,27 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 				On("flux."+d.field).At(s.Ref.At("flux."+d.field), ""))
 		}
 	}
-	return o, ds
+	return o.withDefaults(), ds
+}
+
+// Flux's own defaults tie both to interval: a failure would wait for it, and what
+// hangs would be noticed after it.
+const retryInterval, timeout = "2m", "5m"
+
+// withDefaults returns the options with what Flux's documentation recommends in the
+// place of what is not given.
+func (o options) withDefaults() options {
+	o.fetchTimeout, _ = withoutHours(o.Timeout) // optionsOf has checked it
+	if o.Timeout == "" {
+		o.Timeout = timeout
+	}
+	if o.RetryInterval == "" {
+		o.RetryInterval = retryInterval
+		if interval, err := time.ParseDuration(o.Interval); err == nil && interval < 2*time.Minute {
+			o.RetryInterval = o.Interval
+		}
+	}
+	return o
 }
 
 // Support says that Flux delivers what runs on Kubernetes.
@@ -134,9 +156,9 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 		name, ref = *o.NamePattern, a.Reconciler.Ref.At("flux.namePattern")
 	}
 	switch {
-	case !model.IsDNSLabel(name):
+	case !model.IsDNSSubdomain(name):
 		return "", []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
-			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits and dashes")}
+			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits, dashes and dots")}
 	case a.GitOps != nil && (delivery.Reserved(a, name) || model.ShortName(name, model.MaxLabel) == clusterConfig(a.Environment, a.ClusterType)):
 		return "", []diag.Diagnostic{diag.New(diag.NameCollision, fmt.Sprintf("the Flux objects of %s cannot be named %s, as those that bring folders to the cluster are", a.DeploymentTarget, name)).
 			At(ref, "").Hinting("give the reconciler another namePattern")}

@@ -24,7 +24,7 @@ func rendered(a *backends.Assignment, o options, _ []string) (delivery.Content, 
 			Hinting("let Flux fetch the manifests: remove render: true from the deployment target, or remove serviceAccountName")
 		ds = append(ds, d)
 	}
-	return delivery.Content{Manifests: forced(applied)}, append(ds, delivery.SameOnAll(a)...)
+	return delivery.Content{Manifests: kept(forced(applied))}, append(ds, delivery.SameOnAll(a)...)
 }
 
 // forced marks the Jobs among hooks as to be replaced. Helm makes such a Job anew
@@ -34,6 +34,18 @@ func forced(objects []model.Projected) []model.Projected {
 	for i, o := range out {
 		if kind, _ := o.Value.Lookup("kind"); len(o.Hooks) > 0 && kind.Kind() == model.String && kind.Text() == "Job" {
 			out[i].Value = delivery.Annotate(o.Value, "kustomize.toolkit.fluxcd.io/force", "enabled")
+		}
+	}
+	return out
+}
+
+// kept keeps objects that are to stay from being pruned, and from going with the
+// Kustomization.
+func kept(objects []model.Projected) []model.Projected {
+	out := slices.Clone(objects)
+	for i, o := range out {
+		if kubernetes.Keeps(o.Value) {
+			out[i].Value = delivery.Annotate(o.Value, "kustomize.toolkit.fluxcd.io/prune", "disabled")
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ import (
 // sourceObject returns the object that fetches the manifests or the chart.
 func sourceObject(a *backends.Assignment, o options, name string, s delivery.Source) (kubernetes.Object, []diag.Diagnostic) {
 	object := kubernetes.Object{APIVersion: sourceAPI, Metadata: kubernetes.Meta(a, name, o.Namespace)}
-	var ds []diag.Diagnostic
+	secret, ds := o.Of(a, s, "flux")
 	switch {
 	case s.Git != nil:
 		url, ok := gitURL(s.Git.Repo)
@@ -23,24 +23,24 @@ func sourceObject(a *backends.Assignment, o options, name string, s delivery.Sou
 			field := s.Field + ".repo"
 			ds = append(ds, delivery.Unsupported(a, field, "Flux fetches git repositories by https, http or ssh, not "+s.Git.Repo))
 		}
-		object.Kind, object.Spec = gitKind, gitSpec(o, url, s.Git)
+		object.Kind, object.Spec = gitKind, gitSpec(o, url, s.Git, secret)
 	case s.OCI != nil:
-		object.Kind, object.Spec = ociKind, ociSpec(o, s.OCI)
+		object.Kind, object.Spec = ociKind, ociSpec(o, s.OCI, secret)
 	case s.Helm.OCI != "":
-		object.Kind, object.Spec = ociKind, chartSpec(o, s.Helm)
+		object.Kind, object.Spec = ociKind, chartSpec(o, s.Helm, secret)
 	default:
 		object.Kind, object.Spec = helmKind, helmRepository{
-			Interval: o.Interval, Timeout: o.sourceTimeout(), URL: s.Helm.Repo, SecretRef: o.secret(s.Helm.SecretRef),
+			Interval: o.Interval, Timeout: o.fetchTimeout, URL: s.Helm.Repo, SecretRef: referenceTo(secret),
 		}
 	}
 	return object, ds
 }
 
-func gitSpec(o options, url string, g *model.Git) gitRepository {
+func gitSpec(o options, url string, g *model.Git, secret string) gitRepository {
 	spec := gitRepository{
-		Interval: o.Interval, Timeout: o.sourceTimeout(), URL: url,
+		Interval: o.Interval, Timeout: o.fetchTimeout, URL: url,
 		Ref:       gitRef{Branch: g.Branch, Tag: g.Tag, Semver: g.Semver, Commit: g.Commit},
-		SecretRef: o.secret(g.SecretRef),
+		SecretRef: referenceTo(secret),
 	}
 	if g.Verify != nil {
 		spec.Verify = &gitVerify{Mode: g.Verify.Mode, SecretRef: reference{g.Verify.SecretRef}}
@@ -48,11 +48,11 @@ func gitSpec(o options, url string, g *model.Git) gitRepository {
 	return spec
 }
 
-func ociSpec(o options, c *model.OCI) ociRepository {
+func ociSpec(o options, c *model.OCI, secret string) ociRepository {
 	spec := ociRepository{
-		Interval: o.Interval, Timeout: o.sourceTimeout(), URL: c.URL,
+		Interval: o.Interval, Timeout: o.fetchTimeout, URL: c.URL,
 		Ref:       ociRef{Tag: c.Tag, Semver: c.Semver, Digest: c.Digest},
-		SecretRef: o.secret(c.SecretRef),
+		SecretRef: referenceTo(secret),
 	}
 	if v := c.Verify; v != nil {
 		spec.Verify = &ociVerify{Provider: v.Provider, SecretRef: referenceTo(v.SecretRef)}
@@ -65,26 +65,17 @@ func ociSpec(o options, c *model.OCI) ociRepository {
 
 // chartSpec fetches a chart as it is: helm-controller wants the archive, not
 // what is in it.
-func chartSpec(o options, h *model.Helm) ociRepository {
+func chartSpec(o options, h *model.Helm, secret string) ociRepository {
 	ref := ociRef{Semver: h.Version}
 	if delivery.Exact(h.Version) {
 		ref = ociRef{Tag: delivery.ChartTag(h.Version)}
 	}
 	return ociRepository{
-		Interval: o.Interval, Timeout: o.sourceTimeout(), URL: delivery.ChartURL(h),
+		Interval: o.Interval, Timeout: o.fetchTimeout, URL: delivery.ChartURL(h),
 		LayerSelector: &layerSelector{MediaType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Operation: "copy"},
 		Ref:           ref,
-		SecretRef:     o.secret(h.SecretRef),
+		SecretRef:     referenceTo(secret),
 	}
-}
-
-// secret returns the secret with a source's credentials: its own, else the
-// reconciler's.
-func (o options) secret(own string) *reference {
-	if own == "" {
-		own = o.SecretRef
-	}
-	return referenceTo(own)
 }
 
 // gitURL returns a repository's URL in the form that Flux takes: no other than
@@ -100,13 +91,8 @@ func gitURL(repo string) (string, bool) {
 	}
 }
 
-// sourceTimeout returns the timeout of sources, which Flux takes without hours.
-func (o options) sourceTimeout() string {
-	timeout, _ := withoutHours(o.Timeout) // optionsOf has checked it
-	return timeout
-}
-
-// withoutHours returns a duration in minutes and less. What has no hours stays
+// withoutHours returns a duration in minutes and less, as the timeouts of sources
+// are. What has no hours stays
 // as it was written.
 func withoutHours(duration string) (string, error) {
 	if duration == "" {

@@ -26,6 +26,9 @@ func workloadKustomization(a *backends.Assignment, o options, name string, sourc
 	if s.Overlay != nil {
 		spec.change(s.Overlay)
 	}
+	for _, p := range kubernetes.RestartPatches(a) {
+		spec.Patches = append(spec.Patches, patch{Patch: p.Patch, Target: p.Target})
+	}
 	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}
 }
 
@@ -62,7 +65,14 @@ type helmRelease struct {
 	DriftDetection     driftDetection `yaml:"driftDetection"`
 	Install            helmAction     `yaml:"install"`
 	Upgrade            helmAction     `yaml:"upgrade"`
+	PostRenderers      []postRenderer `yaml:"postRenderers,omitempty"`
 	Values             *model.Value   `yaml:"values,omitempty"`
+}
+
+type postRenderer struct {
+	Kustomize struct {
+		Patches []patch `yaml:"patches"`
+	} `yaml:"kustomize"`
 }
 
 type chartTemplate struct {
@@ -104,6 +114,9 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	action := helmAction{DisableWait: !o.Wait, Strategy: strategy{Name: "RetryOnFailure", RetryInterval: o.RetryInterval}}
 	upgrade := action
 	upgrade.CRDs = "CreateReplace"
+	if h.CRDs == model.SkipCRDs {
+		action.CRDs, upgrade.CRDs = "Skip", "Skip"
+	}
 	spec := helmRelease{
 		Interval: o.Interval, Timeout: o.Timeout,
 		ReleaseName:        delivery.ReleaseName(a, h),
@@ -113,6 +126,12 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 		DriftDetection:     driftDetection{Mode: "enabled"},
 		Install:            action, Upgrade: upgrade,
 		Values: delivery.ChartValues(withClusterValues(a, h, variables)),
+	}
+	if patches := kubernetes.RestartPatches(a); len(patches) > 0 {
+		spec.PostRenderers = make([]postRenderer, 1)
+		for _, p := range patches {
+			spec.PostRenderers[0].Kustomize.Patches = append(spec.PostRenderers[0].Kustomize.Patches, patch{Patch: p.Patch, Target: p.Target})
+		}
 	}
 	ref := kindReference{Kind: source.Kind, Name: name}
 	if source.Kind == ociKind {

@@ -13,10 +13,8 @@ import (
 // dataOf is what a template sees of an assignment. The first nine are those of
 // the original Kalypso. It is the template's own, which may change it.
 func dataOf(a *backends.Assignment) map[string]any {
-	labels := map[string]any{"workspace": a.Workspace, "workload": a.Workload}
-	for name, value := range a.Labels {
-		labels[name] = value
-	}
+	labels := textsOf(a.Labels)
+	labels["workspace"], labels["workload"] = a.Workspace, a.Workload
 	var dependsOn, rendered, secrets []any
 	for _, target := range a.DependsOn {
 		dependsOn = append(dependsOn, target)
@@ -29,6 +27,10 @@ func dataOf(a *backends.Assignment) map[string]any {
 	for _, s := range a.Secrets {
 		secrets = append(secrets, map[string]any{"name": s.Name, "store": s.Store, "key": s.Key, "property": s.Property, "version": s.Version})
 	}
+	manifests := a.Manifests
+	if a.Registration != "" {
+		manifests = manifests.WithoutSecrets()
+	}
 	return map[string]any{
 		"DeploymentTargetName": a.DeploymentTarget,
 		"Namespace":            a.Namespace,
@@ -36,27 +38,42 @@ func dataOf(a *backends.Assignment) map[string]any {
 		"Workspace":            a.Workspace,
 		"Workload":             a.Workload,
 		"Labels":               labels,
-		"Manifests":            manifestsOf(a.Manifests),
+		"Manifests":            manifestsOf(manifests),
 		"ClusterType":          a.ClusterType,
 		"ConfigData":           plain(a.Values),
 
-		"Application":  a.Application,
-		"Version":      a.Version,
-		"ConfigFormat": string(a.ConfigFormat),
-		"DependsOn":    dependsOn,
-		"Wave":         a.Wave,
-		"Secrets":      secrets,
-		"Rendered":     rendered,
+		"Application":       a.Application,
+		"ClusterTypeLabels": textsOf(a.ClusterTypeLabels),
+		"Version":           a.Version,
+		"ConfigFormat":      string(a.ConfigFormat),
+		"DependsOn":         dependsOn,
+		"Wave":              a.Wave,
+		"Secrets":           secrets,
+		"Rendered":          rendered,
 	}
+}
+
+func textsOf(texts map[string]string) map[string]any {
+	out := map[string]any{}
+	for name, text := range texts {
+		out[name] = text
+	}
+	return out
 }
 
 // fieldNames are the fields of what a template sees.
 func fieldNames() []string { return sortedKeys(dataOf(&backends.Assignment{})) }
 
 // manifestsOf returns the source as the original Kalypso had it, without a level
-// for its kind: repo, branch and path of a git repository. kind says what it is.
+// for its kind: repo, branch and path of a git repository, with the attributes
+// beside them. kind says what it is.
 func manifestsOf(m model.Manifests) map[string]any {
 	out := map[string]any{}
+	if m.Attributes != nil {
+		for _, f := range m.Attributes.Fields() {
+			out[f.Name] = plain(f.Value)
+		}
+	}
 	var source any
 	switch {
 	case m.Git != nil:
@@ -105,7 +122,7 @@ func add(into map[string]any, source any) {
 }
 
 // plain returns a value as templates and sprig know values: ints that can be
-// counted with are int, others json.Number.
+// counted with are int, others json.Number, and floats decimals.
 func plain(v model.Value) any {
 	switch v.Kind() {
 	case model.Null:
@@ -118,10 +135,7 @@ func plain(v model.Value) any {
 		}
 		return json.Number(v.Text())
 	case model.Float:
-		if f, err := strconv.ParseFloat(v.Text(), 64); err == nil {
-			return f
-		}
-		return json.Number(v.Text())
+		return decimal(v.Text())
 	case model.String:
 		return v.Text()
 	case model.List:
@@ -145,6 +159,8 @@ func valueOf(x any) (model.Value, error) {
 		return model.Value{}, nil
 	case json.Number:
 		return model.NumberOf(string(x))
+	case decimal:
+		return model.FloatOf(string(x))
 	}
 	v := reflect.ValueOf(x)
 	switch v.Kind() {

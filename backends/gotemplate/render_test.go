@@ -16,6 +16,7 @@ func assignment(t testing.TB) *backends.Assignment {
 	p := bt.Platform{Options: "{}"}
 	a := p.Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Git, DependsOn: []string{"db-main"}, Wave: 1})
 	a.Labels = map[string]string{"use-case": "test"}
+	a.ClusterTypeLabels = map[string]string{"region": "east"}
 	a.Version = "1.2.3"
 	a.Values = bt.Value(t, `{"REGION": "no", "REPLICAS": 3, "RATIO": 1.0, "BIG": 123456789012345678901234567890, "NONE": null, "ON": true,
 		"db": {"host": "db.example.test", "ports": [1, 2]}, "LINES": "a\nb\n"}`)
@@ -42,6 +43,7 @@ func TestWhatTemplatesSee(t *testing.T) {
 		`{{ .Manifests.repo }} {{ .Manifests.branch }} {{ .Manifests.path }} {{ .Manifests.kind }}`:                           "https://git.example.test/app main ./deploy git",
 		`{{ .Application }} {{ .Version }} {{ .ConfigFormat }} {{ .Wave }} {{ .DependsOn | join "," }}`:                       "app 1.2.3 configmap 1 db-main",
 		`{{ index .Labels "use-case" }} {{ .Labels.workspace }} {{ get .Labels "none" }}{{ hasKey .Labels "none" }}`:          "test team false",
+		`{{ .ClusterTypeLabels.region }} {{ hasKey .ClusterTypeLabels "use-case" }} {{ hasKey .Labels "region" }}`:            "east false false",
 		`{{ range .Secrets }}{{ .name }} {{ .store }} {{ .key }}{{ end }}`:                                                    "DB_PASSWORD vault db",
 		`{{ range $k, $v := .ConfigData.db }}{{ $k }}={{ $v }};{{ end }}`:                                                     "host=db.example.test;ports=[1 2];",
 		`{{ .ConfigData.REPLICAS | add 1 }} {{ .ConfigData.BIG }} {{ .ConfigData.ON }} {{ .ConfigData.REGION }}`:              "4 123456789012345678901234567890 true no",
@@ -75,15 +77,17 @@ func TestWhatTemplatesSee(t *testing.T) {
 // The source, whatever it is, has its fields at one level.
 func TestManifests(t *testing.T) {
 	values := bt.Value(t, `{"a": 1}`)
+	attributes := bt.Value(t, `{"storage": "git", "type": "kustomize", "kind": "mine", "repo": "mine"}`)
 	git := model.Git{Repo: "https://git.example.test/app", Tag: "v1"}
 	for want, m := range map[string]model.Manifests{
-		`{"kind":"oci","path":"./","tag":"1.2.3","url":"oci://registry.example.test/app"}`:          bt.OCI,
-		`{"chart":"app","kind":"helm","repo":"https://charts.example.test","version":"1.2.3"}`:      bt.Chart,
-		`{"kind":"helm","oci":"oci://x/y","values":{"a":1},"version":"1"}`:                          {Helm: &model.Helm{OCI: "oci://x/y", Version: "1", Values: &values}},
-		`{"kind":"kustomize","path":"overlays/x","repo":"https://git.example.test/app","tag":"v1"}`: {Kustomize: &model.Kustomize{Git: &git, Path: "overlays/x"}},
-		`{"kind":"kustomize","path":"x","url":"oci://x/y"}`:                                         {Kustomize: &model.Kustomize{OCI: &model.OCI{URL: "oci://x/y"}, Path: "x"}},
-		`{"kind":"ansible","playbook":"site.yml","repo":"https://git.example.test/app","tag":"v1"}`: {Ansible: &model.Playbook{Git: &git, Playbook: "site.yml"}},
-		`{"deb":{"app":{"version":"1"}},"kind":"package"}`:                                          {Package: &model.Package{Deb: map[string]model.Deb{"app": {Version: "1"}}}},
+		`{"kind":"oci","path":"./","tag":"1.2.3","url":"oci://registry.example.test/app"}`:                   bt.OCI,
+		`{"chart":"app","kind":"helm","repo":"https://charts.example.test","version":"1.2.3"}`:               bt.Chart,
+		`{"kind":"helm","oci":"oci://x/y","values":{"a":1},"version":"1"}`:                                   {Helm: &model.Helm{OCI: "oci://x/y", Version: "1", Values: &values}},
+		`{"kind":"kustomize","path":"overlays/x","repo":"https://git.example.test/app","tag":"v1"}`:          {Kustomize: &model.Kustomize{Git: &git, Path: "overlays/x"}},
+		`{"kind":"kustomize","path":"x","url":"oci://x/y"}`:                                                  {Kustomize: &model.Kustomize{OCI: &model.OCI{URL: "oci://x/y"}, Path: "x"}},
+		`{"kind":"ansible","playbook":"site.yml","repo":"https://git.example.test/app","tag":"v1"}`:          {Ansible: &model.Playbook{Git: &git, Playbook: "site.yml"}},
+		`{"kind":"git","repo":"https://git.example.test/app","storage":"git","tag":"v1","type":"kustomize"}`: {Git: &git, Attributes: &attributes},
+		`{"deb":{"app":{"version":"1"}},"kind":"package"}`:                                                   {Package: &model.Package{Deb: map[string]model.Deb{"app": {Version: "1"}}}},
 	} {
 		if got, err := json.Marshal(manifestsOf(m)); err != nil || string(got) != want {
 			t.Errorf("got %s, want %s", got, want)

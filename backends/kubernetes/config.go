@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -26,6 +24,13 @@ func (w *workspace) platformConfig() {
 	a := w.assignment
 	data, ds := ConfigData(a.ConfigFormat, a.Values)
 	w.ds = append(w.ds, ds...)
+	w.configMap(data, nil)
+}
+
+// configMap adds the ConfigMap "platform-config" with data. In a patch, gone are keys
+// that the ConfigMap does not have any more.
+func (w *workspace) configMap(data map[string]string, gone []string) {
+	a := w.assignment
 	if n := size(data); n > maxConfigMap {
 		w.ds = append(w.ds, diag.New(diag.TooLarge, fmt.Sprintf("the platform config has %d bytes, and a ConfigMap holds %d", n, maxConfigMap)).
 			At(a.Ref, "").Hinting("keep files and other bulk in the application's manifests"))
@@ -36,8 +41,20 @@ func (w *workspace) platformConfig() {
 	}
 	w.add(struct {
 		Object `yaml:",inline"`
-		Data   map[string]string `yaml:"data,omitempty"`
-	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: meta}, data}, "")
+		Data   map[string]*string `yaml:"data,omitempty"`
+	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: meta}, patchData(data, gone)}, "")
+}
+
+// patchData returns the data of a patch: null takes a key away.
+func patchData(data map[string]string, gone []string) map[string]*string {
+	out := make(map[string]*string, len(data)+len(gone))
+	for key, text := range data {
+		out[key] = &text
+	}
+	for _, key := range gone {
+		out[key] = nil
+	}
+	return out
 }
 
 // ConfigData returns the data of the ConfigMap "platform-config" for values. What
@@ -48,17 +65,6 @@ func ConfigData(format model.ConfigFormat, values model.Value) (map[string]strin
 	}
 	text, ds := ConfigText(format, values)
 	return map[string]string{configName + "." + string(format): string(text)}, ds
-}
-
-// ConfigPatch returns a strategic merge patch that gives the assignment's ConfigMap
-// "platform-config" other data for some of its keys.
-func ConfigPatch(a *backends.Assignment, data map[string]string) ([]byte, error) {
-	return yaml.Marshal(struct {
-		APIVersion string            `yaml:"apiVersion"`
-		Kind       string            `yaml:"kind"`
-		Metadata   Metadata          `yaml:"metadata"`
-		Data       map[string]string `yaml:"data"`
-	}{"v1", "ConfigMap", Metadata{Name: configName, Namespace: a.Namespace}, data})
 }
 
 // maxConfigMap is how many bytes a ConfigMap can hold (MaxSecretSize in
@@ -73,8 +79,8 @@ func size(data map[string]string) int {
 	return n
 }
 
-// configData returns the data of a ConfigMap that has a key for each value: a
-// scalar as its text, null as the empty string, structs and lists as YAML.
+// configData returns the data of a ConfigMap that has a key for each value, which is
+// the value's text.
 func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
 	data := make(map[string]string, len(values.Fields()))
 	var ds []diag.Diagnostic
@@ -84,7 +90,7 @@ func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
 				"use letters, digits, '-', '_' and '.', or one of the config formats json and yaml"))
 			continue
 		}
-		text, err := valueText(f.Value, func(v model.Value) ([]byte, error) { return yaml.Marshal(v) })
+		text, err := valueText(f.Value)
 		if err != nil {
 			ds = append(ds, badKey(f.Name, "cannot be written: "+err.Error(), ""))
 			continue
@@ -94,16 +100,17 @@ func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
 	return data, ds
 }
 
-// valueText returns a value as text: a scalar as its own, null as the empty
-// string, and structs and lists as encode writes them.
-func valueText(v model.Value, encode func(model.Value) ([]byte, error)) (string, error) {
+// valueText returns a value as text, in all formats that have a text for each
+// value: a scalar as its own, null as the empty string, and structs and lists as
+// JSON on one line.
+func valueText(v model.Value) (string, error) {
 	switch {
 	case v.Kind() == model.Null:
 		return "", nil
 	case v.IsScalar():
 		return v.Text(), nil
 	}
-	text, err := encode(v)
+	text, err := v.MarshalJSON()
 	return string(text), err
 }
 

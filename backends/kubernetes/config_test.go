@@ -41,17 +41,12 @@ metadata:
 		{"no values in an environment", model.Env, `{}`, "data:\n  platform-config.env: \"\"\n"},
 		{"configmap", model.ConfigMap, allKinds, `data:
   E: ""
-  F: "2.5"
-  L: |
-    - 1
-    - a
+  F: "2.50"
+  L: '[1,"a"]'
   LINES: |
     a
     b
-  M: |
-    a:
-      c: 1.0
-    b: "no"
+  M: '{"a":{"c":1.0},"b":"no"}'
   "N": "3"
   S: text
   T: "true"
@@ -61,7 +56,7 @@ metadata:
 		{"env", model.Env, allKinds, `data:
   platform-config.env: |
     E=""
-    F="2.5"
+    F="2.50"
     L="[1,\"a\"]"
     LINES="a
     b
@@ -76,7 +71,7 @@ metadata:
 		{"sh", model.Sh, allKinds, `data:
   platform-config.sh: |
     export E=''
-    export F='2.5'
+    export F='2.50'
     export L='[1,"a"]'
     export LINES='a
     b
@@ -98,7 +93,7 @@ metadata:
           "c": null
         }
       ],
-      "n": 2.5
+      "n": 2.50
     }
 `},
 		{"yaml", model.YAML, `{"b": [1, {"c": null}], "a.b": "3", "n": 2.50}`, `data:
@@ -107,7 +102,7 @@ metadata:
     b:
     - 1
     - c: null
-    "n": 2.5
+    "n": 2.50
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {

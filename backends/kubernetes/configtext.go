@@ -54,7 +54,7 @@ func assignments(values model.Value, line func(name, value string) string) ([]by
 	var out bytes.Buffer
 	var ds []diag.Diagnostic
 	for _, f := range values.Fields() {
-		value, err := valueText(f.Value, model.Value.MarshalJSON)
+		value, err := valueText(f.Value)
 		switch {
 		case err != nil:
 			ds = append(ds, badKey(f.Name, "cannot be written: "+err.Error(), ""))

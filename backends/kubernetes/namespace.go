@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -100,7 +99,7 @@ func (w *workspace) serviceAccount() {
 	if name == "" {
 		name = w.assignment.Workload
 	}
-	if !objectName.MatchString(name) {
+	if !model.IsDNSSubdomain(name) {
 		w.misfit("serviceAccount.name", "%q cannot be the name of a service account: use lower case letters, digits, '-' and '.'", name)
 		return
 	}
@@ -116,9 +115,6 @@ func (w *workspace) serviceAccount() {
 		ImagePullSecrets []localReference `yaml:"imagePullSecrets,omitempty"`
 	}{Object{APIVersion: "v1", Kind: "ServiceAccount", Metadata: meta}, account.AutomountToken, pullSecrets}, "serviceAccount")
 }
-
-// objectName is an RFC 1123 subdomain, as most objects' names must be.
-var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // roleRef names a role, and subject who gets it.
 type roleRef struct {

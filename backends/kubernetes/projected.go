@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,12 @@ const ManifestsFile = "manifests.yaml"
 // kept where everybody who may see the platform's output can read it.
 func Manifests(a *backends.Assignment, projected []model.Projected) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	items := Items(projected)
+	if a.Render && a.Restart {
+		var any bool
+		if items, any = restarting(a, items); !any {
+			ds = backends.NoRestart(a, "none of the rendered manifests is a Deployment, StatefulSet or DaemonSet", "remove it")
+		}
+	}
 	p := &projection{assignment: a, scopes: scopesOf(items), seen: map[backends.Object]bool{}}
 	for _, o := range items {
 		p.add(o.Value)
@@ -34,6 +41,7 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 	for i := range p.ds {
 		p.ds[i] = p.ds[i].At(a.Ref.At("manifests"), "").For(a.ID())
 	}
+	p.ds = append(p.ds, ds...)
 	if len(p.docs) == 0 || diag.Errors(p.ds) {
 		return nil, nil, p.ds
 	}
@@ -43,6 +51,31 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 		return nil, nil, p.ds
 	}
 	return []backends.File{{Path: ManifestsFile, Data: data}}, p.objects, p.ds
+}
+
+// SplitCRDs splits manifests.yaml, which holds the objects in their order, into the
+// CustomResourceDefinitions and the others; nil where there are none. A separator is
+// nowhere else at the beginning of a line: what is in a document is indented or quoted.
+func SplitCRDs(data []byte, objects []backends.Object) (crds, others []byte) {
+	const separator = "---\n"
+	docs := bytes.Split(data, []byte("\n"+separator))
+	if len(docs) != len(objects) {
+		panic(fmt.Sprintf("kubernetes: %d documents hold %d objects", len(docs), len(objects)))
+	}
+	var apart [2][][]byte
+	for i, doc := range docs {
+		part := 1
+		if IsCRD(objects[i]) {
+			part = 0
+		}
+		apart[part] = append(apart[part], append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
+	}
+	return bytes.Join(apart[0], []byte(separator)), bytes.Join(apart[1], []byte(separator))
+}
+
+// IsCRD says whether an object is a CustomResourceDefinition.
+func IsCRD(o backends.Object) bool {
+	return o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
 }
 
 // Items returns the projection with the items of lists in the place of the lists,
@@ -107,12 +140,7 @@ func (p *projection) add(v model.Value) {
 	}
 	given, _ := v.Lookup("metadata")
 	m := manifest{APIVersion: apiVersion, Kind: kind, Rest: rest(v, "apiVersion", "kind", "metadata")}
-	namespace := text(given, "namespace")
-	if p.clusterScoped(group(apiVersion), kind) {
-		namespace = ""
-	} else if namespace == "" {
-		namespace = p.assignment.Namespace
-	}
+	namespace := p.namespaceOf(v)
 	m.Metadata.Metadata = Meta(p.assignment, name, namespace)
 	m.Metadata.Rest = rest(given, "name", "namespace", "labels", "annotations")
 	p.keep(m.Metadata.Labels, given, "labels", m)
@@ -129,6 +157,18 @@ func (p *projection) add(v model.Value) {
 	p.plaintext = append(p.plaintext, PlainSecrets(v)...)
 	p.seen[id] = true
 	p.docs, p.objects = append(p.docs, m), append(p.objects, id)
+}
+
+// namespaceOf returns the namespace of an object: that of the assignment where it names
+// none, and "" for one that is in none.
+func (p *projection) namespaceOf(v model.Value) string {
+	switch namespace := text(v, "metadata", "namespace"); {
+	case p.clusterScoped(group(text(v, "apiVersion")), text(v, "kind")):
+		return ""
+	case namespace != "":
+		return namespace
+	}
+	return p.assignment.Namespace
 }
 
 // maxName is how long the name of an object of any kind can be (a DNS subdomain,

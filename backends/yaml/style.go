@@ -106,11 +106,11 @@ func indicatorFirst(s string) bool {
 
 // literal says whether a literal block holds a string with lines exactly, and
 // shows it. One that begins with white space needs an indentation indicator,
-// which readers disagree about, and blanks before a line's end are seen by
-// nobody and cut by editors.
+// which readers disagree about, and blanks before a line's end and empty lines at the
+// end are seen by nobody and cut: by editors, and by Helm at the end of a document.
 func literal(s string) bool {
 	return s[0] != ' ' && s[0] != '\t' && s[0] != '\n' &&
-		!strings.HasSuffix(s, " ") && !strings.HasSuffix(s, "\t") &&
+		!strings.HasSuffix(s, "\n\n") && !strings.HasSuffix(s, " ") && !strings.HasSuffix(s, "\t") &&
 		!strings.Contains(s, " \n") && !strings.Contains(s, "\t\n")
 }
 

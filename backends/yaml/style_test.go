@@ -69,7 +69,7 @@ func TestStyle(t *testing.T) {
 	for s, want := range map[string]string{
 		"one\ntwo":            "k: |-\n  one\n  two\n",
 		"one\ntwo\n":          "k: |\n  one\n  two\n",
-		"one\ntwo\n\n":        "k: |+\n  one\n  two\n\n",
+		"one\ntwo\n\n":        "k: \"one\\ntwo\\n\\n\"\n",
 		"one\n\n  two\n":      "k: |\n  one\n\n    two\n",
 		"one\n\ttwo # a: b":   "k: |-\n  one\n  \ttwo # a: b\n",
 		" one\ntwo":           "k: \" one\\ntwo\"\n",

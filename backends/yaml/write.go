@@ -107,9 +107,21 @@ func (w *writer) value(v model.Value, at place, indent int) error {
 			}
 			return nil
 		})
+	case model.Float:
+		if !isFloat(v.Text()) {
+			w.plain("!!float "+v.Text(), at)
+			return nil
+		}
 	}
 	w.plain(v.Text(), at)
 	return nil
+}
+
+// isFloat says whether all readers take a number for a float: those of YAML 1.1 want
+// a point, and a sign in an exponent, and take 1e3 for a string.
+func isFloat(number string) bool {
+	_, exponent, scientific := strings.Cut(number, "e")
+	return strings.Contains(number, ".") && (!scientific || exponent[0] == '+' || exponent[0] == '-')
 }
 
 // mapping writes a mapping, whose entries it is given the indentation for; {}
@@ -353,14 +365,11 @@ func (w *writer) doubleQuoted(s string) {
 }
 
 // literal writes a block of lines; "-" says that the last of them does not end
-// in a line feed, and "+" that empty lines at the end count.
+// in a line feed.
 func (w *writer) literal(s string, indent int) {
 	w.out = append(w.out, '|')
-	switch {
-	case !strings.HasSuffix(s, "\n"):
+	if !strings.HasSuffix(s, "\n") {
 		w.out = append(w.out, '-')
-	case strings.HasSuffix(s, "\n\n"):
-		w.out = append(w.out, '+')
 	}
 	w.out = append(w.out, '\n')
 	for line := range strings.Lines(s) {

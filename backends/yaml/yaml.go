@@ -4,7 +4,8 @@
 //
 // What it writes means the same to readers of YAML 1.1 and YAML 1.2: a string
 // that either of them would take for something else is quoted. Equal values give
-// equal bytes. There are no anchors, no folded lines, and no tags but Tagged's.
+// equal bytes. There are no anchors, no folded lines, and no tags but Tagged's and, before
+// numbers that YAML 1.1 takes for strings such as 1e3, !!float.
 package yaml
 
 import (

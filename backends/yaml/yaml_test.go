@@ -1,8 +1,11 @@
 package yaml
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -62,8 +65,8 @@ empty: {}
 list: []
 wait: false
 values:
-  big: 1.0e+30
-  f: 2.5
+  big: !!float 1e30
+  f: 2.50
   i: 3
   l:
   - - true
@@ -112,6 +115,26 @@ func TestMarshalRefuses(t *testing.T) {
 	} {
 		if got, err := Marshal(v); err == nil {
 			t.Errorf("%s: got %q and no error", name, got)
+		}
+	}
+}
+
+// TestNumbers writes numbers as they are written, and as numbers for all readers:
+// YAML 1.1 takes 1e3 for a string.
+func TestNumbers(t *testing.T) {
+	old := regexp.MustCompile(`^[-+]?([0-9][0-9_]*)\.[0-9_]*([eE][-+][0-9]+)?$`) // yaml.org/type/float.html, as PyYAML has it
+	for _, text := range []string{"1.50", "3.10", "1e3", "1.5e3", "1.5e+3", "1e+3", "-0.0", "-2.50e-7", "0.5", "7e-2"} {
+		out, err := Marshal(Mapping{{"number", numberOf(t, text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, tagged := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(string(out), "number:")), "!!float ")
+		if written != text || !tagged && !old.MatchString(written) {
+			t.Errorf("%s is written as %s", text, out)
+		}
+		var node struct{ Number yaml.Node }
+		if err := yaml.Unmarshal(out, &node); err != nil || node.Number.Value != text || node.Number.ShortTag() != "!!float" {
+			t.Errorf("%s is read as %s %s, %v", out, node.Number.ShortTag(), node.Number.Value, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package zarf
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -53,7 +52,7 @@ func (f *folder) rendered() {
 	f.report(ds...)
 	f.report(twice(f.a, f.objects, objects)...)
 	for _, written := range files {
-		definitions, others := splitDefinitions(written.Data, objects)
+		definitions, others := kubernetes.SplitCRDs(written.Data, objects)
 		for _, part := range []struct {
 			name, file string
 			data       []byte
@@ -75,30 +74,6 @@ func isTest(o model.Projected) bool {
 	return len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool {
 		return hook != "test" && hook != "test-success" && hook != "test-failure"
 	})
-}
-
-// separator stands between two documents, and nowhere else: all lines of a block
-// are indented.
-var separator = []byte("\n---\n")
-
-// splitDefinitions splits a stream of objects into CustomResourceDefinitions and
-// others.
-func splitDefinitions(stream []byte, objects []backends.Object) (definitions, others []byte) {
-	var parts [2][][]byte
-	for i, doc := range bytes.Split(bytes.TrimSuffix(stream, []byte("\n")), separator) {
-		part := 1
-		if i < len(objects) && objects[i].Kind == "CustomResourceDefinition" {
-			part = 0
-		}
-		parts[part] = append(parts[part], doc)
-	}
-	join := func(docs [][]byte) []byte {
-		if len(docs) == 0 {
-			return nil
-		}
-		return append(bytes.Join(docs, separator), '\n')
-	}
-	return join(parts[0]), join(parts[1])
 }
 
 // twice returns an error for each object that the workspace and the workload

@@ -67,6 +67,9 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	f.workspace()
 	f.workload()
 	f.fetched()
+	if !a.Render {
+		f.report(backends.NoRestart(a, "a package changes nothing of what it holds", "render it: set render: true on the deployment target")...)
+	}
 	f.checkFiles()
 	if diag.Errors(f.ds) {
 		return backends.Emission{}, about(a, f.ds)

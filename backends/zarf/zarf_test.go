@@ -203,6 +203,9 @@ func TestKept(t *testing.T) {
 func TestOrder(t *testing.T) {
 	var all []bt.Target
 	for name, target := range targets(t) {
+		if name == "rendered-kind-only" {
+			continue // of two targets with one definition, one has it
+		}
 		target.Name = name + "/main"
 		all = append(all, target)
 	}

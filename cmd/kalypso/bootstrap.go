@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
@@ -10,29 +12,9 @@ import (
 
 func newBootstrap(g *global) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "bootstrap",
+		Use:   "bootstrap ENVIRONMENT/CLUSTER-TYPE",
 		Short: "Print what a cluster needs to pull its tree",
-		Long: `bootstrap prints what clusters need, once, to pull their tree: objects of Flux,
-Argo CD or Rancher Fleet, or a playbook of Ansible. A Zarf package is made and
-carried by hand.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is nothing called %s to bootstrap; see kalypso bootstrap --help", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newBootstrapClusterType(g))
-	return cmd
-}
-
-func newBootstrapClusterType(g *global) *cobra.Command {
-	var cluster string
-	cmd := &cobra.Command{
-		Use:   "cluster-type NAME ENVIRONMENT",
-		Short: "Print what a cluster of a type needs to pull its tree",
-		Long: `cluster-type prints what lets a cluster of the type pull its folder of the
+		Long: `bootstrap prints what lets a cluster of the type pull its folder of the
 environment's tree. The environment's gitops says where that is.
 
   flux     a source and a Kustomization; apply them to each cluster
@@ -45,7 +27,60 @@ environment's tree. The environment's gitops says where that is.
 Nothing of it changes when assignments come and go. A Zarf package is pulled by
 nobody, and what pulls for gotemplate and cue only their authors know.
 
-Where clusters have values of their own, --cluster says which one it is for.`,
+Where clusters have values of their own, --cluster says which one it is for.
+
+kalypso bootstrap cluster-type NAME ENVIRONMENT prints the same.`,
+		Example: "  kalypso bootstrap dev/large | kubectl apply --server-side -f -",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("bootstrap needs ENVIRONMENT/CLUSTER-TYPE")
+			}
+			return nil
+		},
+	}
+	var cluster string
+	cmd.Flags().StringVar(&cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		environment, clusterType, ok := strings.Cut(args[0], "/")
+		if !ok || environment == "" || clusterType == "" || strings.Contains(clusterType, "/") {
+			return usagef("%s is not ENVIRONMENT/CLUSTER-TYPE", args[0])
+		}
+		return g.bootstrap(cmd, environment, clusterType, cluster)
+	}
+	cmd.AddCommand(newBootstrapClusterType(g))
+	return cmd
+}
+
+func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster string) error {
+	return g.withCache(func(c *cache.Cache) error {
+		r := g.request([]string{environment}, c)
+		stop := g.showProgress(cmd.Context(), &r)
+		objects, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, cluster)
+		stop()
+		if err != nil {
+			return err
+		}
+		if _, err := g.out.Write(objects); err != nil {
+			return err
+		}
+		if err := g.tell(g.err, ds); err != nil {
+			return err
+		}
+		if diag.Errors(ds) {
+			return errPlatform
+		}
+		return nil
+	})
+}
+
+func newBootstrapClusterType(g *global) *cobra.Command {
+	var cluster string
+	cmd := &cobra.Command{
+		Use:   "cluster-type NAME ENVIRONMENT",
+		Short: "Print what a cluster of a type needs to pull its tree",
+		Long: `cluster-type prints what lets a cluster of the type pull its folder of the
+environment's tree. The environment's gitops says where that is. It is
+what kalypso bootstrap ENVIRONMENT/NAME prints.`,
 		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -54,25 +89,7 @@ Where clusters have values of their own, --cluster says which one it is for.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.withCache(func(c *cache.Cache) error {
-				r := g.request(args[1:], c)
-				stop := g.showProgress(cmd.Context(), &r)
-				objects, ds, err := compiler.Bootstrap(cmd.Context(), r, args[0], cluster)
-				stop()
-				if err != nil {
-					return err
-				}
-				if _, err := g.out.Write(objects); err != nil {
-					return err
-				}
-				if err := g.tell(g.err, ds); err != nil {
-					return err
-				}
-				if diag.Errors(ds) {
-					return errPlatform
-				}
-				return nil
-			})
+			return g.bootstrap(cmd, args[1], args[0], cluster)
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")

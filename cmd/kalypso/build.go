@@ -20,6 +20,9 @@ type buildOptions struct {
 	at     string
 	stats  bool
 	output *string
+
+	allowRemovals bool
+	allowEmpty    []string
 }
 
 func newBuild(g *global) *cobra.Command {
@@ -28,13 +31,19 @@ func newBuild(g *global) *cobra.Command {
 		Use:   "build [ENVIRONMENT...]",
 		Short: "Compile environments into their GitOps trees",
 		Long: `build compiles the environments, or all, and writes their trees: below --to, or
-as one commit to a branch of a git repository, which needs no work tree. Where
-nothing differs there is no commit, and a branch that is checked out is refused.
-Without either build writes nothing, and prints what it would build.
+as commits to branches of a git repository, which needs no work tree. Each goes to
+the branch and the folder that its gitops names; --branch names one for those that
+have no gitops, and an environment whose gitops says otherwise is refused, because
+its own objects would not point there. Where nothing differs there is no commit,
+and a branch that is checked out is refused. Without either build writes nothing,
+and prints what it would build.
 
 An assignment with an error keeps its last good folder, and everything else is
 written; the exit code is then 3. --strict writes nothing at all on any error.
-Only files that kalypso wrote are changed or removed.
+Only files that kalypso wrote are changed or removed. A selector that selects nothing,
+and selected something before, is an error, and what it had selected stays, unless
+--allow-empty names it; an environment that would lose more than a part of its
+assignments stays whole, unless --allow-removals is given.
 
 What was built before is reused: a build takes as long as what changed. The cache
 never changes what is built; --stats tells what it was good for.
@@ -46,6 +55,7 @@ of n parts of the cluster types, for n machines that together build them all.`,
 		Example: `  kalypso build --to out                  # every environment, in out/<environment>
   kalypso build dev --to out              # one
   kalypso build dev --flat --to tree      # one, straight into tree
+  kalypso build --git gitops.git          # each where its gitops says
   kalypso build --git gitops.git --branch deploy
   kalypso build --to out --shard 2/4      # the second of four parts
   kalypso build --since origin/main       # what a change of the platform affects`,
@@ -59,12 +69,14 @@ of n parts of the cluster types, for n machines that together build them all.`,
 	}
 	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the trees to `DIR`/<environment>")
-	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare or not; needs --branch")
-	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a commit with <environment>/...")
+	cmd.Flags().StringVar(&o.Git, "git", "", "write the trees to the git repository in `DIR`, bare or not, where each environment's gitops says")
+	cmd.Flags().StringVar(&o.Branch, "branch", "", "the `BRANCH` of the repository that gets a commit with <environment>/..., for environments without gitops")
 	cmd.Flags().BoolVar(&o.TreeOnly, "tree", false, "write the tree that BRANCH would have, tell its id, and leave BRANCH as it is")
 	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR, or the root of BRANCH")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
+	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "remove more assignments than removals.max of an environment, or all")
+	cmd.Flags().StringArrayVar(&o.allowEmpty, "allow-empty", nil, "let the selectors of the policy, config or config schema `NAME` select nothing any more")
 	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
 	cmd.Flags().StringVar(&o.at, "at", "", "build the platform as it is at the git revision `REV`, and record the commits")
@@ -84,12 +96,16 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 	switch {
 	case o.Dir != "" && o.Git != "":
 		return usagef("--to writes to a folder and --git to a repository: choose one")
-	case (o.Git == "") != (o.Branch == ""):
-		return usagef("--git DIR and --branch BRANCH go together")
+	case o.Git == "" && o.Branch != "":
+		return usagef("--branch is one of a git repository: name it with --git DIR")
+	case o.Git != "" && o.Branch == "" && (o.Flat || o.TreeOnly):
+		return usagef("--flat and --tree are about one branch: name it with --branch")
 	case o.Flat && (len(environments) != 1 || !writes):
 		return usagef("--flat writes one environment straight into --to DIR, or the root of --branch: name the environment and where")
+	case (o.allowRemovals || len(o.allowEmpty) > 0) && !writes:
+		return usagef("--allow-removals and --allow-empty say what a build may take out of a tree: they need --to DIR, or --git DIR --branch BRANCH")
 	case (o.Adopt || o.Strict) && !writes:
-		return usagef("--adopt and --strict say how to write: they need --to DIR, or --git DIR --branch BRANCH")
+		return usagef("--adopt and --strict say how to write: they need --to DIR, or --git DIR")
 	case o.TreeOnly && o.Git == "":
 		return usagef("--tree writes to a git repository: it needs --git DIR --branch BRANCH")
 	case o.Verify && o.Dir == "":
@@ -105,7 +121,7 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 func (g *global) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
 	o.Dir, o.Git = g.path(o.Dir), g.path(o.Git)
 	r := g.request(environments, c)
-	r.Revision = o.at
+	r.Revision, r.AllowRemovals, r.AllowEmpty = o.at, o.allowRemovals, o.allowEmpty
 	if o.shard != "" {
 		shard, err := compiler.ParseShard(o.shard)
 		if err != nil {
@@ -138,10 +154,10 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	}); err != nil {
 		return err
 	}
-	switch {
-	case written.Commit != "":
-		fmt.Fprintf(g.err, "commit %s on %s\n", written.Commit, o.Branch)
-	case o.TreeOnly && written.Tree != "":
+	for _, c := range written.Commits {
+		fmt.Fprintf(g.err, "commit %s on %s\n", c.Commit, c.Branch)
+	}
+	if o.TreeOnly && written.Tree != "" {
 		fmt.Fprintf(g.err, "tree %s\n", written.Tree)
 	}
 	if b.Failed() {
@@ -162,9 +178,12 @@ func (g *global) path(path string) string {
 // builtPlatform is the document of a build.
 type builtPlatform struct {
 	Environments []builtEnvironment `json:"environments"`
-	Commit       tree.ID            `json:"commit,omitempty"` // that was made
-	Tree         tree.ID            `json:"tree,omitempty"`   // of the whole branch
-	Stats        *compiler.Stats    `json:"stats,omitempty"`
+	// Commit is the one that was made and Tree that of the whole branch, where there is
+	// one branch; Commits are those of several.
+	Commit  tree.ID           `json:"commit,omitempty"`
+	Tree    tree.ID           `json:"tree,omitempty"`
+	Commits []compiler.Commit `json:"commits,omitempty"`
+	Stats   *compiler.Stats   `json:"stats,omitempty"`
 }
 
 // builtEnvironment is what became of an environment.
@@ -180,7 +199,15 @@ type builtEnvironment struct {
 }
 
 func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) builtPlatform {
-	out := builtPlatform{Environments: []builtEnvironment{}, Commit: written.Commit, Tree: written.Tree}
+	out := builtPlatform{Environments: []builtEnvironment{}}
+	switch len(written.Commits) {
+	case 0:
+		out.Tree = written.Tree
+	case 1:
+		out.Tree, out.Commit = written.Tree, written.Commits[0].Commit
+	default:
+		out.Commits = written.Commits
+	}
 	for _, e := range b.Environments {
 		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Summary: e.Summary}
 		if c := written.Changes[e.Name]; c != nil {

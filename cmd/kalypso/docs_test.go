@@ -140,6 +140,7 @@ func (w *walk) run(text string) string {
 				w.setup(strings.Fields(m[2]))
 			case "needs":
 				if _, err := exec.LookPath(m[2]); err != nil {
+					w.Run("needs "+m[2], func(t *testing.T) { t.Skip(m[2] + " is not installed, which make test-all does") })
 					return strings.Join(append(out, lines[i+1:]...), "\n")
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,11 +70,8 @@ func fleetCommand(ts *testscript.TestScript, neg bool, args []string, from strin
 	base := ""
 	if len(args) == 1 {
 		server := remotetest.ServeSSH(tb)
-		home := filepath.Join(ts.Getenv("HOME"), ".ssh")
-		ts.Check(os.MkdirAll(home, 0o700))
-		ts.Check(os.WriteFile(filepath.Join(home, "known_hosts"), []byte(server.KnownHost(server.Key)), 0o600))
-		ts.Check(os.WriteFile(filepath.Join(home, "id_ed25519"), []byte(remotetest.PEM(tb, server.Client, "")), 0o600))
-		base = "ssh://git@" + server.Address + filepath.ToSlash(root)
+		login(ts, server)
+		base = "ssh://git@" + server.Address + (&url.URL{Path: filepath.ToSlash(root)}).EscapedPath()
 	} else {
 		server := remotetest.ServeFolder(tb, root)
 		ts.Value(serverKey{}).(*hosted).http = server
@@ -88,6 +86,25 @@ func fleetCommand(ts *testscript.TestScript, neg bool, args []string, from strin
 	program(ts, "git", "init", "-q", p)
 	program(ts, "git", "-C", p, "remote", "add", "origin", base+"/platform")
 	atCommand(ts, false, []string{"2026-11-20T10:00:00Z"})
+}
+
+// login lets the script's ssh know the server, and the server the script. ssh takes
+// no notice of $HOME, so that it is one that is told where to look.
+func login(ts *testscript.TestScript, server *remotetest.SSHServer) {
+	home := filepath.Join(ts.Getenv("HOME"), ".ssh")
+	known, key := filepath.Join(home, "known_hosts"), filepath.Join(home, "id_ed25519")
+	ts.Check(os.MkdirAll(home, 0o700))
+	ts.Check(os.WriteFile(known, []byte(server.KnownHost(server.Key)), 0o600))
+	ts.Check(os.WriteFile(key, []byte(remotetest.PEM(scriptTB{ts: ts}, server.Client, "")), 0o600))
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		return // kalypso looks in $HOME
+	}
+	bin := at(ts, ".ssh-bin")
+	ts.Check(os.Mkdir(bin, 0o700))
+	script := fmt.Sprintf("#!/bin/sh\nexec %q -F none -o UserKnownHostsFile='%q' -o GlobalKnownHostsFile=none -o IdentitiesOnly=yes -o IdentityFile='%q' \"$@\"\n", ssh, known, key)
+	ts.Check(os.WriteFile(filepath.Join(bin, "ssh"), []byte(script), 0o700))
+	ts.Setenv("PATH", bin+string(os.PathListSeparator)+ts.Getenv("PATH"))
 }
 
 // at is a file of the script's own folder.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/publish"
 )
 
@@ -45,6 +46,9 @@ those that docker has.`,
 			to, environments, err := o.target(args)
 			if err != nil {
 				return usageError{err}
+			}
+			if what := credential.In(o.Origin); what != "" {
+				return usageError{errors.New("--source becomes a part of the artifact, and has a credential, " + what + ": leave that out")}
 			}
 			if o.from != "" {
 				return g.publishFolder(cmd.Context(), to, o)

@@ -100,7 +100,7 @@ func (w *watching) follow(r io.Reader, end string, ended func()) {
 }
 
 // patience is how long anything may take.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // next returns the next block.
 func (w *watching) next() string {

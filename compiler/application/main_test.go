@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // childEnv holds the child that the test binary is instead of testing.
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	isolated.Environment()
 	commandtest.Main(m)
 }
 

@@ -162,7 +162,7 @@ func TestDamagedTree(t *testing.T) {
 			t.Run(how+" "+filepath.Base(f.path), func(t *testing.T) {
 				text, err := os.ReadFile(f.path)
 				if err != nil {
-					t.Skip("an earlier round wrote the table anew")
+					return // an earlier round wrote the table anew
 				}
 				if err := os.Remove(f.path); err != nil {
 					t.Fatal(err)

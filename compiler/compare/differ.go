@@ -43,11 +43,17 @@ func (d *differ) values(path string, a, b *value) {
 	}
 }
 
+// document says whether a text may be a YAML document of several values: it has several
+// lines, or is JSON.
+func document(text string) bool {
+	return strings.Contains(text, "\n") || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
+}
+
 // embedded compares strings that are YAML documents themselves, as a ConfigMap
 // holds them, and says whether it found how they differ. What is embedded in
 // such a document again is a string.
 func (d *differ) embedded(path string, a, b *value) bool {
-	if d.within || a.kind != text || b.kind != text || !strings.Contains(a.text+b.text, "\n") {
+	if d.within || a.kind != text || b.kind != text || !document(a.text) && !document(b.text) {
 		return false
 	}
 	before, err1 := parseYAML([]byte(a.text))

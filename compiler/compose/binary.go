@@ -9,11 +9,11 @@ import (
 )
 
 // format is the first byte of a graph's binary form, and changes with it.
-const format = 1
+const format = 2
 
 // A graph's binary form is the format and, one after the other,
 //
-//	failed (0 or 1), digest, value,
+//	failed (0 or 1), digest, value, what is removed (a value),
 //	leaves and sites (counts), leaf...,
 //	need..., list..., diagnostic...
 //
@@ -72,6 +72,7 @@ func (g *Graph) AppendBinary(b []byte) []byte {
 	e.bool(g.Failed)
 	e.text(string(g.Digest))
 	e.value(g.Values)
+	e.value(g.Removed)
 	e.leaves(g)
 	e.needs(g.Needs)
 	e.textList(g.lists)

@@ -39,6 +39,8 @@ type Plan struct {
 	// Matches counts the assignments that each config matches, in the order of the
 	// environment's configs.
 	Matches []int
+	// Empty are the configs and config schemas that match no assignment.
+	Empty []Empty
 	// Shared are the reconciler's options that the assignments of a cluster type
 	// share, by cluster type; one is absent where its reconciler has errors.
 	Shared map[string]model.Value
@@ -57,12 +59,22 @@ type Plan struct {
 	scratch       []byte
 }
 
+// Empty is a config or config schema that matches no assignment.
+type Empty struct {
+	Ref     model.Ref
+	Allowed bool // by allowEmpty
+	// Warning says so: diag.SelectsNothing, unresolved.
+	Warning diag.Diagnostic
+}
+
 // Tuple is a set of assignments that are configured alike.
 type Tuple struct {
 	// Digest identifies all that the graph is composed of.
 	Digest [sha256.Size]byte
 	// Assignments by number, ascending.
 	Assignments []int32
+	// Configs and ConfigSchemas are the names of those that match them, sorted.
+	Configs, ConfigSchemas []string
 
 	configs, schemas []int32
 }

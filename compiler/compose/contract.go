@@ -41,6 +41,10 @@ func (m *merger) contracted(contracts []*model.Contract) {
 		if m.provenance.isAbove(path) {
 			m.provenance.unfold(path) // a struct that a config left empty is no leaf any more
 		}
+		if names := elements(path); isNull(m.graph.Removed, names) {
+			m.provenance.unfold(path) // what a config took away is there again
+			m.graph.Removed = restored(m.graph.Removed, names)
+		}
 		m.provenance.addSites(f.value, marksOf(path, f.value), f.from...)
 		m.graph.Values = with(m.graph.Values, path, f.value)
 	}

@@ -114,11 +114,34 @@ func (c choices) similar(v model.Value, depth int) model.Value {
 			elems[i] = c.similar(v.Elems()[i], depth)
 		}
 		return model.ListOf(elems...)
+	case model.Float:
+		if text := v.Text() + "0"; c(4) == 0 && !strings.Contains(text, "e") {
+			v, _ = model.FloatOf(text)
+		}
 	}
 	return v
 }
 
-// sameAsCUE composes concrete configs of one layer, and has CUE unify them.
+// textsOf notes the texts of the numbers in a value by path; it says false where one
+// of them has another text already.
+func textsOf(path string, v model.Value, of map[string]string) bool {
+	ok := true
+	if v.Kind() == model.Float {
+		text, there := of[path]
+		of[path], ok = v.Text(), !there || text == v.Text()
+	}
+	for _, f := range v.Fields() {
+		ok = textsOf(path+"/"+f.Name, f.Value, of) && ok
+	}
+	for i, e := range v.Elems() {
+		ok = textsOf(fmt.Sprint(path, "/", i), e, of) && ok
+	}
+	return ok
+}
+
+// sameAsCUE composes concrete configs, of one layer or each of its own, and has CUE
+// unify them. In one layer a number may not have two texts, which CUE does not see;
+// of layers that of the highest holds.
 func sameAsCUE(t *testing.T, eval *expr.Evaluator, c choices) {
 	t.Helper()
 	first := c.structure(3)
@@ -126,20 +149,24 @@ func sameAsCUE(t *testing.T, eval *expr.Evaluator, c choices) {
 	for range c(4) {
 		values = append(values, c.similar(first, 2))
 	}
+	apart := c(2)
 	var layers []layer
-	var texts []string
+	var terms []string
+	written, oneText := map[string]string{}, true
 	for i, v := range values {
 		tree := treeOf(v)
-		layers = append(layers, layer{config: &model.Config{Name: fmt.Sprintf("c%d", i)}, values: *tree})
-		texts = append(texts, expr.Text(v))
+		layers = append(layers, layer{config: &model.Config{Name: fmt.Sprintf("c%d", i), Layer: apart * i}, values: *tree})
+		terms = append(terms, expr.Text(v))
+		oneText = textsOf("", v, written) && oneText
 	}
 	g := compositionOf(eval, layers...)
-	text := strings.Join(texts, " & ")
+	text := strings.Join(terms, " & ")
 	want, ok := byCUE(text)
+	ok = ok && (oneText || apart == 1)
 	switch {
 	case ok == g.Failed:
 		t.Errorf("failed is %v, with CUE %v: %s", g.Failed, !ok, text)
-	case ok && !g.Values.Equal(want):
+	case ok && (!g.Values.Same(want) || !textsOf("", g.Values, written)):
 		t.Errorf("%s\ngot  %s\nwant %s", text, g.Values, want)
 	}
 	checkLeaves(t, g)
@@ -227,7 +254,7 @@ func hasFinal(terms []formula) bool {
 func TestLayeredDefaults(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	eval := expr.New(nil)
-	values := []string{"1", "2", "3", `"a"`, `"b"`, "1.0", "true", "[1]", "[1, 2]", "null"}
+	values := []string{"1", "2", "3", `"a"`, `"b"`, "1.0", "true", "[1]", "[1, 2]"} // null takes keys away: see TestRules
 	domains := []string{"int", "string", "number", "_", "int & >1", `"a" | "b"`, "bool", "[...int]", "null | int"}
 	failed := 0
 	for range 3000 {

@@ -57,7 +57,7 @@ func (d *decoder) graph() *Graph {
 	}
 	d.paths = maxPaths * len(d.rest)
 	d.texts = make([]string, 0, len(d.rest)/16)
-	g := &Graph{Failed: d.bool(), Digest: model.Digest(d.text()), Values: d.value(0)}
+	g := &Graph{Failed: d.bool(), Digest: model.Digest(d.text()), Values: d.value(0), Removed: d.value(0)}
 	d.provenance(g)
 	if d.err == nil {
 		g.Plain, g.Secrets = splitSecrets(g.Values)
@@ -256,7 +256,8 @@ func (d *decoder) provenance(g *Graph) {
 		var leaf found
 		if steps := d.number(); steps == 0 {
 			leaf = found{d.text(), d.value(0)}
-			if v, there := lookup(g.Values, leaf.path); !g.Failed && (!there || !v.Equal(leaf.value)) {
+			v, there := lookup(g.Values, leaf.path)
+			if removed := isNull(g.Removed, elements(leaf.path)); !g.Failed && there == removed || !v.Equal(leaf.value) && !g.Failed {
 				d.fail("a leaf is not in the values")
 			}
 		} else if next += steps; next <= len(in) {

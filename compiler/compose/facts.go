@@ -135,10 +135,14 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 	case "namespace":
 		return model.StringOf(p.Namespaces[i]), p.Namespaces[i] != ""
 	case "manifests":
+		m := a.Manifests
 		if late != nil && late.Manifests != nil {
-			return factOf(*late.Manifests), true
+			m = *late.Manifests
 		}
-		return factOf(a.Manifests), true
+		if a.Workload.Registration != "" {
+			m = m.WithoutSecrets()
+		}
+		return factOf(m), true
 	case "dependsOn":
 		return texts(a.DependsOn), true
 	case "wave":

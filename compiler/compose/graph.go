@@ -14,6 +14,9 @@ import (
 // for DropProvenance.
 type Graph struct {
 	Values model.Value // a struct, secrets included
+	// Removed are the keys that configs take away, as a struct of nulls at their paths,
+	// which charts get; null for none.
+	Removed model.Value
 	// Plain are the values without the secrets, and Secrets those by path, sorted.
 	Plain   model.Value
 	Secrets []Secret
@@ -27,7 +30,7 @@ type Graph struct {
 }
 
 // Leaves returns the composed values that are no structs with fields, with their
-// provenance, sorted by path. They are made anew for each call. A graph that
+// provenance, sorted by path; null for those that are taken away. They are made anew for each call. A graph that
 // failed has those that were composed.
 func (g *Graph) Leaves() []Leaf {
 	out := g.provenance.leaves(func(path string) model.Value {
@@ -71,9 +74,8 @@ type merger struct {
 	layers []layer
 	listed []string // the paths of lists
 	bytes  []byte
-	// Of the list that is composed: its elements, and where they are by their key.
-	elems []model.Value
-	index map[string]int
+	// Of the list that is composed: all of it so far, and what one layer gives.
+	combined, ofLayer collection
 }
 
 // reset makes the merger ready for another tuple.
@@ -93,6 +95,9 @@ func (m *merger) finish() *Graph {
 	g.provenance = m.provenance.clone(g.Failed)
 	g.Plain, g.Secrets = splitSecrets(g.Values)
 	m.bytes = g.Values.AppendBinary(m.bytes[:0]) // which tells a secret from a struct
+	if g.Removed.Kind() == model.Struct {
+		m.bytes = g.Removed.AppendBinary(m.bytes)
+	}
 	g.Digest = model.DigestBytes(m.bytes)
 	return g
 }
@@ -134,6 +139,8 @@ func (m *merger) node(path string, parts, replaced []*node) (model.Value, bool) 
 	}
 	parts, more := m.overrule(parts)
 	replaced = append(slices.Clip(replaced), more...)
+	parts, more = m.takeAway(parts)
+	replaced = append(replaced, more...)
 	parts, more = m.replaceDefaults(parts)
 	replaced = append(replaced, more...)
 	structs := only(parts, isStruct)

@@ -15,7 +15,9 @@ import (
 func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) {
 	if rule, listed := m.lists[path]; listed {
 		m.graph.lists = append(m.graph.lists, path)
-		return m.list(path, rule, parts, replaced)
+		if len(only(parts, takesAway)) == 0 {
+			return m.list(path, rule, parts, replaced)
+		}
 	}
 	finals := only(parts, func(p *node) bool { return isFinal(p) && !isDefault(p) })
 	opens := only(parts, isOpen)
@@ -66,22 +68,17 @@ func (m *merger) noValue(path string, opens []*node, p expr.Problem) {
 
 // final composes final values: all must unify, and satisfy every constraint.
 func (m *merger) final(path string, finals, opens, replaced []*node) (model.Value, bool) {
-	v := finals[0].tree.Final
-	for _, p := range finals[1:] {
-		u, at, ok := unify(v, p.tree.Final)
-		if !ok {
-			m.conflict(path, at, finals)
-			return v, false
-		}
-		v = u
+	v, at, ok := united(finals, func(n *node) model.Value { return n.tree.Final })
+	if !ok {
+		m.conflict(path, at, finals)
+		return v, false
 	}
 	if isOverride(finals[0]) {
 		m.overridden(path, finals, append(slices.Clip(replaced), opens...))
 		m.add(path, v, finals, append(slices.Clip(replaced), opens...))
 		return v, true
 	}
-	v, ok := m.satisfies(path, v, finals, opens)
-	if !ok {
+	if v, ok = m.satisfies(path, v, finals, opens); !ok {
 		return v, false
 	}
 	m.add(path, v, finals, append(slices.Clip(replaced), only(opens, hasDefault)...))
@@ -89,14 +86,15 @@ func (m *merger) final(path string, finals, opens, replaced []*node) (model.Valu
 }
 
 // satisfies checks a value against the constraints of other configs, and takes
-// over what they fill in inside of it.
+// over what they fill in inside of it. Its numbers keep their texts.
 func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (model.Value, bool) {
 	if len(opens) == 0 {
 		return v, true
 	}
 	r := m.ask(expr.Call{Terms: terms(opens), Value: &v})
 	if len(r.Problems) == 0 {
-		return r.Value, true
+		v, _, _ = unify(r.Value, v, fromSecond) // which is in the answer
+		return v, true
 	}
 	if m.unanswered(path, r, opens) {
 		return v, false
@@ -146,8 +144,11 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 	}
 	holds := func(p *node) bool { return hasDefault(p) && highest(p) }
 	others := only(opens, not(holds))
+	if v.Kind() == model.Null { // it takes the path away, and what is said of its value
+		others = only(others, func(p *node) bool { return !m.yields(p, high[0].root.layer) })
+	}
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default
-		if r := m.ask(expr.Call{Terms: append(constraints(others), terms(high)...)}); len(r.Problems) > 0 || !r.Value.Equal(v) {
+		if r := m.ask(expr.Call{Terms: append(constraints(others), terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
 			if m.unanswered(path, r, opens) {
 				return v, false
 			}
@@ -269,10 +270,13 @@ func (m *merger) conflict(path, at string, parts []*node) {
 	lower, higher := a.root, b.root
 	var d diag.Diagnostic
 	switch {
+	case isSpelling(a, b):
+		d = diag.New(diag.ConflictingValues, "conflicting values for "+where+": one number in two texts").
+			Hinting("applications get a number as it is written: write it in one way")
 	case isOverride(a):
 		d = diag.New(diag.ConflictingOverrides, "conflicting overrides for "+where).
 			Hinting("remove one of the overrides, or give its config a higher layer")
-	case isStruct(a) != isStruct(b):
+	case isStruct(a) != isStruct(b) && !takesAway(a) && !takesAway(b):
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where+": a struct and a single value").
 			Hinting("a key is a struct in all configs or in none: rename one of the two")
 	case lower.layer == higher.layer:
@@ -298,7 +302,11 @@ func differing(parts []*node) (a, b *node) {
 				if isStruct(p) {
 					continue
 				}
-				if _, _, ok := unify(p.tree.Final, q.tree.Final); ok {
+				as := fromSecond
+				if p.root.layer == q.root.layer {
+					as = inLayerAlike
+				}
+				if _, _, ok := unify(p.tree.Final, q.tree.Final, as); ok {
 					continue
 				}
 			}
@@ -311,6 +319,15 @@ func differing(parts []*node) (a, b *node) {
 		}
 	}
 	return a, b
+}
+
+// isSpelling says whether two leaves differ only in how they write numbers.
+func isSpelling(a, b *node) bool {
+	if a.tree.Kind != model.FinalLeaf || b.tree.Kind != model.FinalLeaf {
+		return false
+	}
+	_, _, ok := unify(a.tree.Final, b.tree.Final, fromSecond)
+	return ok
 }
 
 // overridden warns of an override in use, and names what it overruled.

@@ -28,13 +28,10 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 	} else {
 		replaced = append(slices.Clip(replaced), defaults...)
 	}
-	elems := m.elems[:0]
 	for _, p := range from {
-		v := valueOf(p)
-		if v.Kind() != model.List {
+		if valueOf(p).Kind() != model.List {
 			return m.noList(path, rule, p, "is no list")
 		}
-		elems = append(elems, v.Elems()...)
 	}
 	if len(from) == 0 {
 		return m.noList(path, rule, opens[0], "is not final")
@@ -44,8 +41,7 @@ func (m *merger) list(path string, rule listRule, parts, replaced []*node) (mode
 			return m.noList(path, rule, p, "has elements that are not final")
 		}
 	}
-	m.elems = elems
-	elems, ok := m.combine(path, rule, elems, from)
+	elems, ok := m.combine(path, rule, from)
 	if !ok {
 		return model.Value{}, false
 	}
@@ -82,64 +78,88 @@ func (m *merger) noList(path string, rule listRule, p *node, why string) (model.
 	return model.Value{}, false
 }
 
-// combine combines elements in place.
-func (m *merger) combine(path string, rule listRule, elems []model.Value, from []*node) ([]model.Value, bool) {
-	switch {
-	case rule.Unique:
-		clear(m.index)
-		out := elems[:0]
-		for _, e := range elems {
-			m.bytes = e.AppendJSON(append(m.bytes[:0], byte(e.Kind()))) // JSON does not tell a secret from a struct
-			if _, seen := m.place(len(out)); !seen {
-				out = append(out, e)
-			}
-		}
-		return out, true
-	case rule.MergeBy != "":
-		return m.mergeBy(path, rule, elems, from)
-	}
-	return elems, true
+// collection is what lists are combined into: elements, and where they are by what
+// makes them the same.
+type collection struct {
+	elems []model.Value
+	index map[string]int
 }
 
-// mergeBy unifies the elements that have the same value in a field.
-func (m *merger) mergeBy(path string, rule listRule, elems []model.Value, from []*node) ([]model.Value, bool) {
-	clear(m.index)
-	out := elems[:0]
-	for _, e := range elems {
+func (c *collection) reset() {
+	clear(c.index)
+	c.elems = c.elems[:0]
+}
+
+// combine combines the elements of lists, which are in the order of their layers:
+// those of each layer, and then the layers'. The result is good until the next list.
+func (m *merger) combine(path string, rule listRule, from []*node) ([]model.Value, bool) {
+	m.combined.reset()
+	for start := 0; start < len(from); {
+		layer := from[start].root.layer
+		m.ofLayer.reset()
+		for ; start < len(from) && from[start].root.layer == layer; start++ {
+			for _, e := range valueOf(from[start]).Elems() {
+				if !m.collect(&m.ofLayer, path, rule, e, inLayerAlike, from) {
+					return nil, false
+				}
+			}
+		}
+		for _, e := range m.ofLayer.elems {
+			if !m.collect(&m.combined, path, rule, e, fromSecond, from) {
+				return nil, false
+			}
+		}
+	}
+	return m.combined.elems, true
+}
+
+// collect adds an element, or unifies it with the one that is the same by the
+// strategy.
+func (m *merger) collect(into *collection, path string, rule listRule, e model.Value, as meeting, from []*node) bool {
+	switch {
+	case rule.Unique:
+		// JSON does not tell a secret from a struct.
+		m.bytes = e.Canonical().AppendJSON(append(m.bytes[:0], byte(e.Kind())))
+	case rule.MergeBy != "":
 		key, there := e.Lookup(rule.MergeBy)
 		if e.Kind() != model.Struct || !there {
 			d := diag.New(diag.ListStrategy, fmt.Sprintf("an element of %s has no field %s, by which its lists compose: %s", path, rule.MergeBy, e)).On(path).
 				Hinting("give every element the field")
 			m.fail(sites(d, from).At(rule.ref, rule.String()))
-			return nil, false
+			return false
 		}
-		m.bytes = key.AppendJSON(m.bytes[:0])
-		i, seen := m.place(len(out))
-		if !seen {
-			out = append(out, e)
-			continue
-		}
-		u, at, ok := unify(out[i], e)
-		if !ok {
-			in := fmt.Sprintf("%s[%s=%s]", path, rule.MergeBy, key)
-			if at != "" {
-				in += "." + at
-			}
-			m.fail(sites(diag.New(diag.ConflictingValues, "conflicting values for "+in).On(path).
-				Hinting("elements that are the same by "+rule.MergeBy+" unify: give the field one value"), from))
-			return nil, false
-		}
-		out[i] = u
+		m.bytes = key.Canonical().AppendJSON(m.bytes[:0])
+	default:
+		into.elems = append(into.elems, e)
+		return true
 	}
-	return out, true
+	i, seen := into.index[string(m.bytes)]
+	if !seen {
+		into.index[string(m.bytes)] = len(into.elems)
+		into.elems = append(into.elems, e)
+		return true
+	}
+	u, at, ok := unify(into.elems[i], e, as)
+	if !ok {
+		m.differ(path, rule, e, at, from)
+		return false
+	}
+	into.elems[i] = u
+	return true
 }
 
-// place returns the place of the element whose key is in bytes, which is the next
-// one where the key is new.
-func (m *merger) place(next int) (i int, seen bool) {
-	if i, seen = m.index[string(m.bytes)]; !seen {
-		i = next
-		m.index[string(m.bytes)] = i
+// differ reports elements that are the same by the strategy and do not unify.
+func (m *merger) differ(path string, rule listRule, e model.Value, at string, from []*node) {
+	if rule.Unique {
+		m.fail(sites(diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: an element has one number in two texts: %s", path, e)).On(path).
+			Hinting("applications get a number as it is written: write it in one way"), from))
+		return
 	}
-	return i, seen
+	key, _ := e.Lookup(rule.MergeBy)
+	in := fmt.Sprintf("%s[%s=%s]", path, rule.MergeBy, key)
+	if at != "" {
+		in += "." + at
+	}
+	m.fail(sites(diag.New(diag.ConflictingValues, "conflicting values for "+in).On(path).
+		Hinting("elements that are the same by "+rule.MergeBy+" unify: give the field one value"), from))
 }

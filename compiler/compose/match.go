@@ -29,7 +29,9 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 			p.configs[i] = append(p.configs[i], int32(n))
 		}
 		ref := model.Ref{Collection: "configs", Name: config.Name}
-		p.unmatched(hits, config.MatchUnknown, ref)
+		if len(hits) == 0 && !config.MatchUnknown {
+			p.unmatched(ref, config.AllowEmpty)
+		}
 		switch {
 		case config.UnknownOf != "":
 			p.unknown(config.UnknownOf, hits)
@@ -45,7 +47,9 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 			p.schemas[i] = append(p.schemas[i], int32(n))
 		}
 		ref := model.Ref{Collection: "configSchemas", Name: s.Name}
-		p.unmatched(hits, s.MatchUnknown, ref)
+		if len(hits) == 0 && !s.MatchUnknown {
+			p.unmatched(ref, s.AllowEmpty)
+		}
 		if s.Sick {
 			p.broken(ref, hits)
 		}
@@ -69,10 +73,14 @@ func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool) []int
 	return index.Select(s)
 }
 
-func (p *Plan) unmatched(hits []int, unknown bool, ref model.Ref) {
-	if len(hits) == 0 && !unknown && !p.env.Uncertain {
-		p.report(diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
-			At(ref.At("match"), "").On(ref.At("match").String()))
+// unmatched notes a config or config schema that matches no assignment.
+func (p *Plan) unmatched(ref model.Ref, allowed bool) {
+	d := diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
+		At(ref.At("match"), "").On(ref.At("match").String())
+	d.Environment = p.env.Name
+	p.Empty = append(p.Empty, Empty{ref, allowed, d})
+	if !allowed && !p.env.Uncertain {
+		p.report(d)
 	}
 }
 

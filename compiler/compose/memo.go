@@ -80,7 +80,7 @@ func (m *memo) tree(config *model.Config, side OriginKind, name string, t *model
 func (m *memo) merger(eval *expr.Evaluator) *merger {
 	out, _ := m.mergers.Get().(*merger)
 	if out == nil {
-		out = &merger{memo: m, index: map[string]int{}}
+		out = &merger{memo: m, combined: collection{index: map[string]int{}}, ofLayer: collection{index: map[string]int{}}}
 	}
 	out.reset(eval)
 	return out

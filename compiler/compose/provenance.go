@@ -235,14 +235,14 @@ func (s *site) eachLeaf(yield func(*site) bool) bool {
 }
 
 // unfold replaces the whole struct around a path by its leaves, and drops the
-// leaves that the path is below of: empty structs that get a field.
+// leaves that the path is at or below of: nulls, and empty structs that get a field.
 func (p *provenance) unfold(path string) {
 	var out provenance
 	for e := range p.entries {
-		switch above := e.path() != path && strings.HasPrefix(path, e.path()+"."); {
+		switch above := e.path() == path || strings.HasPrefix(path, e.path()+"."); {
 		case above && e.whole:
 			for below := range e.sites[0].leaves {
-				if strings.HasPrefix(path, below.path+".") {
+				if path == below.path || strings.HasPrefix(path, below.path+".") {
 					continue
 				}
 				v := below.data()

@@ -127,10 +127,41 @@ func TestRules(t *testing.T) {
 		{"a struct and a scalar", `configs: {a: {match: {}, values: A: {b: 1}}, b: {match: {}, values: A: 2}}`, `K2003 A`},
 		{"an empty struct and a scalar", `configs: {a: {match: {}, values: A: {}}, b: {match: {}, values: A: 2}}`, `K2003 A`},
 		{"an empty struct and a full one", `configs: {a: {match: {}, values: A: {}}, b: {match: {}, values: A: b: 2}}`, `{"A":{"b":2}}`},
-		{"null is a value", `configs: {a: {match: {}, values: A: null}, b: {match: {}, values: A: null}}`, `{"A":null}`},
+		{"null twice", `configs: {a: {match: {}, values: A: null}, b: {match: {}, values: A: null}}`, `{}`},
+		{"null over defaults", `configs: {a: {match: {}, defaults: {A: 1, s: {b: 1, c: 2}}, values: B: *"info" | string}, b: {match: {}, layer: 5, values: {A: null, B: null, s: null, C: null}}}`, `{}`},
+		{"null over a default of its layer", `configs: {a: {match: {}, values: {A: *"info" | string, C: 1}}, b: {match: {}, values: A: null}}`, `{"C":1}`},
+		{"null over a final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 5, values: A: null}}`, `K2005 A`},
+		{"null under a final value", `configs: {a: {match: {}, values: A: null}, b: {match: {}, layer: 5, values: A: 1}}`, `K2005 A`},
+		{"null over a struct of defaults", `configs: {a: {match: {}, values: s: {a: *1 | int, b: *"x" | string}}, b: {match: {}, layer: 5, values: s: null}}`, `{}`},
+		{"null over a struct with a value", `configs: {a: {match: {}, values: s: {a: *1 | int, b: "x"}}, b: {match: {}, layer: 5, values: s: null}}`, `K2005 s`},
+		{"null over a constraint below", `configs: {a: {match: {}, values: A: string}, b: {match: {}, layer: 5, values: A: null}}`, `{}`},
+		{"null against a constraint of its layer", `configs: {a: {match: {}, values: A: string}, b: {match: {}, values: A: null}}`, `K2003 A`},
+		{"null against a constraint above", `configs: {a: {match: {}, values: A: null}, b: {match: {}, layer: 5, values: A: string}}`, `K2003 A`},
+		{"null as a default", `configs: {a: {match: {}, defaults: {A: null, B: null}}, b: {match: {}, layer: 5, values: A: 1}}`, `{"A":1}`},
+		{"null as a higher default", `configs: {a: {match: {}, values: A: *"info" | string}, b: {match: {}, layer: 5, defaults: A: null}}`, `{}`},
+		{"null as an override", `configs: {a: {match: {}, values: {A: 1, B: 2}}, b: {match: {}, overrides: A: null}}`, `{"B":2}; K2901 A`},
+		{"null in lists", `configs: a: {match: {}, values: L: [null, {a: null}]}`, `{"L":[null,{"a":null}]}`},
+		{"null in a struct", `configs: {a: {match: {}, values: {s: {b: 1, t: c: null}}}}`, `{"s":{"b":1}}`},
+		{"null, and required", `configs: {a: {match: {}, defaults: A: 1}, b: {match: {}, layer: 5, values: A: null}}
+			workloads: shop: requires: A: int`, `K2009 A`},
+		{"null, and a contract's default", `configs: {a: {match: {}, defaults: {A: 1, s: b: 1}}, b: {match: {}, layer: 5, values: {A: null, s: null}}}
+			workloads: shop: requires: {A: *7 | int, s: b: *8 | int}`, `{"A":7,"s":{"b":8}}`},
 		{"null against a value", `configs: {a: {match: {}, values: A: null}, b: {match: {}, values: A: 1}}`, `K2003 A`},
 		{"an int is no float", `configs: {a: {match: {}, values: A: 10}, b: {match: {}, values: A: 1e1}}`, `K2003 A`},
-		{"one float, two spellings", `configs: {a: {match: {}, values: A: 100.0}, b: {match: {}, values: A: 1e2}}`, `{"A":100.0}`},
+		{"one float, two texts", `configs: {a: {match: {}, values: A: 100.0}, b: {match: {}, values: A: 1e2}}`, `K2003 A`},
+		{"one float, two texts in a list", `configs: {a: {match: {}, values: L: [{a: 1.5}]}, b: {match: {}, values: L: [{a: 1.50}]}}`, `K2003 L`},
+		{"one float, one text", `configs: {a: {match: {}, values: A: 3.10}, b: {match: {}, values: A: 3.10}}`, `{"A":3.10}`},
+		{"texts of numbers", `configs: a: {match: {}, values: {A: 3.10, B: 10.10, C: 1e3, D: 1E3, E: 0x1F, F: 4Ki, G: 1_000, H: -1.50, I: 1_0.50, J: .5, K: [1.0, {x: -0.0}], L: 0b11, M: 1.5M, N: +2.50}}`,
+			`{"A":3.10,"B":10.10,"C":1e3,"D":1e3,"E":31,"F":4096,"G":1000,"H":-1.50,"I":10.50,"J":0.5,"K":[1.0,{"x":-0.0}],"L":3,"M":1500000,"N":2.50}`},
+		{"texts of computed numbers", `_n: 1.50
+			configs: a: {match: {}, values: {A: 1.50*2, B: _n, C: _n & number, D: "\(_n)", E: *1.50 | number, F: number & (*2.50 | _), G: (1.5 | 2.5) & 1.50, H: [for x in [1.10, 2.0] {x}]}}`,
+			`{"A":3.00,"B":1.50,"C":1.50,"D":"1.50","E":1.50,"F":2.50,"G":1.50,"H":[1.10,2.0]}`},
+		{"one config, two texts", `configs: a: {match: {}, values: A: 1.5}
+			configs: a: values: A: 1.50`, `K2003 configs.a.values.A, K2008 configs.a`},
+		{"one config, two texts by reference", `_n: 1.5
+			configs: a: {match: {}, values: A: _n & 1.50}`, `K2003 configs.a.values.A, K2008 configs.a`},
+		{"beyond all numbers", `configs: a: {match: {}, values: {A: 1e1000000, B: -1e-1000000, C: 1e99999999999}}`, `K2008 configs.a, K2014 configs.a.values.A, K2014 configs.a.values.B, K2014 configs.a.values.C`},
+		{"large numbers", `configs: a: {match: {}, values: {A: 1e100000, B: 1.50e-400}}`, `{"A":1e100000,"B":1.50e-400}`},
 		{"lists unify element by element", `configs: {a: {match: {}, values: L: [{a: 1}, 2]}, b: {match: {}, values: L: [{b: 1}, 2]}}`, `{"L":[{"a":1,"b":1},2]}`},
 		{"lists of two lengths", `configs: {a: {match: {}, values: L: [1]}, b: {match: {}, values: L: [1, 2]}}`, `K2003 L`},
 		{"every conflict", `configs: {a: {match: {}, values: {A: 1, B: 1}}, b: {match: {}, values: {A: 2, B: 2}}}`, `K2003 A, K2003 B`},
@@ -153,11 +184,14 @@ func TestRules(t *testing.T) {
 		{"a higher default of another type", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, layer: 1, defaults: A: "text"}}`, `K2006 A`},
 		{"two of one layer", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, defaults: A: 2}}`, `K2004 A`},
 		{"two of one layer, below", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, defaults: A: 2}, c: {match: {}, layer: 1, defaults: A: 3}}`, `{"A":3}`},
+		{"two texts of one number", `configs: {a: {match: {}, defaults: A: 1.5}, b: {match: {}, defaults: A: 1.50}}`, `K2004 A`},
+		{"replaced by another text", `configs: {a: {match: {}, defaults: A: 1.5}, b: {match: {}, values: A: 1.50}, c: {match: {}, values: B: 1.50}, d: {match: {}, values: B: *1.5 | number}}`, `{"A":1.50,"B":1.50}`},
+		{"a higher default of another text", `configs: {a: {match: {}, defaults: {A: 1.5, B: 1.50}}, b: {match: {}, layer: 1, defaults: A: 1.50, values: B: *1.5 | number}}`, `{"A":1.50,"B":1.5}`},
 		{"equal ones", `configs: {a: {match: {}, values: A: *1 | int}, b: {match: {}, defaults: A: 1}}`, `{"A":1}`},
 		{"a disjunction of structs", `configs: a: {match: {}, values: A: *{a: 1} | {b: 2}}`, `{"A":{"a":1}}`},
 
 		// defaults:
-		{"open to any value", `configs: {a: {match: {}, defaults: {A: 1, B: 1, C: [1], D: 1, E: "x"}}, b: {match: {}, values: {A: "text", B: null, C: [2, 3], D: {e: 1}, E: ["x"]}}}`, `{"A":"text","B":null,"C":[2,3],"D":{"e":1},"E":["x"]}`},
+		{"open to any value", `configs: {a: {match: {}, defaults: {A: 1, B: 1, C: [1], D: 1, E: "x"}}, b: {match: {}, values: {A: "text", B: null, C: [2, 3], D: {e: 1}, E: ["x"]}}}`, `{"A":"text","C":[2,3],"D":{"e":1},"E":["x"]}`},
 		{"a struct leaf by leaf", `configs: {a: {match: {}, defaults: s: {a: 1, b: 2}}, b: {match: {}, values: s: {b: 3, c: 4}}}`, `{"s":{"a":1,"b":3,"c":4}}`},
 		{"a scalar over a struct", `configs: {a: {match: {}, defaults: s: {a: 1}}, b: {match: {}, values: s: 3}}`, `K2003 s`},
 		{"a struct over a scalar, both defaults", `configs: {a: {match: {}, defaults: s: 1}, b: {match: {}, layer: 1, defaults: s: a: 1}}`, `{"s":{"a":1}}`},
@@ -166,6 +200,11 @@ func TestRules(t *testing.T) {
 
 		// Layers.
 		{"the same final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, values: A: 1}}`, `{"A":1}`},
+		{"the same number in another text", `configs: {a: {match: {}, values: {A: 1.5, L: [{a: 1.5, b: 2.0}]}}, b: {match: {}, layer: 1, values: {A: 1.50, L: [{a: 1.50}]}}}`, `{"A":1.50,"L":[{"a":1.50,"b":2.0}]}`},
+		{"an int against a float from above", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, values: A: 1.0}}`, `K2005 A`},
+		{"three layers of texts", `configs: {a: {match: {}, values: L: [{a: 1.5}]}, b: {match: {}, layer: 1, values: L: [{b: 1}]}, c: {match: {}, layer: 1, values: L: [{a: 1.50}]}, d: {match: {}, layer: 2, values: L: [{a: 1.500}]}}`, `{"L":[{"a":1.500,"b":1}]}`},
+		{"two texts in a lower layer", `configs: {a: {match: {}, values: A: 1.5}, b: {match: {}, values: A: 1.50}, c: {match: {}, layer: 1, values: A: 1.500}}`, `K2003 A`},
+		{"a text under a constraint", `configs: {a: {match: {}, values: {A: >1 & <2, B: 1.5 | 2.5}}, b: {match: {}, layer: 1, values: {A: 1.50, B: 1.50}}}`, `{"A":1.50,"B":1.50}`},
 		{"another from above", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, values: A: 2}}`, `K2005 A`},
 		{"a default above a final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 1, defaults: A: 2}}`, `{"A":1}`},
 		{"one layer conflicts, above another", `configs: {a: {match: {}, layer: -1, values: A: 1}, b: {match: {}, values: A: 2}, c: {match: {}, values: A: 3}}`, `K2003 A`},
@@ -231,7 +270,20 @@ func TestRules(t *testing.T) {
 		{"of what is no list", `configs: a: {match: {}, values: L: "x"}
 			configSchemas: a: {match: {}, lists: L: "append"}`, `K2012 L`},
 
+		{"unique numbers", `configs: {a: {match: {}, values: L: [1.5, 2.0]}, b: {match: {}, layer: 1, values: L: [1.50]}}
+			configSchemas: a: {match: {}, lists: L: "unique"}`, `{"L":[1.50,2.0]}`},
+		{"unique numbers of one layer", `configs: {a: {match: {}, values: L: [1.5]}, b: {match: {}, values: L: [1.50]}}
+			configSchemas: a: {match: {}, lists: L: "unique"}`, `K2003 L`},
+		{"merged by a number", `configs: {a: {match: {}, values: L: [{v: 1.5, a: 1}]}, b: {match: {}, layer: 1, values: L: [{v: 1.50, b: 2}]}, c: {match: {}, layer: 1, values: L: [{v: 1.50, a: 1}]}}
+			configSchemas: a: {match: {}, lists: L: mergeBy: "v"}`, `{"L":[{"a":1,"b":2,"v":1.50}]}`},
+		{"appended numbers", `configs: {a: {match: {}, values: L: [1.5]}, b: {match: {}, values: L: [1.50]}}
+			configSchemas: a: {match: {}, lists: L: "append"}`, `{"L":[1.5,1.50]}`},
+
 		// Contracts.
+		{"a contract's text of a number", `configs: a: {match: {}, values: {A: 1.50, C: 2.50}}
+			workloads: shop: requires: {A: 1.5 | 2.5, B: *3.10 | number, C: number, D: *1e3 | number}`, `{"A":1.50,"B":3.10,"C":2.50,"D":1e+3}`}, // as CUE writes it in expressions
+		{"contracts' texts of one number", `workloads: shop: requires: A: *1.5 | number
+			configSchemas: s: {match: {}, schema: A: *1.50 | number}`, `K2010 A`},
 		{"satisfied", `configs: a: {match: {}, values: A: 1}
 			workloads: shop: requires: {A: int, B?: string}`, `{"A":1}`},
 		{"missing", `workloads: shop: requires: {A: int, b: c!: int}`, `K2009 A, K2009 b.c`},
@@ -309,6 +361,9 @@ func checkLeaves(t *testing.T, g *Graph) {
 		}
 		if len(leaf.From) == 0 {
 			t.Errorf("leaf %s comes from nowhere", leaf.Path)
+		}
+		if _, there := lookup(g.Values, leaf.Path); !there && leaf.Value.Kind() == model.Null {
+			continue // it is taken away
 		}
 		v = with(v, leaf.Path, leaf.Value)
 	}

@@ -187,21 +187,16 @@ func (m *merger) finals(path string, parts, replaced []*node) (model.Value, bool
 // agreed is the value of leaves that are all values, or all defaults of one
 // layer: values unify, and defaults must be equal.
 func agreed(from []*node) (model.Value, bool) {
-	v := from[0].value
-	for _, p := range from[1:] {
-		if isDefault(p) {
-			if !p.value.Equal(v) {
-				return v, false
-			}
-			continue
-		}
-		u, _, ok := unify(v, p.value)
-		if !ok {
-			return v, false
-		}
-		v = u
+	if !isDefault(from[0]) {
+		v, _, ok := united(from, func(n *node) model.Value { return n.value })
+		return v, ok
 	}
-	return v, true
+	for _, p := range from[1:] {
+		if !p.value.Equal(from[0].value) {
+			return from[0].value, false
+		}
+	}
+	return from[0].value, true
 }
 
 // fitsRest checks a struct against what open structs say of any field.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -21,12 +22,26 @@ func (p *Plan) group() {
 		if !seen {
 			n = int32(len(p.Tuples))
 			byDigest[digest] = n
-			p.Tuples = append(p.Tuples, Tuple{Digest: digest, configs: p.configs[i], schemas: p.schemas[i]})
+			p.Tuples = append(p.Tuples, p.tuple(digest, p.configs[i], p.schemas[i]))
 		}
 		p.Tuples[n].Assignments = append(p.Tuples[n].Assignments, int32(i))
 		p.TupleOf[i] = n
 	}
 	p.configs, p.schemas = nil, nil
+}
+
+func (p *Plan) tuple(digest [sha256.Size]byte, configs, schemas []int32) Tuple {
+	t := Tuple{Digest: digest, configs: configs, schemas: schemas}
+	for _, n := range configs {
+		if c := &p.env.Configs[n]; c.UnknownOf == "" {
+			t.Configs = append(t.Configs, c.Name)
+		}
+	}
+	slices.Sort(t.Configs)
+	for _, n := range schemas {
+		t.ConfigSchemas = append(t.ConfigSchemas, p.env.ConfigSchemas[n].Name)
+	}
+	return t
 }
 
 // UnusedLists warns of list strategies for paths that no assignment of their
@@ -139,6 +154,7 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 		m.compose(layers)
 	}
 	if !m.graph.Failed {
+		m.graph.Values, m.graph.Removed = m.graph.Values.WithoutNulls()
 		m.contracted(p.contracts(t))
 		m.undeliverable()
 		m.plaintexts(layers)

@@ -19,6 +19,8 @@ const (
 	NotConcrete           Code = "K1110" // a value is not concrete
 	Bytes                 Code = "K1111" // bytes cannot be a value
 	OpenReference         Code = "K1113" // a value refers to one that is not final
+	Crash                 Code = "K1114" // CUE fails by a mistake of its own
+	Unverifiable          Code = "K1115" // a source is to be verified, and cannot be
 	StrayFile             Code = "K1201" // a file of package platform is never loaded
 	OtherPackage          Code = "K1202" // a file in a platform folder has another package
 	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
@@ -34,18 +36,23 @@ const (
 	DataSchema            Code = "K1304" // an embedded JSON Schema was read as data
 	Registration          Code = "K1305" // a registration brings what it must not, or nothing
 	ClusterValues         Code = "K1306" // values of single clusters cannot be delivered
+	URLCredentials        Code = "K1307" // a URL has credentials
+	ConfigSchema          Code = "K1308" // a config schema of a registered Workload cannot be used
+	Misplaced             Code = "K1309" // a tree would be written where its own objects do not point
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
 	ExceptNothing         Code = "K1403" // except selects nothing or everything
 	BadPath               Code = "K1404" // a path cannot be read
+	SelectsNoMore         Code = "K1405" // a selector selects nothing any more
 	NoContent             Code = "K1901" // an environment without content
 	SelectsNothing        Code = "K1902" // a selector selects nothing
-	Unassigned            Code = "K1903" // a deployment target that no policy selects
+	Unassigned            Code = "K1903" // a deployment target without any assignment
 	EmptyClusterType      Code = "K1904" // a cluster type without assignments
 	LikelyMisspelt        Code = "K1905" // a label is one edit away from another
 	ManyEntities          Code = "K1906" // a collection is too large for CUE
 	PassedOver            Code = "K1907" // a file is passed over
 	OwnPolicy             Code = "K1908" // a policy of promotion in an environment's own files
+	SeveralFiles          Code = "K1909" // a selector is written in several files
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -62,6 +69,7 @@ const (
 	ListStrategies        Code = "K2011" // config schemas give a path different strategies
 	ListStrategy          Code = "K2012" // a list strategy does not fit the values
 	Function              Code = "K2013" // a function of #assignment fails
+	NumberRange           Code = "K2014" // a number is too large or too small
 	Override              Code = "K2901" // an override is in use
 	Plaintext             Code = "K2902" // a value looks like a secret in plain text
 	Advice                Code = "K2903" // the values break a contract that only advises
@@ -88,6 +96,8 @@ const (
 	BadFile               Code = "K3021" // a file cannot be written
 	BadLock               Code = "K3022" // kalypso.lock cannot be read
 	NoBootstrap           Code = "K3023" // there is nothing that lets a cluster pull its folder
+	NoSecret              Code = "K3025" // a source gets no secret, and may need one
+	ForeignSecret         Code = "K3026" // a registration names a secret that its host does not get
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -95,9 +105,12 @@ const (
 	EnvironmentGone       Code = "K3905" // the output of an environment that is gone stays
 	Hook                  Code = "K3906" // a hook of a chart is applied as an ordinary object, or not at all
 	Unpinned              Code = "K3907" // something is not pinned where it should be
+	NoRestart             Code = "K3909" // restartOnConfigChange has no effect
+	RetainsObjects        Code = "K3911" // objects stay on the clusters when their assignment goes
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	KeptMissing           Code = "K4004" // a kept folder is not there
+	TooManyRemovals       Code = "K4005" // a build would remove too many assignments
 	BadRecord             Code = "K4003" // the folder's record cannot be read
 )
 
@@ -137,6 +150,10 @@ var Codes = []Explanation{
 		"A value of type bytes has no text of its own in a platform config. Write a string, for instance with base64.Encode."},
 	{OpenReference, OpenReference.Severity(), "a value refers to one that is not final",
 		"Configs compose value by value. A value that is built from another value of its config would keep what the config itself says, though a higher layer or another config may give that other value in the end."},
+	{Crash, Crash.Severity(), "CUE fails by a mistake of its own",
+		"CUE's evaluator, exporter or parser came to a state that it does not expect. What it was asked about fails like anything with an error: the assignments that need it keep their last good output, and the others are built. Comprehensions inside comprehensions, and references through names that are no identifiers, are where it happens most: write them in another way."},
+	{Unverifiable, Unverifiable.Severity(), "a source is to be verified, and cannot be",
+		"A signature is that of one tag, or of one artifact: a branch, a range of versions and a commit have none that a reconciler checks. Who reads verify believes that something is, so it is an error wherever it is written, also where no policy assigns it."},
 	{StrayFile, StrayFile.Severity(), "a file of package platform is never loaded",
 		"CUE loads the platform's root and the folders directly below environments/. A file of package platform anywhere else has no effect."},
 	{OtherPackage, OtherPackage.Severity(), "a file in a platform folder has another package",
@@ -146,7 +163,7 @@ var Codes = []Explanation{
 	{EnvironmentCycle, EnvironmentCycle.Severity(), "environments wait for each other",
 		"The environments form a graph by after, in which a commit must be able to go from the first to the last."},
 	{SharedPlace, SharedPlace.Severity(), "two environments keep their trees in one place",
-		"A folder of a branch, and a tag of an OCI repository, holds the tree of one environment: each would replace the other's. Their output stays as it is."},
+		"A folder of a branch, and a tag of an OCI repository, holds the tree of one environment: each would replace the other's, or a part of it where one folder is within the other. Their output stays as it is."},
 	{NoUpstream, NoUpstream.Severity(), "a policy needs an environment that comes before",
 		"The field speaks of environments or rings that a commit has been in before it comes here: those in after, and those before them. Here is none, or the one that is named is not among them, so that no commit could ever pass."},
 	{Rings, Rings.Severity(), "rings of an environment do not fit together",
@@ -167,6 +184,12 @@ var Codes = []Explanation{
 		"A registration brings workloads, configs or both from a folder of another repository: one CUE package, or Workloads of the Kalypso scheduler as YAML. What it may bring, of which workspace, in which layers and for which assignments, the platform says; and no name may be there twice."},
 	{ClusterValues, ClusterValues.Severity(), "values of single clusters cannot be delivered",
 		"The values of a cluster take the place of the composed ones there. How depends on the reconciler of its cluster type: some have no way to do it, or only for values of some form, which must then be the same for all clusters of the type."},
+	{URLCredentials, URLCredentials.Severity(), "a URL has credentials",
+		"What a URL has before its host, in its query or in its fragment is written to the tree, the lock and logs, and goes to whatever the URL is used for. A user name alone is a token for many servers, and so it is refused too, but for ssh. Sources get a secret by name with secretRef, or by host with the credentials of the reconciler; `kalypso lock` and promotion use what git, helm and docker know of a host. The address is not repeated, here or in files that kalypso writes."},
+	{ConfigSchema, ConfigSchema.Severity(), "a config schema of a registered Workload cannot be used",
+		"Each text in configSchemas of a Workload, or of one of its deployment targets, is a JSON Schema, and becomes a contract on the composed values. This one is none, or refers to another. The workload or the target fails with it, since values that break the contract must not be delivered."},
+	{Misplaced, Misplaced.Severity(), "a tree would be written where its own objects do not point",
+		"The files of a tree name their own place: assignments.yaml, the entries of clusters and what bootstrap prints say which branch and which folder of it the reconciler pulls, as environments.<environment>.gitops does. Written to another branch or folder, they would point to something else, or to nothing."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
 		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",
@@ -175,12 +198,14 @@ var Codes = []Explanation{
 		"except needs deploymentTargets, clusterTypes or both; an absent side means all of that side."},
 	{BadPath, BadPath.Severity(), "a path cannot be read",
 		"A path is the names of fields with dots between them: module.tag.reject-tags. Quote a name with a dot in it."},
+	{SelectsNoMore, SelectsNoMore.Severity(), "a selector selects nothing any more",
+		"When the output was built, the selector selected something, and now it selects nothing: more often a mistake than an intention. What it had selected stays as it is: assignments of a policy are not removed, pairs that a policy denied stay denied, and assignments that a config or config schema matched keep their folders. That ends when the selector selects something again, when the policy, config or config schema is removed, when it says allowEmpty: true, or with --allow-empty."},
 	{NoContent, NoContent.Severity(), "an environment without content",
 		"The environment is declared, and nothing is in it."},
 	{SelectsNothing, SelectsNothing.Severity(), "a selector selects nothing",
 		"No deployment target, cluster type or assignment satisfies it. Often a label is misspelt."},
-	{Unassigned, Unassigned.Severity(), "a deployment target that no policy selects",
-		"It is deployed nowhere."},
+	{Unassigned, Unassigned.Severity(), "a deployment target without any assignment",
+		"It is deployed nowhere: no policy selects it, the policies that do select no cluster type, or others take all its pairs away."},
 	{EmptyClusterType, EmptyClusterType.Severity(), "a cluster type without assignments",
 		"No policy assigns anything to it."},
 	{LikelyMisspelt, LikelyMisspelt.Severity(), "a label is one edit away from another",
@@ -190,9 +215,11 @@ var Codes = []Explanation{
 	{PassedOver, PassedOver.Severity(), "a file is passed over",
 		"CUE does not load files whose names begin with an underscore or end in _test.cue, and none whose ending is not .cue in lower case. What such a file says is not there."},
 	{OwnPolicy, OwnPolicy.Severity(), "a policy of promotion in an environment's own files",
-		"How commits come to an environment, the base says for all of them. What the environment's own files say of it has no effect: a change of them would otherwise change the rules for what is already on its way."},
+		"How commits come to an environment, the base says for all of them. What the environment's own files say of it has no effect, but for rings: a change of them would otherwise change the rules for what is already on its way."},
+	{SeveralFiles, SeveralFiles.Severity(), "a selector is written in several files",
+		"All files of a package unify, so a second file that uses a name that is taken, such as another team's `configs: edge`, narrows what the first one selects, and nothing else tells. Give it a name of its own. Templates (`[_]: …`) and definitions may say what they like."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
-		"Two configs that match the assignment give a key different values in the same layer. No config wins by its name or its place."},
+		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",
 		"Two configs of one layer give a key different defaults, so which one holds is open."},
 	{FinalValue, FinalValue.Severity(), "a final value is contradicted",
@@ -213,6 +240,8 @@ var Codes = []Explanation{
 		"append, unique and mergeBy compose final lists; mergeBy needs elements that are structs with the field."},
 	{Function, Function.Severity(), "a function of #assignment fails",
 		"The expression has no value for this assignment: a label or version that it uses is absent, or CUE reports an error in it."},
+	{NumberRange, NumberRange.Severity(), "a number is too large or too small",
+		"Numbers are decimal and exact, and their exponents go from -100000 to 100000. CUE takes what is beyond for 0, or for no number at all."},
 	{PinConflict, PinConflict.Severity(), "two policies pin one assignment differently",
 		"An assignment has one version and one revision of its manifests."},
 	{PinMismatch, PinMismatch.Severity(), "a pin does not fit the manifests",
@@ -262,7 +291,7 @@ var Codes = []Explanation{
 	{Unstable, Unstable.Severity(), "two renders of one chart differ",
 		"The chart uses a function that gives something else each time, such as randAlphaNum, genCA or now: each build would change what runs. Give the chart what it makes up as a value, or refer to the chart instead of rendering it."},
 	{Unbounded, Unbounded.Severity(), "a render, a registration or a file takes too long, or makes too much",
-		"Rendering a source, or evaluating what a registration brings, may take half a minute, a gibibyte of memory, and make 64 MiB. YAML whose aliases make too much of it, that nests too deep or has too many entries is refused before it is read. Only what needs it fails."},
+		"Rendering a source, or evaluating what a registration brings, may take half a minute of processor time, a gibibyte of memory, and make 64 MiB. What others do on the machine meanwhile does not count. YAML whose aliases make too much of it, that nests too deep or has too many entries is refused before it is read. Only what needs it fails."},
 	{KubernetesVersion, KubernetesVersion.Severity(), "a chart asks for the version of Kubernetes, which is not given",
 		"What the chart renders to depends on the cluster. Helm's own default is an old version that no cluster has: give the cluster type its kubernetesVersion, and in apiVersions what it has installed."},
 	{NotRendered, NotRendered.Severity(), "something rendered is no Kubernetes object",
@@ -275,6 +304,10 @@ var Codes = []Explanation{
 		"The file is written by `kalypso lock`, which does not write over one that it cannot read. Restore it from git, or remove it to pin everything anew. After a merge conflict, take either side and run `kalypso lock`."},
 	{NoBootstrap, NoBootstrap.Severity(), "there is nothing that lets a cluster pull its folder",
 		"kalypso bootstrap prints what lets a cluster pull its folder. What pulls the files of a platform team's own reconciler is its own as well, and a package that is carried to a site is not pulled at all."},
+	{NoSecret, NoSecret.Severity(), "a source gets no secret, and may need one",
+		"Credentials belong to hosts. The secretRef of a reconciler is for git sources of the platform's own workloads: a chart repository, a registry or the source of what is registered would otherwise get the token of the platform's repositories, wherever it is. So the reconciler says which host gets which secret, in credentials; an entry without secretRef says that the host needs none, and anonymous: true says so of one source."},
+	{ForeignSecret, ForeignSecret.Severity(), "a registration names a secret that its host does not get",
+		"Secrets are named in the platform's namespace, and whoever writes a registered workload could name any of them beside a host of their own. So its secretRef counts only if it is the secret that the reconciler's credentials give to that host."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
@@ -289,6 +322,10 @@ var Codes = []Explanation{
 		"Helm runs hooks around an installation; the reconciler that applies rendered manifests knows nothing of them. Refer to the chart instead of rendering it where its hooks matter."},
 	{Unpinned, Unpinned.Severity(), "something is not pinned where it should be",
 		"What is fetched by a name that can move may be something else tomorrow. Pin it by digest, commit or exact version."},
+	{NoRestart, NoRestart.Severity(), "restartOnConfigChange has no effect",
+		"Pods restart when an annotation of their template changes. A reconciler that fetches the manifests has to add it: Flux does so to all, Argo CD to overlays (`manifests: kustomize`), and Fleet and Zarf to nothing. What is rendered has it on every reconciler for Kubernetes: set `render: true`. Templates and functions of the platform write what they like."},
+	{RetainsObjects, RetainsObjects.Severity(), "objects stay on the clusters when their assignment goes",
+		"CustomResourceDefinitions of rendered manifests outlive their assignment, unless the source says crds: \"delete\": with them all objects of their kinds would go, those of others included. So do objects with the annotation helm.sh/resource-policy: keep whose namespace stays. The warning names what nobody manages any more."},
 	{ForeignFile, ForeignFile.Severity(), "a file that kalypso did not write is in the way",
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",
@@ -297,4 +334,6 @@ var Codes = []Explanation{
 		"The record says what kalypso wrote there: .kalypso/provenance.json lists the cluster types, and .kalypso/cluster-types has a file for each of them. One of these is missing, damaged, not the one that provenance.json names, or of another version of kalypso. Restore all of .kalypso from git; without it, --adopt takes over the files that are there."},
 	{KeptMissing, KeptMissing.Severity(), "a kept folder is not there",
 		"The folder of an assignment that failed is to stay as it was, and files of it are missing. Restore them from git, or correct the errors, so that the folder is built again."},
+	{TooManyRemovals, TooManyRemovals.Severity(), "a build would remove too many assignments",
+		"One build removes the larger of three assignments and removals.max of the environment, by default 25% of those that are recorded, and does not empty an environment. Otherwise nothing of the environment is written. --allow-removals lets a build remove more; in promotion that is the gate removals. Assignments that are kept are not removed, and one that moves to another cluster type counts once."},
 }

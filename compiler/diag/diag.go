@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -52,34 +53,35 @@ type Site struct {
 	Note     string
 }
 
-// New returns a diagnostic with its code's severity.
+// New returns a diagnostic with its code's severity. Like all texts of a diagnostic,
+// the message is kept without the credentials of URLs.
 func New(code Code, message string) Diagnostic {
-	return Diagnostic{Code: code, Severity: code.Severity(), Message: message}
+	return Diagnostic{Code: code, Severity: code.Severity(), Message: credential.Hide(message)}
 }
 
 // At adds a reference to look at.
 func (d Diagnostic) At(ref model.Ref, note string) Diagnostic {
-	d.Sites = append(slices.Clip(d.Sites), Site{Ref: ref, Note: note})
+	d.Sites = append(slices.Clip(d.Sites), Site{Ref: ref, Note: credential.Hide(note)})
 	return d
 }
 
 // In adds a position to look at.
 func (d Diagnostic) In(p model.Position, note string) Diagnostic {
 	if !p.IsZero() {
-		d.Sites = append(slices.Clip(d.Sites), Site{Position: p, Note: note})
+		d.Sites = append(slices.Clip(d.Sites), Site{Position: p, Note: credential.Hide(note)})
 	}
 	return d
 }
 
 // On sets the path that the diagnostic is about.
 func (d Diagnostic) On(path string) Diagnostic {
-	d.Path = path
+	d.Path = credential.Hide(path)
 	return d
 }
 
 // Hinting sets the way out.
 func (d Diagnostic) Hinting(hint string) Diagnostic {
-	d.Hint = hint
+	d.Hint = credential.Hide(hint)
 	return d
 }
 
@@ -116,7 +118,7 @@ func Resolve(ds []Diagnostic, table *model.Positions) {
 	}
 }
 
-// Sort orders resolved diagnostics by position, then code, path and message,
+// Sort orders resolved diagnostics by position, those without one last, then code, path and message,
 // and makes one of those that differ only in their assignments or environment.
 func Sort(ds []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(ds, compare)
@@ -133,12 +135,25 @@ func Sort(ds []Diagnostic) []Diagnostic {
 
 func compare(a, b Diagnostic) int {
 	return cmp.Or(
+		cmp.Compare(rank(a), rank(b)),
 		slices.CompareFunc(a.Sites, b.Sites, func(s, t Site) int { return s.Position.Compare(t.Position) }),
 		cmp.Compare(a.Code, b.Code),
 		cmp.Compare(a.Path, b.Path),
 		cmp.Compare(a.Message, b.Message),
 		slices.Compare(a.Assignments, b.Assignments),
 	)
+}
+
+// rank orders what is said: that nothing is written before all that would have been, and
+// what stands nowhere after what stands somewhere, since it follows from that.
+func rank(d Diagnostic) int {
+	switch {
+	case d.Code == TooManyRemovals:
+		return 0
+	case len(d.Sites) > 0:
+		return 1
+	}
+	return 2
 }
 
 func same(a, b Diagnostic) bool {

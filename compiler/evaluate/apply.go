@@ -97,8 +97,18 @@ func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
 func (l *loaded) apply(c Call) Outcome {
 	x := newExporter(l)
 	entity := l.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
-	v := entity.FillPath(assignmentPath, l.ctx.BuildExpr(expr.Literal(c.Facts)))
 	var out Outcome
+	x.guard(c.Entity, func() {
+		v := entity.FillPath(assignmentPath, l.ctx.BuildExpr(expr.Literal(c.Facts)))
+		out = x.call(v, c)
+		x.invalid(v, c)
+	})
+	out.Diagnostics = x.functionErrors()
+	return out
+}
+
+// call exports what a function of the assignment gives.
+func (x *exporter) call(v cue.Value, c Call) (out Outcome) {
 	switch {
 	case c.Shared:
 		out.Spec = x.shared(v, c.Entity)
@@ -111,7 +121,6 @@ func (l *loaded) apply(c Call) Outcome {
 			out.Spec, _ = x.entity(v, c.Entity)
 		}
 	}
-	out.Diagnostics = x.functionErrors(v, c)
 	return out
 }
 
@@ -140,16 +149,21 @@ func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
 	return model.StructOf()
 }
 
-// functionErrors says of everything that went wrong that a function of the
-// assignment has no value. Sites stay references where CUE gives no position.
-func (x *exporter) functionErrors(v cue.Value, c Call) []diag.Diagnostic {
-	if c.Field == "" && !c.Shared && len(x.ds) == 0 {
-		if err := v.Validate(); err != nil {
-			for _, o := range x.problems(err) {
-				x.fail(c.Entity, o.diagnostic(nil, nil))
-			}
+// invalid reports what CUE says against an entity where nothing else was reported.
+func (x *exporter) invalid(v cue.Value, c Call) {
+	if c.Field != "" || c.Shared || len(x.ds) > 0 {
+		return
+	}
+	if err := v.Validate(); err != nil {
+		for _, o := range x.problems(err) {
+			x.fail(c.Entity, o.diagnostic(nil, nil))
 		}
 	}
+}
+
+// functionErrors says of everything that went wrong that a function of the
+// assignment has no value. Sites stay references where CUE gives no position.
+func (x *exporter) functionErrors() []diag.Diagnostic {
 	for i := range x.ds {
 		x.ds[i].Code, x.ds[i].Severity = diag.Function, diag.Function.Severity()
 		if x.ds[i].Hint == "" || strings.HasPrefix(x.ds[i].Hint, "correct the reference") {

@@ -67,6 +67,10 @@ func (x *exporter) checkAlternative(v cue.Value, s *shape, o problem, ref model.
 // checkShape reports unknown fields, missing ones, and groups of which not
 // exactly one is given. It notes in told the paths that it has spoken of.
 func (x *exporter) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]string) {
+	if s.address != "" {
+		x.checkAddress(v, s, ref, told)
+		return
+	}
 	if s.elem != nil {
 		if it, err := v.List(); err == nil {
 			for i := 0; it.Next(); i++ {
@@ -225,7 +229,13 @@ func (s *shape) find(v cue.Value, path []string) *shape {
 	if len(path) < depth {
 		return nil
 	}
-	for _, name := range path[depth:] {
+	return s.at(path[depth:])
+}
+
+// at returns the shape of what is at a path in a value; nil where the schema says nothing
+// of it.
+func (s *shape) at(path []string) *shape {
+	for _, name := range path {
 		switch f, known := s.fields[strings.Trim(name, `"`)]; {
 		case known:
 			s = f.shape

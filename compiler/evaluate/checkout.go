@@ -177,21 +177,33 @@ func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, erro
 	}
 	overlay[filepath.Join(root, rel, declarationsFile)] = load.FromString(c.declarations(r))
 	var ds []diag.Diagnostic
+	var failures []failure
+	published := map[string]bool{}
 	for i, name := range c.YAML {
 		data, err := os.ReadFile(c.path(name))
 		if err != nil {
 			return nil, nil, err
 		}
-		text, problems := c.workloads(name, data)
-		ds = append(ds, problems...)
-		if text != nil {
-			overlay[filepath.Join(root, rel, fmt.Sprintf("kalypso_workloads_%d.cue", i))] = load.FromFile(text)
+		s := c.workloads(name, data)
+		ds = append(ds, s.ds...)
+		failures = append(failures, s.failures...)
+		for _, name := range s.workloads {
+			published[name] = true
+		}
+		for n, f := range s.files {
+			overlay[filepath.Join(root, rel, fmt.Sprintf("kalypso_workloads_%d_%d.cue", i, n))] = load.FromFile(f)
 		}
 	}
 	if diag.Errors(ds) {
+		for _, f := range failures {
+			ds = append(ds, f.d)
+		}
 		return nil, ds, nil
 	}
 	l, problems, err := loadFolder(root, rel, c.Package, c.Prefix+c.within(), overlay)
+	if l != nil {
+		l.failures, l.published = failures, published
+	}
 	return l, append(ds, problems...), err
 }
 

@@ -15,11 +15,11 @@ import (
 func (x *exporter) configs() []model.Config {
 	var out []model.Config
 	x.each("configs", func(v cue.Value, ref model.Ref) {
-		c := model.Config{Name: ref.Name}
+		c := model.Config{Name: ref.Name, MatchUnknown: true}
 		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
-		c.Match, c.MatchUnknown = x.match(v, ref)
+		x.guard(ref.At("match"), func() { c.Match, c.MatchUnknown = x.match(v, ref) })
 		if !x.sick[self] {
-			x.configValues(v, ref, &c)
+			x.guard(ref, func() { x.configValues(v, ref, &c) })
 		}
 		c.Sick = x.sick[self]
 		out = append(out, c)
@@ -124,11 +124,11 @@ func (x *exporter) finalOnly(t model.Tree, ref model.Ref) {
 func (x *exporter) configSchemas() []model.ConfigSchema {
 	var out []model.ConfigSchema
 	x.each("configSchemas", func(v cue.Value, ref model.Ref) {
-		s := model.ConfigSchema{Name: ref.Name}
+		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
 		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
-		s.Match, s.MatchUnknown = x.match(v, ref)
+		x.guard(ref.At("match"), func() { s.Match, s.MatchUnknown = x.match(v, ref) })
 		if !x.sick[self] {
-			x.configSchema(v, ref, &s)
+			x.guard(ref, func() { x.configSchema(v, ref, &s) })
 		}
 		s.Sick = x.sick[self]
 		out = append(out, s)
@@ -141,12 +141,17 @@ func (x *exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchem
 	if !ok {
 		return
 	}
-	enforce, _ := data.Lookup("enforce")
+	var said struct {
+		Enforce    string `json:"enforce"`
+		AllowEmpty bool   `json:"allowEmpty"`
+	}
+	decode(data, &said)
+	s.AllowEmpty = said.AllowEmpty
 	if lists, ok := data.Lookup("lists"); ok {
 		s.Lists = x.strategies(lists, ref.At("lists"))
 	}
 	if schema := field(v, "schema"); schema.Exists() {
-		s.Schema = x.contract(schema, ref.At("schema"), enforce.Text())
+		s.Schema = x.contract(schema, ref.At("schema"), said.Enforce)
 	}
 }
 

@@ -19,12 +19,20 @@ func (x *exporter) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all 
 	if !all && !isOpenTree(t) {
 		return
 	}
-	e, err := syntax(v)
-	if err != nil {
-		return // what has no syntax has been reported
-	}
 	d := &dependents{exporter: x, tree: t, ref: ref, all: all, told: map[string]bool{}}
-	d.walk(e, nil, nil)
+	e, err := definition(v)
+	if err == nil {
+		d.walk(e, nil, nil)
+		return
+	}
+	for _, n := range sourceNodes(v) { // as it is written, where CUE cannot write it
+		if f, ok := n.(*ast.Field); ok {
+			n = f.Value
+		}
+		if e, ok := n.(ast.Expr); ok {
+			d.walk(e, nil, nil)
+		}
+	}
 }
 
 // dependents walks the syntax of a config's values, which has references outside

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,13 +45,23 @@ func (x *exporter) gitOps(env *model.Environment) {
 			Description string        `json:"description"`
 			After       []string      `json:"after"`
 			GitOps      *model.GitOps `json:"gitops"`
+			Removals    struct {
+				Max json.RawMessage `json:"max"` // an int, or a text
+			} `json:"removals"`
 		}
 		decode(value, &e)
+		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.written(v)) { // the base declares it
+			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "removals"}, policyFields...), "on environment "+ref.Name)
+		}
 		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
 			return
 		}
 		x.ownPolicy(v, ref)
+		if x.writtenIn(field(v, "rings"), ownFolder(ref.Name)) != nil {
+			env.Rings = x.rings(v, ref)
+		}
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
+		env.MaxRemovals = strings.Trim(string(e.Removals.Max), `"`)
 	})
 }
 
@@ -154,7 +165,7 @@ func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			continue
 		}
 		if t, in, ok := x.target(of, w, ref); ok {
-			x.uses = append(x.uses, use{ref.At("environment"), in})
+			x.uses = append(x.uses, use{ref.At("environment"), in, x.published[w.Name]})
 			if in == environment {
 				out = append(out, t)
 			} else {
@@ -184,6 +195,8 @@ func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 	value, ok := x.entity(v, ref, "requires", "manifests")
 	chart, good := x.chartValues(v, ref)
 	manifests, whole := x.manifests(v, ref)
+	render, _ := field(v, "render").Bool()
+	x.checkVerify(&manifests, render, ref.At("manifests"))
 	if !ok || !good || !whole || diag.Errors(x.ds[before:]) {
 		return model.DeploymentTarget{}, "", false
 	}
@@ -221,22 +234,41 @@ func (x *exporter) schedulingPolicies() []model.SchedulingPolicy {
 		decode(value, &p)
 		ok = x.side(v, ref, "deploymentTargets", &p.DeploymentTargets) && ok
 		ok = x.side(v, ref, "clusterTypes", &p.ClusterTypes) && ok
-		if except := field(v, "except"); except.Exists() {
-			p.Except = &model.Except{}
-			x.note(except, ref.At("except"))
-			ok = x.side(except, ref.At("except"), "deploymentTargets", &p.Except.DeploymentTargets) && ok
-			ok = x.side(except, ref.At("except"), "clusterTypes", &p.Except.ClusterTypes) && ok
-			if p.Except.DeploymentTargets.Op == model.OpAll && p.Except.ClusterTypes.Op == model.OpAll {
-				x.fail(ref.At("except"), diag.New(diag.ExceptNothing, "except leaves out every pair of policy "+p.Name).
-					Hinting("give except a selector of deploymentTargets, clusterTypes or both, or remove the policy"))
-				ok = false
-			}
-		}
+		ok = x.excepts(v, ref, &p) && ok
 		if ok {
 			out = append(out, p)
 		}
 	})
 	return out
+}
+
+// excepts compiles the pairs that a policy leaves out: one struct, or a list of them.
+func (x *exporter) excepts(v cue.Value, ref model.Ref, p *model.SchedulingPolicy) bool {
+	of := field(v, "except")
+	if !of.Exists() {
+		return true
+	}
+	ok := true
+	pair := func(v cue.Value, at model.Ref) {
+		e := model.Except{Path: at.Path}
+		ok = x.side(v, at, "deploymentTargets", &e.DeploymentTargets) && ok
+		ok = x.side(v, at, "clusterTypes", &e.ClusterTypes) && ok
+		if e.DeploymentTargets.Op == model.OpAll && e.ClusterTypes.Op == model.OpAll {
+			x.fail(at, diag.New(diag.ExceptNothing, at.Path+" leaves out every pair of policy "+p.Name).
+				Hinting("give it a selector of deploymentTargets, clusterTypes or both, or remove the policy"))
+			ok = false
+		}
+		p.Except = append(p.Except, e)
+	}
+	if at := ref.At("except"); of.IncompleteKind() == cue.ListKind {
+		before := len(x.ds)
+		x.elements(v, ref, "except", pair)
+		ok = ok && !diag.Errors(x.ds[before:])
+	} else {
+		x.note(of, at)
+		pair(of, at)
+	}
+	return ok
 }
 
 // side compiles one selector of a policy; an absent one selects all.

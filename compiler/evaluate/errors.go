@@ -42,10 +42,12 @@ type problem struct {
 }
 
 // alternatives says whether the problem is that a struct is none of the
-// alternatives that are no structs: with an error inside it, it is not the
-// struct among them either, and CUE blames the others.
+// alternatives that are no structs, or a list not the struct: with an error inside
+// it, it is not the struct or list among them either, and CUE blames the others.
 func (o problem) alternatives() bool {
-	return slices.ContainsFunc(o.messages, func(m string) bool { return strings.Contains(m, "mismatched types struct and ") })
+	return slices.ContainsFunc(o.messages, func(m string) bool {
+		return strings.Contains(m, "mismatched types struct and ") || strings.Contains(m, "mismatched types list and struct")
+	})
 }
 
 var emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
@@ -114,8 +116,9 @@ func (p *places) pathAt(at model.Position) (path []string) {
 func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 	message := o.telling()
 	name := o.name()
-	var d diag.Diagnostic
+	d, found := o.credentialsIn(s)
 	switch {
+	case found:
 	case strings.Contains(message, "field not allowed"):
 		d = unknownField(name, parent)
 	case strings.Contains(message, "required but not present"):
@@ -125,7 +128,7 @@ func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 		if strings.HasPrefix(constraint, "#") {
 			constraint = "of the schema"
 		}
-		d = diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
+		d = valueless(name, constraint, s)
 	case s != nil && len(s.enum) > 0:
 		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, o.given(s))).Hinting("allowed: " + s.allowed())
 	case strings.HasPrefix(message, "conflicting values") && len(o.at) > 1 && len(o.path) > 0 && !schemaType.MatchString(message):
@@ -138,6 +141,23 @@ func (o problem) diagnostic(s, parent *shape) diag.Diagnostic {
 		d = d.In(at, "")
 	}
 	return d
+}
+
+// valueless says that a field has no value, only a constraint. Where the schema has a
+// default, the platform excludes it: with another default, since CUE chooses between two
+// for nobody, or with a constraint.
+func valueless(name, constraint string, s *shape) diag.Diagnostic {
+	d := diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
+	if s == nil || s.usual == "" {
+		return d
+	}
+	alternatives := strings.Split(constraint, " | ")
+	if !slices.Contains(alternatives, s.usual) {
+		d.Message += ", which the schema's default " + s.usual + " does not meet"
+		return d
+	}
+	d.Message = fmt.Sprintf("%s has no value: the schema has the default %s as well, and of several defaults CUE takes none", name, s.usual)
+	return d.Hinting(fmt.Sprintf(`give it a value, without *; where one entity differs, by a condition, as in [if Name == "one" {%s}, %s][0] under [Name=_]`, s.usual, alternatives[0]))
 }
 
 // name is how messages call what the problem is about.
@@ -156,9 +176,7 @@ var (
 	mismatch = regexp.MustCompile(` \(mismatched types (\S+) and (\S+)\)$`)
 	// schemaType matches a conflict with a type that only the schema writes.
 	schemaType = regexp.MustCompile(` and (\{\.\.\.\}|\[\.\.\..*\]|\{\[string\]:.*\}) \(`)
-	// password matches what of a URL must not be in a log.
-	password = regexp.MustCompile(`://[^/\s]*:[^/\s]*@`)
-	outside  = regexp.MustCompile(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
+	outside    = regexp.MustCompile(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
 )
 
 // wrongValue says that a value has the wrong type, or breaks a constraint.
@@ -188,6 +206,9 @@ func (o problem) wrongValue(s, parent *shape) diag.Diagnostic {
 		if s != nil && wanted == "struct" && len(s.literal) > 0 {
 			must += " or " + strings.Join(s.literal, " or ")
 		}
+		if s != nil && s.elem != nil && len(s.fields) > 0 {
+			must = "a struct or a list of them"
+		}
 		return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, must, article(given))).Hinting(hint)
 	}
 	if m := outside.FindStringSubmatch(message); m != nil {
@@ -195,7 +216,7 @@ func (o problem) wrongValue(s, parent *shape) diag.Diagnostic {
 		if hint == "" || s == nil || s.is == "" {
 			why = ": it must " + bound(strings.NewReplacer("out of bound ", "", "does not satisfy ", "").Replace(plain(m[2])))
 		}
-		return diag.New(diag.WrongValue, fmt.Sprintf("%s cannot be %s%s", name, password.ReplaceAllString(m[1], "://…@"), why)).Hinting(hint)
+		return diag.New(diag.WrongValue, fmt.Sprintf("%s cannot be %s%s", name, m[1], why)).Hinting(hint)
 	}
 	if strings.HasPrefix(message, "incompatible list lengths (0 and ") {
 		return diag.New(diag.WrongValue, name+" needs at least one element").Hinting(hint)
@@ -268,7 +289,7 @@ func badKey(name string, keys keyShape) diag.Diagnostic {
 	}
 	d := diag.New(diag.UnknownField, fmt.Sprintf("the field cannot be named %q", name))
 	of := strings.SplitN(lower(keys.doc), ",", 2)[0]
-	if keys.matches != nil && keys.matches.MatchString("a/b/c") {
+	if keys.matches != nil && keys.matches.MatchString("a/b/c") && !keys.matches.MatchString("a:1") {
 		return d.Hinting("it is the path of " + of + ": names of letters, digits, '_', '-' and '.' with slashes between them, each with a letter, a digit or '_' first")
 	}
 	return d.Hinting("it is the name of " + of)

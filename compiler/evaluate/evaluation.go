@@ -245,7 +245,11 @@ func (e *evaluation) reduced(ctx context.Context, batch []int) (*exporter, *part
 	}
 	x := newExporter(l)
 	x.wants = func(ref model.Ref) bool { return slices.Contains(batch, e.partOf(ref)) }
-	return x, e.export(x), nil
+	var all *part
+	if _, ok := guarded("the package", func() { all = e.export(x) }); !ok {
+		return nil, nil, nil // the whole says so
+	}
+	return x, all, nil
 }
 
 // crosses says whether a mistake in one part was not repeated for another, which
@@ -298,7 +302,10 @@ func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
 	}
 	clear(e.loaded) // of parts that count no longer
 	x := newExporter(l)
-	all := e.export(x)
+	var all *part
+	if d, ok := guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {
+		return nil, []diag.Diagnostic{d}, nil
+	}
 	if e.division.whole == "" && all.Clean && !e.crosses(x) {
 		batch := append(e.division.all(), sharedPart)
 		if !repeats(e.inOrder(e.division.split(all, batch))) {

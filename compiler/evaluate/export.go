@@ -194,13 +194,39 @@ func (x *exporter) secret(of []model.Field, ref model.Ref, ok bool) (model.Value
 
 // scalar exports a concrete scalar.
 func (x *exporter) scalar(v cue.Value, ref model.Ref) (model.Value, bool) {
-	value, err := expr.Scalar(v)
-	if err != nil {
+	switch v.Kind() {
+	case cue.BytesKind:
 		x.fail(ref, diag.New(diag.Bytes, fmt.Sprintf("%s is of type bytes", ref.Path)).
 			Hinting("write a string, for instance with base64.Encode"))
 		return model.Value{}, false
+	case cue.FloatKind:
+		return x.float(v, ref)
+	}
+	value, err := expr.Scalar(v)
+	if err != nil {
+		panic(fmt.Sprintf("evaluate: %s: %v", ref, err)) // all kinds of scalars are data
 	}
 	return value, true
+}
+
+// float exports a number with the digits that its author wrote. Of two authors
+// neither is preferred: CUE would have the order of files decide.
+func (x *exporter) float(v cue.Value, ref model.Ref) (model.Value, bool) {
+	spelt, err := expr.Spellings(v)
+	switch {
+	case err != nil:
+		x.fail(ref, x.at(diag.New(diag.NumberRange, fmt.Sprintf("%s cannot be held: %v", ref.Path, err)), v).
+			Hinting("exponents go from -100000 to 100000: write a smaller number, or a string"))
+		return model.Value{}, false
+	case len(spelt) > 1:
+		d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: one number in two texts", ref.Path))
+		for _, s := range spelt {
+			d = d.In(x.of(s.Pos), s.Value.Text())
+		}
+		x.fail(ref, d.Hinting("applications get a number as it is written: write it in one way"))
+		return model.Value{}, false
+	}
+	return spelt[0].Value, true
 }
 
 // notConcrete reports why a value is no data; it returns false. What CUE says of
@@ -223,7 +249,11 @@ func (x *exporter) notConcrete(v cue.Value, ref model.Ref) bool {
 		if len(o.path) == 0 {
 			continue
 		}
-		d := o.diagnostic(nil, nil)
+		var s *shape
+		if len(o.path) > 2 && slices.Contains(collectionNames(), o.path[0]) {
+			s = entityShape(o.path[0]).at(o.path[2:])
+		}
+		d := o.diagnostic(s, nil)
 		if len(d.Sites) == 0 {
 			d = d.At(ref, "")
 		}

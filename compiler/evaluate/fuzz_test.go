@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"slices"
 	"testing"
 
 	"cuelang.org/go/cue/ast"
@@ -13,23 +14,28 @@ func FuzzWorkloads(f *testing.F) {
 		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: x}\nspec: {deploymentTargets: [{name: y, environment: dev, manifests: {repo: z, branch: b}}]}\n",
 		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: &a {name: *a}\n---\n- 1\n---\n",
 		"apiVersion: scheduler.kalypso.io/v1\nkind: [Workload]\nspec: null\n", "? {a: b}\n: c\n", "a: !!binary x\n", "<<: *x\n",
-		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: &a\n  <<: *a\n", "apiVersion: scheduler.kalypso.io/v1alpha1\r\rkind: Workload\n",
+		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: &a\n  <<: *a\n",
+		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: x}\nspec:\n  configSchemas:\n  - |\n    {\"type\": \"object\", \"$ref\": \"#/definitions/a\", \"definitions\": {\"a\": {}}}\n  - \"{required: [a]}\"\n",
+		"apiVersion: scheduler.kalypso.io/v1alpha1\r\rkind: Workload\n",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &checkout{Prefix: "x@0/", Package: "x"}
-		file, ds := c.workloads("w.yaml", data)
+		s := c.workloads("w.yaml", data)
+		ds := s.ds
+		for _, f := range s.failures {
+			ds = append(ds, f.d)
+		}
 		for _, d := range ds {
 			if d.Message == "" || len(d.Sites) == 0 {
 				t.Errorf("%+v says nothing, or not where", d)
 			}
 		}
-		if file == nil {
-			return
-		}
-		if _, err := write(&ast.StructLit{Elts: file.Decls[1:]}); err != nil {
-			t.Errorf("%q: %v", data, err)
+		for _, file := range s.files {
+			if _, err := write(&ast.StructLit{Elts: slices.DeleteFunc(file.Decls[1:], func(d ast.Decl) bool { _, imports := d.(*ast.ImportDecl); return imports })}); err != nil {
+				t.Errorf("%q: %v", data, err)
+			}
 		}
 	})
 }

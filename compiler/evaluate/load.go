@@ -26,6 +26,8 @@ type loaded struct {
 	value cue.Value
 	inst  *build.Instance
 	*places
+	failures  []failure       // that were found before it was loaded
+	published map[string]bool // the workloads that are Workloads of the Kalypso scheduler
 }
 
 // loadPackage loads and builds the package in a folder of the platform, without
@@ -58,7 +60,14 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string, without []
 
 // loadFolder loads and builds a package of the module at root. Its files are named
 // from there, with prefix before their names.
-func loadFolder(root, dir, name, prefix string, overlay map[string]load.Source) (*loaded, []diag.Diagnostic, error) {
+func loadFolder(root, dir, name, prefix string, overlay map[string]load.Source) (l *loaded, ds []diag.Diagnostic, err error) {
+	if d, ok := guarded("the package in "+filepath.ToSlash(dir), func() { l, ds, err = buildFolder(root, dir, name, prefix, overlay) }); !ok {
+		return nil, []diag.Diagnostic{d}, nil
+	}
+	return l, ds, err
+}
+
+func buildFolder(root, dir, name, prefix string, overlay map[string]load.Source) (*loaded, []diag.Diagnostic, error) {
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
 		Dir:        root,
 		ModuleRoot: root,

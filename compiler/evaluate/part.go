@@ -42,6 +42,8 @@ type told struct {
 type use struct {
 	Ref  model.Ref
 	Name string
+	// Elsewhere says that it need not be one of this platform.
+	Elsewhere bool
 }
 
 // result is what a whole package gives.
@@ -61,7 +63,7 @@ func (d *division) split(all *part, batch []int) map[int]*part {
 	}
 	from := &all.Model
 	if p, ok := out[d.part(model.Ref{Collection: "environments", Name: from.Name})]; ok {
-		p.Model.Description, p.Model.After, p.Model.GitOps = from.Description, from.After, from.GitOps
+		declare(&p.Model, from)
 	}
 	for _, e := range from.ClusterTypes {
 		m := to("clusterTypes", e.Name)
@@ -121,6 +123,11 @@ func (d *division) split(all *part, batch []int) map[int]*part {
 	return out
 }
 
+// declare takes over what the environment says of itself.
+func declare(m, from *model.Environment) {
+	m.Description, m.After, m.GitOps, m.MaxRemovals, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.Rings
+}
+
 // repeats says whether two parts may tell the same mistake at the same place: of
 // those the whole tells the first.
 func repeats(parts []*part) bool {
@@ -162,8 +169,8 @@ func merge(name string, parts []*part) *part {
 	m := &out.Model
 	for _, p := range parts {
 		of := &p.Model
-		if of.Description != "" || of.After != nil || of.GitOps != nil {
-			m.Description, m.After, m.GitOps = of.Description, of.After, of.GitOps
+		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.Rings != nil {
+			declare(m, of)
 		}
 		m.ClusterTypes = append(m.ClusterTypes, of.ClusterTypes...)
 		m.Clusters = append(m.Clusters, of.Clusters...)
@@ -239,7 +246,7 @@ func (p *part) digest(key Key) {
 	for i := range m.Configs {
 		e := &m.Configs[i]
 		without := *e
-		without.Match = model.Selector{}
+		without.Match, without.AllowEmpty = model.Selector{}, false
 		if e.Digest = digestOf(without); e.Facts != nil {
 			e.Digest = function(model.Ref{Collection: "configs", Name: e.Name})
 		}
@@ -248,7 +255,7 @@ func (p *part) digest(key Key) {
 		e := &m.ConfigSchemas[i]
 		digestContract(e.Schema)
 		without := *e
-		without.Match = model.Selector{}
+		without.Match, without.AllowEmpty = model.Selector{}, false
 		e.Digest = digestOf(without)
 	}
 	for i := range m.NamespaceServices {

@@ -19,7 +19,11 @@ type pattern struct {
 var patterns = sync.OnceValue(func() []pattern {
 	var out []pattern
 	for _, field := range schemaFields() {
-		u, ok := field.Value.(*ast.UnaryExpr)
+		of := field.Value
+		if and, ok := of.(*ast.BinaryExpr); ok && and.Op == token.AND {
+			of = and.X // the other side bounds it further
+		}
+		u, ok := of.(*ast.UnaryExpr)
 		if !ok || u.Op != token.MAT {
 			continue
 		}

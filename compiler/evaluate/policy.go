@@ -207,17 +207,40 @@ func (x *exporter) ownPolicy(v cue.Value, ref model.Ref) {
 			x.note(field(it.Value(), "select"), ref.At(fmt.Sprintf("rings[%d].select", i)))
 		}
 	}
-	own := source.Environments + "/" + ref.Name + "/"
-	for _, name := range append([]string{"after"}, policyFields...) {
-		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect on promotion", name, ref.Name)).
+	x.withoutEffect(v, ref, ref.Name, slices.DeleteFunc(append([]string{"after"}, policyFields...), func(name string) bool {
+		return name == "rings" // which may follow from the environment's own cluster types
+	}), "on promotion")
+}
+
+// withoutEffect warns of fields of an environment that the own files of one say something
+// of, to which nobody listens.
+func (x *exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields []string, on string) {
+	for _, name := range fields {
+		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
 			On(ref.At(name).String()).Hinting("move it to the base, which says for all commits how they come to an environment")
-		for _, p := range x.written(field(v, name)) {
-			if strings.HasPrefix(p.File, own) {
-				d = d.In(p, "")
-			}
+		for _, p := range x.writtenIn(field(v, name), ownFolder(in)) {
+			d = d.In(p, "")
 		}
 		if len(d.Sites) > 0 {
 			x.report(d)
 		}
 	}
+}
+
+// ownFolder is the folder of an environment's own files.
+func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
+
+// writtenIn returns where in a folder a value is written.
+func (x *exporter) writtenIn(v cue.Value, folder string) []model.Position {
+	return slices.DeleteFunc(x.written(v), func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
+}
+
+// checkOwnRings reports rings of the environment's own files that cannot be followed.
+func (x *exporter) checkOwnRings(stages []Stage, env *model.Environment) {
+	n := slices.IndexFunc(stages, func(s Stage) bool { return s.Name == env.Name })
+	if n < 0 || env.Rings == nil {
+		return
+	}
+	x.checkRings(&model.Promotion{After: stages[n].After, Rings: env.Rings}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
+		env.Name, x.upstreams(stages)[env.Name])
 }

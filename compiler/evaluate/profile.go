@@ -36,8 +36,9 @@ type profile struct {
 
 // profileOf reads a file.
 func profileOf(name string, data []byte) profile {
-	f, err := parser.ParseFile(name, data)
-	if err != nil {
+	var f *ast.File
+	var err error
+	if _, ok := guarded(name, func() { f, err = parser.ParseFile(name, data) }); !ok || err != nil {
 		return profile{Whole: "it does not parse"}
 	}
 	p := profile{Uses: usesIn(f), Leaf: true}

@@ -49,6 +49,13 @@ func (x *exporter) checkLabels(labels map[string]string, ref model.Ref) {
 func (x *exporter) checkReferences(env *model.Environment) {
 	environments := x.names("environments")
 	for _, u := range x.uses {
+		if u.Elsewhere && !slices.Contains(environments, u.Name) {
+			d := diag.New(diag.UnknownReference, "there is no environment "+u.Name+": the deployment target is left out").At(u.Ref, "").On(u.Ref.String()).
+				Hinting(diag.DidYouMean(u.Name, environments))
+			d.Severity = diag.Warning
+			x.fail(u.Ref, d)
+			continue
+		}
 		x.reference("environment", u.Name, environments, u.Ref)
 	}
 	reconcilers, services := x.names("reconcilers"), x.names("namespaceServices")

@@ -182,12 +182,18 @@ func doubt(configs []model.Config, other model.Config) {
 // brought exports what a registration brings; key is that of functions in it.
 func (l *loaded) brought(environment string, r *model.Registration, key Key) *brought {
 	x := newExporter(l)
+	for _, f := range l.failures {
+		x.fail(f.ref, f.d)
+	}
 	x.checkEmbeds(environment)
 	x.checkCollections(environment)
 	x.checkProvided(r)
 	out := part{Model: model.Environment{Name: environment}}
 	if r.Workloads {
 		out.Model.Workloads = x.owned(x.workloads(environment), r)
+		for i := range out.Model.Workloads {
+			out.Model.Workloads[i].Registration = r.Name
+		}
 	}
 	if r.Configs {
 		out.Model.Configs = x.confined(x.configs(), r)

@@ -314,3 +314,132 @@ func TestRegisteredRemembered(t *testing.T) {
 		t.Errorf("got %+v", other.Model.Workloads)
 	}
 }
+
+const publishedSchemas = `
+-- app/deploy/workload.yaml --
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata:
+  name: shop
+spec:
+  configSchemas:
+    - |
+      {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "required": ["REPLICAS"],
+        "properties": {
+          "REPLICAS": {"$ref": "#/definitions/n"},
+          "MODES": {"type": "array", "items": [{"type": "string"}], "uniqueItems": true}
+        },
+        "definitions": {"n": {"type": "integer", "minimum": 1}}
+      }
+    - |
+      type: object
+      properties:
+        NAME:
+          $ref: "#/definitions/n"
+      definitions:
+        n: {type: string, maxLength: 5}
+  deploymentTargets:
+    - name: live
+      environment: dev
+      configSchemas:
+        - '{"type": "object", "required": ["DB"]}'
+      manifests: {repo: "https://git.example.test/app", branch: main, path: ./x, storage: git, type: kustomize, owner: me}
+    - name: away
+      environment: elsewhere
+      manifests: {repo: "https://git.example.test/app", branch: main, path: ./x}
+`
+
+// A published Workload registers as it is: its config schemas are contracts, each with
+// definitions of its own, at their places; what else its manifests say is kept; and a
+// target of an environment that is not the platform's is left out.
+func TestPublishedWorkload(t *testing.T) {
+	pkg, ds := withRegistered(t, registrations, publishedSchemas+"-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n", nil)
+	if want := []string{"K1301 there is no environment elsewhere: the deployment target is left out @app@0a1b2c3d0a1b/deploy/workload.yaml:32:20"}; !slices.Equal(ds, want) {
+		t.Errorf("got %q", ds)
+	}
+	m := pkg.Model
+	if len(m.Workloads) != 1 || len(m.Workloads[0].Targets) != 1 {
+		t.Fatalf("got %+v", m.Workloads)
+	}
+	var fields []string
+	for _, f := range m.Workloads[0].Requires.Fields {
+		at := m.Positions.Of(m.Workloads[0].Requires.Ref.At(f.Path))
+		fields = append(fields, fmt.Sprintf("%s %s @%v", f.Path, f.Text, at))
+	}
+	want := []string{
+		"MODES list.UniqueItems() & [string, ...] @[{app@0a1b2c3d0a1b/deploy/workload.yaml 7 7}]",
+		"NAME #n_2 @[{app@0a1b2c3d0a1b/deploy/workload.yaml 20 7}]",
+		"REPLICAS #n @[{app@0a1b2c3d0a1b/deploy/workload.yaml 12 10}]",
+	}
+	if !slices.Equal(fields, want) {
+		t.Errorf("got %q", fields)
+	}
+	live := m.Workloads[0].Targets[0]
+	if live.Requires == nil || !slices.Equal(live.Requires.Mentions, []string{"DB"}) {
+		t.Errorf("got %+v", live.Requires)
+	}
+	if got := string(live.Manifests.Attributes.AppendJSON(nil)); got != `{"owner":"me","storage":"git","type":"kustomize"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A config schema that is none fails its workload or its deployment target, at its
+// place, and nothing else.
+func TestPublishedSchemaErrors(t *testing.T) {
+	const place = " @app@0a1b2c3d0a1b/deploy/workload.yaml:"
+	for name, c := range map[string]struct{ schema, want string }{
+		"no text":        {`{type: object}`, "K1308 the config schema cannot be used: it is no text" + place + "13:11"},
+		"no schema":      {`"hello"`, "K1308 the config schema cannot be used: "},
+		"no JSON":        {`"{"`, "K1308 the config schema cannot be used: "},
+		"empty":          {`""`, "K1308 the config schema cannot be used: "},
+		"null":           {`null`, "K1308 the config schema cannot be used: it is no text"},
+		"wrong type":     {`'{"type": "objekt"}'`, "K1308 the config schema cannot be used: "},
+		"another":        {`'{"$ref": "https://schemas.example.test/x.json"}'`, "K1308 the config schema cannot be used: it refers to https://schemas.example.test/x.json, which is not in it"},
+		"missing":        {`'{"$ref": "#/definitions/x"}'`, "K1308 the config schema cannot be used: "},
+		"bad pattern":    {`'{"properties": {"A": {"pattern": "("}}}'`, "K1308 the config schema cannot be used: "},
+		"no struct":      {`'{"type": "string"}'`, "K1402 the contract can never be satisfied: requires must be a struct, and is a string" + place + "13:11"},
+		"unknown draft":  {`'{"$schema": "https://example.test/draft", "type": "object"}'`, "K1308 the config schema cannot be used: "},
+		"unclosed":       {`'[[[[[['`, "K1308 the config schema cannot be used: "},
+		"draft 4":        {`'{"properties": {"A": {"minimum": 1, "exclusiveMinimum": true}}}'`, ""},
+		"draft 6":        {`'{"properties": {"A": {"exclusiveMinimum": 1, "const": 2}}}'`, ""},
+		"anything":       {`'{}'`, ""},
+		"itself":         {`'{"properties": {"A": {"$ref": "#"}}}'`, ""},
+		"named like one": {`'{"$ref": "#/definitions/strings", "definitions": {"strings": {"properties": {"labels": {"type": "string", "maxLength": 3}, "strings": {"minLength": 1}}}}}'`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pkg, ds := evaluateRegistered(t, registrations, fmt.Sprintf(`
+-- app/deploy/workload.yaml --
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata:
+  name: shop
+spec:
+  deploymentTargets:
+    - name: live
+      environment: dev
+      manifests: {repo: "https://git.example.test/app", branch: main, path: ./x}
+    - name: night
+      environment: dev
+      configSchemas:
+        - %s
+      manifests: {repo: "https://git.example.test/app", branch: main, path: ./x}
+-- limits/x.cue --
+package limits
+configs: x: match: {}
+`, c.schema), Options{})
+			want := 2
+			if c.want != "" {
+				want = 1
+			}
+			if len(pkg.Model.Workloads) != 1 || len(pkg.Model.Workloads[0].Targets) != want || pkg.Model.Workloads[0].Targets[0].Name != "live" {
+				t.Errorf("got %+v", pkg.Model.Workloads)
+			}
+			if c.want == "" && len(ds) > 0 || c.want != "" && (len(ds) != 1 || !strings.HasPrefix(ds[0], c.want) || !strings.Contains(ds[0], place+"13:11")) {
+				t.Errorf("got %q, want %q", ds, c.want)
+			}
+		})
+	}
+}

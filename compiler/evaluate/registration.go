@@ -31,6 +31,11 @@ func (x *exporter) registrations() []model.Registration {
 		if r.Match, ok = x.limit(v, ref); !ok {
 			return
 		}
+		if r.Git.Verify != nil {
+			x.fail(ref.At("git.verify"), diag.New(diag.Unverifiable, "registrations are fetched by `kalypso lock`, which verifies no signatures").
+				Hinting("remove verify; the lock file pins the commit that was reviewed"))
+			return
+		}
 		if r.MaxLayer < r.MinLayer {
 			x.fail(ref.At("layers"), diag.New(diag.WrongValue, "the highest layer of registration "+ref.Name+" is below its lowest").
 				Hinting("raise layers.max, or lower layers.min"))

@@ -20,6 +20,7 @@ import (
 // labels are a struct of their own among the facts.
 func (x *exporter) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
 	x.noteAll(v, ref)
+	x.checkOneFile(ref)
 	if v.Validate() != nil {
 		return model.Selector{Op: model.OpNone}, false // check has reported it
 	}
@@ -39,7 +40,8 @@ func (x *exporter) selector(v cue.Value, ref model.Ref, labels bool) (model.Sele
 
 // checkSelector refuses what has no meaning in a selector: pattern fields, which
 // vanish from the exported syntax, defaults, which would be taken, and
-// constraints that no fact can satisfy, since facts are strings. labels says
+// constraints that no fact can satisfy: facts are strings, some of which write a
+// number. labels says
 // whether the selector has its labels in a struct of their own.
 func (x *exporter) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 	if isUnknown(v) {
@@ -111,9 +113,9 @@ func (x *exporter) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	case kind == cue.StructKind && name == "labels":
 		x.fail(ref, diag.New(diag.BadSelector, "a match names labels directly, without labels").Hinting(`write match: region: "east"`))
 		return false
-	case kind&cue.StringKind == 0 && kind != cue.BottomKind:
+	case kind&(cue.StringKind|cue.NumberKind) == 0 && kind != cue.BottomKind:
 		hint := "facts and labels are strings"
-		if text, err := v.MarshalJSON(); err == nil && v.IncompleteKind()&(cue.NumberKind|cue.BoolKind) != 0 {
+		if text, err := v.MarshalJSON(); err == nil && kind == cue.BoolKind {
 			hint = fmt.Sprintf("write it as a string: %q", text)
 		}
 		x.fail(ref, diag.New(diag.BadSelector, fmt.Sprintf("%s is a string, and can never be %s", name, article(kind.String()))).Hinting(hint))
@@ -155,8 +157,7 @@ func (x *exporter) checkDefault(v cue.Value, ref model.Ref) bool {
 	if v.IsConcrete() {
 		return true
 	}
-	e, err := syntax(v)
-	if err != nil || !hasDefault(e) {
+	if !marksDefault(v) {
 		return true
 	}
 	x.fail(ref, diag.New(diag.BadSelector, "a selector cannot have defaults").

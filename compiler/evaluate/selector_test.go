@@ -50,13 +50,13 @@ func TestSidesOfPolicies(t *testing.T) {
 	for side, got := range map[string]string{
 		`labels: edge?: "true" & workspace: "team"`: describe(p.DeploymentTargets),
 		`*`:                      describe(p.ClusterTypes),
-		`labels: region: "east"`: describe(p.Except.ClusterTypes),
+		`labels: region: "east"`: describe(p.Except[0].ClusterTypes),
 	} {
 		if got != side {
 			t.Errorf("got %s, want %s", got, side)
 		}
 	}
-	if got := describe(p.Except.DeploymentTargets); got != "*" {
+	if got := describe(p.Except[0].DeploymentTargets); got != "*" {
 		t.Errorf("an absent side of except is %s, not everything", got)
 	}
 }

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -27,8 +28,10 @@ type shape struct {
 	elem    *shape     // of a list's elements
 	enum    []string   // the strings that a scalar may be
 	is      string     // what a scalar is, as the schema's documentation says it
+	usual   string     // the schema's default of a scalar, as CUE writes it; "" for none
 	literal []string   // what a struct may be instead, such as false
 	def     string     // the definition that a struct is, where it may be a scalar as well
+	address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
 }
 
 type fieldShape struct {
@@ -168,6 +171,9 @@ func (r *shapeReader) definition(name string) *shape {
 		s = &shape{}
 		r.shapes[name] = s
 		r.add(s, r.exprs[name])
+		if slices.Contains([]string{"#GitURL", "#HTTPURL", "#OCIURL"}, name) {
+			s.address = name
+		}
 		if doc := r.docs[name]; strings.HasPrefix(doc, strings.TrimPrefix(name, "#")+" is ") && len(s.fields) == 0 && s.pattern == nil {
 			s.is, _ = strings.CutPrefix(firstSentence(doc), strings.TrimPrefix(name, "#")+" is ")
 		}
@@ -212,6 +218,9 @@ func (r *shapeReader) add(s *shape, e ast.Expr) {
 func (r *shapeReader) addAlternatives(s *shape, e *ast.BinaryExpr) {
 	var enum []string
 	any := false
+	if usual := usualOf(e); usual != "" {
+		s.usual = usual
+	}
 	for _, alternative := range alternatives(e) {
 		switch a := alternative.(type) {
 		case *ast.BasicLit:
@@ -232,6 +241,9 @@ func (r *shapeReader) addAlternatives(s *shape, e *ast.BinaryExpr) {
 				s.def = a.Name
 			}
 			s.merge(of)
+		case *ast.ListLit:
+			any = true
+			r.add(s, a)
 		default:
 			any = true
 		}
@@ -239,6 +251,19 @@ func (r *shapeReader) addAlternatives(s *shape, e *ast.BinaryExpr) {
 	if !any {
 		s.enum = append(s.enum, enum...)
 	}
+}
+
+// usualOf returns the literal that is the default of a disjunction; "" for none.
+func usualOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.UnaryExpr:
+		if lit, ok := e.X.(*ast.BasicLit); ok && e.Op == token.MUL {
+			return lit.Value
+		}
+	case *ast.BinaryExpr:
+		return cmp.Or(usualOf(e.X), usualOf(e.Y))
+	}
+	return ""
 }
 
 func alternatives(e ast.Expr) []ast.Expr {
@@ -267,11 +292,17 @@ func (s *shape) merge(t *shape) {
 	if t.elem != nil {
 		s.elem = t.elem
 	}
+	if t.usual != "" {
+		s.usual = t.usual
+	}
 	if t.is != "" && s.is == "" {
 		s.is = t.is
 	}
 	if t.def != "" {
 		s.def = t.def
+	}
+	if t.address != "" {
+		s.address = t.address
 	}
 	s.open = s.open || t.open
 	s.oneOf = append(s.oneOf, t.oneOf...)

@@ -23,6 +23,9 @@ type Stage struct {
 	// Sick says that there are errors in what the base says of it: of Promotion,
 	// which then may lack anything, nothing may be taken for granted.
 	Sick bool `json:"-"`
+	// NoRings says that the environment's own files have rings, and errors: those of
+	// Promotion are not known.
+	NoRings bool `json:"-"`
 }
 
 // Stages evaluates the platform's base, and returns the environments that it

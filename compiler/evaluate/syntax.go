@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,8 +15,27 @@ import (
 
 // syntax returns a value as an expression that needs nothing around it but
 // CUE's builtin packages. Without options defaults and optional fields stay as
-// they are written; references are resolved.
+// they are written; references are resolved. Where CUE cannot write that, it is
+// what the value evaluates to.
 func syntax(v cue.Value, options ...cue.Option) (ast.Expr, error) {
+	e, err := definition(v, options...)
+	if errors.Is(err, errExport) {
+		return evaluated(v)
+	}
+	return e, err
+}
+
+var errExport = errors.New("CUE cannot write it")
+
+// definition returns a value as CUE's exporter writes it, with references between
+// its own parts. It cannot do so where a reference leads to a name that is no
+// identifier: it would call a let by that name, and panics.
+func definition(v cue.Value, options ...cue.Option) (e ast.Expr, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e, err = nil, fmt.Errorf("%w: %v", errExport, p)
+		}
+	}()
 	switch n := v.Syntax(append(options, cue.InlineImports(true))...).(type) {
 	case *ast.File:
 		lit := &ast.StructLit{}

@@ -81,7 +81,8 @@ func partial(v cue.Value) model.Value {
 }
 
 // Scalar returns a concrete scalar as data. Bytes have no data of their own:
-// JSON would make a string of them.
+// JSON would make a string of them. A float is as it is written, where that differs
+// as it is written last.
 func Scalar(v cue.Value) (model.Value, error) {
 	switch v.Kind() {
 	case cue.NullKind:
@@ -102,11 +103,11 @@ func Scalar(v cue.Value) (model.Value, error) {
 		}
 		return model.NumberOf(i.String())
 	case cue.FloatKind:
-		b, err := v.MarshalJSON()
+		spelt, err := Spellings(v)
 		if err != nil {
 			return model.Value{}, err
 		}
-		return model.FloatOf(string(b))
+		return spelt[len(spelt)-1].Value, nil
 	}
 	return model.Value{}, fmt.Errorf("a value of type %s is no data", v.IncompleteKind())
 }

@@ -39,7 +39,7 @@ const HandlerName = "expr"
 
 // Handler returns what answers calls in a worker.
 func Handler() worker.Handler {
-	return worker.Handle(func(c *Call) (Result, error) { return New(nil).eval(*c), nil })
+	return worker.Handle(func(c *Call) (Result, error) { return New(nil).answer(*c), nil })
 }
 
 // eval answers a call. What was beyond all bounds for one value is not tried with

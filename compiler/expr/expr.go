@@ -63,6 +63,7 @@ type Evaluator struct {
 	contracts map[model.Expr]cue.Value
 	structs   map[string]*Struct // by their text; nil for what is none
 	heavy     map[model.Expr]bool
+	numeric   map[model.Expr]bool // what only numbers satisfy
 	elsewhere *Elsewhere
 }
 
@@ -71,7 +72,7 @@ type Evaluator struct {
 func New(elsewhere *Elsewhere) *Evaluator {
 	return &Evaluator{
 		ctx: cuecontext.New(), contracts: map[model.Expr]cue.Value{}, structs: map[string]*Struct{},
-		heavy: map[model.Expr]bool{}, elsewhere: elsewhere,
+		heavy: map[model.Expr]bool{}, numeric: map[model.Expr]bool{}, elsewhere: elsewhere,
 	}
 }
 
@@ -88,13 +89,53 @@ func (e *Evaluator) answer(c Call) Result {
 	if e.elsewhere != nil && e.isHeavy(c) {
 		return e.elsewhere.eval(c)
 	}
-	return e.eval(c)
+	return e.guarded(func() Result { return e.eval(c) })
 }
 
-// Satisfies says whether a string satisfies a constraint.
+// guarded asks CUE, also where that panics: then it is a problem of what was asked.
+func (e *Evaluator) guarded(ask func() Result) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.ctx, e.contracts, e.structs = cuecontext.New(), map[model.Expr]cue.Value{}, map[string]*Struct{}
+			r = Result{Problems: []Problem{{Message: fmt.Sprintf("CUE fails by a mistake of its own: %v", p)}}}
+		}
+	}()
+	return ask()
+}
+
+// decimal matches the text of a number as CUE writes it.
+var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// Satisfies says whether a string satisfies a constraint. A constraint on numbers
+// is asked of the number that the string writes in decimal: of any other it never
+// holds.
 func (e *Evaluator) Satisfies(constraint model.Expr, s string) bool {
 	v := model.StringOf(s)
+	if e.isOfNumbers(constraint) {
+		n, err := model.NumberOf(s)
+		if err != nil || !decimal.MatchString(s) {
+			return false
+		}
+		v = n
+	}
 	return len(e.answer(Call{Terms: []model.Expr{constraint}, Value: &v}).Problems) == 0
+}
+
+// isOfNumbers says whether only numbers can satisfy a constraint.
+func (e *Evaluator) isOfNumbers(constraint model.Expr) bool {
+	of, known := e.numeric[constraint]
+	if known || e.elsewhere != nil && e.isHeavy(Call{Terms: []model.Expr{constraint}}) {
+		return of
+	}
+	e.guarded(func() Result {
+		if x, err := parser.ParseExpr("", string(constraint)); err == nil {
+			kind := e.ctx.BuildExpr(x, cue.InferBuiltins(true)).IncompleteKind()
+			of = kind != cue.BottomKind && kind&^cue.NumberKind == 0
+		}
+		return Result{}
+	})
+	e.numeric[constraint] = of
+	return of
 }
 
 func (e *Evaluator) eval(c Call) Result {

@@ -153,7 +153,9 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 		directory := *base
 		directory.Path, directory.RawPath = strings.TrimSuffix(base.Path, "/")+"/", ""
 		at = directory.ResolveReference(at)
-		at.RawQuery = base.RawQuery // a token in the repository's URL holds for its charts, as with Helm
+		if sameOrigin(base, at) {
+			at.RawQuery = base.RawQuery // as with Helm
+		}
 	}
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
 		return nil, fmt.Errorf("the index of the chart repository says that version %s is at a place that is no URL of a web server", e.Revision)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -260,7 +261,7 @@ func TestGitCredentials(t *testing.T) {
 			return ""
 		},
 		"a helper that goes on after a wrong netrc": func(home, hostname string) string {
-			write(t, filepath.Join(home, ".netrc"), "default login "+username+" password wrong-wrong")
+			write(t, filepath.Join(home, ".netrc"), "machine 127.0.0.1 login "+username+" password wrong-wrong")
 			write(t, filepath.Join(home, ".gitconfig"), "[credential]\n\thelper = \"!f() { echo username="+username+"; echo password="+password+"; }; f\"\n")
 			return ""
 		},
@@ -334,14 +335,53 @@ func TestGitWrongCredentials(t *testing.T) {
 		return true
 	})
 	source := lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"}
-	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "default login a password wrong-wrong")
+	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "machine 127.0.0.1 login a password wrong-wrong")
 	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "does not accept the credentials")
-	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "default login a password "+password)
+	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "machine 127.0.0.1 login a password "+password)
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "answers 403 Forbidden")
 	if hint := err.(*AuthError).Hint; hint == "" {
 		t.Error("no hint")
+	}
+}
+
+// Whoever names a host gets nothing that is not for it: neither what is for another
+// host, nor what is for every host.
+func TestGitOtherHost(t *testing.T) {
+	h, w := gitHost(t)
+	w.commit("a", "1")
+	h.behind(func(rw http.ResponseWriter, r *http.Request) bool {
+		rw.Header().Set("WWW-Authenticate", `Basic realm="theirs"`)
+		rw.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	_, port, err := net.SplitHostPort(h.Listener.Addr().String())
+	must(t, err)
+	home, token := os.Getenv("HOME"), base64.StdEncoding.EncodeToString([]byte(username+":"+password))
+	mine := "machine 127.0.0.1 login " + username + " password " + password + "\n"
+	for name, c := range map[string]struct{ netrc, config string }{
+		"of another host": {mine, fmt.Sprintf("[http \"http://127.0.0.1:%s/\"]\n\textraHeader = AUTHORIZATION: basic %s\n[credential]\n\thelper = store\n", port, token)},
+		"of every host":   {mine + "default login " + username + " password " + password + "\n", "[http]\n\textraHeader = AUTHORIZATION: basic " + token + "\n"},
+		"a header alone":  {"", "[http]\n\textraHeader = AUTHORIZATION: basic " + token + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(t, filepath.Join(home, ".netrc"), c.netrc)
+			write(t, filepath.Join(home, ".gitconfig"), c.config)
+			write(t, filepath.Join(home, ".git-credentials"), fmt.Sprintf("http://%s:%s@127.0.0.1:%s\n", username, password, port))
+			h.asked()
+			_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: "http://localhost:" + port + "/app.git", Branch: "main"})
+			wantError[*AuthError](t, err, "wants credentials")
+			asked := h.asked()
+			if len(asked) == 0 {
+				t.Error("the server was not asked")
+			}
+			for _, r := range asked {
+				if got := r.Header.Get("Authorization"); got != "" {
+					t.Errorf("%s has credentials: %s", r.URL, got)
+				}
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func withSSH(t testing.TB, settings string) {
 	must(t, err, os.Symlink(git, filepath.Join(bin, "git")))
 	if settings != "" {
 		write(t, filepath.Join(bin, "settings"), settings)
-		write(t, filepath.Join(bin, "ssh"), "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < "+filepath.Join(bin, "settings")+"\n")
+		write(t, filepath.Join(bin, "ssh"), "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < '"+filepath.Join(bin, "settings")+"'\n")
 		must(t, os.Chmod(filepath.Join(bin, "ssh"), 0o700))
 	}
 	t.Setenv("PATH", bin)
@@ -79,10 +80,8 @@ func TestSSH(t *testing.T) {
 	withSSH(t, "")
 	known := filepath.Join(home, ".ssh", "known_hosts")
 
-	_, _, err := quick(t).Resolve(t.Context(), source)
-	wantError[*AuthError](t, err, "no known_hosts of ssh")
 	write(t, known, "")
-	_, _, err = quick(t).Resolve(t.Context(), source)
+	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "~/.ssh/known_hosts does not know 127.0.0.1")
 	_, other := remotetest.NewKey(t)
 	trust(t, h, known, other.PublicKey())
@@ -148,6 +147,44 @@ func TestSSHConfig(t *testing.T) {
 	withSSH(t, strings.Replace(settings, "proxyjump none", "proxyjump bastion.example.test", 1))
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*Error](t, err, "through another host or a program (proxyjump)")
+}
+
+// ssh looks in the home folder of the account. Where $HOME is another one, files of
+// both count; files that ssh does not name count nowhere.
+func TestSSHHomes(t *testing.T) {
+	h, home, source := sshSource(t)
+	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)
+	write(t, filepath.Join(home, ".ssh", "id_ed25519"), remotetest.PEM(t, h.Client, ""))
+	account, err := user.Current()
+	must(t, err)
+	for settings, want := range map[string]string{
+		"userknownhostsfile " + account.HomeDir + "/.ssh/known_hosts\nidentityfile ~/.ssh/id_ed25519":  "",
+		"userknownhostsfile " + account.HomeDir + "/.ssh/known_hosts\nidentityfile %d/.ssh/id_ed25519": "",
+		"userknownhostsfile /nowhere\nidentityfile ~/.ssh/id_ed25519":                                  "no known_hosts of ssh",
+		"userknownhostsfile none\nidentityfile ~/.ssh/id_ed25519":                                      "no known_hosts of ssh",
+		"userknownhostsfile ~/.ssh/known_hosts\nidentityfile /nowhere":                                 "accepts no key",
+	} {
+		withSSH(t, "globalknownhostsfile none\n"+settings+"\n")
+		_, _, err := quick(t).Resolve(t.Context(), source)
+		if want != "" {
+			wantError[*AuthError](t, err, want)
+		} else if err != nil {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}
+
+// ssh runs for no account without a name, which containers have.
+func TestSSHWithoutAccount(t *testing.T) {
+	h, home, source := sshSource(t)
+	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)
+	write(t, filepath.Join(home, ".ssh", "id_ed25519"), remotetest.PEM(t, h.Client, ""))
+	withSSH(t, "")
+	bin := os.Getenv("PATH")
+	write(t, filepath.Join(bin, "ssh"), "#!/bin/sh\necho 'No user exists for uid 1234' >&2\nexit 255\n")
+	must(t, os.Chmod(filepath.Join(bin, "ssh"), 0o700))
+	_, data := resolving(t, source)
+	wantFiles(t, data, "a: 1")
 }
 
 // A host that says nothing costs the time that is allowed.

@@ -8,9 +8,17 @@ import (
 	"testing"
 )
 
+// realPath is how git writes a path in what points to it.
+func realPath(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(path)
+	must(t, err)
+	return path
+}
+
 func TestDiscover(t *testing.T) {
 	isolate(t)
-	at := t.TempDir()
+	at := realPath(t, t.TempDir())
 	git := func(args ...string) {
 		t.Helper()
 		run(t, "", "git", append([]string{"-c", "protocol.file.allow=always", "-c", "user.name=A", "-c", "user.email=a@b", "-C", at}, args...)...)

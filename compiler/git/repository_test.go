@@ -11,7 +11,7 @@ import (
 
 func TestOpen(t *testing.T) {
 	isolate(t)
-	at := t.TempDir()
+	at := realPath(t, t.TempDir())
 	git := func(args ...string) {
 		t.Helper()
 		run(t, "", "git", append([]string{"-c", "protocol.file.allow=always", "-c", "user.name=A", "-c", "user.email=a@b", "-C", at}, args...)...)

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
 // Kind is a kind of source.
@@ -102,7 +102,7 @@ func (s Source) asked() []asked {
 // branch main", "chart podinfo >=1.2 <2 of https://example.com/charts". It holds no
 // password, whatever the URL has.
 func (s Source) String() string {
-	url, which := web.WithoutPassword(s.URL), ""
+	url, which := credential.Hide(s.URL), ""
 	for _, f := range s.asked() {
 		if f.name != "version" {
 			which += " " + f.name

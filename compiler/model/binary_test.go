@@ -56,7 +56,7 @@ func TestDecodeValueRefuses(t *testing.T) {
 		"an int with a leading zero":   "02023031",
 		"an int that is a float":       "0203312e30",
 		"a float that is an int":       "030131",
-		"a float with trailing zeros":  "0304312e3030",
+		"a float with leading zeros":   "030430312e30",
 		"a number that is no number":   "02017b",
 		"more text than there is":      "040261",
 		"a length without end":         "04ffffffffffffffffffff01",

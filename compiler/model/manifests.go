@@ -1,7 +1,7 @@
 package model
 
-// Manifests says where a deployment target's manifests are. Exactly one field
-// is set.
+// Manifests says where a deployment target's manifests are. Exactly one of the
+// sources is set.
 type Manifests struct {
 	Git       *Git       `json:"git,omitempty"`
 	OCI       *OCI       `json:"oci,omitempty"`
@@ -9,6 +9,9 @@ type Manifests struct {
 	Kustomize *Kustomize `json:"kustomize,omitempty"`
 	Package   *Package   `json:"package,omitempty"`
 	Ansible   *Playbook  `json:"ansible,omitempty"`
+	// Attributes are for the platform's own templates and functions: a struct of
+	// strings, or nil.
+	Attributes *Value `json:"attributes,omitempty"`
 }
 
 // SourceKind is a kind of manifests, named like its field in schema.#Manifests.
@@ -46,6 +49,69 @@ func (m Manifests) Kind() SourceKind {
 	return ""
 }
 
+// WithoutSecrets returns the manifests without the names of secrets with credentials,
+// as what is not the platform's own is shown to functions and templates.
+func (m Manifests) WithoutSecrets() Manifests {
+	git := func(g *Git) *Git {
+		if g == nil {
+			return nil
+		}
+		out := *g
+		out.SecretRef = ""
+		return &out
+	}
+	oci := func(o *OCI) *OCI {
+		if o == nil {
+			return nil
+		}
+		out := *o
+		out.SecretRef = ""
+		return &out
+	}
+	m.Git, m.OCI = git(m.Git), oci(m.OCI)
+	if m.Helm != nil {
+		helm := *m.Helm
+		helm.SecretRef = ""
+		m.Helm = &helm
+	}
+	if m.Kustomize != nil {
+		overlay := *m.Kustomize
+		overlay.Git, overlay.OCI = git(overlay.Git), oci(overlay.OCI)
+		m.Kustomize = &overlay
+	}
+	if m.Ansible != nil {
+		playbook := *m.Ansible
+		playbook.Git = git(playbook.Git)
+		m.Ansible = &playbook
+	}
+	return m
+}
+
+// CRDs says what happens to the CustomResourceDefinitions of what is rendered.
+type CRDs string
+
+// What happens to CustomResourceDefinitions; "" is KeepCRDs.
+const (
+	KeepCRDs   CRDs = "keep"   // they outlive the assignment
+	DeleteCRDs CRDs = "delete" // they go with the assignment
+	SkipCRDs   CRDs = "skip"   // they are left out
+)
+
+// CRDs returns what the source says about CustomResourceDefinitions; "" for nothing.
+func (m Manifests) CRDs() CRDs {
+	switch {
+	case m.Git != nil:
+		return m.Git.CRDs
+	case m.OCI != nil:
+		return m.OCI.CRDs
+	case m.Helm != nil:
+		return m.Helm.CRDs
+	case m.Kustomize != nil:
+		return m.Kustomize.CRDs
+	}
+	return ""
+}
+
 // Git is a folder of a git repository, at exactly one of Branch, Tag, Semver
 // and Commit.
 type Git struct {
@@ -56,8 +122,14 @@ type Git struct {
 	Commit    string     `json:"commit,omitempty"`
 	Path      string     `json:"path,omitempty"`
 	SecretRef string     `json:"secretRef,omitempty"`
+	Anonymous bool       `json:"anonymous,omitempty"`
 	Verify    *GitVerify `json:"verify,omitempty"`
+	CRDs      CRDs       `json:"crds,omitempty"`
 }
+
+// VerifiesNothing says that the commit is to be verified, and that only a pinned tag
+// can be.
+func (g *Git) VerifiesNothing() bool { return g != nil && g.Verify != nil && g.Tag == "" }
 
 // GitVerify verifies the signatures of a git tag.
 type GitVerify struct {
@@ -73,7 +145,15 @@ type OCI struct {
 	Digest    string     `json:"digest,omitempty"`
 	Path      string     `json:"path,omitempty"`
 	SecretRef string     `json:"secretRef,omitempty"`
+	Anonymous bool       `json:"anonymous,omitempty"`
 	Verify    *OCIVerify `json:"verify,omitempty"`
+	CRDs      CRDs       `json:"crds,omitempty"`
+}
+
+// VerifiesNothing says that the artifact is to be verified, and that only a pinned
+// tag or digest can be.
+func (o *OCI) VerifiesNothing() bool {
+	return o != nil && o.Verify != nil && o.Tag == "" && o.Digest == ""
 }
 
 // OCIVerify verifies the signature of an OCI artifact.
@@ -100,6 +180,8 @@ type Helm struct {
 	ReleaseName    string `json:"releaseName,omitempty"`
 	PlatformValues string `json:"platformValues,omitempty"`
 	SecretRef      string `json:"secretRef,omitempty"`
+	Anonymous      bool   `json:"anonymous,omitempty"`
+	CRDs           CRDs   `json:"crds,omitempty"`
 }
 
 // Kustomize is an overlay, from exactly one of Git and OCI, with changes to it.
@@ -111,6 +193,7 @@ type Kustomize struct {
 	Patches    []KustomPatch `json:"patches,omitempty"`
 	Images     []KustomImage `json:"images,omitempty"`
 	NamePrefix string        `json:"namePrefix,omitempty"`
+	CRDs       CRDs          `json:"crds,omitempty"`
 }
 
 // KustomPatch is a patch of a Kustomize overlay.

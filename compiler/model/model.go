@@ -14,6 +14,12 @@ type Environment struct {
 	Description string
 	After       []string
 	GitOps      *GitOps
+	// Rings are those of an environment whose own files say something of them; nil for
+	// those of the base.
+	Rings []Ring
+	// MaxRemovals is how many assignments one build may remove: a number, or a percentage
+	// such as "25%" of those that there are.
+	MaxRemovals string
 
 	ClusterTypes       []ClusterType
 	Clusters           []Cluster
@@ -120,9 +126,11 @@ type Workload struct {
 	Description string
 	Workspace   string
 	Application string // the workload's name where the platform gives none
-	Labels      map[string]string
-	Requires    *Contract
-	Chart       ChartValues // of the charts of all its targets
+	// Registration is what brings the workload; "" where the platform declares it.
+	Registration string
+	Labels       map[string]string
+	Requires     *Contract
+	Chart        ChartValues // of the charts of all its targets
 
 	// Targets are the deployment targets of this environment.
 	Targets []DeploymentTarget
@@ -139,9 +147,13 @@ type DeploymentTarget struct {
 	Version   string            // "" where the platform gives none
 	Manifests Manifests
 	Render    bool // whether the manifests are rendered when the platform is built
-	Chart     ChartValues
-	Requires  *Contract
-	DependsOn []string // full names
+	// RestartOnConfigChange says whether pods restart when the platform config changes.
+	RestartOnConfigChange bool
+	Chart                 ChartValues
+	Requires              *Contract
+	// AllowEmpty says that it may be assigned to no cluster type.
+	AllowEmpty bool
+	DependsOn  []string // full names
 
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
@@ -186,9 +198,11 @@ type SchedulingPolicy struct {
 	Name              string
 	DeploymentTargets Selector
 	ClusterTypes      Selector
-	Except            *Except
+	Except            []Except // what any of them selects is left out
 	Deny              bool
 	Pin               *Pin
+	// AllowEmpty says that the selectors may select nothing.
+	AllowEmpty bool
 
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
@@ -196,6 +210,7 @@ type SchedulingPolicy struct {
 
 // Except are pairs that a policy leaves out.
 type Except struct {
+	Path              string // in the policy: except, or except[2] of a list
 	DeploymentTargets Selector
 	ClusterTypes      Selector
 }
@@ -203,6 +218,8 @@ type Except struct {
 // Pin changes what assignments of a policy deploy.
 type Pin struct {
 	Version string `json:"version,omitempty"`
+	// Highest says that of several pins with it the highest version holds.
+	Highest bool `json:"highest,omitempty"`
 	// Manifests are the fields to replace, as written.
 	Manifests *Value `json:"manifests,omitempty"`
 }
@@ -218,8 +235,10 @@ type Config struct {
 	// concern every assignment.
 	MatchUnknown bool
 	// Sick says that the config has errors: the assignments that it matches fail.
-	Sick  bool
-	Layer int
+	Sick bool
+	// AllowEmpty says that Match may select nothing.
+	AllowEmpty bool
+	Layer      int
 	// Values are the config's values, defaults and overrides; zero trees where
 	// Function is set and Facts are needed first.
 	Values, Defaults, Overrides Tree
@@ -239,6 +258,7 @@ type ConfigSchema struct {
 	Match        Selector
 	MatchUnknown bool
 	Sick         bool
+	AllowEmpty   bool // whether Match may select nothing
 	Schema       *Contract
 	Lists        map[string]ListStrategy // by CUE path
 

@@ -22,7 +22,7 @@ func ShortName(name string, limit int) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	hash := hex.EncodeToString(sum[:5])
-	return strings.TrimRight(name[:limit-len(hash)-1], "-") + "-" + hash
+	return strings.TrimRight(name[:limit-len(hash)-1], "-.") + "-" + hash
 }
 
 // IsDNSLabel says whether a name is a DNS label but for its length, which
@@ -36,6 +36,17 @@ func IsDNSLabel(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// IsDNSSubdomain says whether a name is DNS labels with dots between them, but for
+// its length: what Kubernetes allows for most objects, though not for namespaces.
+func IsDNSSubdomain(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if !IsDNSLabel(label) {
+			return false
+		}
+	}
+	return true
 }
 
 // FullName returns the full name of a deployment target.

@@ -7,7 +7,7 @@ import (
 
 func TestShortName(t *testing.T) {
 	long := strings.Repeat("abcdefghi-", 7)
-	for _, name := range []string{"a", strings.Repeat("x", 63), long, long + "b", strings.Repeat("-", 70)} {
+	for _, name := range []string{"a", strings.Repeat("x", 63), strings.Repeat("abcdefghijk.", 7), long, long + "b", strings.Repeat("-", 70)} {
 		got := ShortName(name, MaxLabel)
 		if len(got) > MaxLabel {
 			t.Errorf("ShortName(%s) has %d characters", name, len(got))
@@ -15,9 +15,22 @@ func TestShortName(t *testing.T) {
 		if len(name) <= MaxLabel && got != name {
 			t.Errorf("ShortName changed %s to %s", name, got)
 		}
+		if strings.Contains(got, ".-") {
+			t.Errorf("ShortName(%s) = %s, which has a label that begins with a dash", name, got)
+		}
 	}
 	if ShortName(long+"a", 53) == ShortName(long+"b", 53) {
 		t.Error("two long names have one short name")
+	}
+}
+
+func TestIsDNSSubdomain(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "dev.hello-world-app.test": true, "a.1.b-c": true, "": false, ".": false, "a.": false, ".a": false, "a..b": false, "a.-b": false, "a-.b": false, "A.b": false, "a_b": false,
+	} {
+		if got := IsDNSSubdomain(name); got != want {
+			t.Errorf("IsDNSSubdomain(%q) = %v", name, got)
+		}
 	}
 }
 

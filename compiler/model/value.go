@@ -42,7 +42,7 @@ type Value struct {
 
 type (
 	integer   string // in canonical form
-	float     string // in canonical form
+	float     string // as its author wrote it: see FloatOf
 	structure []Field
 	secret    []Field
 )
@@ -80,35 +80,7 @@ func sortFields(fields []Field) []Field {
 	return fields
 }
 
-// NumberOf returns the int or float that s writes in JSON, in canonical form.
-// As in CUE, the spelling decides: a point or an exponent makes it a float.
-func NumberOf(s string) (Value, error) {
-	if !strings.ContainsAny(s, ".eE") {
-		digits, neg := strings.CutPrefix(s, "-")
-		if digits == "" || strings.Trim(digits, "0123456789") != "" {
-			return Value{}, fmt.Errorf("invalid number %q", s)
-		}
-		s = strings.TrimLeft(digits, "0")
-		switch {
-		case s == "":
-			s = "0"
-		case neg:
-			s = "-" + s
-		}
-		return Value{data: integer(s)}, nil
-	}
-	return FloatOf(s)
-}
-
-// FloatOf returns the float that s writes in JSON, in canonical form, also
-// where it is spelt like an int.
-func FloatOf(s string) (Value, error) {
-	text, err := canonicalFloat(s)
-	return Value{data: float(text)}, err
-}
-
-// ScalarOf returns the scalar of a kind that has this Text: a number's must be
-// canonical, as whoever writes it writes it as it is.
+// ScalarOf returns the scalar of a kind that has this Text.
 func ScalarOf(kind Kind, text string) (Value, error) {
 	v, err := Value{}, error(nil)
 	switch kind {
@@ -123,55 +95,6 @@ func ScalarOf(kind Kind, text string) (Value, error) {
 		err = fmt.Errorf("%q is not the text of a scalar of kind %s", text, kind)
 	}
 	return v, err
-}
-
-// canonicalFloat writes a decimal exactly, without trailing zeros: with a point
-// while that is short, else as d.d…e±n. Both forms are floats for JSON, YAML
-// 1.1 and YAML 1.2, and equal numbers have equal texts.
-func canonicalFloat(s string) (string, error) {
-	bad := fmt.Errorf("invalid number %q", s)
-	mantissa, exponent := s, 0
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		e, err := strconv.Atoi(s[i+1:])
-		if err != nil {
-			return "", bad
-		}
-		mantissa, exponent = s[:i], e
-	}
-	mantissa, neg := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := whole + fraction
-	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return "", bad
-	}
-	exponent -= len(fraction)
-	digits = strings.TrimLeft(digits, "0")
-	for strings.HasSuffix(digits, "0") {
-		digits = digits[:len(digits)-1]
-		exponent++
-	}
-	if digits == "" {
-		return "0.0", nil
-	}
-	var out string
-	switch first := len(digits) + exponent - 1; { // the exponent of the first digit
-	case first < -6 || first > 20:
-		rest := digits[1:]
-		if rest == "" {
-			rest = "0"
-		}
-		out = fmt.Sprintf("%c.%se%+d", digits[0], rest, first)
-	case exponent >= 0:
-		out = digits + strings.Repeat("0", exponent) + ".0"
-	case first >= 0:
-		out = digits[:first+1] + "." + digits[first+1:]
-	default:
-		out = "0." + strings.Repeat("0", -first-1) + digits
-	}
-	if neg {
-		out = "-" + out
-	}
-	return out, nil
 }
 
 // Kind returns the value's type.
@@ -243,7 +166,8 @@ func (v Value) Lookup(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Equal says whether two values are the same, kinds included.
+// Equal says whether two values are the same, kinds and the texts of numbers
+// included. See Same for numbers that are equal.
 func (v Value) Equal(w Value) bool {
 	switch a := v.data.(type) {
 	case []Value:
@@ -269,8 +193,8 @@ func equalFields(a, b []Field) bool {
 // String returns the value as JSON, for messages.
 func (v Value) String() string { return string(v.AppendJSON(nil)) }
 
-// MarshalJSON writes the value with its fields sorted and its numbers in
-// canonical form, so that equal values have equal bytes.
+// MarshalJSON writes the value with its fields sorted and its numbers as they
+// were written, so that equal values have equal bytes.
 func (v Value) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
 // AppendJSON appends what MarshalJSON writes.
@@ -393,4 +317,50 @@ func (v Value) Insert(path []string, of Value) (merged Value, taken int) {
 	}
 	fields := slices.DeleteFunc(slices.Clone(v.Fields()), func(f Field) bool { return f.Name == path[0] })
 	return StructOf(append(fields, Field{Name: path[0], Value: of})...), 0
+}
+
+// Merge returns base with what over gives added or in its place: structs field by
+// field, anything else as a whole, lists included.
+func Merge(base, over Value) Value {
+	if base.Kind() != Struct || over.Kind() != Struct {
+		return over
+	}
+	fields := slices.Clone(base.Fields())
+	for _, f := range over.Fields() {
+		i := slices.IndexFunc(fields, func(b Field) bool { return b.Name == f.Name })
+		if i < 0 {
+			fields = append(fields, f)
+			continue
+		}
+		fields[i].Value = Merge(fields[i].Value, f.Value)
+	}
+	return StructOf(fields...)
+}
+
+// WithoutNulls takes the fields that are null out of a struct, and returns them apart,
+// as a struct of nulls; null for none. A struct of nothing else goes with them. Null
+// in a list stays.
+func (v Value) WithoutNulls() (kept, nulls Value) {
+	var fields, gone []Field
+	for _, f := range v.Fields() {
+		switch f.Value.Kind() {
+		case Null:
+			gone = append(gone, f)
+			continue
+		case Struct:
+			below, nulls := f.Value.WithoutNulls()
+			if nulls.Kind() == Struct {
+				gone = append(gone, Field{Name: f.Name, Value: nulls})
+				if len(below.Fields()) == 0 {
+					continue
+				}
+				f.Value = below
+			}
+		}
+		fields = append(fields, f)
+	}
+	if gone == nil {
+		return v, Value{}
+	}
+	return StructOf(fields...), StructOf(gone...)
 }

@@ -38,8 +38,8 @@ func TestUnbounded(t *testing.T) {
 		limit time.Duration
 		want  string
 	}{
-		{"loop", chartJob(t, loop), time.Second, "the render cannot be finished: it takes longer than 1s"},
-		{"bases that multiply", bases, time.Second, "the render cannot be finished: it takes longer than 1s"},
+		{"loop", chartJob(t, loop), time.Second, "the render cannot be finished: it takes more than 1s of processor time"},
+		{"bases that multiply", bases, time.Second, "the render cannot be finished: it takes more than 1s of processor time"},
 		{"until", chartJob(t, `{{ range until 1000000000000 }}x{{ end }}`), time.Minute, "it needs more than a gibibyte of memory"},
 		{"repeat", chartJob(t, `{{ repeat 1000000000000 "x" }}`), time.Minute, "it needs more than a gibibyte of memory"},
 		{"growing", chartJob(t, `{{ $x := repeat 1000000 "x" }}{{ range until 30 }}{{ $x = print $x $x }}{{ end }}`), time.Minute, "it needs more than a gibibyte of memory"},

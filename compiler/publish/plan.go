@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -21,8 +22,19 @@ var ErrNowhere = errors.New(`no environment keeps its tree in an OCI registry: n
 // SeveralError says that one repository was named for several environments.
 type SeveralError struct{ Environments []string }
 
+// Error names the environments.
 func (e *SeveralError) Error() string {
 	return fmt.Sprintf("one tag holds one environment, and there are %v: name the one to publish", e.Environments)
+}
+
+// MisplacedError says that a tree would be published in a folder of the artifact at
+// which its own objects do not point.
+type MisplacedError struct{ Environment, Path, Own string }
+
+// Error says both folders, and the way out.
+func (e *MisplacedError) Error() string {
+	return fmt.Sprintf("the tree of environment %s would be in folder %s of the artifact, and its own objects point to folder %s, as gitops says: leave out the path, or choose another tag",
+		e.Environment, e.Path, e.Own)
 }
 
 // Of returns what is published of a build, sorted by environment: to a named
@@ -30,7 +42,8 @@ func (e *SeveralError) Error() string {
 // names an OCI repository. The tag and the path, where nothing names them, are
 // those of the environment's gitops, and else its name and the root.
 //
-// The error is a *SeveralError, ErrNowhere, or about what cannot be read.
+// The error is a *SeveralError, a *MisplacedError, ErrNowhere, or about what cannot be
+// read.
 func Of(b *compiler.Build, to Target, o Options) ([]Publication, error) {
 	if to.Repository != "" && len(b.Environments) != 1 {
 		several := &SeveralError{}
@@ -44,7 +57,10 @@ func Of(b *compiler.Build, to Target, o Options) ([]Publication, error) {
 		if to.Repository == "" && e.OCI() == nil {
 			continue
 		}
-		target, options := place(e.OCI(), e.Name, to, o)
+		target, options, err := place(e.OCI(), e.Name, to, o)
+		if err != nil {
+			return nil, err
+		}
 		artifact, err := FromBuild(b, e, options)
 		if err != nil {
 			return nil, err
@@ -65,18 +81,25 @@ func OfFolder(dir string, to Target, o Options) (Publication, error) {
 	if err != nil {
 		return Publication{}, err
 	}
-	to, o = place(record.OCI, record.Environment, to, o)
+	if to, o, err = place(record.OCI, record.Environment, to, o); err != nil {
+		return Publication{}, err
+	}
 	a, err := FromFolder(dir, o)
 	return Publication{a, to}, err
 }
 
 // place completes what was named by what gitops says, if anything, and else by the
-// environment's name and the root.
-func place(gitops *tree.OCI, environment string, to Target, o Options) (Target, Options) {
+// environment's name and the root. In the tag of gitops the tree is where that says; what
+// is in another is a copy. The repository's address is not compared, as for git.
+func place(gitops *tree.OCI, environment string, to Target, o Options) (Target, Options, error) {
 	if gitops == nil {
 		gitops = &tree.OCI{}
 	}
 	to.Repository, to.Tag = cmp.Or(to.Repository, gitops.Repository), cmp.Or(to.Tag, gitops.Tag, environment)
+	own := path.Clean("/" + gitops.Path)
+	if gitops.Repository != "" && to.Tag == gitops.Tag && o.Path != "" && path.Clean("/"+o.Path) != own {
+		return to, o, &MisplacedError{environment, o.Path, cmp.Or(own[1:], ".")}
+	}
 	o.Path = cmp.Or(o.Path, gitops.Path, ".")
-	return to, o
+	return to, o, nil
 }

@@ -23,11 +23,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
 	"github.com/kalypso-io/kalypso/compiler/publish"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 const platform = "../../testdata/platform"
 
 func TestMain(m *testing.M) {
+	isolated.Environment()
 	// Nobody's credentials, and no module from anywhere.
 	dir, err := os.MkdirTemp("", "publish")
 	if err != nil {

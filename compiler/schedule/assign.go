@@ -8,28 +8,33 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// selection are the pairs that one policy selects: its targets times its types,
-// but for those of except. All are numbers in the fleet, ascending.
+// selection are the pairs that one policy selects, but for those of except.
 type selection struct {
-	policy         *model.SchedulingPolicy
-	targets, types []int
-	exceptTargets  []int
-	exceptTypes    []int
+	policy *model.SchedulingPolicy
+	product
+	except []product // as in the policy
 }
+
+// product are some targets times some types, by their numbers in the fleet,
+// ascending.
+type product struct{ targets, types []int }
 
 // selections evaluates the policies, sorted by name.
 func (f *fleet) selections(policies []model.SchedulingPolicy) []selection {
 	out := make([]selection, len(policies))
 	for i := range policies {
 		p := &policies[i]
-		out[i] = selection{policy: p, targets: f.targetIndex.Select(p.DeploymentTargets), types: f.typeIndex.Select(p.ClusterTypes)}
-		if p.Except != nil {
-			out[i].exceptTargets = f.targetIndex.Select(p.Except.DeploymentTargets)
-			out[i].exceptTypes = f.typeIndex.Select(p.Except.ClusterTypes)
+		out[i] = selection{policy: p, product: f.product(p.DeploymentTargets, p.ClusterTypes)}
+		for _, e := range p.Except {
+			out[i].except = append(out[i].except, f.product(e.DeploymentTargets, e.ClusterTypes))
 		}
 	}
 	slices.SortFunc(out, func(a, b selection) int { return strings.Compare(a.policy.Name, b.policy.Name) })
 	return out
+}
+
+func (f *fleet) product(targets, types model.Selector) product {
+	return product{f.targetIndex.Select(targets), f.typeIndex.Select(types)}
 }
 
 func contains(ascending []int, n int) bool {
@@ -37,14 +42,14 @@ func contains(ascending []int, n int) bool {
 	return found
 }
 
-// holds says whether both sides of the policy select the pair.
-func (s *selection) holds(target, clusterType int) bool {
-	return contains(s.types, clusterType) && contains(s.targets, target)
+// holds says whether both sides select the pair.
+func (p product) holds(target, clusterType int) bool {
+	return contains(p.types, clusterType) && contains(p.targets, target)
 }
 
 // excepts says whether the policy's except takes the pair from it.
 func (s *selection) excepts(target, clusterType int) bool {
-	return contains(s.exceptTypes, clusterType) && contains(s.exceptTargets, target)
+	return slices.ContainsFunc(s.except, func(p product) bool { return p.holds(target, clusterType) })
 }
 
 // denies says whether the policy takes the pair from all policies.
@@ -66,7 +71,9 @@ func (s *Schedule) assign(r *report) {
 	known := pins{known: make(map[string]pinned)}
 	var pairs []pair
 	for c, selections := range byType {
-		pairs = s.pairs(c, selections, pairs[:0])
+		var denied []pair
+		pairs, denied = s.pairs(c, selections, pairs[:0])
+		s.deny(c, pairs, denied)
 		for first := 0; first < len(pairs); {
 			last := first + 1
 			for last < len(pairs) && pairs[last].target == pairs[first].target {
@@ -78,12 +85,13 @@ func (s *Schedule) assign(r *report) {
 	}
 }
 
-// pairs appends to pairs those of one cluster type, by target and selection.
-func (s *Schedule) pairs(c int, selections []int, pairs []pair) []pair {
-	var denying []*selection
+// pairs appends to pairs those of one cluster type, by target and selection. It
+// returns the pairs that policies take away as well.
+func (s *Schedule) pairs(c int, selections []int, pairs []pair) (assigned, denied []pair) {
+	var denying []int
 	for _, i := range selections {
 		if s.selections[i].policy.Deny {
-			denying = append(denying, &s.selections[i])
+			denying = append(denying, i)
 		}
 	}
 	for _, i := range selections {
@@ -92,21 +100,34 @@ func (s *Schedule) pairs(c int, selections []int, pairs []pair) []pair {
 			continue
 		}
 		for _, t := range p.targets {
-			denied := func(d *selection) bool { return d.denies(t, c) }
-			if !p.excepts(t, c) && !slices.ContainsFunc(denying, denied) {
+			if p.excepts(t, c) {
+				denied = append(denied, pair{t, i})
+				continue
+			}
+			before := len(denied)
+			for _, d := range denying {
+				if s.selections[d].denies(t, c) {
+					denied = append(denied, pair{t, d})
+				}
+			}
+			if len(denied) == before {
 				pairs = append(pairs, pair{t, i})
 			}
 		}
 	}
-	slices.SortFunc(pairs, func(a, b pair) int {
-		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.selection, b.selection))
-	})
-	return pairs
+	slices.SortFunc(pairs, comparePairs)
+	slices.SortFunc(denied, comparePairs)
+	return pairs, slices.Compact(denied)
+}
+
+func comparePairs(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.selection, b.selection))
 }
 
 // add makes the assignment that one target's pairs are.
 func (s *Schedule) add(c int, pairs []pair, known *pins, r *report) {
-	t := s.fleet.targets[pairs[0].target]
+	number := pairs[0].target
+	t := s.fleet.targets[number]
 	a := Assignment{
 		Workload:    t.workload,
 		Target:      t.DeploymentTarget,
@@ -123,6 +144,7 @@ func (s *Schedule) add(c int, pairs []pair, known *pins, r *report) {
 			pinning = append(pinning, policy)
 		}
 	}
+	a.SparedBy = s.sparing(number, c)
 	if len(pinning) > 0 {
 		p := known.of(t, pinning)
 		a.Version, a.Manifests = p.version, p.manifests

@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -13,6 +15,7 @@ type side struct {
 	kind     string // of what it selects, for messages
 	selector *model.Selector
 	selected int
+	except   bool
 }
 
 const (
@@ -25,46 +28,118 @@ func (s *selection) sides() []side {
 	ref := model.Ref{Collection: "schedulingPolicies", Name: s.policy.Name}
 	p := s.policy
 	out := []side{
-		{ref.At("deploymentTargets"), kindTarget, &p.DeploymentTargets, len(s.targets)},
-		{ref.At("clusterTypes"), kindType, &p.ClusterTypes, len(s.types)},
+		{ref.At("deploymentTargets"), kindTarget, &p.DeploymentTargets, len(s.targets), false},
+		{ref.At("clusterTypes"), kindType, &p.ClusterTypes, len(s.types), false},
 	}
-	if p.Except != nil {
-		except := ref.At("except")
+	for i := range p.Except {
+		e, of := &p.Except[i], s.except[i]
+		except := ref.At(e.Path)
 		out = append(out,
-			side{except.At("deploymentTargets"), kindTarget, &p.Except.DeploymentTargets, len(s.exceptTargets)},
-			side{except.At("clusterTypes"), kindType, &p.Except.ClusterTypes, len(s.exceptTypes)})
+			side{except.At("deploymentTargets"), kindTarget, &e.DeploymentTargets, len(of.targets), true},
+			side{except.At("clusterTypes"), kindType, &e.ClusterTypes, len(of.types), true})
 	}
 	return out
 }
 
-// warnOfNoEffect reports selectors that select nothing, targets that no policy
-// selects and cluster types without assignments.
-func (s *Schedule) warnOfNoEffect(r *report) {
-	words := map[string]vocabulary{
-		kindTarget: vocabularyOf(s.fleet.targetFacts()),
-		kindType:   vocabularyOf(s.fleet.typeFacts()),
-	}
-	selected := make([]bool, len(s.fleet.targets))
+// Empty is a selector of a policy that selects nothing.
+type Empty struct {
+	Policy *model.SchedulingPolicy
+	Except bool // whether it is a selector of the policy's except
+	// Warning says so: diag.SelectsNothing, unresolved.
+	Warning diag.Diagnostic
+}
+
+// Empty returns the selectors of policies that select nothing, by policy.
+func (s *Schedule) Empty() []Empty {
+	var out []Empty
+	words := map[string]vocabulary{}
 	for i := range s.selections {
 		p := &s.selections[i]
 		for _, side := range p.sides() {
-			if side.selected == 0 {
-				r.add(selectsNothing(p.policy.Name, side, words[side.kind]))
+			if side.selected > 0 {
+				continue
 			}
-		}
-		if !p.policy.Deny {
-			for _, t := range p.targets {
-				selected[t] = true
+			if len(words) == 0 {
+				words[kindTarget], words[kindType] = vocabularyOf(s.fleet.targetFacts()), vocabularyOf(s.fleet.typeFacts())
 			}
+			d := selectsNothing(p.policy.Name, side, words[side.kind])
+			d.Environment = s.Environment
+			out = append(out, Empty{p.policy, side.except, d})
 		}
+	}
+	return out
+}
+
+// warnOfNoEffect reports selectors that select nothing, targets without assignments
+// and cluster types without assignments.
+func (s *Schedule) warnOfNoEffect(r *report) {
+	for _, e := range s.Empty() {
+		if !e.Policy.AllowEmpty {
+			r.add(e.Warning)
+		}
+	}
+	s.warnOfUnassigned(r)
+	s.warnOfEmptyTypes(r)
+}
+
+// warnOfUnassigned reports deployment targets without any assignment.
+func (s *Schedule) warnOfUnassigned(r *report) {
+	assigned := map[*model.DeploymentTarget]bool{}
+	for i := range s.Assignments {
+		assigned[s.Assignments[i].Target] = true
+	}
+	denied := map[string][]string{}
+	for _, d := range s.Denied {
+		denied[d.DeploymentTarget] = append(denied[d.DeploymentTarget], d.Policies...)
 	}
 	for i, t := range s.fleet.targets {
-		if !selected[i] {
-			r.add(diag.New(diag.Unassigned, fmt.Sprintf("no scheduling policy selects deployment target %s", t.FullName)).
-				On(t.ref().String()).At(t.ref(), ""))
+		if assigned[t.DeploymentTarget] || t.AllowEmpty {
+			continue
+		}
+		why, sites := s.unassigned(i, denied)
+		d := diag.New(diag.Unassigned, why).On(t.ref().String()).At(t.ref(), "")
+		for _, ref := range sites {
+			d = d.At(ref, "")
+		}
+		if len(sites) > 0 {
+			d = d.Hinting("if that is meant, write allowEmpty: true on the deployment target")
+		}
+		r.add(d)
+	}
+}
+
+// unassigned says why a deployment target has no assignment, and which policies
+// have to do with it. denied are those that take pairs away, by full name.
+func (s *Schedule) unassigned(target int, denied map[string][]string) (why string, policies []model.Ref) {
+	name := s.fleet.targets[target].FullName
+	var selecting []string
+	some := false // whether a policy selects a pair with it
+	for i := range s.selections {
+		if p := &s.selections[i]; !p.policy.Deny && contains(p.targets, target) {
+			selecting, some = append(selecting, p.policy.Name), some || len(p.types) > 0
 		}
 	}
-	s.warnOfEmptyTypes(r)
+	taking := slices.Compact(slices.Sorted(slices.Values(denied[name])))
+	for _, name := range slices.Concat(selecting, taking) {
+		if ref := (model.Ref{Collection: "schedulingPolicies", Name: name}); !slices.Contains(policies, ref) {
+			policies = append(policies, ref)
+		}
+	}
+	switch {
+	case len(selecting) == 0:
+		return "no scheduling policy selects deployment target " + name, nil
+	case !some:
+		return fmt.Sprintf("deployment target %s is assigned to nothing: no cluster type is selected by %s", name, named(selecting)), policies
+	default:
+		return fmt.Sprintf("deployment target %s is assigned to nothing: all its pairs are taken away by %s", name, named(taking)), policies
+	}
+}
+
+func named(policies []string) string {
+	if len(policies) == 1 {
+		return "policy " + policies[0]
+	}
+	return "policies " + strings.Join(policies, ", ")
 }
 
 func (s *Schedule) warnOfEmptyTypes(r *report) {

@@ -58,9 +58,13 @@ func pin(t target, policies []*model.SchedulingPolicy) pinned {
 	fields := pinnable(&out.version, &out.manifests)
 	bySlot := make(map[string][]change)
 	var slots []string
+	winning := highest(policies)
 	for _, p := range policies {
 		changes := changesOf(p)
 		out.problems = append(out.problems, misfits(t, p, changes, fields)...)
+		if !slices.Contains(winning, p) {
+			continue
+		}
 		for _, c := range changes {
 			if bySlot[c.slot] == nil {
 				slots = append(slots, c.slot)
@@ -69,7 +73,7 @@ func pin(t target, policies []*model.SchedulingPolicy) pinned {
 		}
 	}
 	if len(out.problems) == 0 {
-		out.problems = conflicts(t, slots, bySlot)
+		out.problems = conflicts(t, slots, bySlot, policies)
 	}
 	if len(out.problems) > 0 {
 		out.version, out.manifests = t.Version, t.Manifests
@@ -148,7 +152,11 @@ func misfits(t target, p *model.SchedulingPolicy, changes []change, fields map[s
 }
 
 // conflicts reports the slots that policies fill differently.
-func conflicts(t target, slots []string, bySlot map[string][]change) []diag.Diagnostic {
+func conflicts(t target, slots []string, bySlot map[string][]change, policies []*model.SchedulingPolicy) []diag.Diagnostic {
+	way := "or write highest: true in each pin to take the highest version"
+	if !slices.ContainsFunc(policies, func(p *model.SchedulingPolicy) bool { return !p.Pin.Highest }) {
+		way = "or pin versions that highest: true can compare, such as 1.2.3 or v1.2.3"
+	}
 	ref := func(c change) model.Ref {
 		return model.Ref{Collection: "schedulingPolicies", Name: c.policy, Path: "pin"}
 	}
@@ -164,7 +172,7 @@ func conflicts(t target, slots []string, bySlot map[string][]change) []diag.Diag
 		for _, c := range changes {
 			d = d.At(ref(c), fmt.Sprintf("%s (policy %s)", c, c.policy))
 		}
-		out = append(out, d.Hinting("leave the assignments of one pin out of the other policies with except, or pin the same"))
+		out = append(out, d.Hinting("leave the assignments of one pin out of the other policies with except, pin the same, "+way))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package schedule
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -42,10 +43,21 @@ func TestPins(t *testing.T) {
 			`2.0.0 {"git":{"repo":"https://git","tag":"v2","path":"./y","secretRef":"s"}}`, nil},
 		{"two versions", git, []string{"2.0.0", "3.0.0"}, "", []string{
 			`K2101 schedulingPolicies.a.pin: policies a and b pin version of w-x differently` +
-				` (leave the assignments of one pin out of the other policies with except, or pin the same) [dev/one/w-x dev/two/w-x]`}},
+				` (leave the assignments of one pin out of the other policies with except, pin the same, or write highest: true in each pin to take the highest version) [dev/one/w-x dev/two/w-x]`}},
+		{"the highest of three", git, []string{"highest 2.9.0", "highest 2.10.0", "highest 2.10.0-rc.1"}, `2.10.0 {"git":{"repo":"https://git","branch":"main","path":"./x","secretRef":"s"}}`, nil},
+		{"the highest tag, whole", git, []string{`highest {"git":{"tag":"v2.10.0"}}`, `highest {"git":{"tag":"v2.9.0","path":"./y"}}`},
+			`1.0.0 {"git":{"repo":"https://git","tag":"v2.10.0","path":"./x","secretRef":"s"}}`, nil},
+		{"the highest chart", helm, []string{`highest {"helm":{"version":"2.0.0"}}`, `highest {"helm":{"version":"10.0.0"}}`},
+			`1.0.0 {"helm":{"repo":"https://charts","chart":"c","version":"10.0.0"}}`, nil},
+		{"not all want the highest", git, []string{"highest 2.0.0", "3.0.0"}, "", []string{
+			`K2101 schedulingPolicies.a.pin: policies a and b pin version of w-x differently` +
+				` (leave the assignments of one pin out of the other policies with except, pin the same, or write highest: true in each pin to take the highest version) [dev/one/w-x dev/two/w-x]`}},
+		{"no version to be the highest", git, []string{"highest 2.0.0", `highest {"git":{"branch":"next"}}`, "highest 3.0.0"}, "", []string{
+			`K2101 schedulingPolicies.a.pin: policies a and c pin version of w-x differently` +
+				` (leave the assignments of one pin out of the other policies with except, pin the same, or pin versions that highest: true can compare, such as 1.2.3 or v1.2.3) [dev/one/w-x dev/two/w-x]`}},
 		{"two revisions", git, []string{`{"git":{"tag":"v2"}}`, "2.0.0", `{"git":{"branch":"v2"}}`}, "", []string{
 			`K2101 schedulingPolicies.a.pin: policies a and c pin manifests.git.revision of w-x differently` +
-				` (leave the assignments of one pin out of the other policies with except, or pin the same) [dev/one/w-x dev/two/w-x]`}},
+				` (leave the assignments of one pin out of the other policies with except, pin the same, or write highest: true in each pin to take the highest version) [dev/one/w-x dev/two/w-x]`}},
 		{"two revisions in one pin", git, []string{`{"git":{"tag":"v2","branch":"main"}}`}, "", []string{
 			`K2102 schedulingPolicies.a.pin.manifests.git.tag: policy a pins two revisions of one source: manifests.git.branch: "main" and manifests.git.tag: "v2"` +
 				` (leave one of them) [dev/one/w-x dev/two/w-x]`}},
@@ -66,10 +78,11 @@ func TestPins(t *testing.T) {
 				Workloads:    []model.Workload{workload("w", "team", nil, target)}}
 			for i, text := range c.pins {
 				p := policy(string(rune('a'+i)), where(), where())
-				p.Pin = &model.Pin{Version: text}
+				text, highest := strings.CutPrefix(text, "highest ")
+				p.Pin = &model.Pin{Version: text, Highest: highest}
 				if text[0] == '{' {
 					v := manifests(text)
-					p.Pin = &model.Pin{Manifests: &v}
+					p.Pin = &model.Pin{Manifests: &v, Highest: highest}
 				}
 				env.SchedulingPolicies = append(env.SchedulingPolicies, p)
 			}

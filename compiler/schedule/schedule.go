@@ -25,6 +25,9 @@ type Assignment struct {
 	ClusterType *model.ClusterType
 	// Policies are the names of the policies that assign it, sorted.
 	Policies []string
+	// SparedBy are the names of the policies with deny that would take it away, but for
+	// their except; sorted.
+	SparedBy []string
 	// Version and Manifests are the target's, after the pins of the policies.
 	Version   string
 	Manifests model.Manifests
@@ -44,6 +47,14 @@ func (a *Assignment) ID(environment string) string {
 	return environment + "/" + a.ClusterType.Name + "/" + a.Target.FullName
 }
 
+// Denial is a pair of a deployment target and a cluster type that policies take away.
+type Denial struct {
+	ClusterType      string
+	DeploymentTarget string // the full name
+	// Policies are the names of those that do, sorted: with deny, or by their own except.
+	Policies []string
+}
+
 // Schedule is what runs where in one environment. It is immutable, and its
 // assignments share slices and pointers with each other and the environment. It
 // may be read by several goroutines if its Satisfier may be called by them.
@@ -51,9 +62,13 @@ type Schedule struct {
 	Environment string
 	// Assignments are sorted by cluster type, then full name.
 	Assignments []Assignment
+	// Denied are the pairs that policies select and that others, or an except, take away
+	// altogether; sorted as the assignments are.
+	Denied []Denial
 
 	fleet      *fleet
 	selections []selection
+	lenient    []*selection // of selections
 	uncertain  bool
 }
 
@@ -63,6 +78,7 @@ type Schedule struct {
 func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []diag.Diagnostic) {
 	f := newFleet(env, satisfies)
 	s := &Schedule{Environment: env.Name, fleet: f, selections: f.selections(env.SchedulingPolicies), uncertain: env.Uncertain}
+	s.lenient = lenient(s.selections)
 	r := &report{environment: env.Name}
 	s.assign(r)
 	s.depend(env, r)
@@ -76,13 +92,18 @@ func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []
 // Find returns the assignment of a deployment target, by its full name, to a
 // cluster type.
 func (s *Schedule) Find(clusterType, deploymentTarget string) (*Assignment, bool) {
-	i, ok := slices.BinarySearchFunc(s.Assignments, clusterType, func(a Assignment, clusterType string) int {
-		return cmp.Or(strings.Compare(a.ClusterType.Name, clusterType), strings.Compare(a.Target.FullName, deploymentTarget))
-	})
+	i, ok := s.Index(clusterType, deploymentTarget)
 	if !ok {
 		return nil, false
 	}
 	return &s.Assignments[i], true
+}
+
+// Index returns the number of that assignment.
+func (s *Schedule) Index(clusterType, deploymentTarget string) (int, bool) {
+	return slices.BinarySearchFunc(s.Assignments, clusterType, func(a Assignment, clusterType string) int {
+		return cmp.Or(strings.Compare(a.ClusterType.Name, clusterType), strings.Compare(a.Target.FullName, deploymentTarget))
+	})
 }
 
 // clusterTypes yields the assignments of each cluster type that has some, as a

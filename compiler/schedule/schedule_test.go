@@ -32,7 +32,7 @@ func TestSample(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	all := where()
 	except := func(p model.SchedulingPolicy, targets, types model.Selector) model.SchedulingPolicy {
-		p.Except = &model.Except{DeploymentTargets: targets, ClusterTypes: types}
+		p.Except = append(p.Except, model.Except{Path: fmt.Sprintf("except[%d]", len(p.Except)), DeploymentTargets: targets, ClusterTypes: types})
 		return p
 	}
 	deny := func(p model.SchedulingPolicy) model.SchedulingPolicy { p.Deny = true; return p }
@@ -48,6 +48,9 @@ func TestPolicies(t *testing.T) {
 		}, "a/w-x:p,q a/w-y:p b/w-x:q"},
 		{"except narrows pairs", []model.SchedulingPolicy{except(policy("p", all, all), where("name=x"), where("name=a"))}, "a/w-y:p b/w-x:p b/w-y:p"},
 		{"an absent side of except is all of it", []model.SchedulingPolicy{except(policy("p", all, all), all, where("name=a"))}, "b/w-x:p b/w-y:p"},
+		{"any pair of several is left out", []model.SchedulingPolicy{
+			except(except(policy("p", all, all), where("name=x"), where("name=a")), where("name=y"), where("name=b")),
+		}, "a/w-y:p b/w-x:p"},
 		{"except is its own policy's", []model.SchedulingPolicy{
 			except(policy("p", all, all), all, where("name=a")), policy("q", where("name=x"), all),
 		}, "a/w-x:q b/w-x:p,q b/w-y:p"},
@@ -101,7 +104,10 @@ func fleetOf(seed uint64) *model.Environment {
 		case 0:
 			p.Deny = true
 		case 1:
-			p.Except = &model.Except{DeploymentTargets: where("labels." + label()), ClusterTypes: where()}
+			p.Except = []model.Except{{Path: "except", DeploymentTargets: where("labels." + label()), ClusterTypes: where()}}
+			if d.IntN(2) == 0 {
+				p.Except = append(p.Except, model.Except{Path: "except[1]", DeploymentTargets: where("labels." + label()), ClusterTypes: where("labels." + label())})
+			}
 		case 2:
 			p.Pin = &model.Pin{Version: fmt.Sprint("1.0.", d.IntN(2))}
 		case 3:
@@ -186,7 +192,7 @@ func explained(t *testing.T, s *Schedule, env *model.Environment, clusterType, f
 		return s.fleet.targetIndex.Holds(targets, n) && s.fleet.typeIndex.Holds(types, c)
 	}
 	selects := func(p model.SchedulingPolicy) bool {
-		return holds(p.DeploymentTargets, p.ClusterTypes) && (p.Except == nil || !holds(p.Except.DeploymentTargets, p.Except.ClusterTypes))
+		return holds(p.DeploymentTargets, p.ClusterTypes) && !slices.ContainsFunc(p.Except, func(e model.Except) bool { return holds(e.DeploymentTargets, e.ClusterTypes) })
 	}
 	denied := slices.ContainsFunc(env.SchedulingPolicies, func(p model.SchedulingPolicy) bool { return p.Deny && selects(p) })
 	var want []string

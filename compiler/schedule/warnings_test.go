@@ -9,7 +9,7 @@ import (
 func TestNoEffect(t *testing.T) {
 	env := sample()
 	except := policy("except", where("name=prometheus"), where("name=small"))
-	except.Except = &model.Except{DeploymentTargets: where("name=prometheus", "labels.purpose=uat-test"), ClusterTypes: where("labels.region=north")}
+	except.Except = []model.Except{{Path: "except", DeploymentTargets: where("name=prometheus", "labels.purpose=uat-test"), ClusterTypes: where("labels.region=north")}}
 	env.SchedulingPolicies = []model.SchedulingPolicy{
 		except,
 		policy("key", where("labels.purpos=functional-test"), where("name=small")),

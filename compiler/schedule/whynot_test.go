@@ -10,7 +10,7 @@ import (
 func TestWhyNot(t *testing.T) {
 	env := sample()
 	narrow := policy("narrow", where("workload=observability"), where())
-	narrow.Except = &model.Except{DeploymentTargets: where(), ClusterTypes: where("name=small")}
+	narrow.Except = []model.Except{{Path: "except", DeploymentTargets: where(), ClusterTypes: where("name=small")}}
 	deny := policy("quarantine", where(), where("name=command-center"))
 	deny.Deny = true
 	env.SchedulingPolicies = append(env.SchedulingPolicies, narrow, deny)

@@ -30,6 +30,24 @@ type ClusterTypeRecord struct {
 	// lists them: each of them is to report.
 	Clusters    []string           `json:"clusters,omitempty"`
 	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
+	// Denied are the pairs that policies take away, sorted by deployment target.
+	Denied []Denied `json:"denied,omitempty"`
+}
+
+// Denied is a deployment target that policies select and that others, or an except,
+// take from the cluster type.
+type Denied struct {
+	DeploymentTarget string   `json:"deploymentTarget"` // the full name
+	Policies         []string `json:"policies"`         // those that take it away, sorted
+}
+
+// Selection says what selected an assignment when its folder was built: names, sorted.
+type Selection struct {
+	Policies []string `json:"policies,omitempty"` // that assign it; a record from before there was such a thing has none
+	// SparedBy are the policies with deny whose except leaves it out.
+	SparedBy      []string `json:"sparedBy,omitempty"`
+	Configs       []string `json:"configs,omitempty"`
+	ConfigSchemas []string `json:"configSchemas,omitempty"`
 }
 
 // AssignmentRecord records an assignment's folder.
@@ -38,6 +56,7 @@ type AssignmentRecord struct {
 	Tree   ID              `json:"tree"` // of Files
 	Values model.Digest    `json:"values"`
 	Files  map[string]Blob `json:"files"` // by path in the folder
+	Selection
 	// Kept is set where the folder is that of an earlier build.
 	Kept *Kept `json:"kept,omitempty"`
 }
@@ -81,7 +100,7 @@ func (c *ClusterTypeRecord) check() error {
 		}
 		paths = append(paths, p)
 	}
-	return checkPaths(paths)
+	return CheckPaths(paths)
 }
 
 // checkNames reports names of folders that are not sorted, not unique or not
@@ -97,6 +116,13 @@ func (c *ClusterTypeRecord) checkNames() error {
 			return err
 		}
 		last = name
+	}
+	last = ""
+	for _, d := range c.Denied {
+		if err := checkNext("denied pair of cluster type "+c.Name, last, d.DeploymentTarget); err != nil {
+			return err
+		}
+		last = d.DeploymentTarget
 	}
 	return nil
 }
@@ -225,6 +251,13 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 			return nil, fmt.Errorf("folder %s/%s: %w", c.Name, c.Assignments[i].DeploymentTarget, err)
 		}
 	}
+	if len(c.Denied) > 0 {
+		b = append(b, "\n  ],\n  \"denied\": ["...)
+		for i, d := range c.Denied {
+			b = appendString(appendField(append(appendNext(b, i), '{'), "deploymentTarget", true), d.DeploymentTarget)
+			b = append(appendStrings(b, "policies", d.Policies), '}')
+		}
+	}
 	return append(b, "\n  ]\n}\n"...), nil
 }
 
@@ -244,20 +277,12 @@ func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
 	if a.Orphan {
 		b = append(appendField(b, "orphan", false), "true"...)
 	}
-	if len(a.DependsOn) > 0 {
-		b = append(appendField(b, "dependsOn", false), '[')
-		for i, target := range a.DependsOn {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendString(b, target)
-		}
-		b = append(b, ']')
-	}
+	b = appendStrings(b, "dependsOn", a.DependsOn)
 	if a.Wave != 0 {
 		b = strconv.AppendInt(appendField(b, "wave", false), int64(a.Wave), 10)
 	}
 	text("backend", a.Backend)
+	b = appendStrings(b, "retained", a.Retained)
 	if len(a.Shared) > 0 {
 		buf := bytes.NewBuffer(appendField(b, "shared", false))
 		if err := json.Compact(buf, a.Shared); err != nil {
@@ -268,6 +293,10 @@ func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
 	text("tree", string(a.Tree))
 	text("values", string(a.Values))
 	b = appendFiles(appendField(b, "files", false), a.Files)
+	b = appendStrings(b, "policies", a.Policies)
+	b = appendStrings(b, "sparedBy", a.SparedBy)
+	b = appendStrings(b, "configs", a.Configs)
+	b = appendStrings(b, "configSchemas", a.ConfigSchemas)
 	if a.Kept != nil {
 		kept, err := encode(a.Kept)
 		if err != nil {
@@ -302,6 +331,21 @@ func appendField(b []byte, name string, first bool) []byte {
 	b = append(b, '"')
 	b = append(b, name...)
 	return append(b, "\":"...)
+}
+
+// appendStrings appends a field that is a list of strings, unless it is empty.
+func appendStrings(b []byte, name string, list []string) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	b = append(appendField(b, name, false), '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s)
+	}
+	return append(b, ']')
 }
 
 func appendFiles(b []byte, files map[string]Blob) []byte {

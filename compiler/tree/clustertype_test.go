@@ -23,7 +23,7 @@ func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
 	full := AssignmentRecord{
 		Folder: backends.Folder{
 			DeploymentTarget: "a", Workspace: "b", Workload: "c \"quoted\" \\ \n \u2028 <&>", Namespace: "ä", Version: "1",
-			Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Shared: json.RawMessage(`{"a":["<"]}`),
+			Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Retained: []string{"PersistentVolumeClaim a", "Secret \"b\""}, Shared: json.RawMessage(`{"a":["<"]}`),
 		},
 		Tree: emptyTree, Values: "v", Files: map[string]Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
 		Kept: &Kept{Reason: "<K>", Compiler: Compiler{"1", "2", "3"}, Source: Source{"4", "5"}},

@@ -208,5 +208,5 @@ func checkFolders(placements []Placement) error {
 			paths = append(paths, p.Folder)
 		}
 	}
-	return checkPaths(paths)
+	return CheckPaths(paths)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -137,10 +136,10 @@ func (pl *planning) compareContent(s surveyor, p *part, seen *sighting) error {
 		owned[path] = true
 	}
 	c := &comparison{planning: pl, survey: s, part: p, known: seen.known(p.name), owned: owned, refused: map[string]bool{}}
-	return c.compare(out)
+	return c.compare(out, before)
 }
 
-func (c *comparison) compare(out *outcome) error {
+func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 	c.obsolete = maps.Clone(c.owned)
 	for _, g := range out.groups {
 		for _, f := range g.files {
@@ -186,7 +185,9 @@ func (c *comparison) compare(out *outcome) error {
 	if err := c.remove(); err != nil {
 		return err
 	}
-	c.sortOut()
+	c.changes = changesOf(c.part, func(target string) bool {
+		return before.Assignment(target) != nil || out.record.Assignment(target) != nil
+	})
 	return nil
 }
 
@@ -342,31 +343,4 @@ func (c *comparison) keep(p string) error {
 	c.report = append(c.report, c.at.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
 		Hinting("restore it from git, or correct the errors because of which it is kept"))
 	return nil
-}
-
-// sortOut finds which of the files to remove stand in the way: where a folder
-// has to be, or in a folder that stands where a file has to be.
-func (c *comparison) sortOut() {
-	if len(c.removed) == 0 {
-		return
-	}
-	around := map[string]bool{}
-	for _, dir := range folders(slices.Collect(c.written)) {
-		around[dir] = true
-	}
-	emptied := map[string]bool{}
-	for _, dir := range c.empty {
-		emptied[dir] = true
-	}
-	for _, p := range c.removed {
-		inTheWay := around[p]
-		for dir := path.Dir(p); dir != "." && !inTheWay; dir = path.Dir(dir) {
-			inTheWay = emptied[dir]
-		}
-		if inTheWay {
-			c.first = append(c.first, p)
-		} else {
-			c.last = append(c.last, p)
-		}
-	}
 }

@@ -101,12 +101,12 @@ func (c crash) each(t *testing.T, killed bool, f func(t *testing.T, dir string))
 }
 
 // checkHalf checks what a write that failed leaves: every file whole, and either
-// old or new.
+// old or new, and all files of an assignment old or all of them new.
 func (c crash) checkHalf(t *testing.T, dir string) {
 	t.Helper()
 	got := read(t, dir)
 	for p, data := range got {
-		if strings.Contains(p, tempPrefix) || strings.HasSuffix(p, "/") {
+		if strings.HasPrefix(p, ownFolder) || strings.HasSuffix(p, "/") {
 			continue
 		}
 		known := false
@@ -123,6 +123,33 @@ func (c crash) checkHalf(t *testing.T, dir string) {
 			t.Errorf("%s is lost", p)
 		}
 	}
+	before := files{}
+	maps.Copy(before, c.from)
+	maps.Copy(before, c.alsoBefore)
+	old, is, next := c.assignments(before), c.assignments(got), c.assignments(c.to)
+	for _, all := range []map[string]files{old, is, next} {
+		for folder := range all {
+			if is := is[folder]; !maps.Equal(is, old[folder]) && !maps.Equal(is, next[folder]) {
+				t.Errorf("%s has %v, neither all of %v nor all of %v", folder, is, old[folder], next[folder])
+			}
+		}
+	}
+}
+
+// assignments returns the files of the assignments, by folder.
+func (c crash) assignments(all files) map[string]files {
+	folders := map[string]files{}
+	for p, data := range all {
+		_, foreign := c.foreign[p]
+		if parts := strings.SplitN(p, "/", 3); len(parts) == 3 && !foreign && parts[0] != ownFolder && !strings.HasSuffix(p, "/") {
+			dir := parts[0] + "/" + parts[1]
+			if folders[dir] == nil {
+				folders[dir] = files{}
+			}
+			folders[dir][p] = data
+		}
+	}
+	return folders
 }
 
 func (c crash) with(content files) files {
@@ -136,7 +163,7 @@ func (c crash) with(content files) files {
 func clean(t *testing.T, dir string) {
 	t.Helper()
 	for _, p := range regularFiles(t, dir) {
-		if strings.HasSuffix(p, tempSuffix) || strings.HasSuffix(p, "journal.json") {
+		if strings.Contains(p, tempSuffix) || strings.HasSuffix(p, "journal.json") {
 			t.Errorf("%s is left", p)
 		}
 	}
@@ -194,7 +221,7 @@ func TestFullDiskChangesNothing(t *testing.T) {
 	before := read(t, dir)
 	failed := false
 	writeFailing(t, dir, treeOf(c.to), c.o, func(op, path string) error {
-		if op == "write" && strings.HasPrefix(path, "new/") && !failed {
+		if op == "write" && strings.HasPrefix(path, stagedPath("new/")) && !failed {
 			failed = true
 			return errInjected
 		}
@@ -213,7 +240,6 @@ func TestKilledWriteIsKept(t *testing.T) {
 	c := crash{from: from, to: files{"large/app/a.yaml": "a2", "large/app/b.sh": "b1", "large/app/c.sh": "+x c2", "large/app/e.sh": "+x e1"}, o: dev}
 	c.each(t, true, func(t *testing.T, dir string) {
 		half := read(t, dir)
-		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
 		write(t, dir, keeping(&plainTree{}, "large/app"), dev)
 		equal(t, "kept", read(t, dir), half)
 		clean(t, dir)
@@ -232,7 +258,6 @@ func TestWriteKilledTwiceIsKept(t *testing.T) {
 	c.each(t, true, func(t *testing.T, dir string) {
 		writeFailing(t, dir, treeOf(files{"large/app/a.yaml": "a3"}), dev, killedAt("rename", "large/app/a.yaml"))
 		half := read(t, dir)
-		maps.DeleteFunc(half, func(p, _ string) bool { return strings.Contains(p, tempPrefix) })
 		write(t, dir, keeping(&plainTree{}, "large/app"), dev)
 		equal(t, "kept", read(t, dir), half)
 	})

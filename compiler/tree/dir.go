@@ -29,7 +29,8 @@ type Dir struct {
 	workers int   // files that are written at once
 	maxHeld int64 // see the constant
 	// step is called before each change, which it can fail; nil except in tests.
-	step func(op, path string) error
+	step     func(op, path string) error
+	exchange func(root *os.Root, a, b string) error // see disk
 }
 
 // workers is how many files are written at once. Their time goes to waiting for
@@ -47,7 +48,7 @@ const workers = 64
 func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
 
 func open(dir string, wait time.Duration) (*Dir, error) {
-	d := &Dir{dir: dir, wait: wait, workers: workers, maxHeld: maxHeld}
+	d := &Dir{dir: dir, wait: wait, workers: workers, maxHeld: maxHeld, exchange: exchange}
 	d.location = d.display
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -127,10 +128,11 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 // without an unreadable record. It never removes what stands where a folder has
 // to be, nor a folder with foreign content.
 //
-// Files are replaced one by one, each atomically, after all of them were written
-// under temporary names: a full disk changes nothing, unless a file had to make
-// way for a folder or a folder for a file. After any other error, or a kill, the
-// next Write finishes or undoes what this one began. An error is about the file
+// The folder of an assignment changes in one step, wherever the file system can let two
+// folders change places (on Linux and macOS, most can), and other files one by one, each
+// atomically. All of them are written elsewhere before: a full disk changes nothing. After
+// any other error, or a kill, the next Write finishes or undoes what this one began, and
+// until then every assignment is as it was or as it will be. An error is about the file
 // system, a tree that is impossible, or content that cannot be had or is not what
 // was announced.
 func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {

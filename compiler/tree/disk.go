@@ -14,6 +14,9 @@ import (
 type disk struct {
 	root *os.Root
 	step func(op, path string) error
+	// exchange lets two folders change places, in one step. It fails where the file
+	// system cannot do that.
+	exchange func(root *os.Root, a, b string) error
 }
 
 func (d *Dir) disk() disk {
@@ -21,7 +24,7 @@ func (d *Dir) disk() disk {
 	if step == nil {
 		step = func(string, string) error { return nil }
 	}
-	return disk{d.root, step}
+	return disk{d.root, step, d.exchange}
 }
 
 // mkdir makes a folder and those around it.
@@ -32,23 +35,21 @@ func (k disk) mkdir(dir string) error {
 	return k.root.MkdirAll(dir, 0o755)
 }
 
-// stage writes a file to its temporary path, down to the disk if it is to be
-// synced. in is the file's folder.
-func (k disk) stage(in *os.Root, p string, data []byte, perm fs.FileMode, sync bool) error {
-	return k.stageWith(in, p, perm, func(out io.Writer) error {
+// write makes the file at p, down to the disk if it is to be synced. in is its folder.
+func (k disk) write(in *os.Root, p string, data []byte, perm fs.FileMode, sync bool) error {
+	return k.writeWith(in, p, perm, func(out io.Writer) error {
 		_, err := out.Write(data)
 		return err
 	}, sync)
 }
 
-func (k disk) stageWith(in *os.Root, p string, perm fs.FileMode, write func(io.Writer) error, sync bool) error {
-	temp := tempPath(p)
-	f, err := k.create(in, temp, perm)
+func (k disk) writeWith(in *os.Root, p string, perm fs.FileMode, write func(io.Writer) error, sync bool) error {
+	f, err := k.create(in, p, perm)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // a second time, unless there is an error
-	if err := k.step("write", temp); err != nil {
+	if err := k.step("write", p); err != nil {
 		return err
 	}
 	if err := write(f); err != nil {
@@ -62,32 +63,41 @@ func (k disk) stageWith(in *os.Root, p string, perm fs.FileMode, write func(io.W
 	return f.Close()
 }
 
-// create makes a temporary file. in is its folder. The umask takes from perm.
-func (k disk) create(in *os.Root, temp string, perm fs.FileMode) (*os.File, error) {
-	if err := k.step("create", temp); err != nil {
+// create makes a file that is not in its place yet. in is its folder. The umask takes
+// from perm.
+func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) {
+	if err := k.step("create", p); err != nil {
 		return nil, err
 	}
-	f, err := create(in, path.Base(temp), perm)
+	f, err := create(in, path.Base(p), perm)
 	if !errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
 	// Something of a write that was killed, which nobody else has told apart.
-	if err := k.remove(temp); err != nil {
+	if err := k.remove(p); err != nil {
 		return nil, err
 	}
-	return create(in, path.Base(temp), perm)
+	return create(in, path.Base(p), perm)
 }
 
 func create(in *os.Root, name string, perm fs.FileMode) (*os.File, error) {
 	return in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// swap puts a staged file into its place. in is the file's folder.
+// swap puts a file with a temporary name into its place. in is the file's folder.
 func (k disk) swap(in *os.Root, p string) error {
 	if err := k.step("rename", p); err != nil {
 		return err
 	}
 	return in.Rename(path.Base(tempPath(p)), path.Base(p))
+}
+
+// put puts a staged file or folder into its place.
+func (k disk) put(p string) error {
+	if err := k.step("rename", p); err != nil {
+		return err
+	}
+	return k.root.Rename(stagedPath(p), p)
 }
 
 // in calls a function with a folder. A path is looked up from the root in every
@@ -112,7 +122,7 @@ func (k disk) replace(p string, data []byte) error {
 // replaceWith is replace for a file that is written piece by piece.
 func (k disk) replaceWith(p string, write func(io.Writer) error) error {
 	return k.in(path.Dir(p), func(in *os.Root) error {
-		if err := k.stageWith(in, p, permissions(false), write, true); err != nil {
+		if err := k.writeWith(in, tempPath(p), permissions(false), write, true); err != nil {
 			return err
 		}
 		return k.swap(in, p)

@@ -120,13 +120,6 @@ func TestOwnedPathsWithOtherThings(t *testing.T) {
 	}
 }
 
-func TestTemporaryFilesAreReplaced(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir, files{tempPath("large/README.md"): "left by hand"})
-	write(t, dir, treeOf(small), dev)
-	equal(t, "folder", read(t, dir), small)
-}
-
 func TestRecordsThatCannotBeUsed(t *testing.T) {
 	other := dev
 	other.Environment = "prod"

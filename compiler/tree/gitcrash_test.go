@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // A test that needs a process of its own runs this binary with one of these
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(commitAndRace) != "":
 		err = raceFor(os.Getenv(commitAndRace))
 	default:
-		os.Exit(m.Run())
+		isolated.Main(m)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -168,7 +168,7 @@ func (e *gitEnvironment) reuse(parts []*part) (map[*part]bool, error) {
 func (e *gitEnvironment) clusterType(p *part) ([]graft, error) {
 	err := e.planning().compare(p)
 	p.section = nil // of the index, which a branch has none of
-	if err != nil || len(p.report) > 0 || !p.changes() {
+	if err != nil || len(p.report) > 0 || !p.differs() {
 		return nil, err
 	}
 	if p.next == nil || !p.record && len(p.missing) == 0 {

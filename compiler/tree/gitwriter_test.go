@@ -78,7 +78,7 @@ func edit(t *testing.T, random *rand.Rand, dir string) {
 	there = slices.DeleteFunc(there, func(p string) bool { return strings.HasSuffix(p, "/") })
 	if len(there) == 0 || random.IntN(3) == 0 {
 		for p, data := range randomFiles(random, 1) {
-			if checkPaths(append(there, p)) == nil {
+			if CheckPaths(append(there, p)) == nil {
 				put(t, dir, files{p: data})
 			}
 		}

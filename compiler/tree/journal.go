@@ -164,15 +164,6 @@ func (j *journal) paths() []string {
 	return union(j.Write, j.Remove)
 }
 
-// recordPaths returns where the records of the journal's cluster types are.
-func (j *journal) recordPaths() []string {
-	var paths []string
-	for _, name := range slices.Sorted(maps.Keys(j.Records)) {
-		paths = append(paths, ClusterTypeRecordPath(name))
-	}
-	return paths
-}
-
 // settle makes the record true of the folders that an unfinished write was at:
 // the journal's files are in it with the ids and modes that they have now, or are
 // not in it. So such a folder can be kept as it is. Files at a cluster type's root that

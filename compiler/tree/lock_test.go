@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kalypso-io/kalypso/internal/testing/unprivileged"
 )
 
 func TestOpen(t *testing.T) {
@@ -85,8 +87,8 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 }
 
 func TestReadOnlyFolder(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root may write everywhere")
+	if !unprivileged.Test(t) {
+		return
 	}
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)

@@ -45,6 +45,7 @@ func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outc
 	out := &outcome{content: content, record: &ClusterTypeRecord{
 		APIVersion: apiVersion, Kind: clusterTypeKind, Name: ct.Name, Kept: content.Kept,
 		Clusters:    content.Clusters,
+		Denied:      content.Denied,
 		Assignments: make([]AssignmentRecord, 0, len(content.Folders)),
 	}}
 	switch {
@@ -98,7 +99,7 @@ func (out *outcome) finish(digest model.Digest) error {
 			paths = append(paths, g.dir+"/"+f.Path)
 		}
 	}
-	if err := checkPaths(paths); err != nil {
+	if err := CheckPaths(paths); err != nil {
 		return err
 	}
 	var err error
@@ -119,7 +120,7 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, p, b.ID)
 			}
 		}
-		return AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files}, nil
+		return AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files, Selection: f.Selection}, nil
 	}
 	if before == nil {
 		return AssignmentRecord{}, fmt.Errorf("keeping folder %s: the previous record does not list it", dir)

@@ -27,6 +27,13 @@ const (
 	gitignorePath = ownFolder + "/.gitignore"
 )
 
+// stagingFolder is where files are written before they are put into their places. Its
+// name is one that gitignore has.
+const stagingFolder = ownFolder + "/staging" + tempSuffix
+
+// stagedPath returns where the file or folder at p is staged.
+func stagedPath(p string) string { return stagingFolder + "/" + p }
+
 // recordsFolder has the records of the cluster types.
 const recordsFolder = ownFolder + "/cluster-types"
 
@@ -56,9 +63,10 @@ func isTemp(p string) bool {
 	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// checkPaths reports a path that must not be written, one that is there twice,
-// and one that is a folder of another.
-func checkPaths(paths []string) error {
+// CheckPaths returns why files with these paths cannot be written beside each other,
+// in an environment's folder or any below it: a path that must not be written, one
+// that is there twice, or one that is a folder of another.
+func CheckPaths(paths []string) error {
 	all := make(map[string]bool, len(paths))
 	sound := map[string]bool{} // folders: of many paths that are in one, it is checked once
 	for _, p := range paths {

@@ -49,7 +49,7 @@ func TestCheckPath(t *testing.T) {
 		// The same holds beside a file in the same folder.
 		dir, _ := path.Split(c.path)
 		if sibling := dir + "sibling"; checkPath(sibling) == nil {
-			if beside := checkPaths([]string{sibling, c.path}); fmt.Sprint(beside) != fmt.Sprint(err) {
+			if beside := CheckPaths([]string{sibling, c.path}); fmt.Sprint(beside) != fmt.Sprint(err) {
 				t.Errorf("beside %s: %v, want %v", sibling, beside, err)
 			}
 		}
@@ -65,9 +65,9 @@ func TestCheckPaths(t *testing.T) {
 		{[]string{"a/b", "a/b"}, "twice"},
 		{[]string{"a/b", "a/b-c", "a/b/c/d"}, "folder of"},
 	} {
-		err := checkPaths(c.paths)
+		err := CheckPaths(c.paths)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("checkPaths(%q) = %v, want %q", c.paths, err, c.want)
+			t.Errorf("CheckPaths(%q) = %v, want %q", c.paths, err, c.want)
 		}
 	}
 }

@@ -39,10 +39,8 @@ type part struct {
 	outcome *outcome  // nil where it was not looked for, or is not held
 	missing []missing // files to be written
 	removed []string  // paths of files to be removed, sorted
-	// first are those of removed that stand in the way of files, last are the
-	// others. empty are the folders that stand where a file has to be.
-	first, last []string
-	empty       []string
+	empty   []string  // folders that stand where a file has to be
+	changes []*change // all that, folder by folder
 
 	section *section // of the index; nil where nothing is known
 	revised bool     // the section is not that of the index before
@@ -55,7 +53,7 @@ type part struct {
 // done says whether the folder is as it should be, and nothing is left in it of
 // a write that was killed.
 func (p *plan) done() bool {
-	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.changesTree()
+	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.before.staging && !p.changesTree()
 }
 
 // changesTree says whether there are files to be written or removed.

@@ -118,7 +118,7 @@ func (r *randomWrites) someoneElse() {
 		there[p] = data
 		_, ours := r.ours[p]
 		_, begun := r.begun[p]
-		if !ours && !begun && checkPaths(slices.Collect(maps.Keys(there))) == nil {
+		if !ours && !begun && CheckPaths(slices.Collect(maps.Keys(there))) == nil {
 			if _, err := os.Lstat(filepath.Join(r.dir, p)); err != nil {
 				put(r.t, r.dir, files{p: data})
 				r.foreign[p] = data

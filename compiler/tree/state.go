@@ -19,6 +19,8 @@ type state struct {
 	unfinished map[string][]string
 	// litter are files in ownFolder that a finished write left.
 	litter []string
+	// staging says that a write was killed while there was something staged.
+	staging bool
 }
 
 // problem is a diagnostic about a folder.
@@ -60,7 +62,9 @@ func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 			return nil, nil, err
 		}
 	}
-	return st, problems, nil
+	there, err := s.look(stagingFolder)
+	st.staging = there.kind != nothing
+	return st, problems, err
 }
 
 // leave adds a file to the litter if it is there.

@@ -53,6 +53,8 @@ type Content struct {
 	Folders []Folder // sorted by deployment target
 	// Clusters are the names of those that pull the folder, sorted, where they are known.
 	Clusters []string
+	// Denied are the pairs that policies take away, sorted by deployment target.
+	Denied []Denied
 }
 
 // Folder is the desired content of an assignment's folder.
@@ -68,6 +70,8 @@ type Folder struct {
 	Content func() ([]backends.File, error)
 	// Values is the digest of the composed configuration; "" in a kept folder.
 	Values model.Digest
+	// Selection is what selected the assignment; zero in a kept folder.
+	Selection Selection
 	// Kept says that the folder stays as the previous record describes it, which
 	// must list it. Only its Reason is used: the record knows the rest.
 	Kept *Kept

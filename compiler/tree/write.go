@@ -2,13 +2,11 @@ package tree
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -26,7 +24,7 @@ func (d *Dir) carryOut(p *plan) error {
 	if err := w.ignore(); err != nil {
 		return err
 	}
-	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*part).changes) {
+	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*part).differs) {
 		if err := w.writeTree(); err != nil {
 			return err
 		}
@@ -45,9 +43,9 @@ func (d *Dir) carryOut(p *plan) error {
 	return (&indexing{disk: w.disk, plan: p, staged: w.staged}).write()
 }
 
-// changes says whether a write does something in the cluster type's folder, or
+// differs says whether a write does something in the cluster type's folder, or
 // with its record.
-func (p *part) changes() bool {
+func (p *part) differs() bool {
 	return p.record || len(p.missing) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
 }
 
@@ -79,40 +77,18 @@ func (w *writer) forget() error {
 	return nil
 }
 
-// tidy removes what a killed write left under temporary names, and the folders
-// that it left empty.
+// tidy removes what a killed write left: what it staged, and folders that are empty.
 func (w *writer) tidy() error {
 	for _, p := range w.before.litter {
 		if err := w.remove(p); err != nil {
 			return err
 		}
 	}
-	j := w.before.journal
-	if j == nil {
-		return nil
-	}
-	if err := w.unstage(slices.Concat(j.Write, j.recordPaths())); err != nil {
+	paths := w.before.journal.paths()
+	if err := w.unstage(paths); err != nil {
 		return err
 	}
-	return w.prune(folders(j.paths()))
-}
-
-// unstage removes staged files.
-func (w *writer) unstage(paths []string) error {
-	s := newSurvey(w.root)
-	for _, p := range paths {
-		there, err := s.look(tempPath(p))
-		if err != nil {
-			return err
-		}
-		if there.kind == nothing {
-			continue
-		}
-		if err := w.remove(tempPath(p)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.prune(folders(paths))
 }
 
 // ignore keeps the lock and the journal out of git.
@@ -125,37 +101,28 @@ func (w *writer) ignore() error {
 }
 
 // writeTree makes the files those of the tree. All are written before the first
-// is put into its place, and all are in place before others are removed, so that
-// a folder is half new only for as long as the renames take. The records of the
-// cluster types come last: one that is new describes what is there.
+// is put into its place, and all are in place before others are removed. The records
+// of the cluster types come last: one that is new describes what is there.
 func (w *writer) writeTree() error {
 	j := journalOf(w.plan)
 	if err := w.replaceWith(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
-	if err := w.makeWay(); err != nil {
-		return err
-	}
 	if err := w.stageAll(); err != nil {
-		return errors.Join(err, w.withdraw(j))
+		return errors.Join(err, w.withdraw())
 	}
 	w.staged = time.Now()
-	if err := w.swapAll(); err != nil {
+	if err := w.place(); err != nil {
+		return err
+	}
+	if err := w.swapRecords(); err != nil {
 		return err
 	}
 	var removed []string
 	for _, p := range w.parts {
-		for _, path := range p.last {
-			if err := w.remove(path); err != nil {
-				return err
-			}
-		}
 		removed = append(removed, p.removed...)
 	}
-	if err := w.prune(folders(removed)); err != nil {
-		return err
-	}
-	return w.swapRecords()
+	return w.unstage(removed)
 }
 
 // swapRecords puts the staged records of cluster types into their places, where
@@ -164,91 +131,18 @@ func (w *writer) swapRecords() error {
 	if !slices.ContainsFunc(w.parts, func(p *part) bool { return p.record }) {
 		return nil
 	}
-	return w.in(recordsFolder, func(in *os.Root) error {
-		for _, p := range w.parts {
-			if !p.record {
-				continue
-			}
-			if err := w.swap(in, ClusterTypeRecordPath(p.name)); err != nil {
-				return err
-			}
-		}
-		return w.syncFolder(in, recordsFolder)
-	})
-}
-
-// swapAll puts all staged files of the tree into their places.
-func (w *writer) swapAll() error {
-	var g errgroup.Group
-	g.SetLimit(min(w.workers, runtime.GOMAXPROCS(0)))
-	for _, p := range w.parts {
-		for _, m := range p.missing {
-			g.Go(func() error { return w.swapInto(m) })
-		}
-	}
-	return g.Wait()
-}
-
-func (w *writer) swapInto(m missing) error {
-	for dir, names := range m.byFolder {
-		err := w.in(dir, func(in *os.Root) error {
-			for _, name := range names {
-				if err := w.swap(in, m.dir+"/"+name); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeWay removes what stands where a folder has to be, and the folders that
-// stand where a file has to be.
-func (w *writer) makeWay() error {
-	for _, p := range w.parts {
-		for _, path := range p.first {
-			if err := w.remove(path); err != nil {
-				return err
-			}
-		}
-		for _, dir := range p.empty {
-			if err := w.removeEmpty(dir); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// removeEmpty removes a folder in which there are only folders and temporary
-// files, if tidy did not.
-func (w *writer) removeEmpty(dir string) error {
-	entries, err := fs.ReadDir(w.root.FS(), dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err := w.mkdir(recordsFolder); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		p := dir + "/" + e.Name()
-		switch {
-		case e.IsDir():
-			err = w.removeEmpty(p)
-		case isTemp(p):
-			err = w.remove(p)
-		default:
-			err = fmt.Errorf("%s was not there a moment ago", p)
+	for _, p := range w.parts {
+		if !p.record {
+			continue
 		}
-		if err != nil {
+		if err := w.put(ClusterTypeRecordPath(p.name)); err != nil {
 			return err
 		}
 	}
-	return w.remove(dir)
+	return w.in(recordsFolder, func(in *os.Root) error { return w.syncFolder(in, recordsFolder) })
 }
 
 // syncAtOnce is from how many files on the file system is asked once to write
@@ -256,7 +150,7 @@ func (w *writer) removeEmpty(dir string) error {
 // for what others have written.
 const syncAtOnce = 256
 
-// stageAll writes all files under their temporary names, down to the disk.
+// stageAll writes all files into the staging folder, down to the disk.
 //
 // A file is in its place, after a crash of the machine too, old or new and whole,
 // because its content is on the disk before the rename is asked for. It does not
@@ -271,7 +165,7 @@ func (w *writer) stageAll() error {
 		}
 	}
 	atOnce := canSyncAll && n >= syncAtOnce
-	if err := w.mkdir(recordsFolder); err != nil {
+	if err := w.mkdir(stagedPath(recordsFolder)); err != nil {
 		return err
 	}
 	var g errgroup.Group
@@ -299,8 +193,8 @@ func (w *writer) stageAll() error {
 		}
 		if p.record {
 			stage(func() error {
-				return w.in(recordsFolder, func(in *os.Root) error {
-					return w.stage(in, ClusterTypeRecordPath(p.name), out.encoded, permissions(false), !atOnce)
+				return w.in(stagedPath(recordsFolder), func(in *os.Root) error {
+					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), out.encoded, permissions(false), !atOnce)
 				})
 			})
 		}
@@ -308,26 +202,28 @@ func (w *writer) stageAll() error {
 			stage(func() error { return w.stageInto(out, m, !atOnce) })
 		}
 	}
-	if err := g.Wait(); err != nil || !atOnce {
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := w.completeAll(); err != nil || !atOnce {
 		return err
 	}
 	return w.syncAll()
 }
 
-// stageInto writes files of a group under their temporary names. Their folders
-// are made.
+// stageInto writes files of a group into the staging folder.
 func (w *writer) stageInto(out *outcome, m missing, sync bool) error {
 	made, err := out.read(m)
 	if err != nil {
 		return err
 	}
 	for dir, names := range m.byFolder {
-		if err := w.mkdir(dir); err != nil {
+		if err := w.mkdir(stagedPath(dir)); err != nil {
 			return err
 		}
-		err := w.in(dir, func(in *os.Root) error {
+		err := w.in(stagedPath(dir), func(in *os.Root) error {
 			for _, f := range made[:len(names)] {
-				if err := w.stage(in, m.dir+"/"+f.Path, f.Data, permissions(f.Executable), sync); err != nil {
+				if err := w.write(in, stagedPath(m.dir+"/"+f.Path), f.Data, permissions(f.Executable), sync); err != nil {
 					return err
 				}
 			}
@@ -357,24 +253,14 @@ func (m missing) byFolder(yield func(string, []string) bool) {
 	}
 }
 
-// withdraw leaves the tree as it was, after an error before the first rename.
-// What made way is gone, and an earlier write is still unfinished: then the
-// journal stays.
-func (w *writer) withdraw(j *journal) error {
-	var written []string
-	madeWay := false
-	for _, p := range w.parts {
-		written = slices.AppendSeq(written, p.written)
-		madeWay = madeWay || len(p.first) > 0
-	}
-	if err := w.unstage(slices.Concat(written, j.recordPaths())); err != nil {
+// withdraw leaves the tree as it was, after an error before anything was put into its
+// place. If an earlier write is still unfinished, the journal stays.
+func (w *writer) withdraw() error {
+	if err := w.step("remove", stagingFolder); err != nil {
 		return err
 	}
-	if err := w.prune(folders(written)); err != nil {
+	if err := w.root.RemoveAll(stagingFolder); err != nil || w.before.journal != nil {
 		return err
-	}
-	if w.before.journal != nil || madeWay {
-		return nil
 	}
 	return w.remove(journalPath)
 }

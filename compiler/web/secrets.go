@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/credential"
 )
 
 // Secrets are the passwords and tokens that were used: a server may repeat them.
@@ -31,23 +33,15 @@ func (s *Secrets) Add(words ...string) {
 	}
 }
 
-// query is what follows the path of an address, and userinfo what may stand before
-// its host.
-var (
-	query    = regexp.MustCompile(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
-	userinfo = regexp.MustCompile(`(://)[^/?#\s@]*:[^/?#\s]*@`)
-)
-
-// WithoutPassword returns a text without the user names and passwords of URLs in it
-// that have a password.
-func WithoutPassword(text string) string { return userinfo.ReplaceAllString(text, "$1") }
+// query is what follows the path of an address.
+var query = regexp.MustCompile(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
 
 // Clean returns a text as one line without passwords, user names beside them, and
 // the queries of addresses: those after a redirect may be signed.
 func (s *Secrets) Clean(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text = WithoutPassword(text)
+	text = credential.Hide(text)
 	text = query.ReplaceAllString(text, "$1")
 	for _, word := range s.words {
 		text = strings.ReplaceAll(text, word, "***")

@@ -59,14 +59,19 @@ type verdict int
 const (
 	answered verdict = iota
 	died             // the process ended
-	late             // it took longer than the limit
+	late             // it took more of processors' time than it may
+	stuck            // it took far longer than that, and little of it
 	long             // it answered more than it may
 	ended            // the context ended
 )
 
+// patience is how many times a job's limit of processors' time may pass until it is
+// ended though it takes none: what it waits for will not come.
+const patience = 20
+
 // do gives a job to the process. Only after an answer the process may be used
 // again, unless it is spent.
-func (p *process) do(ctx context.Context, job request, limit time.Duration) (reply, verdict) {
+func (p *process) do(ctx context.Context, job request) (reply, verdict) {
 	p.stderr.reset()
 	var answer reply
 	done := make(chan error, 1)
@@ -77,7 +82,7 @@ func (p *process) do(ctx context.Context, job request, limit time.Duration) (rep
 		}
 		done <- err
 	}()
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(patience * time.Duration(job.Limit))
 	defer timer.Stop()
 	how := answered
 	select {
@@ -87,11 +92,13 @@ func (p *process) do(ctx context.Context, job request, limit time.Duration) (rep
 			return reply{}, long
 		case err != nil:
 			return reply{}, died
+		case answer.Late:
+			return reply{}, late
 		}
 		p.served++
 		return answer, answered
 	case <-timer.C:
-		how = late
+		how = stuck
 	case <-ctx.Done():
 		how = ended
 	}

@@ -58,6 +58,7 @@ func Serve(r io.Reader, w io.Writer, handlers map[string]Handler) error {
 	if err := confine(); err != nil {
 		return fmt.Errorf("confine the worker: %w", err)
 	}
+	watch := watchdog{w: w}
 	var working atomic.Bool
 	frames := make(chan frame)
 	go func() {
@@ -81,9 +82,12 @@ func Serve(r io.Reader, w io.Writer, handlers map[string]Handler) error {
 		case f.err != nil:
 			return fmt.Errorf("read a job: %w", f.err)
 		}
+		if err := watch.begin(time.Duration(f.request.Limit)); err != nil {
+			return fmt.Errorf("read the process's time: %w", err)
+		}
 		a := answer(handlers, f.request, maxAnswer)
 		working.Store(false)
-		if err := writeFrame(w, a); err != nil || a.Spent {
+		if err := watch.end(a); err != nil || a.Spent {
 			return err
 		}
 	}

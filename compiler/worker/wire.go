@@ -16,6 +16,7 @@ import (
 type request struct {
 	Handler string
 	Job     []byte
+	Limit   int64 // how many nanoseconds of processors' time it may take
 }
 
 // reply is what a worker answers.
@@ -25,6 +26,9 @@ type reply struct {
 	Error string
 	// TooLong says that there is no Data because there would be too much.
 	TooLong bool
+	// Late says that there is no Data because the job took more time than it may. The
+	// worker ends.
+	Late bool
 	// Spent says that the worker ends now, as it has grown.
 	Spent bool
 }

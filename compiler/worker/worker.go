@@ -22,12 +22,13 @@ import (
 )
 
 // Pool has processes that do jobs. Each is started when it is first needed, and
-// does many jobs, one after the other. One that takes longer than the limit, needs
-// too much memory, or dies of its job is killed; the job is then a *BeyondError,
-// and the next job gets another process. Several goroutines may use it.
+// does many jobs, one after the other. One that takes more time than the limit,
+// needs too much memory, or dies of its job is killed; the job is then a
+// *BeyondError, and the next job gets another process. Several goroutines may use it.
 type Pool struct {
-	// Limit is how long a job may take. It is 30 seconds, and may be set before the
-	// first job.
+	// Limit is how much time of processors a job may take, so that on a busy machine no
+	// job is ended for waiting; one that does little else is ended after 20 times as
+	// long by the clock. It is 30 seconds, and may be set before the first job.
 	Limit time.Duration
 
 	start func() (*exec.Cmd, error)
@@ -49,10 +50,10 @@ func NewPool(n int, start func() (*exec.Cmd, error)) *Pool {
 	return p
 }
 
-// BeyondError says that a job was beyond the bounds of a worker. Another machine,
-// or this one in another hour, might finish it.
+// BeyondError says that a job was beyond the bounds of a worker. A faster machine
+// might finish it.
 type BeyondError struct {
-	Reason string // such as "it takes longer than 30s"
+	Reason string // such as "it takes more than 30s of processor time"
 }
 
 func (e *BeyondError) Error() string { return e.Reason }
@@ -86,7 +87,7 @@ func (p *Pool) do(ctx context.Context, handler string, job []byte) ([]byte, erro
 	case <-p.done:
 		return nil, errClosed
 	}
-	answer, one, err := p.give(ctx, one, request{handler, job})
+	answer, one, err := p.give(ctx, one, request{handler, job, int64(p.Limit)})
 	p.slots <- one
 	return answer, err
 }
@@ -103,7 +104,7 @@ func (p *Pool) give(ctx context.Context, one *process, job request) ([]byte, *pr
 			return nil, nil, err
 		}
 	}
-	answer, how := one.do(ctx, job, p.Limit)
+	answer, how := one.do(ctx, job)
 	if how == answered && !answer.Spent {
 		return answer.Data, one, answer.err()
 	}
@@ -114,7 +115,9 @@ func (p *Pool) give(ctx context.Context, one *process, job request) ([]byte, *pr
 	case ended:
 		return nil, nil, ctx.Err()
 	case late:
-		return nil, nil, &BeyondError{fmt.Sprintf("it takes longer than %s", p.Limit)}
+		return nil, nil, &BeyondError{fmt.Sprintf("it takes more than %s of processor time", p.Limit)}
+	case stuck:
+		return nil, nil, &BeyondError{fmt.Sprintf("it has no answer after %s", patience*p.Limit)}
 	case long:
 		return nil, nil, tooLong()
 	}

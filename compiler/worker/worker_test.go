@@ -55,9 +55,15 @@ var handlers = map[string]Handler{
 	"repeat": Handle(func(j *job) (string, error) { return strings.Repeat(j.Text, j.Times), nil }),
 	"fail":   Handle(func(j *job) (string, error) { return "", errors.New(j.Text) }),
 	"loop": Handle(func(*job) (string, error) {
-		for {
-			time.Sleep(time.Millisecond)
+		for n := uint64(1); ; n++ {
+			if n == 0 {
+				return "", nil // after centuries
+			}
 		}
+	}),
+	"wait": Handle(func(j *job) (string, error) {
+		time.Sleep(time.Duration(j.Times) * time.Millisecond)
+		return j.Text, nil
 	}),
 	"grow": Handle(func(*job) (int, error) {
 		b := []byte{1}
@@ -133,7 +139,7 @@ func TestBeyond(t *testing.T) {
 		limit   time.Duration
 		want    string
 	}{
-		{"loop", time.Second, "it takes longer than 1s"},
+		{"loop", 500 * time.Millisecond, "it takes more than 500ms of processor time"},
 		{"grow", time.Minute, "it needs more than a gibibyte of memory"},
 		{"recurse", time.Minute, "it recurses without end"},
 	} {
@@ -145,6 +151,18 @@ func TestBeyond(t *testing.T) {
 	p.Limit = time.Minute
 	wantBeyond(t, p, "repeat", job{"x", maxAnswer + 1}, "it makes more than 64 MiB")
 	wantDone(t, p, "after a long one")
+}
+
+// A job that waits, as each does on a busy machine, takes no time of a processor.
+// Only one that waits for ever is ended.
+func TestWaiting(t *testing.T) {
+	p := newPool(t, 1, workerArgument)
+	p.Limit = 250 * time.Millisecond
+	if got, err := Do[string](t.Context(), p, "wait", job{"done", 500}); err != nil || *got != "done" {
+		t.Errorf("%v, %v", got, err)
+	}
+	p.Limit = 20 * time.Millisecond
+	wantBeyond(t, p, "wait", job{"never", 1 << 30}, "it has no answer after 400ms")
 }
 
 // Go may crash where the system gives it no more memory, without saying that it was
@@ -263,7 +281,7 @@ func TestOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.stop()
-	if err := writeFrame(one.stdin, request{Handler: "loop", Job: []byte{0, 0}}); err != nil {
+	if err := writeFrame(one.stdin, request{Handler: "loop", Job: []byte{0, 0}, Limit: int64(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := one.stdin.Close(); err != nil {
@@ -278,7 +296,7 @@ func TestOrphan(t *testing.T) {
 // FuzzFrame: no bytes make the reader of frames panic or take more than is there.
 func FuzzFrame(f *testing.F) {
 	var b strings.Builder
-	if err := writeFrame(&b, request{"repeat", []byte("a")}); err != nil {
+	if err := writeFrame(&b, request{"repeat", []byte("a"), 1}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add([]byte(b.String()))

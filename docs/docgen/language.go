@@ -30,6 +30,8 @@ func languagePage() ([]byte, error) {
 	p.block("A field with a default holds it where nobody gives a value. The field `name` is the entity's key: nobody\n" +
 		"writes it. Names with a `#` are definitions, and link to their own section. A regular expression must\n" +
 		"match somewhere in the text; `^` and `$` tie it to the ends.")
+	p.block("A platform that wants another default gives values, since of two defaults CUE takes neither: not\n" +
+		"`configFormat: *\"json\" | string`, but `clusterTypes: [Name=_]: configFormat: [if Name == \"edge\" {\"env\"}, \"json\"][0]`.")
 	w := newWriter(p, "", files)
 	delete(files, "doc.cue")
 	for _, name := range chapters {

@@ -13,7 +13,7 @@ var Kinds = slices.Concat(commitKinds, plannedKinds)
 
 var (
 	commitKinds  = []string{"reject", "hold", "freeze", "history", "after", "status", "soak", "windows"}
-	plannedKinds = []string{"errors", "kept", "budget", "policy", "http", "approvals"}
+	plannedKinds = []string{"errors", "kept", "removals", "budget", "policy", "http", "approvals"}
 )
 
 // IsPlanned says whether a kind of gate is one of Planned.

@@ -145,6 +145,16 @@ type Change struct {
 	Deleted map[string]int `json:"deleted"`
 	Errors  int            `json:"errors"` // assignments with errors
 	Kept    int            `json:"kept"`   // folders that stay as they were
+	// Removals are those of assignments.
+	Removals Removals `json:"removals"`
+}
+
+// Removals count the assignments that a change takes away.
+type Removals struct {
+	Removed  int  `json:"removed"`
+	Recorded int  `json:"recorded"` // how many there are before
+	Most     int  `json:"most"`     // how many of them one change takes away
+	Empties  bool `json:"empties"`  // whether nothing is left
 }
 
 // ChangeFacts are what is known of a planned change.

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Planned answers the gates that need the planned change: errors and kept where the
-// change has such, and budget, policy, http and approvals where the policy has them.
+// Planned answers the gates that need the planned change: errors, kept and removals where
+// the change has such, and budget, policy, http and approvals where the policy has them.
 // Verdicts are in the order of Kinds, one for each gate, the environment's before the
 // ring's. It calls Post and Satisfies, one after the other, and nothing else that takes
 // time; where the context ends, what was not answered is pending.
@@ -23,6 +23,7 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 	} else {
 		vs = append(vs, tolerated("errors", "assignment", "with errors", f.Change.Errors, p.AllowErrors)...)
 		vs = append(vs, tolerated("kept", "folder", "kept from before", f.Change.Kept, p.AllowKept)...)
+		vs = append(vs, removals(f.Change.Removals)...)
 	}
 	for _, g := range p.Gates {
 		if g.Budget != nil {
@@ -62,6 +63,17 @@ func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 		return []Verdict{{Gate: gate, State: Passed, Reason: fmt.Sprintf("%d %s %s, which the policy allows", count, what, how)}}
 	}
 	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate)}}
+}
+
+// removals is the verdict on a change that takes too many assignments away.
+func removals(r Removals) []Verdict {
+	switch {
+	case r.Empties:
+		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)}}
+	case r.Removed > r.Most:
+		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("%d of %d assignments are removed; wanted are %d at most", r.Removed, r.Recorded, r.Most)}}
+	}
+	return nil
 }
 
 // budget says whether a change is small enough.

@@ -48,6 +48,31 @@ func TestErrorsAndKept(t *testing.T) {
 	}
 }
 
+func TestRemovals(t *testing.T) {
+	taking := func(r Removals) *Change {
+		c := change(0, 0, 0, 0)
+		c.Removals = r
+		return c
+	}
+	skippable := Policy{Skippable: []string{"removals"}}
+	for name, c := range map[string]struct {
+		removals Removals
+		skip     Skip
+		want     want
+	}{
+		"too many": {Removals{Removed: 5, Recorded: 16, Most: 4}, Skip{}, want{Blocked, "5 of 16 assignments are removed; wanted are 4 at most", ""}},
+		"all":      {Removals{Removed: 2, Recorded: 2, Most: 3, Empties: true}, Skip{}, want{Blocked, "all 2 assignments are removed, and nothing is left", ""}},
+		"skipped":  {Removals{Removed: 5, Recorded: 16, Most: 4}, Skip{Gates: []string{"removals"}, Reason: "old shops"}, want{Passed, "5 of 16 assignments are removed; wanted are 4 at most", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.check(t, Planned(t.Context(), skippable, ChangeFacts{Now: now, Change: taking(c.removals)}, c.skip))
+		})
+	}
+	if vs := Planned(t.Context(), Policy{}, ChangeFacts{Now: now, Change: taking(Removals{Removed: 4, Recorded: 16, Most: 4})}, Skip{}); len(vs) != 0 {
+		t.Errorf("as many as are allowed: %+v", vs)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	n := func(n int) *int { return &n }
 	twice := change(0, 0, 0, 0)
@@ -77,7 +102,7 @@ func TestPolicy(t *testing.T) {
 			if c != g.Change {
 				return nil, fmt.Errorf("asked for %s", c)
 			}
-			const want = `{"environment":"prod","assignments":{"added":[],"changed":[],"removed":[]},"clusterTypes":[],"created":{},"updated":{},"deleted":{},"errors":0,"kept":0,` +
+			const want = `{"environment":"prod","assignments":{"added":[],"changed":[],"removed":[]},"clusterTypes":[],"created":{},"updated":{},"deleted":{},"errors":0,"kept":0,"removals":{"removed":0,"recorded":0,"most":0,"empties":false},` +
 				`"base":"4f2a9c1d00000000000000000000000000000000","own":"0000000000000000000000000000000000000000"}`
 			if string(document) != want {
 				return nil, fmt.Errorf("the document is %s", document)

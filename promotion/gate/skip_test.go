@@ -53,7 +53,7 @@ func TestSkip(t *testing.T) {
 			t.Errorf("%d verdicts for %d kinds", len(vs), len(orders))
 		}
 		for _, v := range vs {
-			if v.State != Blocked || v.Skipped != "" || !strings.Contains(v.Reason, "lets only after, approvals, budget, http, policy, soak, status, windows be passed over") {
+			if v.State != Blocked || v.Skipped != "" || !strings.Contains(v.Reason, "lets only after, approvals, budget, http, policy, removals, soak, status, windows be passed over") {
 				t.Errorf("%+v", v)
 			}
 		}
@@ -70,7 +70,7 @@ func TestCheckSkip(t *testing.T) {
 		"reason only":  {Skip{Reason: "INC-42"}, ""},
 		"may":          {Skip{Gates: []string{"soak", "after"}, Reason: "INC-42"}, ""},
 		"no such":      {Skip{Gates: []string{"soka"}, Reason: "INC-42"}, `there is no gate "soka": did you mean soak?`},
-		"nothing near": {Skip{Gates: []string{"everything"}, Reason: "INC-42"}, `there is no gate "everything": there are: after, approvals, budget, http, policy, soak, status, windows`},
+		"nothing near": {Skip{Gates: []string{"everything"}, Reason: "INC-42"}, `there is no gate "everything": there are: after, approvals, budget, http, policy, removals, soak, status, windows`},
 		"may not":      {Skip{Gates: []string{"http"}, Reason: "INC-42"}, "gate http cannot be passed over: the policy of prod lets only after, soak be passed over"},
 		"never":        {Skip{Gates: []string{"freeze"}, Reason: "INC-42"}, "gate freeze cannot be passed over: the policy of prod lets only after, soak be passed over"},
 		"no reason":    {Skip{Gates: []string{"soak"}}, "gates are passed over only for a reason, which is written down: give it with --reason"},

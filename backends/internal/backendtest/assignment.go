@@ -69,8 +69,12 @@ type Platform struct {
 type Target struct {
 	Name      string // workload/target
 	Workspace string
-	Manifests model.Manifests
-	Render    bool
+	// Registration brings the workload; "" where the platform declares it.
+	Registration string
+	Namespace    string // "" for one of its own
+	Manifests    model.Manifests
+	Render       bool
+	Restart      bool
 	// Projection is what the manifests render to.
 	Projection *model.Projection
 	DependsOn  []string
@@ -117,12 +121,15 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 		target.Format = model.ConfigMap
 	}
 	full := model.FullName(workload, short)
+	if target.Namespace == "" {
+		target.Namespace = model.ShortName("dev-large-"+full, model.MaxLabel)
+	}
 	values := Value(t, target.Values)
 	return &backends.Assignment{
 		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
 		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
-		Namespace: model.ShortName("dev-large-"+full, model.MaxLabel), GitOps: p.GitOps,
-		Manifests: target.Manifests, Render: target.Render, Projection: target.Projection, ConfigFormat: target.Format,
+		Namespace: target.Namespace, GitOps: p.GitOps, Registration: target.Registration,
+		Manifests: target.Manifests, Render: target.Render, Restart: target.Restart, Projection: target.Projection, ConfigFormat: target.Format,
 		Values: values, Digest: model.DigestOf(values), Secrets: target.Secrets,
 		NamespaceService: backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: "default"}, Value: Value(t, target.Service)},
 		Reconciler:       p.reconciler(t),

@@ -19,7 +19,8 @@ import (
 // which assignment it is for, none carries a secret, and nothing but the platform
 // config changes with the values alone (a machine's has no place for annotations:
 // there it is assignment.yml that has the digest). That runs are equal, that paths stay in
-// their folder and that an assignment leaves nothing behind, Build has seen.
+// their folder, that every kustomization.yaml builds and that an assignment leaves nothing
+// behind, Build has seen.
 func (tree Tree) Conforms(t testing.TB) {
 	t.Helper()
 	for name, data := range tree.Files {

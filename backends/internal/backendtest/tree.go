@@ -76,6 +76,7 @@ func Build(t testing.TB, b backends.Backend, p Platform) Tree {
 	}
 	tree.Diagnostics = append(tree.Diagnostics, ds...)
 	tree.add(t, "", files)
+	CheckKustomizations(t, tree.Files)
 	tree.Bootstrap, ds = b.Bootstrap(ct, tree.Folders)
 	tree.Diagnostics = append(tree.Diagnostics, ds...)
 	return tree

@@ -68,14 +68,14 @@ func check(a *backends.Assignment, s Source) []diag.Diagnostic {
 		if s.Git.Semver != "" && !isRange(s.Git.Semver) {
 			refuse("semver", notARange(s.Git.Semver), "name a tag with tag")
 		}
-		if s.Git.Verify != nil && s.Git.Tag == "" {
+		if s.Git.VerifiesNothing() { // by a pin: evaluate refuses what is written
 			refuse("verify", "only a pinned tag can be verified", "pin the source with tag")
 		}
 	case s.OCI != nil:
 		if s.OCI.Semver != "" && !isRange(s.OCI.Semver) {
 			refuse("semver", notARange(s.OCI.Semver), "name a tag with tag")
 		}
-		if s.OCI.Verify != nil && s.OCI.Tag == "" && s.OCI.Digest == "" {
+		if s.OCI.VerifiesNothing() {
 			refuse("verify", "only a pinned tag or digest can be verified", "pin the source with tag or digest")
 		}
 	case s.Helm != nil:

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -9,18 +8,21 @@ import (
 )
 
 // ChartValues returns the values of the assignment's chart: the application's,
-// with the platform's under the path platformValues. nil means none. That the
-// application gives nothing there has been checked where it was composed.
+// with the platform's under the path platformValues, where null takes a default of
+// the chart away. nil means none. That the
+// application gives nothing there has been checked where it was composed. Helm
+// knows no texts of numbers, so that they are in canonical form.
 func ChartValues(a *backends.Assignment, h *model.Helm) *model.Value {
 	values := model.StructOf()
 	if h.Values != nil {
 		values = *h.Values
 	}
 	if h.PlatformValues != "" {
-		values, _ = values.Insert(strings.Split(h.PlatformValues, "."), a.Values)
+		values, _ = values.Insert(strings.Split(h.PlatformValues, "."), model.Merge(a.Removed, a.Values))
 	} else if len(values.Fields()) == 0 {
 		return nil
 	}
+	values = values.Canonical()
 	return &values
 }
 
@@ -28,21 +30,7 @@ func ChartValues(a *backends.Assignment, h *model.Helm) *model.Value {
 // field, anything else as a whole, lists included, as Helm merges values, and as
 // Fleet merges those of a target into a chart's. It is how the values of a cluster
 // take the place of the composed ones there.
-func Merge(base, over model.Value) model.Value {
-	if base.Kind() != model.Struct || over.Kind() != model.Struct {
-		return over
-	}
-	fields := slices.Clone(base.Fields())
-	for _, f := range over.Fields() {
-		i := slices.IndexFunc(fields, func(b model.Field) bool { return b.Name == f.Name })
-		if i < 0 {
-			fields = append(fields, f)
-			continue
-		}
-		fields[i].Value = Merge(fields[i].Value, f.Value)
-	}
-	return model.StructOf(fields...)
-}
+func Merge(base, over model.Value) model.Value { return model.Merge(base, over) }
 
 // ReleaseName returns the name of the chart's release.
 func ReleaseName(a *backends.Assignment, h *model.Helm) string {

@@ -38,7 +38,7 @@ func (r *Remote) connectCommand(ctx context.Context, url string) error {
 	if filepath.IsAbs(r.url) {
 		c.url = url
 	}
-	if endpoint.Password != "" {
+	if endpoint.Password != "" || endpoint.Protocol != "ssh" {
 		r.secrets.Add(endpoint.Password)
 		c.login = login{endpoint.User, endpoint.Password}
 	}
@@ -84,15 +84,24 @@ func (c *command) environment() []string {
 		}, name) || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "GIT_TRACE")
 	})
 	env = append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS=", "SSH_ASKPASS_REQUIRE=never")
-	if c.login.password != "" {
+	switch {
+	case c.login.password == "" && c.login.username != "":
+		env = append(env, configured("credential.username", c.login.username)...)
+	case c.login.password != "":
 		env = append(env, "KALYPSO_GIT_USERNAME="+c.login.username, "KALYPSO_GIT_PASSWORD="+c.login.password)
 	}
 	return env
 }
 
-// settings are what git is told of each call.
+// settings are what git is told in each call. Of the user's, those that change what is
+// done have no effect: hooks, signatures, options and tags that go with a push, and
+// colours in what is read here.
 func (c *command) settings() []string {
-	out := []string{"-c", "protocol.ext.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}
+	// An empty header takes back those without a URL, and not those of one (git-config(1)).
+	out := []string{
+		"-c", "protocol.ext.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+		"-c", "core.hooksPath=" + os.DevNull, "-c", "push.pushOption=", "-c", "color.ui=false", "-c", "http.extraHeader=",
+	}
 	if c.login.password != "" {
 		out = append(out, "-c", "credential.helper=", "-c", "credential.helper="+helper)
 	}
@@ -134,7 +143,7 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 	if w.alone {
 		args = append(args, "-c", "fetch.negotiationAlgorithm=noop")
 	}
-	args = append(args, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--stdin")
+	args = append(args, "fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--recurse-submodules=no", "--stdin")
 	if w.whole {
 		args = append(args, "--no-filter")
 	} else {
@@ -170,7 +179,7 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 func (c *command) push(ctx context.Context, p *proposal) (*report, error) {
 	// A thin pack would be made with files of the commits before, which were left with
 	// the server.
-	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--quiet", "--no-thin", "--recurse-submodules=no")
+	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--quiet", "--no-thin", "--recurse-submodules=no")
 	if p.atomic {
 		args = append(args, "--atomic")
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,14 +23,21 @@ type login struct{ username, password string }
 func effectiveURL(ctx context.Context, url string) string {
 	const name = "kalypso-asked"
 	cmd := exec.CommandContext(ctx, "git", "ls-remote", "--get-url", name)
-	count, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT"))
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GIT_CONFIG_COUNT=%d", count+1),
-		fmt.Sprintf("GIT_CONFIG_KEY_%d=remote.%s.url", count, name), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", count, url))
+	cmd.Env = append(os.Environ(), configured("remote."+name+".url", url)...)
 	out, err := cmd.Output()
 	if text := strings.TrimSpace(string(out)); err == nil && text != "" && text != name {
 		return text
 	}
 	return url
+}
+
+// configured is an environment that adds to git's configuration.
+func configured(key, value string) []string {
+	count, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT"))
+	return []string{
+		fmt.Sprintf("GIT_CONFIG_COUNT=%d", count+1),
+		fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", count, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", count, value),
+	}
 }
 
 // gitLogin asks git's credential helpers (gitcredentials(7)). None of them may ask
@@ -62,13 +70,13 @@ func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (logi
 // maxNetrc is how much of a .netrc is read, in bytes.
 const maxNetrc = 1 << 20
 
-// netrcLogin looks a host up in $NETRC, else in ~/.netrc.
-func netrcLogin(host, username string) (login, bool) {
+// readNetrc returns $NETRC, else ~/.netrc; "" for none.
+func readNetrc() string {
 	name := os.Getenv("NETRC")
 	if name == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return login{}, false
+			return ""
 		}
 		name = filepath.Join(home, ".netrc")
 		if _, err := os.Stat(name); err != nil && runtime.GOOS == "windows" {
@@ -77,48 +85,72 @@ func netrcLogin(host, username string) (login, bool) {
 	}
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxNetrc {
-		return login{}, false
+		return ""
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return login{}, false
+		return ""
 	}
-	return findNetrc(string(text), host, username)
+	return string(text)
 }
 
-// findNetrc returns the first login for a host, and for a user where one is wanted
-// (https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html).
+// netrcLogin looks a host up in the user's .netrc.
+func netrcLogin(host, username string) (login, bool) { return findNetrc(readNetrc(), host, username) }
+
+// netrcForAll says whether the user's .netrc has a login for every host, which git
+// would give to any.
+func netrcForAll() bool {
+	return slices.ContainsFunc(parseNetrc(readNetrc()), func(e netrcEntry) bool { return e.host == "" })
+}
+
+// findNetrc returns the first login for a host, and for a user where one is wanted.
+// The one for every host is for none: others name the hosts.
 func findNetrc(text, host, username string) (login, bool) {
-	var l login
-	here := false
-	matches := func() bool { return here && l.password != "" && (username == "" || l.username == username) }
+	for _, e := range parseNetrc(text) {
+		if e.host != "" && strings.EqualFold(e.host, host) && e.password != "" && (username == "" || e.username == username) {
+			return e.login, true
+		}
+	}
+	return login{}, false
+}
+
+// netrcEntry is a login with its host; "" for all.
+type netrcEntry struct {
+	host string
+	login
+}
+
+// parseNetrc returns the entries of a .netrc
+// (https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html).
+func parseNetrc(text string) []netrcEntry {
+	var out []netrcEntry
 	words := strings.Fields(withoutMacros(text))
 	for i := 0; i < len(words); i++ {
-		value := ""
+		value, last := "", len(out)-1
 		if i+1 < len(words) {
 			value = words[i+1]
 		}
 		switch words[i] {
-		case "machine", "default":
-			if matches() {
-				return l, true
-			}
-			isDefault := words[i] == "default"
-			l, here = login{}, isDefault || strings.EqualFold(value, host)
-			if isDefault {
-				continue
-			}
+		case "machine":
+			out = append(out, netrcEntry{host: value})
+		case "default":
+			out = append(out, netrcEntry{})
+			continue
 		case "login":
-			l.username = value
+			if last >= 0 {
+				out[last].username = value
+			}
 		case "password":
-			l.password = value
+			if last >= 0 {
+				out[last].password = value
+			}
 		case "account":
 		default:
 			continue // curl passes over what it does not know, too
 		}
 		i++
 	}
-	return l, matches()
+	return out
 }
 
 // withoutMacros takes out macro definitions, which go to the next empty line, and

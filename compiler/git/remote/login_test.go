@@ -26,9 +26,9 @@ default login anyone password p5
 		{"a.example.com", "two", ""},
 		{"b.example.com", "", "two p2"},
 		{"b.example.com", "three", "three p3"},
-		{"c.example.com", "", "anyone p5"},
+		{"c.example.com", "", ""},
 		{"d.example.com", "", " p4"},
-		{"example.com", "anyone", "anyone p5"},
+		{"example.com", "anyone", ""},
 	} {
 		l, ok := findNetrc(file, c.host, c.user)
 		got := ""

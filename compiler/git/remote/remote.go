@@ -33,6 +33,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/web"
 )
@@ -120,7 +121,7 @@ func Open(ctx context.Context, url string, o Options) (*Remote, error) {
 	if o.Wait == 0 {
 		o.Wait = 500 * time.Millisecond
 	}
-	r := &Remote{url: web.WithoutPassword(url), ctx: ctx, options: o, secrets: &web.Secrets{}, queue: batches{busy: make(chan struct{}, 1)}}
+	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &web.Secrets{}, queue: batches{busy: make(chan struct{}, 1)}}
 	if err := r.open(ctx, url); err != nil {
 		return nil, errors.Join(r.failed(ctx, err), r.Close())
 	}

@@ -300,14 +300,15 @@ func TestSSH(t *testing.T) {
 	home := remotetest.Isolate(t)
 	s := remotetest.ServeSSH(t)
 	s.Login()
-	t.Setenv("GIT_SSH_COMMAND", "ssh -F none -o BatchMode=yes -o UserKnownHostsFile="+filepath.Join(home, ".ssh/known_hosts")+" -i "+filepath.Join(home, ".ssh/id_ed25519"))
 	for _, backend := range backends {
 		t.Run(backend, func(t *testing.T) {
 			if _, err := exec.LookPath("ssh"); err != nil && backend == remote.Command {
-				t.Skip("ssh is not installed, which git runs")
+				t.Skip("ssh is not installed, which make test-all does")
 			}
 			if backend == remote.Native {
 				withoutSSH(t)
+			} else {
+				t.Setenv("GIT_SSH_COMMAND", fmt.Sprintf("ssh -F none -o BatchMode=yes -o UserKnownHostsFile='%q' -i %q", filepath.Join(home, ".ssh/known_hosts"), filepath.Join(home, ".ssh/id_ed25519")))
 			}
 			repo := remotetest.NewRepository(t, filepath.Join(t.TempDir(), "app.git"), promisor...)
 			tip := repo.Commit("main", "a", "1")
@@ -338,22 +339,36 @@ func withoutSSH(t testing.TB) {
 	t.Setenv("PATH", bin)
 }
 
-// Where the configuration of ssh reaches a host in a way that ssh alone knows, git
-// runs ssh.
+// Where the configuration of ssh, or of git, reaches a host in a way that these alone
+// know, git runs ssh.
 func TestSSHDetour(t *testing.T) {
-	remotetest.Isolate(t)
-	repo := remotetest.NewRepository(t, filepath.Join(t.TempDir(), "app.git"), promisor...)
-	tip := repo.Commit("main", "a", "1")
-	bin := t.TempDir()
-	script := "#!/bin/sh\n[ \"$1\" = -G ] && { echo proxyjump bastion.example.test; exit; }\nfor last; do :; done\neval \"git ${last#git-}\"\n"
-	must(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(script), 0o700))
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	url := "ssh://git@inner.example.test" + repo.Dir
-	r := open(t, url, remote.Options{Wait: time.Millisecond})
-	must(t, r.Fetch(t.Context(), []git.Hash{id(tip)}, 1))
-	wantFile(t, r, tip, "a", "1")
-	next, packs := commit(t, r, id(tip), "a", "2")
-	must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: id(tip), New: next}}, packs, true))
-	_, err := remote.Open(t.Context(), url, remote.Options{Backend: remote.Native})
-	wantError[*remote.Error](t, err, "through another host or a program (proxyjump)")
+	script := "#!/bin/sh\n[ \"$1\" = -G ] && { echo proxyjump $JUMP; exit; }\nfor last; do :; done\neval \"git ${last#git-}\"\n"
+	for name, c := range map[string]struct {
+		environment map[string]string
+		reason      string
+	}{
+		"ProxyJump":       {map[string]string{"JUMP": "bastion.example.test"}, "through another host or a program (proxyjump)"},
+		"GIT_SSH_COMMAND": {map[string]string{"JUMP": "none", "GIT_SSH_COMMAND": "ssh -o ServerAliveInterval=9"}, "GIT_SSH_COMMAND has git run"},
+		"core.sshCommand": {map[string]string{"JUMP": "none", "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.sshCommand", "GIT_CONFIG_VALUE_0": "ssh -i key"}, "core.sshCommand has git run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			remotetest.Isolate(t)
+			repo := remotetest.NewRepository(t, filepath.Join(t.TempDir(), "app.git"), promisor...)
+			tip := repo.Commit("main", "a", "1")
+			bin := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(script), 0o700))
+			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			for name, value := range c.environment {
+				t.Setenv(name, value)
+			}
+			url := "ssh://git@inner.example.test" + repo.Dir
+			r := open(t, url, remote.Options{Wait: time.Millisecond})
+			must(t, r.Fetch(t.Context(), []git.Hash{id(tip)}, 1))
+			wantFile(t, r, tip, "a", "1")
+			next, packs := commit(t, r, id(tip), "a", "2")
+			must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: id(tip), New: next}}, packs, true))
+			_, err := remote.Open(t.Context(), url, remote.Options{Backend: remote.Native})
+			wantError[*remote.Error](t, err, c.reason)
+		})
+	}
 }

@@ -20,6 +20,7 @@ import (
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
@@ -49,6 +50,8 @@ const (
 func (r *Remote) connect(ctx context.Context, url string) error {
 	if filepath.IsAbs(url) {
 		url = "file://" + filepath.ToSlash(url)
+	} else if credential.HasQuery(url) || strings.Contains(url, "#") {
+		return errors.New("the URL of a git repository has no query and no fragment: credentials are git's, by host")
 	}
 	if r.options.Backend == Command {
 		return r.connectCommand(ctx, url)
@@ -61,7 +64,7 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	if errors.As(err, new(*detour)) {
 		return r.connectCommand(ctx, url)
 	}
-	if errors.As(err, new(*noLogin)) && r.connectCommand(ctx, url) == nil {
+	if errors.As(err, new(*noLogin)) && !netrcForAll() && r.connectCommand(ctx, url) == nil {
 		return nil // git has credentials that are none of a user and a password
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 // http.*).
 type settings struct {
 	web.Certificates
-	header string // NAME: VALUE, which CI systems use for tokens
+	header string // NAME: VALUE, which CI systems use for tokens, of a URL; "" for none
 }
 
 // readSettings asks git for its configuration, in the working directory as git
@@ -36,10 +37,19 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	}
 	path := func(variable, key string) string {
 		name := cmp.Or(os.Getenv(variable), ask(key))
-		if len(existing([]string{name})) == 1 {
-			return existing([]string{name})[0]
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			home, _ := os.UserHomeDir() // git's ~, other than that of ssh
+			return filepath.Join(home, rest)
 		}
 		return name
+	}
+	// A header without a URL would go to every host that somebody names.
+	header, everywhere := ask("http.extraHeader"), ""
+	if out, err := exec.CommandContext(ctx, "git", "config", "--get", "http.extraHeader").Output(); err == nil {
+		everywhere = strings.TrimSpace(string(out))
+	}
+	if header == everywhere {
+		header = ""
 	}
 	return settings{
 		Certificates: web.Certificates{
@@ -47,7 +57,7 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 			CertFile: path("GIT_SSL_CERT", "http.sslCert"),
 			KeyFile:  path("GIT_SSL_KEY", "http.sslKey"),
 		},
-		header: ask("http.extraHeader"),
+		header: header,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,13 +49,16 @@ func (s sshSettings) first(name string) string {
 // newSSHAuth finds out how the user logs in to the host of an endpoint, and puts
 // into that where the host really is.
 func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
+	if setting := sshCommand(ctx); setting != "" {
+		return nil, &detour{reason: setting + " has git run a command of its own", host: e.Host}
+	}
 	s, err := readSSHSettings(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"proxyjump", "proxycommand"} {
 		if s.first(name) != "" {
-			return nil, &detour{host: e.Host, setting: name}
+			return nil, &detour{reason: "~/.ssh/config goes through another host or a program (" + name + ")", host: e.Host}
 		}
 	}
 	if name := s.first("hostname"); name != "" {
@@ -72,7 +76,7 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 		agent:      os.Getenv("SSH_AUTH_SOCK"),
 		identities: s["identityfile"],
 		only:       s.first("identitiesonly") == "yes",
-		knownHosts: append(strings.Fields(s.first("userknownhostsfile")), strings.Fields(s.first("globalknownhostsfile"))...),
+		knownHosts: append(paths(s.first("userknownhostsfile")), paths(s.first("globalknownhostsfile"))...),
 	}
 	if a.user == "" {
 		a.user = cmp.Or(s.first("user"), gitssh.DefaultUsername)
@@ -96,11 +100,26 @@ func sshTo(address string) string {
 	return "ssh -p " + port + " " + host
 }
 
-// detour is that ssh's configuration reaches a host in a way that ssh alone knows.
-type detour struct{ host, setting string }
+// detour is that the user's configuration reaches a host in a way that git and ssh
+// alone know.
+type detour struct{ reason, host string }
 
 func (d *detour) Error() string {
-	return fmt.Sprintf("~/.ssh/config reaches %s through another host or a program (%s), which kalypso does not do; use an https URL, or lock where there is a direct way", d.host, d.setting)
+	return fmt.Sprintf("%s to reach %s, which kalypso does not do; use an https URL, or lock where there is a direct way", d.reason, d.host)
+}
+
+// sshCommand is the setting of git's (git(1), git-config(1)) that replaces ssh; "" if
+// none does.
+func sshCommand(ctx context.Context) string {
+	for _, name := range []string{"GIT_SSH_COMMAND", "GIT_SSH"} {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	if out, err := exec.CommandContext(ctx, "git", "config", "--get", "core.sshCommand").Output(); err == nil && len(bytes.TrimSpace(out)) > 0 {
+		return "core.sshCommand"
+	}
+	return ""
 }
 
 // readSSHSettings asks ssh for what its configuration says about a host: nothing
@@ -118,6 +137,9 @@ func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, e
 		return nil, nil
 	}
 	if said := (*exec.ExitError)(nil); errors.As(err, &said) {
+		if bytes.Contains(said.Stderr, []byte("No user exists for uid")) {
+			return nil, nil // containers have accounts that nothing names, and ssh runs for none of them
+		}
 		return nil, fmt.Errorf("ssh cannot read its configuration: %s", said.Stderr)
 	}
 	if err != nil {
@@ -140,10 +162,16 @@ func (a *sshAuth) String() string { return a.user + " with the keys of ~/.ssh an
 
 // ClientConfig returns how to log in. Any number of connections may use it.
 func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
-	known, err := gitssh.NewKnownHostsDb(existing(a.knownHosts)...)
+	files := existing(a.knownHosts)
+	unknown := &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no host can be told from another",
+		Hint: "`" + sshTo(a.address) + "`, run once, shows the key of the host and adds it"}
+	if len(files) == 0 {
+		return nil, unknown // go-git would look for files that ssh does not
+	}
+	known, err := gitssh.NewKnownHostsDb(files...)
 	if err != nil {
-		return nil, &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no host can be told from another: " + err.Error(),
-			Hint: "`" + sshTo(a.address) + "`, run once, shows the key of the host and adds it"}
+		unknown.Problem += ": " + err.Error()
+		return nil, unknown
 	}
 	return &ssh.ClientConfig{
 		User:              a.user,
@@ -225,18 +253,49 @@ func (a *sshAuth) refused(host string) error {
 	return &AuthError{Problem: fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s", host, a.user), Hint: hint}
 }
 
-// existing are those of some files that are there, with ~ replaced by the home
-// folder.
-func existing(names []string) []string {
+// paths are the files of a setting. ssh writes them with spaces between, and those in
+// their names as they are: the next path is where one begins from the root or with ~.
+func paths(setting string) []string {
 	var out []string
-	home, _ := os.UserHomeDir()
-	for _, name := range names {
-		if rest, ok := strings.CutPrefix(name, "~/"); ok {
-			name = filepath.Join(home, rest)
-		}
-		if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeType == 0 {
-			out = append(out, name)
+	for _, field := range strings.Fields(setting) {
+		if begins := filepath.IsAbs(field) || strings.HasPrefix(field, "~"); !begins && len(out) > 0 {
+			out[len(out)-1] += " " + field
+		} else {
+			out = append(out, field)
 		}
 	}
 	return out
+}
+
+// existing are those of some files that are there. ssh takes ~ for the home folder of
+// the account, whatever $HOME says (ssh(1), FILES). In containers and CI these are
+// often two folders, and users have written to the one that they see: a file counts
+// in both.
+func existing(names []string) []string {
+	account, home := homes()
+	var out []string
+	for _, name := range names {
+		places := []string{name}
+		for _, prefix := range []string{"~", "%d", account} {
+			if rest, ok := strings.CutPrefix(filepath.ToSlash(name), filepath.ToSlash(prefix)+"/"); ok && prefix != "" {
+				places = []string{filepath.Join(account, rest), filepath.Join(home, rest)}
+			}
+		}
+		for _, place := range slices.Compact(places) {
+			if info, err := os.Stat(place); err == nil && info.Mode()&fs.ModeType == 0 {
+				out = append(out, place)
+			}
+		}
+	}
+	return out
+}
+
+// homes are the home folder of the account and that of the environment: one, where
+// only one is known.
+func homes() (account, environment string) {
+	if u, err := user.Current(); err == nil {
+		account = u.HomeDir
+	}
+	environment, _ = os.UserHomeDir()
+	return cmp.Or(account, environment), cmp.Or(environment, account)
 }

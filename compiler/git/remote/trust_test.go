@@ -76,7 +76,7 @@ func spy(t testing.TB) (file string) {
 	git, err := exec.LookPath("git")
 	must(t, err)
 	file = filepath.Join(bin, "arguments")
-	must(t, os.WriteFile(filepath.Join(bin, "git"), fmt.Appendf(nil, "#!/bin/sh\necho \"$@\" >>%s\nexec %s \"$@\"\n", file, git), 0o700))
+	must(t, os.WriteFile(filepath.Join(bin, "git"), fmt.Appendf(nil, "#!/bin/sh\necho \"$@\" >>%q\nexec %q \"$@\"\n", file, git), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	return file
 }

@@ -28,6 +28,10 @@ var (
 	mu        sync.Mutex
 )
 
+// environment is that in which the tests were started: go needs its proxies, and tests
+// take them away.
+var environment = os.Environ()
+
 // build returns the path of a command, which it has built.
 func build(name, pkg string) (string, error) {
 	mu.Lock()
@@ -40,7 +44,9 @@ func build(name, pkg string) (string, error) {
 		dir = d
 	}
 	file := filepath.Join(dir, name)
-	if out, err := exec.Command("go", "build", "-o", file, pkg).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-o", file, pkg)
+	cmd.Env = environment
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return file, nil

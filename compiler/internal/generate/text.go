@@ -86,10 +86,10 @@ configSchemas:      schema.#ConfigSchemas
 namespaceServices:  schema.#NamespaceServices
 reconcilers:        schema.#Reconcilers
 
-environments: dev: gitops: {repo: "https://git.example.com/generated/gitops", branch: "dev"}
+environments: dev: gitops: {repo: "https://git.example.com/generated/gitops", branch: "deploy", path: "dev"}
 
 reconcilers: {
-	flux: flux: {interval: "5m", secretRef: "gitops"}
+	flux: flux: {interval: "5m", secretRef: "gitops", credentials: {"charts.example.com": secretRef: "charts", "registry.example.com": secretRef: "registry"}}
 	argocd: argocd: {}
 }
 

@@ -148,13 +148,13 @@ func (p *Platform) addReconcilers(r *rand.Rand) {
 			"flux", obj("namePattern", raw(`"\(#assignment.environment)-\(#assignment.deploymentTarget)"`))))
 	}
 	if chance(r, 40) {
-		p.entity(r, "", "reconcilers", "edge", raw(`reconciler.#FluxEdge & {#interval: "30m", flux: secretRef: "edge"}`))
+		p.entity(r, "", "reconcilers", "edge", raw(`reconciler.#FluxEdge & {#interval: "30m"}`))
 	}
 }
 
 func fluxOptions() []field {
 	return []field{{"retryInterval", str("1m")}, {"timeout", str("3m")}, {"prune", raw("true")}, {"wait", raw("false")},
-		{"secretRef", str("git")}, {"namespace", str("flux")}, {"serviceAccountName", str("deployer")}}
+		{"namespace", str("flux")}, {"serviceAccountName", str("deployer")}}
 }
 
 func argocdOptions() []field {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -138,11 +139,13 @@ type printed struct {
 	hooks  []string
 }
 
-// printed returns what `helm template --include-crds` prints, in its order.
+// printed returns what `helm template --include-crds` prints, in its order. Helm cuts
+// white space from the ends of what templates make, and prints a line feed behind
+// everything: without it, a block scalar at the end of a document would lose its own.
 func (r *rendered) printed() ([]printed, error) {
 	var out []printed
 	for _, crd := range r.crds {
-		out = append(out, printed{source: crd.Filename, text: string(crd.File.Data)})
+		out = append(out, printed{source: crd.Filename, text: string(crd.File.Data) + "\n"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		if err := manifest.Check(name, []byte(r.files[name])); err != nil {
@@ -154,7 +157,10 @@ func (r *rendered) printed() ([]printed, error) {
 		return nil, failed(err)
 	}
 	for _, m := range manifests {
-		out = append(out, printed{source: m.Name, text: m.Content})
+		out = append(out, printed{source: m.Name, text: m.Content + "\n"})
+	}
+	if n := len(out); n > 0 {
+		out[n-1].text = strings.TrimRightFunc(out[n-1].text, unicode.IsSpace) + "\n"
 	}
 	for _, h := range hooks {
 		var events []string
@@ -162,7 +168,7 @@ func (r *rendered) printed() ([]printed, error) {
 			events = append(events, e.String())
 		}
 		slices.Sort(events)
-		out = append(out, printed{source: h.Path, text: h.Manifest, hooks: slices.Compact(events)})
+		out = append(out, printed{source: h.Path, text: h.Manifest + "\n", hooks: slices.Compact(events)})
 	}
 	return out, nil
 }

@@ -87,12 +87,13 @@ func examples(t testing.TB) []string {
 	return files
 }
 
-// printedBy splits what helm printed into objects.
+// printedBy splits what helm printed into objects. The line feed before a separator
+// ends the line before it.
 func printedBy(t testing.TB, out []byte) []model.Value {
 	t.Helper()
 	var objects []model.Value
-	for _, doc := range bytes.Split(append([]byte("\n"), out...), []byte("\n---")) {
-		if v := value(t, doc); v.Kind() != model.Null {
+	for _, doc := range bytes.Split(append([]byte("\n"), bytes.TrimSuffix(out, []byte("\n"))...), []byte("\n---")) {
+		if v := value(t, append(doc[:len(doc):len(doc)], '\n')); v.Kind() != model.Null {
 			objects = append(objects, v)
 		}
 	}

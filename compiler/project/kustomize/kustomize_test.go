@@ -56,12 +56,13 @@ func onDisk(t testing.TB, files map[string][]byte) string {
 	return dir
 }
 
-// printedBy splits what kustomize printed into objects.
+// printedBy splits what kustomize printed into objects. The line feed before a
+// separator ends the line before it.
 func printedBy(t testing.TB, out []byte) []model.Value {
 	t.Helper()
 	var objects []model.Value
-	for _, doc := range bytes.Split(append([]byte("\n"), out...), []byte("\n---")) {
-		b, err := sigs.YAMLToJSON(doc)
+	for _, doc := range bytes.Split(append([]byte("\n"), bytes.TrimSuffix(out, []byte("\n"))...), []byte("\n---")) {
+		b, err := sigs.YAMLToJSON(append(doc[:len(doc):len(doc)], '\n'))
 		if err != nil {
 			t.Fatal(err)
 		}

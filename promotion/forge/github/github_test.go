@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge/github"
@@ -25,9 +26,7 @@ func TestMain(m *testing.M) {
 	if host := os.Getenv(asCommand); host != "" {
 		os.Exit(printViewer(host))
 	}
-	for _, name := range []string{"GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_HOST", "GH_DEBUG"} {
-		_ = os.Unsetenv(name)
-	}
+	isolated.Environment()
 	_ = os.Setenv("GH_CONFIG_DIR", "/nonexistent")
 	_ = os.Setenv("GH_PATH", "/nonexistent")
 	code := m.Run()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -144,10 +143,11 @@ func TestHostileLinks(t *testing.T) {
 
 // What is no HTTP at all is quoted by net/http, without the token here.
 func TestHostileProtocol(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "s")
+	t.Chdir(t.TempDir()) // the path of a socket may not be long
+	const socket = "s"
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
-		t.Skip(err) // a path that is too long
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {

@@ -189,7 +189,7 @@ func TestApprovals(t *testing.T) {
 // The command that people are told is one that counts.
 func TestGitTag(t *testing.T) {
 	if !keygen() {
-		t.Skip("there is no ssh-keygen")
+		t.Skip("ssh-keygen is not installed, which make test-all does")
 	}
 	ann := newKey(t, "ann")
 	b, c := newBare(t), &clock{now: start}

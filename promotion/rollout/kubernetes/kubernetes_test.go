@@ -385,7 +385,7 @@ func TestSilence(t *testing.T) {
 	}
 	defer close(done)
 	path := kubeconfig(t, known, fine.Server, silent.Server)
-	reports, err := open(t, kubernetes.Options{Kubeconfig: path, Contexts: []string{"edge-1", "edge-0"}, Timeout: 100 * time.Millisecond}).Reports(t.Context(), wanted("flux", "a"))
+	reports, err := open(t, kubernetes.Options{Kubeconfig: path, Contexts: []string{"edge-1", "edge-0"}, Timeout: 3 * time.Second}).Reports(t.Context(), wanted("flux", "a"))
 	if unavailable := (*forge.UnavailableError)(nil); !errors.As(err, &unavailable) || len(reports) != 1 || reports[0].Cluster != "edge-0" {
 		t.Errorf("got %v, %v", reports, err)
 	}

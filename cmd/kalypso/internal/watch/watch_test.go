@@ -17,7 +17,7 @@ import (
 )
 
 // deadline is how long a change may take to be told.
-const deadline = 30 * time.Second
+const deadline = 5 * time.Minute
 
 // folders makes a root with a folder in it, and a folder beside it.
 func folders(t *testing.T) (root, beside string) {

@@ -274,7 +274,7 @@ func Isolate(t testing.TB) (home string) {
 func Login(t testing.TB) {
 	t.Helper()
 	name := filepath.Join(os.Getenv("HOME"), ".netrc")
-	must(t, os.WriteFile(name, []byte("default login "+Username+" password "+Password+"\n"), 0o600))
+	must(t, os.WriteFile(name, []byte("machine 127.0.0.1 login "+Username+" password "+Password+"\n"), 0o600))
 }
 
 func must(t testing.TB, errs ...error) {

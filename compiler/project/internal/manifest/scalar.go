@@ -71,7 +71,8 @@ func resolve(n *yaml.Node, text string) (model.Value, error) {
 		// What the other parser took for a scalar.
 		return model.StringOf(n.Value), nil
 	}
-	return model.NumberOf(string(b))
+	number, err := model.NumberOf(string(b))
+	return number.Canonical(), err // of what the library prints
 }
 
 // key returns the name of a field. As for kubectl, a number or a bool that is a

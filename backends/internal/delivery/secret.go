@@ -1,0 +1,201 @@
+package delivery
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Secrets are the fields of a reconciler that say which secrets its sources get. A
+// secret goes to no host but those that it is for.
+type Secrets struct {
+	// SecretRef is for git sources of the platform's own workloads.
+	SecretRef string
+	// Credentials are by host, with a port and the first parts of a path where they
+	// are given.
+	Credentials map[string]struct{ SecretRef string }
+}
+
+// Of returns the secret that a source of the assignment gets; "" for none. backend is
+// the reconciler's.
+func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
+	at := s.origin()
+	secret, known := c.at(at.address)
+	switch {
+	case at.anonymous:
+		return "", nil
+	case at.own == "" && known:
+		return secret, nil
+	case at.own != "" && (a.Registration == "" || secret == at.own):
+		return at.own, nil
+	case at.own != "":
+		d := diag.New(diag.ForeignSecret, fmt.Sprintf("registration %s names the secret %s, which is not the one that %s gets", a.Registration, at.own, keyOf(at.address)))
+		return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address, at.own)+"; or let the registration leave secretRef out"), a, s.Field+".secretRef")
+	case s.Git != nil && a.Registration == "":
+		return c.SecretRef, nil
+	case c.SecretRef == "":
+		return "", nil
+	}
+	d := diag.New(diag.NoSecret, fmt.Sprintf("%s gets no secret: secretRef of reconciler %s is for git sources of the platform's own workloads", keyOf(at.address), a.Reconciler.Ref.Name))
+	none := "anonymous: true beside its URL"
+	if a.Registration != "" {
+		none = fmt.Sprintf("credentials: %q: {} there", keyOf(at.address))
+	}
+	return "", c.refused(d.Hinting("if the host may have it, write "+line(a, backend, at.address, c.SecretRef)+"; if the source needs none, write "+none), a, s.Field+"."+at.field)
+}
+
+// refused points to a field of the assignment's manifests, and to the reconciler.
+func (c Secrets) refused(d diag.Diagnostic, a *backends.Assignment, field string) []diag.Diagnostic {
+	path := model.JoinPath("manifests", field)
+	return []diag.Diagnostic{d.On(path).At(a.Ref.At(path), "").At(a.Reconciler.Ref, "").For(a.ID())}
+}
+
+// OfTree returns the secret that the source of the environment's tree gets.
+func (c Secrets) OfTree(g *model.GitOps) string {
+	if g.SecretRef != "" {
+		return g.SecretRef
+	}
+	if secret, known := c.at(g.Repo + g.OCI); known {
+		return secret
+	}
+	return c.SecretRef
+}
+
+// line is what to write so that a host gets a secret.
+func line(a *backends.Assignment, backend, address, secret string) string {
+	return fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name, backend, keyOf(address), secret)
+}
+
+// origin is where a source is, and what it says of credentials itself.
+type origin struct {
+	address, field string
+	own            string
+	anonymous      bool
+}
+
+func (s Source) origin() origin {
+	switch {
+	case s.Git != nil:
+		return origin{s.Git.Repo, "repo", s.Git.SecretRef, s.Git.Anonymous}
+	case s.OCI != nil:
+		return origin{s.OCI.URL, "url", s.OCI.SecretRef, s.OCI.Anonymous}
+	case s.Helm.OCI != "":
+		return origin{ChartURL(s.Helm), "oci", s.Helm.SecretRef, s.Helm.Anonymous}
+	}
+	return origin{s.Helm.Repo, "repo", s.Helm.SecretRef, s.Helm.Anonymous}
+}
+
+// at returns the secret of an address: that of the longest prefix, and of two as long
+// of the one that names the port. known says that there is one, which may be without
+// a secret.
+func (c Secrets) at(address string) (secret string, known bool) {
+	at, ok := parse(address)
+	if !ok {
+		return "", false
+	}
+	longest := -1
+	for key, of := range c.Credentials {
+		authority, prefix, _ := strings.Cut(key, "/")
+		length := 0
+		if prefix != "" {
+			length = 2 * (strings.Count(prefix, "/") + 1)
+		}
+		switch authority {
+		case at.host + ":" + at.port:
+			length++
+		case at.host:
+			if at.port != at.usual {
+				continue
+			}
+		default:
+			continue
+		}
+		if length > longest && at.below(prefix) {
+			secret, known, longest = of.SecretRef, true, length
+		}
+	}
+	return secret, known
+}
+
+// place is an address in parts. usual is the port that need not be named; "" where it
+// must be, since what goes over http is for all to read.
+type place struct {
+	host, port, usual string
+	path              []string
+}
+
+var usualPorts = map[string]string{"https": "443", "oci": "443", "ssh": "22", "git": "9418"}
+
+// parse returns where an address leads, and no path where it has one that leads up,
+// or a slash in a part: servers differ in what they make of it.
+func parse(address string) (p place, ok bool) {
+	scheme, _, isURL := strings.Cut(address, "://")
+	if !isURL { // user@host:path, as ssh writes it
+		_, rest, _ := strings.Cut(address, "@")
+		end := strings.IndexByte(rest, ']') + 1
+		host, path, isSCP := strings.Cut(rest[end:], ":")
+		if !isSCP {
+			return p, false
+		}
+		scheme, address = "ssh", "ssh://"+rest[:end]+host+"/"+path
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return p, false
+	}
+	scheme = strings.ToLower(scheme)
+	p = place{host: strings.ToLower(u.Hostname()), port: u.Port(), usual: usualPorts[scheme]}
+	if strings.Contains(p.host, ":") {
+		p.host = "[" + p.host + "]"
+	}
+	switch {
+	case p.port == "" && scheme == "http":
+		p.port = "80"
+	case p.port == "":
+		p.port = p.usual
+	}
+	for part := range strings.SplitSeq(u.EscapedPath(), "/") {
+		part, err := url.PathUnescape(part)
+		if err != nil || part == "." || part == ".." || strings.ContainsAny(part, `/\`) {
+			p.path = nil
+			return p, true
+		}
+		if part != "" {
+			p.path = append(p.path, part)
+		}
+	}
+	return p, true
+}
+
+// below says whether the address is at a prefix, or below it. A repository's .git is
+// no part of its name.
+func (p place) below(prefix string) bool {
+	if prefix == "" {
+		return true
+	}
+	parts := strings.Split(prefix, "/")
+	if len(parts) > len(p.path) {
+		return false
+	}
+	last := len(parts) - 1
+	return slices.Equal(parts[:last], p.path[:last]) &&
+		strings.TrimSuffix(parts[last], ".git") == strings.TrimSuffix(p.path[last], ".git")
+}
+
+// keyOf is the key of an address in credentials: its host, with a port where that
+// must be named.
+func keyOf(address string) string {
+	switch p, ok := parse(address); {
+	case !ok:
+		return address
+	case p.port == p.usual:
+		return p.host
+	default:
+		return p.host + ":" + p.port
+	}
+}

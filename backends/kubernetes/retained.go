@@ -1,0 +1,138 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// The annotation with which Helm leaves an object on the cluster when its release
+// goes or no longer holds it (https://helm.sh/docs/howto/charts_tips_and_tricks).
+const (
+	policyAnnotation = "helm.sh/resource-policy"
+	policyKeep       = "keep"
+)
+
+// Retained returns what was rendered with CustomResourceDefinitions as the source
+// says: marked with Helm's annotation as to be kept, not marked, or left out.
+// Backends translate the mark, that of other objects as well, for reconcilers that
+// are not Helm. Lists that hold one are written out. The projection is not changed.
+func Retained(p *model.Projection, crds model.CRDs) *model.Projection {
+	if p == nil || !slices.ContainsFunc(Items(p.Objects), func(o model.Projected) bool { return isDefinition(o.Value) }) {
+		return p
+	}
+	out := *p
+	out.Objects = nil
+	for _, o := range Items(p.Objects) {
+		if isDefinition(o.Value) {
+			switch crds {
+			case model.SkipCRDs:
+				continue
+			case model.DeleteCRDs:
+				o.Value = annotated(o.Value, policyAnnotation, "")
+			default:
+				o.Value = annotated(o.Value, policyAnnotation, policyKeep)
+			}
+		}
+		out.Objects = append(out.Objects, o)
+	}
+	return &out
+}
+
+// Without returns what was rendered without some CustomResourceDefinitions, which
+// another assignment brings.
+func Without(p *model.Projection, crds map[string]bool) *model.Projection {
+	if p == nil || len(crds) == 0 {
+		return p
+	}
+	out := *p
+	out.Objects = slices.DeleteFunc(Items(p.Objects), func(o model.Projected) bool {
+		return isDefinition(o.Value) && crds[text(o.Value, "metadata", "name")]
+	})
+	return &out
+}
+
+// Keeps says whether an object is to stay on the cluster when its assignment goes.
+func Keeps(v model.Value) bool {
+	policy := text(v, "metadata", "annotations", policyAnnotation)
+	return strings.ToLower(strings.TrimSpace(policy)) == policyKeep // as Helm reads it
+}
+
+// KeptOf returns the objects of what is rendered for an assignment that stay on the
+// cluster when it goes, as "Kind name" or "Kind namespace/name", sorted. What is in the
+// assignment's own namespace stays if that does.
+func KeptOf(a *backends.Assignment) []string {
+	if a.Projection == nil {
+		return nil
+	}
+	items := Items(a.Projection.Objects)
+	p := &projection{assignment: a, scopes: scopesOf(items)}
+	var out []string
+	for _, o := range items {
+		if !Keeps(o.Value) {
+			continue
+		}
+		kind, name := text(o.Value, "kind"), text(o.Value, "metadata", "name")
+		if namespace := p.namespaceOf(o.Value); namespace != "" {
+			name = namespace + "/" + name
+		}
+		out = append(out, kind+" "+name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// InNamespace says whether an object of KeptOf is in a namespace.
+func InNamespace(kept, namespace string) bool {
+	_, name, _ := strings.Cut(kept, " ")
+	return strings.HasPrefix(name, namespace+"/")
+}
+
+func isDefinition(v model.Value) bool {
+	return IsCRD(backends.Object{Group: group(text(v, "apiVersion")), Kind: text(v, "kind")})
+}
+
+// DefinitionsOf returns the CustomResourceDefinitions of what was rendered by their
+// names, each as the digest of what it defines. Labels and annotations, which say
+// which release it is of, are not part of that.
+func DefinitionsOf(p *model.Projection) map[string]string {
+	if p == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, o := range Items(p.Objects) {
+		if isDefinition(o.Value) {
+			version, _ := o.Value.Lookup("apiVersion")
+			spec, _ := o.Value.Lookup("spec")
+			out[text(o.Value, "metadata", "name")] = string(model.DigestOf(model.ListOf(version, spec)))
+		}
+	}
+	return out
+}
+
+// annotated returns an object with an annotation; "" removes it. A value whose
+// metadata is no struct is left as it is.
+func annotated(object model.Value, key, value string) model.Value {
+	metadata, _ := object.Lookup("metadata")
+	annotations, _ := metadata.Lookup("annotations")
+	if metadata.Kind() != model.Struct || annotations.Kind() != model.Struct && annotations.Kind() != model.Null {
+		return object
+	}
+	with := func(of model.Value, name string, v *model.Value) model.Value {
+		fields := slices.DeleteFunc(slices.Clone(of.Fields()), func(f model.Field) bool { return f.Name == name })
+		if v != nil {
+			fields = append(fields, model.Field{Name: name, Value: *v})
+		}
+		return model.StructOf(fields...)
+	}
+	var given *model.Value
+	if value != "" {
+		v := model.StringOf(value)
+		given = &v
+	}
+	annotations = with(annotations, key, given)
+	metadata = with(metadata, "annotations", &annotations)
+	return with(object, "metadata", &metadata)
+}

@@ -1,0 +1,9 @@
+package compare_test
+
+import (
+	"testing"
+
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+)
+
+func TestMain(m *testing.M) { isolated.Main(m) }

@@ -1,0 +1,119 @@
+// Package credential finds credentials in addresses, and hides them in texts: an
+// address is printed, stored and handed to others, and a credential belongs to one
+// host alone.
+package credential
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// In says which part of an address is a credential, or may be one: "the user name
+// before the host"; "" where there is none. The address is a URL, or user@host:path
+// as ssh writes it. The user name alone is none for ssh, which finds its keys
+// elsewhere.
+func In(address string) string {
+	scheme, rest, isURL := strings.Cut(address, "://")
+	if !isURL {
+		user, _, isSCP := strings.Cut(address, "@")
+		if isSCP && strings.ContainsAny(user, ":%") {
+			return "the password before the host"
+		}
+		return ""
+	}
+	ssh := strings.EqualFold(scheme, "ssh") || strings.EqualFold(scheme, "git+ssh")
+	if user := userinfo(rest); user != "" {
+		switch decoded, err := url.PathUnescape(user); {
+		case err != nil || strings.Contains(decoded, ":"):
+			return "the password before the host"
+		case !ssh:
+			return "the user name before the host"
+		}
+	}
+	rest, _, hasFragment := strings.Cut(rest, "#")
+	if hasFragment {
+		return "the fragment"
+	}
+	_, query, _ := strings.Cut(rest, "?")
+	for _, parameter := range strings.FieldsFunc(query, separates) {
+		if name, _, _ := strings.Cut(parameter, "="); isSecret(name) {
+			return "the query parameter " + name
+		}
+	}
+	return ""
+}
+
+// userinfo returns what stands before the host, with the @; "" for nothing. A
+// password may have a slash, which leaves a port that is no number.
+func userinfo(rest string) string {
+	authority, _, _ := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		return authority[:i+1]
+	}
+	if m := badPort.FindString("://" + rest); m != "" {
+		return m
+	}
+	return ""
+}
+
+func separates(r rune) bool { return r == '&' || r == ';' }
+
+// HasQuery says whether an address has a query, whatever it says.
+func HasQuery(address string) bool {
+	_, rest, isURL := strings.Cut(address, "://")
+	return isURL && strings.Contains(rest, "?")
+}
+
+// secretParts are the words of which a parameter with a credential has one,
+// anywhere, and secretWords those that are words of their own in it.
+var (
+	secretParts = []string{"token", "passw", "secret", "credential", "signature", "apikey"}
+	secretWords = []string{"auth", "authorization", "bearer", "jwt", "key", "pass", "pat", "pwd", "sas", "sig"}
+)
+
+// isSecret says whether a parameter of that name has a credential.
+func isSecret(name string) bool {
+	if decoded, err := url.QueryUnescape(name); err == nil {
+		name = decoded
+	}
+	name = strings.ToLower(name)
+	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) })
+	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(name, part) }) ||
+		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
+}
+
+// badPort and before match what may be before a host in a text, and parameter a part
+// of a query or a fragment.
+var (
+	badPort   = regexp.MustCompile("://[^/?#\\s\"'`@]*:[0-9]*[^0-9/\\s\"'`@][^\\s\"'`@]*@")
+	before    = regexp.MustCompile("([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\s\"'`]*)@")
+	parameter = regexp.MustCompile("([?&;#])([^=&;?#\\s\"'`]+)=([^&;#\\s\"'`]+)")
+)
+
+// Hide returns a text without the credentials of the addresses in it: what stands
+// before a host goes, but for the user names of ssh; the value of a parameter
+// becomes ***.
+func Hide(text string) string {
+	if strings.Contains(text, "://") && strings.Contains(text, "@") {
+		text = before.ReplaceAllStringFunc(text, func(found string) string {
+			m := before.FindStringSubmatch(found)
+			if strings.HasSuffix(m[1], "ssh://") && !strings.ContainsAny(m[2], ":%") {
+				return found
+			}
+			return m[1]
+		})
+		text = badPort.ReplaceAllString(text, "://")
+	}
+	if !strings.Contains(text, "=") {
+		return text
+	}
+	return parameter.ReplaceAllStringFunc(text, func(found string) string {
+		if m := parameter.FindStringSubmatch(found); isSecret(m[2]) {
+			return m[1] + m[2] + "=***"
+		}
+		return found
+	})
+}

@@ -1,0 +1,36 @@
+package evaluate
+
+import (
+	"testing"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Where CUE panics, that is an error of the entity at hand, with its position, and
+// the others are exported.
+func TestCrashOfOneEntity(t *testing.T) {
+	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\nconfigs: {\n\ta: match: {}\n\tb: match: {}\n}\n"})
+	l, _, err := loadPackage(t.Context(), p, "environments/dev", nil)
+	if err != nil || l == nil {
+		t.Fatal(err)
+	}
+	x := newExporter(l)
+	var exported []string
+	x.each("configs", func(_ cue.Value, ref model.Ref) {
+		if ref.Name == "a" {
+			panic("A-1 is not a valid identifier")
+		}
+		exported = append(exported, ref.Name)
+	})
+	a := model.Ref{Collection: "configs", Name: "a"}
+	if len(exported) != 1 || len(x.ds) != 1 || !x.sick[a] {
+		t.Fatalf("exported %v, and said %+v", exported, x.ds)
+	}
+	diag.Resolve(x.ds, x.positions)
+	if d := x.ds[0]; d.Code != diag.Crash || d.Hint == "" || d.Sites[0].Position.Line != 4 {
+		t.Errorf("said %+v", d)
+	}
+}

@@ -1,0 +1,47 @@
+package schedule
+
+import (
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// highest returns the policies whose pins hold: all of them, unless each says that
+// the highest version does. Then it is the one with that, or several of one version.
+func highest(policies []*model.SchedulingPolicy) []*model.SchedulingPolicy {
+	var out []*model.SchedulingPolicy
+	var best *semver.Version
+	for _, p := range policies {
+		v, err := semver.NewVersion(versionOf(p.Pin))
+		if !p.Pin.Highest || err != nil {
+			return policies
+		}
+		switch {
+		case best == nil || v.GreaterThan(best):
+			best, out = v, []*model.SchedulingPolicy{p}
+		case v.Equal(best):
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// versionOf returns what version a pin puts a target at: that of the workload, or
+// else of its chart, or its tag.
+func versionOf(p *model.Pin) string {
+	if p.Version != "" || p.Manifests == nil {
+		return p.Version
+	}
+	for _, path := range [][]string{{"helm", "version"}, {"git", "tag"}, {"oci", "tag"}, {"kustomize", "git", "tag"}, {"kustomize", "oci", "tag"}} {
+		v, ok := *p.Manifests, true
+		for _, name := range path {
+			if v, ok = v.Lookup(name); !ok {
+				break
+			}
+		}
+		if ok {
+			return v.Text()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,333 @@
+package tree
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Several files of an assignment change in one step, so that whoever reads its folder,
+// also after the process was killed, finds all of them old or all of them new: the
+// staged folder gets links of everything that stays, and the two folders change places.
+// Where the file system cannot do that, the files are replaced one by one.
+
+// each calls a function for the changes that it is for, several at once.
+func (w *writer) each(is func(*change) bool, do func(*change) error) error {
+	var g errgroup.Group
+	g.SetLimit(min(w.workers, runtime.GOMAXPROCS(0)))
+	for _, p := range w.parts {
+		for _, c := range p.changes {
+			if is(c) {
+				g.Go(func() error { return do(c) })
+			}
+		}
+	}
+	return g.Wait()
+}
+
+// completeAll gives the staged folders what stays in those that they replace.
+func (w *writer) completeAll() error {
+	return w.each(func(c *change) bool { return c.whole }, func(c *change) error {
+		changed := map[string]bool{}
+		for _, p := range slices.Concat(c.first, c.last) {
+			changed[p] = true
+		}
+		for _, m := range c.missing {
+			for _, name := range m.names {
+				changed[m.dir+"/"+name] = true
+			}
+		}
+		switch err := w.complete(c.dir, changed); {
+		case errors.Is(err, errNoLink) || errors.Is(err, fs.ErrPermission):
+			c.whole = false
+		case errors.Is(err, fs.ErrNotExist):
+			c.new = true
+		case err != nil:
+			return err
+		}
+		return nil
+	})
+}
+
+// errNoLink is an error of a file system without hard links, or of one that does not
+// allow any to another user's file.
+var errNoLink = errors.New("it cannot be linked")
+
+// complete links what is in a folder into the staged one, but for what changes.
+func (w *writer) complete(dir string, changed map[string]bool) error {
+	info, err := w.root.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir(): // a file that goes
+		return fs.ErrNotExist
+	}
+	entries, err := fs.ReadDir(w.root.FS(), dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		p := dir + "/" + e.Name()
+		switch {
+		case changed[p]:
+		case e.IsDir():
+			err = w.complete(p, changed)
+		default:
+			if err = w.mkdir(stagedPath(dir)); err == nil {
+				err = w.link(p)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	staged, err := w.root.Lstat(stagedPath(dir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if len(entries) > 0 { // there were only files that go
+			return nil
+		}
+		if err := w.mkdir(stagedPath(dir)); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case staged.Mode() == info.Mode():
+		return nil
+	}
+	return w.root.Chmod(stagedPath(dir), info.Mode()&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky))
+}
+
+func (w *writer) link(p string) error {
+	if err := w.step("link", p); err != nil {
+		return err
+	}
+	if err := w.root.Link(p, stagedPath(p)); err != nil {
+		return errors.Join(errNoLink, err)
+	}
+	return nil
+}
+
+// place puts everything that is staged into its place, and removes what goes: the
+// folders of assignments first and the cluster types' own files, which name them, after
+// them, so that those name what is there.
+func (w *writer) place() error {
+	piecemeal := func(c *change) bool { return !c.whole }
+	for _, makeWay := range []func(*change) error{w.removeFirst, w.removeEmpties} {
+		if err := w.each(piecemeal, makeWay); err != nil {
+			return err
+		}
+	}
+	for _, p := range w.parts {
+		if len(p.missing) > 0 {
+			if err := w.mkdir(p.name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.each(func(c *change) bool { return c.within() && len(c.missing) > 0 }, w.replaceFolder); err != nil {
+		return err
+	}
+	if err := w.each(func(c *change) bool { return !c.within() }, w.putFiles); err != nil {
+		return err
+	}
+	if err := w.each(func(c *change) bool { return c.whole && len(c.missing) == 0 }, w.replaceFolder); err != nil {
+		return err
+	}
+	var removed []string
+	for _, p := range w.parts {
+		for _, c := range p.changes {
+			if c.whole {
+				continue
+			}
+			for _, name := range c.last {
+				if err := w.remove(name); err != nil {
+					return err
+				}
+			}
+		}
+		removed = append(removed, p.removed...)
+	}
+	return w.prune(folders(removed))
+}
+
+// within says whether the folder is in that of the cluster type.
+func (c *change) within() bool { return strings.Contains(c.dir, "/") }
+
+// replaceFolder puts a staged folder into its place, and what was there into the
+// staging folder.
+func (w *writer) replaceFolder(c *change) error {
+	if !c.whole {
+		return w.putFiles(c)
+	}
+	if c.new {
+		return w.put(c.dir)
+	}
+	_, err := w.root.Lstat(stagedPath(c.dir))
+	replace := w.exchange
+	if errors.Is(err, fs.ErrNotExist) { // nothing stays
+		replace = (*os.Root).Rename
+		if err := w.mkdir(path.Dir(stagedPath(c.dir))); err != nil {
+			return err
+		}
+	}
+	if err := w.step("rename", c.dir); err != nil {
+		return err
+	}
+	err = replace(w.root, c.dir, stagedPath(c.dir))
+	if err == nil {
+		return nil
+	}
+	c.whole = false // folders cannot be renamed here, as in a layer of an overlay
+	if err := errors.Join(w.removeFirst(c), w.removeEmpties(c)); err != nil {
+		return err
+	}
+	return w.putFiles(c)
+}
+
+// putFiles puts the staged files of a change into their places, one by one.
+func (w *writer) putFiles(c *change) error {
+	for _, m := range c.missing {
+		for dir, names := range m.byFolder {
+			if err := w.mkdir(dir); err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := w.put(m.dir + "/" + name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// removeFirst removes the files that stand where a folder has to be, or in a folder that
+// stands where a file has to be.
+func (w *writer) removeFirst(c *change) error {
+	for _, p := range c.first {
+		if err := w.remove(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeEmpties removes the folders that stand where a file has to be.
+func (w *writer) removeEmpties(c *change) error {
+	for _, dir := range c.empty {
+		if err := w.removeEmpty(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeEmpty removes a folder in which there are only folders and temporary
+// files.
+func (w *writer) removeEmpty(dir string) error {
+	entries, err := fs.ReadDir(w.root.FS(), dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		p := dir + "/" + e.Name()
+		switch {
+		case e.IsDir():
+			err = w.removeEmpty(p)
+		case isTemp(p):
+			err = w.remove(p)
+		default:
+			err = errors.New(p + " was not there a moment ago")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.remove(dir)
+}
+
+// unstage removes the staging folder, in which there is, after a write, what was
+// replaced or removed. mine are paths of files that are not to be in their places any
+// more, or not yet. What else is not there was put into a folder by somebody while it was
+// replaced, and goes back.
+func (w *writer) unstage(mine []string) error {
+	entries, err := fs.ReadDir(w.root.FS(), stagingFolder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	goes := map[string]bool{}
+	for _, p := range mine {
+		goes[p] = true
+	}
+	var g errgroup.Group
+	g.SetLimit(min(w.workers, runtime.GOMAXPROCS(0)))
+	var failed atomic.Bool
+	for _, e := range entries {
+		g.Go(func() error {
+			if failed.Load() {
+				return nil
+			}
+			err := w.unstageIn(e.Name(), e.IsDir(), goes)
+			failed.Store(err != nil)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return w.remove(stagingFolder)
+}
+
+func (w *writer) unstageIn(p string, isFolder bool, goes map[string]bool) error {
+	if !isFolder {
+		return w.unstageFile(p, goes)
+	}
+	// Folders in which nobody may write have kept their modes.
+	if info, err := w.root.Lstat(stagedPath(p)); err == nil && info.Mode()&0o700 != 0o700 {
+		if err := w.root.Chmod(stagedPath(p), 0o700); err != nil {
+			return err
+		}
+	}
+	entries, err := fs.ReadDir(w.root.FS(), stagedPath(p))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := w.unstageIn(p+"/"+e.Name(), e.IsDir(), goes); err != nil {
+			return err
+		}
+	}
+	return w.remove(stagedPath(p))
+}
+
+func (w *writer) unstageFile(p string, goes map[string]bool) error {
+	if goes[p] || strings.HasPrefix(p, ownFolder) {
+		return w.remove(stagedPath(p))
+	}
+	there, err := w.root.Lstat(p)
+	if err == nil {
+		is, err := w.root.Lstat(stagedPath(p))
+		// What was written meanwhile, and is not what was linked, is somebody else's.
+		if err != nil || os.SameFile(there, is) || !w.began.Before(is.ModTime()) || w.staged.IsZero() {
+			return w.remove(stagedPath(p))
+		}
+	}
+	if err := w.mkdir(path.Dir(p)); err != nil {
+		return err
+	}
+	return w.put(p)
+}

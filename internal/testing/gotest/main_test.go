@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is skipped is listed with its reason, what fails with its output, and what
+// passes with the line of its package.
+func TestReport(t *testing.T) {
+	events := `{"Action":"start","Package":"a/b"}
+{"Action":"run","Package":"a/b","Test":"TestOne"}
+{"Action":"output","Package":"a/b","Test":"TestOne","Output":"=== RUN   TestOne\n"}
+{"Action":"output","Package":"a/b","Test":"TestOne","Output":"    one_test.go:3: there is no gpg\n"}
+{"Action":"output","Package":"a/b","Test":"TestOne","Output":"--- SKIP: TestOne (0.00s)\n"}
+{"Action":"skip","Package":"a/b","Test":"TestOne","Elapsed":0}
+{"Action":"output","Package":"a/b","Test":"TestTwo/x","Output":"    --- SKIP: TestTwo/x (0.00s)\n"}
+{"Action":"skip","Package":"a/b","Test":"TestTwo/x","Elapsed":0}
+{"Action":"pass","Package":"a/b","Test":"TestTwo","Elapsed":1.5}
+{"Action":"output","Package":"a/b","Output":"PASS\n"}
+{"Action":"output","Package":"a/b","Output":"ok  \ta/b\t0.01s\n"}
+{"Action":"pass","Package":"a/b","Elapsed":0.01}
+{"Action":"output","Package":"c","Test":"TestBad","Output":"    c_test.go:1: bad\n"}
+{"Action":"fail","Package":"c","Test":"TestBad","Elapsed":0.25}
+{"Action":"output","Package":"c","Output":"FAIL\tc\t0.3s\n"}
+{"Action":"fail","Package":"c","Elapsed":0.3}
+{"ImportPath":"d","Action":"build-output","Output":"d.go:1:1: syntax error\n"}
+{"ImportPath":"d","Action":"build-fail"}
+`
+	var out strings.Builder
+	r := report{out: &out, output: map[name]*strings.Builder{}}
+	if err := r.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	r.end(1)
+	want := "ok  \ta/b\t0.01s\n" +
+		"    c_test.go:1: bad\nFAIL\tc\t0.3s\n" +
+		"d.go:1:1: syntax error\n" +
+		"skipped a/b TestOne: one_test.go:3: there is no gpg\n" +
+		"skipped a/b TestTwo/x: without a reason\n" +
+		"    1.5 s  a/b TestTwo\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+	if err := r.read(strings.NewReader("{")); err == nil {
+		t.Error("half an event is no error")
+	}
+}
