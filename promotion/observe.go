@@ -158,9 +158,16 @@ func describe(of tree.Source) string {
 
 // judge asks all sources of the policy, and says how far the rollout is.
 func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run []git.Hash, c course) (*Rollout, error) {
+	assignments, err := s.wanted(st.out.record, st.covers)
+	if err != nil {
+		return nil, err
+	}
 	r := &Rollout{State: forge.Success, Reason: "it is in the tree, and the policy asks for no reports"}
-	if g.Source != "none" {
-		if err := s.count(ctx, st, g, run, r); err != nil {
+	switch wanted := (&rollout.Wanted{Environment: st.stage.Name, Commits: run, Assignments: assignments}); {
+	case len(assignments) == 0 && !g.AllowEmpty:
+		r.State, r.Reason = forge.Pending, rollout.Empty
+	case g.Source != "none":
+		if err := s.count(ctx, st, g, wanted, r); err != nil {
 			return nil, err
 		}
 	}
@@ -176,14 +183,9 @@ func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run
 }
 
 // count counts the reports.
-func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, run []git.Hash, r *Rollout) error {
-	assignments, err := s.wanted(st.out.record, st.covers)
-	if err != nil {
-		return err
-	}
-	wanted := &rollout.Wanted{Environment: st.stage.Name, Commits: run, Assignments: assignments}
+func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, wanted *rollout.Wanted, r *Rollout) error {
 	sources := s.sources(st, g)
-	if len(sources) == 0 && len(assignments) > 0 {
+	if len(sources) == 0 && len(wanted.Assignments) > 0 {
 		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig"}[g.Source]
 		r.State, r.Reason = forge.Pending, "nobody was asked: give "+how
 		return nil
@@ -206,7 +208,7 @@ func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, run
 		unreachable = rollout.Exclude
 	}
 	r.Counts = rollout.Count(wanted, reports, rollout.Options{Now: s.now, StaleAfter: g.StaleAfter, Unreachable: unreachable})
-	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed})
+	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
 	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success, rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
 	r.Reason = reason
 	if len(failed) > 0 {

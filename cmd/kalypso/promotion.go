@@ -171,6 +171,9 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		}
 	}
 	for _, file := range o.reports {
+		if _, err := os.Stat(g.path(file)); err != nil {
+			return r, fmt.Errorf("--report: %w", err)
+		}
 		r.Sources = append(r.Sources, promotion.Source{Kind: "report", Source: report.New(g.path(file))})
 	}
 	for _, file := range o.kubeconfigs {

@@ -97,6 +97,7 @@ func (x *exporter) gates(of cue.Value, ref model.Ref) model.Gates {
 			Timeout     span               `json:"timeout"`
 			StaleAfter  span               `json:"staleAfter"`
 			Unreachable string             `json:"unreachable"`
+			AllowEmpty  bool               `json:"allowEmpty"`
 			Status      []model.StatusGate `json:"status"`
 			By          []string           `json:"by"`
 		} `json:"rollout"`
@@ -127,7 +128,7 @@ func (x *exporter) gates(of cue.Value, ref model.Ref) model.Gates {
 		g.Rollout = &model.RolloutGate{
 			Source: r.Source, Min: r.Min, MaxFailed: r.MaxFailed,
 			Timeout: time.Duration(r.Timeout), StaleAfter: time.Duration(r.StaleAfter), Exclude: r.Unreachable == "exclude",
-			Status: r.Status, By: r.By,
+			AllowEmpty: r.AllowEmpty, Status: r.Status, By: r.By,
 		}
 	}
 	if s := said.Soak; s != nil {

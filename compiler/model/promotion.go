@@ -91,6 +91,7 @@ type RolloutGate struct {
 	Timeout    time.Duration // 0 for never
 	StaleAfter time.Duration // 0 for never
 	Exclude    bool          // stale reports are left out of the count
+	AllowEmpty bool          // a commit that assigns nothing counts as well
 	Status     []StatusGate
 	By         []string
 }

@@ -69,8 +69,9 @@ type AssignmentState struct {
 }
 
 // Count says how far the clusters are with what is wanted. Of each assignment the
-// newest report of each cluster counts, and the worst of those that are equally new;
-// one from the future was said now. Equal arguments give equal counts, whatever the
+// newest report of each cluster counts, and the worst of those that are equally new.
+// One from the future is no evidence, unless it is a failure, which counts as of now.
+// Equal arguments give equal counts, whatever the
 // order of the reports.
 //
 // Where the platform lists clusters, each of them has to report by that name. A report
@@ -100,8 +101,12 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 		default: // a source that makes states up is not believed
 			r.State = Progressing
 		}
-		if r.At.After(o.Now) {
+		switch future := r.At.After(o.Now); {
+		case future && r.State == Failed:
 			r.At = o.Now
+		case future:
+			r = Report{Cluster: r.Cluster, Assignment: r.Assignment, By: r.By, State: Unknown,
+				Message: fmt.Sprintf("reports %s as of %s, which has not come yet", r.State, r.At.UTC().Format(time.RFC3339))}
 		}
 		clusters := newest[r.Assignment]
 		if clusters == nil {
@@ -114,7 +119,7 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	}
 	for _, clusters := range newest {
 		for name, r := range clusters {
-			if o.StaleAfter > 0 && r.State != Failed && r.At.Before(o.Now.Add(-o.StaleAfter)) {
+			if o.StaleAfter > 0 && r.State != Failed && r.State != Unknown && r.At.Before(o.Now.Add(-o.StaleAfter)) {
 				r.Since, r.State = time.Time{}, Stale
 				clusters[name] = r
 			}

@@ -39,6 +39,9 @@ func TestCount(t *testing.T) {
 		"one failed":                {[]string{"x", "y"}, []rollout.Report{said("x", rollout.Healthy, 0), said("y", rollout.Failed, 0)}, block, "1/2 ok, 1 failed", rollout.Failed, "y"},
 		"the newest counts":         {[]string{"x"}, []rollout.Report{said("x", rollout.Failed, 2*time.Minute), said("x", rollout.Healthy, time.Minute)}, block, "1/1 ok", rollout.Healthy, "x"},
 		"the worst of equally new":  {[]string{"x"}, []rollout.Report{said("x", rollout.Failed, 0), said("x", rollout.Healthy, 0)}, block, "0/1 ok, 1 failed", rollout.Failed, "x"},
+		"no evidence yet":           {[]string{"x"}, []rollout.Report{said("x", rollout.Healthy, -h)}, block, "0/1 ok, 1 unknown", rollout.Unknown, "x"},
+		"evidence before that":      {[]string{"x"}, []rollout.Report{said("x", rollout.Healthy, h), said("x", rollout.Failed, 2*h), said("x", rollout.Healthy, -h)}, block, "1/1 ok", rollout.Healthy, "x"},
+		"a failure of the future":   {[]string{"x"}, []rollout.Report{said("x", rollout.Failed, -h), said("x", rollout.Healthy, h)}, block, "0/1 ok, 1 failed", rollout.Failed, "x"},
 		"the future is now":         {[]string{"x"}, []rollout.Report{said("x", rollout.Failed, 0), said("x", rollout.Healthy, -h)}, block, "0/1 ok, 1 failed", rollout.Failed, "x"},
 		"stale":                     {[]string{"x", "y"}, []rollout.Report{said("x", rollout.Healthy, 0), said("y", rollout.Healthy, 2*h)}, block, "1/2 ok, 1 stale", rollout.Stale, "y"},
 		"stale is excluded":         {[]string{"x", "y"}, []rollout.Report{said("x", rollout.Healthy, 0), said("y", rollout.Healthy, 2*h)}, exclude, "1/2 ok, 1 stale (1 excluded)", rollout.Healthy, "x"},
@@ -100,7 +103,9 @@ func TestVerdict(t *testing.T) {
 		verdict rollout.Verdict
 		reason  string
 	}{
-		"nothing":             {tally(0, 0, 0, 0, 0, 0), rollout.Policy{}, rollout.Passed, "nothing to roll out"},
+		"nothing":             {tally(0, 0, 0, 0, 0, 0), rollout.Policy{}, rollout.Pending, rollout.Empty},
+		"nothing, as allowed": {tally(0, 0, 0, 0, 0, 0), rollout.Policy{AllowEmpty: true}, rollout.Passed, "nothing to roll out"},
+		"a share of nothing":  {tally(0, 0, 0, 0, 0, 0), rollout.Policy{Min: "0%"}, rollout.Pending, rollout.Empty},
 		"all":                 {tally(3, 0, 0, 0, 0, 0), rollout.Policy{}, rollout.Passed, "3/3 ok"},
 		"not all":             {tally(2, 1, 0, 0, 0, 0), rollout.Policy{}, rollout.Pending, "2/3 ok, 1 progressing; all must be ok"},
 		"nobody":              {tally(0, 0, 0, 0, 3, 0), rollout.Policy{Min: "0%"}, rollout.Pending, "0/3 ok, 3 unknown; nobody has reported"},

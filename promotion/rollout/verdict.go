@@ -14,6 +14,8 @@ type Policy struct {
 	Min string
 	// MaxFailed is how many clusters may have failed; less than 0 is 0.
 	MaxFailed int
+	// AllowEmpty passes what wants nothing.
+	AllowEmpty bool
 }
 
 // Verdict is what a policy says of a rollout.
@@ -59,8 +61,8 @@ func CheckMin(min string) error {
 // much is healthy as the policy wants, of what is wanted and not excluded, and no more
 // has failed than it allows; then, also where min is 0, somebody must have reported.
 // A rollout of which nothing is known is pending. So is one of which all is
-// excluded. Only where the tree wants nothing there is nothing to wait for. A policy
-// that cannot be read blocks.
+// excluded, and one of nothing at all, unless the policy allows it: nothing wanted is
+// no evidence. A policy that cannot be read blocks.
 //
 // It is of this moment. Who wants that a success stays one, whatever happens later to
 // a node, keeps the verdict.
@@ -78,8 +80,10 @@ func (c *Counts) Verdict(p Policy) (Verdict, string) {
 	switch text := c.Tally.String(); {
 	case c.Failed > max(p.MaxFailed, 0):
 		return Blocked, fmt.Sprintf("%s; at most %d may fail", text, max(p.MaxFailed, 0))
-	case c.Wanted == 0:
+	case c.Wanted == 0 && p.AllowEmpty:
 		return Passed, text
+	case c.Wanted == 0:
+		return Pending, Empty
 	case c.Unknown == c.Wanted:
 		return Pending, text + "; nobody has reported"
 	case of == 0:
@@ -92,6 +96,9 @@ func (c *Counts) Verdict(p Policy) (Verdict, string) {
 		return Passed, text
 	}
 }
+
+// Empty is why nothing wanted is no evidence.
+const Empty = "nothing is assigned, which proves nothing; gates.rollout.allowEmpty lets such a commit count"
 
 func percentOf(min string) string {
 	if min == "" {
