@@ -133,7 +133,11 @@ func (s *Session) gates(ctx context.Context, st *stop, of tree.Source, intent In
 	}
 	if intent.Commit != "" { // somebody wants just this
 		facts.Aborted = nil
-		if s.endsHold(st, of) {
+		ends, err := s.endsHold(ctx, st, of)
+		if err != nil {
+			return nil, err
+		}
+		if ends {
 			facts.Hold = nil
 		}
 	}
@@ -147,13 +151,13 @@ func (s *Session) gates(ctx context.Context, st *stop, of tree.Source, intent In
 
 // endsHold says whether promoting a commit by name ends the hold of a stop: it is the
 // one that was rolled back from, or a later one.
-func (s *Session) endsHold(st *stop, of tree.Source) bool {
-	hold := st.out.hold(st.ringName())
-	if hold == nil || hold.Base == "" {
-		return false
+func (s *Session) endsHold(ctx context.Context, st *stop, of tree.Source) (bool, error) {
+	hold, _, err := s.held(ctx, st)
+	if err != nil || hold == nil || hold.Base == "" {
+		return false, err
 	}
 	since, found, err := s.platform.bases.until(hashOf(hold.Base))
-	return err == nil && found && slices.ContainsFunc(since, func(b source.Base) bool { return revision(b.Commit) == of.Base })
+	return found && slices.ContainsFunc(since, func(b source.Base) bool { return revision(b.Commit) == of.Base }), err
 }
 
 // configured returns the stop's base commit with the environment's own files as they
@@ -189,8 +193,12 @@ func (s *Session) named(ctx context.Context, st *stop, intent Intent) (*candidat
 		}
 	}
 	c, err := s.judged(ctx, st, b, intent)
-	if err == nil && c.source == has && st.out.hold(st.ringName()) == nil {
-		return nil, nil
+	if err != nil || c.source != has {
+		return c, err
+	}
+	hold, _, err := s.held(ctx, st)
+	if hold == nil {
+		return nil, err
 	}
 	return c, err
 }

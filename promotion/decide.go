@@ -66,7 +66,11 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		return stop, err
 	}
 	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d), Base: has.Base}
-	if before := st.out.hold(st.ringName()); before != nil && before.Base != "" {
+	before, _, err := s.held(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil && before.Base != "" {
 		hold.Base = before.Base // a second step back is still from there
 	}
 	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.out.sourceIn(target.record, st.ringName()).Base, Environment: revision(st.out.own.Commit)}}
@@ -218,18 +222,27 @@ func (s *Session) Release(ctx context.Context, d Decision) ([]*Stop, error) {
 // restate writes another hold into the record.
 func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title string, d Decision) (*Stop, error) {
 	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip)), Hold: hold}
+	before, _, err := s.held(ctx, st)
+	if err != nil {
+		return nil, err
+	}
 	if st.has() == (tree.Source{}) && st.out.hold(st.ringName()) == nil {
 		return nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.out.branch, st.stage.Name)
 	}
 	c := change{hold: hold, title: title, trailers: s.decided(d), decided: s.now}
+	if hold == nil {
+		c.trailers = append(c.trailers, releaseTrailer+": "+st.id())
+	}
 	step := &Step{Kind: Configure, Source: st.has(), NoOp: true}
 	message := s.message(st, step, &c)
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	info := s.commitInfo(st, st.has(), message, c.decided)
+	info.Always = hold == nil && before != nil // also of one that the record does not have
 	result, err := st.out.at.Restate(st.out.folder, func(r *tree.Record) error {
 		s.setHold(r, st, hold)
 		return nil
-	}, pack, s.commitInfo(st, st.has(), message, c.decided))
+	}, pack, info)
 	if err != nil {
 		return nil, err
 	}

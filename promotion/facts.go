@@ -127,26 +127,17 @@ func (r *repository) statusesOf(ctx context.Context, ledger *ledger, commit git.
 // aborted is the order that calls off a candidate of the stop; nil for none.
 func (st *stop) aborted(commit git.Hash) *order { return st.out.orders.aborted[st.ringName()][commit] }
 
-// holdFacts is the hold of a stop that stands; nil for none. It was given when the branch
-// first had it.
+// holdFacts is the hold of a stop that stands; nil for none.
 func (s *Session) holdFacts(ctx context.Context, st *stop) (*gate.Freeze, error) {
-	hold := st.out.hold(st.ringName())
-	if hold == nil {
-		return nil, nil
+	hold, since, err := s.held(ctx, st)
+	if err != nil || hold == nil {
+		return nil, err
 	}
 	until, _ := time.Parse(time.RFC3339, hold.Until)
 	if !until.IsZero() && !s.now.Before(until) {
 		return nil, nil
 	}
-	out := &gate.Freeze{Reason: hold.Reason, By: hold.By, Until: until}
-	err := st.out.history.each(ctx, func(p past) bool {
-		is := sameHold(st.out.holdIn(p.record, st.ringName()), hold)
-		if is {
-			out.At = p.Committer.When.UTC()
-		}
-		return is
-	})
-	return out, err
+	return &gate.Freeze{Reason: hold.Reason, By: hold.By, At: since, Until: until}, nil
 }
 
 // stay returns the time of a base commit in a stop. own says that it is about the
@@ -164,7 +155,11 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 		return stay, err
 	}
 	stay.Held = true
-	if hold := st.out.hold(st.ringName()); hold != nil && hold.Base == of.Base {
+	hold, _, err := s.held(ctx, st)
+	if err != nil {
+		return stay, err
+	}
+	if hold != nil && hold.Base == of.Base {
 		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
 		return stay, nil
 	}

@@ -32,6 +32,10 @@ type output struct {
 	own      source.Own // where the environment's own files are, at the platform's head
 	orders   *orders
 	history  *history
+	// overwrites says that what somebody did to the tree is written over; then restored
+	// is the newest commit in which it was as kalypso left it, where that is not the tip.
+	overwrites bool
+	restored   git.Hash
 }
 
 // noRings is the error of an environment whose own files have rings that are not known.
@@ -70,6 +74,7 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 	}
 	out.branch, out.folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
 	out.tip = out.repository.refs[branchRef(out.branch)]
+	out.overwrites = s.request.Overwrite
 	out.aside = len(s.request.Environments) > 0 && !slices.Contains(s.request.Environments, stage.Name)
 	return out, nil
 }
@@ -100,6 +105,11 @@ func (o *output) look(ctx context.Context) error {
 	}
 	if o.record, o.problems, err = o.at.Record(o.folder); err != nil {
 		return err
+	}
+	if o.overwrites && !o.tip.IsZero() && !o.aside {
+		if err := o.restore(ctx); err != nil {
+			return err
+		}
 	}
 	if o.record == nil || o.aside {
 		return nil

@@ -3,6 +3,7 @@ package promotion
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,14 +48,17 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 		}
 		return out, nil
 	}
-	out.Tip, out.Hold = string(revision(st.out.tip)), st.out.hold(st.ringName())
+	out.Tip = string(revision(st.out.tip))
 	if len(st.out.problems) > 0 {
 		out.State = Blocked
-		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it", st.out.problems[0].Message, st.out.branch)
+		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it, or restore what was there with --overwrite", st.out.problems[0].Message, st.out.branch)
 		return out, nil
 	}
 	run, err := st.out.history.landed(ctx, st.ringName())
 	if err != nil {
+		return nil, err
+	}
+	if out.Hold, _, err = s.held(ctx, st); err != nil {
 		return nil, err
 	}
 	if len(run) > 0 {
@@ -67,7 +71,7 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	if err != nil || out.State != "" {
 		return out, err
 	}
-	if err := s.findGone(ctx, st, out); err != nil || out.State != "" {
+	if err := errors.Join(s.findGone(ctx, st, out), s.recordGone(ctx, st, out)); err != nil || out.State != "" {
 		return out, err
 	}
 	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !drift {

@@ -97,7 +97,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	p.commit, p.packs = hashOf(tree.Revision(result.Commit)), packsOf(pack)
 	p.record = result.Changes[0].Record
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
-	step.NoOp = len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
+	step.NoOp = st.out.restored.IsZero() && len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
 	return s.inspect(ctx, st, step)
 }
 

@@ -126,6 +126,8 @@ type Stop struct {
 	// Others are newer base commits that are not the candidate, newest first, and why.
 	Others []Other    `json:"others,omitempty"`
 	Hold   *tree.Hold `json:"hold,omitempty"`
+	// Drift is what somebody did to the environment's tree, a line for each file.
+	Drift []string `json:"drift,omitempty"`
 }
 
 // ID returns environment, or environment/ring.

@@ -32,10 +32,11 @@ func (v *verifier) recompile(ctx context.Context) error {
 		return err
 	}
 	for _, r := range record.Rings { // what a ring had that has another name now is what that has
-		if v.at.stage.Promotion.Ring(r.Name) == nil && !slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
-			return e.Ring == r.Name && v.at.record.SourceOf(&e) == r.Source
-		}) {
-			v.problem("the record says that ring %s has %s, and no cluster type has it", web.Printable(r.Name), describe(r.Source))
+		if v.at.stage.Promotion.Ring(r.Name) != nil {
+			continue
+		}
+		if err := v.formerRing(ctx, r); err != nil {
+			return err
 		}
 	}
 	for _, st := range v.stopsOf(v.at.stage.Name) {
@@ -106,12 +107,13 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 		v.problem("%s does not compile at %s", st.id(), describe(has))
 		return nil
 	}
-	moved := false // the policy has a cluster type in another ring than it was built for
+	own, moved := 0, false // the policy has a cluster type in another ring than it was built for
 	for i := range compiled.Tree.ClusterTypes {
 		ct := &compiled.Tree.ClusterTypes[i]
 		if ct.Outside {
 			continue
 		}
+		own++
 		e := v.entry(ct.Name)
 		switch {
 		case e == nil:
@@ -130,10 +132,28 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 	}
 	// A ring whose cluster types came from others, and went to others, may have none yet.
 	backed := func(e tree.ClusterTypeEntry) bool { return v.at.record.SourceOf(&e) == has && st.covers(e.Name) }
-	if st.ring != nil && !moved && !slices.ContainsFunc(v.at.record.ClusterTypes, backed) {
+	if own > 0 && st.ring != nil && !moved && !slices.ContainsFunc(v.at.record.ClusterTypes, backed) {
 		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), describe(has))
 	}
 	return nil
+}
+
+// formerRing makes sure that a ring that the policy does not have any more had what the
+// record says: a cluster type had it, or a step brought it while the ring had none.
+func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
+	found := false
+	err := v.at.history.each(ctx, func(p past) bool {
+		was := p.record.Ring(r.Name)
+		found = was != nil && was.Source == r.Source && trailerOf(p.Message, "Kalypso-Ring") == r.Name ||
+			p.record != nil && slices.ContainsFunc(p.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+				return e.Ring == r.Name && p.record.SourceOf(&e) == r.Source
+			})
+		return !found
+	})
+	if err == nil && !found {
+		v.problem("the record says that ring %s has %s, and no cluster type has it", web.Printable(r.Name), describe(r.Source))
+	}
+	return err
 }
 
 func (v *verifier) entry(clusterType string) *tree.ClusterTypeEntry {

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -15,6 +16,8 @@ type Verification struct {
 	// Commit is that of the GitOps repository; "" where there is none yet.
 	Commit string `json:"commit"`
 	OK     bool   `json:"ok"`
+	// Reason is why there is nothing to verify; "" where there is something.
+	Reason string `json:"reason,omitempty"`
 	// Problems are what is not as it should be, a line each.
 	Problems []string `json:"problems,omitempty"`
 	// Tree is the id of the tree that the record says, without .kalypso.
@@ -33,51 +36,67 @@ type VerifiedRing struct {
 // Verify compiles what the records of environments say, and compares the ids of the
 // trees. head is a branch or a commit of the GitOps repository to look at, such as that
 // of a change request; "" for the environments' own branches. Kept folders are compared
-// with what their own commits give. Nothing is written.
+// with what their own commits give. What cannot be verified is a problem of its
+// environment. Nothing is written.
 func (s *Session) Verify(ctx context.Context, head string) ([]*Verification, error) {
 	var out []*Verification
 	for _, o := range s.askedOutputs() {
-		if o.repository == nil {
-			continue
-		}
-		v, err := s.verify(ctx, o, head)
+		v := &Verification{Environment: o.stage.Name}
+		at, err := o.atHead(ctx, head)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
 		}
+		v.Commit = string(revision(at.tip))
+		err = s.verify(ctx, at, v)
+		if errors.Is(err, git.ErrLostRace) || ctx.Err() != nil || stopsForAll(err) {
+			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
+		}
+		if err != nil {
+			v.problem("it cannot be verified: %v", err)
+		}
+		v.OK = len(v.Problems) == 0
 		out = append(out, v)
 	}
 	return out, nil
 }
 
-func (s *Session) verify(ctx context.Context, o *output, head string) (*Verification, error) {
-	at, err := o.atHead(ctx, head)
-	if err != nil {
-		return nil, err
-	}
-	v := &Verification{Environment: o.stage.Name, Commit: string(revision(at.tip))}
+func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err error) {
+	asked := len(s.request.Environments) > 0
 	switch {
-	case at.tip.IsZero() && head == "" && len(s.request.Environments) == 0:
-		v.OK = true // it was not promoted yet
-		return v, nil
+	case at.repository == nil && at.stage.GitOps == nil && !asked:
+		v.Reason = at.absent
+		return nil
+	case at.repository == nil:
+		v.problem("it cannot be verified: %s", at.absent)
+		return nil
+	case at.tip.IsZero() && !asked:
+		v.Reason = "there is no tree yet"
+		for _, st := range s.stopsOf(at.stage.Name) {
+			reason, err := s.gone(ctx, st)
+			if err != nil {
+				return err
+			}
+			if reason != "" {
+				v.problem("%s", reason)
+				break
+			}
+		}
+		return nil
 	case at.tip.IsZero():
-		v.problem("branch %s does not exist", o.branch)
-		return v, nil
+		v.problem("branch %s does not exist", at.branch)
+		return nil
 	case len(at.problems) > 0:
 		v.problem("%s", at.problems[0].Message)
-		return v, nil
+		return nil
 	case at.record == nil:
-		v.problem("there is no record in branch %s, so that nothing says what its tree is", o.branch)
-		return v, nil
+		v.problem("there is no record in branch %s, so that nothing says what its tree is", at.branch)
+		return nil
 	}
 	v.Tree = at.record.Tree
 	if v.Problems, err = at.at.Check(at.folder); err != nil {
-		return nil, err
+		return err
 	}
-	if err := (&verifier{s, v, at, map[string]bool{}}).recompile(ctx); err != nil {
-		return nil, err
-	}
-	v.OK = len(v.Problems) == 0
-	return v, nil
+	return (&verifier{s, v, at, map[string]bool{}}).recompile(ctx)
 }
 
 func (v *Verification) problem(format string, args ...any) {
@@ -86,7 +105,7 @@ func (v *Verification) problem(format string, args ...any) {
 
 // atHead returns the output as it is at another head; "" for its branch.
 func (o *output) atHead(ctx context.Context, head string) (*output, error) {
-	if head == "" {
+	if head == "" || o.repository == nil {
 		return o, nil
 	}
 	id := git.Hash{}

@@ -77,7 +77,7 @@ func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 	f.StringVar(&o.commit, "commit", "", "promote this `COMMIT` of the platform, and not the policy's candidate")
 	f.StringSliceVar(&o.skip, "skip-gate", nil, "pass over a `GATE` that the policy lets be passed over")
 	f.StringVar(&o.reason, "reason", "", "why a gate is passed over")
-	f.BoolVar(&o.overwrite, "overwrite", false, "restore generated files that somebody has edited")
+	f.BoolVar(&o.overwrite, "overwrite", false, "restore what somebody changed in the tree")
 	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
 	f.BoolVar(&o.allRings, "all-rings", false, "let changes of an environment's own files go to all rings at once")
 }

@@ -58,8 +58,8 @@ func verificationTable(w *tabwriter.Writer, all []*promotion.Verification) {
 	for _, v := range all {
 		result := "as recorded"
 		switch {
-		case v.OK && v.Commit == "":
-			result = "there is no tree yet"
+		case v.OK && v.Reason != "":
+			result = v.Reason
 		case !v.OK:
 			result = "1 problem"
 			if n := len(v.Problems); n > 1 {

@@ -1,23 +1,47 @@
 package tree
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
+	"path"
 	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/git"
 )
 
-// Drift is a file of kalypso's that is not what the record says.
+// Drift is a file of an environment's tree that is not as kalypso left it.
 type Drift struct {
-	Path string `json:"path"` // in the environment's folder
-	// Gone says that it is not there any more; else it has other content, or is
-	// something else than a file.
-	Gone bool `json:"gone,omitempty"`
+	Path string // in the environment's folder
+	Kind DriftKind
 }
 
-// Drift returns what somebody else did to the files of the environment in a folder of
-// the branch, sorted by path. Files that kalypso did not write are none of its
-// concern. Only cluster types whose folders do not have the recorded ids are looked
-// into. A record that cannot be read is a *RecordError.
-func (b *Branch) Drift(dir string) ([]Drift, error) {
+func (d Drift) String() string { return d.Path + " " + string(d.Kind) }
+
+// DriftKind says what is wrong with a file.
+type DriftKind string
+
+// The kinds of drift.
+const (
+	Gone    DriftKind = "is gone"
+	Changed DriftKind = "is not what the record says" // its content, its mode, or that it is a file
+	Added   DriftKind = "is none of kalypso's files"
+	Spaced  DriftKind = "has other spaces than kalypso writes" // of the record
+)
+
+// Drift returns what somebody else did to the environment in a folder of the branch:
+// cluster types by name, with their paths sorted, then what is beside them, and then
+// kalypso's own files. None where there is no record. Only cluster types whose folders
+// do not have the recorded ids are looked into, as long as these ids are of one piece.
+//
+// Files at the root of the folder that say nothing to what reads GitOps trees may be
+// there beside. A record that cannot be read is a *RecordError.
+func (b *Branch) Drift(dir string) ([]Drift, error) { return b.drift(dir, false) }
+
+// drift is Drift. With thorough, no recorded id is believed but those of files.
+func (b *Branch) drift(dir string, thorough bool) ([]Drift, error) {
 	root, _, err := b.environment(dir)
 	if err != nil {
 		return nil, err
@@ -26,41 +50,184 @@ func (b *Branch) Drift(dir string) ([]Drift, error) {
 	if err != nil || st.record == nil || len(problems) > 0 {
 		return nil, err
 	}
-	s := newGitSurvey(b.repository.git, root)
-	var out []Drift
+	s := &driftSurvey{gitSurvey: newGitSurvey(b.repository.git, root), record: st.record}
+	s.thorough = thorough || st.record.treeID() != st.record.Tree
 	for i := range st.record.ClusterTypes {
-		more, err := s.drift(st.record, &st.record.ClusterTypes[i])
-		if err != nil {
+		if err := s.clusterType(&st.record.ClusterTypes[i]); err != nil {
 			return nil, err
 		}
-		out = append(out, more...)
+	}
+	if err := s.others(); err != nil {
+		return nil, err
+	}
+	if err := s.own(); err != nil {
+		return nil, err
+	}
+	if spaced(st.recordBytes, st.record.Encode()) {
+		s.add(recordPath, Spaced)
+	}
+	return s.found, nil
+}
+
+// spaced says whether a text differs from another in its spaces alone. One that differs
+// in more may be of another version of kalypso.
+func spaced(text, from []byte) bool {
+	if bytes.Equal(text, from) {
+		return false
+	}
+	var a, b bytes.Buffer
+	return json.Compact(&a, text) == nil && json.Compact(&b, from) == nil && bytes.Equal(a.Bytes(), b.Bytes())
+}
+
+// driftSurvey compares one environment with its record.
+type driftSurvey struct {
+	*gitSurvey
+	record   *Record
+	thorough bool
+	found    []Drift
+}
+
+func (s *driftSurvey) add(p string, kind DriftKind) { s.found = append(s.found, Drift{p, kind}) }
+
+// clusterType compares a cluster type's folder with its record.
+func (s *driftSurvey) clusterType(e *ClusterTypeEntry) error {
+	at := ClusterTypeRecordPath(e.Name)
+	switch known, _, err := s.entry(at); {
+	case err != nil:
+		return err
+	case known == nil:
+		s.add(at, Gone)
+		return nil
+	case known.Mode != git.FileMode || ID(known.ID.String()) != e.Record:
+		s.add(at, Changed)
+		return nil
+	}
+	id, err := s.id(e.Name)
+	if err != nil || id == e.Tree && !s.thorough {
+		return err
+	}
+	recorded, err := s.record.read(e.Name)
+	if err != nil {
+		return err
+	}
+	want := map[string]Blob{}
+	for p, b := range recorded.each {
+		want[strings.TrimPrefix(p, e.Name+"/")] = b
+	}
+	if id == TreeID(want) || id == "" && len(want) == 0 {
+		return nil
+	}
+	found, err := s.files(e.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(want)) {
+		switch b, there := found[p]; {
+		case !there:
+			s.add(path.Join(e.Name, p), Gone)
+		case b != want[p]:
+			s.add(path.Join(e.Name, p), Changed)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(found)) {
+		if _, known := want[p]; !known {
+			s.add(path.Join(e.Name, p), Added)
+		}
+	}
+	return nil
+}
+
+// files returns what is in a folder, by path in it. What is no file has no id.
+func (s *driftSurvey) files(dir string) (map[string]Blob, error) {
+	out := map[string]Blob{}
+	at, _, err := s.entry(dir)
+	if err != nil || at == nil {
+		return out, err
+	}
+	if kindOf(*at) != folder {
+		return map[string]Blob{"": {}}, nil
+	}
+	entries, err := s.read(dir)
+	if err != nil {
+		return nil, err
+	}
+	for name, e := range entries {
+		switch kindOf(e) {
+		case folder:
+			below, err := s.files(path.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			for p, b := range below {
+				out[path.Join(name, p)] = b
+			}
+		case regular:
+			out[name] = Blob{ID(e.ID.String()), e.Mode == git.ExecutableMode}
+		default:
+			out[name] = Blob{}
+		}
 	}
 	return out, nil
 }
 
-// drift compares a cluster type's files with its record.
-func (s *gitSurvey) drift(record *Record, e *ClusterTypeEntry) ([]Drift, error) {
-	id, err := s.id(e.Name)
-	if err != nil || id == e.Tree {
-		return nil, err
+// others finds what is in the folder beside cluster types.
+func (s *driftSurvey) others() error {
+	if s.root.IsZero() {
+		return nil
 	}
-	recorded, err := record.read(e.Name)
+	entries, err := s.read(".")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	want := map[string]Blob{}
-	maps.Insert(want, recorded.each)
-	var out []Drift
-	for _, p := range slices.Sorted(maps.Keys(want)) {
-		there, _, err := s.entry(p)
-		switch {
-		case err != nil:
-			return nil, err
-		case there == nil:
-			out = append(out, Drift{Path: p, Gone: true})
-		case kindOf(*there) != regular || there.ID != hash(want[p].ID) || there.Mode != want[p].mode():
-			out = append(out, Drift{Path: p})
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if name != ownFolder && s.record.entry(name) == nil && !isBeside(entries[name]) {
+			s.add(name, Added)
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// own finds what is none of kalypso's in the folder of its own files.
+func (s *driftSurvey) own() error {
+	own, err := s.files(ownFolder)
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(own)) {
+		full := path.Join(ownFolder, p)
+		name := strings.TrimSuffix(path.Base(p), path.Ext(p))
+		if full == gitignorePath && own[p] == BlobOf(backends.File{Data: []byte(gitignore)}) {
+			continue
+		}
+		if full == recordPath && own[p].Executable {
+			s.add(full, Changed)
+		}
+		if full != recordPath && (s.record.entry(name) == nil || full != ClusterTypeRecordPath(name)) {
+			s.add(full, Added)
+		}
+	}
+	return nil
+}
+
+// beside returns what is at the root beside the environment's files that nobody minds.
+func (s *gitSurvey) beside() (map[string]git.Entry, error) {
+	if s.root.IsZero() {
+		return nil, nil
+	}
+	entries, err := s.read(".")
+	out := maps.Clone(entries)
+	maps.DeleteFunc(out, func(_ string, e git.Entry) bool { return !isBeside(e) })
+	return out, err
+}
+
+// isBeside says whether something may be at the root of an environment's folder beside
+// what kalypso writes: what people and forges read, and nothing that reads GitOps trees.
+func isBeside(e git.Entry) bool {
+	text := slices.Contains([]string{".md", ".txt", ".adoc", ".rst"}, path.Ext(e.Name))
+	return kindOf(e) == regular && text || slices.Contains(besideNames, e.Name)
+}
+
+var besideNames = []string{
+	"README", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitignore", ".editorconfig",
+	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml", "hydrator.metadata",
 }

@@ -70,10 +70,12 @@ func (w *gitWriter) environment(p Placement) (*placed, []diag.Diagnostic, error)
 		plan.next.load = w.branch.repository.load(plan.next, at)
 	}
 	done := &placed{changes: plan.changes(), root: before.root}
-	if plan.done() {
-		return done, nil, nil
+	beside := w.branch.instead[p.Folder].beside
+	if !plan.done() {
+		done.root, err = e.finish(plan, append(grafts, beside...))
+	} else if len(beside) > 0 {
+		done.root, err = w.grafter().apply(before.root, beside)
 	}
-	done.root, err = e.finish(plan, grafts)
 	return done, nil, err
 }
 

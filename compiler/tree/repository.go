@@ -3,6 +3,8 @@ package tree
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +47,9 @@ type Branch struct {
 	tip        git.Hash // zero where the branch does not exist
 	root       git.Hash // the tree of tip
 
+	// instead are the environments that are taken for something else, by folder.
+	instead map[string]instead
+
 	mu     sync.Mutex
 	states map[string]loadedState // by environment's folder
 }
@@ -77,6 +82,48 @@ func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
 		}
 	}
 	return b, nil
+}
+
+// instead is what an environment is taken for.
+type instead struct {
+	root   git.Hash
+	beside []graft // what is beside the environment's files all the same
+}
+
+// Instead takes the environment in a folder of the branch for what it is in another
+// commit of it: what is written from now on begins there, over whatever somebody did to
+// it since, but for files beside that nobody minds (see Drift). It is for a branch that
+// nothing was asked of yet.
+func (b *Branch) Instead(dir string, from *Branch) error {
+	is, _, err := b.environment(dir)
+	if err != nil {
+		return err
+	}
+	root, _, err := from.environment(dir)
+	if err != nil {
+		return err
+	}
+	there, err := newGitSurvey(b.repository.git, is).beside()
+	if err != nil {
+		return err
+	}
+	then, err := newGitSurvey(b.repository.git, root).beside()
+	if err != nil {
+		return err
+	}
+	var grafts []graft
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if e := there[name]; e != then[name] {
+			grafts = append(grafts, graft{name, &e})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(then)) {
+		if _, stays := there[name]; !stays {
+			grafts = append(grafts, graft{path: name})
+		}
+	}
+	b.instead = map[string]instead{dir: {root, grafts}}
+	return nil
 }
 
 // Folders returns the names of the folders at the branch's root.
@@ -126,6 +173,7 @@ func (b *Branch) CheckWritable() error {
 // include. Where nobody is named, it is kalypso <kalypso@localhost>. Commits are
 // signed by Sign alone, whatever the config says.
 type CommitInfo struct {
+	Always      bool   // makes a commit of Restate and Restore also where nothing differs
 	Message     string // "" for one that names the environments
 	Name, Email string
 	// When is the commit's time; zero for GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, or

@@ -9,7 +9,7 @@ import (
 
 // Restate adds to a pack a commit in which the record of the environment in a folder
 // says something else, and everything else is as it is: a hold, above all. Where
-// change changes nothing, there is no commit. Make says what holds beside that.
+// change changes nothing, there is none, unless CommitInfo says Always. Make says what holds beside that.
 func (b *Branch) Restate(dir string, change func(*Record) error, pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
 	return b.Restore(dir, b, change, pack, c)
 }
@@ -19,7 +19,7 @@ func (b *Branch) Restate(dir string, change func(*Record) error, pack *git.PackW
 // record. Nothing is compiled for it. Make says what holds beside that.
 func (b *Branch) Restore(dir string, from *Branch, change func(*Record) error, pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
 	result, err := b.restore(dir, from, change, pack)
-	if err == nil && string(result.Tree) != b.root.String() {
+	if err == nil && (c.Always || string(result.Tree) != b.root.String()) {
 		_, err = b.seal(result, pack, c)
 	}
 	if err != nil {

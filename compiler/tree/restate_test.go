@@ -188,14 +188,39 @@ func TestDrift(t *testing.T) {
 		})
 	}
 	other := git.ID(git.BlobKind, []byte("by hand"))
-	graft(graftAt("dev/"+strings.Split(paths[0], "/")[0]+"/foreign.txt", other))
+	good := b.tip
+	graft(graftAt("dev/notes.md", other))
 	if d := drift(); len(d) > 0 {
-		t.Errorf("a file of others is no drift: %v", d)
+		t.Errorf("a text beside is no drift: %v", d)
 	}
-	graft(graftAt("dev/"+paths[0], other), graftAt("dev/"+paths[1], git.Hash{}))
-	want := []Drift{{Path: paths[0]}, {Path: paths[1], Gone: true}}
+	foreign := "dev/" + strings.Split(paths[0], "/")[0] + "/foreign.txt"
+	record, err := exec.Command("git", "-C", b.dir, "cat-file", "blob", good.String()+":dev/"+recordPath).Output()
+	must(t, err)
+	write := exec.Command("git", "-C", b.dir, "hash-object", "-w", "--stdin")
+	write.Stdin = strings.NewReader(" " + string(record))
+	id, err := write.Output()
+	must(t, err)
+	spaced := hash(ID(strings.TrimSpace(string(id))))
+	graft(graftAt(foreign, other), graftAt("dev/evil.yaml", other), graftAt("dev/"+recordPath, spaced), graftAt("dev/"+ClusterTypeRecordPath("small"), other),
+		graftAt("dev/"+paths[0], other), graftAt("dev/"+paths[1], git.Hash{}))
+	want := []Drift{{paths[0], Changed}, {paths[1], Gone}, {strings.TrimPrefix(foreign, "dev/"), Added}, {ClusterTypeRecordPath("small"), Changed}, {"evil.yaml", Added}, {recordPath, Spaced}}
 	if d := drift(); !slices.Equal(d, want) {
 		t.Errorf("got %v, want %v", d, want)
+	}
+	over := b.branch()
+	must(t, over.Instead("dev", b.at(good)))
+	b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
+		result, ds, err := over.Make([]Placement{{"dev", treeOf(small).tree(), dev}}, pack, c)
+		if len(ds) > 0 {
+			t.Errorf("got %v", ds)
+		}
+		return result, err
+	})
+	if problems, err := b.branch().Check("dev"); err != nil || len(problems) > 0 {
+		t.Errorf("what was restored is not as it should be: %v, %v", problems, err)
+	}
+	if id, err := exec.Command("git", "-C", b.dir, "rev-parse", b.tip.String()+":dev/notes.md").Output(); err != nil || strings.TrimSpace(string(id)) != other.String() {
+		t.Errorf("what is beside did not stay: %s, %v", id, err)
 	}
 }
 
