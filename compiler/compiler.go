@@ -248,6 +248,7 @@ func (b *Build) plan(ctx context.Context, r Request, said []diag.Diagnostic) err
 		return err
 	}
 	b.checkPlaces()
+	b.checkOwnBranch(r.Dir)
 	if err := b.checkDestinations(r); err != nil {
 		return err
 	}

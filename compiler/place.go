@@ -42,8 +42,7 @@ func placeOf(environment string, g *model.GitOps) place {
 	case g.Repo == "" || g.Branch == "":
 		return place{}
 	}
-	repository := strings.TrimSuffix(strings.TrimSuffix(g.Repo, "/"), ".git")
-	return place{fmt.Sprintf("branch %s of %s", g.Branch, repository), path.Clean(g.Path)}
+	return place{fmt.Sprintf("branch %s of %s", g.Branch, strings.TrimSuffix(strings.TrimSuffix(g.Repo, "/"), ".git")), path.Clean(g.Path)}
 }
 
 // checkPlaces reports environments whose trees are kept in one place, where the

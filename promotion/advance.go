@@ -2,7 +2,9 @@ package promotion
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -24,7 +26,7 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, in
 	case p == model.MatchUpstream:
 		return s.match(ctx, st, there, others, intent)
 	case p == model.Queue && st.has() != (tree.Source{}):
-		return s.queue(ctx, st, newer, there, others, intent)
+		return s.queue(ctx, st, there, others, intent)
 	case p == model.Latest:
 		c, err := s.judged(ctx, st, there[0], intent)
 		for _, b := range there[1:] {
@@ -32,7 +34,88 @@ func (s *Session) advance(ctx context.Context, st *stop, newer []source.Base, in
 		}
 		return c, others, err
 	}
-	return s.latestPassed(ctx, st, there, others, intent)
+	c, others, err := s.latestPassed(ctx, st, there, others, intent)
+	if err != nil || c == nil || c.kind != Promote {
+		return c, others, err
+	}
+	switch p {
+	case model.Lockstep:
+		err = s.lockstep(ctx, st, c)
+	case model.Batch:
+		err = s.batch(ctx, st, c)
+	}
+	return c, others, err
+}
+
+// lockstep makes a candidate wait while another commit soaks in the stop, or further on.
+func (s *Session) lockstep(ctx context.Context, st *stop, c *candidate) error {
+	after := map[string]bool{st.stage.Name: true}
+	for _, next := range s.stops { // those before come first
+		if next != st && !slices.ContainsFunc(next.stage.After, func(name string) bool { return after[name] }) && next.stage != st.stage {
+			continue
+		}
+		after[next.stage.Name] = true
+		for _, up := range append(s.upstream(next), s.soaking(next)...) {
+			has := up.has()
+			if !after[up.stage.Name] || has.Base == "" || has.Base == next.has().Base || has.Base == c.source.Base {
+				continue
+			}
+			soaks, err := s.soaksFor(ctx, next, has)
+			if err != nil {
+				return err
+			}
+			if soaks.State == gate.Pending {
+				c.verdicts = append(c.verdicts, gate.Verdict{
+					Gate: "advance", Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
+					Reason: fmt.Sprintf("%s is on its way to %s: %s", short(has.Base), next.id(), soaks.Reason),
+				})
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// soaksFor is what the soak gates of a stop say of a base commit that is on its way there;
+// passed where nothing is asked of it, or it would not be let through anyway.
+func (s *Session) soaksFor(ctx context.Context, st *stop, of tree.Source) (gate.Verdict, error) {
+	if st.out.repository == nil || st.out.orders.rejected[hashOf(of.Base)] != nil || st.aborted(hashOf(of.Base)) != nil {
+		return gate.Verdict{State: gate.Passed}, nil
+	}
+	newer, err := s.newer(st.has())
+	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == of.Base }) {
+		return gate.Verdict{State: gate.Passed}, err
+	}
+	c, err := s.gates(ctx, st, tree.Source{Base: of.Base, Environment: revision(st.out.own.Commit)}, Intent{})
+	if err != nil {
+		return gate.Verdict{}, err
+	}
+	waits := gate.Verdict{State: gate.Passed}
+	for _, v := range c.verdicts {
+		switch {
+		case v.Gate != "soak" && v.Gate != "after":
+		case v.State == gate.Blocked:
+			return v, nil
+		case v.State == gate.Pending && v.Gate == "soak":
+			waits = v
+		}
+	}
+	return waits, nil
+}
+
+// batch makes a candidate wait until the time since the last one came is over.
+func (s *Session) batch(ctx context.Context, st *stop, c *candidate) error {
+	stay, err := s.stay(ctx, st, st.has(), false)
+	if err != nil || stay.Entered.IsZero() {
+		return err
+	}
+	if next := stay.Entered.Add(st.stage.Promotion.Every); s.now.Before(next) {
+		c.verdicts = append(c.verdicts, gate.Verdict{
+			Gate: "advance", Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
+			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on", stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
+		})
+	}
+	return nil
 }
 
 // arrived returns the base commits that are, or were, in what comes before a stop; of
@@ -190,19 +273,13 @@ func (s *Session) match(ctx context.Context, st *stop, there []source.Base, othe
 	return c, others, nil
 }
 
-// queue chooses the base commit that follows what a stop has.
-func (s *Session) queue(ctx context.Context, st *stop, newer, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
-	for _, b := range slices.Backward(newer) {
-		if !slices.ContainsFunc(there, func(t source.Base) bool { return t.Commit == b.Commit }) {
-			return nil, others, nil // others says what it waits for
-		}
-		for _, later := range there {
-			if later.Commit != b.Commit {
-				others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(b.Commit) + " is next: advance is queue"})
-			}
-		}
-		c, err := s.judged(ctx, st, b, intent)
-		return c, others, err
+// queue chooses the first of the base commits that came to what is before a stop. Those
+// that did not come there go nowhere.
+func (s *Session) queue(ctx context.Context, st *stop, there []source.Base, others []Other, intent Intent) (*candidate, []Other, error) {
+	next := there[len(there)-1]
+	for _, later := range there[:len(there)-1] {
+		others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
 	}
-	return nil, others, nil
+	c, err := s.judged(ctx, st, next, intent)
+	return c, others, err
 }

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,15 +42,16 @@ func (s *Session) choose(ctx context.Context, st *stop, intent Intent, against m
 	if err != nil {
 		return nil, nil, err
 	}
+	all := newer
 	newer, spoken := st.without(newer, against)
 	var c *candidate
 	var others []Other
-	if len(against) == 0 || st.stage.Promotion.Advance == model.LatestPassed {
+	if way := st.stage.Promotion.Advance; len(against) == 0 || way == model.LatestPassed || way == model.Lockstep || way == model.Batch {
 		if c, others, err = s.advance(ctx, st, newer, intent); err != nil {
 			return nil, nil, err
 		}
 	}
-	others = append(spoken, others...)
+	others = newestFirst(append(spoken, others...), all)
 	if c != nil && c.state() == gate.Passed || has == (tree.Source{}) {
 		return c, others, nil
 	}
@@ -62,6 +64,16 @@ func (s *Session) choose(ctx context.Context, st *stop, intent Intent, against m
 		others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: reasonOf(c.verdicts)})
 	}
 	return own, others, nil
+}
+
+// newestFirst sorts others by where they are among base commits.
+func newestFirst(others []Other, bases []source.Base) []Other {
+	at := make(map[string]int, len(bases))
+	for i, b := range bases {
+		at[b.Commit.String()] = i
+	}
+	slices.SortStableFunc(others, func(a, b Other) int { return cmp.Compare(at[a.Commit], at[b.Commit]) })
+	return others
 }
 
 // mostNew is how many base commits there are to choose from for a stop that has none.

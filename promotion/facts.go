@@ -173,7 +173,9 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 	}
 	// It left when the next one was first heard of. Where that was never told, it is
 	// taken to have left at once.
-	stay.Left = stay.Since
+	if stay.Left = stay.Since; stay.Left.IsZero() {
+		stay.Left = s.now
+	}
 	said, err := st.out.repository.ledger().of(ctx, v.followed)
 	if following, ok := courseOf(said, st.id(), st.rolloutGate().By); ok && following.entered.After(stay.Since) {
 		stay.Left = following.entered

@@ -73,6 +73,9 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 		out.repository.elsewhere = newLedger(notes)
 	}
 	out.branch, out.folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
+	if p := s.platform; out.repository == p.repository && out.branch == p.branch && (p.path == "." || out.folder == "" || isFolderOf(p.path, out.folder) || isFolderOf(out.folder, p.path) || p.path == out.folder) {
+		return nil, fmt.Errorf("its tree would be kept in branch %s, which it is promoted from: name a branch of its own in gitops", out.branch)
+	}
 	out.tip = out.repository.refs[branchRef(out.branch)]
 	out.overwrites = s.request.Overwrite
 	out.aside = len(s.request.Environments) > 0 && !slices.Contains(s.request.Environments, stage.Name)

@@ -30,6 +30,9 @@ const (
 	Rings                 Code = "K1207" // rings of an environment do not fit together
 	RingMembership        Code = "K1208" // a cluster type is in no ring, or in several
 	BadWindow             Code = "K1209" // a window cannot be used
+	StopsNothing          Code = "K1210" // a gate can stop nothing
+	NeverMoves            Code = "K1211" // no commit can ever come to an environment
+	OwnBranch             Code = "K1212" // a tree would be kept where it is promoted from
 	UnknownReference      Code = "K1301" // a reference to something that is not there
 	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
@@ -171,7 +174,13 @@ var Codes = []Explanation{
 	{RingMembership, RingMembership.Severity(), "a cluster type is in no ring, or in several",
 		"A commit comes to the rings of an environment one after the other, and to each cluster type with one of them. The environment is built all the same; no commit is promoted to it."},
 	{BadWindow, BadWindow.Severity(), "a window cannot be used",
-		"A window has a beginning and a later end, both times of the week or both dates with a time, and a time zone by its IANA name."},
+		"A window has a beginning and a later end, both times of the week or both dates with a time, and a time zone by its IANA name. All windows of an environment, and of one of its rings, together leave a time in which a commit may come."},
+	{StopsNothing, StopsNothing.Severity(), "a gate can stop nothing",
+		"The gate has no bound, or asks for no time, so that every commit passes it. Who reads the policy would rely on it."},
+	{NeverMoves, NeverMoves.Severity(), "no commit can ever come to an environment",
+		"What the policy asks for cannot be had: an environment in after to which nothing is promoted, or more approvals than there are people who may give them."},
+	{OwnBranch, OwnBranch.Severity(), "a tree would be kept where it is promoted from",
+		"The tree would be in the branch, and in the folder, that has the platform, or the own files of an environment. Each promotion would be a commit there, and so something new to promote."},
 	{UnknownReference, UnknownReference.Severity(), "a reference to something that is not there",
 		"The field names an entity of another collection, which has no entity of that name."},
 	{DuplicateTarget, DuplicateTarget.Severity(), "two deployment targets have one full name",

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"cuelang.org/go/cue"
 
@@ -37,12 +38,16 @@ func (x *exporter) checkPolicies(stages []Stage) {
 		if g := s.GitOps; g != nil && g.Branch != "" {
 			x.checkBranch(g.Branch, ref.At("gitops.branch"))
 		}
+		if p.Advance == model.Batch && p.Every == 0 {
+			x.fail(ref.At("advance"), diag.New(diag.StopsNothing, "every commit comes at once: every is no time").Hinting("write how long, as 24h"))
+		}
 		if p.Source != nil {
 			if _, err := git.BranchRef(p.Source.Branch); err != nil {
 				x.fail(ref.At("source.branch"), diag.New(diag.WrongValue, err.Error()))
 			}
 		}
 		x.checkGates(&p.Gates, ref.At("gates"), s.Name, up[s.Name], len(p.After) > 0)
+		x.checkMoves(s, stages, ref)
 		x.checkRings(p, ref.At("rings"), s.Name, up[s.Name])
 	}
 }
@@ -123,6 +128,8 @@ func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string,
 	for i := range g.HTTP {
 		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
 	}
+	x.checkEffect(g, ref)
+	x.checkOpen([]*model.Gates{g}, ref)
 	if g.Soak != nil {
 		x.checkSoak(g.Soak.Environment, ref.At("soak"), environment, up, follows)
 	}
@@ -135,6 +142,69 @@ func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string,
 				d = d.Hinting(`use the name that the IANA gives it, such as "Europe/Berlin"`)
 			}
 			x.fail(at, d)
+		}
+	}
+}
+
+// checkEffect reports gates that can stop nothing, and those that nothing ever passes.
+func (x *exporter) checkEffect(g *model.Gates, ref model.Ref) {
+	stopsNothing := func(at model.Ref, why, hint string) {
+		x.fail(at, diag.New(diag.StopsNothing, "the gate can stop nothing: "+why).Hinting(hint))
+	}
+	if g.Soak != nil && g.Soak.For == 0 {
+		stopsNothing(ref.At("soak.for"), "no time has to pass", "write how long, as 24h, or remove the gate")
+	}
+	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil {
+		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments or clusterTypes a step may change, or remove the gate")
+	}
+	if a := g.Approvals; a != nil && a.From != nil && len(a.From) < a.Count {
+		x.fail(ref.At("approvals"), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and only %d may", a.Count, len(a.From))).
+			Hinting("name more people in from, or lower count"))
+	}
+}
+
+// checkOpen reports windows in which no commit can ever come.
+func (x *exporter) checkOpen(gates []*model.Gates, ref model.Ref) {
+	var deny []window.Window
+	var allow [][]window.Window
+	for _, g := range gates {
+		var own []window.Window
+		for _, w := range g.Windows {
+			parsed, err := window.Parse(w.From, w.To, w.TZ)
+			switch {
+			case err != nil:
+				return // checkGates says so
+			case w.Deny:
+				deny = append(deny, parsed)
+			default:
+				own = append(own, parsed)
+			}
+		}
+		if len(own) > 0 {
+			allow = append(allow, own)
+		}
+	}
+	// From long ago on: vet has no clock.
+	if at, _ := window.Opens(deny, allow, time.Unix(0, 0)); at.IsZero() && len(deny)+len(allow) > 0 {
+		x.fail(ref.At("windows"), diag.New(diag.BadWindow, "the windows leave no time in which a commit may come").
+			Hinting("a commit comes in none of those with deny and, where there are others, within one of them"))
+	}
+}
+
+// checkMoves reports what keeps all commits from ever coming to an environment that has
+// a tree.
+func (x *exporter) checkMoves(s *Stage, stages []Stage, ref model.Ref) {
+	if s.GitOps == nil || s.GitOps.Repo == "" || s.Promotion.Any {
+		return
+	}
+	for i, name := range s.After {
+		for j := range stages {
+			before := &stages[j]
+			if before.Name != name || x.sick[model.Ref{Collection: "environments", Name: name}] || before.GitOps != nil && before.GitOps.Repo != "" {
+				continue
+			}
+			x.fail(ref.At(fmt.Sprintf("after[%d]", i)), diag.New(diag.NeverMoves, fmt.Sprintf("nothing is promoted to environment %s, so that nothing can come to %s after it", name, s.Name)).
+				Hinting("give environment "+name+" a gitops with a git repository, or remove it from after"))
 		}
 	}
 }
@@ -179,6 +249,9 @@ func (x *exporter) checkRings(p *model.Promotion, ref model.Ref, environment str
 		}
 		after[r.Name] = append(after[r.Name], r.After...)
 		x.checkGates(&r.Gates, at.At("gates"), environment, up, len(p.After)+len(r.After) > 0)
+		if len(p.Gates.Windows) > 0 && len(r.Gates.Windows) > 0 {
+			x.checkOpen([]*model.Gates{&p.Gates, &r.Gates}, at.At("gates"))
+		}
 	}
 	for i := range p.Rings {
 		for j, name := range p.Rings[i].After {

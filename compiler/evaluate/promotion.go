@@ -25,7 +25,7 @@ func (x *exporter) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 	var said struct {
 		After     []string                 `json:"after"`
 		Require   string                   `json:"require"`
-		Advance   model.Advance            `json:"advance"`
+		Advance   advance                  `json:"advance"`
 		Source    *model.EnvironmentSource `json:"source"`
 		Promotion struct {
 			Write       model.Write `json:"write"`
@@ -42,7 +42,8 @@ func (x *exporter) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 	return model.Promotion{
 		After:   said.After,
 		Any:     said.Require == "any",
-		Advance: said.Advance,
+		Advance: said.Advance.way,
+		Every:   said.Advance.every,
 		Gates:   x.gates(v, ref),
 		Rings:   x.rings(v, ref),
 		Source:  said.Source,
@@ -181,6 +182,26 @@ func (x *exporter) elements(of cue.Value, ref model.Ref, name string, f func(of 
 		x.note(it.Value(), at)
 		f(it.Value(), at)
 	}
+}
+
+// advance is a way to choose a candidate, by its name or as a struct.
+type advance struct {
+	way   model.Advance
+	every time.Duration
+}
+
+func (a *advance) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, &a.way); err == nil {
+		return nil
+	}
+	var said struct {
+		Batch struct {
+			Every span `json:"every"`
+		} `json:"batch"`
+	}
+	err := json.Unmarshal(data, &said)
+	a.way, a.every = model.Batch, time.Duration(said.Batch.Every)
+	return err
 }
 
 // span is a time span as the schema's #Span writes it.

@@ -9,6 +9,7 @@ type Promotion struct {
 	After   []string // environments
 	Any     bool     // one of After is enough; else all are needed
 	Advance Advance
+	Every   time.Duration // from one commit to the next, of Batch
 	Gates   Gates
 	Rings   []Ring // in the order of the platform; none where the environment is one part
 	// Source is where the environment's own files are; nil for the folder of the
@@ -44,6 +45,8 @@ const (
 	Latest        Advance = "latest"
 	MatchUpstream Advance = "match-upstream"
 	Queue         Advance = "queue"
+	Lockstep      Advance = "lockstep"
+	Batch         Advance = "batch"
 )
 
 // Write says how a tree gets into an environment's branch.

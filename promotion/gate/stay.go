@@ -101,13 +101,15 @@ func rolledOut(s Stay) answer {
 		a.State, a.reason = Passed, "the rollout succeeded"
 	case s.State == forge.Failure:
 		a.State, a.reason = Blocked, "the rollout failed, and has to succeed"
+	case !s.Left.IsZero():
+		a.State, a.reason = Blocked, "it left before its rollout succeeded"
 	case s.Since.IsZero():
 		a.reason = "nobody has reported yet"
 	default:
 		a.reason = "is rolling out"
 	}
 	a.reason = place(s.Environment, s.Ring) + ": " + a.reason
-	if rest, begins := strings.CutPrefix(printable(s.Reason), "rolling out"); begins && s.Held && s.State == forge.Pending {
+	if rest, begins := strings.CutPrefix(printable(s.Reason), "rolling out"); begins && s.Held && a.State == Pending {
 		a.reason += rest // it is said once
 	} else if s.Held && s.Reason != "" {
 		a.reason += "; " + printable(s.Reason)
@@ -121,8 +123,8 @@ func soaked(s Stay, now time.Time, wanted time.Duration) answer {
 	a := rolledOut(s)
 	where := place(s.Environment, s.Ring)
 	switch {
-	case a.State == Pending && s.Held && !s.Left.IsZero():
-		a.State, a.reason = Blocked, fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where, span(wanted))
+	case s.Held && s.State != forge.Success && s.State != forge.Failure && !s.Left.IsZero():
+		a.reason = fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where, span(wanted))
 		return a
 	case a.State != Passed:
 		a.reason += fmt.Sprintf("; then %s to soak", span(wanted))

@@ -12,8 +12,7 @@ import (
 // opening is a window of the policy that can be asked.
 type opening struct {
 	model.Window
-	contains func(t time.Time) bool
-	next     func(t time.Time) (from, to time.Time)
+	Parsed window.Window
 }
 
 // windows says whether commits may come at a time: it has to be within none that
@@ -29,7 +28,7 @@ func windows(p Policy, now time.Time) []Verdict {
 			if err != nil {
 				return []Verdict{{Gate: "windows", State: Blocked, Reason: "the window " + describe(w) + " cannot be read: " + err.Error()}}
 			}
-			o := opening{w, parsed.Contains, parsed.Next}
+			o := opening{w, parsed}
 			if w.Deny {
 				deny = append(deny, o)
 			} else {
@@ -50,13 +49,13 @@ func windows(p Policy, now time.Time) []Verdict {
 }
 
 func within(deny []opening, allow [][]opening, now time.Time) answer {
-	denied := slices.DeleteFunc(slices.Clone(deny), func(o opening) bool { return !o.contains(now) })
+	denied := slices.DeleteFunc(slices.Clone(deny), func(o opening) bool { return !o.Parsed.Contains(now) })
 	if len(denied) > 0 {
 		return closed("no commits "+list(descriptions(denied), " and "), begin(denied, now), deny, allow, now)
 	}
 	var open []opening
 	for _, own := range allow {
-		i := slices.IndexFunc(own, func(o opening) bool { return o.contains(now) })
+		i := slices.IndexFunc(own, func(o opening) bool { return o.Parsed.Contains(now) })
 		if i < 0 {
 			return closed("commits only "+list(descriptions(own), " or "), time.Time{}, deny, allow, now)
 		}
@@ -87,47 +86,30 @@ func closed(why string, since time.Time, deny []opening, allow [][]opening, now 
 // window that allows comes any more, which is Blocked, and where none is found in
 // as many steps as a policy that means something needs: it is Pending then.
 func opens(deny []opening, allow [][]opening, t time.Time) (time.Time, State) {
-	// From the end of one window to the begin or the end of another. A week has two of
-	// each window, and after three weeks nothing new comes, whatever clocks do.
-	steps := 6 * (len(deny) + 1)
-	for _, own := range allow {
-		steps += 6 * len(own)
+	others := make([][]window.Window, len(allow))
+	for i, own := range allow {
+		others[i] = parsed(own)
 	}
-	for range steps {
-		closed := false
-		for _, o := range deny {
-			if _, to := o.next(t); o.contains(t) && to.After(t) {
-				t, closed = to, true
-			}
-		}
-		if closed {
-			continue
-		}
-		i := slices.IndexFunc(allow, func(own []opening) bool {
-			return !slices.ContainsFunc(own, func(o opening) bool { return o.contains(t) })
-		})
-		if i < 0 {
-			return t, Pending
-		}
-		var first time.Time
-		for _, o := range allow[i] {
-			if from, _ := o.next(t); !from.IsZero() && from.After(t) && (first.IsZero() || from.Before(first)) {
-				first = from
-			}
-		}
-		if first.IsZero() {
-			return first, Blocked
-		}
-		t = first
+	at, over := window.Opens(parsed(deny), others, t)
+	if over {
+		return at, Blocked
 	}
-	return time.Time{}, Pending
+	return at, Pending
+}
+
+func parsed(of []opening) []window.Window {
+	var out []window.Window
+	for _, o := range of {
+		out = append(out, o.Parsed)
+	}
+	return out
 }
 
 // begin is when the first of the windows that contain a time began.
 func begin(windows []opening, now time.Time) time.Time {
 	var first time.Time
 	for _, o := range windows {
-		if from, _ := o.next(now); first.IsZero() || from.Before(first) {
+		if from, _ := o.Parsed.Next(now); first.IsZero() || from.Before(first) {
 			first = from
 		}
 	}
@@ -138,7 +120,7 @@ func begin(windows []opening, now time.Time) time.Time {
 func last(windows []opening, now time.Time) time.Time {
 	var at time.Time
 	for _, o := range windows {
-		if from, _ := o.next(now); from.After(at) {
+		if from, _ := o.Parsed.Next(now); from.After(at) {
 			at = from
 		}
 	}

@@ -1,0 +1,94 @@
+package compiler
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// checkOwnBranch reports environments whose trees would be kept among the files that
+// they are compiled from: each promotion would be a commit to be promoted. A platform
+// in a folder that is in no repository is not looked at.
+func (b *Build) checkOwnBranch(dir string) {
+	root, err := source.Root(dir)
+	if err != nil {
+		return
+	}
+	repo, folder, err := source.Repository(root)
+	if err != nil {
+		return
+	}
+	defer repo.Close()
+	own := map[string]bool{}
+	for _, name := range []string{repo.RemoteURL("origin"), repo.WorkTree(), repo.Dir()} {
+		own[sameRepository(name)] = name != ""
+	}
+	for _, s := range b.Stages {
+		g := s.GitOps
+		if e := b.environment(s.Name); e != nil && e.Model != nil {
+			g = e.Model.GitOps
+		}
+		if g == nil || !own[sameRepository(g.Repo)] {
+			continue
+		}
+		what := ""
+		for _, of := range b.Stages {
+			if from := of.Promotion.Source; from != nil && from.Branch == g.Branch && overlap(from.Path, g.Path) {
+				what = "the own files of environment " + of.Name
+			}
+		}
+		if overlap(folder, g.Path) && hasPlatform(repo, g.Branch, folder) {
+			what = "the platform"
+		}
+		if what == "" {
+			continue
+		}
+		d := diag.New(diag.OwnBranch, fmt.Sprintf("the tree of environment %s would be kept in branch %s of %s, which has %s: each promotion would be a commit to be promoted", s.Name, g.Branch, g.Repo, what)).
+			Hinting("name a branch that has nothing else, or another repository")
+		if e := b.environment(s.Name); e != nil && e.Model != nil {
+			e.displaced = true
+		}
+		for _, p := range b.positions(model.Ref{Collection: "environments", Name: s.Name, Path: "gitops"}) {
+			d = d.In(p, "")
+		}
+		b.Diagnostics = append(b.Diagnostics, d)
+	}
+}
+
+// sameRepository is a repository's URL without what makes no difference.
+func sameRepository(url string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(url, "file://"), "/"), ".git")
+}
+
+// overlap says whether one of two folders of a branch is the other, or within it.
+func overlap(a, b string) bool {
+	a, b = path.Clean("/"+a)+"/", path.Clean("/"+b)+"/"
+	a, b = strings.Replace(a, "//", "/", 1), strings.Replace(b, "//", "/", 1)
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}
+
+// hasPlatform says whether a branch has a platform in a folder.
+func hasPlatform(repo *git.Repository, branch, folder string) bool {
+	if at, err := repo.CheckedOut("refs/heads/" + branch); err == nil && at != "" && at == repo.WorkTree() {
+		return true
+	}
+	for _, ref := range []string{"refs/heads/" + branch, "refs/remotes/origin/" + branch} {
+		id, err := repo.Ref(ref)
+		if err != nil || id.IsZero() {
+			continue
+		}
+		root, err := repo.CommitTree(id)
+		if err != nil {
+			continue
+		}
+		if _, found, err := repo.Find(root, path.Join(folder, source.PlatformMarker.Files[0])); err == nil && found {
+			return true
+		}
+	}
+	return false
+}
