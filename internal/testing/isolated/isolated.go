@@ -47,7 +47,7 @@ var (
 		"SOURCE_DATE_EPOCH", "LANGUAGE", "EDITOR", "VISUAL", "PAGER", "COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
 	}
 	// wanted are those that say what the tests are to do.
-	wanted = []string{"KALYPSO_ALL", "KALYPSO_LONG", "KALYPSO_UPDATE", "KALYPSO_TEST_"}
+	wanted = []string{"KALYPSO_ALL", "KALYPSO_LONG", "KALYPSO_UPDATE", "KALYPSO_FLOWS", "KALYPSO_FLOWS_", "KALYPSO_TEST_"}
 )
 
 func isSetting(name string) bool {

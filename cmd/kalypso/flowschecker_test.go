@@ -1,0 +1,545 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// flowChecker looks at the repositories of a flow, with git and `kalypso build` alone: it
+// shares nothing with what promotes. It remembers what it has seen, and what people did.
+type flowChecker struct {
+	*flow
+	tips    map[string]string   // of environments' branches
+	lines   map[string][]string // first parents of them, oldest first
+	records map[string]*flowRecord
+	trees   map[string]map[string]string
+	notes   map[string]string            // of refs/notes/kalypso, by commit
+	notesAt string                       // its commit
+	by      map[string]bool              // commits that people made
+	edited  map[string]map[string]bool   // paths that people changed, by environment
+	foreign map[string]map[string]string // files beside the tree
+	frozen  map[string]time.Time         // zero until somebody thaws it
+	refused map[string]bool              // commits that people rejected
+}
+
+// flowSource is what a record says that something was compiled from.
+type flowSource struct {
+	Base        string `json:"base"`
+	Environment string `json:"environment"`
+}
+
+type flowHold struct {
+	Until string `json:"until"`
+	Base  string `json:"base"`
+}
+
+// flowRecord is what the checker reads of .kalypso/provenance.json.
+type flowRecord struct {
+	Source flowSource `json:"source"`
+	Hold   *flowHold  `json:"hold"`
+	Rings  []struct {
+		Name   string     `json:"name"`
+		Source flowSource `json:"source"`
+		Hold   *flowHold  `json:"hold"`
+	} `json:"rings"`
+	ClusterTypes []struct {
+		Name   string      `json:"name"`
+		Ring   string      `json:"ring"`
+		Kept   int         `json:"kept"`
+		Source *flowSource `json:"source"`
+	} `json:"clusterTypes"`
+}
+
+func newFlowChecker(f *flow) *flowChecker {
+	return &flowChecker{
+		flow: f, tips: map[string]string{}, lines: map[string][]string{}, records: map[string]*flowRecord{}, trees: map[string]map[string]string{},
+		notes: map[string]string{}, by: map[string]bool{}, edited: map[string]map[string]bool{}, foreign: map[string]map[string]string{},
+		frozen: map[string]time.Time{}, refused: map[string]bool{},
+	}
+}
+
+func (c *flowChecker) wrong(format string, args ...any) {
+	c.t.Helper()
+	text := fmt.Sprintf(format, args...)
+	c.say("WRONG")
+	c.t.Error(text)
+}
+
+// exit looks at the exit code of a run.
+func (c *flowChecker) exit(code int, said string, raced bool) {
+	switch {
+	case code == -1 || slices.Contains([]int{0, 5, 6, 7, 9}, code) && !c.state.typo || code == 3 && c.state.typo:
+	case code == 2 && raced && !flowGaps["racing"] && (strings.Contains(said, "there is no commit") || strings.Contains(said, "not our ref")):
+	default:
+		c.wrong("exit code %d of promote --all:\n%s", code, said)
+	}
+}
+
+// look checks all that is new in the GitOps repository.
+func (c *flowChecker) look() {
+	refs := map[string]string{}
+	for line := range strings.Lines(c.git("gitops", "for-each-ref", "--format=%(refname) %(objectname)")) {
+		name, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		refs[name] = id
+	}
+	c.readNotes(refs["refs/notes/kalypso"])
+	fresh := map[string][]string{}
+	for _, e := range c.environments { // first all histories: they are the evidence
+		old, tip := c.tips[e.name], refs["refs/heads/"+e.name]
+		if old == tip {
+			continue
+		}
+		line := strings.Fields(c.git("gitops", "rev-list", "--first-parent", "--reverse", tip))
+		before := slices.Index(line, old) + 1
+		if old != "" && before == 0 {
+			c.wrong("branch %s went from %s to %s, which does not follow", e.name, old, tip)
+		}
+		if old == "" && c.edited[e.name] != nil && c.person.kind != "adopt" && c.wasTold(e) {
+			c.wrong("branch %s was deleted, and is begun anew", e.name)
+		}
+		fresh[e.name], c.lines[e.name], c.tips[e.name] = line[before:], line, tip
+	}
+	c.checkNotes()
+	for _, e := range c.environments {
+		for _, commit := range fresh[e.name] {
+			if !c.by[commit] {
+				c.checkTree(e, commit)
+				c.checkStep(e, commit)
+			}
+		}
+		for path, id := range c.foreign[e.name] {
+			if tip := c.tips[e.name]; tip != "" && c.tree(tip)[path] != id {
+				c.wrong("%s of branch %s is not what somebody put there", path, e.name)
+			}
+		}
+	}
+}
+
+// wasTold says whether notes tell that a commit of main came to an environment.
+func (c *flowChecker) wasTold(e *flowEnvironment) bool {
+	return slices.ContainsFunc(c.commits, func(id string) bool { return strings.Contains(c.notes[id], `"kalypso/`+e.name) })
+}
+
+// checkTree compares a commit with what is compiled from what its record names.
+func (c *flowChecker) checkTree(e *flowEnvironment, commit string) {
+	is, want := c.tree(commit), map[string]string{}
+	before := map[string]string{}
+	if parent := c.parent(e, commit); parent != "" {
+		before = c.tree(parent)
+	}
+	record := c.record(commit)
+	if record == nil {
+		c.wrong("commit %s of branch %s has no record", commit, e.name)
+		return
+	}
+	for _, ct := range record.ClusterTypes {
+		source := record.Source
+		if ct.Source != nil {
+			source = *ct.Source
+		} else if of := c.has(commit, flowStop{e, ct.Ring}); ct.Ring != "" && of != source {
+			c.wrong("commit %s of branch %s: cluster type %s is of %v and its ring %s of %v", commit, e.name, ct.Name, source, ct.Ring, of)
+		}
+		if ct.Ring != e.ringOf(ct.Name) {
+			c.wrong("commit %s of branch %s: cluster type %s is in ring %q", commit, e.name, ct.Name, ct.Ring)
+		}
+		from := c.build(e, source)
+		if ct.Kept > 0 {
+			from = before
+		}
+		for path, id := range from {
+			if strings.HasPrefix(path, ct.Name+"/") && (ct.Kept == 0 || strings.HasPrefix(path, ct.Name+"/shop-")) {
+				want[path] = id
+			}
+		}
+		if ct.Kept > 0 { // what lists its assignments is new
+			for path, id := range is {
+				if strings.HasPrefix(path, ct.Name+"/") && strings.Count(path, "/") == 1 {
+					want[path] = id
+				}
+			}
+		}
+	}
+	for _, stop := range e.stops() {
+		source := c.has(commit, stop)
+		for path := range c.build(e, source) {
+			clusterType, _, _ := strings.Cut(path, "/")
+			if _, there := want[path]; !there && stop.covers(clusterType) && !e.allow {
+				c.wrong("commit %s of branch %s lacks %s of %v", commit, e.name, path, source)
+			}
+		}
+	}
+	paths := maps.Clone(is)
+	maps.Copy(paths, want)
+	for path := range paths {
+		mine := c.edited[e.name][path] && is[path] == before[path]
+		if is[path] != want[path] && !mine {
+			c.wrong("commit %s of branch %s: %s is %q and not %q", commit, e.name, path, is[path], want[path])
+		}
+	}
+}
+
+// checkStep looks for what let a commit come.
+func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
+	parent := c.parent(e, commit)
+	for _, stop := range e.stops() {
+		had, has := c.has(parent, stop), c.has(commit, stop)
+		if had == has {
+			continue
+		}
+		if has.Base == "" {
+			c.wrong("commit %s takes away what %s has", commit, stop.id())
+			continue
+		}
+		o := c.person
+		if o.kind == "rollback" || o.kind == "exact" {
+			continue
+		}
+		if hold := c.hold(parent, stop); hold != nil && c.stands(hold.Until) && (o.kind != "commit" || hold.Base == "") {
+			c.wrong("commit %s comes to %s, which is held", commit, stop.id())
+		}
+		if until, frozen := c.frozen[e.name]; frozen && (until.IsZero() || c.now.Before(until)) {
+			c.wrong("commit %s comes to %s, which is frozen", commit, stop.id())
+		}
+		if had.Base != has.Base && c.refused[has.Base] {
+			c.wrong("commit %s comes to %s with %s, which is rejected", commit, stop.id(), has.Base)
+		}
+		if !slices.Contains(c.commits, has.Base) && had.Base != has.Base {
+			c.wrong("commit %s comes to %s with %s, which main does not have", commit, stop.id(), has.Base)
+		}
+		if is, want := c.ownOf(e, has.Environment), c.ownOf(e, c.commits[len(c.commits)-1]); is != want {
+			c.wrong("commit %s comes to %s with own files of %s, which are not those of main", commit, stop.id(), has.Environment)
+		}
+		if why := c.unproved(stop, had, has); why != "" {
+			c.wrong("commit %s brings %v to %s: %s", commit, has, stop.id(), why)
+		}
+	}
+}
+
+// unproved is why nothing shows that what comes to a stop may come; "" if it may.
+func (c *flowChecker) unproved(stop flowStop, had, has flowSource) string {
+	e := stop.of
+	skips := c.person.kind == "skip" && c.person.environment == e.name
+	soak := e.soak
+	if skips {
+		soak = 0
+	}
+	switch {
+	case stop.ring == "main" && had.Base == has.Base:
+		return c.ownUnproved(flowStop{e, "canary"}, has)
+	case stop.ring == "main":
+		if !skips {
+			soak = max(soak, e.ringSoak)
+		}
+		return c.unprovedBy(flowStop{e, "canary"}, has.Base, soak)
+	case had.Base == has.Base || len(e.after) == 0:
+		return ""
+	}
+	var whys []string
+	for _, before := range c.environments {
+		if !slices.Contains(e.after, before.name) {
+			continue
+		}
+		var all []string
+		for _, other := range before.stops() {
+			if why := c.unprovedBy(other, has.Base, soak); why != "" {
+				all = append(all, why)
+			}
+		}
+		if len(all) == 0 && e.any {
+			return ""
+		}
+		whys = append(whys, all...)
+	}
+	return strings.Join(whys, "; ")
+}
+
+// ownUnproved is why a base commit with the environment's own files is not known to have
+// run in an earlier ring.
+func (c *flowChecker) ownUnproved(stop flowStop, has flowSource) string {
+	for _, commit := range c.lines[stop.of.name] {
+		if _, told := c.succeeded(commit, stop); told && c.has(commit, stop) == has {
+			return ""
+		}
+	}
+	return fmt.Sprintf("it did not succeed in %s", stop.id())
+}
+
+// unprovedBy is why a base commit is not known to have run in a stop for long enough. What
+// counts is its last stay.
+func (c *flowChecker) unprovedBy(stop flowStop, base string, soak time.Duration) string {
+	line := c.lines[stop.of.name]
+	end := len(line) - 1
+	for end >= 0 && c.has(line[end], stop).Base != base {
+		end--
+	}
+	if end < 0 {
+		return fmt.Sprintf("it was never in %s", stop.id())
+	}
+	if hold := c.hold(line[len(line)-1], stop); hold != nil && hold.Base == base {
+		return fmt.Sprintf("it was rolled back from in %s", stop.id())
+	}
+	left := c.now
+	if end+1 < len(line) { // it left when the next one was told of
+		if at, told := c.entered(line[end+1], stop); told {
+			left = at
+		}
+	}
+	for i := end; i >= 0 && c.has(line[i], stop).Base == base; i-- {
+		if at, told := c.succeeded(line[i], stop); told && left.Sub(at) >= soak {
+			return ""
+		}
+	}
+	return fmt.Sprintf("it did not succeed in %s for %s", stop.id(), soak)
+}
+
+// flowNote is a line of a note.
+type flowNote struct {
+	Name, State string
+	At          time.Time
+}
+
+func (c *flowChecker) said(commit string, stop flowStop) []flowNote {
+	var out []flowNote
+	for line := range strings.Lines(c.notes[commit]) {
+		var n flowNote
+		if err := json.Unmarshal([]byte(line), &n); err == nil && n.Name == "kalypso/"+stop.id() {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (c *flowChecker) succeeded(commit string, stop flowStop) (time.Time, bool) {
+	for _, n := range c.said(commit, stop) {
+		if n.State == "success" {
+			return n.At, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (c *flowChecker) entered(commit string, stop flowStop) (time.Time, bool) {
+	if said := c.said(commit, stop); len(said) > 0 {
+		return said[0].At, true
+	}
+	return time.Time{}, false
+}
+
+// readNotes reads the notes that are new.
+func (c *flowChecker) readNotes(tip string) {
+	if tip == c.notesAt {
+		return
+	}
+	if c.notesAt != "" {
+		if _, err := c.tryGit("gitops", "merge-base", "--is-ancestor", c.notesAt, tip); err != nil {
+			c.wrong("notes went from %s to %s, which does not follow", c.notesAt, tip)
+		}
+	}
+	c.notesAt = tip
+	for line := range strings.Lines(c.git("gitops", "notes", "--ref=kalypso", "list")) {
+		_, of, _ := strings.Cut(strings.TrimSpace(line), " ")
+		said := c.git("gitops", "notes", "--ref=kalypso", "show", of) + "\n"
+		for line := range strings.Lines(c.notes[of]) {
+			if !strings.Contains(said, line) {
+				c.wrong("the note of %s does not say any more: %s", of, line)
+			}
+		}
+		c.notes[of] = said
+	}
+}
+
+// checkNotes looks for the reports behind each success.
+func (c *flowChecker) checkNotes() {
+	for _, e := range c.environments {
+		for _, commit := range c.lines[e.name] {
+			for _, stop := range e.stops() {
+				key := "seen " + stop.id() + " " + commit
+				at, told := c.succeeded(commit, stop)
+				if !told || c.by[key] {
+					continue
+				}
+				c.by[key] = true
+				if !at.Equal(c.now) {
+					c.wrong("%s is told at %s to have succeeded at %s", commit, c.now, at)
+				}
+				if why := c.unhealthy(stop, commit); why != "" {
+					c.wrong("commit %s is told to have succeeded in %s: %s", commit, stop.id(), why)
+				}
+			}
+		}
+	}
+}
+
+// unhealthy is why clusters are not known to run a commit; "" if they do. A report of
+// another commit counts if that has the same of the stop.
+func (c *flowChecker) unhealthy(stop flowStop, commit string) string {
+	e := stop.of
+	wanted, healthy, failed := 0, 0, 0
+	mine := c.part(stop, commit)
+	for _, folder := range c.assignments(stop, commit) {
+		clusterType, target, _ := strings.Cut(folder, "/")
+		for _, cluster := range e.clustersOf(clusterType) {
+			wanted++
+			var newest flowReport
+			for _, r := range c.reports {
+				if r.assignment == e.name+"/"+clusterType+"/"+target && r.cluster == cluster && !r.at.After(c.now) && !r.at.Before(newest.at) && c.part(stop, r.commit) == mine {
+					newest = r
+				}
+			}
+			switch newest.state {
+			case "healthy":
+				healthy++
+			case "failed":
+				failed++
+			}
+		}
+	}
+	switch {
+	case wanted == 0 && flowGaps["empty"]:
+		return "it wants nothing"
+	case e.source == "none" || wanted == 0:
+		return ""
+	case healthy*100 < wanted*e.min || failed > e.maxFailed || healthy+failed == 0 && len(c.reports) == 0:
+		return fmt.Sprintf("of %d are %d healthy and %d failed", wanted, healthy, failed)
+	}
+	return ""
+}
+
+// part is what a commit has of a stop, as text.
+func (c *flowChecker) part(stop flowStop, commit string) string {
+	var out []string
+	for path, id := range c.tree(commit) {
+		if clusterType, _, inside := strings.Cut(path, "/"); inside && stop.covers(clusterType) && !strings.HasPrefix(path, ".") {
+			out = append(out, path+" "+id)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// assignments are the folders of assignments in a stop's part of a commit.
+func (c *flowChecker) assignments(stop flowStop, commit string) []string {
+	found := map[string]bool{}
+	for path := range c.tree(commit) {
+		if parts := strings.Split(path, "/"); len(parts) == 3 && stop.covers(parts[0]) && !strings.HasPrefix(path, ".") {
+			found[parts[0]+"/"+parts[1]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// build compiles a base commit with the own files of another, and returns its tree.
+func (c *flowChecker) build(e *flowEnvironment, of flowSource) map[string]string {
+	if of.Base == "" {
+		return nil
+	}
+	key := fmt.Sprintf("%s %s %s", e.name, of.Base, c.ownOf(e, of.Environment))
+	if tree, known := c.trees[key]; known {
+		return tree
+	}
+	own := "environments/" + e.name
+	c.git("p", "read-tree", of.Base)
+	c.git("p", "rm", "-r", "-q", "-f", "--cached", "--ignore-unmatch", own)
+	c.git("p", "read-tree", "--prefix="+own+"/", of.Environment+":"+own)
+	at := c.git("p", "commit-tree", "-m", "scratch", c.git("p", "write-tree"))
+	_, said := c.kalypso(9, 0, "build", "--at", at, e.name, "--git", "../scratch", "--branch", e.name, "--flat", "--tree")
+	tree := map[string]string{}
+	if found := regexp.MustCompile(`(?m)^tree ([0-9a-f]+)$`).FindStringSubmatch(said); found != nil {
+		tree = c.files("scratch", found[1])
+	} else {
+		c.wrong("%s does not compile:\n%s", key, said)
+	}
+	c.trees[key] = tree
+	return tree
+}
+
+// ownOf is the tree of an environment's own files in a commit of the platform.
+func (c *flowChecker) ownOf(e *flowEnvironment, commit string) string {
+	return c.git("p", "rev-parse", commit+":environments/"+e.name)
+}
+
+// tree is a commit of the GitOps repository.
+func (c *flowChecker) tree(commit string) map[string]string {
+	tree, known := c.trees[commit]
+	if !known {
+		tree = c.files("gitops", commit)
+		c.trees[commit] = tree
+	}
+	return tree
+}
+
+// files are mode and id by path, without the record.
+func (c *flowChecker) files(dir, tree string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(c.git(dir, "ls-tree", "-r", tree)) {
+		info, path, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if !strings.HasPrefix(path, ".kalypso/") {
+			out[path] = info
+		}
+	}
+	return out
+}
+
+func (c *flowChecker) parent(e *flowEnvironment, commit string) string {
+	if i := slices.Index(c.lines[e.name], commit); i > 0 {
+		return c.lines[e.name][i-1]
+	}
+	return ""
+}
+
+// record is that of a commit; nil where there is none.
+func (c *flowChecker) record(commit string) *flowRecord {
+	if r, known := c.records[commit]; known || commit == "" {
+		return r
+	}
+	var r *flowRecord
+	if text, err := c.tryGit("gitops", "show", commit+":.kalypso/provenance.json"); err == nil {
+		r = &flowRecord{}
+		if err := json.Unmarshal([]byte(text), r); err != nil {
+			c.wrong("the record of %s: %v", commit, err)
+		}
+	}
+	c.records[commit] = r
+	return r
+}
+
+// has is what a stop has in a commit, and hold its hold.
+func (c *flowChecker) has(commit string, stop flowStop) flowSource {
+	r := c.record(commit)
+	if r == nil || stop.ring == "" {
+		if r == nil {
+			return flowSource{}
+		}
+		return r.Source
+	}
+	for _, ring := range r.Rings {
+		if ring.Name == stop.ring {
+			return ring.Source
+		}
+	}
+	return flowSource{}
+}
+
+func (c *flowChecker) hold(commit string, stop flowStop) *flowHold {
+	r := c.record(commit)
+	if r == nil {
+		return nil
+	}
+	for _, ring := range r.Rings {
+		if ring.Name == stop.ring && ring.Hold != nil {
+			return ring.Hold
+		}
+	}
+	return r.Hold
+}
+
+// stands says whether something that ends at a time has not ended.
+func (c *flowChecker) stands(until string) bool {
+	end, err := time.Parse(time.RFC3339, until)
+	return err != nil || c.now.Before(end)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// deleted takes note that somebody deleted a branch.
+func (c *flowChecker) deleted(environment string) {
+	c.tips[environment], c.lines[environment] = "", nil
+	c.edited[environment], c.foreign[environment] = map[string]bool{}, nil
+}
+
+// touched takes note of what somebody changed in a branch.
+func (c *flowChecker) touched(environment, from, to string) {
+	c.by[to] = true
+	for path, id := range c.tree(to) {
+		if c.tree(from)[path] == id {
+			continue
+		}
+		c.note(environment, path)
+		if path == "notes.md" || strings.HasPrefix(path, ".github/") {
+			if c.foreign[environment] == nil {
+				c.foreign[environment] = map[string]string{}
+			}
+			c.foreign[environment][path] = id
+		}
+	}
+	for path := range c.tree(from) {
+		if c.tree(to)[path] == "" {
+			c.note(environment, path)
+		}
+	}
+}
+
+func (c *flowChecker) note(environment, path string) {
+	if c.edited[environment] == nil {
+		c.edited[environment] = map[string]bool{}
+	}
+	c.edited[environment][path] = true
+}
+
+// ordered takes note of an order, and looks for it where it has to be.
+func (c *flowChecker) ordered(o flowOrder, commit, until string, code int, said string) {
+	if slices.Contains([]int{-1, 1, 4, 8}, code) || strings.Contains(said, "panic:") {
+		c.wrong("exit code %d of %s", code, o.kind)
+	}
+	if code != 0 {
+		return
+	}
+	switch o.kind {
+	case "freeze":
+		c.frozen[o.environment] = time.Time{}
+		if until != "" {
+			c.frozen[o.environment] = c.now.Add(2 * time.Hour)
+		}
+	case "thaw":
+		delete(c.frozen, o.environment)
+	case "reject":
+		c.refused[commit] = true
+	case "undo":
+		delete(c.refused, commit)
+	case "hold", "rollback", "exact", "release":
+		e := c.environment(o.environment)
+		tip := c.git("gitops", "rev-parse", "refs/heads/"+e.name)
+		for _, stop := range e.stops() {
+			held := c.hold(tip, stop) != nil
+			if (o.ring == "" || o.ring == stop.ring) && c.has(tip, stop).Base != "" && held != (o.kind != "release") {
+				c.wrong("%s is done, and %s is held: %v", o.kind, stop.id(), held)
+			}
+		}
+	}
+}
+
+func (c *flowChecker) environment(name string) *flowEnvironment {
+	return c.environments[slices.IndexFunc(c.environments, func(e *flowEnvironment) bool { return e.name == name })]
+}
+
+// holds says whether a part of an environment is held.
+func (c *flowChecker) holds(e *flowEnvironment) bool {
+	return slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
+		hold := c.hold(c.tips[e.name], stop)
+		return hold != nil && c.stands(hold.Until)
+	})
+}
+
+// dirty says whether generated files are what somebody made of them.
+func (c *flowChecker) dirty(e *flowEnvironment) bool {
+	tip := c.tips[e.name]
+	if tip == "" {
+		return false
+	}
+	for path := range c.edited[e.name] {
+		if c.foreign[e.name][path] == "" && c.tree(tip)[path] != c.wants(e, tip)[path] {
+			return true
+		}
+	}
+	return false
+}
+
+// wants is what the folders of a commit's record are compiled to.
+func (c *flowChecker) wants(e *flowEnvironment, commit string) map[string]string {
+	out := map[string]string{}
+	for _, stop := range e.stops() {
+		for path, id := range c.build(e, c.has(commit, stop)) {
+			if clusterType, _, _ := strings.Cut(path, "/"); stop.covers(clusterType) {
+				out[path] = id
+			}
+		}
+	}
+	return out
+}
+
+// stuck are the environments that people keep where they are, and those that wait for
+// them.
+func (c *flowChecker) stuck() map[string]bool {
+	out := map[string]bool{}
+	for _, e := range c.environments {
+		n := 0
+		for _, name := range e.after {
+			if out[name] {
+				n++
+			}
+		}
+		until, frozen := c.frozen[e.name]
+		gone := c.tips[e.name] == "" && c.wasTold(e)
+		waits := n > 0 && (!e.any || n == len(e.after) || e.advance == "match-upstream")
+		out[e.name] = waits || gone || frozen && until.IsZero() || c.holds(e) || c.dirty(e)
+	}
+	return out
+}
+
+// late is a stop that does not have a commit, and nobody keeps it from it; "" for none.
+func (c *flowChecker) late(commit string, results []flowResult) string {
+	stuck := c.stuck()
+	for _, e := range c.environments {
+		for _, stop := range e.stops() {
+			has := c.has(c.tips[e.name], stop)
+			if stuck[e.name] || has.Base == commit && c.ownOf(e, has.Environment) == c.ownOf(e, commit) {
+				continue
+			}
+			if e.advance == "queue" && c.queues(stop, results) {
+				stuck[e.name] = true
+				for _, other := range c.environments { // that wait for it
+					stuck[other.name] = stuck[other.name] || slices.ContainsFunc(other.after, func(name string) bool { return stuck[name] })
+				}
+				continue
+			}
+			return stop.id()
+		}
+	}
+	return ""
+}
+
+// queues says whether a commit that does not get on keeps those behind it: in a queue
+// none is left out.
+func (c *flowChecker) queues(stop flowStop, results []flowResult) bool {
+	return slices.ContainsFunc(results, func(r flowResult) bool {
+		return r.Environment == stop.of.name && r.Ring == stop.ring && (r.State == "blocked" || r.State == "waiting")
+	})
+}
+
+// verify compares what verify says with what is known of people's changes.
+func (c *flowChecker) verify() {
+	for _, e := range c.environments {
+		if c.tips[e.name] == "" {
+			continue
+		}
+		code, said := c.kalypso(0, 0, "verify", e.name)
+		if dirty := c.dirty(e); code != 0 && !dirty || code == 0 && dirty {
+			c.wrong("exit code %d of verify %s, and somebody changed it: %v\n%s", code, e.name, dirty, said)
+		}
+	}
+}
