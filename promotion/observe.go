@@ -184,6 +184,10 @@ func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run
 
 // count counts the reports.
 func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, wanted *rollout.Wanted, r *Rollout) error {
+	var err error
+	if wanted.Commits, err = s.untouched(ctx, st, wanted.Commits); err != nil {
+		return err
+	}
 	sources := s.sources(st, g)
 	if len(sources) == 0 && len(wanted.Assignments) > 0 {
 		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig"}[g.Source]
@@ -215,6 +219,30 @@ func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, wan
 		r.Reason += "; not asked: " + strings.Join(failed, "; ")
 	}
 	return nil
+}
+
+// untouched are the commits in which the generated files of a stop are what was promoted:
+// what clusters say of others is about what somebody has made of it.
+func (s *Session) untouched(ctx context.Context, st *stop, run []git.Hash) ([]git.Hash, error) {
+	var out []git.Hash
+	for _, commit := range run {
+		view, err := st.out.repository.view(st.out.branch, commit)
+		if err != nil {
+			return nil, err
+		}
+		record, _, err := view.Record(st.out.folder)
+		if err != nil {
+			return nil, err
+		}
+		drift, err := st.out.driftIn(ctx, view, record)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(drift, func(d tree.Drift) bool { return st.coversFile(d.Path) }) {
+			out = append(out, commit)
+		}
+	}
+	return out, nil
 }
 
 // wanted is what a record wants of some cluster types.

@@ -201,6 +201,12 @@ func (st *stop) covers(clusterType string) bool {
 	return st.ring == nil || of == st.ring.Name || st.stage.Promotion.Ring(of) == nil
 }
 
+// coversFile says it of a path in the environment's folder.
+func (st *stop) coversFile(path string) bool {
+	clusterType, _, _ := strings.Cut(path, "/")
+	return st.covers(clusterType)
+}
+
 // ownHold returns the hold of the stop alone: the environment's where it has no rings.
 func (st *stop) ownHold() *tree.Hold {
 	if hold := st.out.ringIn(st.out.record, st.ringName()).Hold; hold != nil || st.ring != nil || st.out.record == nil {
