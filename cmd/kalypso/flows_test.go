@@ -88,8 +88,8 @@ type flowOrder struct {
 }
 
 // flowKinds are the kinds of steps, as often as they are in the text.
-var flowKinds = strings.Fields("run run run run run run run run time time time reports reports reports reports reports reports " +
-	"release release release west note own own conflict mend mend typo owntypo north revertbase merge merge foxtrot empty " +
+var flowKinds = strings.Fields("run run run run run run day day day day day day day day time time reports reports reports reports " +
+	"release release release west note own own conflict mend mend mend typo owntypo north revertbase merge merge foxtrot empty " +
 	"hand hand order order order order")
 
 func newFlow(t *testing.T, seed uint64) *flow {
@@ -130,11 +130,11 @@ func (f *flow) run() {
 	}
 	f.commit("first")
 	r := rand.New(rand.NewPCG(f.seed, 2))
-	for n := range 30 {
+	for n := range 40 {
 		kind, choices := flowKinds[r.IntN(len(flowKinds))], rand.New(rand.NewPCG(f.seed, uint64(100+n)))
 		f.now = f.now.Add(time.Second)
 		f.person = flowOrder{}
-		if f.step(kind, choices); kind == "run" || kind == "order" || kind == "hand" {
+		if f.step(kind, choices); kind == "run" || kind == "day" || kind == "order" || kind == "hand" {
 			f.checker.look()
 		}
 		if f.t.Failed() {
@@ -142,6 +142,7 @@ func (f *flow) run() {
 		}
 	}
 	f.settle(r)
+	f.t.Logf("%d commits have come to %d environments, with %d successes", f.checker.landed, len(f.environments), f.checker.successes)
 }
 
 // step does one thing.
@@ -158,7 +159,18 @@ func (f *flow) step(kind string, r *rand.Rand) {
 		f.say("time %s", f.now.Format(time.DateTime))
 		return
 	case "reports":
-		f.report(e.stops()[r.IntN(len(e.stops()))], r, r.IntN(3) > 0)
+		for _, stop := range e.stops() {
+			f.report(stop, r, r.IntN(3) > 0)
+		}
+		return
+	case "day": // on which all goes well
+		f.now = f.now.Add(time.Duration(1+r.IntN(6)) * 30 * time.Minute)
+		for _, e := range f.environments {
+			for _, stop := range e.stops() {
+				f.report(stop, r, true)
+			}
+		}
+		f.promoteAtOnce(r)
 		return
 	case "hand":
 		f.hand(e, r)

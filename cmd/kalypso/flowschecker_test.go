@@ -14,17 +14,20 @@ import (
 // shares nothing with what promotes. It remembers what it has seen, and what people did.
 type flowChecker struct {
 	*flow
-	tips    map[string]string   // of environments' branches
-	lines   map[string][]string // first parents of them, oldest first
-	records map[string]*flowRecord
-	trees   map[string]map[string]string
-	notes   map[string]string            // of refs/notes/kalypso, by commit
-	notesAt string                       // its commit
-	by      map[string]bool              // commits that people made
-	edited  map[string]map[string]bool   // paths that people changed, by environment
-	foreign map[string]map[string]string // files beside the tree
-	frozen  map[string]time.Time         // zero until somebody thaws it
-	refused map[string]bool              // commits that people rejected
+	tips              map[string]string   // of environments' branches
+	lines             map[string][]string // first parents of them, oldest first
+	records           map[string]*flowRecord
+	trees             map[string]map[string]string
+	notes             map[string]string            // of refs/notes/kalypso, by commit
+	blobs             map[string]string            // their ids
+	owns              map[string]string            // the ids of own files, by environment and commit
+	notesAt           string                       // its commit
+	by                map[string]bool              // commits that people made
+	edited            map[string]map[string]bool   // paths that people changed, by environment
+	foreign           map[string]map[string]string // files beside the tree
+	frozen            map[string]time.Time         // zero until somebody thaws it
+	refused           map[string]bool              // commits that people rejected
+	landed, successes int                          // how many were looked at
 }
 
 // flowSource is what a record says that something was compiled from.
@@ -58,7 +61,7 @@ type flowRecord struct {
 func newFlowChecker(f *flow) *flowChecker {
 	return &flowChecker{
 		flow: f, tips: map[string]string{}, lines: map[string][]string{}, records: map[string]*flowRecord{}, trees: map[string]map[string]string{},
-		notes: map[string]string{}, by: map[string]bool{}, edited: map[string]map[string]bool{}, foreign: map[string]map[string]string{},
+		notes: map[string]string{}, blobs: map[string]string{}, owns: map[string]string{}, by: map[string]bool{}, edited: map[string]map[string]bool{}, foreign: map[string]map[string]string{},
 		frozen: map[string]time.Time{}, refused: map[string]bool{},
 	}
 }
@@ -74,7 +77,7 @@ func (c *flowChecker) wrong(format string, args ...any) {
 func (c *flowChecker) exit(code int, said string, raced bool) {
 	switch {
 	case code == -1 || slices.Contains([]int{0, 5, 6, 7, 9}, code) && !c.state.typo || code == 3 && c.state.typo:
-	case code == 2 && raced && !flowGaps["racing"] && (strings.Contains(said, "there is no commit") || strings.Contains(said, "not our ref")):
+	case code == 2 && raced && !flowGaps["racing"] && regexp.MustCompile("there is no commit|not our ref|empty git-upload-pack").MatchString(said):
 	default:
 		c.wrong("exit code %d of promote --all:\n%s", code, said)
 	}
@@ -195,6 +198,7 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 			c.wrong("commit %s takes away what %s has", commit, stop.id())
 			continue
 		}
+		c.landed++
 		o := c.person
 		if o.kind == "rollback" || o.kind == "exact" {
 			continue
@@ -342,8 +346,12 @@ func (c *flowChecker) readNotes(tip string) {
 	}
 	c.notesAt = tip
 	for line := range strings.Lines(c.git("gitops", "notes", "--ref=kalypso", "list")) {
-		_, of, _ := strings.Cut(strings.TrimSpace(line), " ")
-		said := c.git("gitops", "notes", "--ref=kalypso", "show", of) + "\n"
+		id, of, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if c.blobs[of] == id {
+			continue
+		}
+		said := c.git("gitops", "cat-file", "blob", id) + "\n"
+		c.blobs[of] = id
 		for line := range strings.Lines(c.notes[of]) {
 			if !strings.Contains(said, line) {
 				c.wrong("the note of %s does not say any more: %s", of, line)
@@ -364,6 +372,7 @@ func (c *flowChecker) checkNotes() {
 					continue
 				}
 				c.by[key] = true
+				c.successes++
 				if !at.Equal(c.now) {
 					c.wrong("%s is told at %s to have succeeded at %s", commit, c.now, at)
 				}
@@ -387,7 +396,7 @@ func (c *flowChecker) unhealthy(stop flowStop, commit string) string {
 			wanted++
 			var newest flowReport
 			for _, r := range c.reports {
-				if r.assignment == e.name+"/"+clusterType+"/"+target && r.cluster == cluster && !r.at.After(c.now) && !r.at.Before(newest.at) && c.part(stop, r.commit) == mine {
+				if r.assignment == e.name+"/"+clusterType+"/"+target && r.cluster == cluster && !r.at.After(c.now) && !r.at.Before(newest.at) && c.contains(r.commit, mine) {
 					newest = r
 				}
 			}
@@ -410,16 +419,24 @@ func (c *flowChecker) unhealthy(stop flowStop, commit string) string {
 	return ""
 }
 
-// part is what a commit has of a stop, as text.
-func (c *flowChecker) part(stop flowStop, commit string) string {
-	var out []string
-	for path, id := range c.tree(commit) {
-		if clusterType, _, inside := strings.Cut(path, "/"); inside && stop.covers(clusterType) && !strings.HasPrefix(path, ".") {
-			out = append(out, path+" "+id)
+// part is what a commit has of a stop.
+func (c *flowChecker) part(stop flowStop, commit string) map[string]string {
+	out := maps.Clone(c.tree(commit))
+	maps.DeleteFunc(out, func(path, _ string) bool {
+		clusterType, _, inside := strings.Cut(path, "/")
+		return !inside || !stop.covers(clusterType) || strings.HasPrefix(path, ".")
+	})
+	return out
+}
+
+// contains says whether a commit has the same files; others may be beside them.
+func (c *flowChecker) contains(commit string, files map[string]string) bool {
+	for path, id := range files {
+		if c.tree(commit)[path] != id {
+			return false
 		}
 	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
+	return true
 }
 
 // assignments are the folders of assignments in a stop's part of a commit.
@@ -447,6 +464,7 @@ func (c *flowChecker) build(e *flowEnvironment, of flowSource) map[string]string
 	c.git("p", "rm", "-r", "-q", "-f", "--cached", "--ignore-unmatch", own)
 	c.git("p", "read-tree", "--prefix="+own+"/", of.Environment+":"+own)
 	at := c.git("p", "commit-tree", "-m", "scratch", c.git("p", "write-tree"))
+	c.git("p", "read-tree", "refs/heads/main")
 	_, said := c.kalypso(9, 0, "build", "--at", at, e.name, "--git", "../scratch", "--branch", e.name, "--flat", "--tree")
 	tree := map[string]string{}
 	if found := regexp.MustCompile(`(?m)^tree ([0-9a-f]+)$`).FindStringSubmatch(said); found != nil {
@@ -460,7 +478,11 @@ func (c *flowChecker) build(e *flowEnvironment, of flowSource) map[string]string
 
 // ownOf is the tree of an environment's own files in a commit of the platform.
 func (c *flowChecker) ownOf(e *flowEnvironment, commit string) string {
-	return c.git("p", "rev-parse", commit+":environments/"+e.name)
+	name := commit + ":environments/" + e.name
+	if c.owns[name] == "" {
+		c.owns[name] = c.git("p", "rev-parse", name)
+	}
+	return c.owns[name]
 }
 
 // tree is a commit of the GitOps repository.
