@@ -27,6 +27,7 @@ type flowChecker struct {
 	foreign           map[string]map[string]string // files beside the tree
 	frozen            map[string]time.Time         // zero until somebody thaws it
 	refused           map[string]bool              // commits that people rejected
+	reverted          map[string]string            // what people took back with `git revert`, by stop
 	landed, successes int                          // how many were looked at
 }
 
@@ -62,7 +63,7 @@ func newFlowChecker(f *flow) *flowChecker {
 	return &flowChecker{
 		flow: f, tips: map[string]string{}, lines: map[string][]string{}, records: map[string]*flowRecord{}, trees: map[string]map[string]string{},
 		notes: map[string]string{}, blobs: map[string]string{}, owns: map[string]string{}, by: map[string]bool{}, edited: map[string]map[string]bool{}, foreign: map[string]map[string]string{},
-		frozen: map[string]time.Time{}, refused: map[string]bool{},
+		frozen: map[string]time.Time{}, refused: map[string]bool{}, reverted: map[string]string{},
 	}
 }
 
@@ -208,6 +209,12 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 		}
 		if until, frozen := c.frozen[e.name]; frozen && (until.IsZero() || c.now.Before(until)) {
 			c.wrong("commit %s comes to %s, which is frozen", commit, stop.id())
+		}
+		if c.reverted[stop.id()] == has.Base && o.kind != "commit" {
+			c.wrong("commit %s brings %v to %s, which somebody has reverted", commit, has, stop.id())
+		}
+		if parent != "" && c.record(parent) == nil && o.kind != "adopt" {
+			c.wrong("commit %s comes to %s, whose record somebody removed", commit, stop.id())
 		}
 		if had.Base != has.Base && c.refused[has.Base] {
 			c.wrong("commit %s comes to %s with %s, which is rejected", commit, stop.id(), has.Base)

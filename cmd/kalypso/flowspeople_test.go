@@ -108,7 +108,7 @@ func (f *flow) settle(r *rand.Rand) {
 			continue // as people left it
 		}
 		for _, kind := range []string{"thaw", "release", "adopt", "overwrite"} {
-			if kind == "release" && !f.checker.holds(e) || kind == "adopt" && f.checker.tips[e.name] != "" || kind == "overwrite" && !f.checker.dirty(e) {
+			if kind == "release" && !f.checker.holds(e) && !f.checker.takenBack(e) || kind == "adopt" && f.checker.record(f.checker.tips[e.name]) != nil || kind == "overwrite" && !f.checker.dirty(e) {
 				continue
 			}
 			f.now = f.now.Add(time.Second)
