@@ -204,11 +204,11 @@ func (f *flow) step(kind string, r *rand.Rand) {
 		own.north = !own.north
 	case "conflict":
 		if s.conflict = r.IntN(2) == 0; !s.conflict {
-			own.conflict_ = true
+			own.conflict = true
 		}
 	case "mend":
 		s = s.mended()
-		own.typo, own.conflict_ = false, false
+		own.typo, own.conflict = false, false
 	case "typo":
 		s.typo = r.IntN(2) == 0
 		s.stray = !s.typo

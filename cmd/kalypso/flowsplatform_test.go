@@ -156,9 +156,9 @@ type flowState struct {
 
 // flowOwn is what an environment has of its own.
 type flowOwn struct {
-	level           int
-	north           bool // a cluster type more
-	typo, conflict_ bool
+	level          int
+	north          bool // a cluster type more
+	typo, conflict bool
 }
 
 func (s flowState) clone() flowState {
@@ -175,14 +175,14 @@ func (s flowState) mended() flowState {
 	s = s.clone()
 	s.typo, s.stray, s.conflict, s.empty = false, false, false, false
 	for name, o := range s.own {
-		o.typo, o.conflict_ = false, false
+		o.typo, o.conflict = false, false
 		s.own[name] = o
 	}
 	return s
 }
 
-// conflict sets a value twice, so that assignments that it is for do not compile.
-const conflict = "configs: one: {match: {}, values: COLOUR: \"red\"}\nconfigs: other: {match: region: \"east\", values: COLOUR: \"blue\"}\n"
+// conflictText sets a value twice, so that assignments that it is for do not compile.
+const conflictText = "configs: one: {match: {}, values: COLOUR: \"red\"}\nconfigs: other: {match: region: \"east\", values: COLOUR: \"blue\"}\n"
 
 // files are those of the platform, by path.
 func (s flowState) files(platform string, environments []*flowEnvironment) map[string]string {
@@ -215,8 +215,8 @@ func (s flowState) files(platform string, environments []*flowEnvironment) map[s
 		if o.typo {
 			text += "configs: typo: {match: {}, valeus: {}}\n"
 		}
-		if o.conflict_ {
-			text += strings.NewReplacer("one:", "\"own-one\":", "other:", "\"own-other\":", "COLOUR", "SHADE").Replace(conflict)
+		if o.conflict {
+			text += strings.NewReplacer("one:", "\"own-one\":", "other:", "\"own-other\":", "COLOUR", "SHADE").Replace(conflictText)
 		}
 		own["environments/"+e.name+"/own.cue"] = text
 	}
@@ -232,7 +232,7 @@ func (s flowState) files(platform string, environments []*flowEnvironment) map[s
 	out["note.cue"] = fmt.Sprintf("// Note %d.\n", s.note) + base
 	out["side.cue"] = base + fmt.Sprintf("configs: side: {match: {}, values: SIDE: \"v%d\"}\n", s.side)
 	if s.conflict {
-		out["conflict.cue"] = base + conflict
+		out["conflict.cue"] = base + conflictText
 	}
 	if s.typo {
 		out["typo.cue"] = base + "environments: dev: promotoin: {}\n"
