@@ -57,7 +57,7 @@ func (s *Session) choose(ctx context.Context, st *stop, intent Intent, against m
 	}
 	// Where no base commit can go on, the environment's own files need not wait for one.
 	own, err := s.configured(ctx, st, intent)
-	if err != nil || own == nil || against[own.source] != "" {
+	if err != nil || own == nil || against[own.source] != "" || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
 		return c, others, err
 	}
 	if c != nil {
@@ -158,7 +158,34 @@ func (s *Session) gates(ctx context.Context, st *stop, of tree.Source, intent In
 		policy.After, policy.Rings = nil, false
 	}
 	c.verdicts = gate.Commit(policy, facts, intent.Skip)
+	if policy.Rings && !facts.EnvironmentOnly && st.has().Environment != of.Environment && !s.request.AllRings {
+		verdicts, err := s.ownFirst(ctx, st, policy, of, intent)
+		if err != nil {
+			return nil, err
+		}
+		c.verdicts = append(c.verdicts, verdicts...)
+	}
 	return c, nil
+}
+
+// ownFirst is what speaks against a base commit with new files of the environment in a
+// ring after others: those go through the rings as well, whatever they come with.
+func (s *Session) ownFirst(ctx context.Context, st *stop, policy gate.Policy, of tree.Source, intent Intent) ([]gate.Verdict, error) {
+	facts := gate.CommitFacts{Now: s.now, Commit: hashOf(of.Base), Reachable: true, EnvironmentOnly: true}
+	for _, up := range s.upstream(st) {
+		stay, err := s.stay(ctx, up, of, true)
+		if err != nil {
+			return nil, err
+		}
+		facts.Stays = append(facts.Stays, stay)
+	}
+	verdicts := gate.Commit(gate.Policy{Environment: policy.Environment, Ring: policy.Ring, After: policy.After, Rings: true, Skippable: policy.Skippable}, facts, intent.Skip)
+	verdicts = slices.DeleteFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Passed })
+	for i := range verdicts {
+		verdicts[i].Name = "own files"
+		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s", short(of.Environment), verdicts[i].Reason)
+	}
+	return verdicts, nil
 }
 
 // endsHold says whether promoting a commit by name ends the hold of a stop: it is the
