@@ -199,7 +199,7 @@ func (s *Session) count(ctx context.Context, st *stop, g *model.RolloutGate, wan
 	for _, source := range sources {
 		more, err := source.Reports(ctx, wanted)
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) {
 				return err
 			}
 			failed = append(failed, fmt.Sprintf("%s: %v", source.Name(), err))

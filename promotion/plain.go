@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 
@@ -26,7 +27,7 @@ const (
 )
 
 // Refs returns the refs as the session sees them, once the notes and the tags are here.
-// It asks anew only after a push that somebody else was faster with: a session decides
+// It asks anew only after somebody else was faster: a session decides
 // by one state, and another one sees what was said meanwhile.
 func (n *notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	if n.refs == nil {
@@ -48,6 +49,9 @@ func (n *notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	// All of the history says who said what, and all of its files are read.
 	if len(said) > 0 {
 		if err := n.of.remote.FetchFiles(ctx, said, mostDepth); err != nil {
+			if errors.Is(err, git.ErrLostRace) {
+				n.refs = nil
+			}
 			return nil, err
 		}
 	}

@@ -57,6 +57,12 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("KALYPSO_UPDATE") != "",
 		Cmds:                commands(repository),
+		Condition: func(name string) (bool, error) {
+			if name == "all" {
+				return os.Getenv("KALYPSO_ALL") != "", nil
+			}
+			return false, fmt.Errorf("there is no condition %s", name)
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CUE_REGISTRY", "none")
 			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache", "cue"))

@@ -60,10 +60,32 @@ func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole
 		}
 		ids = left
 	}
-	if err != nil {
+	if err == nil {
+		err = &NotFoundError{Problem: fmt.Sprintf("there is no commit %s on any branch or tag", ids[0])}
+	}
+	return r.unlessMoved(ctx, err, ids)
+}
+
+// unlessMoved returns the error of objects that a server does not give, or a lost race
+// where it had commits under refs that are elsewhere now: those it has no reason to give.
+func (r *Remote) unlessMoved(ctx context.Context, err error, commits []git.Hash) error {
+	r.mu.Lock()
+	commits = slices.DeleteFunc(slices.Clone(commits), func(id git.Hash) bool { return !r.named[id] })
+	r.mu.Unlock()
+	if len(commits) == 0 {
 		return err
 	}
-	return &NotFoundError{Problem: fmt.Sprintf("there is no commit %s on any branch or tag", ids[0])}
+	told, asked := r.ask(ctx)
+	if asked != nil {
+		return err
+	}
+	now := told.named()
+	for _, id := range commits {
+		if _, still := now[id]; !still {
+			return &lostRace{detail: "no ref is at " + git.Short(id) + " any more"}
+		}
+	}
+	return err
 }
 
 // note marks commits as fetched.
@@ -180,7 +202,15 @@ func (r *Remote) bring(ctx context.Context, ids []git.Hash) error {
 			return err
 		}
 	}
-	return &NotFoundError{Problem: fmt.Sprintf("the server does not have the object %s, or does not give it", ids[0])}
+	err = &NotFoundError{Problem: fmt.Sprintf("the server does not have the object %s, or does not give it", ids[0])}
+	return r.unlessMoved(ctx, err, r.everNamed())
+}
+
+// everNamed are the commits that the server has named since the Remote was opened.
+func (r *Remote) everNamed() []git.Hash {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.named))
 }
 
 // rescue returns the ways to ask for objects that were left with the server. One

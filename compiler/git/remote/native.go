@@ -119,6 +119,9 @@ func (n *native) get(ctx context.Context, s *store, w want) error {
 	if err != nil {
 		return err
 	}
+	if request.IsEmpty() {
+		return nil // another process has brought it, or it is to be asked for in another way
+	}
 	response, err := session.UploadPack(ctx, request)
 	if err != nil {
 		if web.Temporary(err) || ctx.Err() != nil {

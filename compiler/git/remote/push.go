@@ -53,7 +53,15 @@ var errUnsure = errors.New("the server does not say what it did")
 // moved it there. So is an answer that is lost, if the refs are then seen where
 // they should be.
 func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
-	return r.failed(ctx, r.push(ctx, updates, packs, atomic))
+	err := r.push(ctx, updates, packs, atomic)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, u := range updates { // that nobody else moved
+			delete(r.named, u.Old)
+		}
+	}
+	return r.failed(ctx, err)
 }
 
 func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool) error {

@@ -74,7 +74,8 @@ type Remote struct {
 	secrets *web.Secrets
 
 	mu      sync.Mutex
-	told    *advertisement // what the server said last
+	told    *advertisement    // what the server said last
+	named   map[git.Hash]bool // what refs have named since Open, but for what Push has moved
 	staging *git.Repository
 
 	queue batches
@@ -121,7 +122,7 @@ func Open(ctx context.Context, url string, o Options) (*Remote, error) {
 	if o.Wait == 0 {
 		o.Wait = 500 * time.Millisecond
 	}
-	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &web.Secrets{}, queue: batches{busy: make(chan struct{}, 1)}}
+	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &web.Secrets{}, named: map[git.Hash]bool{}, queue: batches{busy: make(chan struct{}, 1)}}
 	if err := r.open(ctx, url); err != nil {
 		return nil, errors.Join(r.failed(ctx, err), r.Close())
 	}
@@ -182,6 +183,9 @@ func (r *Remote) ask(ctx context.Context) (*advertisement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
+	for id := range told.named() {
+		r.named[id] = true
+	}
 	return told, nil
 }
 

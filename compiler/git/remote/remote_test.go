@@ -372,3 +372,29 @@ func TestSSHDetour(t *testing.T) {
 		})
 	}
 }
+
+// What a ref named when the repository was opened, and no ref names any more, was lost to
+// somebody else. What no ref ever named is not there.
+func TestFetchMoved(t *testing.T) {
+	s := remotetest.Serve(t)
+	each(t, func(t *testing.T, o remote.Options) {
+		repo := s.Repository(o.Backend)
+		repo.Commit("main", "a", "1")
+		first := repo.Commit("aside", "a", "2")
+		repo.Git("update-ref", "refs/notes/some", first)
+		repo.Git("update-ref", "-d", "refs/heads/aside")
+		r := open(t, repo.URL, o)
+		second := repo.Commit("aside", "a", "3")
+		repo.Git("update-ref", "refs/notes/some", second)
+		repo.Git("reflog", "expire", "--expire=now", "--all")
+		repo.Git("gc", "-q", "--prune=now")
+		if err := r.Fetch(t.Context(), []git.Hash{id(first)}, 1); !errors.Is(err, git.ErrLostRace) {
+			t.Error(err)
+		}
+		err := r.Fetch(t.Context(), []git.Hash{id(strings.Repeat("1", 40))}, 1)
+		if err == nil || errors.Is(err, git.ErrLostRace) {
+			t.Error(err)
+		}
+		must(t, r.Fetch(t.Context(), []git.Hash{id(second)}, 1))
+	})
+}
