@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -33,10 +34,10 @@ where it is to be required. The exit code is 1 where something is not as it shou
 				all, err = s.Verify(ctx, head)
 				return err
 			})
-			if err != nil {
+			if err != nil && all == nil {
 				return err
 			}
-			if err := g.print(*o.output, list[*promotion.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) }); err != nil {
+			if err := errors.Join(err, g.print(*o.output, list[*promotion.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) })); err != nil {
 				return err
 			}
 			for _, v := range all {

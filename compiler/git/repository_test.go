@@ -63,7 +63,7 @@ func TestHeadThatIsALink(t *testing.T) {
 
 func TestRepositoriesThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, config, want string }{
-		{"SHA-256", "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectFormat = sha256\n", "objectFormat is sha256"},
+		{"SHA-256", "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectFormat = sha256\n", "it is a SHA-256 repository"},
 		{"reftable", "[core]\nrepositoryformatversion = 1\n[extensions]\nrefStorage = reftable\n", "refStorage is reftable"},
 		{"unknown", "[core]\nrepositoryformatversion = 1\n[extensions]\nfuture = x\n", "extensions.future"},
 		{"version", "[core]\nrepositoryformatversion = 2\n", "version 2"},

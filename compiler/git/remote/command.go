@@ -125,7 +125,7 @@ func (c *command) advertised(ctx context.Context) (*advertisement, error) {
 		case isSymbolic && name == "HEAD" && isRef(target):
 			a.head = target
 		case len(id) == 64:
-			return nil, errSHA256
+			return nil, git.ErrSHA256
 		case !plumbing.IsHash(id):
 			continue
 		case isRef(name):
@@ -284,7 +284,7 @@ func (c *command) explain(said string, err error) error {
 	case says("not found", "does not appear to be a git repository", "does not exist"):
 		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without other credentials"}
 	case says("mismatched algorithms", "object format"):
-		return errSHA256
+		return git.ErrSHA256
 	}
 	return fmt.Errorf("git says: %s: %w", strings.TrimSpace(people(said)), err)
 }

@@ -42,12 +42,26 @@ func (n *native) advertised(ctx context.Context) (*advertisement, error) {
 	told, err := session.AdvertisedReferencesContext(ctx)
 	n.remember(told, &endpoint)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return &advertisement{refs: map[string]git.Hash{}, peeled: map[string]git.Hash{}}, nil
+		return &advertisement{refs: map[string]git.Hash{}, peeled: map[string]git.Hash{}}, n.emptyFormat(ctx)
 	}
 	if err != nil {
 		return nil, n.server.explain(err, "read")
 	}
 	return understand(told)
+}
+
+// emptyFormat is git.ErrSHA256 where an empty repository has such ids. Not all servers
+// say so to those who read, and all that let the user write say so then.
+func (n *native) emptyFormat(ctx context.Context) error {
+	session, err := begin(ctx, n.server, n.server.transport.NewReceivePackSession)
+	if err != nil {
+		return nil
+	}
+	defer session.Close()
+	if _, err = session.AdvertisedReferencesContext(ctx); err != nil && errors.Is(n.server.explain(err, "write"), git.ErrSHA256) {
+		return git.ErrSHA256
+	}
+	return nil
 }
 
 // remember keeps what a server of HTTP can, which has no connection to be asked on: what
@@ -78,7 +92,7 @@ func (n *native) before(ctx context.Context, session transport.UploadPackSession
 func understand(told *packp.AdvRefs) (*advertisement, error) {
 	can := told.Capabilities
 	if can.Supports("object-format") && !strings.Contains(can.String(), "object-format=sha1") {
-		return nil, errSHA256
+		return nil, git.ErrSHA256
 	}
 	a := &advertisement{
 		refs: map[string]git.Hash{}, peeled: map[string]git.Hash{},

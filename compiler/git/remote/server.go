@@ -15,12 +15,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/file"
-	"github.com/go-git/go-git/v5/plumbing/transport/git"
+	daemon "github.com/go-git/go-git/v5/plumbing/transport/git"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/kalypso-io/kalypso/compiler/credential"
+	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
@@ -88,7 +89,7 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 		}
 		s.transport, s.auth = gitssh.NewClient(nil), auth
 	case "git":
-		s.transport = git.DefaultClient
+		s.transport = daemon.DefaultClient
 	case "file":
 		if _, err := exec.LookPath("git"); err != nil {
 			return errors.New("repositories on this machine are read by git, which is not installed")
@@ -191,6 +192,8 @@ func (s *server) explain(err error, doing string) error {
 	host := s.endpoint.Host
 	var key *knownhosts.KeyError
 	switch unexpected := (*plumbing.UnexpectedError)(nil); {
+	case err != nil && strings.Contains(err.Error(), "object-format=sha256"):
+		return git.ErrSHA256
 	case errors.As(err, &unexpected):
 		return fmt.Errorf("the repository does not answer as one: %w", unexpected.Err) // it has no Unwrap of its own
 	case errors.Is(err, transport.ErrAuthenticationRequired):
@@ -205,16 +208,11 @@ func (s *server) explain(err error, doing string) error {
 		return &AuthError{Problem: host + " has another key than in ~/.ssh/known_hosts: it was set up anew, or somebody is in between", Hint: "if the change is known, `ssh-keygen -R " + host + "` forgets the old key"}
 	case err != nil && strings.Contains(err.Error(), "ssh: unable to authenticate"):
 		return s.auth.(*sshAuth).refused(host)
-	case err != nil && strings.Contains(err.Error(), "object-format=sha256"):
-		return errSHA256
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the server ends the conversation: %w", err)
 	}
 	return err
 }
-
-// errSHA256 is that a repository's ids are longer.
-var errSHA256 = errors.New("the repository has SHA-256 ids, and kalypso reads and writes those with SHA-1 ids")
 
 // parse returns where a repository is. It takes the schemes that the language has,
 // and nothing that a program would take for an option.

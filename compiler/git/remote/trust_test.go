@@ -111,11 +111,18 @@ func TestSHA256(t *testing.T) {
 	if out, err := exec.Command("git", "init", "-q", "--bare", "--object-format=sha256", "-b", "main", repo.Dir).CombinedOutput(); err != nil {
 		t.Fatalf("%s", out)
 	}
-	repo.Commit("main", "a", "1")
-	for _, backend := range append(backends, "") {
-		_, err := remote.Open(t.Context(), repo.URL, remote.Options{Backend: backend, Wait: time.Millisecond})
-		wantError[*remote.Error](t, err, "SHA-256")
+	refused := func(backends ...string) {
+		t.Helper()
+		for _, backend := range backends {
+			for _, url := range []string{repo.URL, "file://" + filepath.ToSlash(repo.Dir), repo.Dir} {
+				_, err := remote.Open(t.Context(), url, remote.Options{Backend: backend, Wait: time.Millisecond})
+				wantError[*remote.Error](t, err, "it is a SHA-256 repository, and kalypso reads SHA-1 ones")
+			}
+		}
 	}
+	refused(remote.Native, "") // it is empty, of which git's command tells nothing
+	repo.Commit("main", "a", "1")
+	refused(append(backends, "")...)
 }
 
 // What a server names may be anything.
