@@ -77,10 +77,20 @@ func (c *checkout) entry(e git.Entry, at string) error {
 		}
 		return c.to.Symlink(string(target), at)
 	case git.SubmoduleMode:
+		if !mustBeWhole(at) {
+			return c.to.Mkdir(at, 0o777) // empty, as git has it before `git submodule update`
+		}
 		return fmt.Errorf("%s is a git submodule, and its files are in another repository; "+
 			"check the revision out with its submodules (git worktree add, git submodule update) and name that folder", at)
 	}
 	return fmt.Errorf("%s has mode %q, which git does not know", at, e.Mode)
+}
+
+// mustBeWhole says whether what is at a path counts also where nothing names it: without
+// its files, something else would be compiled, and nobody would notice.
+func mustBeWhole(at string) bool {
+	first, _, _ := strings.Cut(at, "/")
+	return first == Environments || first == "cue.mod"
 }
 
 func (c *checkout) file(id git.Hash, at string, mode os.FileMode) error {

@@ -329,9 +329,20 @@ func TestCheckoutFails(t *testing.T) {
 		check(t, dir, "p", "v1~0")
 		run(t, dir, "submodule", "--quiet", "add", other, "p/sub")
 		commit(t, dir, nil)
-		fails(t, p, "HEAD", "sub is a git submodule")
+		check(t, dir, "p", "v1~0")
+		at, remove, err := Checkout(t.Context(), p, "HEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer remove()
+		if inside, err := os.ReadDir(filepath.Join(at, "sub")); err != nil || len(inside) > 0 {
+			t.Errorf("the submodule has %v, %v", inside, err)
+		}
+		run(t, dir, "submodule", "--quiet", "add", other, "p/environments/sub")
+		commit(t, dir, nil)
+		fails(t, p, "HEAD", "environments/sub is a git submodule")
 	})
-	for format, text := range map[string]string{"objectFormat sha256": "objectFormat is sha256", "refStorage reftable": "refStorage is reftable", "somethingNew true": "extensions.somethingNew"} {
+	for format, text := range map[string]string{"objectFormat sha256": "it is a SHA-256 repository", "refStorage reftable": "refStorage is reftable", "somethingNew true": "extensions.somethingNew"} {
 		t.Run(format, func(t *testing.T) {
 			key, value, _ := strings.Cut(format, " ")
 			config := filepath.Join(dir, ".git", "config")
