@@ -1,9 +1,11 @@
 package promotion
 
 import (
+	"errors"
 	"iter"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
@@ -11,6 +13,7 @@ import (
 // are asked for.
 type bases struct {
 	known []source.Base
+	cut   error // why no more can be read; nil where it can
 	next  func() (source.Base, error, bool)
 	stop  func()
 }
@@ -21,10 +24,15 @@ func basesOf(h source.History) *bases {
 	return b
 }
 
-// newest returns as many as there are, but not more than most.
+// newest returns as many as there are, but not more than most. Of a shallow history, it is
+// those that are sure to be there.
 func (b *bases) newest(most int) ([]source.Base, error) {
 	for len(b.known) < most {
-		if more, err := b.more(); err != nil || !more {
+		more, err := b.more()
+		if shallow := (*remote.ShallowError)(nil); errors.As(err, &shallow) && len(b.known) > 0 {
+			return b.known, nil
+		}
+		if err != nil || !more {
 			return b.known, err
 		}
 	}
@@ -50,8 +58,12 @@ func (b *bases) until(commit git.Hash) ([]source.Base, bool, error) {
 }
 
 func (b *bases) more() (bool, error) {
+	if b.cut != nil {
+		return false, b.cut
+	}
 	next, err, more := b.next()
 	if err != nil || !more {
+		b.cut = err
 		return false, err
 	}
 	b.known = append(b.known, next)

@@ -15,13 +15,16 @@ import (
 // and named. Nothing is written.
 func (s *Session) Vet(ctx context.Context) (said []diag.Diagnostic, leftOut []string, err error) {
 	for _, st := range s.asked() {
+		if st.out.unreadable {
+			return nil, nil, fmt.Errorf("%s: %s", st.id(), st.out.absent)
+		}
 		has := st.has()
 		if !isID(string(has.Base)) {
 			leftOut = append(leftOut, st.id())
 			continue
 		}
 		if err := s.platform.repository.remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
-			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w; a shallow clone does not have it (fetch-depth: 0)", st.id(), short(has.Base), err)
+			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.id(), short(has.Base), err)
 		}
 		compiled, remove, err := s.compile(ctx, st, tree.Source{Base: has.Base, Environment: revision(st.out.own.Commit)}, false)
 		if err != nil {

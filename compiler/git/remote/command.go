@@ -135,7 +135,23 @@ func (c *command) advertised(ctx context.Context) (*advertisement, error) {
 			a.peeled[tag] = plumbing.NewHash(id)
 		}
 	}
-	return a, nil
+	a.cut, err = c.cut()
+	return a, err
+}
+
+// cut are the commits at which the history of a clone on this machine ends, of which
+// ls-remote says nothing.
+func (c *command) cut() ([]git.Hash, error) {
+	dir := strings.TrimPrefix(c.url, "file://")
+	if !filepath.IsAbs(dir) {
+		return nil, nil
+	}
+	r, err := git.Open(dir)
+	if err != nil {
+		return nil, nil // git has more names for a folder
+	}
+	ids, err := r.Shallow()
+	return ids, errors.Join(err, r.Close())
 }
 
 func (c *command) get(ctx context.Context, s *store, w want) error {
@@ -143,7 +159,7 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 	if w.alone {
 		args = append(args, "-c", "fetch.negotiationAlgorithm=noop")
 	}
-	args = append(args, "fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--recurse-submodules=no", "--stdin")
+	args = append(args, "fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--recurse-submodules=no", "--update-shallow", "--stdin")
 	if w.whole {
 		args = append(args, "--no-filter")
 	} else {

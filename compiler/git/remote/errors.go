@@ -27,6 +27,17 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return e.URL + ": " + e.Problem }
 
+// A ShallowError says that a repository, which may be somebody's clone, does not have a
+// commit because its history was cut.
+type ShallowError struct {
+	URL    string
+	Commit git.Hash
+}
+
+func (e *ShallowError) Error() string {
+	return fmt.Sprintf("%s: its history is shallow, and commit %s is before it begins: `git fetch --unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL, git.Short(e.Commit))
+}
+
 // An Error says why a repository cannot be used. The package has tried again already
 // what could help.
 type Error struct {
@@ -76,6 +87,7 @@ func (r *Remote) failed(ctx context.Context, err error) error {
 	}
 	var who *AuthError
 	var what *NotFoundError
+	var cut *ShallowError
 	var no *RejectedError
 	var race *lostRace
 	switch {
@@ -85,6 +97,8 @@ func (r *Remote) failed(ctx context.Context, err error) error {
 		return &AuthError{r.url, r.secrets.Clean(who.Problem), r.secrets.Clean(who.Hint)}
 	case errors.As(err, &what):
 		return &NotFoundError{r.url, r.secrets.Clean(what.Problem)}
+	case errors.As(err, &cut):
+		return &ShallowError{r.url, cut.Commit}
 	case errors.As(err, &no):
 		return &RejectedError{r.url, r.secrets.Clean(no.Ref), r.secrets.Clean(no.Reason)}
 	case errors.As(err, &race):

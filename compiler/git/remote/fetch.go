@@ -32,7 +32,7 @@ func (r *Remote) FetchFiles(ctx context.Context, commits []git.Hash, depth int) 
 func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole bool) error {
 	lacking := func() (ids []git.Hash, err error) {
 		for _, id := range commits {
-			there, err := r.store.has(id, depth)
+			there, err := r.store.has(id, depth, r.advertisement().cut)
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +60,9 @@ func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole
 		}
 		ids = left
 	}
-	if err == nil {
+	if err == nil && len(r.advertisement().cut) > 0 {
+		err = &ShallowError{Commit: ids[0]}
+	} else if err == nil {
 		err = &NotFoundError{Problem: fmt.Sprintf("there is no commit %s on any branch or tag", ids[0])}
 	}
 	return r.unlessMoved(ctx, err, ids)
@@ -91,6 +93,7 @@ func (r *Remote) unlessMoved(ctx context.Context, err error, commits []git.Hash)
 // note marks commits as fetched.
 func (r *Remote) note(commits []git.Hash, depth int) error {
 	var ids []git.Hash
+	whole := depth == 0 && len(r.advertisement().cut) == 0 // a clone may get the rest some day
 	for _, id := range commits {
 		commit, err := r.store.local.Peel(id)
 		if err != nil {
@@ -98,7 +101,7 @@ func (r *Remote) note(commits []git.Hash, depth int) error {
 		}
 		ids = append(ids, commit)
 	}
-	if depth == 0 {
+	if whole {
 		return r.store.mark(complete, ids)
 	}
 	return r.store.mark(cut, ids)

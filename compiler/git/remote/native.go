@@ -100,6 +100,7 @@ func understand(told *packp.AdvRefs) (*advertisement, error) {
 		ids:     can.Supports(capability.AllowReachableSHA1InWant) || can.Supports(capability.AllowTipSHA1InWant),
 		filter:  can.Supports(capability.Filter),
 		shallow: can.Supports(capability.Shallow),
+		cut:     told.Shallows,
 	}
 	for name, id := range told.References {
 		if isRef(name) {

@@ -101,6 +101,7 @@ type advertisement struct {
 	ids     bool                // objects of any kind can be
 	filter  bool                // the content of files can be left out
 	shallow bool                // commits can be had without those before them
+	cut     []git.Hash          // commits that the repository itself has without those before them
 }
 
 // want is a request for objects and, of commits, all that they refer to.

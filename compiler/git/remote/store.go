@@ -173,9 +173,9 @@ func (s *store) remove() error {
 }
 
 // has says whether a commit, or the one of a tag, is there with so many commits of
-// its history; 0 for all. A commit that is there has all its trees: nothing else is
-// ever added.
-func (s *store) has(id git.Hash, depth int) (bool, error) {
+// its history; 0 for all. There is no more before those at which the server's own history
+// ends. A commit that is there has all its trees: nothing else is ever added.
+func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 	shallow, err := s.shallow()
 	if err != nil {
 		return false, err
@@ -184,6 +184,7 @@ func (s *store) has(id git.Hash, depth int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	whole = append(whole, ends...)
 	if absent, err := s.local.Absent([]git.Hash{id}); err != nil || len(absent) > 0 {
 		return false, err
 	}
