@@ -26,6 +26,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 )
 
 // Mode says what a cache is used for.
@@ -99,12 +101,12 @@ func (e *UnusableError) Unwrap() error { return e.Err }
 // that nothing may be called during and after Close but Lies, Stats, Err and
 // RemoteErr; what is, finds and stores nothing.
 type Cache struct {
-	mode      Mode
-	maxBytes  int64
-	store     *store // nil where nothing can be written at all: everything is a miss
-	temporary bool   // Close removes the folder
-	remote    *remote
-	kept      blocks
+	mode     Mode
+	maxBytes int64
+	store    *store       // nil where nothing can be written at all: everything is a miss
+	remove   func() error // removes a temporary folder; nil where it is to stay
+	remote   *remote
+	kept     blocks
 
 	mu      sync.Mutex
 	closed  bool
@@ -162,18 +164,18 @@ func Open(o Options) (*Cache, error) {
 // private turns a cache off.
 func (c *Cache) private() *Cache {
 	c.mode, c.remote = Off, nil
-	dir, err := os.MkdirTemp("", "kalypso-cache-")
+	dir, remove, err := scratch.Dir("cache")
 	if err != nil {
 		c.remember(err)
 		return c
 	}
 	s, err := openStore(dir)
 	if err != nil {
-		os.RemoveAll(dir)
+		_ = remove()
 		c.remember(err)
 		return c
 	}
-	c.store, c.temporary = s, true
+	c.store, c.remove = s, remove
 	return c
 }
 
@@ -308,7 +310,7 @@ func tableID(l Level, name string) Key {
 // of this one does not lose it. It is for those that live long; Close does it too.
 // Errors are remembered (Err).
 func (c *Cache) Flush() {
-	if !c.open() || c.temporary {
+	if !c.open() || c.remove != nil {
 		return
 	}
 	for _, t := range c.allTables() {
@@ -327,15 +329,15 @@ func (c *Cache) Close() error {
 		return c.Err()
 	}
 	c.Flush()
-	if !c.temporary {
+	if c.remove == nil {
 		c.remote.wait()
 	}
 	c.mu.Lock()
 	c.closed = true
 	written := c.written
 	c.mu.Unlock()
-	if c.temporary {
-		c.remember(os.RemoveAll(c.store.dir))
+	if c.remove != nil {
+		c.remember(c.remove())
 	} else {
 		c.remember(c.store.trim(c.maxBytes, written > c.maxBytes/10))
 	}

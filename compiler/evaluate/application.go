@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -39,7 +38,7 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 	if err != nil {
 		return nil, nil, err
 	}
-	defer os.RemoveAll(a.tmp)
+	defer a.remove() //nolint:errcheck // the next process removes what is left
 	app, stages, ds, err := a.read(ctx)
 	if app == nil || err != nil {
 		return nil, ds, err
@@ -65,7 +64,7 @@ func ApplicationStages(ctx context.Context, dir string) ([]Stage, []diag.Diagnos
 	if err != nil {
 		return nil, nil, err
 	}
-	defer os.RemoveAll(a.tmp)
+	defer a.remove() //nolint:errcheck // the next process removes what is left
 	_, stages, ds, err := a.declared(ctx)
 	if stages == nil || err != nil {
 		return nil, diag.Sort(ds), err

@@ -13,6 +13,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -21,6 +22,7 @@ import (
 // copy has a module file, which an application need not have, and no links.
 type application struct {
 	dir, tmp string
+	remove   func() error      // removes tmp
 	files    map[string][]byte // by path, with slashes
 	file     string            // that of ApplicationFiles
 	// refused are files of values that are there and not read, with the reason.
@@ -65,16 +67,11 @@ func openApplication(dir string) (*application, error) {
 	if err := a.collect(root, "."); err != nil {
 		return nil, err
 	}
-	tmp, err := os.MkdirTemp("", "kalypso-application-")
-	if err != nil {
+	if a.tmp, a.remove, err = scratch.Dir("application"); err != nil {
 		return nil, err
 	}
-	if a.tmp, err = filepath.EvalSymlinks(tmp); err == nil {
-		err = a.copy()
-	}
-	if err != nil {
-		os.RemoveAll(tmp)
-		return nil, err
+	if err := a.copy(); err != nil {
+		return nil, errors.Join(err, a.remove())
 	}
 	return a, nil
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/worker"
@@ -145,14 +145,11 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if len(ds) > 0 {
 		return &guestAnswer{Told: ds}, false, nil
 	}
-	tmp, err := os.MkdirTemp("", "kalypso-registration-")
+	tmp, remove, err := scratch.Dir("registration")
 	if err != nil {
 		return nil, false, err
 	}
-	defer os.RemoveAll(tmp)
-	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
-		return nil, false, err
-	}
+	defer remove() //nolint:errcheck // the next process removes what is left
 	if err := c.write(tmp, tree.Data(), g.registration.Name); err != nil {
 		return nil, false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 )
 
 // Assembly is a platform, or an application, made of several commits: the base of one,
@@ -42,14 +43,14 @@ type Own struct {
 // promises is what Checkout does. An environment whose folder is not in its commit
 // has none.
 func Assemble(ctx context.Context, a Assembly) (platform string, remove func() error, err error) {
-	platform, err = a.assemble(ctx)
+	platform, remove, err = a.assemble(ctx)
 	if err != nil {
-		if platform != "" {
-			err = errors.Join(err, os.RemoveAll(platform))
+		if remove != nil {
+			err = errors.Join(err, remove())
 		}
 		return "", nil, fmt.Errorf("reading the %s at commit %s: %w", a.marker().What, git.Short(a.Base), err)
 	}
-	return platform, func() error { return os.RemoveAll(platform) }, nil
+	return platform, remove, nil
 }
 
 func (a *Assembly) marker() Marker {
@@ -60,52 +61,39 @@ func (a *Assembly) marker() Marker {
 }
 
 // assemble returns the folder it made also with an error.
-func (a *Assembly) assemble(ctx context.Context) (string, error) {
+func (a *Assembly) assemble(ctx context.Context) (platform string, remove func() error, err error) {
 	if a.Folder != "" {
 		return a.overlay(ctx)
 	}
 	entries, err := folderAt(a.Repository, a.Base, a.Path, a.marker())
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	own, err := a.owned()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	layers := []layer{{entries, "."}}
 	if len(own) > 0 {
 		if layers, err = a.split(entries, own); err != nil {
-			return "", err
+			return "", nil, err
 		}
 	}
 	if a.Prefetch != nil {
 		needed := &files{repository: a.Repository}
 		for _, l := range layers {
 			if err := needed.add(l.entries, 0); err != nil {
-				return "", err
+				return "", nil, err
 			}
 		}
 		if err := a.Prefetch(ctx, needed.ids); err != nil {
-			return "", err
+			return "", nil, err
 		}
 	}
-	temp, err := tempFolder()
-	if err != nil {
-		return "", err
+	if platform, remove, err = scratch.Dir("commit"); err != nil {
+		return "", nil, err
 	}
-	return temp, a.write(ctx, temp, layers)
-}
-
-// tempFolder makes a temporary folder, and returns its name without links.
-func tempFolder() (string, error) {
-	temp, err := os.MkdirTemp("", "kalypso-commit-")
-	if err != nil {
-		return "", err
-	}
-	if real, err := filepath.EvalSymlinks(temp); err == nil {
-		temp = real
-	}
-	return temp, nil
+	return platform, remove, a.write(ctx, platform, layers)
 }
 
 // write writes layers into a folder.
@@ -129,23 +117,22 @@ func (a *Assembly) write(ctx context.Context, temp string, layers []layer) error
 
 // overlay copies the folder, but for environments that have other files, and writes
 // these.
-func (a *Assembly) overlay(ctx context.Context) (string, error) {
+func (a *Assembly) overlay(ctx context.Context) (platform string, remove func() error, err error) {
 	own, err := a.owned()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	temp, err := tempFolder()
-	if err != nil {
-		return "", err
+	if platform, remove, err = scratch.Dir("commit"); err != nil {
+		return "", nil, err
 	}
-	if err := a.copy(ctx, temp); err != nil {
-		return temp, err
+	if err := a.copy(ctx, platform); err != nil {
+		return platform, remove, err
 	}
 	var layers []layer
 	for _, l := range own {
 		layers = append(layers, l)
 	}
-	return temp, a.write(ctx, temp, layers)
+	return platform, remove, a.write(ctx, platform, layers)
 }
 
 // copy copies the folder of the base, without git's own and without the environments

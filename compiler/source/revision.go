@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 )
 
 // Checkout writes the platform that dir is in, as it is at a revision of its git
@@ -38,14 +39,14 @@ func Checkout(ctx context.Context, dir, rev string) (platform string, remove fun
 	if err != nil {
 		return "", nil, fmt.Errorf("reading revision %s: %w", rev, err)
 	}
-	platform, err = checkOut(ctx, repo, root, rev)
+	platform, remove, err = checkOut(ctx, repo, root, rev)
 	if err = errors.Join(err, repo.Close()); err != nil {
-		if platform != "" {
-			err = errors.Join(err, os.RemoveAll(platform))
+		if remove != nil {
+			err = errors.Join(err, remove())
 		}
 		return "", nil, fmt.Errorf("reading revision %s: %w", rev, err)
 	}
-	return platform, func() error { return os.RemoveAll(platform) }, nil
+	return platform, remove, nil
 }
 
 // HasRevision says whether a name is that of a revision of the repository that a
@@ -92,33 +93,28 @@ func openRepository(root string) (*git.Repository, error) {
 }
 
 // checkOut returns the folder it made also with an error.
-func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (string, error) {
+func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (platform string, remove func() error, err error) {
 	commit, err := repo.Resolve(rev)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	rel, err := filepath.Rel(repo.WorkTree(), root)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	tree, err := folderAt(repo, commit, filepath.ToSlash(rel), PlatformMarker)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	temp, err := os.MkdirTemp("", "kalypso-revision-")
+	if platform, remove, err = scratch.Dir("revision"); err != nil {
+		return "", nil, err
+	}
+	to, err := os.OpenRoot(platform)
 	if err != nil {
-		return "", err
-	}
-	// The name of the temporary folder may have links in it.
-	if real, err := filepath.EvalSymlinks(temp); err == nil {
-		temp = real
-	}
-	to, err := os.OpenRoot(temp)
-	if err != nil {
-		return temp, err
+		return platform, remove, err
 	}
 	w := &checkout{ctx: ctx, repo: repo, to: to}
-	return temp, errors.Join(w.folder(tree, "."), to.Close())
+	return platform, remove, errors.Join(w.folder(tree, "."), to.Close())
 }
 
 // folderAt returns what the folder of a platform, or of what else the marker says, has

@@ -28,13 +28,13 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/web"
 )
 
@@ -77,6 +77,7 @@ type Remote struct {
 	told    *advertisement    // what the server said last
 	named   map[git.Hash]bool // what refs have named since Open, but for what Push has moved
 	staging *git.Repository
+	unstage func() error // removes the folder of staging
 
 	queue batches
 }
@@ -149,7 +150,7 @@ func (r *Remote) Close() error {
 	defer r.mu.Unlock()
 	var errs []error
 	if r.staging != nil {
-		errs = append(errs, r.staging.Close(), os.RemoveAll(r.staging.Dir()))
+		errs = append(errs, r.staging.Close(), r.unstage())
 	}
 	if r.store != nil {
 		errs = append(errs, r.store.close())
@@ -221,16 +222,16 @@ func (r *Remote) Staging() (*git.Repository, error) {
 	if r.staging != nil {
 		return r.staging, nil
 	}
-	dir, err := os.MkdirTemp("", "kalypso-staging-")
+	dir, remove, err := scratch.Dir("staging")
 	if err != nil {
 		return nil, err
 	}
 	staging, err := borrow(dir, filepath.Join(r.store.dir, "objects"), r.url)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
 	staging.Missing = r.store.objects.Missing
-	r.staging = staging
+	r.staging, r.unstage = staging, remove
 	return staging, nil
 }
 

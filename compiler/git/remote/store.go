@@ -17,6 +17,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 )
 
 // store is a bare repository with what was fetched: a partial clone, which git
@@ -25,11 +26,15 @@ import (
 // All that adds to it is one rename: of a pack, of its index, of the shallow file.
 // The shallow file names a commit before the commit can be read, so that nobody
 // takes a history that was cut for one that is damaged.
+//
+// What others are adding has other names, and each process holds a lock that all may hold
+// together: who has it alone knows that such a file is of a process that was killed.
 type store struct {
-	dir       string
-	temporary bool
-	objects   *git.Repository // brings what is missing
-	local     *git.Repository // does not
+	dir     string
+	remove  func() error    // removes a temporary store; nil for one that stays
+	held    *flock.Flock    // by all who use the store
+	objects *git.Repository // brings what is missing
+	local   *git.Repository // does not
 }
 
 // marks are refs that name the commits which were fetched: git keeps what they refer
@@ -48,17 +53,17 @@ const mostMarks = 64
 
 // openStore opens the store of a repository in a folder, "" for a temporary one.
 func openStore(folder, url string, whole bool) (s *store, err error) {
-	s = &store{temporary: folder == ""}
-	if s.temporary {
-		if folder, err = os.MkdirTemp("", "kalypso-fetch-"); err != nil {
+	s = &store{}
+	if folder == "" {
+		if folder, s.remove, err = scratch.Dir("fetch"); err != nil {
 			return nil, err
 		}
 	}
 	s.dir = filepath.Join(folder, storeName(url, whole))
 	if err := s.create(url); err != nil {
-		return nil, errors.Join(err, s.remove())
+		return nil, errors.Join(err, s.close())
 	}
-	s.sweep()
+	s.hold()
 	if s.objects, err = git.Open(s.dir); err == nil {
 		s.local, err = git.Open(s.dir)
 	}
@@ -89,22 +94,27 @@ func (s *store) create(url string) error {
 	if _, err := os.Stat(filepath.Join(s.dir, "HEAD")); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(s.dir), 0o777); err != nil {
+	folder := filepath.Dir(s.dir)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	made := s.dir + ".tmp-" + rand.Text()
-	if err := initialize(made, url); err != nil {
-		return errors.Join(err, os.RemoveAll(made))
-	}
-	err := os.Rename(made, s.dir)
-	if err == nil {
+	return locked(filepath.Join(folder, "kalypso.lock"), func() error {
+		if _, err := os.Stat(filepath.Join(s.dir, "HEAD")); err == nil {
+			return nil // another process was faster
+		}
+		made := s.dir + ".new"
+		err := os.RemoveAll(made) // that of one which was killed
+		if err == nil {
+			err = initialize(made, url)
+		}
+		if err == nil {
+			err = os.Rename(made, s.dir)
+		}
+		if err != nil {
+			return errors.Join(err, os.RemoveAll(made))
+		}
 		return nil
-	}
-	_ = os.RemoveAll(made)
-	if _, there := os.Stat(filepath.Join(s.dir, "HEAD")); there == nil {
-		return nil // another process was faster
-	}
-	return err
+	})
 }
 
 // initialize makes a bare repository that may leave objects with a server.
@@ -140,16 +150,25 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 	return git.Open(dir)
 }
 
-// forgotten is after what time a temporary file is one of a process that was killed.
-const forgotten = 24 * time.Hour
+// hold keeps others from taking what this process writes for what a killed one left, and
+// removes that where nobody else uses the store. Where files cannot be locked, nobody
+// removes anything.
+func (s *store) hold() {
+	s.held = flock.New(filepath.Join(s.dir, "kalypso.use"), flock.SetPermissions(0o666))
+	if alone, err := s.held.TryLock(); err == nil && alone {
+		s.sweep()
+		_ = s.held.Unlock()
+	}
+	_ = s.held.RLock()
+}
 
-// sweep removes what processes left that were killed long ago. Nothing depends on it.
+// sweep removes what processes left that were killed: files on their way to their names,
+// and a lock of git.
 func (s *store) sweep() {
-	old, _ := filepath.Glob(filepath.Join(s.dir, "objects", "pack", "tmp_*"))
-	half, _ := filepath.Glob(s.dir + ".tmp-*")
-	for _, name := range append(old, half...) {
-		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > forgotten {
-			_ = os.RemoveAll(name)
+	for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock", marks + "*/*.tmp-*"} {
+		names, _ := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
+		for _, name := range names {
+			_ = os.Remove(name)
 		}
 	}
 }
@@ -161,15 +180,13 @@ func (s *store) close() error {
 			errs = append(errs, r.Close())
 		}
 	}
-	return errors.Join(append(errs, s.remove())...)
-}
-
-// remove removes a temporary store.
-func (s *store) remove() error {
-	if !s.temporary {
-		return nil
+	if s.held != nil {
+		errs = append(errs, s.held.Close())
 	}
-	return os.RemoveAll(filepath.Dir(s.dir))
+	if s.remove != nil {
+		errs = append(errs, s.remove())
+	}
+	return errors.Join(errs...)
 }
 
 // has says whether a commit, or the one of a tag, is there with so many commits of
@@ -264,12 +281,17 @@ func (s *store) cutAt(add, drop []git.Hash) error {
 	})
 }
 
-// locked does something while no other process changes the shallow file. A process
-// that is killed lets the lock go.
+// locked does something while no other process changes the shallow file.
 func (s *store) locked(do func() error) error {
-	lock := flock.New(filepath.Join(s.dir, "kalypso.lock"))
+	return locked(filepath.Join(s.dir, "kalypso.lock"), do)
+}
+
+// locked does something while no other process that locks the same file does. One that is
+// killed lets the lock go.
+func locked(file string, do func() error) error {
+	lock := flock.New(file, flock.SetPermissions(0o666))
 	if err := lock.Lock(); err != nil {
-		return fmt.Errorf("locking %s: %w", s.dir, err)
+		return fmt.Errorf("locking %s: %w", filepath.Dir(file), err)
 	}
 	return errors.Join(do(), lock.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 
+	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/quiet"
 )
 
@@ -16,11 +17,11 @@ import (
 // their times.
 func Pack(files map[string][]byte) ([]byte, error) {
 	defer quiet.Begin()()
-	tmp, err := os.MkdirTemp("", "kalypso-chart-")
+	tmp, remove, err := scratch.Dir("chart")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove() //nolint:errcheck // the next process removes what is left
 	folder := filepath.Join(tmp, "chart")
 	for name, data := range files {
 		file := filepath.Join(folder, filepath.FromSlash(name))

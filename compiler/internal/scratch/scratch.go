@@ -1,0 +1,98 @@
+// Package scratch makes temporary folders of which none outlives its process for long:
+// what a process leaves that is killed is removed by the next one that makes a folder.
+//
+// Beside each folder is a file that its process has locked. The system lets go of the
+// lock with the process, whatever ends it.
+package scratch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/gofrs/flock"
+)
+
+// What the names of folders begin with, and those of their locks end with.
+const (
+	prefix = "kalypso-"
+	suffix = ".lock"
+)
+
+// Dir makes a temporary folder, whose name says what it is for, and returns it without
+// links in its path. remove removes it.
+func Dir(what string) (dir string, remove func() error, err error) {
+	parent := os.TempDir()
+	swept.Do(func() { sweep(parent) })
+	if real, err := filepath.EvalSymlinks(parent); err == nil {
+		parent = real
+	}
+	lock, err := hold(parent, what)
+	if err != nil {
+		return "", nil, err
+	}
+	dir = strings.TrimSuffix(lock.Path(), suffix)
+	remove = sync.OnceValue(func() error {
+		err := os.RemoveAll(dir)
+		_ = lock.Close()
+		if err == nil {
+			_ = os.Remove(lock.Path()) // if it stays, the next process removes it
+		}
+		return err
+	})
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", nil, errors.Join(err, remove())
+	}
+	return dir, remove, nil
+}
+
+// hold makes a file that no other process has, and locks it. Where files cannot be
+// locked, nobody can take it for one that was left.
+func hold(parent, what string) (*flock.Flock, error) {
+	for {
+		f, err := os.CreateTemp(parent, prefix+what+"-*"+suffix)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		lock := flock.New(f.Name())
+		locked, err := lock.TryLock()
+		if err != nil {
+			return lock, nil
+		}
+		held, err := lock.Stat()
+		if is, gone := os.Stat(f.Name()); locked && err == nil && gone == nil && os.SameFile(held, is) {
+			return lock, nil
+		}
+		_ = lock.Close() // somebody else was about to remove it
+	}
+}
+
+// swept is that this process has looked for what others left.
+var swept sync.Once
+
+// sweep removes the folders of processes that are gone. What it may not remove is
+// somebody else's.
+func sweep(parent string) {
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries {
+		name, isLock := strings.CutSuffix(e.Name(), suffix)
+		if !isLock || !strings.HasPrefix(name, prefix) || !e.Type().IsRegular() {
+			continue
+		}
+		lock := flock.New(filepath.Join(parent, e.Name()), flock.SetFlag(os.O_RDONLY))
+		locked, err := lock.TryLock()
+		if err != nil || !locked {
+			continue
+		}
+		err = os.RemoveAll(filepath.Join(parent, name))
+		_ = lock.Close()
+		if err == nil {
+			_ = os.Remove(lock.Path())
+		}
+	}
+}
