@@ -26,7 +26,8 @@ const FileName = "kalypso.lock"
 
 // The file's type.
 const (
-	apiVersion = "kalypso.io/v1"
+	apiVersion = "kalypso.io/v1alpha1"
+	older      = "kalypso.io/v1" // what was written before, of the same form
 	kind       = "Lock"
 )
 

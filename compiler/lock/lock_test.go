@@ -62,7 +62,7 @@ func TestWriteAndRead(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	const want = `{
-  "apiVersion": "kalypso.io/v1",
+  "apiVersion": "kalypso.io/v1alpha1",
   "kind": "Lock",
   "sources": [
     {
@@ -82,7 +82,7 @@ func TestFormat(t *testing.T) {
 		t.Errorf("%v, got:\n%s", err, got)
 	}
 	empty, err := (&Lock{}).encode()
-	if want := "{\n  \"apiVersion\": \"kalypso.io/v1\",\n  \"kind\": \"Lock\",\n  \"sources\": []\n}\n"; err != nil || string(empty) != want {
+	if want := "{\n  \"apiVersion\": \"kalypso.io/v1alpha1\",\n  \"kind\": \"Lock\",\n  \"sources\": []\n}\n"; err != nil || string(empty) != want {
 		t.Errorf("%v, got:\n%s", err, empty)
 	}
 }
@@ -129,7 +129,7 @@ func TestWriteEqual(t *testing.T) {
 
 // file is a lock with one source, whose fields these are.
 func file(fields string) string {
-	return "{\n\"apiVersion\": \"kalypso.io/v1\", \"kind\": \"Lock\",\n\"sources\": [\n{" + fields + "}\n]\n}\n"
+	return "{\n\"apiVersion\": \"kalypso.io/v1alpha1\", \"kind\": \"Lock\",\n\"sources\": [\n{" + fields + "}\n]\n}\n"
 }
 
 // gitFields are the fields of a sound source, with others instead of some.
@@ -164,13 +164,13 @@ func TestReadBad(t *testing.T) {
 		"a list":           {"[]", "1:1 kalypso.lock is not an object"},
 		"deep":             {strings.Repeat("[", 100_000), "1:10 kalypso.lock is not valid JSON: it is nested too deeply"},
 		"conflict":         {"{\n<<<<<<< HEAD\n  \"a\": 1\n=======\n>>>>>>> b\n", "2:1 kalypso.lock has a merge conflict"},
-		"no version":       {`{"kind": "Lock", "sources": []}`, `1:1 kalypso.lock does not have the apiVersion "kalypso.io/v1"`},
-		"newer":            {`{"apiVersion": "kalypso.io/v2", "extra": 1}`, `1:16 kalypso.lock has the apiVersion "kalypso.io/v2", and this kalypso reads "kalypso.io/v1"`},
-		"other kind":       {`{"apiVersion": "kalypso.io/v1", "kind": "Workload", "sources": []}`, `1:41 kalypso.lock is not of the kind "Lock"`},
-		"no sources":       {`{"apiVersion": "kalypso.io/v1", "kind": "Lock"}`, `1:1 kalypso.lock has no sources`},
-		"sources no list":  {`{"apiVersion": "kalypso.io/v1", "kind": "Lock", "sources": {}}`, `1:60 sources is not a list`},
-		"unknown field":    {`{"apiVersion": "kalypso.io/v1", "kind": "Lock", "sources": [], "more": 1}`, `1:64 kalypso.lock has no field "more"`},
-		"source no object": {`{"apiVersion": "kalypso.io/v1", "kind": "Lock", "sources": [null]}`, `1:61 a source is not an object`},
+		"no version":       {`{"kind": "Lock", "sources": []}`, `1:1 kalypso.lock does not have the apiVersion "kalypso.io/v1alpha1"`},
+		"newer":            {`{"apiVersion": "kalypso.io/v2", "extra": 1}`, `1:16 kalypso.lock has the apiVersion "kalypso.io/v2", and this kalypso reads "kalypso.io/v1alpha1"`},
+		"other kind":       {`{"apiVersion": "kalypso.io/v1alpha1", "kind": "Workload", "sources": []}`, `1:47 kalypso.lock is not of the kind "Lock"`},
+		"no sources":       {`{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock"}`, `1:1 kalypso.lock has no sources`},
+		"sources no list":  {`{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": {}}`, `1:66 sources is not a list`},
+		"unknown field":    {`{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": [], "more": 1}`, `1:70 kalypso.lock has no field "more"`},
+		"source no object": {`{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": [null]}`, `1:67 a source is not an object`},
 		"field twice":      {file(gitFields(`"x": 1, "branch"` + `: "b"`)), `the field "branch" is there twice`},
 		"source twice":     {file(gitFields() + "},\n{" + gitFields()), "10:1 kalypso.lock has git https://example.com/a branch main twice"},
 		"unknown in it":    {file(gitFields(`"brunch": "main"`)), `10:1 a source has no field "brunch"`},
@@ -292,4 +292,24 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%v, got %v, want %v", ds, again.Sources, l.Sources)
 		}
 	})
+}
+
+// What was written before apiVersion had its name of today is read, and written anew.
+func TestOlder(t *testing.T) {
+	root := t.TempDir()
+	name := filepath.Join(root, FileName)
+	text := `{"apiVersion": "kalypso.io/v1", "kind": "Lock", "sources": []}`
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l, ds, err := Read(root)
+	if err != nil || len(ds) > 0 {
+		t.Fatal(err, ds)
+	}
+	if err := l.Write(root); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.ReadFile(name); err != nil || !strings.Contains(string(now), `"apiVersion": "kalypso.io/v1alpha1"`) {
+		t.Errorf("%s, %v", now, err)
+	}
 }

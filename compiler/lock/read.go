@@ -156,10 +156,11 @@ func (r *reader) version(root value, fields map[string]value) bool {
 	if ok {
 		at = version.offset
 	}
+	known := version.text == apiVersion || version.text == older
 	switch k := fields["kind"]; {
-	case version.text == apiVersion && k.text == kind:
+	case known && k.text == kind:
 		return true
-	case version.text == apiVersion:
+	case known:
 		r.report(max(at, k.offset), fmt.Sprintf("kalypso.lock is not of the kind %q", kind), hintRelock)
 	case strings.HasPrefix(version.text, "kalypso.io/"):
 		r.report(at, fmt.Sprintf("kalypso.lock has the apiVersion %q, and this kalypso reads %q", version.text, apiVersion),

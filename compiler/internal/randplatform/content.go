@@ -61,7 +61,7 @@ func (p *Platform) addContent(files map[string]string) {
 			files["vendor/sha256/"+digits[:2]+"/"+digits] = string(data)
 		}
 	}
-	text, err := json.MarshalIndent(map[string]any{"apiVersion": "kalypso.io/v1", "kind": "Lock", "sources": lock.New(entries).Sources}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": lock.New(entries).Sources}, "", "  ")
 	must(err)
 	files[lock.FileName] = string(text) + "\n"
 }
