@@ -15,7 +15,7 @@ import (
 
 // Apply does what can be done now for what was asked, stop by stop, and returns what
 // became of each. A stop that fails does not hinder the others: the error is those of
-// all of them. With a plan, nothing is done unless everything is as it was when the
+// all of them. One whose server does not take it is blocked. With a plan, nothing is done unless everything is as it was when the
 // plan was made, and then only what the plan says.
 func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop, error) {
 	if plan != nil {
@@ -37,6 +37,9 @@ func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop
 			continue
 		}
 		stop, err := s.apply(ctx, st, intent, wanted)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) && ctx.Err() == nil {
+			stop, err = s.refused(st, stop, refused), nil
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", st.id(), err))
 			continue
@@ -72,6 +75,16 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 		}
 	}
 	return stop, errors.Join(s.carryOut(ctx, st, stop, intent), s.doubt(ctx, st, stop))
+}
+
+// refused is a stop whose server does not take what it is to get: somebody has to let it,
+// or to write in another way.
+func (s *Session) refused(st *stop, stop *Stop, why *RefusedError) *Stop {
+	if stop == nil {
+		stop = &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch}
+	}
+	stop.State, stop.Reason = Blocked, why.Error()
+	return stop
 }
 
 // begin makes the branch of an environment, with nothing in it: approvals are wanted for
@@ -184,8 +197,7 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 func (s *Session) explainPush(st *stop, err error) error {
 	if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
 		return &RefusedError{
-			Environment: st.stage.Name, Branch: st.out.branch, Err: refused, First: st.out.tip.IsZero(),
-			Direct: st.writes() == model.WritePush && !st.out.repository.plain,
+			Environment: st.stage.Name, Branch: st.out.branch, Err: refused, First: st.out.tip.IsZero(), Direct: st.writes() == model.WritePush,
 		}
 	}
 	return err
@@ -196,7 +208,7 @@ type RefusedError struct {
 	Environment, Branch string
 	Err                 error
 	First               bool // the branch is not there yet
-	Direct              bool // a change request would be another way
+	Direct              bool // to propose the step would be another way
 }
 
 func (e *RefusedError) Error() string {

@@ -117,7 +117,11 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 	if !step.NoOp && !step.prepared.commit.IsZero() {
 		update := remote.Update{Ref: branchRef(next.branch), Old: next.repository.refs[branchRef(next.branch)], New: step.prepared.commit}
 		if err := next.repository.remote.Push(ctx, []remote.Update{update}, step.prepared.packs, false); err != nil {
-			return nil, s.explainPush(at, err)
+			err = s.explainPush(at, err)
+			if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+				return s.refused(at, out, refused), nil
+			}
+			return nil, err
 		}
 		tip = step.prepared.commit
 		out.State, out.Reason = Proposed, "branch "+next.branch+" proposes "+describe(step.Source)
