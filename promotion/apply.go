@@ -15,8 +15,8 @@ import (
 
 // Apply does what can be done now for what was asked, stop by stop, and returns what
 // became of each. A stop that fails does not hinder the others: the error is those of
-// all of them. One whose server does not take it is blocked. With a plan, nothing is done unless everything is as it was when the
-// plan was made, and then only what the plan says.
+// all of them. One whose server does not take it is blocked. With a plan, nothing is done
+// unless everything is as it was when the plan was made, and then only what the plan says.
 func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop, error) {
 	if plan != nil {
 		if err := s.check(plan); err != nil {

@@ -12,14 +12,16 @@ import (
 // bases are the base commits of the platform's branch, newest first, read as far as they
 // are asked for.
 type bases struct {
-	known []source.Base
-	cut   error // why no more can be read; nil where it can
-	next  func() (source.Base, error, bool)
-	stop  func()
+	history source.History
+	known   []source.Base
+	merged  map[git.Hash]*mergedBase
+	cut     error // why no more can be read; nil where it can
+	next    func() (source.Base, error, bool)
+	stop    func()
 }
 
 func basesOf(h source.History) *bases {
-	b := &bases{}
+	b := &bases{history: h, merged: map[git.Hash]*mergedBase{}}
 	b.next, b.stop = iter.Pull2(h.Bases())
 	return b
 }
@@ -39,22 +41,116 @@ func (b *bases) newest(most int) ([]source.Base, error) {
 	return b.known[:most], nil
 }
 
-// until returns those back to a commit, which is the last of them; false where it is not
-// among them all. The zero Hash is not looked for.
+// until returns those back to a commit, which is the last of them; false where the
+// history does not have it. One that came with a merge, as where a merge has its parents
+// the other way round, is after those that it does not have. The zero Hash is not looked
+// for.
 func (b *bases) until(commit git.Hash) ([]source.Base, bool, error) {
 	if commit.IsZero() {
 		return nil, false, nil
 	}
 	for i := 0; ; i++ {
 		if i == len(b.known) {
-			if more, err := b.more(); err != nil || !more {
+			more, err := b.more()
+			if err != nil {
 				return nil, false, err
+			}
+			if !more {
+				return b.untilMerged(commit)
 			}
 		}
 		if b.known[i].Commit == commit {
 			return b.known[:i+1], true, nil
 		}
 	}
+}
+
+// mergedBase is what until returns of a commit that is not in the main line.
+type mergedBase struct {
+	until []source.Base
+	found bool
+}
+
+func (b *bases) untilMerged(commit git.Hash) ([]source.Base, bool, error) {
+	if known := b.merged[commit]; known != nil {
+		return known.until, known.found, nil
+	}
+	newer, found, err := mergedInto(b.history.Repository, b.history.Head, commit)
+	if err != nil {
+		return nil, false, err
+	}
+	out := &mergedBase{found: found}
+	if found {
+		for _, known := range b.known {
+			if newer[known.Commit] {
+				out.until = append(out.until, known)
+			}
+		}
+		out.until = append(out.until, source.Base{Commit: commit})
+	}
+	b.merged[commit] = out
+	return out.until, out.found, nil
+}
+
+// mergedInto says whether a commit that is beside the main line of a head is an ancestor of
+// it, and which commits of the main line have it as one: what is newer.
+func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.Hash]bool, found bool, err error) {
+	line := map[git.Hash]int{}
+	var links []git.Link
+	for l, err := range objects.Mainline(head) {
+		if err != nil {
+			return nil, false, err
+		}
+		line[l.ID] = len(links)
+		links = append(links, l)
+	}
+	// The newest commit of the main line that it has: the others that it has are older.
+	has := len(links)
+	err = eachAncestor(objects, []git.Hash{commit}, line, func(git.Hash) {}, func(at int) { has = min(has, at) })
+	if missing := (*git.MissingError)(nil); errors.As(err, &missing) {
+		return nil, false, nil // it is nowhere here
+	}
+	if err != nil || has == len(links) {
+		return nil, false, err
+	}
+	oldest := has // of those that have it
+	for oldest--; oldest >= 0 && !found; oldest-- {
+		if others := links[oldest].Parents; len(others) > 1 {
+			if err := eachAncestor(objects, others[1:], line, func(id git.Hash) { found = found || id == commit }, func(int) {}); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	newer = map[git.Hash]bool{}
+	for _, l := range links[:oldest+2] {
+		newer[l.ID] = found
+	}
+	return newer, found, nil
+}
+
+// eachAncestor calls a function for commits and all their ancestors that are beside a main
+// line, and another one for where in it they begin.
+func eachAncestor(objects *git.Repository, from []git.Hash, line map[git.Hash]int, beside func(git.Hash), begin func(at int)) error {
+	seen := map[git.Hash]bool{}
+	for todo := from; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if at, there := line[id]; there {
+			begin(at)
+			continue
+		}
+		beside(id)
+		parents, err := objects.Parents(id)
+		if err != nil {
+			return err
+		}
+		todo = append(todo, parents...)
+	}
+	return nil
 }
 
 func (b *bases) more() (bool, error) {

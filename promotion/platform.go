@@ -200,7 +200,7 @@ func (p *platform) history(head git.Hash) source.History {
 	return source.History{Repository: p.repository.remote.Objects(), Head: head, Path: p.path}
 }
 
-// has says whether a commit is in the main line of a branch.
+// has says whether a commit is in the history of a branch.
 func (p *platform) has(ctx context.Context, branch string, commit git.Hash) (bool, error) {
 	head := p.head
 	if branch != p.branch {
@@ -216,7 +216,8 @@ func (p *platform) has(ctx context.Context, branch string, commit git.Hash) (boo
 			return err == nil, err
 		}
 	}
-	return false, nil
+	_, merged, err := mergedInto(p.repository.remote.Objects(), head, commit)
+	return merged, err
 }
 
 // resolve returns the base commit that a name means: HEAD, which is that of the branch, a

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -34,10 +33,10 @@ where it is to be required. The exit code is 1 where something is not as it shou
 				all, err = s.Verify(ctx, head)
 				return err
 			})
-			if err != nil && all == nil {
+			if err != nil {
 				return err
 			}
-			if err := errors.Join(err, g.print(*o.output, list[*promotion.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) })); err != nil {
+			if err := g.print(*o.output, list[*promotion.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) }); err != nil {
 				return err
 			}
 			for _, v := range all {

@@ -222,12 +222,13 @@ func (s *gitSurvey) beside() (map[string]git.Entry, error) {
 
 // isBeside says whether something may be at the root of an environment's folder beside
 // what kalypso writes: what people and forges read, and nothing that reads GitOps trees.
+// The files of a submodule are in another repository.
 func isBeside(e git.Entry) bool {
 	text := slices.Contains([]string{".md", ".txt", ".adoc", ".rst"}, path.Ext(e.Name))
-	return kindOf(e) == regular && text || slices.Contains(besideNames, e.Name)
+	return kindOf(e) == regular && text || e.Mode == git.SubmoduleMode || slices.Contains(besideNames, e.Name)
 }
 
 var besideNames = []string{
-	"README", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitignore", ".editorconfig",
+	"README", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitignore", ".gitmodules", ".editorconfig",
 	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml", "hydrator.metadata",
 }
