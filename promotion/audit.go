@@ -24,6 +24,8 @@ type Event struct {
 	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
 	By          string      `json:"by,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
+	// Clock is as in records: tree.ClockSet where Time is what a run was told.
+	Clock string `json:"clock,omitempty"`
 	// Gates is the digest of the gates' answers that the commit has.
 	Gates string `json:"gates,omitempty"`
 }
@@ -99,6 +101,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 	e := Event{
 		Time: now.Committer.When.UTC(), Environment: st.stage.Name, Ring: ring, Source: has, Commit: now.ID.String(),
 		By: trailerOf(now.Message, "Promoted-By"), Reason: trailerOf(now.Message, "Kalypso-Reason"), Gates: trailerOf(now.Message, "Kalypso-Gates-Digest"),
+		Clock: trailerOf(now.Message, "Kalypso-Clock"),
 	}
 	if skipped := trailerOf(now.Message, "Kalypso-Skip-Gates"); skipped != "" {
 		e.Reason = "past " + skipped + ": " + e.Reason

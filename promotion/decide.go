@@ -176,6 +176,7 @@ func (s *Session) prepareExact(st *stop, step *Step, target past, c change) erro
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	result, err := st.out.at.Restore(st.out.folder, view, func(r *tree.Record) error {
+		r.Clock = s.clock()
 		s.setHold(r, st, c.hold)
 		return nil
 	}, pack, s.commitInfo(st, step.Source, message, c.decided))
@@ -240,6 +241,9 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	info := s.commitInfo(st, st.has(), message, c.decided)
 	info.Always = hold == nil && before != nil // also of one that the record does not have
 	result, err := st.out.at.Restate(st.out.folder, func(r *tree.Record) error {
+		if !sameHold(st.ownHold(), hold) {
+			r.Clock = s.clock()
+		}
 		s.setHold(r, st, hold)
 		return nil
 	}, pack, info)

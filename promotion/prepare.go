@@ -69,7 +69,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 		return err
 	}
 	o := compiled.Options
-	o.Adopt, o.Files = s.request.Adopt, c.files
+	o.Adopt, o.Files, o.Clock = s.request.Adopt, c.files, s.clock()
 	o.Ring, o.Rings = st.ringName(), st.rings(step.Source, c.hold)
 	if st.ring == nil {
 		o.Hold = c.hold
@@ -189,6 +189,14 @@ func (s *Session) commitInfo(st *stop, of tree.Source, message string, decided t
 	return tree.CommitInfo{Message: message, Name: by.Name, Email: by.Email, When: by.When, Sign: s.sign()}
 }
 
+// clock is what records say of the clock.
+func (s *Session) clock() string {
+	if s.request.ClockSet {
+		return tree.ClockSet
+	}
+	return ""
+}
+
 // sign returns what signs commits; nil for nothing.
 func (s *Session) sign() func([]byte) (string, error) {
 	if s.request.Signer == nil {
@@ -227,6 +235,7 @@ func (s *Session) message(st *stop, step *Step, c *change) string {
 	if len(c.verdicts) > 0 {
 		trailer("Kalypso-Gates-Digest", gate.Digest(c.verdicts))
 	}
+	trailer("Kalypso-Clock", s.clock())
 	for _, line := range c.trailers {
 		fmt.Fprintln(&b, line)
 	}

@@ -47,8 +47,10 @@ type Request struct {
 	Forge func(ctx context.Context, url string) (forge.Forge, error)
 	// Sources are where rollouts are reported, beside commit statuses.
 	Sources []Source
-	// Now is the clock.
-	Now func() time.Time
+	// Now is the clock. ClockSet says that it was set, and is not that of the machine:
+	// records say so.
+	Now      func() time.Time
+	ClockSet bool
 	// By is who runs this, for what only people decide: rollbacks, holds, freezes.
 	By string
 	// Committer is who makes commits; the zero Signature for kalypso itself.

@@ -114,7 +114,7 @@ func (s *Session) read(ctx context.Context) error {
 // others go on. Where it is the one that was asked for, that is an error, and so it is
 // where it has moved meanwhile.
 func (s *Session) unreadable(ctx context.Context, stage *evaluate.Stage, err error) error {
-	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || slices.Equal(s.request.Environments, []string{stage.Name}) {
+	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) || slices.Equal(s.request.Environments, []string{stage.Name}) {
 		return fmt.Errorf("environment %s: %w", stage.Name, err)
 	}
 	s.outputs[stage.Name] = &output{stage: stage, absent: err.Error(), unreadable: true}

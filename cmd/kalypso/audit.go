@@ -89,10 +89,10 @@ func eventRow(e promotion.Event) []string {
 	if e.Ring != "" {
 		where += "/" + e.Ring
 	}
-	return []string{e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment), e.Commit, e.By, e.Reason, e.Gates}
+	return []string{e.Time.Format(time.RFC3339), where, e.What, string(e.Source.Base), string(e.Source.Environment), e.Commit, e.By, e.Reason, e.Gates, e.Clock}
 }
 
-var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates"}
+var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates", "clock"}
 
 func (g *global) auditCSV(events []promotion.Event) error {
 	w := csv.NewWriter(g.out)
@@ -117,6 +117,9 @@ func auditTable(w *tabwriter.Writer, events []promotion.Event) {
 	fmt.Fprintln(w, "TIME\tENVIRONMENT\tWHAT\tBASE\tCOMMIT\tBY\tREASON")
 	for _, e := range events {
 		row := eventRow(e)
+		if e.Clock != "" {
+			row[2] += " (clock " + e.Clock + ")"
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], row[7])
 	}
 }

@@ -54,6 +54,8 @@ func (e toldError) Unwrap() error { return e.error }
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func exitOf(err error) exitCode {

@@ -20,11 +20,11 @@ import (
 // flowGaps are what the product is known to do wrong, and flows leave alone until it is
 // mended. With true they do it, and the checker looks at it.
 var flowGaps = map[string]bool{
-	"empty":  true,  // a commit that assigns nothing counts as healthy
-	"revert": true,  // a `git revert` of kalypso's commit is undone by the next run
-	"forget": true,  // .kalypso/ is removed from a GitOps branch
+	"empty":  true, // a commit that assigns nothing counts as healthy
+	"revert": true, // a `git revert` of kalypso's commit is undone by the next run
+	"forget": true, // .kalypso/ is removed from a GitOps branch
 	"racing": true, // runners that race exit with 2, as they find no commit
-	"future": true,  // a report from the future counts as one of now
+	"future": true, // a report from the future counts as one of now
 }
 
 // TestFlows drives the program over real repositories: random platforms, and random

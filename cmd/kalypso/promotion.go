@@ -105,9 +105,12 @@ func readUntil(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--until %s: write a time as 2026-01-02T15:04Z, a day, or how long, as 8h", text)
 }
 
-// nowEnv is the environment's word for what time it is, for tests and rehearsals. What
-// counts as evidence has the clock of the forge all the same.
+// nowEnv is the environment's word for what time it is, for tests and rehearsals with
+// repositories on the machine.
 const nowEnv = "KALYPSO_NOW"
+
+// clockAnywhere lets tests set the clock for servers of theirs.
+var clockAnywhere bool
 
 func clock() (func() time.Time, error) {
 	text := os.Getenv(nowEnv)
@@ -153,6 +156,7 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 	if r.Now, err = clock(); err != nil {
 		return r, err
 	}
+	r.ClockSet = os.Getenv(nowEnv) != "" && !clockAnywhere
 	if err := g.findPlatform(o, &r); err != nil {
 		return r, err
 	}
@@ -162,7 +166,11 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 	}
 	store := remote.DefaultStore()
 	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
-		return remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend})
+		opened, err := remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend, Local: r.ClockSet})
+		if errors.Is(err, remote.ErrNotLocal) {
+			return nil, usagef("%s sets the clock for repositories on this machine alone: %w", nowEnv, err)
+		}
+		return opened, err
 	}
 	r.Forge = func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, o.forge) }
 	if o.sign != "" {

@@ -24,7 +24,10 @@ import (
 
 func TestMain(m *testing.M) {
 	programs := map[string]func(){
-		"kalypso":      func() { os.Exit(run()) },
+		"kalypso": func() {
+			clockAnywhere = os.Getenv("KALYPSO_TEST_CLOCK") == "anywhere"
+			os.Exit(run())
+		},
 		"git-kalypso":  func() { os.Exit(run()) },         // which git finds by its name
 		"cue":          func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
 		"unprivileged": func() { os.Exit(runUnprivileged(os.Args[1:])) },
@@ -65,6 +68,7 @@ func TestScript(t *testing.T) {
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CUE_REGISTRY", "none")
+			e.Setenv("KALYPSO_TEST_CLOCK", "anywhere") // servers of scripts have no other
 			e.Setenv("CUE_CACHE_DIR", filepath.Join(e.WorkDir, ".cache", "cue"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("KALYPSO_STORE_DIR", filepath.Join(e.WorkDir, ".store"))

@@ -201,7 +201,7 @@ func (pl *planning) finish(parts []*part) *plan {
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,
-		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, OCI: pl.o.OCI,
+		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, Clock: pl.o.Clock, OCI: pl.o.OCI,
 		ClusterTypes: []ClusterTypeEntry{},
 	}
 	made := map[string]*part{}

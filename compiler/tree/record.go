@@ -35,6 +35,9 @@ type Record struct {
 	Rings []Ring `json:"rings,omitempty"`
 	// Hold stops promotion to the environment; nil for none.
 	Hold *Hold `json:"hold,omitempty"`
+	// Clock is ClockSet where the run that wrote the record was told what time it is; ""
+	// where it looked.
+	Clock string `json:"clock,omitempty"`
 	// OCI is where the environment's gitops keeps the tree; nil where that is no
 	// OCI registry.
 	OCI *OCI `json:"oci,omitempty"`
@@ -225,6 +228,9 @@ func checkNext(what, last, name string) error {
 	return nil
 }
 
+// ClockSet is what Record.Clock says of a clock that was set.
+const ClockSet = "set"
+
 // Encode returns the record's JSON, with a line for each cluster type.
 func (r *Record) Encode() []byte {
 	b := []byte("{\n")
@@ -256,6 +262,9 @@ func (r *Record) Encode() []byte {
 	}
 	if r.Hold != nil {
 		object("hold", r.Hold.fields())
+	}
+	if r.Clock != "" {
+		field("clock", r.Clock)
 	}
 	if r.OCI != nil {
 		object("oci", r.OCI.fields())

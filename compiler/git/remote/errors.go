@@ -62,6 +62,9 @@ func (e *RejectedError) Error() string {
 	return fmt.Sprintf("%s does not let %s be changed: %s", e.URL, e.Ref, e.Reason)
 }
 
+// ErrNotLocal says that a repository is not on this machine.
+var ErrNotLocal = errors.New("it is not on this machine")
+
 // ErrNoAtomic is what the error of Push is where the server cannot change several
 // refs at once. Nothing was sent then.
 var ErrNoAtomic = errors.New("the server cannot change several refs as one (it lacks the capability atomic)")

@@ -51,6 +51,8 @@ type Options struct {
 	// Whole fetches the content of files with their commit, for those who read most
 	// of them.
 	Whole bool
+	// Local refuses a repository that is not on this machine, with ErrNotLocal.
+	Local bool
 	// Wait is how long to wait before the first of three repetitions of what a
 	// connection that breaks is in the way of; 0 for half a second. Doubled each time.
 	Wait time.Duration

@@ -54,6 +54,11 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	} else if credential.HasQuery(url) || strings.Contains(url, "#") {
 		return errors.New("the URL of a git repository has no query and no fragment: credentials are git's, by host")
 	}
+	if r.options.Local {
+		if is := effectiveURL(ctx, url); !strings.HasPrefix(is, "file://") && !filepath.IsAbs(is) {
+			return ErrNotLocal
+		}
+	}
 	if r.options.Backend == Command {
 		return r.connectCommand(ctx, url)
 	}
