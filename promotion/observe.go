@@ -52,12 +52,12 @@ func (s *Session) observe(ctx context.Context, st *stop, write bool) (*Rollout, 
 		}
 		c, told = courseOf(said, st.id(), g.By)
 	}
-	if told && c.state == forge.Success {
-		return &Rollout{State: c.state, Since: c.since, Reason: c.reason}, nil
-	}
 	r, err := s.judge(ctx, st, &g, run, c)
 	if err != nil {
 		return nil, err
+	}
+	if told && c.state == forge.Success { // the counts are those of now all the same
+		return &Rollout{State: c.state, Since: c.since, Reason: c.reason, Counts: r.Counts}, nil
 	}
 	if r.Since = c.since; !told || r.State != c.state {
 		r.Since = s.now
@@ -171,7 +171,7 @@ func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run
 			return nil, err
 		}
 	}
-	if r.State == forge.Success {
+	if r.State == forge.Success && c.state != forge.Success {
 		if err := s.wantStatuses(ctx, st, g, r); err != nil {
 			return nil, err
 		}

@@ -51,7 +51,9 @@ type Counts struct {
 
 // AssignmentState is what an assignment is on all of its clusters.
 type AssignmentState struct {
-	ID string `json:"id"`
+	ID       string `json:"id"`
+	Workload string `json:"workload"`
+	Version  string `json:"version,omitempty"`
 	// State is the worst of its clusters': Failed, then Unknown, Stale, Progressing,
 	// Healthy. Those that are excluded do not count, unless there are no others.
 	State State `json:"state"`
@@ -63,9 +65,33 @@ type AssignmentState struct {
 	// Since is from when on all clusters have been in State; the zero Time where one
 	// of them does not say.
 	Since time.Time `json:"since,omitzero"`
-	// Clusters counts the clusters that the platform lists. Where it lists none, the
+	// Counts counts the clusters that the platform lists. Where it lists none, the
 	// assignment is one, in State: a cluster that was never heard of is not missed.
-	Clusters Tally `json:"clusters,omitzero"`
+	Counts Tally `json:"counts,omitzero"`
+	// Clusters are those that the platform lists or, where it lists none, those that have
+	// reported, sorted by name.
+	Clusters []ClusterState `json:"clusters"`
+}
+
+// ClusterState is what an assignment is on a cluster.
+type ClusterState struct {
+	Name  string `json:"name"` // "" where the report does not say
+	State State  `json:"state"`
+	// Excluded says that its silence is left out.
+	Excluded bool      `json:"excluded,omitempty"`
+	Message  string    `json:"message,omitempty"`
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at,omitzero"`    // when it was said
+	Since    time.Time `json:"since,omitzero"` // from when on it has been so
+}
+
+// clustersOf are the states of clusters, by what was said of each.
+func clustersOf(reports []Report, exclude bool) []ClusterState {
+	out := make([]ClusterState, len(reports))
+	for i, r := range reports {
+		out[i] = ClusterState{Name: r.Cluster, State: r.State, Excluded: exclude && r.State == Stale, Message: r.Message, By: r.By, At: r.At, Since: r.Since}
+	}
+	return out
 }
 
 // Count says how far the clusters are with what is wanted. Of each assignment the
@@ -84,7 +110,7 @@ func Count(w *Wanted, reports []Report, o Options) *Counts {
 	for i := range w.Assignments {
 		a := &w.Assignments[i]
 		state := stateOf(a, newest[a.ID], o.Unreachable == Exclude)
-		counts.Tally.add(state.Clusters)
+		counts.Tally.add(state.Counts)
 		counts.Assignments = append(counts.Assignments, state)
 	}
 	slices.SortFunc(counts.Assignments, func(a, b AssignmentState) int { return strings.Compare(a.ID, b.ID) })
@@ -160,7 +186,7 @@ func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentSt
 		all = append(all, r)
 	}
 	state := summary(a, all, exclude)
-	state.Clusters = tally
+	state.Counts, state.Clusters = tally, clustersOf(all, exclude)
 	return state
 }
 
@@ -171,11 +197,13 @@ func unlisted(a *Assignment, newest map[string]Report, exclude bool) AssignmentS
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b Report) int { return strings.Compare(a.Cluster, b.Cluster) })
+	said := clustersOf(all, exclude)
 	if len(all) == 0 {
 		all = []Report{{State: Unknown}}
 	}
 	state := summary(a, all, exclude)
-	state.Clusters.count(state.State, exclude)
+	state.Counts.count(state.State, exclude)
+	state.Clusters = said
 	return state
 }
 
@@ -224,7 +252,7 @@ func summary(a *Assignment, reports []Report, exclude bool) AssignmentState {
 			worst = r
 		}
 	}
-	state := AssignmentState{ID: a.ID, State: worst.State, Cluster: worst.Cluster, Message: worst.Message, By: worst.By, Since: worst.Since}
+	state := AssignmentState{ID: a.ID, Workload: a.Workload, Version: a.Version, State: worst.State, Cluster: worst.Cluster, Message: worst.Message, By: worst.By, Since: worst.Since}
 	for _, r := range counted {
 		switch {
 		case r.State != worst.State || state.Since.IsZero():

@@ -20,6 +20,7 @@ type Assignment struct {
 	ID          string
 	ClusterType string
 	Workload    string
+	Version     string // of the manifests; "" where the platform names none
 	Target      string // the deployment target's full name: that of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of what is deployed

@@ -53,7 +53,7 @@ func TargetsOf(record *tree.Record, targets func(name string) bool) []Assignment
 func assignmentOf(environment, clusterType string, f backends.Folder, clusters []string) Assignment {
 	a := Assignment{
 		ID:          environment + "/" + clusterType + "/" + f.DeploymentTarget,
-		ClusterType: clusterType, Workload: f.Workload, Target: f.DeploymentTarget,
+		ClusterType: clusterType, Workload: f.Workload, Version: f.Version, Target: f.DeploymentTarget,
 		Backend: f.Backend, Namespace: f.Namespace, Clusters: clusters,
 	}
 	switch f.Backend {
