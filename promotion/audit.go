@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
 // Event is something that happened to a ring of an environment.
@@ -49,7 +51,16 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, orders...)
+	gone, err := s.auditGone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = slices.Concat(out, orders, gone)
+	for _, name := range s.request.Environments {
+		if s.outputs[name] == nil && !slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
+			return nil, &UnknownError{"environment", name, s.known()}
+		}
+	}
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
 	slices.SortStableFunc(out, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	return out, nil
@@ -83,6 +94,54 @@ func (s *Session) auditStop(ctx context.Context, st *stop, since time.Time) ([]E
 		before = now
 	}
 	return out, nil
+}
+
+// auditGone returns what statuses of base commits tell of environments that are not in
+// the policy any more, and of those whose branches are gone.
+func (s *Session) auditGone(ctx context.Context) ([]Event, error) {
+	bases, err := s.platform.bases.newest(mostNew)
+	if err != nil {
+		return nil, err
+	}
+	var out []Event
+	done := map[*ledger]bool{}
+	for _, stage := range s.platform.stages {
+		o := s.outputs[stage.Name]
+		if o.repository == nil || done[s.ledger(o)] {
+			continue
+		}
+		ledger := s.ledger(o)
+		done[ledger] = true
+		for some := range slices.Chunk(bases, 100) {
+			var commits []git.Hash
+			for _, b := range some {
+				commits = append(commits, b.Commit)
+			}
+			if err := ledger.load(ctx, commits...); err != nil {
+				return nil, err
+			}
+			for _, c := range commits {
+				for _, said := range ledger.known[c] {
+					id, own := strings.CutPrefix(said.Name, statusName(""))
+					environment, ring, _ := strings.Cut(id, "/")
+					if known := s.outputs[environment]; !own || id == "gates" || known != nil && !known.tip.IsZero() || !s.audits(environment, ring) {
+						continue
+					}
+					e := Event{Time: said.At.UTC(), Environment: environment, Ring: ring, What: string(said.State), By: web.Printable(said.By), Reason: web.Printable(said.Description)}
+					if e.Source.Base = revision(c); said.State == forge.Pending {
+						e.What = "promoted"
+					}
+					out = append(out, e)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// audits says whether a ring of an environment was asked for.
+func (s *Session) audits(environment, ring string) bool {
+	return (len(s.request.Environments) == 0 || slices.Contains(s.request.Environments, environment)) && (s.request.Ring == "" || ring == s.request.Ring)
 }
 
 // preloadHistory asks for the statuses of all commits of a history at once.
@@ -161,15 +220,16 @@ var ordered = map[string]string{
 // log of each repository and, of orders that somebody wrote by hand, by those that stand.
 func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
 	var out []Event
-	of := map[*repository][]string{}
-	for _, o := range s.askedOutputs() {
-		if o.repository != nil {
-			of[o.repository] = append(of[o.repository], o.stage.Name)
+	of := map[*repository]bool{}
+	asked := s.askedOutputs()
+	for _, o := range s.outputs {
+		if o.repository != nil && (len(asked) == 0 || slices.Contains(asked, o)) {
+			of[o.repository] = true
 		}
 	}
 	for _, url := range slices.Sorted(maps.Keys(s.repositories)) {
 		r := s.repositories[url]
-		if of[r] == nil {
+		if !of[r] {
 			continue
 		}
 		all, err := r.orderLog(ctx)
@@ -186,7 +246,7 @@ func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
 			}
 		}
 		for _, o := range all {
-			if e, known := o.event(); known && (e.Environment == "" || slices.Contains(of[r], e.Environment)) {
+			if e, known := o.event(); known && (e.Environment == "" || s.audits(e.Environment, s.request.Ring)) {
 				out = append(out, e)
 			}
 		}

@@ -109,15 +109,22 @@ func (st *stop) with(b source.Base) tree.Source {
 	return tree.Source{Base: revision(b.Commit), Environment: revision(st.out.own.Commit)}
 }
 
-// withoutRefused leaves out the base commits that somebody rejected or called off.
+// withoutRefused leaves out the base commits that somebody rejected, or called off, and
+// those that are older than one that was called off: nobody wants to go there either.
 func (st *stop) withoutRefused(newer []source.Base) (kept []source.Base, refused []Other) {
 	orders := st.out.orders
+	var newest git.Hash // of those that were called off
 	for _, b := range newer {
 		switch o, off := orders.rejected[b.Commit], st.aborted(b.Commit); {
 		case o != nil:
 			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + web.Printable(o.By) + ": " + web.Printable(o.Reason), Refused: true})
 		case off != nil:
+			if newest.IsZero() {
+				newest = b.Commit
+			}
 			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + web.Printable(off.By) + ": " + web.Printable(off.Reason), Refused: true})
+		case !newest.IsZero():
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "older than " + git.Short(newest) + ", which was called off", Refused: true})
 		default:
 			kept = append(kept, b)
 		}

@@ -107,7 +107,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 
 // decided are the trailers of what a person decided.
 func (s *Session) decided(d Decision) []string {
-	out := []string{"Kalypso-Reason: " + firstLine(d.Reason)}
+	out := []string{"Kalypso-Reason: " + folded(d.Reason)}
 	if s.request.By != "" {
 		out = append(out, "Promoted-By: "+firstLine(s.request.By))
 	}

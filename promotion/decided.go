@@ -66,6 +66,48 @@ func sameRecord(a, b *tree.Record) bool {
 	return a == b || a != nil && b != nil && bytes.Equal(a.Encode(), b.Encode())
 }
 
+// intruder is the commit that somebody else has pushed to the stop's promotion branch; nil
+// for none. What a forge makes to bring a change request up to date is none.
+func (s *Session) intruder(ctx context.Context, st *stop) (*git.Link, error) {
+	r := st.out.repository
+	head := r.refs[branchRef(st.promotionBranch())]
+	if head.IsZero() {
+		return nil, nil
+	}
+	if err := r.remote.Fetch(ctx, []git.Hash{head}, 2); err != nil {
+		return nil, err
+	}
+	own := func(id git.Hash) (*git.Commit, bool, error) {
+		c, err := r.staging.Commit(id)
+		if err != nil {
+			return nil, false, err
+		}
+		return c, trailerOf(c.Message, "Kalypso-Environment") != "" && c.Author.Name == c.Committer.Name && c.Author.Email == c.Committer.Email, nil
+	}
+	c, is, err := own(head)
+	if err != nil || is {
+		return nil, err
+	}
+	if len(c.Parents) == 2 {
+		if _, is, err = own(c.Parents[0]); err != nil || is {
+			return nil, err
+		}
+	}
+	return &git.Link{ID: head, Commit: c}, nil
+}
+
+// giveWay blocks a stop whose promotion branch somebody else has pushed to, and says
+// whether it did.
+func (s *Session) giveWay(ctx context.Context, st *stop, stop *Stop) (bool, error) {
+	c, err := s.intruder(ctx, st)
+	if err != nil || c == nil {
+		return false, err
+	}
+	stop.State = Blocked
+	stop.Reason = fmt.Sprintf("branch %s has commit %s of %s, %q, which would be lost: remove that branch, or merge it", st.promotionBranch(), git.Short(c.ID), web.Printable(c.Author.Name), firstLine(c.Message))
+	return true, nil
+}
+
 // keepDecided leaves alone what a person decided and nobody has merged yet: until then,
 // the record does not know of it. A proposal past gates is not left alone while there is
 // an order against it.

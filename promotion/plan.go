@@ -184,7 +184,7 @@ func skipped(skip gate.Skip) []string {
 	if len(skip.Gates) == 0 {
 		return nil
 	}
-	out := []string{"Kalypso-Skip-Gates: " + strings.Join(skip.Gates, ", "), "Kalypso-Reason: " + firstLine(skip.Reason)}
+	out := []string{"Kalypso-Skip-Gates: " + strings.Join(skip.Gates, ", "), "Kalypso-Reason: " + folded(skip.Reason)}
 	if skip.By != "" {
 		out = append(out, "Promoted-By: "+firstLine(skip.By))
 	}

@@ -39,6 +39,8 @@ type Request struct {
 	// all. The state of all others is read as far as gates need it.
 	Environments []string
 	Ring         string
+	// Former lets Environments name some that the policy does not have any more.
+	Former bool
 	// Subjects compile: the first of them counts that the head is one of.
 	Subjects []Subject
 	// Remote opens a git repository by its URL.

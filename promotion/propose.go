@@ -35,6 +35,9 @@ func proposable(step *Step) bool {
 // are passed.
 func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
 	o, step := st.out, stop.Step
+	if gives, err := s.giveWay(ctx, st, stop); err != nil || gives {
+		return err
+	}
 	before := o.repository.refs[branchRef(st.promotionBranch())]
 	if err := s.pushProposal(ctx, st, step); err != nil {
 		return err
@@ -228,6 +231,9 @@ func (s *Session) merged(ctx context.Context, st *stop, stop *Stop) error {
 // show pushes the commit of a step to the promotion's own branch, so that people who
 // approve by tags have something to tag.
 func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
+	if gives, err := s.giveWay(ctx, st, stop); err != nil || gives {
+		return err
+	}
 	if err := s.pushProposal(ctx, st, stop.Step); err != nil {
 		return err
 	}
@@ -351,6 +357,9 @@ func (s *Session) tidy(ctx context.Context, st *stop) error {
 	id := st.out.repository.refs[ref]
 	if id.IsZero() {
 		return nil
+	}
+	if c, err := s.intruder(ctx, st); err != nil || c != nil {
+		return err
 	}
 	err := st.out.repository.remote.Push(ctx, []remote.Update{{Ref: ref, Old: id}}, nil, false)
 	if err == nil {

@@ -138,13 +138,18 @@ func (e *UnknownError) Error() string {
 	return text + "; there are " + strings.Join(e.Known, ", ")
 }
 
-func (s *Session) checkRequest() error {
-	var known []string
+// known are the names of the environments.
+func (s *Session) known() (names []string) {
 	for i := range s.platform.stages {
-		known = append(known, s.platform.stages[i].Name)
+		names = append(names, s.platform.stages[i].Name)
 	}
+	return names
+}
+
+func (s *Session) checkRequest() error {
+	known := s.known()
 	for _, name := range s.request.Environments {
-		if !slices.Contains(known, name) {
+		if !slices.Contains(known, name) && !s.request.Former {
 			return &UnknownError{"environment", name, known}
 		}
 	}
@@ -155,6 +160,9 @@ func (s *Session) checkRequest() error {
 		return errors.New("a ring is one of an environment: name the environment")
 	}
 	stage := s.platform.stage(s.request.Environments[0])
+	if stage == nil {
+		return nil // a former one, of which everything is looked for
+	}
 	if stage.NoRings {
 		return fmt.Errorf("environment %s: %w", stage.Name, noRings(stage))
 	}

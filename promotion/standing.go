@@ -71,12 +71,12 @@ func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	default:
 		out.State, out.Reason = Waiting, "there is no commit yet"
 	}
-	for _, o := range out.Others {
+	for i, o := range out.Others {
 		if !o.Refused {
 			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(o.Commit), o.Reason)
 			return nil
 		}
-		if has.Base != "" {
+		if i == 0 && has.Base != "" {
 			out.Reason = fmt.Sprintf("it has %s; %s was %s", short(has.Base), shortID(o.Commit), o.Reason)
 		}
 	}

@@ -51,13 +51,27 @@ func short(r tree.Revision) string {
 
 // trailerOf returns the value of a trailer of a commit's message; "" for none.
 func trailerOf(message, name string) string {
-	value := ""
+	value, within := "", false
 	for line := range strings.Lines(message) {
 		if rest, ok := strings.CutPrefix(line, name+": "); ok {
-			value = strings.TrimSpace(rest)
+			value, within = strings.TrimSpace(rest), true
+		} else if within = within && strings.HasPrefix(line, " "); within {
+			value += "\n" + strings.TrimSpace(line)
 		}
 	}
 	return value
+}
+
+// folded is a text as the value of a trailer: all lines but the first begin with a space,
+// as git-interpret-trailers(1) has them. Lines without text are left out.
+func folded(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(web.Printable(strings.TrimSpace(line))); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n ")
 }
 
 // withoutTitle is a commit's message below its first line.

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/promotion"
 )
 
 func newAudit(g *global) *cobra.Command {
-	o := &promotionOptions{}
+	o := &promotionOptions{former: true}
 	var since string
 	var asCSV bool
 	cmd := &cobra.Command{
@@ -23,7 +24,9 @@ func newAudit(g *global) *cobra.Command {
 		Short: "Rebuild from git what was promoted when, by whom and why",
 		Long: `audit reads the history of environments' branches, the statuses of their commits and
 the orders that stand, and lists what happened, oldest first. Nothing else is kept
-anywhere, so that anybody who can read the repositories sees the same.`,
+anywhere, so that anybody who can read the repositories sees the same. Of environments
+that the policy does not have any more, and of branches that are gone, it tells what
+statuses and orders do.`,
 		Example: `  kalypso audit prod --since 90d
   kalypso audit --csv > audit.csv`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,6 +123,6 @@ func auditTable(w *tabwriter.Writer, events []promotion.Event) {
 		if e.Clock != "" {
 			row[2] += " (clock " + e.Clock + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], row[7])
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], web.Printable(row[7]))
 	}
 }

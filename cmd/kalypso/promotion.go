@@ -38,6 +38,7 @@ type promotionOptions struct {
 	reports, kubeconfigs   []string
 	sign                   string
 	by                     string
+	former                 bool // environments that the policy does not have any more count as well
 	local                  bool // the commit that is checked out counts, and not what origin has
 	output                 *string
 
@@ -147,7 +148,7 @@ func (o *promotionOptions) needsSome(what string) error {
 func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotion.Request, error) {
 	r := promotion.Request{
 		Environments: o.environments, Ring: o.ring, By: o.by,
-		Overwrite: o.overwrite, Adopt: o.adopt, AllRings: o.allRings,
+		Overwrite: o.overwrite, Adopt: o.adopt, AllRings: o.allRings, Former: o.former,
 	}
 	if !slices.Contains([]string{"", "native", "git"}, o.gitBackend) {
 		return r, usagef("--git-backend %s: there are native and git", o.gitBackend)
