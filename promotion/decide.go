@@ -46,6 +46,9 @@ func (s *Session) forEach(decide func(*stop) (*Stop, error)) ([]*Stop, error) {
 			continue
 		}
 		stop, err := decide(st)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			stop, err = s.refused(st, stop, refused), nil
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", st.id(), err))
 			continue
@@ -264,7 +267,11 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	update := remote.Update{Ref: branchRef(st.out.branch), Old: st.out.tip, New: commit}
 	if err := st.out.repository.remote.Push(ctx, []remote.Update{update}, packsOf(pack), false); err != nil {
 		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
-			return nil, fmt.Errorf("branch %s takes no push: %w; `kalypso freeze %s` stops promotion without one", st.out.branch, refused, st.stage.Name)
+			stop.State, stop.Reason = Blocked, fmt.Sprintf("branch %s takes no push: %v", st.out.branch, refused)
+			if hold != nil {
+				stop.Reason += fmt.Sprintf("; `kalypso freeze %s` stops promotion without one", st.stage.Name)
+			}
+			return stop, nil
 		}
 		return nil, err
 	}
