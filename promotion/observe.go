@@ -159,6 +159,9 @@ func describe(of tree.Source) string {
 // judge asks all sources of the policy, and says how far the rollout is.
 func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run []git.Hash, c course) (*Rollout, error) {
 	assignments, err := s.wanted(st.out.record, st.covers)
+	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+		return &Rollout{State: forge.Pending, Reason: err.Error()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -23,12 +23,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	kalypso := func() {
+		clockAnywhere = os.Getenv("KALYPSO_TEST_CLOCK") == "anywhere"
+		os.Exit(run())
+	}
 	programs := map[string]func(){
-		"kalypso": func() {
-			clockAnywhere = os.Getenv("KALYPSO_TEST_CLOCK") == "anywhere"
-			os.Exit(run())
-		},
-		"git-kalypso":  func() { os.Exit(run()) },         // which git finds by its name
+		"kalypso":      kalypso,
+		"git-kalypso":  kalypso,                           // which git finds by its name
 		"cue":          func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
 		"unprivileged": func() { os.Exit(runUnprivileged(os.Args[1:])) },
 	}
