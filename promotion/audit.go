@@ -38,6 +38,9 @@ type Event struct {
 func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 	var out []Event
 	for _, st := range s.asked() {
+		if st.out.unreadable {
+			return nil, fmt.Errorf("%s: %s", st.id(), st.out.absent)
+		}
 		if st.out.repository == nil {
 			continue
 		}

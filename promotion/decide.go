@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/web"
@@ -360,8 +359,8 @@ func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 			stop.Reason = "nothing was proposed"
 			return stop, nil
 		}
-		if err := st.out.repository.remote.Fetch(ctx, []git.Hash{proposal}, 1); err != nil {
-			return nil, err
+		if gives, err := s.giveWay(ctx, st, stop); err != nil || gives {
+			return stop, err
 		}
 		off := baseOf(st.out.repository, proposal)
 		if isID(string(off)) {

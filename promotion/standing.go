@@ -25,11 +25,14 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 // as statuses tell. The error is git.ErrLostRace where another run has made the branch
 // since the session was opened.
 func (s *Session) gone(ctx context.Context, st *stop) (string, error) {
-	bases, err := s.platform.bases.newest(mostJudged)
+	ledger, most := s.ledger(st.out), mostJudged
+	if s.platform.repository.plain { // whose statuses are all here
+		most = mostNew
+	}
+	bases, err := s.platform.bases.newest(most)
 	if err != nil {
 		return "", err
 	}
-	ledger := s.ledger(st.out)
 	for some := range slices.Chunk(bases, 20) {
 		var commits []git.Hash
 		for _, b := range some {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -343,12 +346,13 @@ func (f *flow) kalypso(runner int, after time.Duration, args ...string) (code in
 		"KALYPSO_CACHE_DIR="+filepath.Join(f.dir, "cache"), "CUE_REGISTRY=none", "NO_COLOR=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // git writes for it, and is killed with it
 	if err := cmd.Start(); err != nil {
 		f.t.Error(err)
 		return -1, ""
 	}
 	if after > 0 {
-		time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+		time.AfterFunc(after, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {

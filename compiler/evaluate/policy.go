@@ -3,6 +3,7 @@ package evaluate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func (x *exporter) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 
 // changeFields are what a gate can say something of: the fields of gate.Change in package
 // promotion.
-var changeFields = []string{"assignments", "base", "clusterTypes", "created", "deleted", "environment", "errors", "kept", "own", "ring", "updated"}
+var changeFields = []string{"assignments", "base", "clusterTypes", "created", "deleted", "environment", "errors", "kept", "own", "removals", "ring", "updated"}
 
 // checkChange reports fields of a constraint that no change has: where they are optional,
 // they would always be satisfied.
@@ -157,9 +158,16 @@ func (x *exporter) checkEffect(g *model.Gates, ref model.Ref) {
 	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil {
 		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments or clusterTypes a step may change, or remove the gate")
 	}
-	if a := g.Approvals; a != nil && a.From != nil && len(a.From) < a.Count {
-		x.fail(ref.At("approvals"), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and only %d may", a.Count, len(a.From))).
-			Hinting("name more people in from, or lower count"))
+	if a := g.Approvals; a != nil && a.From != nil {
+		people := map[string]bool{}
+		for _, name := range a.From {
+			people[strings.ToLower(name)] = !strings.Contains(name, "/") // which is a team's, and whose it is nobody knows
+		}
+		maps.DeleteFunc(people, func(_ string, person bool) bool { return !person })
+		if len(people) < a.Count {
+			x.fail(ref.At("approvals"), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and from names %d that can: teams do not count", a.Count, len(people))).
+				Hinting("name more people in from, by their own names, or lower count"))
+		}
 	}
 }
 
@@ -314,6 +322,6 @@ func (x *exporter) checkOwnRings(stages []Stage, env *model.Environment) {
 	if n < 0 || env.Rings == nil {
 		return
 	}
-	x.checkRings(&model.Promotion{After: stages[n].After, Rings: env.Rings}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
+	x.checkRings(&model.Promotion{After: stages[n].After, Rings: env.Rings, Gates: stages[n].Promotion.Gates}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
 		env.Name, x.upstreams(stages)[env.Name])
 }
