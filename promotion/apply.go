@@ -132,11 +132,9 @@ func (s *Session) carryOut(ctx context.Context, st *stop, stop *Stop, intent Int
 // land pushes the prepared commit to the environment's branch.
 func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 	o, p := st.out, stop.Step.prepared
-	if err := s.stillOrdered(ctx, st, stop.Step.Source.Base); err != nil {
-		return err
-	}
 	update := remote.Update{Ref: branchRef(o.branch), Old: o.tip, New: p.commit}
-	if err := o.repository.remote.Push(ctx, []remote.Update{update}, p.packs, false); err != nil {
+	still := func(refs map[string]git.Hash) error { return s.stillOrdered(st, stop.Step.Source.Base, refs) }
+	if err := o.repository.remote.PushWhile(ctx, []remote.Update{update}, p.packs, false, still); err != nil {
 		return s.explainPush(st, err)
 	}
 	if err := s.landed(ctx, st, stop, p.commit); err != nil {
@@ -150,12 +148,9 @@ func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 
 // stillOrdered is git.ErrLostRace where somebody has ordered something since the session
 // was opened, a freeze or a rejection: what is about to happen was decided without it.
-func (s *Session) stillOrdered(ctx context.Context, st *stop, base tree.Revision) error {
+// now are the refs right before.
+func (s *Session) stillOrdered(st *stop, base tree.Revision, now map[string]git.Hash) error {
 	r := st.out.repository
-	now, err := r.remote.Refs(ctx)
-	if err != nil {
-		return err
-	}
 	for _, name := range []string{"freeze/" + st.stage.Name, "reject/" + string(base)} {
 		for _, prefix := range []string{ordersRefs, ordersTags} {
 			if ref := prefix + name; now[ref] != r.refs[ref] {
@@ -169,11 +164,7 @@ func (s *Session) stillOrdered(ctx context.Context, st *stop, base tree.Revision
 // landed takes note of the environment's branch being at a new commit.
 func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.Hash) error {
 	o := st.out
-	refs, err := o.repository.remote.Refs(ctx) // so that the commit is known to be there
-	if err != nil {
-		return err
-	}
-	o.repository.refs, o.tip = refs, commit
+	o.repository.refs[branchRef(o.branch)], o.tip = commit, commit
 	if err := o.look(ctx); err != nil {
 		return err
 	}
@@ -188,6 +179,7 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 	}
 	stop.State, stop.Has, stop.Tip, stop.Landed = Promoted, st.has(), commit.String(), commit.String()
 	stop.Hold = o.hold(st.ringName())
+	var err error
 	stop.Rollout, err = s.observe(ctx, st, true)
 	stop.Reason = "it got " + describe(st.has())
 	return err

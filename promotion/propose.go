@@ -190,7 +190,11 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 	if state != gate.Passed || !st.stage.Promotion.AutoMerge {
 		return nil
 	}
-	if err := s.stillOrdered(ctx, st, step.Source.Base); err != nil {
+	now, err := st.out.repository.remote.Refs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.stillOrdered(st, step.Source.Base, now); err != nil {
 		return err
 	}
 	done, err := o.repository.forge.Merge(ctx, change.Number, step.prepared.commit, forge.MergeOptions{

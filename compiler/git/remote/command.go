@@ -193,6 +193,14 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 }
 
 func (c *command) push(ctx context.Context, p *proposal) (*report, error) {
+	told, err := c.advertised(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.send(told.refs, func(rest *proposal) (*report, error) { return c.send(ctx, rest) })
+}
+
+func (c *command) send(ctx context.Context, p *proposal) (*report, error) {
 	// A thin pack would be made with files of the commits before, which were left with
 	// the server.
 	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--quiet", "--no-thin", "--recurse-submodules=no")

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 )
@@ -31,8 +33,20 @@ func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 	if err != nil {
 		return nil, n.server.explain(err, "write")
 	}
+	refs := maps.Clone(told.References)
+	for _, u := range p.updates {
+		// A server may hide refs from those who write, and says so.
+		if _, told := refs[u.Ref]; !told && !u.Old.IsZero() {
+			refs[u.Ref] = u.Old
+		}
+	}
+	return p.send(refs, func(rest *proposal) (*report, error) { return n.send(ctx, session, rest, told.Capabilities) })
+}
+
+// send sends a proposal to a server that has said what it can.
+func (n *native) send(ctx context.Context, session transport.ReceivePackSession, p *proposal, can *capability.List) (*report, error) {
 	said := &bounded{most: maxSaid}
-	request, err := updateRequest(p, told.Capabilities, said)
+	request, err := updateRequest(p, can, said)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ type proposal struct {
 	packs   []string
 	staging string // the repository that has the packs
 	atomic  bool
+	still   func(refs map[string]git.Hash) error // nil for nothing to ask of the refs
 }
 
 // deletes says whether refs are only deleted: servers take no pack then.
@@ -52,19 +54,57 @@ var errUnsure = errors.New("the server does not say what it did")
 // want the change. That a ref is already where it should go is success, whoever
 // moved it there. So is an answer that is lost, if the refs are then seen where
 // they should be.
+//
+// Advertised then has the refs as they were asked for last, with these changes, and the
+// objects are there for all who use the store: what was pushed is not fetched again.
 func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
-	err := r.push(ctx, updates, packs, atomic)
+	return r.PushWhile(ctx, updates, packs, atomic, nil)
+}
+
+// PushWhile is Push where a function has nothing against the refs as they are right
+// before. Its error is that of the push.
+func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string, atomic bool, still func(refs map[string]git.Hash) error) error {
+	err := r.push(ctx, updates, packs, atomic, still)
 	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, u := range updates { // that nobody else moved
-			delete(r.named, u.Old)
-		}
+		r.moved(updates)
+		r.keep(ctx, updates, packs)
 	}
 	return r.failed(ctx, err)
 }
 
-func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
+// moved takes note of what was pushed.
+func (r *Remote) moved(updates []Update) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := *r.told
+	told.refs, told.peeled = maps.Clone(told.refs), maps.Clone(told.peeled)
+	for _, u := range updates {
+		delete(told.refs, u.Ref)
+		delete(told.peeled, u.Ref)
+		delete(r.named, u.Old) // nobody else moved it
+		if !u.New.IsZero() {
+			told.refs[u.Ref], r.named[u.New] = u.New, true
+		}
+	}
+	r.told = &told
+}
+
+// keep puts what was pushed into the store, so that nobody fetches it. Where that fails,
+// it is fetched.
+func (r *Remote) keep(ctx context.Context, updates []Update, packs []string) {
+	for _, name := range packs {
+		if r.store.take(ctx, name) != nil {
+			return
+		}
+	}
+	for _, u := range updates {
+		if there, err := r.store.has(u.New, 1, nil); err == nil && there {
+			_ = r.store.markAfter(u.Old, u.New)
+		}
+	}
+}
+
+func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool, still func(refs map[string]git.Hash) error) error {
 	if err := check(updates); err != nil {
 		return err
 	}
@@ -72,7 +112,7 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 	if err != nil {
 		return err
 	}
-	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic}
+	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic, still: still}
 	for attempt := 0; ; attempt++ {
 		last := attempt == mostPushes-1
 		said, err := r.propose(ctx, p)
@@ -131,24 +171,40 @@ func check(updates []Update) error {
 // propose sends what is not done yet. It returns the report of a server that did not
 // do all of it, and nil where all is done.
 func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
-	told, err := r.ask(ctx)
+	said, err := r.wire.push(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	left, err := told.left(p.updates)
-	if err != nil || len(left) == 0 {
-		return nil, err
-	}
-	rest := *p
-	rest.updates = left
-	said, err := r.wire.push(ctx, &rest)
-	if err != nil {
-		return nil, err
-	}
-	if said.unpack == done && !slices.ContainsFunc(left, func(u Update) bool { return said.status[u.Ref] != done }) {
+	if said.unpack == done && !slices.ContainsFunc(p.updates, func(u Update) bool { return said.status[u.Ref] != done }) {
 		return nil, nil
 	}
 	return said, nil
+}
+
+// send sends what is not done yet, where the refs are as a server says right before.
+func (p *proposal) send(refs map[string]git.Hash, push func(*proposal) (*report, error)) (*report, error) {
+	if p.still != nil {
+		if err := p.still(refs); err != nil {
+			return nil, err
+		}
+	}
+	left, err := (&advertisement{refs: refs}).left(p.updates)
+	if err != nil {
+		return nil, err
+	}
+	rest, said := *p, accepted(p)
+	if rest.updates = left; len(left) == 0 {
+		return said, nil
+	}
+	answer, err := push(&rest)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range left {
+		delete(said.status, u.Ref)
+	}
+	maps.Copy(answer.status, said.status)
+	return answer, nil
 }
 
 // done is what servers say of what they did.

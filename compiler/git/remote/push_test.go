@@ -69,6 +69,16 @@ func TestPush(t *testing.T) {
 				t.Error("a pack was sent to delete a branch")
 			}
 		}
+		told, _ := r.Advertised()
+		if len(told) != 1 || told["refs/heads/main"] != next {
+			t.Error(told)
+		}
+		// What was pushed is not fetched.
+		s.Asked()
+		must(t, r.Fetch(t.Context(), []git.Hash{next}, 1))
+		if asked := s.Asked(); len(asked) > 0 || !r.Objects().Has(next) {
+			t.Error(asked)
+		}
 		// Two packs that lie beside each other.
 		third, more := commit(t, r, next, "b", "3")
 		fourth, most := commit(t, r, third, "c", "4")
@@ -79,7 +89,7 @@ func TestPush(t *testing.T) {
 		s.Asked()
 		must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: next, New: fourth}}, more, true))
 		for _, asked := range s.Asked() {
-			if strings.Contains(asked.Path, "receive-pack") {
+			if asked.Method == http.MethodPost && strings.Contains(asked.Path, "receive-pack") {
 				t.Error(asked.Path)
 			}
 		}

@@ -91,7 +91,7 @@ type wire interface {
 	// get puts objects into the store. The error is an errRefused where the server
 	// does not give them, which it may do for others, or asked in another way.
 	get(ctx context.Context, s *store, w want) error
-	// push asks for updates, none of which is empty, and sends the packs with them.
+	// push asks for those updates that are not done yet, and sends the packs with them.
 	push(ctx context.Context, p *proposal) (*report, error)
 }
 

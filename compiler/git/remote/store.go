@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -329,6 +330,28 @@ func (s *store) mark(folder string, ids []git.Hash) error {
 		}
 	}
 	return nil
+}
+
+// markAfter marks a commit that came on top of another, in the place of that one's mark.
+func (s *store) markAfter(old, new git.Hash) error {
+	if err := s.mark(cut, []git.Hash{new}); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(marks+cut), old.String()))
+}
+
+// take puts the objects of a pack of this machine into the store.
+func (s *store) take(ctx context.Context, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	pack, err := s.local.ReceivePack(ctx, f, maxPack)
+	if err != nil {
+		return err
+	}
+	return pack.Finish(true)
 }
 
 // markNames returns the names of marks, the newest first.
