@@ -37,6 +37,7 @@ func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop
 			continue
 		}
 		stop, err := s.apply(ctx, st, intent, wanted)
+		err = errors.Join(err, s.flush(ctx, st))
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) && ctx.Err() == nil {
 			stop, err = s.refused(st, stop, refused), nil
 		}
@@ -51,10 +52,15 @@ func (s *Session) Apply(ctx context.Context, intent Intent, plan *Plan) ([]*Stop
 
 // apply does what can be done for one stop.
 func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *Step) (*Stop, error) {
+	s.hold(st)
 	stop, err := s.plan(ctx, st, intent, true)
+	if err == nil {
+		err = s.flush(ctx, st) // what goes on rests on it
+	}
 	if err != nil {
 		return stop, err
 	}
+	s.hold(st)
 	if stop.Step == nil {
 		return stop, errors.Join(s.withdraw(ctx, st, stop), s.doubt(ctx, st, stop))
 	}

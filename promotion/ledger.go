@@ -2,11 +2,13 @@ package promotion
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/plain"
 )
 
 // statusName is the name of the commit statuses in which kalypso says what became of a
@@ -89,6 +91,35 @@ type course struct {
 	state   forge.State
 	since   time.Time // of state
 	reason  string
+}
+
+// plainLedgers are where it is kept in git notes what is said of a stop.
+func (s *Session) plainLedgers(st *stop) (out []*plain.Forge) {
+	if st.out.repository == nil {
+		return nil
+	}
+	for _, l := range []*ledger{s.ledger(st.out), st.out.repository.ledger()} {
+		if f, ok := l.forge.(*plain.Forge); ok && !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// hold lets what is said of a stop wait for flush, which pushes it at once.
+func (s *Session) hold(st *stop) {
+	for _, f := range s.plainLedgers(st) {
+		f.Hold()
+	}
+}
+
+// flush pushes what was said of a stop.
+func (s *Session) flush(ctx context.Context, st *stop) error {
+	var errs []error
+	for _, f := range s.plainLedgers(st) {
+		errs = append(errs, f.Flush(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // courseOf reads the statuses of a commit about a ring. Success is latched: only another

@@ -16,13 +16,19 @@ const fanOut = 1000
 
 // notes are notes as they are read, with what was read of them before.
 type notes struct {
-	repository Repository
-	trees      map[git.Hash][]git.Entry
-	texts      map[git.Hash]string
+	from    objects
+	trees   map[git.Hash][]git.Entry
+	texts   map[git.Hash]string
+	commits map[git.Hash]object
 }
 
-func readNotes(r Repository) *notes {
-	return &notes{repository: r, trees: map[git.Hash][]git.Entry{}, texts: map[git.Hash]string{}}
+// objects are what notes are read from.
+type objects interface {
+	Object(id git.Hash) (git.Object, error)
+}
+
+func readNotes(from objects) *notes {
+	return &notes{from: from, trees: map[git.Hash][]git.Entry{}, texts: map[git.Hash]string{}, commits: map[git.Hash]object{}}
 }
 
 // tree returns the entries of a folder; none for the zero Hash.
@@ -30,7 +36,7 @@ func (n *notes) tree(id git.Hash) ([]git.Entry, error) {
 	if entries, ok := n.trees[id]; ok || id.IsZero() {
 		return entries, nil
 	}
-	o, err := n.repository.Object(id)
+	o, err := n.from.Object(id)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +77,7 @@ func (n *notes) lines(ids []git.Hash) ([]string, error) {
 	seen := map[string]bool{}
 	for _, id := range ids {
 		if _, ok := n.texts[id]; !ok {
-			o, err := n.repository.Object(id)
+			o, err := n.from.Object(id)
 			if err != nil {
 				return nil, err
 			}
@@ -90,12 +96,16 @@ func (n *notes) lines(ids []git.Hash) ([]string, error) {
 // writing are the objects of a change to the notes.
 type writing struct {
 	*notes
-	objects []git.Object
+	objects map[git.Hash]git.Object
 }
 
 func (w *writing) add(kind git.Kind, data []byte) git.Hash {
-	w.objects = append(w.objects, git.Object{Kind: kind, Data: data})
-	return git.ID(kind, data)
+	if w.objects == nil {
+		w.objects = map[git.Hash]git.Object{}
+	}
+	id := git.ID(kind, data)
+	w.objects[id] = git.Object{Kind: kind, Data: data}
+	return id
 }
 
 // put returns a folder in which a note is, in the place of all of its name.

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -56,6 +57,10 @@ type Forge struct {
 	repository Repository
 	o          Options
 	signers    signers
+
+	mu    sync.Mutex
+	notes *notes // what was read of them
+	held  *held  // nil where all is pushed at once
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -73,7 +78,9 @@ func New(repository Repository, o Options) (*Forge, error) {
 	if o.Wait == nil {
 		o.Wait = web.Wait
 	}
-	return &Forge{repository: repository, o: o, signers: signers}, nil
+	f := &Forge{repository: repository, o: o, signers: signers}
+	f.notes = readNotes(f)
+	return f, nil
 }
 
 // Kind is none.
@@ -108,6 +115,8 @@ const attempts = 5
 // SetStatus implements forge.Forge. The error is git.ErrLostRace where other processes
 // were faster five times.
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	err := f.again(ctx, func() error { return f.setStatus(ctx, commit, s) })
 	if err != nil {
 		return fmt.Errorf("set the status %s of %s: %w", s.Name, git.Short(commit), err)

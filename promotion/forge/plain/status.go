@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,11 +54,13 @@ func decodeLine(line string) (forge.Status, bool) {
 
 // Statuses implements forge.Forge.
 func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	refs, err := f.repository.Refs(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tip, err := f.tip(ctx, notesRef)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", notesRef, err)
 	}
-	statuses, err := f.history(ctx, refs[notesRef], commits, readNotes(f.repository))
+	statuses, err := f.history(ctx, tip, commits, f.notes)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", notesRef, err)
 	}
@@ -207,14 +210,18 @@ func subjects(lines []line) []git.Hash {
 
 // commit reads a commit of the notes.
 func (n *notes) commit(id git.Hash) (object, error) {
-	o, err := n.repository.Object(id)
+	if c, ok := n.commits[id]; ok {
+		return c, nil
+	}
+	o, err := n.from.Object(id)
 	if err != nil {
 		return object{}, err
 	}
 	if o.Kind != git.CommitKind {
 		return object{}, fmt.Errorf("%s is a %s where a commit should be", git.Short(id), o.Kind)
 	}
-	return parseCommit(o.Data), nil
+	n.commits[id] = parseCommit(o.Data)
+	return n.commits[id], nil
 }
 
 func (o object) tree() git.Hash {
@@ -248,12 +255,11 @@ func (f *Forge) author(c object) (string, time.Time, error) {
 
 // setStatus adds a line, unless the newest one of the viewer says the same.
 func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
-	refs, err := f.repository.Refs(ctx)
+	tip, err := f.tip(ctx, notesRef)
 	if err != nil {
 		return err
 	}
-	tip, n := refs[notesRef], readNotes(f.repository)
-	history, err := f.history(ctx, tip, []git.Hash{commit}, n)
+	history, err := f.history(ctx, tip, []git.Hash{commit}, f.notes)
 	if err != nil {
 		return err
 	}
@@ -266,18 +272,26 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 			break
 		}
 	}
-	w := &writing{notes: n}
+	w := &writing{notes: f.notes}
 	id, err := f.add(w, tip, commit, s, at)
 	if err != nil {
 		return err
 	}
-	return f.push(ctx, notesRef, tip, id, w)
+	if h := f.held; h != nil {
+		if len(h.objects) == 0 {
+			h.old = tip
+		}
+		maps.Copy(h.objects, w.objects)
+		h.tip, h.statuses = id, append(h.statuses, heldStatus{commit, s})
+		return nil
+	}
+	return f.send(ctx, notesRef, tip, id, w.objects)
 }
 
-// push moves a ref of notes, after the objects of a change to them.
-func (f *Forge) push(ctx context.Context, ref string, old, new git.Hash, w *writing) error {
+// send moves a ref of notes, after the objects of a change to them.
+func (f *Forge) send(ctx context.Context, ref string, old, new git.Hash, objects map[git.Hash]git.Object) error {
 	return f.repository.Push(ctx, ref, old, new, func(pack *git.PackWriter) error {
-		for _, o := range w.objects {
+		for _, o := range objects {
 			if _, err := pack.Add(o.Kind, o.Data); err != nil {
 				return err
 			}
@@ -332,12 +346,14 @@ func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.
 // refs/notes/hydrator.metadata, say a text, and nothing else. Nothing is written where it
 // says so. It begins again where somebody else writes notes at the same time.
 func (f *Forge) Annotate(ctx context.Context, ref string, about git.Hash, text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.again(ctx, func() error {
-		refs, err := f.repository.Refs(ctx)
+		tip, err := f.tip(ctx, ref)
 		if err != nil {
 			return err
 		}
-		tip, w := refs[ref], &writing{notes: readNotes(f.repository)}
+		w := &writing{notes: f.notes}
 		same := false
 		message := "Note " + git.Short(about)
 		id, err := f.commit(w, tip, about, message, f.o.Now().Truncate(time.Second), func(old []string, _ time.Time) []byte {
@@ -347,6 +363,6 @@ func (f *Forge) Annotate(ctx context.Context, ref string, about git.Hash, text s
 		if err != nil || same {
 			return err
 		}
-		return f.push(ctx, ref, tip, id, w)
+		return f.send(ctx, ref, tip, id, w.objects)
 	})
 }
