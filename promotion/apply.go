@@ -154,12 +154,12 @@ func (s *Session) land(ctx context.Context, st *stop, stop *Stop) error {
 
 // stillOrdered is git.ErrLostRace where somebody has ordered something since the session
 // was opened, a freeze or a rejection: what is about to happen was decided without it.
-// now are the refs right before.
+// now are the refs right before; servers hide some from those who write.
 func (s *Session) stillOrdered(st *stop, base tree.Revision, now map[string]git.Hash) error {
 	r := st.out.repository
 	for _, name := range []string{"freeze/" + st.stage.Name, "reject/" + string(base)} {
 		for _, prefix := range []string{ordersRefs, ordersTags} {
-			if ref := prefix + name; now[ref] != r.refs[ref] {
+			if ref := prefix + name; !now[ref].IsZero() && now[ref] != r.refs[ref] {
 				return fmt.Errorf("%w: %s is new", git.ErrLostRace, ref)
 			}
 		}

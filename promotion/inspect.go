@@ -182,18 +182,99 @@ func manifestsIn(path string, data []byte) map[object][]byte {
 	}
 	out := map[object][]byte{}
 	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
-		var head struct {
-			APIVersion string `yaml:"apiVersion"`
-			Kind       string `yaml:"kind"`
-			Metadata   struct {
-				Name      string `yaml:"name"`
-				Namespace string `yaml:"namespace"`
-			} `yaml:"metadata"`
+		o, sure := scanned(doc)
+		if !sure {
+			o = parsed(doc)
 		}
-		if yaml.Unmarshal(doc, &head) != nil || head.Kind == "" || head.APIVersion == "" {
-			continue
+		if o.kind != "" && o.apiVersion != "" {
+			out[o] = doc
 		}
-		out[object{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}] = doc
 	}
 	return out
+}
+
+// parsed returns the object that a document is; the zero object for none.
+func parsed(doc []byte) object {
+	var head struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Metadata   struct {
+			Name      string `yaml:"name"`
+			Namespace string `yaml:"namespace"`
+		} `yaml:"metadata"`
+	}
+	if yaml.Unmarshal(doc, &head) != nil {
+		return object{}
+	}
+	return object{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}
+}
+
+// scanned is parsed for a document as kalypso writes most: its fields have lines of their
+// own, and names that need no quotes. To parse all of it takes many times as long. sure is
+// false for every other document.
+func scanned(doc []byte) (o object, sure bool) {
+	if bytes.Contains(doc, []byte("{{")) || bytes.ContainsRune(doc, '\t') {
+		return o, false
+	}
+	within := "" // the field at the top that a line is below
+	first := 0   // how far the fields of metadata are from the left
+	for line := range strings.Lines(string(doc)) {
+		line = strings.TrimSuffix(line, "\n")
+		text := strings.TrimLeft(line, " ")
+		indent := len(line) - len(text)
+		if within == "metadata" && indent > 0 && first == 0 {
+			first = indent
+		}
+		if text == "" || indent > 2 && first <= 2 || indent > 0 && within != "metadata" || text[0] == '-' && within != "metadata" && within != "" {
+			continue
+		}
+		name, value, isField := strings.Cut(text, ":")
+		value, spaced := strings.CutPrefix(value, " ")
+		if !isField || !spaced && value != "" || !isWord(name) || indent == 1 || indent > 2 {
+			return o, false
+		}
+		if indent == 0 {
+			within = name
+		}
+		var to *string
+		switch field := within + "." + name; {
+		case indent == 2 && (field == "metadata.name" || field == "metadata.namespace"):
+			to = map[string]*string{"name": &o.name, "namespace": &o.namespace}[name]
+		case indent == 0 && name == "apiVersion":
+			to = &o.apiVersion
+		case indent == 0 && name == "kind":
+			to = &o.kind
+		case value != "" && !isWord(value) && (indent == 2 || name == "metadata"):
+			return o, false // it may go on in the next line
+		case value != "" && strings.ContainsAny(value[:1], "\"'&*!|>{[%@`?"):
+			if value != "{}" && value != "[]" && value[0] != '|' {
+				return o, false
+			}
+		}
+		if to == nil {
+			continue
+		}
+		if *to != "" || !isWord(value) {
+			return o, false
+		}
+		*to = value
+	}
+	return o, o.apiVersion != "" && o.kind != ""
+}
+
+// isWord says whether a text is a string in YAML, whatever is around it.
+func isWord(text string) bool {
+	if text == "" || text[0]|0x20 < 'a' || text[0]|0x20 > 'z' {
+		return false
+	}
+	for _, r := range text {
+		if (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '/' {
+			return false
+		}
+	}
+	switch strings.ToLower(text) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return false
+	}
+	return true
 }

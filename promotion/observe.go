@@ -158,18 +158,19 @@ func describe(of tree.Source) string {
 
 // judge asks all sources of the policy, and says how far the rollout is.
 func (s *Session) judge(ctx context.Context, st *stop, g *model.RolloutGate, run []git.Hash, c course) (*Rollout, error) {
-	assignments, err := s.wanted(st.out.record, st.covers)
-	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
-		return &Rollout{State: forge.Pending, Reason: err.Error()}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	r := &Rollout{State: forge.Success, Reason: "it is in the tree, and the policy asks for no reports"}
-	switch wanted := (&rollout.Wanted{Environment: st.stage.Name, Commits: run, Assignments: assignments}); {
-	case len(assignments) == 0 && !g.AllowEmpty:
+	switch {
+	case !g.AllowEmpty && !s.wantsAny(st.out.record, st.covers):
 		r.State, r.Reason = forge.Pending, rollout.Empty
 	case g.Source != "none":
+		assignments, err := s.wanted(st.out.record, st.covers)
+		if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+			return &Rollout{State: forge.Pending, Reason: err.Error()}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted := &rollout.Wanted{Environment: st.stage.Name, Commits: run, Assignments: assignments}
 		if err := s.count(ctx, st, g, wanted, r); err != nil {
 			return nil, err
 		}
@@ -254,6 +255,13 @@ func (s *Session) wanted(record *tree.Record, in func(clusterType string) bool) 
 		return rollout.TargetsOf(record, in), nil
 	}
 	return rollout.WantedOf(record, in, record.ClustersOf)
+}
+
+// wantsAny says whether wanted would return anything, by the record alone.
+func (s *Session) wantsAny(record *tree.Record, in func(clusterType string) bool) bool {
+	return slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+		return in(e.Name) && (e.Assignments > 0 || s.subject.Form().Targets)
+	})
 }
 
 // sources are where the policy of a stop takes reports from.

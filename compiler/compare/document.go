@@ -100,7 +100,7 @@ func withoutDigest(found []Change) []Change {
 func namespaceOf(files map[string]backends.File) string {
 	found := ""
 	for name, f := range files {
-		if !isYAML(name) || !bytes.Contains(f.Data, []byte("kind: Namespace")) {
+		if !mayDeclare(name, f) {
 			continue
 		}
 		docs, err := parseYAML(f.Data)
@@ -119,4 +119,23 @@ func namespaceOf(files map[string]backends.File) string {
 		}
 	}
 	return found
+}
+
+// mayDeclare says whether a file may declare a namespace.
+func mayDeclare(name string, f backends.File) bool {
+	return isYAML(name) && bytes.Contains(f.Data, []byte("kind: Namespace"))
+}
+
+// sameNamespaces says whether all files of two folders that may declare namespaces are
+// the same: most changes are of others.
+func sameNamespaces(before, after map[string]backends.File) bool {
+	within := func(files, others map[string]backends.File) bool {
+		for name, f := range files {
+			if other, there := others[name]; mayDeclare(name, f) && (!there || !bytes.Equal(f.Data, other.Data)) {
+				return false
+			}
+		}
+		return true
+	}
+	return within(before, after) && within(after, before)
 }

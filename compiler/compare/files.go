@@ -29,7 +29,7 @@ const mostChanges = 1000
 // compareFiles compares the files of two folders, given by path.
 func compareFiles(before, after map[string]backends.File) *changes {
 	c := &changes{namespace: namespaceOf(after)}
-	if namespaceOf(before) != c.namespace {
+	if !sameNamespaces(before, after) && namespaceOf(before) != c.namespace {
 		c.namespace = ""
 	}
 	all := maps.Clone(before)
