@@ -34,7 +34,9 @@ func Dir(what string) (dir string, remove func() error, err error) {
 		return "", nil, err
 	}
 	dir = strings.TrimSuffix(lock.Path(), suffix)
+	locks.Store(lock, nil)
 	remove = sync.OnceValue(func() error {
+		locks.Delete(lock)
 		err := os.RemoveAll(dir)
 		_ = lock.Close()
 		if err == nil {
@@ -47,6 +49,9 @@ func Dir(what string) (dir string, remove func() error, err error) {
 	}
 	return dir, remove, nil
 }
+
+// locks are those that the process holds: one that nobody knew would be let go of.
+var locks sync.Map
 
 // hold makes a file that no other process has, and locks it. Where files cannot be
 // locked, nobody can take it for one that was left.

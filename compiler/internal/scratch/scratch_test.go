@@ -3,6 +3,7 @@ package scratch
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	}
 	dir, _, err := Dir("test")
 	fmt.Println(dir, err)
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 }
 
 // start starts a process, and returns the folder that it makes in a parent.
@@ -31,6 +32,9 @@ func start(t *testing.T, parent string) (*exec.Cmd, string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), child+"=1", "TMPDIR="+parent, "TMP="+parent)
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe()
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
