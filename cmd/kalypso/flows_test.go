@@ -34,6 +34,9 @@ var flowGaps = map[string]bool{
 // people, clusters and runners. After each step a checker, which knows nothing of the
 // product, looks at the repositories with git. KALYPSO_FLOWS=10m goes on for that long,
 // and KALYPSO_FLOWS_SEED=N repeats one flow.
+//
+// Flows of seeds below calm have one runner at a time, which nobody kills: they go the same
+// way every time.
 func TestFlows(t *testing.T) {
 	span, seed := time.Minute, uint64(1)
 	switch long, one := os.Getenv("KALYPSO_FLOWS"), os.Getenv("KALYPSO_FLOWS_SEED"); {
@@ -59,6 +62,8 @@ func TestFlows(t *testing.T) {
 		}
 	}
 }
+
+const calm = 1_000_000
 
 // flow is a platform in a folder, and what happens to it.
 type flow struct {
@@ -314,12 +319,15 @@ func (f *flow) report(stop flowStop, r *rand.Rand, healthy bool) {
 // promoteAtOnce lets one to three runners promote everything, some of which are killed.
 func (f *flow) promoteAtOnce(r *rand.Rand) {
 	n := []int{1, 1, 2, 3}[r.IntN(4)]
+	if f.seed < calm {
+		n = 1
+	}
 	var group sync.WaitGroup
 	said := make([]string, n)
 	codes := make([]int, n)
 	for i := range n {
 		after := time.Duration(0)
-		if r.IntN(4) == 0 {
+		if r.IntN(4) == 0 && f.seed >= calm {
 			after = time.Duration(1+r.IntN(400)) * time.Millisecond
 		}
 		group.Go(func() { codes[i], said[i] = f.kalypso(i, after, "promote", "--all", "--report", "../reports") })
