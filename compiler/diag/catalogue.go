@@ -178,7 +178,7 @@ var Codes = []Explanation{
 	{StopsNothing, StopsNothing.Severity(), "a gate can stop nothing",
 		"The gate has no bound, or asks for no time, so that every commit passes it. Who reads the policy would rely on it."},
 	{NeverMoves, NeverMoves.Severity(), "no commit can ever come to an environment",
-		"What the policy asks for cannot be had: an environment in after to which nothing is promoted, or more approvals than there are people who may give them."},
+		"What the policy asks for cannot be had: more approvals than there are people who may give them."},
 	{OwnBranch, OwnBranch.Severity(), "a tree would be kept where it is promoted from",
 		"The tree would be in the branch, and in the folder, that has the platform, or the own files of an environment. Each promotion would be a commit there, and so something new to promote."},
 	{UnknownReference, UnknownReference.Severity(), "a reference to something that is not there",

@@ -47,7 +47,6 @@ func (x *exporter) checkPolicies(stages []Stage) {
 			}
 		}
 		x.checkGates(&p.Gates, ref.At("gates"), s.Name, up[s.Name], len(p.After) > 0)
-		x.checkMoves(s, stages, ref)
 		x.checkRings(p, ref.At("rings"), s.Name, up[s.Name])
 	}
 }
@@ -195,24 +194,6 @@ func (x *exporter) checkOpen(gates []*model.Gates, ref model.Ref) {
 	if at, _ := window.Opens(deny, allow, time.Unix(0, 0)); at.IsZero() && len(deny)+len(allow) > 0 {
 		x.fail(ref.At("windows"), diag.New(diag.BadWindow, "the windows leave no time in which a commit may come").
 			Hinting("a commit comes in none of those with deny and, where there are others, within one of them"))
-	}
-}
-
-// checkMoves reports what keeps all commits from ever coming to an environment that has
-// a tree.
-func (x *exporter) checkMoves(s *Stage, stages []Stage, ref model.Ref) {
-	if s.GitOps == nil || s.GitOps.Repo == "" || s.Promotion.Any {
-		return
-	}
-	for i, name := range s.After {
-		for j := range stages {
-			before := &stages[j]
-			if before.Name != name || x.sick[model.Ref{Collection: "environments", Name: name}] || before.GitOps != nil && before.GitOps.Repo != "" {
-				continue
-			}
-			x.fail(ref.At(fmt.Sprintf("after[%d]", i)), diag.New(diag.NeverMoves, fmt.Sprintf("nothing is promoted to environment %s, so that nothing can come to %s after it", name, s.Name)).
-				Hinting("give environment "+name+" a gitops with a git repository, or remove it from after"))
-		}
 	}
 }
 
