@@ -42,6 +42,24 @@ var promotionBudgets = []struct {
 	{"promotion of 1,000 files, empty store : git, bytes", "x", 1, promoted(1000, func(m *moved) float64 { return float64(m.Fetched.bytes()) / float64(m.Git.bytes()) })},
 	{"status, fetched before, requests for each repository", "x", 1, asked(func(f *fleet) float64 { return float64(f.Warm.Requests) / float64(f.Repositories+1) })},
 	{"status, empty store, requests for each repository", "x", 10, asked(func(f *fleet) float64 { return float64(f.Cold.Requests) / float64(f.Repositories+1) })},
+	{"promotion of 1,000 files between folders, CPU", "s", 2.5, between(func(c cost) float64 { return c.CPU })},
+	{"promotion of 1,000 files between folders, peak memory", "MiB", 96, between(func(c cost) float64 { return float64(c.Memory) / (1 << 20) })},
+	{"promotion to a chain of 20 environments, CPU", "s", 3, func(r *report) (float64, bool) {
+		if r.Local == nil || r.Local.All == nil || r.Local.Chain != 20 {
+			return 0, false
+		}
+		return r.Local.All.CPU, true
+	}},
+}
+
+// between is about a commit that changes 1,000 files of a large branch in a folder.
+func between(of func(cost) float64) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) {
+		if r.Local == nil || r.Local.Files < promotedFiles || r.Local.Wanted != 1000 {
+			return 0, false
+		}
+		return of(r.Local.One), true
+	}
 }
 
 // promotedFiles is how large the branch is that budgets are about.

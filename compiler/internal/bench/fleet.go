@@ -54,7 +54,7 @@ func measureFleet(k *kalypso, j job, o options) (out *fleet, err error) {
 			environments[i].after = environments[(i-1)/fleetBreadth].name
 		}
 	}
-	if err := writeFleet(j.platform(), environments); err != nil {
+	if err := writeFleet(j.platform(), environments, fleetSide); err != nil {
 		return nil, err
 	}
 	cache := filepath.Join(j.Dir, "cache")
@@ -82,13 +82,13 @@ func measureFleet(k *kalypso, j job, o options) (out *fleet, err error) {
 }
 
 // writeFleet writes a platform with all workloads on all cluster types of each
-// environment.
-func writeFleet(dir string, environments []declared) error {
+// environment, and so many of both.
+func writeFleet(dir string, environments []declared, side int) error {
 	files := map[string]string{}
 	files["cue.mod/module.cue"] = fmt.Sprintf("module: \"fleet.example/platform@v0\"\nlanguage: version: \"v0.17.0\"\ndeps: %q: v: %q\n", root.ModulePath, root.ModuleVersion)
 	files["platform.cue"] = fleetText
 	var workloads, clusterTypes strings.Builder
-	for i := range fleetSide {
+	for i := range side {
 		fmt.Fprintf(&workloads, "workloads: \"w%d\": {workspace: \"team\", labels: type: \"application\"}\n", i)
 		fmt.Fprintf(&clusterTypes, "clusterTypes: \"c%d\": {reconciler: \"flux\", labels: region: \"r%d\"}\n", i, i)
 		for _, e := range environments {

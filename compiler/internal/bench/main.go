@@ -40,7 +40,8 @@ type options struct {
 	sizes, compositions []int
 	files               int   // of the branch that is promoted into; 0 for none
 	changes             []int // how many of them commits change
-	environments        int   // of a fleet; 0 for none
+	local               int   // how many of them a commit changes between folders
+	environments        int   // of a fleet, and of a chain; 0 for none
 	runs                int
 	seed                uint64
 	dir, profiles, page string
@@ -86,6 +87,7 @@ func parse(args []string) (o options, err error) {
 	sizes := flags.String("sizes", "5000,20000,100000", "numbers of assignments of the platforms; none: \"\"")
 	compositions := flags.String("cue", "200,1000", "numbers of assignments to compose with CUE too; none: \"\"")
 	flags.IntVar(&o.files, "files", 100_000, "`number` of files of a branch to promote into; 0 for none")
+	flags.IntVar(&o.local, "local", 1000, "how many of them change between repositories in folders")
 	changes := flags.String("changes", "10,1000,10000", "how many of them change")
 	flags.IntVar(&o.environments, "environments", 20, "`number` of environments to ask for the status of; 0 for none")
 	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -files 4000 -changes 10,1000 -environments 5 -runs 1")
@@ -213,6 +215,12 @@ func measureAllPromotions(k *kalypso, r *report, o options, work string, out io.
 			return fmt.Errorf("a fleet: %w", err)
 		}
 		printFleet(out, r.Fleet)
+	}
+	if o.files+o.environments > 0 {
+		if r.Local, err = measureLocal(k, job{Seed: o.seed, Dir: filepath.Join(work, "local")}, o); err != nil {
+			return fmt.Errorf("local promotions: %w", err)
+		}
+		printLocal(out, r.Local)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func TestMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-environments", "2", "-runs", "1", "-dir", dir, "-json", "-doc", page, "-profile", profiles}, &out)
+	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-local", "20", "-environments", "2", "-runs", "1", "-dir", dir, "-json", "-doc", page, "-profile", profiles}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,9 @@ func TestMeasures(t *testing.T) {
 		t.Errorf("%d compositions, vet %+v", len(r.Compositions), r.Vet)
 	}
 	testPromotions(t, r.Promotions, r.Fleet)
+	if l := r.Local; l == nil || l.Files < 400 || l.Changed < 10 || l.One.CPU <= 0 || l.Chain != 2 || l.All == nil || l.All.CPU <= 0 {
+		t.Errorf("local: %+v", l)
+	}
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.HasPrefix(string(text), "before\n"+pageBegin+"```text\n") ||
 		!strings.HasSuffix(string(text), "```\n"+pageEnd+"after\n") || strings.Contains(string(text), "stale") {

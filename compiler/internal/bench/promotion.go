@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,6 +56,7 @@ type promotion struct {
 	server           *server
 	platform, gitops *served
 	out              *promotions
+	value            int // that was written last
 }
 
 // filesEach is how many files a generated platform has for each assignment, a few
@@ -161,28 +163,33 @@ func bestCarried(runs int, run func() (carried, error)) (least carried, err erro
 	return least, nil
 }
 
+// change promotes a commit that changes n files, and returns the branch's commit before.
+func (p *promotion) change(n int, cache string) (before string, c carried, err error) {
+	p.value++
+	before = p.gitops.at(environment)
+	if err := writeChanging(p.sources(), n, p.value); err != nil {
+		return before, c, err
+	}
+	if err := commitAll(p.sources(), fmt.Sprintf("Change %d files to %d", n, p.value), p.platform.url); err != nil {
+		return before, c, err
+	}
+	c, err = p.promote(cache)
+	if err == nil && p.gitops.at(environment) == before {
+		err = errors.New("nothing was promoted")
+	}
+	return before, c, err
+}
+
 // measure promotes commits that change n files, and carries the same change with git.
 func (p *promotion) measure(n int) (*moved, error) {
 	m := &moved{Wanted: n}
-	value := 0
 	var before string
 	promoted := func(cache string, prepare func() error) func() (carried, error) {
-		return func() (carried, error) {
-			value++
-			before = p.gitops.at(environment)
-			if err := writeChanging(p.sources(), n, value); err != nil {
-				return carried{}, err
+		return func() (c carried, err error) {
+			if err = prepare(); err != nil {
+				return c, err
 			}
-			if err := commitAll(p.sources(), fmt.Sprintf("Change %d files to %d", n, value), p.platform.url); err != nil {
-				return carried{}, err
-			}
-			if err := prepare(); err != nil {
-				return carried{}, err
-			}
-			c, err := p.promote(cache)
-			if err == nil && p.gitops.at(environment) == before {
-				err = fmt.Errorf("nothing was promoted")
-			}
+			before, c, err = p.change(n, cache)
 			return c, err
 		}
 	}

@@ -61,3 +61,17 @@ func printFleet(out io.Writer, f *fleet) {
 }
 
 func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)>>10) }
+
+// printLocal prints what promotions between folders cost.
+func printLocal(out io.Writer, l *local) {
+	fmt.Fprintf(out, "\n%-44s %9s %9s %10s\n", "Promotions between folders, with git's part", "cpu", "wall", "peak")
+	row := func(name string, c cost) {
+		fmt.Fprintf(out, "%-44s %9s %9s %10s\n", name, seconds(c.CPU), seconds(c.Wall), mebibytes(c.Memory))
+	}
+	if l.Files > 0 {
+		row(fmt.Sprintf("%s of %s files", thousands(l.Changed), thousands(l.Files)), l.One)
+	}
+	if l.All != nil {
+		row(fmt.Sprintf("a chain of %d environments, in one run", l.Chain), *l.All)
+	}
+}

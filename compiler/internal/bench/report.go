@@ -20,6 +20,7 @@ type report struct {
 	Compositions []*composition `json:"compositions"`
 	Promotions   *promotions    `json:"promotions,omitempty"`
 	Fleet        *fleet         `json:"fleet,omitempty"`
+	Local        *local         `json:"local,omitempty"`
 	Vet          cost           `json:"vet"` // of the sample platform
 }
 
