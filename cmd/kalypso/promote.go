@@ -145,6 +145,7 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	if err != nil {
 		return err
 	}
+	saveMemory()
 	if plan == nil {
 		if err := o.needsSome("promote"); err != nil {
 			return err

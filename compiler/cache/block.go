@@ -22,9 +22,10 @@ const blockSize = 256 << 10
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		// Only a wrong option is an error. The cache has hashes of its own.
-		// A single segment says how long it will be, however short it is.
+		// A single segment says how long it will be, however short it is. Blocks are short,
+		// and what an encoder has ready for long ones is memory only.
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-			zstd.WithSingleSegment(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+			zstd.WithSingleSegment(true), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 		if err != nil {
 			panic(err)
 		}
