@@ -20,11 +20,11 @@ import (
 // restore finds the newest commit in which the environment was as kalypso left it, and
 // takes the branch for having that, where that is not what it has.
 func (o *output) restore(ctx context.Context) error {
+	o.restored = git.Hash{}
 	if drift, err := o.driftIn(ctx, o.at, o.record); err != nil || o.record != nil && len(drift) == 0 {
 		return err
 	}
 	h := &history{out: o}
-	o.restored = git.Hash{}
 	var failed error
 	err := h.each(ctx, func(p past) bool {
 		if p.record == nil || p.ID == o.tip {
@@ -154,8 +154,9 @@ func (s *Session) heldSince(ctx context.Context, st *stop, older, newer past) (h
 	ring, by := st.ringName(), trailerOf(newer.Message, "Kalypso-Environment")
 	had, has := st.out.sourceIn(older.record, ring), st.out.sourceIn(newer.record, ring)
 	before := st.out.holdIn(older.record, ring)
+	of := trailerOf(newer.Message, "Kalypso-Ring") // "" where there were none, for all that came since
 	switch same := had == has || newer.record == nil; {
-	case by == st.stage.Name && trailerOf(newer.Message, "Kalypso-Ring") == ring && trailerOf(newer.Message, releaseTrailer) != "":
+	case by == st.stage.Name && (of == "" || of == ring) && trailerOf(newer.Message, releaseTrailer) != "":
 		return nil, true, nil
 	case same && by == "" && before != nil && st.out.holdIn(newer.record, ring) == nil:
 		return before, true, nil
