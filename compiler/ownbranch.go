@@ -38,11 +38,11 @@ func (b *Build) checkOwnBranch(dir string) {
 		}
 		what := ""
 		for _, of := range b.Stages {
-			if from := of.Promotion.Source; from != nil && from.Branch == g.Branch && overlap(from.Path, g.Path) {
+			if from := of.Promotion.Source; from != nil && from.Branch == g.Branch && source.Overlap(from.Path, g.Path) {
 				what = "the own files of environment " + of.Name
 			}
 		}
-		if overlap(folder, g.Path) && hasPlatform(repo, g.Branch, folder) {
+		if source.Overlap(folder, g.Path) && hasPlatform(repo, g.Branch, folder) {
 			what = "the platform"
 		}
 		if what == "" {
@@ -63,13 +63,6 @@ func (b *Build) checkOwnBranch(dir string) {
 // sameRepository is a repository's URL without what makes no difference.
 func sameRepository(url string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(url, "file://"), "/"), ".git")
-}
-
-// overlap says whether one of two folders of a branch is the other, or within it.
-func overlap(a, b string) bool {
-	a, b = path.Clean("/"+a)+"/", path.Clean("/"+b)+"/"
-	a, b = strings.Replace(a, "//", "/", 1), strings.Replace(b, "//", "/", 1)
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
 // hasPlatform says whether a branch has a platform in a folder.

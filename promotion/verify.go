@@ -70,7 +70,6 @@ func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err 
 		v.problem("it cannot be verified: %s", at.absent)
 		return nil
 	case at.tip.IsZero() && !asked:
-		v.Reason = "there is no tree yet"
 		for _, st := range s.stopsOf(at.stage.Name) {
 			reason, err := s.gone(ctx, st)
 			if err != nil {
@@ -78,9 +77,10 @@ func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err 
 			}
 			if reason != "" {
 				v.problem("%s", reason)
-				break
+				return nil
 			}
 		}
+		v.Reason = "there is no tree yet"
 		return nil
 	case at.tip.IsZero():
 		v.problem("branch %s does not exist", at.branch)

@@ -28,7 +28,7 @@ const (
 
 // Verdict is a gate's answer.
 type Verdict struct {
-	Gate  string `json:"gate"`           // its kind, one of Kinds
+	Gate  string `json:"gate"`           // its kind, one of Kinds, or advance
 	Name  string `json:"name,omitempty"` // which one, where there can be several of a kind
 	State `json:"state"`
 	// Reason is one line for people: what is there, and what is wanted.
