@@ -171,14 +171,14 @@ func (s *Session) stillOrdered(st *stop, base tree.Revision, now map[string]git.
 func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.Hash) error {
 	o := st.out
 	o.repository.refs[branchRef(o.branch)], o.tip = commit, commit
+	o.history, o.restored = &history{out: o}, git.Hash{}
 	if err := o.look(ctx); err != nil {
 		return err
 	}
-	o.history = &history{out: o}
 	for _, other := range s.outputs { // that are beside it in the branch
 		if other != o && other.repository == o.repository && other.branch == o.branch {
 			other.tip, other.history = commit, &history{out: other}
-			if err := other.look(ctx); err != nil {
+			if err := errors.Join(other.look(ctx), s.restore(ctx, other)); err != nil {
 				return err
 			}
 		}

@@ -64,7 +64,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	}
 	has := st.has()
 	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip))}
-	if _, err := s.drifted(st, stop); err != nil || stop.State == Blocked {
+	if _, err := s.drifted(ctx, st, stop); err != nil || stop.State == Blocked {
 		return stop, err
 	}
 	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d), Base: has.Base}

@@ -163,6 +163,13 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
 		return stay, nil
 	}
+	if v.followed.IsZero() {
+		edited, err := s.edited(ctx, st.out)
+		if err != nil || edited != "" {
+			stay.State, stay.Reason = forge.Failure, edited
+			return stay, err
+		}
+	}
 	c, err := s.courseDuring(ctx, st, v, hashOf(of.Base))
 	if err != nil {
 		return stay, err

@@ -19,27 +19,28 @@ import (
 
 // restore finds the newest commit in which the environment was as kalypso left it, and
 // takes the branch for having that, where that is not what it has.
-func (o *output) restore(ctx context.Context) error {
+func (s *Session) restore(ctx context.Context, o *output) error {
+	if !s.request.Overwrite || o.aside || o.repository == nil || o.tip.IsZero() {
+		return nil
+	}
 	o.restored = git.Hash{}
-	if drift, err := o.driftIn(ctx, o.at, o.record); err != nil || o.record != nil && len(drift) == 0 {
+	if intact, err := s.intact(ctx, o); err != nil || intact {
 		return err
 	}
-	h := &history{out: o}
 	var failed error
-	err := h.each(ctx, func(p past) bool {
+	err := o.history.each(ctx, func(p past) bool {
 		if p.record == nil || p.ID == o.tip {
 			return true
 		}
-		at, err := o.repository.view(o.branch, p.ID)
-		if err != nil {
-			failed = err
+		var before *output
+		if before, failed = o.atCommit(ctx, p.ID); failed != nil {
 			return false
 		}
-		drift, err := o.driftIn(ctx, at, p.record)
-		if failed = err; err == nil && len(drift) == 0 {
+		var intact bool
+		if intact, failed = s.intact(ctx, before); intact {
 			o.restored = p.ID
 		}
-		return failed == nil && o.restored.IsZero()
+		return failed == nil && !intact
 	})
 	if err = errors.Join(err, failed); err != nil || o.restored.IsZero() {
 		return err
@@ -58,6 +59,18 @@ func (o *output) restore(ctx context.Context) error {
 	return err
 }
 
+// intact says whether an environment is as kalypso left it.
+func (s *Session) intact(ctx context.Context, o *output) (bool, error) {
+	if o.record == nil {
+		return false, nil
+	}
+	if drift, err := o.driftIn(ctx, o.at, o.record); err != nil || len(drift) > 0 {
+		return false, err
+	}
+	edited, err := s.edited(ctx, o)
+	return edited == "", err
+}
+
 // driftIn is the drift of the environment in a commit with a record, which may be nil.
 func (o *output) driftIn(ctx context.Context, at *tree.Branch, record *tree.Record) ([]tree.Drift, error) {
 	if record == nil {
@@ -71,23 +84,34 @@ func (o *output) driftIn(ctx context.Context, at *tree.Branch, record *tree.Reco
 
 // drifted says whether what somebody else did to the environment's tree is to be written
 // over. Unless that is asked for, it blocks the stop.
-func (s *Session) drifted(st *stop, out *Stop) (bool, error) {
+func (s *Session) drifted(ctx context.Context, st *stop, out *Stop) (bool, error) {
 	if !st.out.restored.IsZero() {
 		return st.has() != (tree.Source{}), nil
 	}
 	drift, err := st.out.at.Drift(st.out.folder)
-	if err != nil || len(drift) == 0 {
+	if err != nil {
 		return false, err
+	}
+	var edited string
+	if len(drift) == 0 {
+		if edited, err = s.edited(ctx, st.out); err != nil || edited == "" {
+			return false, err
+		}
 	}
 	if s.request.Overwrite { // there is no commit in which it was good: it is compiled over it
 		return st.has() != (tree.Source{}), nil
+	}
+	out.State = Blocked
+	if edited != "" {
+		out.Drift = []string{edited}
+		out.Reason = "drift: " + edited + "; --overwrite restores what was"
+		return false, nil
 	}
 	var names []string
 	for _, d := range drift {
 		out.Drift = append(out.Drift, d.String())
 		names = append(names, d.Path+driftWords[d.Kind])
 	}
-	out.State = Blocked
 	out.Reason = fmt.Sprintf("drift: branch %s is not what was promoted in %s: %s; --overwrite restores what was, and `git log -- FILE` says who changed it",
 		st.out.branch, count(len(drift), "file"), list(names, 5))
 	return false, nil

@@ -31,10 +31,9 @@ type output struct {
 	own      source.Own // where the environment's own files are, at the platform's head
 	orders   *orders
 	history  *history
-	// overwrites says that what somebody did to the tree is written over; then restored
-	// is the newest commit in which it was as kalypso left it, where that is not the tip.
-	overwrites bool
-	restored   git.Hash
+	// restored is the newest commit in which the tree was as kalypso left it, where what
+	// somebody did to it since is written over.
+	restored git.Hash
 }
 
 // noRings is the error of an environment whose own files have rings that are not known.
@@ -76,7 +75,6 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 		return nil, fmt.Errorf("its tree would be kept in branch %s, which it is promoted from: name a branch of its own in gitops", out.branch)
 	}
 	out.tip = out.repository.refs[branchRef(out.branch)]
-	out.overwrites = s.request.Overwrite
 	out.aside = len(s.request.Environments) > 0 && !slices.Contains(s.request.Environments, stage.Name)
 	return out, nil
 }
@@ -107,11 +105,6 @@ func (o *output) look(ctx context.Context) error {
 	}
 	if o.record, o.problems, err = o.at.Record(o.folder); err != nil {
 		return err
-	}
-	if o.overwrites && !o.tip.IsZero() && !o.aside {
-		if err := o.restore(ctx); err != nil {
-			return err
-		}
 	}
 	if o.record == nil || o.aside {
 		return nil

@@ -64,10 +64,16 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	if len(run) > 0 {
 		out.Landed = run[len(run)-1].String()
 	}
-	if out.Rollout, err = s.observe(ctx, st, write); err != nil {
+	edited, err := s.edited(ctx, st.out)
+	if err != nil {
 		return nil, err
 	}
-	drift, err := s.drifted(st, out)
+	if edited == "" { // else nobody knows what it has
+		if out.Rollout, err = s.observe(ctx, st, write); err != nil {
+			return nil, err
+		}
+	}
+	drift, err := s.drifted(ctx, st, out)
 	if err != nil || out.State != "" {
 		return out, err
 	}

@@ -31,7 +31,8 @@ type Session struct {
 	platform     *platform
 	subject      Subject
 	outputs      map[string]*output // by environment
-	stops        []*stop            // in an order in which what others wait for comes first
+	byHand       map[*output]handwritten
+	stops        []*stop // in an order in which what others wait for comes first
 	// Diagnostics are what the base of the platform's head has to say.
 	Diagnostics []diag.Diagnostic
 }
@@ -51,7 +52,7 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*Session, error) {
-	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, unopened: map[string]error{}, outputs: map[string]*output{}}
+	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, unopened: map[string]error{}, outputs: map[string]*output{}, byHand: map[*output]handwritten{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -107,6 +108,13 @@ func (s *Session) read(ctx context.Context) error {
 		}
 	}
 	s.stops = s.order()
+	for _, o := range s.askedOutputs() {
+		if err := s.restore(ctx, o); err != nil {
+			if err := s.unreadable(ctx, o.stage, err); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

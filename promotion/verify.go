@@ -120,6 +120,11 @@ func (o *output) atHead(ctx context.Context, head string) (*output, error) {
 	if id.IsZero() {
 		return nil, fmt.Errorf("%s has no branch, tag or commit %s", o.repository.url, head)
 	}
+	return o.atCommit(ctx, id)
+}
+
+// atCommit returns the output as it is at a commit.
+func (o *output) atCommit(ctx context.Context, id git.Hash) (*output, error) {
 	other := &output{stage: o.stage, repository: o.repository, branch: o.branch, folder: o.folder, own: o.own, tip: id, orders: o.orders}
 	other.history = &history{out: other}
 	return other, other.look(ctx)
