@@ -171,12 +171,20 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 	if e.By == "" {
 		e.By = web.Printable(now.Author.Name)
 	}
+	byHand := trailerOf(now.Message, "Kalypso-Environment") == ""
+	if byHand && len(now.Parents) < 2 { // a merge is a way to promote
+		e.Reason = "by hand: " + web.Printable(firstLine(now.Message))
+	}
+	back, err := s.wentBack(ctx, st, byHand, before, now)
+	if err != nil {
+		return nil, err
+	}
 	switch wasHeld, held := st.out.holdIn(before.record, ring), st.out.holdIn(now.record, ring); {
 	case now.record == nil && before.record == nil:
 		return nil, nil
 	case now.record == nil:
 		e.What = "removed"
-	case has.Base != had.Base && held != nil: // promotion ends holds
+	case has.Base != had.Base && held != nil, back: // promotion ends holds
 		e.What = "rolled back"
 	case has.Base != had.Base:
 		e.What = "promoted"
@@ -186,8 +194,8 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		e.What = "held"
 	case held == nil && wasHeld != nil:
 		e.What = "released"
-	case trailerOf(now.Message, "Kalypso-Environment") == "":
-		e.What, e.Reason = "changed", "by hand: "+firstLine(now.Message)
+	case byHand:
+		e.What, e.Reason = "changed", "by hand: "+web.Printable(firstLine(now.Message))
 	default:
 		return nil, nil // it was about another ring
 	}
@@ -210,6 +218,15 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		})
 	}
 	return events, nil
+}
+
+// wentBack says whether a commit by hand is a rollback.
+func (s *Session) wentBack(ctx context.Context, st *stop, byHand bool, before, now past) (bool, error) {
+	had, has := st.out.sourceIn(before.record, st.ringName()), st.out.sourceIn(now.record, st.ringName())
+	if !byHand || had == has || before.record == nil || now.record == nil {
+		return false, nil
+	}
+	return s.isBack(ctx, st, had, has, before)
 }
 
 func sameHold(a, b *tree.Hold) bool { return a == b || a != nil && b != nil && *a == *b }

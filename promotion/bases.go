@@ -107,7 +107,7 @@ func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.H
 	// The newest commit of the main line that it has: the others that it has are older.
 	has := len(links)
 	err = eachAncestor(objects, []git.Hash{commit}, line, func(git.Hash) {}, func(at int) { has = min(has, at) })
-	if missing := (*git.MissingError)(nil); errors.As(err, &missing) {
+	if errors.As(err, new(*git.MissingError)) || errors.As(err, new(*remote.NotFoundError)) {
 		return nil, false, nil // it is nowhere here
 	}
 	if err != nil || has == len(links) {

@@ -134,7 +134,14 @@ func (s *Session) recordGone(ctx context.Context, st *stop, out *Stop) error {
 		}
 		return !gone
 	})
-	if err != nil || !gone {
+	if err != nil {
+		return err
+	}
+	if !gone { // nor had it any: somebody may have replaced the branch
+		reason, err := s.gone(ctx, st)
+		if reason != "" {
+			out.State, out.Reason = Blocked, reason+"; push that again, or begin anew with --adopt"
+		}
 		return err
 	}
 	out.State = Blocked

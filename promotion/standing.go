@@ -21,9 +21,9 @@ func (s *Session) findGone(ctx context.Context, st *stop, out *Stop) error {
 	return err
 }
 
-// gone says why a branch that was there is not any more; "" where it never was, as far
-// as statuses tell. The error is git.ErrLostRace where another run has made the branch
-// since the session was opened.
+// gone says why a branch that was there is not any more, or is another one; "" where it
+// never was, as far as statuses tell. The error is git.ErrLostRace where another run has
+// made the branch, or written to it, since the session was opened.
 func (s *Session) gone(ctx context.Context, st *stop) (string, error) {
 	ledger, most := s.ledger(st.out), mostJudged
 	if s.platform.repository.plain { // whose statuses are all here
@@ -50,11 +50,14 @@ func (s *Session) gone(ctx context.Context, st *stop) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if !refs[branchRef(st.out.branch)].IsZero() {
+			if refs[branchRef(st.out.branch)] != st.out.tip {
 				return "", fmt.Errorf("%w: branch %s is new", git.ErrLostRace, st.out.branch)
 			}
-			return fmt.Sprintf("branch %s is gone from %s: %s came to %s at %s",
-				st.out.branch, st.out.repository.url, git.Short(c), st.id(), told.entered.UTC().Format("2006-01-02 15:04Z")), nil
+			what := "branch " + st.out.branch + " is gone from " + st.out.repository.url
+			if !st.out.tip.IsZero() {
+				what = "branch " + st.out.branch + " of " + st.out.repository.url + " does not have what was promoted to it"
+			}
+			return fmt.Sprintf("%s: %s came to %s at %s", what, git.Short(c), st.id(), told.entered.UTC().Format("2006-01-02 15:04Z")), nil
 		}
 	}
 	return "", nil
