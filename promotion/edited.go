@@ -3,15 +3,14 @@ package promotion
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// A record says which commits an environment was compiled from, and gates of others rest
-// on that. Where a commit by hand says it, it counts if the branch had just that before,
-// if it was merged, or if it is true: what these commits compile to.
+// A record says which commits an environment was compiled from, and which clusters are to
+// report, and gates rest on that. What a commit by hand says there counts if the branch
+// had just that before, if it was merged, or if it is what these commits compile to.
 
 // edited says what is wrong with what the record of an environment says by hand; "" for
 // nothing.
@@ -38,7 +37,7 @@ type handwritten struct {
 func (s *Session) editedSince(ctx context.Context, o *output) (string, error) {
 	var by past // the commit that brought what the record says
 	err := o.history.each(ctx, func(p past) bool {
-		same := sameSources(p.record, o.record)
+		same := p.record != nil && sameRecord(p.record, o.record)
 		if same {
 			by = p
 		}
@@ -57,7 +56,7 @@ func (s *Session) editedSince(ctx context.Context, o *output) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if sameSources(merged.record, by.record) && wroteSources(o.stage.Name, c.Message, by.record) {
+		if merged.record != nil && sameRecord(merged.record, by.record) && wroteSources(o.stage.Name, c.Message, by.record) {
 			return "", nil
 		}
 	}
@@ -85,14 +84,6 @@ func (s *Session) editedSince(ctx context.Context, o *output) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so: %s", git.Short(by.ID), o.branch, v.Problems[0]), nil
-}
-
-// sameSources says whether two records, which may be nil, say that the same was compiled.
-func sameSources(a, b *tree.Record) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Source == b.Source && slices.EqualFunc(a.Rings, b.Rings, func(a, b tree.Ring) bool { return a.Name == b.Name && a.Source == b.Source })
 }
 
 // wroteSources says whether a commit is one of kalypso's that brought what a record says.

@@ -107,6 +107,9 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 		v.problem("%s does not compile at %s", st.id(), describe(has))
 		return nil
 	}
+	if p := compiled.Options.Platform; p != v.at.record.Platform {
+		v.problem("the record is of platform %s, and %s is compiled", web.Printable(v.at.record.Platform), p)
+	}
 	own, moved := 0, false // the policy has a cluster type in another ring than it was built for
 	for i := range compiled.Tree.ClusterTypes {
 		ct := &compiled.Tree.ClusterTypes[i]
@@ -120,7 +123,7 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 			v.problem("cluster type %s is compiled, and not in the tree", ct.Name)
 		case v.at.record.SourceOf(e) == has && st.covers(e.Name):
 			v.checked[ct.Name] = true
-			if err := v.clusterType(ctx, st, ct); err != nil {
+			if err := v.clusterType(ctx, st, ct, compiled.Options.Compiler); err != nil {
 				return err
 			}
 		case e.Ring == st.ringName():
@@ -213,7 +216,7 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, describe(of))
 			continue
 		}
-		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i]); err != nil {
+		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler); err != nil {
 			return err
 		}
 	}
@@ -222,7 +225,8 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 
 // clusterType compares the ids of a cluster type's folders with those of the
 // record.
-func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterType) error {
+func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterType, by tree.Compiler) error {
+	before := len(v.Problems)
 	recorded, err := st.out.record.ClusterType(ct.Name)
 	if err != nil {
 		return err
@@ -254,7 +258,29 @@ func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterTy
 			v.problem("%s/%s is in the tree, and not compiled", ct.Name, a.DeploymentTarget)
 		}
 	}
-	return nil
+	if len(v.Problems) > before {
+		return nil
+	}
+	return v.recorded(ct, recorded, by)
+}
+
+// recorded compares all that is recorded of a cluster type with what a compiler would
+// record now. Other versions of kalypso may record other things, and what is kept has reasons of
+// its time.
+func (v *verifier) recorded(ct *tree.ClusterType, before *tree.ClusterTypeRecord, by tree.Compiler) error {
+	was := v.entry(ct.Name)
+	compiler := v.at.record.Compiler
+	if was.Compiler != nil {
+		compiler = *was.Compiler
+	}
+	if was.Kept > 0 || was.Digest == "" || compiler != by {
+		return nil
+	}
+	is, err := ct.Entry(before, v.at.record)
+	if err == nil && (is.Record != was.Record || is.Digest != was.Digest || is.Assignments != was.Assignments) {
+		v.problem("%s: its record is not what is compiled", ct.Name)
+	}
+	return err
 }
 
 func (v *verifier) folder(ctx context.Context, st *stop, clusterType string, f *tree.Folder, recorded *tree.AssignmentRecord) error {

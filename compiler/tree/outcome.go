@@ -71,6 +71,16 @@ func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outc
 	return out, out.finish(ct.Digest)
 }
 
+// Entry returns what the record of an environment would say of the cluster type, which
+// replaces what there was of it before; nil and nil for nothing.
+func (ct *ClusterType) Entry(before *ClusterTypeRecord, whole *Record) (ClusterTypeEntry, error) {
+	out, err := outcomeOf(ct, before, whole)
+	if err != nil {
+		return ClusterTypeEntry{}, err
+	}
+	return out.entry, nil
+}
+
 // staying is the outcome for a folder that stays as the record describes it.
 func staying(name string, before *ClusterTypeRecord) (*outcome, error) {
 	next := *before
