@@ -20,16 +20,6 @@ import (
 	"time"
 )
 
-// flowGaps are what the product is known to do wrong, and flows leave alone until it is
-// mended. With true they do it, and the checker looks at it.
-var flowGaps = map[string]bool{
-	"empty":  true, // a commit that assigns nothing counts as healthy
-	"revert": true, // a `git revert` of kalypso's commit is undone by the next run
-	"forget": true, // .kalypso/ is removed from a GitOps branch
-	"racing": true, // runners that race exit with 2, as they find no commit
-	"future": true, // a report from the future counts as one of now
-}
-
 // TestFlows drives the program over real repositories: random platforms, and random
 // people, clusters and runners. After each step a checker, which knows nothing of the
 // product, looks at the repositories with git. KALYPSO_FLOWS=10m goes on for that long,
@@ -196,9 +186,6 @@ func (f *flow) step(kind string, r *rand.Rand) {
 		}
 		return
 	case "empty":
-		if !flowGaps["empty"] {
-			return
-		}
 		s.empty = !s.empty
 	case "release":
 		s.release++
@@ -290,7 +277,7 @@ func (f *flow) report(stop flowStop, r *rand.Rand, healthy bool) {
 				state = []string{"healthy", "progressing", "failed", ""}[r.IntN(4)]
 			}
 			at := f.now
-			if flowGaps["future"] && r.IntN(4) == 0 {
+			if r.IntN(4) == 0 {
 				at = at.Add(time.Hour)
 			}
 			if state == "" {
@@ -336,7 +323,7 @@ func (f *flow) promoteAtOnce(r *rand.Rand) {
 	f.say("run: exit codes %d", codes)
 	for i, code := range codes {
 		f.say("%s", strings.TrimSpace(said[i]))
-		f.checker.exit(code, said[i], n > 1)
+		f.checker.exit(code, said[i])
 	}
 }
 

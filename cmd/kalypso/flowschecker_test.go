@@ -77,10 +77,9 @@ func (c *flowChecker) wrong(format string, args ...any) {
 }
 
 // exit looks at the exit code of a run.
-func (c *flowChecker) exit(code int, said string, raced bool) {
+func (c *flowChecker) exit(code int, said string) {
 	switch {
 	case code == -1 || slices.Contains([]int{0, 5, 6, 7, 9}, code) && !c.state.typo || code == 3 && c.state.typo:
-	case code == 2 && raced && !flowGaps["racing"] && regexp.MustCompile("there is no commit|not our ref|empty git-upload-pack").MatchString(said):
 	default:
 		c.wrong("exit code %d of promote --all:\n%s", code, said)
 	}
@@ -215,7 +214,7 @@ func (c *flowChecker) checkStep(e *flowEnvironment, commit string) {
 		if c.reverted[stop.id()] == has.Base && o.kind != "commit" {
 			c.wrong("commit %s brings %v to %s, which somebody has reverted", commit, has, stop.id())
 		}
-		if parent != "" && c.record(parent) == nil && o.kind != "adopt" {
+		if parent != "" && c.record(parent) == nil && o.kind != "adopt" && o.kind != "overwrite" {
 			c.wrong("commit %s comes to %s, whose record somebody removed", commit, stop.id())
 		}
 		if had.Base != has.Base && c.refused[has.Base] {
@@ -418,9 +417,9 @@ func (c *flowChecker) unhealthy(stop flowStop, commit string) string {
 		}
 	}
 	switch {
-	case wanted == 0 && flowGaps["empty"]:
+	case wanted == 0:
 		return "it wants nothing"
-	case e.source == "none" || wanted == 0:
+	case e.source == "none":
 		return ""
 	case healthy*100 < wanted*e.min || failed > e.maxFailed || healthy+failed == 0 && len(c.reports) == 0:
 		return fmt.Sprintf("of %d are %d healthy and %d failed", wanted, healthy, failed)

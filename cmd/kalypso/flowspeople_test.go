@@ -16,7 +16,7 @@ import (
 func (f *flow) hand(e *flowEnvironment, r *rand.Rand) {
 	kind := []string{"edit", "edit", "beside", "folder", "inside", "mode", "delete", "forget", "revert"}[r.IntN(9)]
 	tip, err := f.tryGit("gitops", "rev-parse", "-q", "--verify", "refs/heads/"+e.name)
-	if allowed, is := flowGaps[kind]; err != nil || is && !allowed {
+	if err != nil {
 		return
 	}
 	f.say("hand: %s in %s", kind, e.name)
@@ -131,7 +131,7 @@ func (f *flow) settle(r *rand.Rand) {
 		}
 		code, said := f.kalypso(0, 0, "promote", "--all", "--report", "../reports", "-o", "json")
 		f.say("run: exit code %d", code)
-		f.checker.exit(code, said, false)
+		f.checker.exit(code, said)
 		f.checker.look()
 		stops.Items = nil
 		_, result, _ := strings.Cut(said, "{\n  \"apiVersion\"")

@@ -43,7 +43,7 @@ var promotionBudgets = []struct {
 	{"status, fetched before, requests for each repository", "x", 1, asked(func(f *fleet) float64 { return float64(f.Warm.Requests) / float64(f.Repositories+1) })},
 	{"status, empty store, requests for each repository", "x", 10, asked(func(f *fleet) float64 { return float64(f.Cold.Requests) / float64(f.Repositories+1) })},
 	{"promotion of 1,000 files between folders, CPU", "s", 2.5, between(func(c cost) float64 { return c.CPU })},
-	{"promotion of 1,000 files between folders, peak memory", "MiB", 96, between(func(c cost) float64 { return float64(c.Memory) / (1 << 20) })},
+	{"promotion of 1,000 files between folders, own memory", "MiB", 96, between(func(c cost) float64 { return float64(c.Own) / (1 << 20) })},
 	{"promotion to a chain of 20 environments, CPU", "s", 3, func(r *report) (float64, bool) {
 		if r.Local == nil || r.Local.All == nil || r.Local.Chain != 20 {
 			return 0, false

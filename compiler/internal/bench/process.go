@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,12 +20,17 @@ type cost struct {
 	System float64 `json:"systemSeconds"`
 	Wall   float64 `json:"wallSeconds"`
 	Memory int64   `json:"peakBytes"` // resident, at its peak
+	// Own is Memory without the pages of the program's file; Memory where the system does
+	// not tell.
+	Own int64 `json:"ownPeakBytes"`
 }
 
 // costOf runs a command and returns what it took, and what it printed.
 func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 	begin := time.Now()
-	if printed, err = output(cmd); err != nil {
+	own := func() int64 { return 0 }
+	if printed, err = outputWhile(cmd, func(p *os.Process) { own = ownMemory(p) }); err != nil {
+		own()
 		return c, printed, err
 	}
 	c.Wall = time.Since(begin).Seconds()
@@ -39,7 +45,36 @@ func costOf(cmd *exec.Cmd) (c cost, printed []byte, err error) {
 	if runtime.GOOS != "darwin" { // which counts bytes; the others count KiB
 		c.Memory *= 1024
 	}
+	if c.Own = own(); c.Own == 0 {
+		c.Own = c.Memory
+	}
 	return c, printed, nil
+}
+
+// ownMemory looks at a process every few milliseconds, until the function that it
+// returns is called, which returns the most memory that the process had for itself; 0
+// where there is no Linux to tell. The pages of its program are those of the file, which
+// the kernel keeps for all processes, and takes back as it likes.
+func ownMemory(p *os.Process) func() int64 {
+	done, most := make(chan struct{}), make(chan int64)
+	go func() {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		var peak int64
+		for {
+			select {
+			case <-done:
+				most <- peak
+				return
+			case <-tick.C:
+				status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid))
+				_, rest, _ := strings.Cut(string(status), "\nRssAnon:")
+				kibibytes, _ := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64)
+				peak = max(peak, kibibytes<<10)
+			}
+		}
+	}()
+	return func() int64 { close(done); return <-most }
 }
 
 // best runs what makes a command several times, and returns the cost of the run

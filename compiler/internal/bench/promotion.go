@@ -42,7 +42,7 @@ func (c *carried) add(next carried) {
 	c.CPU += next.CPU
 	c.System += next.System
 	c.Wall += next.Wall
-	c.Memory = max(c.Memory, next.Memory)
+	c.Memory, c.Own = max(c.Memory, next.Memory), max(c.Own, next.Own)
 	c.Requests += next.Requests
 	c.Sent += next.Sent
 	c.Received += next.Received

@@ -68,9 +68,19 @@ func runStepOf(name string, j job) error {
 // output runs a command and returns what it prints on stdout. What it prints on
 // stderr is in the error.
 func output(cmd *exec.Cmd) ([]byte, error) {
+	return outputWhile(cmd, func(*os.Process) {})
+}
+
+// outputWhile is output, and calls a function with the process as soon as it runs.
+func outputWhile(cmd *exec.Cmd, runs func(*os.Process)) ([]byte, error) {
 	var printed, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &talk
-	if err := cmd.Run(); err != nil {
+	err := cmd.Start()
+	if err == nil {
+		runs(cmd.Process)
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return printed.Bytes(), fmt.Errorf("%s: %w\n%s", cmd, err, &talk)
 	}
 	return printed.Bytes(), nil
