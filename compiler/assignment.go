@@ -53,8 +53,7 @@ func (e *Environment) build(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				// What the cache cannot write it remembers itself, and only costs time.
-				_ = e.assignmentTable(e.Model.ClusterTypes[ct].Name).Flush()
+				e.putAway(ct)
 				progress(e.spans[ct].next - e.spans[ct].first)
 			}
 			return nil
@@ -70,6 +69,26 @@ func (e *Environment) build(ctx context.Context) error {
 	}
 	e.collide(slices.Concat(collisions...))
 	return nil
+}
+
+// putAway writes what was emitted of a cluster type to the cache, and leaves nothing of
+// the cache's table in memory but the heads.
+func (e *Environment) putAway(ct int) {
+	table := e.assignmentTable(e.Model.ClusterTypes[ct].Name)
+	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
+	rows := e.rows[e.spans[ct].first:e.spans[ct].next]
+	size := 0
+	for i := range rows {
+		size += len(rows[i].head)
+	}
+	heads := make([]byte, 0, size)
+	for i := range rows {
+		begin := len(heads)
+		if heads = append(heads, rows[i].head...); rows[i].head != nil {
+			rows[i].head = heads[begin:len(heads):len(heads)]
+		}
+	}
+	table.Release()
 }
 
 // mine says whether an assignment is of a cluster type of this build.

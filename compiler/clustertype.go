@@ -100,6 +100,7 @@ type clusterType struct {
 // digests of its assignments are looked at.
 func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 	ct := &e.Model.ClusterTypes[n]
+	defer e.assignmentTable(ct.Name).Release()
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
 	whole := len(k.keptOf(ct.Name)) == 0 && !e.Model.Uncertain
 	for i := e.spans[n].first; i < e.spans[n].next; i++ {
@@ -114,6 +115,7 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 			}
 			out.tree.Digest, out.diagnostics = digest, said.Diagnostics
 			out.tree.Content = func() (*tree.Content, error) {
+				defer e.assignmentTable(ct.Name).Release()
 				folders, err := e.folders(n, k)
 				if err != nil {
 					return nil, err

@@ -88,6 +88,7 @@ type table interface {
 	Body(cache.Key) ([]byte, bool)
 	Put(key cache.Key, head, body []byte)
 	Flush() error
+	Release()
 }
 
 type noTable struct{}
@@ -96,6 +97,7 @@ func (noTable) Head(cache.Key) ([]byte, bool) { return nil, false }
 func (noTable) Body(cache.Key) ([]byte, bool) { return nil, false }
 func (noTable) Put(cache.Key, []byte, []byte) {}
 func (noTable) Flush() error                  { return nil }
+func (noTable) Release()                      {}
 
 func (m *meter) table(level cache.Level, name string) table {
 	if m.cache == nil {

@@ -105,7 +105,7 @@ type blocks struct {
 
 // keptBytes bounds the blocks that are kept, without compression. A single block
 // that is larger is kept until the next one is read.
-const keptBytes = 64 << 20
+const keptBytes = 8 << 20
 
 // A blockKey is a block of a section, or of a writer. It holds the owner's number
 // and not the owner, which would stay in memory with its blocks.

@@ -295,7 +295,7 @@ func (c *Cache) Table(l Level, name string) *Table {
 	key := tableKey{l, name}
 	t := c.tables[key]
 	if t == nil {
-		t = &Table{c: c, level: l, name: name, id: tableID(l, name), at: map[Key]int{}}
+		t = &Table{c: c, level: l, name: name, id: tableID(l, name), at: map[Key]int{}, released: map[digest]*section{}}
 		c.tables[key] = t
 	}
 	return t

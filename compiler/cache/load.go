@@ -20,9 +20,26 @@ func (t *Table) load() {
 	for _, s := range segments {
 		if section := t.loadSegment(s); section != nil {
 			section.old = true
+			if before := t.released[s.id]; before != nil {
+				section.used, section.old = before.used, before.old
+			}
 			t.segments = append(t.segments, section)
 		}
 	}
+}
+
+// Release lets go of what the table has in memory: what is asked for next is read again.
+// What was put and not flushed stays, and so does what a process that verifies has used.
+func (t *Table) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pending != nil || len(t.adopted) > 0 || t.c.mode == Verify {
+		return
+	}
+	for _, s := range t.segments { // what ages later is what nobody used
+		t.released[s.id] = &section{used: s.used, old: s.old}
+	}
+	t.segments, t.loaded = nil, false
 }
 
 // manifest reads the manifest in the folder, and returns the hash of the file

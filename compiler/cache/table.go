@@ -28,6 +28,7 @@ type Table struct {
 	segments []*section // oldest first
 	pending  *writer    // what was put since the last Flush; nil if nothing
 	at       map[Key]int
+	released map[digest]*section // what is known of segments that are no longer in memory
 
 	broken sync.Map // Key -> true: a body was asked for in vain
 
@@ -180,9 +181,7 @@ func (t *Table) Put(k Key, head, body []byte) {
 		t.fail(errFull)
 		return
 	}
-	if t.c.mode == Verify {
-		t.load()
-	}
+	t.load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i, ok := t.at[k]; ok {
