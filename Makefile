@@ -38,7 +38,7 @@ lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE file
 
 bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-quick for small ones
 	$(GO) test -run '^$$' -short -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...
-	$(GO) run ./compiler/internal/bench $(BENCH)
+	$(GO) run ./internal/testing/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew
 	KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso -run 'TestTable|TestDocs|TestReference'

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/internal/generate"
+	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
 // TestOneBrokenConfigOfManyFailsWhatItMatches breaks one of 2,000 configs, and

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/internal/randplatform"
+	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 // history is a random platform and edits of it. Each edit draws from a source

@@ -22,10 +22,10 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/internal/randplatform"
 	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 // childEnv holds the childBuild that the test binary makes instead of testing.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/internal/randplatform"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 func isLong() bool { return os.Getenv("KALYPSO_LONG") != "" }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/internal/randplatform"
+	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 // same compares the outcome of a variant with that of a cold build.

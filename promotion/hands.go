@@ -92,6 +92,9 @@ func (s *Session) drifted(ctx context.Context, st *stop, out *Stop) (bool, error
 	if err != nil {
 		return false, err
 	}
+	if s.request.Adopt {
+		drift = slices.DeleteFunc(drift, func(d tree.Drift) bool { return d.Kind == tree.Added })
+	}
 	var edited string
 	if len(drift) == 0 {
 		if edited, err = s.edited(ctx, st.out); err != nil || edited == "" {
@@ -108,12 +111,16 @@ func (s *Session) drifted(ctx context.Context, st *stop, out *Stop) (bool, error
 		return false, nil
 	}
 	var names []string
+	adopts := "" // where nothing else is wrong
+	if !slices.ContainsFunc(drift, func(d tree.Drift) bool { return d.Kind != tree.Added }) && st.has() == (tree.Source{}) {
+		adopts = ", --adopt takes over what was added"
+	}
 	for _, d := range drift {
 		out.Drift = append(out.Drift, d.String())
 		names = append(names, d.Path+driftWords[d.Kind])
 	}
-	out.Reason = fmt.Sprintf("drift: branch %s is not what was promoted in %s: %s; --overwrite restores what was, and `git log -- FILE` says who changed it",
-		st.out.branch, count(len(drift), "file"), list(names, 5))
+	out.Reason = fmt.Sprintf("drift: branch %s is not what was promoted in %s: %s; --overwrite restores what was%s, and `git log -- FILE` says who changed it",
+		st.out.branch, count(len(drift), "file"), list(names, 5), adopts)
 	return false, nil
 }
 

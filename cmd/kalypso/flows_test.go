@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,8 @@ import (
 // and KALYPSO_FLOWS_SEED=N repeats one flow.
 //
 // Flows of seeds below calm have one runner at a time, which nobody kills: they go the same
-// way every time.
+// way every time: with KALYPSO_FLOWS_DIR they do it there, and leave what they did in the
+// file steps; KALYPSO_FLOWS_PROGRAM is another program kalypso than that of the tests.
 func TestFlows(t *testing.T) {
 	span, seed := time.Minute, uint64(1)
 	switch long, one := os.Getenv("KALYPSO_FLOWS"), os.Getenv("KALYPSO_FLOWS_SEED"); {
@@ -93,7 +95,7 @@ var flowKinds = strings.Fields("run run run run run run day day day day day day 
 func newFlow(t *testing.T, seed uint64) *flow {
 	r := rand.New(rand.NewPCG(seed, 1))
 	f := &flow{
-		t: t, seed: seed, dir: t.TempDir(), shared: r.IntN(2) == 0, environments: randomEnvironments(r),
+		t: t, seed: seed, dir: cmp.Or(os.Getenv("KALYPSO_FLOWS_DIR"), t.TempDir()), shared: r.IntN(2) == 0, environments: randomEnvironments(r),
 		now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), states: map[string]flowState{},
 	}
 	f.state.own = map[string]flowOwn{}
@@ -140,6 +142,9 @@ func (f *flow) run() {
 		}
 	}
 	f.settle(r)
+	if os.Getenv("KALYPSO_FLOWS_DIR") != "" {
+		f.write("steps", strings.Join(f.steps, "\n"))
+	}
 	f.t.Logf("%d commits have come to %d environments, with %d successes", f.checker.landed, len(f.environments), f.checker.successes)
 }
 
@@ -330,7 +335,7 @@ func (f *flow) promoteAtOnce(r *rand.Rand) {
 // kalypso runs the program in the folder of the platform, as one of several runners, and
 // kills it after a while. The code is -1 of what was killed.
 func (f *flow) kalypso(runner int, after time.Duration, args ...string) (code int, said string) {
-	cmd := exec.Command("kalypso", args...)
+	cmd := exec.Command(cmp.Or(os.Getenv("KALYPSO_FLOWS_PROGRAM"), "kalypso"), args...)
 	cmd.Dir = filepath.Join(f.dir, "p")
 	store := "store"
 	if !f.shared {

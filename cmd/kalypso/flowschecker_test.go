@@ -181,7 +181,7 @@ func (c *flowChecker) checkTree(e *flowEnvironment, commit string) {
 	paths := maps.Clone(is)
 	maps.Copy(paths, want)
 	for path := range paths {
-		mine := c.edited[e.name][path] && is[path] == before[path]
+		mine := (c.edited[e.name][path] || c.unclaimed(e, commit, path)) && is[path] == before[path]
 		if is[path] != want[path] && !mine {
 			c.wrong("commit %s of branch %s: %s is %q and not %q", commit, e.name, path, is[path], want[path])
 		}

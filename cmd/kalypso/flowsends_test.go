@@ -105,12 +105,26 @@ func (c *flowChecker) dirty(e *flowEnvironment) bool {
 	if tip == "" || c.record(tip) == nil {
 		return tip != ""
 	}
+	for path := range c.tree(tip) {
+		if c.unclaimed(e, tip, path) {
+			return true
+		}
+	}
 	for path := range c.edited[e.name] {
 		if c.foreign[e.name][path] == "" && c.tree(tip)[path] != c.wants(e, tip)[path] {
 			return true
 		}
 	}
 	return false
+}
+
+// unclaimed says whether a file of a commit is in the folder of a ring that has nothing
+// yet: it was there when the branch was begun anew, and is for the ring to take over.
+func (c *flowChecker) unclaimed(e *flowEnvironment, commit, path string) bool {
+	clusterType, _, _ := strings.Cut(path, "/")
+	return c.record(commit) != nil && slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
+		return stop.ring != "" && stop.covers(clusterType) && c.has(commit, stop) == flowSource{}
+	})
 }
 
 // wants is what the folders of a commit's record are compiled to.

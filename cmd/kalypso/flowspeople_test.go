@@ -105,10 +105,12 @@ func (f *flow) settle(r *rand.Rand) {
 	f.state.release++
 	f.commit("last")
 	last := f.commits[len(f.commits)-1]
+	var mended []*flowEnvironment
 	for _, e := range f.environments {
 		if r.IntN(4) == 0 {
 			continue // as people left it
 		}
+		mended = append(mended, e)
 		for _, kind := range []string{"thaw", "release", "adopt", "overwrite"} {
 			if kind == "release" && !f.checker.holds(e) && !f.checker.takenBack(e) || kind == "adopt" && f.checker.record(f.checker.tips[e.name]) != nil || kind == "overwrite" && !f.checker.dirty(e) {
 				continue
@@ -123,12 +125,16 @@ func (f *flow) settle(r *rand.Rand) {
 	}
 	for range 8 * len(f.environments) {
 		f.now = f.now.Add(3 * time.Hour)
-		f.person = flowOrder{}
 		for _, e := range f.environments {
 			for _, stop := range e.stops() {
 				f.report(stop, r, true)
 			}
+			if tip := f.checker.tips[e.name]; slices.Contains(mended, e) && f.checker.record(tip) != nil && f.checker.dirty(e) {
+				f.give(flowOrder{kind: "adopt", environment: e.name}, last, "") // ring by ring
+				f.checker.look()
+			}
 		}
+		f.person = flowOrder{}
 		code, said := f.kalypso(0, 0, "promote", "--all", "--report", "../reports", "-o", "json")
 		f.say("run: exit code %d", code)
 		f.checker.exit(code, said)

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // elsewhere is shop with its chart in a registry.

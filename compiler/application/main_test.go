@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 

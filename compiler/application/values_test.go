@@ -14,7 +14,7 @@ import (
 	sigs "sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // valuesOf returns the values of a target, as JSON.

@@ -27,7 +27,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // Mode says what a cache is used for.

@@ -7,9 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
-	"github.com/kalypso-io/kalypso/compiler/internal/generate"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
 // planned returns what plans a generated platform.

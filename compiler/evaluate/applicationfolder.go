@@ -13,9 +13,9 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // application is the folder of one, with a copy of what CUE may read of it: the

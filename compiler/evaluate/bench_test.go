@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
-	"github.com/kalypso-io/kalypso/compiler/internal/generate"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
 // remembering is a cache that forgets nothing.

@@ -8,10 +8,10 @@ import (
 	"os"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // guests are what registrations bring, and where it is evaluated.

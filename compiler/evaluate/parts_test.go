@@ -16,9 +16,9 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/generate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
 // memory is a cache.

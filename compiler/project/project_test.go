@@ -11,11 +11,11 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // The test binary is its own worker.

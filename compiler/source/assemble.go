@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // Assembly is a platform, or an application, made of several commits: the base of one,

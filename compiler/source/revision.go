@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // Checkout writes the platform that dir is in, as it is at a revision of its git

@@ -86,7 +86,7 @@ func writeGenerated(tb testing.TB, dir string, t *Tree) *Changes {
 // BenchmarkWrite writes assignments into a folder that is not there (new), and
 // then once more (unchanged), or with one folder changed (one). git is what
 // `git status` takes in that folder once all is committed. What new takes is up
-// to the file system: see compiler/internal/bench for what the numbers depend on.
+// to the file system: see internal/testing/bench for what the numbers depend on.
 func BenchmarkWrite(b *testing.B) {
 	for _, n := range []int{5_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

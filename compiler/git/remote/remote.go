@@ -34,8 +34,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // Options say how a repository is spoken with.

@@ -18,7 +18,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // store is a bare repository with what was fetched: a partial clone, which git

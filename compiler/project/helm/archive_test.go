@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 func TestArchives(t *testing.T) {

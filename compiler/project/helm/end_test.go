@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // endings are what can stand behind the last line of a document.

@@ -7,8 +7,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/scratch"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/quiet"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
 // Pack makes the archive of a chart of the files of its folder, by their paths in

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 const chartYAML = "-- Chart.yaml --\napiVersion: v2\nname: app\nversion: 1.0.0\n"

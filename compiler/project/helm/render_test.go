@@ -15,8 +15,8 @@ import (
 	"golang.org/x/tools/txtar"
 	sigs "sigs.k8s.io/yaml"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 func TestMain(m *testing.M) { commandtest.Main(m) }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/commandtest"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // What a block scalar at the end of a document holds is what kustomize makes of it,

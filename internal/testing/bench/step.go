@@ -12,7 +12,7 @@ import (
 
 	cuecmd "cuelang.org/go/cmd/cue/cmd"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/generate"
+	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
 // stepVariable tells a process of this program what to do, and jobVariable with
