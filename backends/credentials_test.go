@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // secretive are reconcilers that have secrets, or show what they see of manifests.

@@ -16,11 +16,11 @@ import (
 	"github.com/kalypso-io/kalypso/backends/argocd"
 	"github.com/kalypso-io/kalypso/backends/fleet"
 	"github.com/kalypso-io/kalypso/backends/flux"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 const restartOptions = `{"namespace": "x", "interval": "10m", "prune": true, "wait": true, "pollingInterval": "1m", "architecture": "amd64", "required": true, "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}`

@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/backends/fleet"
 	"github.com/kalypso-io/kalypso/backends/flux"
 	"github.com/kalypso-io/kalypso/backends/gotemplate"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // sample is a backend with a reconciler of it as the schema completes it, and a

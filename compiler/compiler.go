@@ -16,10 +16,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // Request says what to compile.
@@ -211,7 +211,7 @@ func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error)
 		return nil, err
 	}
 	for _, d := range more {
-		ds = append(ds, d.In(model.Position{File: module.File, Line: 1, Column: 1}, ""))
+		ds = append(ds, d.In(model.Position{File: cuemodule.File, Line: 1, Column: 1}, ""))
 	}
 	meter := newMeter(r.Cache)
 	stages, said, err := evaluate.Stages(ctx, platform, meter.packages())

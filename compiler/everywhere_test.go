@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // chartSource is what the example's lock pins: nobody serves it, so that the example

@@ -12,9 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // needsContent says whether an assignment's emission needs the content of its
@@ -36,12 +36,12 @@ func (b *Build) Uses() []locking.Use {
 			out = append(out, locking.Use{Source: source, By: []string{by}, Also: also, At: at})
 		}
 	}
-	modules := func(of []module.Dependency, at []model.Position, by string) {
+	modules := func(of []cuemodule.Dependency, at []model.Position, by string) {
 		for _, d := range of {
 			out = append(out, locking.Use{Source: moduleSource(d), By: []string{by}, At: at})
 		}
 	}
-	modules(dependencies(b.Platform.Root), []model.Position{{File: module.File, Line: 1, Column: 1}}, module.File)
+	modules(dependencies(b.Platform.Root), []model.Position{{File: cuemodule.File, Line: 1, Column: 1}}, cuemodule.File)
 	for _, e := range b.Environments {
 		if e.Model == nil {
 			continue

@@ -8,29 +8,29 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // moduleSource is the source that pins a CUE module.
-func moduleSource(d module.Dependency) lock.Source {
+func moduleSource(d cuemodule.Dependency) lock.Source {
 	return lock.Source{Kind: lock.Module, URL: d.Path, Version: d.Version}
 }
 
 // dependencies are the CUE modules that a platform depends on, without those that
 // it has itself.
-func dependencies(root string) []module.Dependency {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(module.File)))
+func dependencies(root string) []cuemodule.Dependency {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File)))
 	if err != nil {
 		return nil // loading says so
 	}
-	var out []module.Dependency
-	for _, d := range module.Dependencies(text) {
+	var out []cuemodule.Dependency
+	for _, d := range cuemodule.Dependencies(text) {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(d.PackageDir()))); err != nil {
 			out = append(out, d)
 		}
@@ -40,10 +40,10 @@ func dependencies(root string) []module.Dependency {
 
 // dependenciesOf are the CUE modules that what a registration brings depends on,
 // without those that its repository has itself.
-func dependenciesOf(r *model.Registration, tree *archive.Tree) []module.Dependency {
+func dependenciesOf(r *model.Registration, tree *archive.Tree) []cuemodule.Dependency {
 	root := evaluate.ModuleOf(r, tree)
-	var out []module.Dependency
-	for _, d := range module.Dependencies(tree.Files[path.Join(root, module.File)].Data) {
+	var out []cuemodule.Dependency
+	for _, d := range cuemodule.Dependencies(tree.Files[path.Join(root, cuemodule.File)].Data) {
 		own := false
 		for name := range tree.Files {
 			own = own || strings.HasPrefix(name, path.Join(root, d.PackageDir())+"/")
@@ -58,21 +58,21 @@ func dependenciesOf(r *model.Registration, tree *archive.Tree) []module.Dependen
 // installModules puts CUE modules that kalypso.lock pins where CUE looks for them,
 // unless it has them already. Those that nobody has, loading reports. Diagnostics
 // have no sites.
-func installModules(ctx context.Context, modules []module.Dependency, contents *library.Library) ([]diag.Diagnostic, error) {
+func installModules(ctx context.Context, modules []cuemodule.Dependency, contents *library.Library) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
 	for _, d := range modules {
 		entry, locked := contents.Lock.Find(moduleSource(d))
 		if !locked {
 			continue
 		}
-		if there, err := module.Cached(d); there || err != nil {
+		if there, err := cuemodule.Cached(d); there || err != nil {
 			continue // what is wrong with the version, loading says
 		}
 		zip, problems := contents.Content(entry)
 		if ds = append(ds, problems...); len(problems) > 0 {
 			continue
 		}
-		if err := module.Install(ctx, d, zip); err != nil {
+		if err := cuemodule.Install(ctx, d, zip); err != nil {
 			return nil, fmt.Errorf("put the module %s %s into CUE's cache: %w", d.Path, d.Version, err)
 		}
 	}

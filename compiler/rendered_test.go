@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	filetree "github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	filetree "github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // renderedPlatform has a chart and an overlay that are rendered, and beside them

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
 )
 
 // bases are the base commits of the platform's branch, newest first, read as far as they

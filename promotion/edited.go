@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // A record says which commits an environment was compiled from, and which clusters are to

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // What people do in GitOps branches by hand has one rule for all commands. A tree that is

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git/remote/remotetest"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
 // TestModel lets random things happen to random platforms, and compares what the engine

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // satisfies evaluates the constraint of a policy gate, in workers that can be killed;

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // verifier compares what is at one head with what it is said to be compiled from.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/ansible"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 const every = `{"remoteUser": "root", "serial": "50%", "maxFailPercentage": 25, "interval": "1h30m", "python": "/usr/bin/python3.11", "stateDirectory": "/srv/kalypso"}`

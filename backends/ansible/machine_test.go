@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends/ansible"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // tools are the programs that the tests run, by the Debian package that has them.

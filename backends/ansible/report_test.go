@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends/ansible"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
 )

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends/argocd"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 func TestRendered(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/backends"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 const inCluster = "https://kubernetes.default.svc"

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
-	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
 // bundle is a Bundle as Fleet 0.15 makes it of a folder: what its packages

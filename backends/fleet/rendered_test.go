@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends/fleet"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 const (

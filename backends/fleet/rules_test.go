@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/backends"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
-	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
 // central is an object of the management cluster, as far as the checks look at it.

@@ -3,8 +3,8 @@ package flux
 import (
 	"testing"
 
-	"github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // BenchmarkEmit makes the folder of an assignment.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // assignment is one with something of everything that a template sees.

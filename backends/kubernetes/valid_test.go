@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
+	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
 // invented are kinds of the tests' own, which no API server knows.

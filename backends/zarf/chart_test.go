@@ -10,10 +10,10 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
-	"github.com/kalypso-io/kalypso/backends/internal/crdtest"
 	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
 // The chart that the workspace is where the workload is one renders, by Helm's

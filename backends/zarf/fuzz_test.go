@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
-	"github.com/kalypso-io/kalypso/backends/internal/zarftest"
 	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+	"github.com/kalypso-io/kalypso/internal/testing/zarftest"
 )
 
 // FuzzObjects packages any two objects, rendered and by reference. Zarf takes

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // TestRefusals are what a package cannot hold, or what Zarf would do wrongly.

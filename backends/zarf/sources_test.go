@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/zarf"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // component is what the tests look at of a component that Emit shares.

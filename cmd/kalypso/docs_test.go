@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/docs/docgen"
+	"github.com/kalypso-io/kalypso/internal/testing/docgen"
 )
 
 // How the pages are tested. README.md, docs/*.md, docs/reconcilers/*.md and

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/fetch"
-	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kalypso-io/kalypso/compiler/git/remote/remotetest"
+	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
 // fleetCommands are commands of scripts that promote. All of them are about a platform

@@ -28,8 +28,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
-	"github.com/kalypso-io/kalypso/promotion/forge/forgetest"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 )
 
 // forgeCommand is `forge COMMAND ...`: a forge that is played for the script, with the

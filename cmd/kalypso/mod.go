@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 func newMod(g *global) *cobra.Command {
@@ -33,7 +33,7 @@ server work where kalypso is not installed. Run it again after an update.`,
 			if err != nil {
 				return err
 			}
-			changed, err := module.Vendor(p.Root)
+			changed, err := cuemodule.Vendor(p.Root)
 			for _, name := range changed {
 				fmt.Fprintln(g.out, name)
 			}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 // A runner is a machine of CI: it has a checkout of the platform and a cache

@@ -14,8 +14,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/module"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // streams are where a command reads and writes: out is the result, err is talk.
@@ -109,8 +109,8 @@ func (g *global) prepare(ctx context.Context) error {
 	default:
 		return usagef("--progress %s: there are auto, plain and none", g.progress)
 	}
-	var different *module.DifferentError
-	if err := module.EnsureCache(ctx); errors.As(err, &different) {
+	var different *cuemodule.DifferentError
+	if err := cuemodule.EnsureCache(ctx); errors.As(err, &different) {
 		fmt.Fprintf(g.err, "kalypso: warning: %v\n", err)
 	}
 	return nil

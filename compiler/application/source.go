@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/lock"
@@ -21,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	platform "github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // source is what an application renders, a chart's archive or overlays among the

@@ -16,8 +16,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // ApplicationFiles are the names of the file that makes a folder an application's.
@@ -319,7 +319,7 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	overlay, err := module.Overlay(a.tmp)
+	overlay, err := cuemodule.Overlay(a.tmp)
 	if err != nil {
 		return nil, nil, err
 	}

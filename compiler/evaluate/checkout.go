@@ -14,11 +14,11 @@ import (
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
 
-	"github.com/kalypso-io/kalypso/compiler/archive"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // checkout is a folder of this machine that holds what of a repository is needed to
@@ -80,7 +80,7 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 // root.
 func ModuleOf(r *model.Registration, tree *archive.Tree) string {
 	dir := path.Clean(r.Git.Path)
-	for dir != "." && tree.Files[path.Join(dir, module.File)].Data == nil {
+	for dir != "." && tree.Files[path.Join(dir, cuemodule.File)].Data == nil {
 		dir = path.Dir(dir)
 	}
 	return dir
@@ -154,10 +154,10 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 			return err
 		}
 	}
-	if files[within+module.File] != nil {
+	if files[within+cuemodule.File] != nil {
 		return nil
 	}
-	return write(within+module.File, fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
+	return write(within+cuemodule.File, fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
 }
 
 // path returns where a file of the repository is.
@@ -170,10 +170,10 @@ func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	overlay, err := module.Overlay(root)
+	overlay, err := cuemodule.Overlay(root)
 	if err != nil {
 		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
-			In(model.Position{File: c.Prefix + path.Join(c.Module, module.File), Line: 1, Column: 1}, "")}, nil
+			In(model.Position{File: c.Prefix + path.Join(c.Module, cuemodule.File), Line: 1, Column: 1}, "")}, nil
 	}
 	overlay[filepath.Join(root, rel, declarationsFile)] = load.FromString(c.declarations(r))
 	var ds []diag.Diagnostic

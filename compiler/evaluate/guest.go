@@ -9,9 +9,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 	"github.com/kalypso-io/kalypso/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // guests are what registrations bring, and where it is evaluated.
@@ -153,7 +153,7 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if err := c.write(tmp, tree.Data(), g.registration.Name); err != nil {
 		return nil, false, err
 	}
-	modules, err := module.CacheDir()
+	modules, err := cuemodule.CacheDir()
 	if err != nil {
 		return nil, false, err
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // loaded is a package in a CUE context of its own.
@@ -38,9 +38,9 @@ func loadPackage(ctx context.Context, p *source.Platform, dir string, without []
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	overlay, err := module.Overlay(p.Root)
+	overlay, err := cuemodule.Overlay(p.Root)
 	if err != nil {
-		var language *module.LanguageError
+		var language *cuemodule.LanguageError
 		if errors.As(err, &language) {
 			return nil, []diag.Diagnostic{languageDiagnostic(language)}, nil
 		}
@@ -78,7 +78,7 @@ func buildFolder(root, dir, name, prefix string, overlay map[string]load.Source)
 	inst := insts[0]
 	places := newPlaces(root, prefix, inst)
 	if inst.Err != nil {
-		if language := module.Language(root, inst.Err); language != nil {
+		if language := cuemodule.Language(root, inst.Err); language != nil {
 			return nil, []diag.Diagnostic{languageDiagnostic(language)}, nil
 		}
 		return nil, places.loadErrors(inst.Err, diag.Syntax), nil
@@ -94,7 +94,7 @@ func buildFolder(root, dir, name, prefix string, overlay map[string]load.Source)
 	return &loaded{ctx: c, value: v, inst: inst, places: places}, nil, nil
 }
 
-func languageDiagnostic(e *module.LanguageError) diag.Diagnostic {
+func languageDiagnostic(e *cuemodule.LanguageError) diag.Diagnostic {
 	return diag.New(diag.LanguageVersion, e.Error()).In(e.Position, "").
 		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
 }

@@ -11,10 +11,10 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/window"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // checkPolicies reports policies of promotion under which no commit would ever get

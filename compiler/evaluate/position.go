@@ -12,8 +12,8 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // places turns CUE's positions into those that a user can act on: of files of
@@ -90,7 +90,7 @@ func (p *places) of(pos token.Pos) model.Position {
 	if embedded, ok := p.embeds[file]; ok {
 		return model.Position{File: embedded, Line: pos.Line(), Column: pos.Column()}
 	}
-	if !filepath.IsAbs(file) || module.IsOurs(file, p.root) || filepath.Base(file) == declarationsFile {
+	if !filepath.IsAbs(file) || cuemodule.IsOurs(file, p.root) || filepath.Base(file) == declarationsFile {
 		return model.Position{}
 	}
 	rel := p.relative(file)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 // The test binary is its own worker.

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/kalypso-io/kalypso/compiler/internal/yamlnodes"
+	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
 // index is the index.yaml of a chart repository

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/kalypso-io/kalypso/compiler/archive"
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // commitEntries are the files of a commit. What git does not keep in the commit

@@ -13,8 +13,8 @@ import (
 	"cuelang.org/go/mod/modregistry"
 	"cuelang.org/go/mod/module"
 
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
 	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 // publish publishes a CUE module as `cue mod publish` does, with the registry of

@@ -18,10 +18,10 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote"
 
-	"github.com/kalypso-io/kalypso/compiler/archive"
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
 	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 // fluxLayer is the media type of what `flux push artifact` sends.

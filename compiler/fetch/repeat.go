@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git/remote"
 	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
 )
 
 const (

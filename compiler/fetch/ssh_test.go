@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"github.com/kalypso-io/kalypso/compiler/git/remote/remotetest"
 	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
 // trust writes that a host has a key to known_hosts.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/worker"
+	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
 func workers(t testing.TB, n int) (*worker.Pool, Renderer) {

@@ -20,10 +20,10 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache/oci"
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
 	"github.com/kalypso-io/kalypso/compiler/publish"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 const platform = "../../testdata/platform"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // History is a branch of a platform's repository, at one of its commits. What counts

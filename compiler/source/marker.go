@@ -3,7 +3,7 @@ package source
 import (
 	"path"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Marker says by which files a folder of a commit is known for what it is.

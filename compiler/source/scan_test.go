@@ -14,7 +14,7 @@ import (
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/load"
 
-	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // digestOf opens a platform and scans what an environment is made of, or the base.
@@ -172,7 +172,7 @@ func TestImportsItself(t *testing.T) {
 // loads is everything that CUE loads of a package of a platform.
 func loads(t *testing.T, root, dir string) string {
 	t.Helper()
-	overlay, err := module.Overlay(root)
+	overlay, err := cuemodule.Overlay(root)
 	if err != nil {
 		t.Fatal(err)
 	}

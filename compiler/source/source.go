@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/module"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // Package is the name of the package that a platform's files are in.
@@ -150,7 +150,7 @@ func readModule(root string) (string, []diag.Diagnostic, error) {
 		return "", nil, err
 	}
 	f, err := modfile.ParseNonStrict(data, moduleFile)
-	if module.Language(root, err) != nil {
+	if cuemodule.Language(root, err) != nil {
 		return "", nil, nil // loading the module reports it
 	}
 	switch {
@@ -159,7 +159,7 @@ func readModule(root string) (string, []diag.Diagnostic, error) {
 	case f.QualifiedModule() == "":
 		return "", []diag.Diagnostic{badModule("it has no module path")}, nil
 	}
-	if version, at := module.NewerPin(data); version != "" {
+	if version, at := cuemodule.NewerPin(data); version != "" {
 		return f.QualifiedModule(), []diag.Diagnostic{diag.New(diag.LanguageVersion,
 			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, version, kalypso.ModuleVersion)).In(at, "").
 			Hinting("take a newer kalypso, or lower the version if nothing newer is used")}, nil

@@ -7,7 +7,7 @@ import (
 	"runtime"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Blob is what a git tree says of a file: what is in it, and whether it is

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 const clusterTypeKind = "ClusterTypeProvenance"

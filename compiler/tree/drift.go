@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Drift is a file of an environment's tree that is not as kalypso left it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Record returns what the record of an environment says that is in a folder of the

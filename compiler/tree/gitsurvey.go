@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // gitSurvey looks at what is in a git tree, as survey does in a folder: every

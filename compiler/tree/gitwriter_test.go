@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 func TestCommitIsWhatWriteIs(t *testing.T) {

@@ -3,7 +3,7 @@ package tree
 import (
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // graft is a change to a git tree: what is at a path from then on. The name in its

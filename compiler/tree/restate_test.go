@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // bare is an empty repository, and a branch of it that moves with make.

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Forge is one repository on a forge. Any number of goroutines may use it. Every

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Kinds are the kinds of gates, in the order of verdicts: those of Commit, and then

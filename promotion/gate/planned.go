@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Planned answers the gates that need the planned change: errors, kept and removals where

@@ -10,7 +10,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // Assignment is one that the tree wants, with what is to be seen of it.

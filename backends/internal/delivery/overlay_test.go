@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	bt "github.com/kalypso-io/kalypso/backends/internal/backendtest"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
 // What kustomize would refuse on the cluster is refused here, with the field.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 // BenchmarkTransfer is what an entry costs beside the network: a new one put, and

@@ -20,7 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 // reads are the requests that a Get makes.

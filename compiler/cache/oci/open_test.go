@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 func TestOpen(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/cache/oci/ocitest"
+	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
 // anonymous makes docker's configuration empty, whoever runs the tests.

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/forgetest"
 )
 
 // A deployment is recorded once for a commit, and each of its states once, whatever

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
 	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge/github"
 )
 

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/forgetest"
 )
 
 // The newest word of each reviewer counts, a comment is none, and a dismissal ends

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/forgetest"
 )
 
 // short is statuses as text.

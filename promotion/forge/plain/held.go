@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 

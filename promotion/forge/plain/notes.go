@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/git"
+	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // fanOut is how many notes are in one folder at most; from then on, each is in a folder

@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/internal/yamlnodes"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
 // MaxSize bounds what one render makes, in bytes of its text with all anchors

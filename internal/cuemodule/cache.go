@@ -1,0 +1,301 @@
+package cuemodule
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"cuelang.org/go/mod/modcache"
+	"github.com/gofrs/flock"
+	"github.com/kalypso-io/kalypso"
+	xmodule "golang.org/x/mod/module"
+)
+
+// EnsureCache makes sure that CUE's module cache holds the module, so that plain
+// cue and its language server resolve a platform's pin without a network. The
+// cache is $CUE_CACHE_DIR, else the folder "cue" in [os.UserCacheDir].
+//
+// Where the cache holds the module as the binary carries it, this reads some
+// small files and writes nothing. An entry that differs is replaced by a
+// development build, and left alone by a release, which returns a
+// *DifferentError: a published version never changes, so someone else is wrong.
+//
+// kalypso itself does not need the cache (Overlay). No error of this function
+// should stop a command: a *DifferentError is worth a warning, because plain cue
+// may then judge a platform otherwise than kalypso does; any other error (no
+// home, a read-only one) is worth one at most to who asked for the cache.
+//
+// Any number of processes may call it at once, CUE included: it takes the lock
+// that CUE takes for this version, and an entry appears whole or not at all.
+// While a development build replaces an entry, a cue that starts at that moment
+// may not find it. Waiting for the lock ends with ctx.
+func EnsureCache(ctx context.Context) error {
+	dir, err := CacheDir()
+	if err != nil {
+		return fmt.Errorf("find CUE's module cache: %w", err)
+	}
+	return entryIn(dir).ensure(ctx, development())
+}
+
+// DifferentError says that CUE's module cache holds other files than the binary
+// under the same version.
+type DifferentError struct {
+	Folder string // the entry in the cache
+	File   string // a file that differs, named from the module's root
+}
+
+func (e *DifferentError) Error() string {
+	return fmt.Sprintf("CUE's module cache holds another %s %s than this kalypso (%s differs): cue may judge a platform differently; remove %s to have it written again",
+		basePath, kalypso.ModuleVersion, e.File, e.Folder)
+}
+
+// CacheDir returns the folder of CUE's module cache, by CUE's own rule
+// (cuelang.org/go/internal/cueconfig.CacheDir).
+func CacheDir() (string, error) {
+	if dir := os.Getenv("CUE_CACHE_DIR"); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.UserCacheDir()
+	return filepath.Join(dir, "cue"), err
+}
+
+// development says whether the binary is no release of kalypso, so that its
+// module may change without its version.
+func development() bool {
+	build, ok := debug.ReadBuildInfo()
+	return !ok || !release(build)
+}
+
+// release says whether a binary was built from a released version of this Go
+// module, as its main module or as a dependency of another program.
+func release(build *debug.BuildInfo) bool {
+	const goModule = "github.com/kalypso-io/kalypso"
+	for _, m := range append([]*debug.Module{&build.Main}, build.Deps...) {
+		if m.Path == goModule {
+			return m.Replace == nil && strings.HasPrefix(m.Version, "v") &&
+				!strings.HasSuffix(m.Version, "+dirty") && !xmodule.IsPseudoVersion(m.Version)
+		}
+	}
+	return false
+}
+
+// An entry is where a CUE cache keeps the module, by the layout of
+// cuelang.org/go/mod/modcache.
+type entry struct {
+	folder   string // the extracted module
+	mod      string // its module.cue, which CUE reads to select versions
+	lock     string // locked by whoever writes the two
+	partial  string // there while CUE extracts: the folder is incomplete
+	download string // the folder of mod, lock and partial
+}
+
+func entryIn(cache string) entry {
+	extract := filepath.Join(cache, "mod", "extract", filepath.FromSlash(basePath))
+	download := filepath.Join(cache, "mod", "download", filepath.FromSlash(basePath), "@v")
+	version := filepath.Join(download, kalypso.ModuleVersion)
+	return entry{
+		folder:   extract + "@" + kalypso.ModuleVersion,
+		mod:      version + ".mod",
+		lock:     version + ".lock",
+		partial:  version + ".partial",
+		download: download,
+	}
+}
+
+// ensure makes the entry hold the module; replace says what to do where it holds
+// something else.
+func (e entry) ensure(ctx context.Context, replace bool) error {
+	done, err := e.holds(replace)
+	if done || err != nil {
+		return err
+	}
+	unlock, err := e.acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("lock %s in CUE's module cache: %w", basePath, err)
+	}
+	defer unlock()
+	// Another process may have written it while this one waited.
+	done, err = e.holds(replace)
+	if done || err != nil {
+		return err
+	}
+	if err := e.write(); err != nil {
+		return fmt.Errorf("write %s into CUE's module cache: %w", basePath, err)
+	}
+	return nil
+}
+
+// holds says whether the entry holds the module. An entry that is not there, or
+// that CUE has not finished, does not; one that differs does not either if it
+// may be replaced, and is a *DifferentError otherwise.
+func (e entry) holds(replace bool) (bool, error) {
+	if _, err := os.Lstat(e.partial); err == nil {
+		return false, nil
+	}
+	if _, err := os.Stat(e.folder); err != nil {
+		return false, ignore(err, fs.ErrNotExist)
+	}
+	differs := e.differs()
+	if differs == "" {
+		mod, err := os.ReadFile(e.mod)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil || !bytes.Equal(mod, moduleText()) {
+			differs = File
+		}
+	}
+	if differs == "" {
+		return true, nil
+	}
+	if replace {
+		return false, nil
+	}
+	return false, &DifferentError{Folder: e.folder, File: differs}
+}
+
+// differs returns the name of a file in which the entry's folder differs from
+// the module, or "". Comparing the files themselves costs less than digests of
+// them would. What CUE never reads for the module's packages is not compared: a
+// published module holds its whole repository.
+func (e entry) differs() string {
+	for _, f := range embedded() {
+		text, err := os.ReadFile(filepath.Join(e.folder, filepath.FromSlash(f.name)))
+		if err != nil || !bytes.Equal(text, f.text) {
+			return f.name
+		}
+	}
+	for _, folder := range folders() {
+		entries, err := os.ReadDir(filepath.Join(e.folder, filepath.FromSlash(folder)))
+		if err != nil {
+			return folder
+		}
+		for _, file := range entries {
+			if name := path.Join(folder, file.Name()); path.Ext(name) == ".cue" && !has(name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// acquire takes the lock of the entry, or gives up with ctx: CUE holds the lock
+// while it downloads. CUE locks the same file in the same way, with flock.
+func (e entry) acquire(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(e.download, 0o777); err != nil {
+		return nil, err
+	}
+	lock := flock.New(e.lock, flock.SetPermissions(0o666))
+	const retry = 20 * time.Millisecond
+	if _, err := lock.TryLockContext(ctx, retry); err != nil {
+		return nil, err
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// write puts the module in place of whatever the entry holds. The lock must be
+// held. The folder comes last: once it is there, the entry is complete.
+func (e entry) write() error {
+	parent, name := filepath.Split(e.folder)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return err
+	}
+	// The lock says that whoever left a temporary folder is gone. CUE removes
+	// folders of this name too.
+	leftover, _ := filepath.Glob(filepath.Join(parent, name+".tmp-*"))
+	for _, dir := range leftover {
+		modcache.RemoveAll(dir)
+	}
+	temporary, err := os.MkdirTemp(parent, name+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer modcache.RemoveAll(temporary)
+
+	mod := filepath.Join(temporary, "mod")
+	if err := writeFile(mod, moduleText(), 0o666); err != nil {
+		return err
+	}
+	if err := os.Rename(mod, e.mod); err != nil {
+		return err
+	}
+	fresh := filepath.Join(temporary, "new")
+	for _, f := range embedded() {
+		if err := writeFile(filepath.Join(fresh, filepath.FromSlash(f.name)), f.text, 0o444); err != nil {
+			return err
+		}
+	}
+	if err := moveAway(e.folder, filepath.Join(temporary, "old")); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, e.folder); err != nil {
+		return err
+	}
+	if err := os.Remove(e.partial); ignore(err, fs.ErrNotExist) != nil {
+		return err
+	}
+	protect(e.folder)
+	return nil
+}
+
+// moveAway renames a folder of the cache, if it is there.
+func moveAway(from, to string) error {
+	// Moving a folder to another parent needs write permission on the folder
+	// itself, which CUE takes away.
+	info, err := os.Lstat(from)
+	if err != nil {
+		return ignore(err, fs.ErrNotExist)
+	}
+	if info.IsDir() {
+		os.Chmod(from, info.Mode()|0o200)
+	}
+	return os.Rename(from, to)
+}
+
+// writeFile writes a file and its folders, and waits until the disk has it: a
+// release would never repair an entry that a power failure emptied.
+func writeFile(name string, text []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// protect takes away the permission to write in a folder and those below it, as
+// CUE does with its cache. It does what it can: the permissions are there
+// against mistakes.
+func protect(dir string) {
+	filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			os.Chmod(name, 0o555)
+		}
+		return nil
+	})
+}
+
+// moduleText is the module's own module.cue.
+func moduleText() []byte {
+	text, _ := kalypso.Module.ReadFile(File)
+	return text
+}
+
+// ignore returns err unless it is what.
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+// Package cuemodule makes the CUE module kalypso.io@v0, which the binary carries,
+// resolve without a network: for kalypso's own loader (Overlay), for plain cue
+// and its language server through the module cache (EnsureCache), and for rooms
+// that have no kalypso (Vendor).
+//
+// What goes in is the root folder of a platform; what comes out is an overlay
+// for the loader, or files on disk. The package never reaches the network, and
+// writes nowhere but in CUE's cache and in the platform's cue.mod.
+package cuemodule
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso"
+)
+
+// basePath is what imports of the module begin with, and major its version in
+// module.cue's deps: "kalypso.io" and "v0".
+var basePath, major, _ = strings.Cut(kalypso.ModulePath, "@")
+
+// File is where a CUE module says what it is, from its root and with slashes.
+// local-module.cue beside it replaces its deps for whoever works on the module.
+const (
+	File            = "cue.mod/module.cue"
+	localModuleFile = "cue.mod/local-module.cue"
+)
+
+// vendorDir is the module in a platform's cue.mod/pkg, the folder that CUE
+// looks into before any module.
+var vendorDir = "cue.mod/pkg/" + basePath
+
+// file is a file of the embedded module; its name has slashes and is relative
+// to the module's root.
+type file struct {
+	name string
+	text []byte
+}
+
+// embedded returns all files of the module, ordered by name.
+var embedded = sync.OnceValue(func() []file {
+	var files []file
+	err := fs.WalkDir(kalypso.Module, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := kalypso.Module.ReadFile(name)
+		files = append(files, file{name, text})
+		return err
+	})
+	if err != nil {
+		panic(fmt.Sprintf("the embedded CUE module cannot be read: %v", err))
+	}
+	return files
+})
+
+// packages returns the module's files without its cue.mod: what is vendored.
+var packages = sync.OnceValue(func() []file {
+	return slices.DeleteFunc(slices.Clone(embedded()), func(f file) bool { return f.name == File })
+})
+
+// folders returns the folders that CUE reads for the module's packages: their
+// own, and those above them up to the module's root ".", since a package also
+// takes the files of its name in the folders above.
+var folders = sync.OnceValue(func() []string {
+	dirs := []string{"."}
+	for _, f := range packages() {
+		for dir := path.Dir(f.name); dir != "."; dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+})
+
+// has says whether the module has a package file of that name.
+func has(name string) bool {
+	_, found := slices.BinarySearchFunc(packages(), name, func(f file, name string) int {
+		return strings.Compare(f.name, name)
+	})
+	return found
+}
+
+// IsOurs says whether a file, named as CUE's positions name it, belongs to the
+// module and not to the user: it is overlaid or vendored in the platform at
+// root, or lies in a module cache. A relative name counts from root.
+func IsOurs(filename, root string) bool {
+	if !filepath.IsAbs(filename) {
+		filename = filepath.Join(root, filename)
+	}
+	filename = filepath.ToSlash(filepath.Clean(filename))
+	vendored := path.Join(filepath.ToSlash(filepath.Clean(root)), vendorDir) + "/"
+	return strings.HasPrefix(filename, vendored) || strings.Contains(filename, "/mod/extract/"+basePath+"@")
+}

@@ -1,0 +1,157 @@
+package cuemodule
+
+import (
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
+	"golang.org/x/mod/semver"
+
+	"github.com/kalypso-io/kalypso"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// span is a part of a source text, in bytes.
+type span struct{ from, to int }
+
+func spanOf(n ast.Node) span { return span{n.Pos().Offset(), n.End().Offset()} }
+
+// unpin takes the pins of the module out of a parsed module.cue or
+// local-module.cue and returns where they were: entries of deps, or the whole
+// deps where nothing else is in it.
+func unpin(f *ast.File) []span {
+	var pins []span
+	f.Decls = slices.DeleteFunc(f.Decls, func(decl ast.Decl) bool {
+		section, deps := structField(decl)
+		if section != "deps" || deps == nil {
+			return false
+		}
+		whole := spanOf(decl) // a chain of fields ends nowhere once it is empty
+		var entries []span
+		deps.Elts = slices.DeleteFunc(deps.Elts, func(entry ast.Decl) bool {
+			key, dep := structField(entry)
+			if !isModule(key, dep) {
+				return false
+			}
+			entries = append(entries, spanOf(entry))
+			return true
+		})
+		if len(entries) > 0 && len(deps.Elts) == 0 {
+			pins = append(pins, whole)
+			return true
+		}
+		pins = append(pins, entries...)
+		return false
+	})
+	return pins
+}
+
+// NewerPin returns the version of the module that a module.cue pins, and where,
+// if that is newer than the one in the binary; "" otherwise.
+func NewerPin(source []byte) (version string, at model.Position) {
+	f, err := parser.ParseFile(File, source)
+	if err != nil {
+		return "", model.Position{} // the loader reports it
+	}
+	for _, decl := range f.Decls {
+		section, deps := structField(decl)
+		if section != "deps" || deps == nil {
+			continue
+		}
+		for _, entry := range deps.Elts {
+			key, dep := structField(entry)
+			if v := depVersion(dep); isModule(key, dep) && semver.Compare(v, kalypso.ModuleVersion) > 0 {
+				return v, model.Position{File: File, Line: entry.Pos().Line(), Column: entry.Pos().Column()}
+			}
+		}
+	}
+	return "", model.Position{}
+}
+
+// isModule says whether an entry of deps is about the module: its key is the
+// module's path with the major version, or without it (which CUE then takes
+// from the version).
+func isModule(key string, dep *ast.StructLit) bool {
+	base, keyMajor, found := strings.Cut(key, "@")
+	if base != basePath {
+		return false
+	}
+	if !found {
+		v := depVersion(dep)
+		return v == "" || semver.Major(v) == major
+	}
+	return keyMajor == major
+}
+
+// depVersion returns the version in an entry of deps; "" where there is none.
+func depVersion(dep *ast.StructLit) string {
+	if dep == nil {
+		return ""
+	}
+	for _, decl := range dep.Elts {
+		if name, value := field(decl); name == "v" {
+			return text(value)
+		}
+	}
+	return ""
+}
+
+// structField returns the name and the fields of a field that holds a struct;
+// "" and nil for any other declaration.
+func structField(decl ast.Decl) (string, *ast.StructLit) {
+	name, value := field(decl)
+	if lit, ok := value.(*ast.StructLit); ok {
+		return name, lit
+	}
+	return "", nil
+}
+
+// field returns a field's name, unquoted, and its value; "" and nil for any
+// other declaration.
+func field(decl ast.Decl) (string, ast.Expr) {
+	f, ok := decl.(*ast.Field)
+	if !ok {
+		return "", nil
+	}
+	name, _, err := ast.LabelName(f.Label)
+	if err != nil {
+		return "", nil
+	}
+	return name, f.Value
+}
+
+// text returns the string that an expression spells; "" where it is no string.
+func text(e ast.Expr) string {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	s, err := literal.Unquote(lit.Value)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// blank overwrites parts of a source text, and the comma after each, with
+// spaces: what stays is where it was, so that positions in it stay right.
+func blank(source []byte, parts []span) []byte {
+	source = slices.Clone(source)
+	for _, p := range parts {
+		for i := p.from; i < p.to; i++ {
+			if source[i] != '\n' && source[i] != '\r' {
+				source[i] = ' '
+			}
+		}
+		end := p.to
+		for end < len(source) && (source[end] == ' ' || source[end] == '\t') {
+			end++
+		}
+		if end < len(source) && source[end] == ',' {
+			source[end] = ' '
+		}
+	}
+	return source
+}

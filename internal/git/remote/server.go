@@ -1,0 +1,247 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/plumbing/transport/file"
+	daemon "github.com/go-git/go-git/v5/plumbing/transport/git"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/kalypso-io/kalypso/compiler/credential"
+	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/git"
+)
+
+// server is where a repository is, and as whom it is spoken with.
+type server struct {
+	endpoint  *transport.Endpoint
+	transport transport.Transport
+	auth      transport.AuthMethod // nil for none
+}
+
+const (
+	dialTimeout   = 15 * time.Second
+	answerTimeout = time.Minute
+	// mostWaits is how long to wait at most before something is asked for again, in
+	// first waits, also where a server asks for more: half a minute.
+	mostWaits = 60
+)
+
+// What is read at most of a response, in bytes.
+const (
+	maxPack   = 1 << 30
+	maxRefs   = 64 << 20
+	maxRefuse = 64 << 10 // of a response that is no success
+)
+
+// connect finds out how the repository is spoken with, and asks for its refs.
+func (r *Remote) connect(ctx context.Context, url string) error {
+	if filepath.IsAbs(url) {
+		url = "file://" + filepath.ToSlash(url)
+	} else if credential.HasQuery(url) || strings.Contains(url, "#") {
+		return errors.New("the URL of a git repository has no query and no fragment: credentials are git's, by host")
+	}
+	if r.options.Local {
+		if is := effectiveURL(ctx, url); !strings.HasPrefix(is, "file://") && !filepath.IsAbs(is) {
+			return ErrNotLocal
+		}
+	}
+	if r.options.Backend == Command {
+		return r.connectCommand(ctx, url)
+	}
+	err := r.connectNative(ctx, url)
+	_, noGit := exec.LookPath("git")
+	if err == nil || r.options.Backend == Native || noGit != nil {
+		return err
+	}
+	if errors.As(err, new(*detour)) {
+		return r.connectCommand(ctx, url)
+	}
+	if errors.As(err, new(*noLogin)) && !netrcForAll() && r.connectCommand(ctx, url) == nil {
+		return nil // git has credentials that are none of a user and a password
+	}
+	return err
+}
+
+func (r *Remote) connectNative(ctx context.Context, url string) error {
+	endpoint, err := parse(effectiveURL(ctx, url))
+	if err != nil {
+		return err
+	}
+	s := &server{endpoint: endpoint}
+	n := &native{server: s}
+	r.wire = n
+	switch endpoint.Protocol {
+	case "http", "https":
+		return r.connectHTTP(ctx, n)
+	case "ssh":
+		auth, err := newSSHAuth(ctx, endpoint)
+		if err != nil {
+			return err
+		}
+		s.transport, s.auth = gitssh.NewClient(nil), auth
+	case "git":
+		s.transport = daemon.DefaultClient
+	case "file":
+		if _, err := exec.LookPath("git"); err != nil {
+			return errors.New("repositories on this machine are read by git, which is not installed")
+		}
+		s.transport = file.DefaultClient
+	}
+	_, err = r.ask(ctx)
+	return err
+}
+
+// connectHTTP asks without credentials first, as git does, and then with those that
+// the user has for the host.
+func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
+	s := n.server
+	inURL := login{s.endpoint.User, s.endpoint.Password}
+	s.endpoint.User, s.endpoint.Password = "", ""
+	settings := readSettings(ctx, s.endpoint)
+	// go-git follows a redirect of the first request alone, and takes no
+	// credentials to another host.
+	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(r.patience())}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
+	had := settings.header != ""
+	if had {
+		r.secrets.Add(settings.header[strings.LastIndexAny(settings.header, ": ")+1:])
+		s.auth = headerAuth(settings.header)
+	}
+	_, err := r.ask(ctx)
+	if !wantsAuth(err) {
+		return err
+	}
+	for _, ask := range []func() (login, bool){
+		func() (login, bool) { return inURL, inURL.password != "" },
+		func() (login, bool) { return netrcLogin(s.endpoint.Host, inURL.username) },
+		func() (login, bool) { return gitLogin(ctx, s.endpoint, inURL.username) },
+	} {
+		l, ok := ask()
+		if !ok {
+			continue
+		}
+		had = true
+		r.secrets.Add(l.password)
+		s.auth = &githttp.BasicAuth{Username: l.username, Password: l.password}
+		if _, err = r.ask(ctx); !errors.As(err, new(*AuthError)) {
+			return err
+		}
+	}
+	if had {
+		return err
+	}
+	return &noLogin{&AuthError{
+		Problem: fmt.Sprintf("%s wants credentials, and git has none for it", s.endpoint.Host),
+		Hint:    "kalypso asks ~/.netrc and git's credential helpers: `git ls-remote` of the repository, run once in a terminal, lets most helpers remember them",
+	}}
+}
+
+// patience says how long servers are waited for.
+func (r *Remote) patience() web.Options {
+	return web.Options{
+		Dial: dialTimeout, Answer: answerTimeout,
+		Repeat: repeatable, Retries: retries, First: r.options.Wait, Most: mostWaits * r.options.Wait,
+		Body: mostOf,
+	}
+}
+
+// repeatable says whether a request is made again. A push that may have had an
+// effect is not: Push looks first.
+func repeatable(response *http.Response, err error) (bool, error) {
+	again, err := web.Unavailable(response, err)
+	if err != nil || !strings.HasSuffix(response.Request.URL.Path, "/"+transport.ReceivePackServiceName) {
+		return again, err
+	}
+	return response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable, nil
+}
+
+func mostOf(r *http.Response) int64 {
+	switch {
+	case r.StatusCode >= 300:
+		return maxRefuse
+	case strings.HasSuffix(r.Request.URL.Path, "/info/refs"):
+		return maxRefs
+	}
+	return maxPack
+}
+
+// noLogin is that a server wants credentials, and none were found.
+type noLogin struct{ *AuthError }
+
+func (e *noLogin) Unwrap() error { return e.AuthError }
+
+// unauthenticated is an AuthError of a server that was told nothing it accepts.
+type unauthenticated struct{ *AuthError }
+
+func (e *unauthenticated) Unwrap() error { return e.AuthError }
+
+// wantsAuth says whether a server may say something else to somebody.
+func wantsAuth(err error) bool { return errors.As(err, new(*unauthenticated)) }
+
+// explain says what an error of go-git means. doing is what was being done to the
+// repository: "read" or "written".
+func (s *server) explain(err error, doing string) error {
+	host := s.endpoint.Host
+	var key *knownhosts.KeyError
+	switch unexpected := (*plumbing.UnexpectedError)(nil); {
+	case err != nil && strings.Contains(err.Error(), "object-format=sha256"):
+		return git.ErrSHA256
+	case errors.As(err, &unexpected):
+		return fmt.Errorf("the repository does not answer as one: %w", unexpected.Err) // it has no Unwrap of its own
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		return &unauthenticated{&AuthError{Problem: host + " does not accept the credentials that git has for it", Hint: "`git credential reject`, or the settings of the credential helper, removes those that are wrong"}}
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		return &AuthError{Problem: host + " answers 403 Forbidden", Hint: "git's credentials for the host, where it has any, are not allowed to " + doing + " the repository: an account or a token is needed that may"}
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without other credentials"}
+	case errors.As(err, &key) && len(key.Want) == 0:
+		return &AuthError{Problem: "~/.ssh/known_hosts does not know " + host, Hint: "`ssh " + host + "`, run once, shows the key of the host and adds it"}
+	case errors.As(err, &key):
+		return &AuthError{Problem: host + " has another key than in ~/.ssh/known_hosts: it was set up anew, or somebody is in between", Hint: "if the change is known, `ssh-keygen -R " + host + "` forgets the old key"}
+	case err != nil && strings.Contains(err.Error(), "ssh: unable to authenticate"):
+		return s.auth.(*sshAuth).refused(host)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the server ends the conversation: %w", err)
+	}
+	return err
+}
+
+// parse returns where a repository is. It takes the schemes that the language has,
+// and nothing that a program would take for an option.
+func parse(url string) (*transport.Endpoint, error) {
+	scheme, _, isURL := strings.Cut(url, "://")
+	host, _, isSCP := strings.Cut(url, ":")
+	switch {
+	case isURL && slices.Contains([]string{"http", "https", "ssh", "git", "file"}, scheme):
+	case !isURL && isSCP && strings.Contains(host, "@") && !strings.Contains(host, "/"):
+	default:
+		return nil, errors.New("this is no URL of a git repository: that is https://, http://, ssh://, git:// or file://, or user@host:path")
+	}
+	endpoint, err := transport.NewEndpoint(url)
+	if err != nil {
+		return nil, errors.New("this is no URL of a git repository")
+	}
+	if strings.ContainsAny(url, "\x00\n\r") || strings.ContainsAny(endpoint.Host+endpoint.User+endpoint.Path, "\x00\n\r") {
+		return nil, errors.New("the URL of the repository has a line break")
+	}
+	if strings.HasPrefix(endpoint.Host, "-") || strings.HasPrefix(endpoint.User, "-") {
+		return nil, errors.New("the host of the repository begins with a dash")
+	}
+	if endpoint.Protocol != "file" && endpoint.Host == "" {
+		return nil, errors.New("the URL of the repository has no host")
+	}
+	return endpoint, nil
+}
