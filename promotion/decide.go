@@ -64,7 +64,10 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	}
 	has := st.has()
 	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip))}
-	if _, err := s.drifted(ctx, st, stop); err != nil || stop.State == Blocked {
+	if _, _, err := s.drifted(ctx, st, stop); err != nil || stop.State == Blocked {
+		return stop, err
+	}
+	if err := s.recordGone(ctx, st, stop); err != nil || stop.State == Blocked {
 		return stop, err
 	}
 	hold := &tree.Hold{Reason: d.Reason, By: s.request.By, Until: until(d), Base: has.Base}
@@ -188,7 +191,7 @@ func (s *Session) prepareExact(st *stop, step *Step, target past, c change) erro
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	step.prepared = &prepared{commit: hashOf(tree.Revision(result.Commit)), packs: packsOf(pack), message: message}
+	step.prepared = &prepared{commit: hashOf(tree.Revision(result.Commit)), packs: packsOf(pack), message: result.Message}
 	step.Commit, step.Tree = string(result.Commit), target.record.Tree
 	return nil
 }
@@ -228,6 +231,13 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	before, _, err := s.held(ctx, st)
 	if err != nil {
 		return nil, err
+	}
+	if err := s.recordGone(ctx, st, stop); err != nil || stop.State == Blocked {
+		return stop, err
+	}
+	if edited, err := s.edited(ctx, st.out); err != nil || edited != "" {
+		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s; `kalypso promote --overwrite` restores what was, and `kalypso freeze %s` stops promotion at once", edited, st.stage.Name)
+		return stop, err
 	}
 	if st.has() == (tree.Source{}) && st.out.hold(st.ringName()) == nil {
 		return nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.out.branch, st.stage.Name)

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -9,89 +10,129 @@ import (
 )
 
 // A record says which commits an environment was compiled from, and which clusters are to
-// report, and gates rest on that. What a commit by hand says there counts if the branch
-// had just that before, if it was merged, or if it is what these commits compile to.
+// report, and gates rest on that. Each commit of kalypso's names the id of the record that
+// it wrote. What another commit says in a record counts if the branch had just that
+// before, if it was merged, or if it is what its commits compile to.
 
-// edited says what is wrong with what the record of an environment says by hand; "" for
-// nothing.
+// recordTrailer is the name of the trailer with the id of a record.
+const recordTrailer = "Kalypso-Record"
+
+// isOwn says whether a commit is one of kalypso's that wrote the record that is there.
+func (o *output) isOwn(p past) bool {
+	return p.record != nil && trailerOf(p.Message, "Kalypso-Environment") == o.stage.Name && trailerOf(p.Message, recordTrailer) == p.recordID.String()
+}
+
+// writer is the message of the commit that wrote the record that is there, which may have
+// come with a merge; "" where somebody else did.
+func (o *output) writer(ctx context.Context, p past) (string, error) {
+	if o.isOwn(p) {
+		return p.Message, nil
+	}
+	const deep = 2 // a forge merges into a proposal before that is merged
+	parents := p.Parents[min(1, len(p.Parents)):]
+	for range deep {
+		var older []git.Hash
+		for _, id := range parents {
+			q, err := o.pastAt(ctx, id)
+			if err != nil || o.isOwn(q) && q.recordID == p.recordID {
+				return q.Message, err
+			}
+			older = append(older, q.Parents...)
+		}
+		if len(parents) != 1 || len(older) < 2 {
+			break
+		}
+		parents = older
+	}
+	return "", nil
+}
+
+// pastAt is the environment in any commit.
+func (o *output) pastAt(ctx context.Context, id git.Hash) (past, error) {
+	at, err := o.atCommit(ctx, id)
+	if err != nil {
+		return past{}, err
+	}
+	p, _, err := at.history.at(ctx, 0)
+	return p, err
+}
+
+// edited says what is wrong with what somebody wrote into the record of an environment;
+// "" for nothing.
 func (s *Session) edited(ctx context.Context, o *output) (string, error) {
-	if o.record == nil || !o.restored.IsZero() || !isID(string(o.record.Source.Base)) {
+	if o.record == nil || !o.restored.IsZero() {
 		return "", nil
 	}
-	if known, ok := s.byHand[o]; ok && known.tip == o.tip {
-		return known.problem, nil
+	key := handwritten{o.stage.Name, o.tip}
+	if known, ok := s.byHand[key]; ok {
+		return known, nil
 	}
 	problem, err := s.editedSince(ctx, o)
+	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+		problem, err = "somebody changed the record of branch "+o.branch+": "+err.Error(), nil
+	}
 	if err == nil {
-		s.byHand[o] = handwritten{o.tip, problem}
+		s.byHand[key] = problem
 	}
 	return problem, err
 }
 
-// handwritten is what edited found at a commit.
+// handwritten is an environment at a commit of its branch.
 type handwritten struct {
-	tip     git.Hash
-	problem string
+	environment string
+	tip         git.Hash
 }
 
 func (s *Session) editedSince(ctx context.Context, o *output) (string, error) {
-	var by past // the commit that brought what the record says
-	err := o.history.each(ctx, func(p past) bool {
-		same := p.record != nil && sameRecord(p.record, o.record)
-		if same {
-			by = p
+	var by past // the commit that brought the record
+	first := 0
+	for i := 0; ; i++ {
+		p, there, err := o.history.at(ctx, i)
+		if err != nil {
+			return "", err
 		}
-		return same
-	})
-	if err != nil || by.record == nil || wroteSources(o.stage.Name, by.Message, by.record) {
+		if !there || i > 0 && p.recordID != by.recordID {
+			break
+		}
+		by, first = p, i
+	}
+	if message, err := o.writer(ctx, by); err != nil || message != "" {
 		return "", err
 	}
-	// What was merged, and what was there before, is as good as it was there.
-	for _, id := range by.Parents[min(1, len(by.Parents)):] {
-		merged, err := o.atCommit(ctx, id)
+	promoted := false
+	for i := first + 1; ; i++ {
+		p, there, err := o.history.at(ctx, i)
 		if err != nil {
 			return "", err
 		}
-		c, err := o.repository.staging.Commit(id)
-		if err != nil {
-			return "", err
+		if !there {
+			break
 		}
-		if merged.record != nil && sameRecord(merged.record, by.record) && wroteSources(o.stage.Name, c.Message, by.record) {
-			return "", nil
+		if promoted = promoted || o.isOwn(p); p.recordID == by.recordID { // what was there before is as good as it was
+			before, err := o.atCommit(ctx, p.ID)
+			if err != nil {
+				return "", err
+			}
+			return s.edited(ctx, before)
 		}
 	}
-	var was past
-	older := false
-	err = o.history.each(ctx, func(p past) bool {
-		if older && p.record != nil && sameRecord(p.record, by.record) {
-			was = p
-		}
-		older = older || p.ID == by.ID
-		return was.record == nil
-	})
-	if err != nil {
-		return "", err
+	if !promoted && !isID(string(o.record.Source.Base)) {
+		return "", nil // `kalypso build` wrote it
 	}
-	if was.record != nil {
-		before, err := o.atCommit(ctx, was.ID)
+	said := fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so", git.Short(by.ID), o.branch)
+	for _, st := range s.stopsOf(o.stage.Name) {
+		at := &stop{stage: st.stage, ring: st.ring, out: o}
+		hold, _, err := s.heldAt(ctx, at, first)
 		if err != nil {
 			return "", err
 		}
-		return s.edited(ctx, before)
+		if is := o.holdIn(by.record, st.ringName()); is != nil && !sameHold(is, hold) {
+			return fmt.Sprintf("%s: %s is held for another reason, or for another time", said, st.id()), nil
+		}
 	}
 	v := &Verification{}
 	if err := (&verifier{s, v, o, map[string]bool{}}).recompile(ctx); err != nil || len(v.Problems) == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so: %s", git.Short(by.ID), o.branch, v.Problems[0]), nil
-}
-
-// wroteSources says whether a commit is one of kalypso's that brought what a record says.
-func wroteSources(environment, message string, record *tree.Record) bool {
-	says := tree.Source{Base: tree.Revision(trailerOf(message, "Kalypso-Source-Commit")), Environment: tree.Revision(trailerOf(message, "Kalypso-Config-Commit"))}
-	is := record.Source
-	if ring := record.Ring(trailerOf(message, "Kalypso-Ring")); ring != nil {
-		is = ring.Source
-	}
-	return trailerOf(message, "Kalypso-Environment") == environment && says == is
+	return said + ": " + v.Problems[0], nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -159,7 +160,15 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 	if err != nil {
 		return stay, err
 	}
-	if hold != nil && hold.Base == of.Base {
+	back := hold != nil && hold.Base == of.Base
+	if hold != nil && hold.Base != "" && !back { // nor what came between
+		newer, err := s.newer(st.has())
+		if err != nil {
+			return stay, err
+		}
+		back = slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == of.Base })
+	}
+	if back {
 		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
 		return stay, nil
 	}

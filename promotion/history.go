@@ -21,7 +21,8 @@ type history struct {
 // past is the environment in one commit of its branch.
 type past struct {
 	git.Link
-	record *tree.Record // nil where it could not be read, or was not there
+	record   *tree.Record // nil where it could not be read, or was not there
+	recordID git.Hash     // of its file; zero where there is none
 }
 
 // The history is read in growing parts: what is asked for is mostly near its end.
@@ -35,18 +36,25 @@ const (
 // returns false.
 func (h *history) each(ctx context.Context, f func(past) bool) error {
 	for i := 0; ; i++ {
-		for i >= len(h.states) {
-			if h.whole || h.out.tip.IsZero() {
-				return nil
-			}
-			if err := h.more(ctx); err != nil {
-				return err
-			}
-		}
-		if !f(h.states[i]) {
-			return nil
+		p, there, err := h.at(ctx, i)
+		if err != nil || !there || !f(p) {
+			return err
 		}
 	}
+}
+
+// at returns the state that is so many commits before the newest; false where there are
+// not as many.
+func (h *history) at(ctx context.Context, i int) (past, bool, error) {
+	for i >= len(h.states) {
+		if h.whole || h.out.tip.IsZero() {
+			return past{}, false, nil
+		}
+		if err := h.more(ctx); err != nil {
+			return past{}, false, err
+		}
+	}
+	return h.states[i], true, nil
 }
 
 // more reads a greater part of the history.
@@ -78,7 +86,7 @@ func (h *history) more(ctx context.Context) error {
 		return err
 	}
 	for _, l := range links[len(h.states):] {
-		p := past{Link: l}
+		p := past{Link: l, recordID: records[l.ID]}
 		if id, ok := records[l.ID]; ok {
 			data, err := objects.Blob(id)
 			if err != nil {

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
 )
 
 // output is an environment's GitOps tree, as it is in its branch.
@@ -110,7 +112,11 @@ func (o *output) look(ctx context.Context) error {
 		return nil
 	}
 	// Most of what is done with a tree asks for the records of some cluster types.
-	return o.repository.remote.Prefetch(ctx, clusterTypesOf(o.record))
+	err = o.repository.remote.Prefetch(ctx, clusterTypesOf(o.record))
+	if errors.As(err, new(*remote.NotFoundError)) { // which is drift
+		return nil
+	}
+	return err
 }
 
 // view is a branch as it is at a commit, for reading it and for making commits on it.

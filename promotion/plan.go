@@ -49,9 +49,7 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 		return out, nil
 	}
 	out.Tip = string(revision(st.out.tip))
-	if len(st.out.problems) > 0 {
-		out.State = Blocked
-		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it, or restore what was there with --overwrite", st.out.problems[0].Message, st.out.branch)
+	if st.foreign(out) {
 		return out, nil
 	}
 	run, err := st.out.history.landed(ctx, st.ringName())
@@ -64,18 +62,17 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 	if len(run) > 0 {
 		out.Landed = run[len(run)-1].String()
 	}
-	edited, err := s.edited(ctx, st.out)
+	drift, recorded, err := s.drifted(ctx, st, out)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	if edited == "" { // else nobody knows what it has
+	if recorded { // else nobody knows what it has
 		if out.Rollout, err = s.observe(ctx, st, write); err != nil {
 			return nil, err
 		}
 	}
-	drift, err := s.drifted(ctx, st, out)
-	if err != nil || out.State != "" {
-		return out, err
+	if out.State != "" {
+		return out, nil
 	}
 	if err := errors.Join(s.findGone(ctx, st, out), s.recordGone(ctx, st, out)); err != nil || out.State != "" {
 		return out, err

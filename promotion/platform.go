@@ -200,16 +200,42 @@ func (p *platform) history(head git.Hash) source.History {
 	return source.History{Repository: p.repository.remote.Objects(), Head: head, Path: p.path}
 }
 
+// historyOf is the head of a branch, with its history; zero where there is none.
+func (p *platform) historyOf(ctx context.Context, branch string) (git.Hash, error) {
+	if branch == p.branch {
+		return p.head, nil
+	}
+	head := p.headOf(branch)
+	if head.IsZero() {
+		return head, nil
+	}
+	return head, p.repository.remote.Fetch(ctx, []git.Hash{head}, 0)
+}
+
+// newest is which of two commits of an environment's own files is the newer one in the
+// history of their branch; false where that has none of them.
+func (p *platform) newest(ctx context.Context, stage *evaluate.Stage, a, b git.Hash) (git.Hash, bool, error) {
+	branch := p.branch
+	if from := stage.Promotion.Source; from != nil {
+		branch = from.Branch
+	}
+	head, err := p.historyOf(ctx, branch)
+	if err != nil || head.IsZero() {
+		return head, false, err
+	}
+	for at, err := range p.repository.remote.Objects().Mainline(head) {
+		if err != nil || at.ID == a || at.ID == b {
+			return at.ID, err == nil, err
+		}
+	}
+	return git.Hash{}, false, nil
+}
+
 // has says whether a commit is in the history of a branch.
 func (p *platform) has(ctx context.Context, branch string, commit git.Hash) (bool, error) {
-	head := p.head
-	if branch != p.branch {
-		if head = p.headOf(branch); head.IsZero() {
-			return false, nil
-		}
-		if err := p.repository.remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
-			return false, err
-		}
+	head, err := p.historyOf(ctx, branch)
+	if err != nil || head.IsZero() {
+		return false, err
 	}
 	for at, err := range p.repository.remote.Objects().Mainline(head) {
 		if err != nil || at.ID == commit {

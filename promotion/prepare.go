@@ -74,11 +74,10 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	if st.ring == nil {
 		o.Hold = c.hold
 	}
-	p.message = s.message(st, step, &c)
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	placement := tree.Placement{Folder: st.out.folder, Tree: compiled.Tree, Options: o}
-	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, p.message, c.decided))
+	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, s.message(st, step, &c), c.decided))
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	p.commit, p.packs = hashOf(tree.Revision(result.Commit)), packsOf(pack)
+	p.commit, p.packs, p.message = hashOf(tree.Revision(result.Commit)), packsOf(pack), result.Message
 	p.record = result.Changes[0].Record
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
 	step.NoOp = st.out.restored.IsZero() && len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
@@ -186,7 +185,7 @@ func (s *Session) commitInfo(st *stop, of tree.Source, message string, decided t
 	later(s.platform.repository, hashOf(of.Environment))
 	later(st.out.repository, st.out.tip)
 	by := s.committer(when)
-	return tree.CommitInfo{Message: message, Name: by.Name, Email: by.Email, When: by.When, Sign: s.sign()}
+	return tree.CommitInfo{Message: message, RecordTrailer: recordTrailer, Name: by.Name, Email: by.Email, When: by.When, Sign: s.sign()}
 }
 
 // clock is what records say of the clock.

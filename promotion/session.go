@@ -30,9 +30,9 @@ type Session struct {
 	unopened     map[string]error       // by URL: why those cannot be
 	platform     *platform
 	subject      Subject
-	outputs      map[string]*output // by environment
-	byHand       map[*output]handwritten
-	stops        []*stop // in an order in which what others wait for comes first
+	outputs      map[string]*output     // by environment
+	byHand       map[handwritten]string // what edited has found
+	stops        []*stop                // in an order in which what others wait for comes first
 	// Diagnostics are what the base of the platform's head has to say.
 	Diagnostics []diag.Diagnostic
 }
@@ -52,7 +52,7 @@ func (e *PlatformError) Error() string {
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
 func Open(ctx context.Context, r Request) (*Session, error) {
-	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, unopened: map[string]error{}, outputs: map[string]*output{}, byHand: map[*output]handwritten{}}
+	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, unopened: map[string]error{}, outputs: map[string]*output{}, byHand: map[handwritten]string{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -77,6 +77,9 @@ func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	default:
 		out.State, out.Reason = Waiting, "there is no commit yet"
 	}
+	if held, err := s.stands(ctx, st, out); err != nil || held {
+		return err
+	}
 	for i, o := range out.Others {
 		if !o.Refused {
 			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(o.Commit), o.Reason)
@@ -89,14 +92,19 @@ func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	if out.Rollout != nil {
 		out.Since = out.Rollout.Since
 	}
+	return nil
+}
+
+// stands says whether a hold or a freeze keeps the stop where it is.
+func (s *Session) stands(ctx context.Context, st *stop, out *Stop) (bool, error) {
 	hold, err := s.holdFacts(ctx, st)
 	if err != nil {
-		return err
+		return false, err
 	}
 	orders := st.ordered(gate.CommitFacts{Now: s.now, Reachable: true, Hold: hold, Freeze: st.out.orders.frozen.freeze()})
 	if len(orders) > 0 {
 		v := orders[0]
 		out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
 	}
-	return nil
+	return len(orders) > 0, nil
 }

@@ -73,7 +73,10 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 	}
 	own := hashOf(of.Environment)
 	if own.IsZero() {
-		return true, nil
+		if of.Environment != "" {
+			v.problem("%s has the environment's own files of %s, which is no commit", what, web.Printable(string(of.Environment)))
+		}
+		return of.Environment == "", nil
 	}
 	branch := v.platform.branch
 	if from := v.at.stage.Promotion.Source; from != nil {

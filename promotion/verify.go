@@ -96,7 +96,14 @@ func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err 
 	if v.Problems, err = at.at.Check(at.folder); err != nil {
 		return err
 	}
-	return (&verifier{s, v, at, map[string]bool{}}).recompile(ctx)
+	if err := (&verifier{s, v, at, map[string]bool{}}).recompile(ctx); err != nil || len(v.Problems) > 0 {
+		return err
+	}
+	edited, err := s.edited(ctx, at)
+	if edited != "" {
+		v.problem("%s", edited)
+	}
+	return err
 }
 
 func (v *Verification) problem(format string, args ...any) {

@@ -25,8 +25,9 @@ type Placement struct {
 type CommitResult struct {
 	// Tree is the id of the branch's whole tree with the placements.
 	Tree ID
-	// Commit is the branch's new commit; "" where there is none.
-	Commit ID
+	// Commit is the branch's new commit, and Message its message; "" where there is none.
+	Commit  ID
+	Message string
 	// Changes are those of the placements, in their order. Files of a cluster type
 	// that is reused as a whole are not counted, since its record is not read.
 	// Their Record is read from the repository, which must be open then.
@@ -34,6 +35,8 @@ type CommitResult struct {
 	// Objects were written, into a pack of Bytes.
 	Objects int
 	Bytes   int64
+
+	record ID // of the first placement's record
 }
 
 // Commit makes the branch have all the placements, in one commit, or changes
@@ -114,7 +117,10 @@ func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) 
 	if err != nil {
 		return committer, err
 	}
-	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer, Message: c.Message}
+	if result.Message = c.Message; c.RecordTrailer != "" && result.record != "" {
+		result.Message += c.RecordTrailer + ": " + string(result.record) + "\n"
+	}
+	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer, Message: result.Message}
 	if !b.tip.IsZero() {
 		commit.Parents = []git.Hash{b.tip}
 	}
@@ -174,7 +180,9 @@ func (b *Branch) place(placements []Placement, pack *git.PackWriter) (*CommitRes
 			report = append(report, ds...)
 			continue
 		}
-		result.Changes = append(result.Changes, e.changes)
+		if result.Changes = append(result.Changes, e.changes); result.record == "" {
+			result.record = BlobID(e.changes.Record.Encode())
+		}
 		if p.Folder == "" {
 			root = e.root
 		} else {

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -107,6 +108,10 @@ func (s *driftSurvey) clusterType(e *ClusterTypeEntry) error {
 		return err
 	}
 	recorded, err := s.record.read(e.Name)
+	if errors.As(err, new(*RecordError)) {
+		s.add(at, Changed)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

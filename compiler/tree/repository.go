@@ -173,9 +173,12 @@ func (b *Branch) CheckWritable() error {
 // include. Where nobody is named, it is kalypso <kalypso@localhost>. Commits are
 // signed by Sign alone, whatever the config says.
 type CommitInfo struct {
-	Always      bool   // makes a commit of Restate and Restore also where nothing differs
-	Message     string // "" for one that names the environments
-	Name, Email string
+	Always  bool   // makes a commit of Restate and Restore also where nothing differs
+	Message string // "" for one that names the environments
+	// RecordTrailer is the name of a trailer that the message gets, with the id of the
+	// record's file: that of the first placement; "" for none.
+	RecordTrailer string
+	Name, Email   string
 	// When is the commit's time; zero for GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, or
 	// SOURCE_DATE_EPOCH, or now.
 	When time.Time

@@ -47,7 +47,8 @@ func (b *Branch) restore(dir string, from *Branch, change func(*Record) error, p
 	if err := change(record); err != nil {
 		return nil, err
 	}
-	id, err := pack.Add(git.BlobKind, record.Encode())
+	encoded := record.Encode()
+	id, err := pack.Add(git.BlobKind, encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -60,5 +61,5 @@ func (b *Branch) restore(dir string, from *Branch, change func(*Record) error, p
 			return nil, err
 		}
 	}
-	return &CommitResult{Tree: ID(root.String())}, nil
+	return &CommitResult{Tree: ID(root.String()), record: BlobID(encoded)}, nil
 }
