@@ -34,8 +34,11 @@ func (o *output) writer(ctx context.Context, p past) (string, error) {
 		var older []git.Hash
 		for _, id := range parents {
 			q, err := o.pastAt(ctx, id)
-			if err != nil || o.isOwn(q) && q.recordID == p.recordID {
-				return q.Message, err
+			if err != nil {
+				return "", err
+			}
+			if o.isOwn(q) && q.recordID == p.recordID {
+				return q.Message, nil
 			}
 			older = append(older, q.Parents...)
 		}
@@ -63,11 +66,24 @@ func (s *Session) edited(ctx context.Context, o *output) (string, error) {
 	if o.record == nil || !o.restored.IsZero() {
 		return "", nil
 	}
-	key := handwritten{o.stage.Name, o.tip}
+	return s.editedAt(ctx, o, 0)
+}
+
+// editedAt is edited as of so many commits before the newest.
+func (s *Session) editedAt(ctx context.Context, o *output, i int) (string, error) {
+	by, err := o.brought(ctx, i)
+	if err != nil {
+		return "", err
+	}
+	p, _, err := o.history.at(ctx, by)
+	if err != nil || p.record == nil {
+		return "", err
+	}
+	key := handwritten{o.stage.Name, p.ID}
 	if known, ok := s.byHand[key]; ok {
 		return known, nil
 	}
-	problem, err := s.editedSince(ctx, o)
+	problem, err := s.wrong(ctx, o, by, p)
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
 		problem, err = "somebody changed the record of branch "+o.branch+": "+err.Error(), nil
 	}
@@ -77,52 +93,51 @@ func (s *Session) edited(ctx context.Context, o *output) (string, error) {
 	return problem, err
 }
 
-// handwritten is an environment at a commit of its branch.
+// handwritten is an environment in the commit that brought its record.
 type handwritten struct {
 	environment string
-	tip         git.Hash
+	commit      git.Hash
 }
 
-func (s *Session) editedSince(ctx context.Context, o *output) (string, error) {
-	var by past // the commit that brought the record
-	first := 0
-	for i := 0; ; i++ {
-		p, there, err := o.history.at(ctx, i)
-		if err != nil {
-			return "", err
-		}
-		if !there || i > 0 && p.recordID != by.recordID {
+// brought returns which commit brought the record that is there so many commits before
+// the newest.
+func (o *output) brought(ctx context.Context, i int) (int, error) {
+	p, there, err := o.history.at(ctx, i)
+	for err == nil && there {
+		var older past
+		if older, there, err = o.history.at(ctx, i+1); err != nil || !there || older.recordID != p.recordID {
 			break
 		}
-		by, first = p, i
+		i++
 	}
+	return i, err
+}
+
+// wrong is what is wrong with the record that a commit brought.
+func (s *Session) wrong(ctx context.Context, o *output, i int, by past) (string, error) {
 	if message, err := o.writer(ctx, by); err != nil || message != "" {
 		return "", err
 	}
 	promoted := false
-	for i := first + 1; ; i++ {
-		p, there, err := o.history.at(ctx, i)
+	for older := i + 1; ; older++ {
+		p, there, err := o.history.at(ctx, older)
 		if err != nil {
 			return "", err
 		}
 		if !there {
 			break
 		}
-		if promoted = promoted || o.isOwn(p); p.recordID == by.recordID { // what was there before is as good as it was
-			before, err := o.atCommit(ctx, p.ID)
-			if err != nil {
-				return "", err
-			}
-			return s.edited(ctx, before)
+		if p.recordID == by.recordID { // what was there before is as good as it was
+			return s.editedAt(ctx, o, older)
 		}
+		promoted = promoted || o.isOwn(p)
 	}
-	if !promoted && !isID(string(o.record.Source.Base)) {
+	if !promoted && !isID(string(by.record.Source.Base)) {
 		return "", nil // `kalypso build` wrote it
 	}
 	said := fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so", git.Short(by.ID), o.branch)
 	for _, st := range s.stopsOf(o.stage.Name) {
-		at := &stop{stage: st.stage, ring: st.ring, out: o}
-		hold, _, err := s.heldAt(ctx, at, first)
+		hold, _, err := s.heldAt(ctx, &stop{stage: st.stage, ring: st.ring, out: o}, i)
 		if err != nil {
 			return "", err
 		}
@@ -130,8 +145,12 @@ func (s *Session) editedSince(ctx context.Context, o *output) (string, error) {
 			return fmt.Sprintf("%s: %s is held for another reason, or for another time", said, st.id()), nil
 		}
 	}
+	at, err := o.atCommit(ctx, by.ID)
+	if err != nil {
+		return "", err
+	}
 	v := &Verification{}
-	if err := (&verifier{s, v, o, map[string]bool{}}).recompile(ctx); err != nil || len(v.Problems) == 0 {
+	if err := (&verifier{s, v, at, map[string]bool{}}).recompile(ctx); err != nil || len(v.Problems) == 0 {
 		return "", err
 	}
 	return said + ": " + v.Problems[0], nil

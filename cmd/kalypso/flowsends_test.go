@@ -122,7 +122,7 @@ func (c *flowChecker) dirty(e *flowEnvironment) bool {
 // yet: it was there when the branch was begun anew, and is for the ring to take over.
 func (c *flowChecker) unclaimed(e *flowEnvironment, commit, path string) bool {
 	clusterType, _, _ := strings.Cut(path, "/")
-	return c.record(commit) != nil && slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
+	return c.record(commit) != nil && clusterType != path && clusterType[0] != '.' && slices.ContainsFunc(e.stops(), func(stop flowStop) bool {
 		return stop.ring != "" && stop.covers(clusterType) && c.has(commit, stop) == flowSource{}
 	})
 }
