@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
-	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -94,7 +94,7 @@ type Build struct {
 	Stats Stats
 
 	meter    *meter
-	library  *library.Library
+	library  *dependency.Library
 	checkout *checkout // nil where the platform is a folder that people work in
 }
 
@@ -202,7 +202,7 @@ func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error)
 	if err != nil {
 		return nil, err
 	}
-	contents, more, err := library.Open(platform.Root, r.Store)
+	contents, more, err := dependency.Open(platform.Root, r.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
-	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -43,7 +43,7 @@ type Environment struct {
 	request  *Request
 	commits  map[string]tree.Source // that environments are compiled from, where these are known
 	meter    *meter
-	library  *library.Library
+	library  *dependency.Library
 	clusters map[string][]model.Cluster // by cluster type, sorted by name
 	spans    []span                     // by cluster type of the model
 	tuples   []*tuple                   // by tuple of the plan

@@ -9,15 +9,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // chartSource is what the example's lock pins: nobody serves it, so that the example
 // carries it as `kalypso lock` and `kalypso vendor` would have written it.
-var chartSource = lock.Source{Kind: lock.Chart, URL: "https://charts.example.com", Chart: "weather", Version: "2.1.0"}
+var chartSource = dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com", Chart: "weather", Version: "2.1.0"}
 
 // TestVendoredChart holds the archive in examples/everywhere/vendor against the
 // chart's source in examples/everywhere/chart, file by file: two compressors need not
@@ -72,7 +70,7 @@ func chartFiles(t *testing.T, dir string) map[string]archive.File {
 // folder alone; none where it is not there.
 func vendored(t *testing.T, root string) map[string]archive.File {
 	t.Helper()
-	contents, ds, err := library.Open(root, t.TempDir())
+	contents, ds, err := dependency.Open(root, t.TempDir())
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}
@@ -98,15 +96,15 @@ func pinChart(t *testing.T, root string, files map[string]archive.File) {
 	if err := compressed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	machine := store.Open("", t.TempDir())
+	machine := dependency.OpenStore("", t.TempDir())
 	digest, err := machine.Put(packed.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := machine.Copy([]store.Digest{digest}, filepath.Join(root, library.VendorDir)); err != nil {
+	if _, err := machine.Copy([]dependency.Digest{digest}, filepath.Join(root, dependency.VendorDir)); err != nil {
 		t.Fatal(err)
 	}
-	pinned := lock.New([]lock.Entry{{Source: chartSource, Revision: chartSource.Version, Content: digest, Size: int64(packed.Len())}})
+	pinned := dependency.NewLock([]dependency.Entry{{Source: chartSource, Revision: chartSource.Version, Content: digest, Size: int64(packed.Len())}})
 	if err := pinned.Write(root); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
@@ -95,7 +95,7 @@ func (e *Environment) targetFacts(a *schedule.Assignment, content bool) cache.Ke
 		h.Bytes(model.Encode([]model.ChartValues{a.Workload.Chart, a.Target.Chart}))
 	}
 	h.String(strconv.FormatBool(a.Target.Render)).String(strconv.FormatBool(a.Target.RestartOnConfigChange))
-	if source, ok := lock.SourceOf(a.Manifests); ok && content {
+	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
 		entry, _ := e.library.Lock.Find(source)
 		h.String(string(entry.Content)).String(entry.Revision)
 	}

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -29,16 +27,16 @@ func needsContent(b backends.Backend, render bool, m model.Manifests) bool {
 
 // Uses returns the sources that the platform needs from outside: its
 // registrations, and what is rendered or looked into.
-func (b *Build) Uses() []locking.Use {
-	var out []locking.Use
+func (b *Build) Uses() []dependency.Use {
+	var out []dependency.Use
 	add := func(m model.Manifests, at []model.Position, by string, also ...string) {
-		if source, ok := lock.SourceOf(m); ok {
-			out = append(out, locking.Use{Source: source, By: []string{by}, Also: also, At: at})
+		if source, ok := dependency.SourceOf(m); ok {
+			out = append(out, dependency.Use{Source: source, By: []string{by}, Also: also, At: at})
 		}
 	}
 	modules := func(of []cuemodule.Dependency, at []model.Position, by string) {
 		for _, d := range of {
-			out = append(out, locking.Use{Source: moduleSource(d), By: []string{by}, At: at})
+			out = append(out, dependency.Use{Source: moduleSource(d), By: []string{by}, At: at})
 		}
 	}
 	modules(dependencies(b.Platform.Root), []model.Position{{File: cuemodule.File, Line: 1, Column: 1}}, cuemodule.File)
@@ -84,7 +82,7 @@ func (e *Environment) needsContent(a *schedule.Assignment) bool {
 // Locked is a platform whose sources are pinned.
 type Locked struct {
 	Build   *Build
-	Sources []locking.Source
+	Sources []dependency.Result
 }
 
 // mostRounds is how often the platform is read to know all of its sources: what
@@ -98,34 +96,34 @@ const mostRounds = 4
 // Where something is wrong with the file of the lock, the diagnostics are about that
 // alone, and nothing is fetched or written: it may pin what would be lost. Others that
 // lock the platform wait until it is done.
-func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.Use) bool) (*Locked, error) {
+func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(dependency.Use) bool) (*Locked, error) {
 	root, err := source.Root(r.Dir)
 	if err != nil {
 		return nil, err
 	}
-	release, err := library.Alone(ctx, root, r.Store)
+	release, err := dependency.Alone(ctx, root, r.Store)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	r.Environments = nil
 	var out *Locked
-	said := map[lock.Source]locking.Source{} // what the first round that knew it said
+	said := map[dependency.Source]dependency.Result{} // what the first round that knew it said
 	for range mostRounds {
 		b, err := plan(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		defer b.Close() //nolint:errcheck // a temporary folder is left
-		if unreadable := lock.Unreadable(b.Diagnostics); len(unreadable) > 0 {
+		if unreadable := dependency.UnreadableLock(b.Diagnostics); len(unreadable) > 0 {
 			b.Diagnostics = unreadable
 			return &Locked{Build: b}, nil
 		}
-		fresh := func(u locking.Use) bool {
+		fresh := func(u dependency.Use) bool {
 			_, seen := said[u.Source]
 			return !seen && renew != nil && renew(u)
 		}
-		_, sources, err := locking.Update(ctx, locking.Request{
+		_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{
 			Root: b.Platform.Root, Lock: b.library.Lock, Store: b.library.Store,
 			Uses: b.Uses(), Fetcher: f, Renew: fresh, Prune: b.certain(),
 		})
@@ -138,7 +136,7 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 				sources[i].Status, sources[i].Before = before.Status, before.Before
 				continue
 			}
-			said[s.Source], more = s, more || s.Status == locking.Added || s.Status == locking.Updated || s.Status == locking.Fetched
+			said[s.Source], more = s, more || s.Status == dependency.Added || s.Status == dependency.Updated || s.Status == dependency.Fetched
 		}
 		out = &Locked{b, sources}
 		if !more {
@@ -156,17 +154,17 @@ func Lock(ctx context.Context, r Request, f locking.Fetcher, renew func(locking.
 }
 
 // withRemoved adds what an earlier round removed, which later ones do not know.
-func withRemoved(sources []locking.Source, said map[lock.Source]locking.Source) []locking.Source {
-	there := map[lock.Source]bool{}
+func withRemoved(sources []dependency.Result, said map[dependency.Source]dependency.Result) []dependency.Result {
+	there := map[dependency.Source]bool{}
 	for _, s := range sources {
 		there[s.Source] = true
 	}
 	for source, s := range said {
-		if s.Status == locking.Removed && !there[source] {
+		if s.Status == dependency.Removed && !there[source] {
 			sources = append(sources, s)
 		}
 	}
-	slices.SortFunc(sources, func(a, b locking.Source) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	slices.SortFunc(sources, func(a, b dependency.Result) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return sources
 }
 

@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // another is a fetcher while whose answers are under way another kalypso would lock
@@ -23,24 +21,24 @@ type another struct {
 	mu          sync.Mutex
 }
 
-func (a *another) Resolve(_ context.Context, s lock.Source) (lock.Entry, []byte, error) {
+func (a *another) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answers++
 	impatient, cancel := context.WithCancel(context.Background())
 	cancel()
-	if release, err := library.Alone(impatient, a.root, a.store); err == nil {
+	if release, err := dependency.Alone(impatient, a.root, a.store); err == nil {
 		release()
 		a.meets++
 	}
-	if s.Kind != lock.Chart {
-		return lock.Entry{}, nil, errors.New("only the chart is there")
+	if s.Kind != dependency.Chart {
+		return dependency.Entry{}, nil, errors.New("only the chart is there")
 	}
 	text := []byte("a chart")
-	return lock.Entry{Source: s, Revision: "1.0.0", Content: store.DigestOf(text), Size: int64(len(text))}, text, nil
+	return dependency.Entry{Source: s, Revision: "1.0.0", Content: dependency.DigestOf(text), Size: int64(len(text))}, text, nil
 }
 
-func (a *another) Fetch(context.Context, lock.Entry) ([]byte, error) {
+func (a *another) Fetch(context.Context, dependency.Entry) ([]byte, error) {
 	return nil, errors.New("nothing is there")
 }
 

@@ -8,18 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
 // moduleSource is the source that pins a CUE module.
-func moduleSource(d cuemodule.Dependency) lock.Source {
-	return lock.Source{Kind: lock.Module, URL: d.Path, Version: d.Version}
+func moduleSource(d cuemodule.Dependency) dependency.Source {
+	return dependency.Source{Kind: dependency.Module, URL: d.Path, Version: d.Version}
 }
 
 // dependencies are the CUE modules that a platform depends on, without those that
@@ -58,7 +57,7 @@ func dependenciesOf(r *model.Registration, tree *archive.Tree) []cuemodule.Depen
 // installModules puts CUE modules that kalypso.lock pins where CUE looks for them,
 // unless it has them already. Those that nobody has, loading reports. Diagnostics
 // have no sites.
-func installModules(ctx context.Context, modules []cuemodule.Dependency, contents *library.Library) ([]diag.Diagnostic, error) {
+func installModules(ctx context.Context, modules []cuemodule.Dependency, contents *dependency.Library) ([]diag.Diagnostic, error) {
 	var ds []diag.Diagnostic
 	for _, d := range modules {
 		entry, locked := contents.Lock.Find(moduleSource(d))

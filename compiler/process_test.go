@@ -22,7 +22,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 	isolated.Environment()
 	// What a platform needs is in its own vendor folder.
-	if err := os.Setenv(store.EnvDir, os.DevNull); err != nil {
+	if err := os.Setenv(dependency.EnvDir, os.DevNull); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

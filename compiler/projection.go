@@ -14,8 +14,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
@@ -44,7 +44,7 @@ func (e *Environment) project(ctx context.Context, numbers []int, assigned []*ba
 		if assigned[n] == nil || !e.needsContent(a) {
 			continue
 		}
-		if source, ok := lock.SourceOf(a.Manifests); ok {
+		if source, ok := dependency.SourceOf(a.Manifests); ok {
 			group.Go(func() (err error) {
 				out[n], err = e.projectOne(ctx, a, source, assigned[n])
 				ref := a.Workload.TargetRef(a.Target.Name).At("manifests." + string(a.Manifests.Kind()))
@@ -59,7 +59,7 @@ func (e *Environment) project(ctx context.Context, numbers []int, assigned []*ba
 	return out, group.Wait()
 }
 
-func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, source lock.Source, assigned *backends.Assignment) (projected, error) {
+func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source, assigned *backends.Assignment) (projected, error) {
 	entry, ds := e.pinned(a, source)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}, nil
@@ -79,7 +79,7 @@ func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, so
 
 // pinned returns what the source of an assignment is pinned to, or says why it
 // cannot be used. Of a playbook that is not rendered nothing else is needed.
-func (e *Environment) pinned(a *schedule.Assignment, source lock.Source) (lock.Entry, []diag.Diagnostic) {
+func (e *Environment) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry, []diag.Diagnostic) {
 	if a.Manifests.Ansible != nil && !a.Target.Render {
 		return e.library.Entry(source)
 	}
@@ -89,7 +89,7 @@ func (e *Environment) pinned(a *schedule.Assignment, source lock.Source) (lock.E
 // lacks says whether an assignment that needs the content of its source cannot have
 // it. Then it is not built, also where its emission is remembered.
 func (e *Environment) lacks(a *schedule.Assignment) bool {
-	source, ok := lock.SourceOf(a.Manifests)
+	source, ok := dependency.SourceOf(a.Manifests)
 	if !ok {
 		return false
 	}
@@ -128,7 +128,7 @@ type rendered struct {
 
 // render renders a job with the content that an entry pins, or remembers what
 // became of it. Assignments that ask for the same at once wait for one render.
-func (e *Environment) render(ctx context.Context, job *project.Job, entry lock.Entry) (rendered, error) {
+func (e *Environment) render(ctx context.Context, job *project.Job, entry dependency.Entry) (rendered, error) {
 	defer e.meter.took(cache.Projection, time.Now())
 	key := e.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
 	mine := false
@@ -147,7 +147,7 @@ func (e *Environment) render(ctx context.Context, job *project.Job, entry lock.E
 	return r.(rendered), nil
 }
 
-func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *project.Job, entry lock.Entry) (r rendered, err error) {
+func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *project.Job, entry dependency.Entry) (r rendered, err error) {
 	if data, ok := e.meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
 		e.meter.count(cache.Projection, 0, 1)
 		return r, nil
@@ -167,7 +167,7 @@ func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *projec
 }
 
 // fill gives a job its content, or says why there is none.
-func (e *Environment) fill(job *project.Job, entry lock.Entry) (ds []diag.Diagnostic) {
+func (e *Environment) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diagnostic) {
 	if job.Helm != nil {
 		job.Helm.Chart, ds = e.library.Content(entry)
 		return ds
@@ -182,7 +182,7 @@ func (e *Environment) fill(job *project.Job, entry lock.Entry) (ds []diag.Diagno
 
 // playbook returns the files of an Ansible playbook's repository where it is
 // rendered, and else only what it is pinned to.
-func (e *Environment) playbook(a *schedule.Assignment, entry lock.Entry) projected {
+func (e *Environment) playbook(a *schedule.Assignment, entry dependency.Entry) projected {
 	p := &model.Projection{Revision: entry.Revision}
 	if !a.Target.Render {
 		return projected{projection: p}

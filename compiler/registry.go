@@ -3,16 +3,15 @@ package compiler
 import (
 	"context"
 
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // registry has what registrations are pinned to.
-type registry struct{ *library.Library }
+type registry struct{ *dependency.Library }
 
 func (r registry) Registered(ctx context.Context, of *model.Registration) (*evaluate.Registered, []diag.Diagnostic) {
 	entry, ds := r.Pinned(sourceOf(of))
@@ -46,7 +45,7 @@ func (r registry) tree(of *model.Registration) *archive.Tree {
 	return tree
 }
 
-func sourceOf(r *model.Registration) lock.Source {
-	source, _ := lock.SourceOf(model.Manifests{Git: &r.Git}) // which all of git are
+func sourceOf(r *model.Registration) dependency.Source {
+	source, _ := dependency.SourceOf(model.Manifests{Git: &r.Git}) // which all of git are
 	return source
 }

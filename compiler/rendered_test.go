@@ -9,10 +9,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
-	"github.com/kalypso-io/kalypso/compiler/store"
 	filetree "github.com/kalypso-io/kalypso/internal/archive"
 )
 
@@ -92,39 +91,41 @@ func renderedFiles(t *testing.T, chart []byte, change *strings.Replacer, c map[s
 	tree := func(path, text string) []byte {
 		return filetree.Pack(&filetree.Tree{Files: map[string]filetree.File{path: {Data: []byte(text)}}})
 	}
-	git := func(url string) lock.Source { return lock.Source{Kind: lock.Git, URL: url, Branch: "main"} }
+	git := func(url string) dependency.Source {
+		return dependency.Source{Kind: dependency.Git, URL: url, Branch: "main"}
+	}
 	files := map[string]string{
 		"cue.mod/module.cue": "module: \"rendered.example/platform@v0\"\nlanguage: version: \"v0.15.0\"\n",
 		"platform.cue":       change.Replace(renderedPlatform),
 	}
-	entries := []lock.Entry{}
+	entries := []dependency.Entry{}
 	for name, of := range map[string]struct {
-		source   lock.Source
+		source   dependency.Source
 		revision string
 		data     []byte
 	}{
-		"chart":    {lock.Source{Kind: lock.Chart, URL: "https://charts.example.com", Chart: "shop", Version: "1.x"}, "1.2.3", chart},
+		"chart":    {dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com", Chart: "shop", Version: "1.x"}, "1.2.3", chart},
 		"apps":     {git("https://git.example.com/apps"), c["revision"], tree("deploy/settings.yaml", c["apps"])},
 		"team":     {git("https://git.example.com/team"), c["revision"], tree("team.cue", c["team"])},
 		"nobody's": {git("https://git.example.com/nobody"), c["revision"], tree("a", c["nobody's"])},
 	} {
-		digest := store.DigestOf(of.data)
+		digest := dependency.DigestOf(of.data)
 		if name != c["unpinned"] {
-			entries = append(entries, lock.Entry{Source: of.source, Revision: of.revision, Content: digest, Size: int64(len(of.data))})
+			entries = append(entries, dependency.Entry{Source: of.source, Revision: of.revision, Content: digest, Size: int64(len(of.data))})
 		}
 		if digits := strings.TrimPrefix(string(digest), "sha256:"); name != c["withdrawn"] {
 			files["vendor/sha256/"+digits[:2]+"/"+digits] = string(of.data)
 		}
 	}
 	dir := t.TempDir()
-	if err := lock.New(entries).Write(dir); err != nil {
+	if err := dependency.NewLock(entries).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, lock.FileName))
+	text, err := os.ReadFile(filepath.Join(dir, dependency.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files[lock.FileName] = string(text)
+	files[dependency.FileName] = string(text)
 	return files
 }
 

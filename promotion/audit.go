@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -130,7 +130,7 @@ func (s *Session) auditGone(ctx context.Context) ([]Event, error) {
 					if known := s.outputs[environment]; !own || id == "gates" || known != nil && !known.tip.IsZero() || !s.audits(environment, ring) {
 						continue
 					}
-					e := Event{Time: said.At.UTC(), Environment: environment, Ring: ring, What: string(said.State), By: web.Printable(said.By), Reason: web.Printable(said.Description)}
+					e := Event{Time: said.At.UTC(), Environment: environment, Ring: ring, What: string(said.State), By: terminal.Line(said.By), Reason: terminal.Line(said.Description)}
 					if e.Source.Base = revision(c); said.State == forge.Pending {
 						e.What = "promoted"
 					}
@@ -169,11 +169,11 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		e.Reason = "past " + skipped + ": " + e.Reason
 	}
 	if e.By == "" {
-		e.By = web.Printable(now.Author.Name)
+		e.By = terminal.Line(now.Author.Name)
 	}
 	byHand := trailerOf(now.Message, "Kalypso-Environment") == ""
 	if byHand && len(now.Parents) < 2 { // a merge is a way to promote
-		e.Reason = "by hand: " + web.Printable(firstLine(now.Message))
+		e.Reason = "by hand: " + terminal.Line(firstLine(now.Message))
 	}
 	back, err := s.wentBack(ctx, st, byHand, before, now)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 	case held == nil && wasHeld != nil:
 		e.What = "released"
 	case byHand:
-		e.What, e.Reason = "changed", "by hand: "+web.Printable(firstLine(now.Message))
+		e.What, e.Reason = "changed", "by hand: "+terminal.Line(firstLine(now.Message))
 	default:
 		return nil, nil // it was about another ring
 	}
@@ -214,7 +214,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 		}
 		events = append(events, Event{
 			Time: status.At.UTC(), Environment: st.stage.Name, Ring: ring, What: string(status.State), Source: has,
-			Commit: now.ID.String(), By: web.Printable(status.By), Reason: web.Printable(status.Description),
+			Commit: now.ID.String(), By: terminal.Line(status.By), Reason: terminal.Line(status.Description),
 		})
 	}
 	return events, nil
@@ -276,7 +276,7 @@ func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
 
 // event is an order as something that happened; false for one of an unknown kind.
 func (o *order) event() (Event, bool) {
-	e := Event{Time: o.at.UTC(), What: ordered[o.Kind], By: web.Printable(o.By), Reason: web.Printable(o.Reason)}
+	e := Event{Time: o.at.UTC(), What: ordered[o.Kind], By: terminal.Line(o.By), Reason: terminal.Line(o.Reason)}
 	switch o.Kind {
 	case "reject", "readmit":
 		e.Source.Base = revision(hashOf(tree.Revision(o.About)))

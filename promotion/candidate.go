@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -117,12 +117,12 @@ func (st *stop) withoutRefused(newer []source.Base) (kept []source.Base, refused
 	for _, b := range newer {
 		switch o, off := orders.rejected[b.Commit], st.aborted(b.Commit); {
 		case o != nil:
-			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + web.Printable(o.By) + ": " + web.Printable(o.Reason), Refused: true})
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + terminal.Line(o.By) + ": " + terminal.Line(o.Reason), Refused: true})
 		case off != nil:
 			if newest.IsZero() {
 				newest = b.Commit
 			}
-			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + web.Printable(off.By) + ": " + web.Printable(off.Reason), Refused: true})
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + terminal.Line(off.By) + ": " + terminal.Line(off.Reason), Refused: true})
 		case !newest.IsZero():
 			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "older than " + git.Short(newest) + ", which was called off", Refused: true})
 		default:

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // Decision is what a person decides about stops, with the reason.
@@ -161,7 +161,7 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 			continue
 		}
 		if o := st.out.orders.rejected[hashOf(wanted)]; o != nil {
-			return past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", short(wanted), web.Printable(o.Reason), short(wanted))
+			return past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", short(wanted), terminal.Line(o.Reason), short(wanted))
 		}
 		return p, nil
 	}

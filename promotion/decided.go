@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -104,7 +104,7 @@ func (s *Session) giveWay(ctx context.Context, st *stop, stop *Stop) (bool, erro
 		return false, err
 	}
 	stop.State = Blocked
-	stop.Reason = fmt.Sprintf("branch %s has commit %s of %s, %q, which would be lost: remove that branch, or merge it", st.promotionBranch(), git.Short(c.ID), web.Printable(c.Author.Name), firstLine(c.Message))
+	stop.Reason = fmt.Sprintf("branch %s has commit %s of %s, %q, which would be lost: remove that branch, or merge it", st.promotionBranch(), git.Short(c.ID), terminal.Line(c.Author.Name), firstLine(c.Message))
 	return true, nil
 }
 
@@ -135,9 +135,9 @@ func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
 	}
 	what := fmt.Sprintf("%s proposes %q", where, firstLine(p.Message))
 	if by := trailerOf(p.Message, "Promoted-By"); by != "" {
-		what += ", decided by " + web.Printable(by)
+		what += ", decided by " + terminal.Line(by)
 	}
-	what += ": " + web.Printable(trailerOf(p.Message, "Kalypso-Reason"))
+	what += ": " + terminal.Line(trailerOf(p.Message, "Kalypso-Reason"))
 	newer, err := s.newer(st.has())
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -292,7 +292,7 @@ func count(n int, what string) string {
 
 // markdown is a text of others that means nothing to a forge: neither people nor other
 // requests are named by it, and it is no HTML. It may stand in a cell of a table.
-func markdown(text string) string { return plainly.Replace(web.Printable(text)) }
+func markdown(text string) string { return plainly.Replace(terminal.Line(text)) }
 
 // plainly writes what means something in Markdown so that it does not, and breaks what
 // forges make links of, which they tell those whom or what the links are about.
@@ -304,5 +304,5 @@ var plainly = strings.NewReplacer(
 // code is a text of others in a span of code in a cell of a table, where nothing but the
 // span's end and the cell's means something.
 func code(text string) string {
-	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(web.Printable(text)) + "`"
+	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(terminal.Line(text)) + "`"
 }

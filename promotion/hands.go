@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // What people do in GitOps branches by hand has one rule for all commands. A tree that is
@@ -176,7 +176,7 @@ func (st *stop) foreign(out *Stop) bool {
 	case len(o.problems) > 0:
 		out.Reason = fmt.Sprintf("%s; revert the commit of branch %s that broke it, or restore what was there with --overwrite", o.problems[0].Message, o.branch)
 	case o.record != nil && o.record.Environment != o.stage.Name:
-		out.Reason = fmt.Sprintf("the record of branch %s is that of environment %s: push what was there again, restore it with --overwrite, or remove the branch and begin anew with --adopt", o.branch, web.Printable(o.record.Environment))
+		out.Reason = fmt.Sprintf("the record of branch %s is that of environment %s: push what was there again, restore it with --overwrite, or remove the branch and begin anew with --adopt", o.branch, terminal.Line(o.record.Environment))
 	default:
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
@@ -83,7 +83,7 @@ func (s *Session) mute(ctx context.Context, st *stop, g *model.RolloutGate) (str
 			return "", err
 		}
 		if !slices.Contains(g.By, viewer) {
-			return fmt.Sprintf("what became of it is not told, as gates.rollout.by of %s does not name %s", st.id(), cmp.Or(web.Printable(viewer), "who runs this")), nil
+			return fmt.Sprintf("what became of it is not told, as gates.rollout.by of %s does not name %s", st.id(), cmp.Or(terminal.Line(viewer), "who runs this")), nil
 		}
 	}
 	return "", nil

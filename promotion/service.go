@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // post asks an http gate's service.
@@ -28,7 +28,7 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := http.Client{Transport: web.Transport(web.Options{Dial: g.Timeout, Answer: g.Timeout})}
+	client := http.Client{Transport: httpclient.Transport(httpclient.Options{Dial: g.Timeout, Answer: g.Timeout})}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %s", response.Status)
 	}
-	return io.ReadAll(web.NewReader(response.Body, mostAnswer))
+	return io.ReadAll(httpclient.NewReader(response.Body, mostAnswer))
 }
 
 // mostAnswer is how many bytes an http gate's answer may have.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
@@ -53,7 +53,7 @@ func (s *Session) Status(ctx context.Context, most int) (*Status, error) {
 		}
 	}
 	for _, b := range bases {
-		c := CommitStatus{Commit: b.Commit.String(), Subject: firstLine(b.Message), Author: web.Printable(b.Author), Stops: map[string]string{}}
+		c := CommitStatus{Commit: b.Commit.String(), Subject: firstLine(b.Message), Author: terminal.Line(b.Author), Stops: map[string]string{}}
 		for i, st := range s.asked() {
 			switch {
 			case string(st.has().Base) == c.Commit:

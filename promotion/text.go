@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // firstLine is the subject of a commit, which may be anything, for people.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return web.Printable(line)
+	return terminal.Line(line)
 }
 
 // isID says whether a text is the id of a commit.
@@ -67,7 +67,7 @@ func trailerOf(message, name string) string {
 func folded(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(web.Printable(strings.TrimSpace(line))); line != "" {
+		if line = strings.TrimSpace(terminal.Line(strings.TrimSpace(line))); line != "" {
 			lines = append(lines, line)
 		}
 	}

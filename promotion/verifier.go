@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // verifier compares what is at one head with what it is said to be compiled from.
@@ -26,7 +26,7 @@ type verifier struct {
 func (v *verifier) recompile(ctx context.Context) error {
 	record := v.at.record
 	if record.Environment != v.at.stage.Name {
-		v.problem("the record is that of environment %s", web.Printable(record.Environment))
+		v.problem("the record is that of environment %s", terminal.Line(record.Environment))
 	}
 	if _, err := v.known(ctx, "the record", record.Source); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 	own := hashOf(of.Environment)
 	if own.IsZero() {
 		if of.Environment != "" {
-			v.problem("%s has the environment's own files of %s, which is no commit", what, web.Printable(string(of.Environment)))
+			v.problem("%s has the environment's own files of %s, which is no commit", what, terminal.Line(string(of.Environment)))
 		}
 		return of.Environment == "", nil
 	}
@@ -111,7 +111,7 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 		return nil
 	}
 	if p := compiled.Options.Platform; p != v.at.record.Platform {
-		v.problem("the record is of platform %s, and %s is compiled", web.Printable(v.at.record.Platform), p)
+		v.problem("the record is of platform %s, and %s is compiled", terminal.Line(v.at.record.Platform), p)
 	}
 	own, moved := 0, false // the policy has a cluster type in another ring than it was built for
 	for i := range compiled.Tree.ClusterTypes {
@@ -157,7 +157,7 @@ func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
 		return !found
 	})
 	if err == nil && !found {
-		v.problem("the record says that ring %s has %s, and no cluster type has it", web.Printable(r.Name), describe(r.Source))
+		v.problem("the record says that ring %s has %s, and no cluster type has it", terminal.Line(r.Name), describe(r.Source))
 	}
 	return err
 }

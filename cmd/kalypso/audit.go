@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
 )
 
@@ -123,6 +123,6 @@ func auditTable(w *tabwriter.Writer, events []promotion.Event) {
 		if e.Clock != "" {
 			row[2] += " (clock " + e.Clock + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], web.Printable(row[7]))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row[0], cmp.Or(row[1], "all"), row[2], shortOrNone(row[3]), shortOrNone(row[5]), row[6], terminal.Line(row[7]))
 	}
 }

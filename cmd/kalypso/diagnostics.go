@@ -96,7 +96,7 @@ func (g *global) tellErrors(b *compiler.Build) error {
 // emphasis returns what sets off text on a terminal that has colour, where nobody
 // asked for none (https://no-color.org); otherwise nil.
 func emphasis(w io.Writer) func(diag.Severity, string) string {
-	if os.Getenv("NO_COLOR") != "" || terminal(w) == nil {
+	if os.Getenv("NO_COLOR") != "" || sizeOf(w) == nil {
 		return nil
 	}
 	return bold

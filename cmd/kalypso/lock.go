@@ -13,11 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/fetch"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/locking"
-	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // lockOptions are the flags of lock.
@@ -64,7 +62,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 	}
 	defer fetcher.Close()
 	renewed := map[string]bool{}
-	renew := func(u locking.Use) bool {
+	renew := func(u dependency.Use) bool {
 		if o.updateAll {
 			return true
 		}
@@ -78,7 +76,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 		return false
 	}
 	var known []string // names that could be asked for
-	sources, ds, err := g.lockFolder(ctx, fetcher, func(u locking.Use) bool {
+	sources, ds, err := g.lockFolder(ctx, fetcher, func(u dependency.Use) bool {
 		known = append(known, namesOf(u)...)
 		return renew(u)
 	})
@@ -88,7 +86,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 	if err := g.tell(g.err, ds); err != nil {
 		return err
 	}
-	if len(lock.Unreadable(ds)) > 0 {
+	if len(dependency.UnreadableLock(ds)) > 0 {
 		return errPlatform // nothing was done
 	}
 	if err := g.printSources(*o.output, sources); err != nil {
@@ -119,7 +117,7 @@ func orList(hint string, names []string) string {
 
 // namesOf are the names by which a source can be asked for: of who uses it, of the
 // workload of a deployment target, and the chart's.
-func namesOf(u locking.Use) []string {
+func namesOf(u dependency.Use) []string {
 	out := slices.Clone(u.Also)
 	for _, by := range u.By {
 		out = append(out, strings.TrimPrefix(by, "registration "))
@@ -131,7 +129,7 @@ func namesOf(u locking.Use) []string {
 }
 
 // lockFolder locks the platform, or the application, that the command works in.
-func (g *global) lockFolder(ctx context.Context, f locking.Fetcher, renew func(locking.Use) bool) (sources []locking.Source, ds []diag.Diagnostic, err error) {
+func (g *global) lockFolder(ctx context.Context, f dependency.Fetcher, renew func(dependency.Use) bool) (sources []dependency.Result, ds []diag.Diagnostic, err error) {
 	if application.Is(g.dir) {
 		return application.Lock(ctx, application.Request{Dir: g.dir}, f, renew)
 	}
@@ -158,14 +156,14 @@ func hiding(b *compiler.Build) []diag.Diagnostic {
 
 // lockedSource is what became of a source, as a result.
 type lockedSource struct {
-	lock.Entry
-	Status   locking.Status `json:"status"`
-	Previous string         `json:"previousRevision,omitempty"`
-	UsedBy   []string       `json:"usedBy"`
-	Error    string         `json:"error,omitempty"`
+	dependency.Entry
+	Status   dependency.Status `json:"status"`
+	Previous string            `json:"previousRevision,omitempty"`
+	UsedBy   []string          `json:"usedBy"`
+	Error    string            `json:"error,omitempty"`
 }
 
-func (g *global) printSources(output string, sources []locking.Source) error {
+func (g *global) printSources(output string, sources []dependency.Result) error {
 	items := []lockedSource{}
 	for _, s := range sources {
 		item := lockedSource{Entry: s.Entry, Status: s.Status, UsedBy: append([]string{}, s.By...)}
@@ -203,8 +201,8 @@ func shortRevision(revision string) string {
 // hintFor is what the user can do about a source that failed; "" for nothing known.
 func hintFor(err error) string {
 	var unauthorized *fetch.AuthError
-	var damaged *store.DamagedError
-	var size *lock.SizeError
+	var damaged *dependency.DamagedError
+	var size *dependency.SizeError
 	var changed *fetch.ChangedError
 	var failed *fetch.Error
 	switch {
@@ -225,7 +223,7 @@ func hintFor(err error) string {
 }
 
 // failures tells what could not be locked.
-func (g *global) failures(sources []locking.Source) error {
+func (g *global) failures(sources []dependency.Result) error {
 	var failed error
 	for _, s := range sources {
 		if s.Err == nil {

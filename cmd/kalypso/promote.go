@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
@@ -381,7 +382,7 @@ func cellsOf(s *promotion.Stop) (next, rollout, reason string) {
 			reason += "; rollout: " + s.Rollout.Reason
 		}
 	}
-	return next, rollout, web.Printable(reason)
+	return next, rollout, terminal.Line(reason)
 }
 
 // shortOrNone is a commit as tables have it.
@@ -395,5 +396,5 @@ func shortOrNone(id string) string {
 // pause waits before something is tried again, longer each time, and never as long as
 // another run that lost the same race.
 func pause(ctx context.Context, attempt int) error {
-	return web.Wait(ctx, jitter(time.Duration(1<<attempt)*20*time.Millisecond))
+	return httpclient.Wait(ctx, jitter(time.Duration(1<<attempt)*20*time.Millisecond))
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
 )
 
@@ -50,7 +50,7 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 			if v.Name != "" {
 				name += " " + v.Name
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", name, v.State, web.Printable(v.Reason))
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", name, v.State, terminal.Line(v.Reason))
 		}
 	}
 	for _, stop := range s.Stops {
@@ -58,7 +58,7 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 			fmt.Fprintln(w)
 		}
 		for _, other := range stop.Others {
-			fmt.Fprintf(w, "%s: not %s: %s\n", stop.ID(), shortOrNone(other.Commit), web.Printable(other.Reason))
+			fmt.Fprintf(w, "%s: not %s: %s\n", stop.ID(), shortOrNone(other.Commit), terminal.Line(other.Reason))
 		}
 	}
 	if len(s.Commits) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/publish"
+	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
 // publishOptions are the flags of publish.

@@ -38,7 +38,7 @@ func (g *global) newScreen(root string) *screen {
 		s.talk = g.err
 		return s
 	}
-	s.redraws = terminal(g.out) != nil
+	s.redraws = sizeOf(g.out) != nil
 	return s
 }
 

@@ -17,8 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // serverCommands are commands of scripts that start servers on loopback, which end
@@ -51,7 +50,7 @@ func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
 		cut := strings.LastIndex(base, "-")
 		served["/"+base+".tgz"] = data
 		versions[base[:cut]] += fmt.Sprintf("  - {apiVersion: v2, name: %s, version: %s, urls: [%s.tgz], digest: %s}\n",
-			base[:cut], base[cut+1:], base, strings.TrimPrefix(string(store.DigestOf(data)), "sha256:"))
+			base[:cut], base[cut+1:], base, strings.TrimPrefix(string(dependency.DigestOf(data)), "sha256:"))
 	}
 	index := "apiVersion: v1\nentries:\n"
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
@@ -171,12 +170,12 @@ func manyCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	var entries []lock.Entry
+	var entries []dependency.Entry
 	for i := range n {
-		entries = append(entries, lock.Entry{
-			Source:   lock.Source{Kind: lock.Git, URL: fmt.Sprintf("https://git.example.com/app-%d", i), Branch: "main"},
-			Revision: strings.Repeat("a", 40), Content: store.DigestOf(fmt.Append(nil, i)), Size: 1,
+		entries = append(entries, dependency.Entry{
+			Source:   dependency.Source{Kind: dependency.Git, URL: fmt.Sprintf("https://git.example.com/app-%d", i), Branch: "main"},
+			Revision: strings.Repeat("a", 40), Content: dependency.DigestOf(fmt.Append(nil, i)), Size: 1,
 		})
 	}
-	ts.Check(lock.New(entries).Write(filepath.Dir(ts.MkAbs(args[0]))))
+	ts.Check(dependency.NewLock(entries).Write(filepath.Dir(ts.MkAbs(args[0]))))
 }

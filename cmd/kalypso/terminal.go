@@ -11,9 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 )
 
-// terminal returns what tells the columns and rows of the terminal that w is; nil
+// sizeOf returns what tells the columns and rows of the terminal that w is; nil
 // for what is none, or cannot do more than print.
-func terminal(w io.Writer) func() (columns, rows int) {
+func sizeOf(w io.Writer) func() (columns, rows int) {
 	f, isFile := w.(*os.File)
 	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return nil
@@ -42,7 +42,7 @@ func (g *global) showProgress(ctx context.Context, r *compiler.Request) (stop fu
 	case progressNone:
 		return func() {}
 	case progressAuto:
-		o.Size = terminal(g.err)
+		o.Size = sizeOf(g.err)
 	}
 	d := progress.Start(o)
 	r.Progress = d.Tell

@@ -8,12 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/fetch"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/locking"
 	"github.com/kalypso-io/kalypso/compiler/source"
-	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 func newVendor(g *global) *cobra.Command {
@@ -38,12 +36,12 @@ func (g *global) vendor(ctx context.Context) error {
 		}
 		root = p.Root
 	}
-	release, err := library.Alone(ctx, root, "")
+	release, err := dependency.Alone(ctx, root, "")
 	if err != nil {
 		return err
 	}
 	defer release()
-	contents, ds, err := library.Open(root, "")
+	contents, ds, err := dependency.Open(root, "")
 	if err != nil {
 		return err
 	}
@@ -58,23 +56,23 @@ func (g *global) vendor(ctx context.Context) error {
 		return err
 	}
 	defer fetcher.Close()
-	var uses []locking.Use
-	var digests []store.Digest
+	var uses []dependency.Use
+	var digests []dependency.Digest
 	for _, e := range contents.Lock.Sources {
-		uses = append(uses, locking.Use{Source: e.Source, By: []string{"kalypso.lock"}})
+		uses = append(uses, dependency.Use{Source: e.Source, By: []string{"kalypso.lock"}})
 		digests = append(digests, e.Content)
 	}
-	_, sources, err := locking.Update(ctx, locking.Request{Root: root, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: fetcher})
+	_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{Root: root, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: fetcher})
 	if err != nil {
 		return err
 	}
 	if err := g.failures(sources); err != nil {
 		return err
 	}
-	copied, err := contents.Store.Copy(digests, filepath.Join(root, library.VendorDir))
+	copied, err := contents.Store.Copy(digests, filepath.Join(root, dependency.VendorDir))
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.err, "%s: %d added, %d removed, %d in all\n", library.VendorDir, copied.Added, copied.Removed, len(digests))
+	fmt.Fprintf(g.err, "%s: %d added, %d removed, %d in all\n", dependency.VendorDir, copied.Added, copied.Removed, len(digests))
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
 )
 
@@ -70,7 +70,7 @@ func verificationTable(w *tabwriter.Writer, all []*promotion.Verification) {
 	}
 	for _, v := range all {
 		for _, p := range v.Problems {
-			fmt.Fprintf(w, "%s: %s\n", v.Environment, web.Printable(p))
+			fmt.Fprintf(w, "%s: %s\n", v.Environment, terminal.Line(p))
 		}
 	}
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
-	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -245,20 +244,20 @@ workloads: web: {
 	w.start()
 	w.expect("error[K3011]: chart web 1.x of https://charts.example.com is not in kalypso.lock", "added    dev/small/shop-test\n")
 
-	entry := lock.Entry{
-		Source:   lock.Source{Kind: lock.Chart, URL: "https://charts.example.com", Chart: "web", Version: "1.x"},
-		Revision: "1.0.0", Content: store.DigestOf(chart), Size: int64(len(chart)),
+	entry := dependency.Entry{
+		Source:   dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com", Chart: "web", Version: "1.x"},
+		Revision: "1.0.0", Content: dependency.DigestOf(chart), Size: int64(len(chart)),
 	}
 	base := filepath.Dir(w.platform)
-	written := lock.New([]lock.Entry{entry}).Write(base)
-	if err := errors.Join(written, os.Rename(filepath.Join(base, lock.FileName), filepath.Join(w.platform, lock.FileName))); err != nil {
+	written := dependency.NewLock([]dependency.Entry{entry}).Write(base)
+	if err := errors.Join(written, os.Rename(filepath.Join(base, dependency.FileName), filepath.Join(w.platform, dependency.FileName))); err != nil {
 		t.Fatal(err)
 	}
 	w.expect("error[K3012]: the content of chart web 1.x of https://charts.example.com, pinned to 1.0.0, is not in the store")
 
 	// What is vendored comes at once.
 	aside := filepath.Join(base, "vendor")
-	if _, err := store.Open("", aside).Put(chart); err != nil {
+	if _, err := dependency.OpenStore("", aside).Put(chart); err != nil {
 		t.Fatal(err)
 	}
 	vendor := filepath.Join(w.platform, "vendor")
@@ -363,24 +362,24 @@ func TestTerminal(t *testing.T) {
 	defer tty.Close()
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	if columns, rows := terminal(tty)(); columns != 80 || rows != 24 {
+	if columns, rows := sizeOf(tty)(); columns != 80 || rows != 24 {
 		t.Errorf("of unknown size: %d %d", columns, rows)
 	}
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: 50, Cols: 132}); err != nil {
 		t.Fatal(err)
 	}
-	if columns, rows := terminal(tty)(); columns != 132 || rows != 50 {
+	if columns, rows := sizeOf(tty)(); columns != 132 || rows != 50 {
 		t.Errorf("%d %d", columns, rows)
 	}
-	if emphasis(tty) == nil || emphasis(&bytes.Buffer{}) != nil || terminal(&bytes.Buffer{}) != nil {
+	if emphasis(tty) == nil || emphasis(&bytes.Buffer{}) != nil || sizeOf(&bytes.Buffer{}) != nil {
 		t.Error("colour is for terminals")
 	}
 	t.Setenv("NO_COLOR", "1")
-	if emphasis(tty) != nil || terminal(tty) == nil {
+	if emphasis(tty) != nil || sizeOf(tty) == nil {
 		t.Error("NO_COLOR is about colour")
 	}
 	t.Setenv("TERM", "dumb")
-	if terminal(tty) != nil {
+	if sizeOf(tty) != nil {
 		t.Error("a dumb terminal cannot be drawn on")
 	}
 }

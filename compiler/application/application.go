@@ -22,10 +22,10 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
-	"github.com/kalypso-io/kalypso/compiler/library"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -92,7 +92,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 		return out, nil
 	}
 	out.Diagnostics = append(r.about(ds), out.checkRings()...)
-	contents, more, err := library.Open(r.Dir, r.Store)
+	contents, more, err := dependency.Open(r.Dir, r.Store)
 	if err != nil {
 		return nil, err
 	}

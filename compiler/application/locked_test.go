@@ -10,9 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
@@ -24,10 +22,10 @@ func pin(t *testing.T, dir, version string) string {
 	t.Helper()
 	text := strings.ReplaceAll(chart, "version: 1.0.0", "version: "+version)
 	data := commandtest.Chart(t, txtar.Parse([]byte(text)), "chart/")
-	vendor := filepath.Join(dir, library.VendorDir)
-	d, err := store.Open("", vendor).Put(data)
-	must(t, err, lock.New([]lock.Entry{{
-		Source:   lock.Source{Kind: lock.Chart, URL: "oci://charts.example.test/shop", Version: "1.x"},
+	vendor := filepath.Join(dir, dependency.VendorDir)
+	d, err := dependency.OpenStore("", vendor).Put(data)
+	must(t, err, dependency.NewLock([]dependency.Entry{{
+		Source:   dependency.Source{Kind: dependency.Chart, URL: "oci://charts.example.test/shop", Version: "1.x"},
 		Revision: version, Content: d, Size: int64(len(data)),
 	}}).Write(dir))
 	digits := strings.TrimPrefix(string(d), "sha256:")

@@ -11,15 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	platform "github.com/kalypso-io/kalypso/compiler/source"
-	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
@@ -30,23 +28,23 @@ type source struct {
 	chart []byte
 	files map[string][]byte
 	// pinned is what kalypso.lock says that chart is; "" for one of the folder.
-	pinned store.Digest
+	pinned dependency.Digest
 }
 
 // lockSource returns the source that kalypso.lock pins; ok is false for an
 // application that has everything itself.
-func lockSource(app *model.Application) (s lock.Source, ok bool) {
+func lockSource(app *model.Application) (s dependency.Source, ok bool) {
 	h := app.Manifests.Helm
 	if h == nil || h.Path != "" {
 		return s, false
 	}
-	return lock.SourceOf(model.Manifests{Helm: &model.Helm{Repo: h.Repo, OCI: h.OCI, Chart: h.Chart, Version: h.Version}})
+	return dependency.SourceOf(model.Manifests{Helm: &model.Helm{Repo: h.Repo, OCI: h.OCI, Chart: h.Chart, Version: h.Version}})
 }
 
 var manifestsRef = model.Ref{Collection: "application", Path: "manifests"}
 
 // openSource reads what is rendered.
-func openSource(r Request, app *model.Application, contents *library.Library) (s source, ds []diag.Diagnostic, err error) {
+func openSource(r Request, app *model.Application, contents *dependency.Library) (s source, ds []diag.Diagnostic, err error) {
 	s.tree, err = readFolder(r.Dir, func(folder string) bool { return folder != r.without && enters(app, folder) })
 	if err != nil {
 		var own *badFolderError

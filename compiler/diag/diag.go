@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
 // Severity says whether a diagnostic stops what it concerns.

@@ -7,9 +7,9 @@ import (
 
 	"cuelang.org/go/cue"
 
-	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
 // checkAddress reports credentials in an address. It looks at what is written, which

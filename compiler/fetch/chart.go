@@ -12,10 +12,9 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // chartRepositories fetches charts: from chart repositories, and through registries
@@ -38,7 +37,7 @@ func newChartRepositories(f *Fetcher, r *registries) (*chartRepositories, error)
 	}, nil
 }
 
-func (c *chartRepositories) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
+func (c *chartRepositories) resolve(ctx context.Context, s dependency.Source) (string, []byte, error) {
 	if strings.HasPrefix(s.URL, "oci://") {
 		return c.registries.resolveChart(ctx, s.URL, s.Version)
 	}
@@ -50,11 +49,11 @@ func (c *chartRepositories) resolve(ctx context.Context, s lock.Source) (string,
 	if err != nil {
 		return "", nil, err
 	}
-	data, err := c.download(ctx, s.URL, released[version], lock.Entry{Source: s, Revision: version})
+	data, err := c.download(ctx, s.URL, released[version], dependency.Entry{Source: s, Revision: version})
 	return version, data, err
 }
 
-func (c *chartRepositories) fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+func (c *chartRepositories) fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	if strings.HasPrefix(e.URL, "oci://") {
 		return c.registries.fetchChart(ctx, e.URL, e)
 	}
@@ -91,7 +90,7 @@ func newestReleases(released map[string]release) []string {
 }
 
 // releases returns the versions of a chart.
-func (c *chartRepositories) releases(ctx context.Context, s lock.Source) (map[string]release, error) {
+func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (map[string]release, error) {
 	i, err := c.indexes.get(s.URL, func() (*index, error) { return c.readIndex(ctx, s.URL) })
 	if err != nil {
 		return nil, err
@@ -137,7 +136,7 @@ func parseChartRepository(repository string) (*url.URL, error) {
 
 // download returns the archive of a release, verified by the digest that the index
 // has for it, where it has one.
-func (c *chartRepositories) download(ctx context.Context, repository string, r release, e lock.Entry) ([]byte, error) {
+func (c *chartRepositories) download(ctx context.Context, repository string, r release, e dependency.Entry) ([]byte, error) {
 	base, err := parseChartRepository(repository)
 	if err != nil {
 		return nil, err
@@ -160,12 +159,12 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
 		return nil, fmt.Errorf("the index of the chart repository says that version %s is at a place that is no URL of a web server", e.Revision)
 	}
-	data, err := c.get(ctx, base, at, store.MaxSize)
+	data, err := c.get(ctx, base, at, dependency.MaxSize)
 	if err != nil {
 		return nil, err
 	}
 	want := strings.ToLower(strings.TrimPrefix(r.Digest, "sha256:"))
-	if got := store.DigestOf(data); want != "" && "sha256:"+want != string(got) {
+	if got := dependency.DigestOf(data); want != "" && "sha256:"+want != string(got) {
 		return nil, fmt.Errorf("the archive of version %s has the digest %s, and the index of the chart repository says sha256:%s: it was damaged or tampered with", e.Revision, got, want)
 	}
 	return data, nil
@@ -173,7 +172,7 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 
 // fromRegistry returns the archive of a release that an index has as
 // oci://HOST/PATH:TAG.
-func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e lock.Entry) ([]byte, error) {
+func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e dependency.Entry) ([]byte, error) {
 	if slash := strings.LastIndexByte(at, '/'); strings.Contains(at[slash:], ":") {
 		at = at[:slash+strings.IndexByte(at[slash:], ':')]
 	}
@@ -208,7 +207,7 @@ func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int
 	if err := answered(response, at, entry != nil); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(web.NewReader(response.Body, most))
+	return io.ReadAll(httpclient.NewReader(response.Body, most))
 }
 
 // answered says what a response means that is no success.

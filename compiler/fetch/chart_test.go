@@ -18,8 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/repo"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // saveChart writes the archive of a chart, as `helm package` does.
@@ -62,8 +61,8 @@ func reindex(t testing.TB, dir, base string, change func(*repo.IndexFile)) {
 	must(t, index.WriteFile(filepath.Join(dir, "index.yaml"), 0o666))
 }
 
-func podinfo(url, version string) lock.Source {
-	return lock.Source{Kind: lock.Chart, URL: url, Chart: "podinfo", Version: version}
+func podinfo(url, version string) dependency.Source {
+	return dependency.Source{Kind: dependency.Chart, URL: url, Chart: "podinfo", Version: version}
 }
 
 func wantChart(t testing.TB, data []byte, version string) {
@@ -390,9 +389,9 @@ func FuzzIndex(f *testing.F) {
 
 func TestUnknownKind(t *testing.T) {
 	isolate(t)
-	_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: "svn", URL: "x"})
+	_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: "svn", URL: "x"})
 	wantError[*Error](t, err, `nothing fetches sources of the kind "svn"`)
-	if store.MaxSize > maxBody {
+	if dependency.MaxSize > maxBody {
 		t.Error("content that is kept is not read")
 	}
 }

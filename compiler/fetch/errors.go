@@ -7,16 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // An AuthError says that a server wants credentials that it does not get, or does
 // not accept those that it gets.
 type AuthError struct {
-	Source  lock.Source
+	Source  dependency.Source
 	Problem string
 	Hint    string // what the user can do
 }
@@ -25,7 +24,7 @@ func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Pr
 
 // A NotFoundError says that what a source asks for is not there.
 type NotFoundError struct {
-	Source  lock.Source
+	Source  dependency.Source
 	Problem string // such as "there is no branch main"
 	// There is what could be asked for instead, the newest or the most likely first;
 	// at most twelve.
@@ -42,8 +41,8 @@ func (e *NotFoundError) Error() string {
 
 // A ChangedError says that a server has other content now under what is pinned.
 type ChangedError struct {
-	Entry  lock.Entry
-	Actual store.Digest
+	Entry  dependency.Entry
+	Actual dependency.Digest
 }
 
 func (e *ChangedError) Error() string {
@@ -53,7 +52,7 @@ func (e *ChangedError) Error() string {
 
 // An Error says why a source cannot be fetched.
 type Error struct {
-	Source  lock.Source
+	Source  dependency.Source
 	Problem string
 	Hint    string // what the user can do
 	Err     error  // nil where nothing else failed
@@ -81,7 +80,7 @@ var errTooLong = errors.New("it takes too long")
 
 // failed makes an error fit for people: one line, of a known type, and without
 // secrets. A call that took too long failed for that, whatever broke off then.
-func (f *Fetcher) failed(ctx context.Context, s lock.Source, err error) error {
+func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) error {
 	var who *unauthorized
 	var what *missing
 	var auth *remote.AuthError
@@ -121,7 +120,7 @@ const hintReach = "correct the address, or see that this machine reaches it, and
 // hintFor is what the user can do about an error of an origin.
 func hintFor(err error) string {
 	switch {
-	case errors.As(err, new(*web.ProxyError)):
+	case errors.As(err, new(*httpclient.ProxyError)):
 		return "correct $HTTPS_PROXY, $HTTP_PROXY or $NO_PROXY, or have the proxy let it through"
 	case errors.As(err, new(untrusted)):
 		return "have it corrected where it is kept, or ask for another version"

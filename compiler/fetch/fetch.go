@@ -1,7 +1,7 @@
 // Package fetch brings the content of sources from where others keep it: git
 // repositories, chart repositories and OCI registries. It is the only code of the
 // compiler that reaches a network, and only `kalypso lock` calls it. What comes in
-// is a [lock.Source], or a [lock.Entry] that pins one; what goes out is the content
+// is a [dependency.Source], or a [dependency.Entry] that pins one; what goes out is the content
 // as a build reads it, or an error that says what the user can do.
 //
 // # What content is
@@ -26,10 +26,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // Options say how to fetch.
@@ -50,31 +49,31 @@ type Fetcher struct {
 	timeout time.Duration
 	wait    time.Duration
 	web     http.RoundTripper
-	origins map[lock.Kind]origin
+	origins map[dependency.Kind]origin
 	git     *repositories
-	secrets *web.Secrets
+	secrets *httpclient.Secrets
 }
 
 // origin is where sources of one kind come from. Its errors may hold anything:
 // the Fetcher makes them fit for people.
 type origin interface {
 	// resolve returns the newest content that fits a source, and what it is.
-	resolve(ctx context.Context, s lock.Source) (revision string, data []byte, err error)
+	resolve(ctx context.Context, s dependency.Source) (revision string, data []byte, err error)
 	// fetch returns the content that an entry pins, or what is in its place.
-	fetch(ctx context.Context, e lock.Entry) ([]byte, error)
+	fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 }
 
 // New returns a Fetcher. It reads the configurations of docker, helm and CUE that
 // have credentials; that one of them cannot be read is the error.
 func New(o Options) (*Fetcher, error) {
-	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &web.Secrets{}}
+	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &httpclient.Secrets{}}
 	if f.timeout == 0 {
 		f.timeout = 10 * time.Minute
 	}
 	if f.wait == 0 {
 		f.wait = 500 * time.Millisecond
 	}
-	f.web = web.Transport(f.patience())
+	f.web = httpclient.Transport(f.patience())
 	registries, err := newRegistries(f)
 	if err != nil {
 		return nil, err
@@ -84,11 +83,11 @@ func New(o Options) (*Fetcher, error) {
 		return nil, err
 	}
 	f.git = &repositories{wait: f.wait}
-	f.origins = map[lock.Kind]origin{
-		lock.Git:    f.git,
-		lock.Chart:  charts,
-		lock.OCI:    registries,
-		lock.Module: &modules{fetcher: f},
+	f.origins = map[dependency.Kind]origin{
+		dependency.Git:    f.git,
+		dependency.Chart:  charts,
+		dependency.OCI:    registries,
+		dependency.Module: &modules{fetcher: f},
 	}
 	return f, nil
 }
@@ -99,27 +98,27 @@ func (f *Fetcher) Close() error { return f.git.close() }
 
 // Resolve returns the newest content that fits a source, and the entry that pins
 // it. Errors are *AuthError, *NotFoundError and *Error.
-func (f *Fetcher) Resolve(ctx context.Context, s lock.Source) (lock.Entry, []byte, error) {
-	var e lock.Entry
+func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
+	var e dependency.Entry
 	data, err := f.during(ctx, s, func(ctx context.Context, o origin) ([]byte, error) {
 		revision, data, err := o.resolve(ctx, s)
-		e = lock.Entry{Source: s, Revision: revision, Content: store.DigestOf(data), Size: int64(len(data))}
+		e = dependency.Entry{Source: s, Revision: revision, Content: dependency.DigestOf(data), Size: int64(len(data))}
 		return data, err
 	})
 	if err != nil {
-		return lock.Entry{}, nil, err
+		return dependency.Entry{}, nil, err
 	}
 	return e, data, nil
 }
 
 // Fetch returns exactly the content that an entry pins. Errors are a *ChangedError
 // where other content has its name now, and those of [Fetcher.Resolve].
-func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	data, err := f.during(ctx, e.Source, func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
 	if err != nil {
 		return nil, err
 	}
-	if actual := store.DigestOf(data); actual != e.Content {
+	if actual := dependency.DigestOf(data); actual != e.Content {
 		return nil, &ChangedError{Entry: e, Actual: actual}
 	}
 	return data, nil
@@ -127,7 +126,7 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
 
 // during asks the origin of a source within the time that is allowed, again while
 // what is in the way is temporary, and checks that a build can read the content.
-func (f *Fetcher) during(ctx context.Context, s lock.Source, ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
+func (f *Fetcher) during(ctx context.Context, s dependency.Source, ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
 	o, ok := f.origins[s.Kind]
 	if !ok {
 		return nil, &Error{Source: s, Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}
@@ -149,11 +148,11 @@ func (f *Fetcher) during(ctx context.Context, s lock.Source, ask func(context.Co
 }
 
 // readable says why a build cannot read content.
-func readable(kind lock.Kind, data []byte) error {
-	if len(data) > store.MaxSize {
-		return fmt.Errorf("the content has %d bytes, more than the %d that are kept", len(data), int64(store.MaxSize))
+func readable(kind dependency.Kind, data []byte) error {
+	if len(data) > dependency.MaxSize {
+		return fmt.Errorf("the content has %d bytes, more than the %d that are kept", len(data), int64(dependency.MaxSize))
 	}
-	if kind == lock.Module {
+	if kind == dependency.Module {
 		return nil // CUE's own code reads it
 	}
 	if _, err := archive.Read(data); err != nil {

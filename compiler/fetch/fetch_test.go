@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
@@ -73,11 +72,11 @@ func quick(t testing.TB) *Fetcher {
 
 // resolving resolves a source with a Fetcher of its own, and fetches the entry with
 // another.
-func resolving(t testing.TB, s lock.Source) (lock.Entry, []byte) {
+func resolving(t testing.TB, s dependency.Source) (dependency.Entry, []byte) {
 	t.Helper()
 	e, data, err := quick(t).Resolve(t.Context(), s)
 	must(t, err)
-	if e.Source != s || e.Content != store.DigestOf(data) || e.Size != int64(len(data)) {
+	if e.Source != s || e.Content != dependency.DigestOf(data) || e.Size != int64(len(data)) {
 		t.Errorf("%+v for %d bytes", e, len(data))
 	}
 	again, err := quick(t).Fetch(t.Context(), e)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
@@ -63,7 +63,7 @@ func (r *repositories) close() error {
 	return errors.Join(errs...)
 }
 
-func (r *repositories) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
+func (r *repositories) resolve(ctx context.Context, s dependency.Source) (string, []byte, error) {
 	repo, err := r.open(ctx, s.URL)
 	if err != nil {
 		return "", nil, err
@@ -76,7 +76,7 @@ func (r *repositories) resolve(ctx context.Context, s lock.Source) (string, []by
 	return commit, data, err
 }
 
-func (r *repositories) fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+func (r *repositories) fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	repo, err := r.open(ctx, e.URL)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *repository) names(prefix string) []string {
 }
 
 // commit returns the commit that a source asks for.
-func (r *repository) commit(s lock.Source) (string, error) {
+func (r *repository) commit(s dependency.Source) (string, error) {
 	prefix, name, what := branches, s.Branch, "branch"
 	switch {
 	case s.Commit != "":

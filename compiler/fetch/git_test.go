@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // workTree is a git repository that tests commit to.
@@ -97,23 +97,23 @@ func TestGitRevisions(t *testing.T) {
 
 	u := h.URL + "/app.git"
 	for name, c := range map[string]struct {
-		source lock.Source
+		source dependency.Source
 		commit string
 		text   string
 	}{
-		"branch":              {lock.Source{Branch: "main"}, head, "5"},
-		"branch with a slash": {lock.Source{Branch: "feature/x"}, branch, "4"},
-		"tag":                 {lock.Source{Tag: "v1.2.0"}, old, "1"},
-		"annotated tag":       {lock.Source{Tag: "v1.10.0"}, annotated, "2"},
-		"tag of a tag":        {lock.Source{Tag: "twice"}, annotated, "2"},
-		"range":               {lock.Source{Semver: ">=1.2 <2"}, annotated, "2"},
-		"range with pre":      {lock.Source{Semver: ">=1.2-0"}, pre, "3"},
-		"commit of a tag":     {lock.Source{Commit: old}, old, "1"},
-		"commit of a branch":  {lock.Source{Commit: head}, head, "5"},
-		"commit on the way":   {lock.Source{Commit: pre}, pre, "3"},
+		"branch":              {dependency.Source{Branch: "main"}, head, "5"},
+		"branch with a slash": {dependency.Source{Branch: "feature/x"}, branch, "4"},
+		"tag":                 {dependency.Source{Tag: "v1.2.0"}, old, "1"},
+		"annotated tag":       {dependency.Source{Tag: "v1.10.0"}, annotated, "2"},
+		"tag of a tag":        {dependency.Source{Tag: "twice"}, annotated, "2"},
+		"range":               {dependency.Source{Semver: ">=1.2 <2"}, annotated, "2"},
+		"range with pre":      {dependency.Source{Semver: ">=1.2-0"}, pre, "3"},
+		"commit of a tag":     {dependency.Source{Commit: old}, old, "1"},
+		"commit of a branch":  {dependency.Source{Commit: head}, head, "5"},
+		"commit on the way":   {dependency.Source{Commit: pre}, pre, "3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.source.Kind, c.source.URL = lock.Git, u
+			c.source.Kind, c.source.URL = dependency.Git, u
 			e, data := resolving(t, c.source)
 			if e.Revision != c.commit {
 				t.Errorf("%s, want %s", e.Revision, c.commit)
@@ -122,29 +122,29 @@ func TestGitRevisions(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct {
-		source lock.Source
+		source dependency.Source
 		want   string
 	}{
-		"no branch":           {lock.Source{Branch: "mian"}, "there is no branch mian; there are: feature/x, main"},
-		"no tag":              {lock.Source{Tag: "v3"}, "there is no tag v3; there are: 2.0.0-rc.1, v1.10.0, v1.2.0, twice, v1"},
-		"no version":          {lock.Source{Semver: ">=2"}, "no version is in the range >=2 (pre-releases are only in ranges that name one, such as >=1.2.0-0); there are: 2.0.0-rc.1, v1.10.0, v1.2.0"},
-		"no commit":           {lock.Source{Commit: strings.Repeat("0", 39) + "1"}, "there is no commit 0000"},
-		"commit that is gone": {lock.Source{Commit: gone}, "there is no commit " + gone + " on any branch or tag"},
+		"no branch":           {dependency.Source{Branch: "mian"}, "there is no branch mian; there are: feature/x, main"},
+		"no tag":              {dependency.Source{Tag: "v3"}, "there is no tag v3; there are: 2.0.0-rc.1, v1.10.0, v1.2.0, twice, v1"},
+		"no version":          {dependency.Source{Semver: ">=2"}, "no version is in the range >=2 (pre-releases are only in ranges that name one, such as >=1.2.0-0); there are: 2.0.0-rc.1, v1.10.0, v1.2.0"},
+		"no commit":           {dependency.Source{Commit: strings.Repeat("0", 39) + "1"}, "there is no commit 0000"},
+		"commit that is gone": {dependency.Source{Commit: gone}, "there is no commit " + gone + " on any branch or tag"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.source.Kind, c.source.URL = lock.Git, u
+			c.source.Kind, c.source.URL = dependency.Git, u
 			_, _, err := quick(t).Resolve(t.Context(), c.source)
 			wantError[*NotFoundError](t, err, c.want)
 		})
 	}
-	_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: u, Semver: "newest"})
+	_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: u, Semver: "newest"})
 	wantError[*Error](t, err, `"newest" is no range of versions`)
-	_, _, err = quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: h.URL + "/other.git", Branch: "main"})
+	_, _, err = quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: h.URL + "/other.git", Branch: "main"})
 	wantError[*NotFoundError](t, err, "there is no such repository")
 
 	// Servers that give any commit are asked for one alone.
 	w.git("config", "uploadpack.allowReachableSHA1InWant", "true")
-	e, data := resolving(t, lock.Source{Kind: lock.Git, URL: u, Commit: pre})
+	e, data := resolving(t, dependency.Source{Kind: dependency.Git, URL: u, Commit: pre})
 	if wantFiles(t, data, "a: 3"); e.Revision != pre {
 		t.Errorf("%s, want %s", e.Revision, pre)
 	}
@@ -160,13 +160,13 @@ func TestGitShallow(t *testing.T) {
 	}
 	w.commit("a", "2")
 	for _, c := range []struct {
-		source  lock.Source
+		source  dependency.Source
 		shallow bool
 	}{
-		{lock.Source{Branch: "main"}, true}, {lock.Source{Tag: "v1"}, true}, {lock.Source{Commit: old}, true},
-		{lock.Source{Commit: w.git("rev-parse", "HEAD~3")}, false},
+		{dependency.Source{Branch: "main"}, true}, {dependency.Source{Tag: "v1"}, true}, {dependency.Source{Commit: old}, true},
+		{dependency.Source{Commit: w.git("rev-parse", "HEAD~3")}, false},
 	} {
-		c.source.Kind, c.source.URL = lock.Git, h.URL+"/app.git"
+		c.source.Kind, c.source.URL = dependency.Git, h.URL+"/app.git"
 		var bodies []string
 		h.behind(func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodPost {
@@ -199,7 +199,7 @@ func TestGitContent(t *testing.T) {
 	w.git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",module")
 	w.git("commit", "-q", "-m", "a submodule")
 	commit := w.git("rev-parse", "HEAD")
-	e, data := resolving(t, lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"})
+	e, data := resolving(t, dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"})
 	if e.Revision != commit {
 		t.Errorf("%s, want %s", e.Revision, commit)
 	}
@@ -218,7 +218,7 @@ func TestGitContent(t *testing.T) {
 func TestGitMoves(t *testing.T) {
 	h, w := gitHost(t)
 	first := w.commit("a", "1")
-	source := lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"}
+	source := dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"}
 	f := quick(t)
 	pinned, _, err := f.Resolve(t.Context(), source)
 	must(t, err)
@@ -244,7 +244,7 @@ func TestGitMoves(t *testing.T) {
 
 func TestGitEmpty(t *testing.T) {
 	h, _ := gitHost(t)
-	_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"})
+	_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"})
 	wantError[*NotFoundError](t, err, "the repository is empty")
 }
 
@@ -279,7 +279,7 @@ func TestGitCredentials(t *testing.T) {
 			h, w := gitHost(t)
 			w.commit("a", "1")
 			h.behind(guarded)
-			source := lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"}
+			source := dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"}
 			_, _, err := quick(t).Resolve(t.Context(), source)
 			wantError[*AuthError](t, err, "wants credentials, and git has none for it")
 
@@ -299,9 +299,9 @@ func TestGitWithoutGit(t *testing.T) {
 	h.behind(guarded)
 	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "machine 127.0.0.1 login "+username+" password "+password)
 	t.Setenv("PATH", "") // the server then has the usual one
-	_, data := resolving(t, lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"})
+	_, data := resolving(t, dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"})
 	wantFiles(t, data, "a: 1")
-	_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: "file://" + w.dir, Branch: "main"})
+	_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: "file://" + w.dir, Branch: "main"})
 	wantError[*Error](t, err, "git, which is not installed")
 }
 
@@ -312,7 +312,7 @@ func TestGitTLS(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	source := lock.Source{Kind: lock.Git, URL: secure.URL + "/app.git", Branch: "main"}
+	source := dependency.Source{Kind: dependency.Git, URL: secure.URL + "/app.git", Branch: "main"}
 	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*Error](t, err, "certificate")
 	home := os.Getenv("HOME")
@@ -334,7 +334,7 @@ func TestGitWrongCredentials(t *testing.T) {
 		http.Error(rw, "no: "+pass, map[bool]int{true: http.StatusUnauthorized, false: http.StatusForbidden}[pass != password])
 		return true
 	})
-	source := lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"}
+	source := dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"}
 	write(t, filepath.Join(os.Getenv("HOME"), ".netrc"), "machine 127.0.0.1 login a password wrong-wrong")
 	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "does not accept the credentials")
@@ -370,7 +370,7 @@ func TestGitOtherHost(t *testing.T) {
 			write(t, filepath.Join(home, ".gitconfig"), c.config)
 			write(t, filepath.Join(home, ".git-credentials"), fmt.Sprintf("http://%s:%s@127.0.0.1:%s\n", username, password, port))
 			h.asked()
-			_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: "http://localhost:" + port + "/app.git", Branch: "main"})
+			_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: "http://localhost:" + port + "/app.git", Branch: "main"})
 			wantError[*AuthError](t, err, "wants credentials")
 			asked := h.asked()
 			if len(asked) == 0 {
@@ -392,7 +392,7 @@ func TestGitRedirect(t *testing.T) {
 	moved := serve(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, h.URL+r.URL.RequestURI(), http.StatusFound)
 	}))
-	source := lock.Source{Kind: lock.Git, URL: moved.URL + "/app.git", Branch: "main"}
+	source := dependency.Source{Kind: dependency.Git, URL: moved.URL + "/app.git", Branch: "main"}
 	_, data := resolving(t, source)
 	wantFiles(t, data, "a: 1")
 
@@ -411,7 +411,7 @@ func TestGitRedirect(t *testing.T) {
 func TestGitRepeats(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")
-	source := lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"}
+	source := dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"}
 	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable} {
 		h.behind(failing(2, status))
 		_, data := resolving(t, source)
@@ -441,12 +441,12 @@ func TestGitFile(t *testing.T) {
 	w := newWorkTree(t, filepath.Join(t.TempDir(), "app"))
 	commit := w.commit("a", "1")
 	w.commit("a", "2")
-	for _, source := range []lock.Source{{Branch: "main"}, {Commit: commit}} {
-		source.Kind, source.URL = lock.Git, "file://"+w.dir
+	for _, source := range []dependency.Source{{Branch: "main"}, {Commit: commit}} {
+		source.Kind, source.URL = dependency.Git, "file://"+w.dir
 		_, data := resolving(t, source)
 		wantFiles(t, data, map[bool]string{true: "a: 2", false: "a: 1"}[source.Branch != ""])
 	}
-	_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: "file://" + w.dir + "-not", Branch: "main"})
+	_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: "file://" + w.dir + "-not", Branch: "main"})
 	wantError[*NotFoundError](t, err, "there is no such repository")
 }
 
@@ -457,7 +457,7 @@ func TestGitProtocol(t *testing.T) {
 	w := newWorkTree(t, filepath.Join(root, "app"))
 	w.commit("a", "1")
 	address := gitDaemon(t, root)
-	_, data := resolving(t, lock.Source{Kind: lock.Git, URL: "git://" + address + "/app", Branch: "main"})
+	_, data := resolving(t, dependency.Source{Kind: dependency.Git, URL: "git://" + address + "/app", Branch: "main"})
 	wantFiles(t, data, "a: 1")
 }
 
@@ -467,7 +467,7 @@ func TestGitURLs(t *testing.T) {
 		"ext::sh -c touch /tmp/x", "--upload-pack=x", "/etc", "../x", "ftp://example.com/a", "https://", "ssh://-oProxyCommand=x/a",
 		"-oProxyCommand=x@example.com:a", "https://example.com/a%0ahost=evil.example.com", "fd::7", "",
 	} {
-		_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: u, Branch: "main"})
+		_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: u, Branch: "main"})
 		wantError[*Error](t, err, "")
 	}
 }
@@ -487,7 +487,7 @@ func TestGitProxy(t *testing.T) {
 		h.handler.ServeHTTP(rw, r)
 	}))
 	t.Setenv("HTTP_PROXY", proxy.URL)
-	_, data := resolving(t, lock.Source{Kind: lock.Git, URL: "http://git.example.test/app.git", Branch: "main"})
+	_, data := resolving(t, dependency.Source{Kind: dependency.Git, URL: "http://git.example.test/app.git", Branch: "main"})
 	wantFiles(t, data, "a: 1")
 	if len(proxy.asked()) == 0 {
 		t.Error("the proxy was not asked")

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // object writes a git object, sound or not, and returns its id.
@@ -45,7 +45,7 @@ func (w *workTree) point(tree string) {
 func TestGitHostileTrees(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")
-	source := lock.Source{Kind: lock.Git, URL: h.URL + "/app.git", Branch: "main"}
+	source := dependency.Source{Kind: dependency.Git, URL: h.URL + "/app.git", Branch: "main"}
 	blob := w.object("blob", "1")
 	link := w.object("blob", "../../../etc/passwd")
 
@@ -116,9 +116,9 @@ func TestGitLiars(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, answer)
-			_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.Git, URL: h.URL + "/a", Branch: "main"})
+			_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.Git, URL: h.URL + "/a", Branch: "main"})
 			wantError[*Error](t, err, "")
-			if name == "endless refs" && !errors.As(err, new(*web.TooLongError)) {
+			if name == "endless refs" && !errors.As(err, new(*httpclient.TooLongError)) {
 				t.Error(err)
 			}
 		})
@@ -146,10 +146,10 @@ func TestTimeout(t *testing.T) {
 	h := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	f, err := New(Options{Timeout: 20 * time.Millisecond, wait: time.Millisecond})
 	must(t, err)
-	for _, s := range []lock.Source{
-		{Kind: lock.Git, URL: h.URL + "/a", Branch: "main"},
+	for _, s := range []dependency.Source{
+		{Kind: dependency.Git, URL: h.URL + "/a", Branch: "main"},
 		podinfo(h.URL, "1.2.0"),
-		{Kind: lock.OCI, URL: "oci://" + h.Listener.Addr().String() + "/a", Tag: "1"},
+		{Kind: dependency.OCI, URL: "oci://" + h.Listener.Addr().String() + "/a", Tag: "1"},
 	} {
 		_, _, err := f.Resolve(t.Context(), s)
 		wantError[*Error](t, err, "it takes longer than 20ms")

@@ -12,17 +12,17 @@ import (
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v3/pkg/helmpath"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // helmRepository is a chart repository that `helm repo add` has written down, with
 // what it takes to speak with it.
 type helmRepository struct {
-	URL                string `yaml:"url"`
-	Username           string `yaml:"username"`
-	Password           string `yaml:"password"`
-	PassCredentialsAll bool   `yaml:"pass_credentials_all"`
-	web.Certificates   `yaml:",inline"`
+	URL                     string `yaml:"url"`
+	Username                string `yaml:"username"`
+	Password                string `yaml:"password"`
+	PassCredentialsAll      bool   `yaml:"pass_credentials_all"`
+	httpclient.Certificates `yaml:",inline"`
 
 	client *http.Client
 }
@@ -62,7 +62,7 @@ func readHelmRepositories(f *Fetcher) ([]*helmRepository, error) {
 
 // transport is the one of all where the repository has no certificates of its own.
 func (r *helmRepository) transport(f *Fetcher) http.RoundTripper {
-	if r.Certificates == (web.Certificates{}) {
+	if r.Certificates == (httpclient.Certificates{}) {
 		return f.web
 	}
 	return r.Transport(f.patience())

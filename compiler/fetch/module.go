@@ -11,7 +11,7 @@ import (
 	"cuelang.org/go/mod/modregistry"
 	"cuelang.org/go/mod/module"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // modules fetches CUE modules, from where cue fetches them: $CUE_REGISTRY, with the
@@ -21,12 +21,12 @@ type modules struct {
 	client  memo[*modregistry.Client]
 }
 
-func (m *modules) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
+func (m *modules) resolve(ctx context.Context, s dependency.Source) (string, []byte, error) {
 	data, err := m.zip(ctx, s.URL, s.Version)
 	return s.Version, data, err
 }
 
-func (m *modules) fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+func (m *modules) fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	return m.zip(ctx, e.URL, e.Revision)
 }
 

@@ -13,7 +13,7 @@ import (
 	"cuelang.org/go/mod/modregistry"
 	"cuelang.org/go/mod/module"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
@@ -45,7 +45,7 @@ func TestModules(t *testing.T) {
 	isolate(t)
 	r := ocitest.New(t, nil)
 	t.Setenv("CUE_REGISTRY", r.Host+"/modules+insecure")
-	source := lock.Source{Kind: lock.Module, URL: "example.com/base@v1", Version: "v1.2.3"}
+	source := dependency.Source{Kind: dependency.Module, URL: "example.com/base@v1", Version: "v1.2.3"}
 	want := publish(t, source.URL, source.Version)
 	publish(t, source.URL, "v1.10.0")
 	e, data := resolving(t, source)
@@ -77,7 +77,7 @@ func TestModuleCredentials(t *testing.T) {
 	home := isolate(t)
 	r := ocitest.New(t, map[string]string{username: password})
 	t.Setenv("CUE_REGISTRY", r.Host+"+insecure")
-	source := lock.Source{Kind: lock.Module, URL: "example.com/base@v1", Version: "v1.2.3"}
+	source := dependency.Source{Kind: dependency.Module, URL: "example.com/base@v1", Version: "v1.2.3"}
 	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*AuthError](t, err, "the registry of the module wants other credentials")
 	token := base64.StdEncoding.EncodeToString([]byte(username + ":" + password))

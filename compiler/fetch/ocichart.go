@@ -10,7 +10,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // chartLayer is the media type of a chart's archive
@@ -58,7 +58,7 @@ func (r *registries) newestChart(ctx context.Context, repo *remote.Repository, w
 
 // fetchChart returns the archive that an entry pins. It is a blob of its own, which
 // registries keep when a tag moves on: so it is asked for by its digest first.
-func (r *registries) fetchChart(ctx context.Context, url string, e lock.Entry) ([]byte, error) {
+func (r *registries) fetchChart(ctx context.Context, url string, e dependency.Entry) ([]byte, error) {
 	repo, err := r.repository(url)
 	if err != nil {
 		return nil, err

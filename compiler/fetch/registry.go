@@ -21,9 +21,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // registries fetches from OCI registries.
@@ -75,7 +74,7 @@ func (r *registries) repository(url string) (*remote.Repository, error) {
 	return &remote.Repository{
 		Client:    r.client,
 		Reference: reference,
-		PlainHTTP: web.IsLoopback(host),
+		PlainHTTP: httpclient.IsLoopback(host),
 		// What is an index of images is told from what is not there.
 		ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest, dockerManifest, ocispec.MediaTypeImageIndex, dockerIndex},
 	}, nil
@@ -87,7 +86,7 @@ const (
 	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-func (r *registries) resolve(ctx context.Context, s lock.Source) (string, []byte, error) {
+func (r *registries) resolve(ctx context.Context, s dependency.Source) (string, []byte, error) {
 	repo, err := r.repository(s.URL)
 	if err != nil {
 		return "", nil, err
@@ -106,7 +105,7 @@ func (r *registries) resolve(ctx context.Context, s lock.Source) (string, []byte
 	return id, data, err
 }
 
-func (r *registries) fetch(ctx context.Context, e lock.Entry) ([]byte, error) {
+func (r *registries) fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	repo, err := r.repository(e.URL)
 	if err != nil {
 		return nil, err
@@ -172,7 +171,7 @@ func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocisp
 			others = append(others, l.MediaType)
 			continue
 		}
-		if l.Digest.Validate() != nil || l.Digest.Algorithm() != digest.SHA256 || l.Size < 0 || l.Size > store.MaxSize {
+		if l.Digest.Validate() != nil || l.Digest.Algorithm() != digest.SHA256 || l.Size < 0 || l.Size > dependency.MaxSize {
 			return none, fmt.Errorf("the manifest has a layer with the size %d and the digest %q, which is none that kalypso fetches", l.Size, l.Digest)
 		}
 		return ocispec.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size}, nil

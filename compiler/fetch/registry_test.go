@@ -18,8 +18,7 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
@@ -61,15 +60,15 @@ func TestArtifacts(t *testing.T) {
 	pushArtifact(t, r, "acme/app", "2.0.0-rc.1", layer(ocispec.MediaTypeImageLayerGzip, "3"))
 	u := r.Reference("acme/app")
 	for _, c := range []struct {
-		source   lock.Source
+		source   dependency.Source
 		revision string
 		text     string
 	}{
-		{lock.Source{Tag: "1.2.0"}, first, "1"},
-		{lock.Source{Semver: "1.x"}, second, "2"},
-		{lock.Source{Digest: first}, first, "1"},
+		{dependency.Source{Tag: "1.2.0"}, first, "1"},
+		{dependency.Source{Semver: "1.x"}, second, "2"},
+		{dependency.Source{Digest: first}, first, "1"},
 	} {
-		c.source.Kind, c.source.URL = lock.OCI, u
+		c.source.Kind, c.source.URL = dependency.OCI, u
 		e, data := resolving(t, c.source)
 		if e.Revision != c.revision {
 			t.Errorf("%v: %s, want %s", c.source, e.Revision, c.revision)
@@ -77,20 +76,20 @@ func TestArtifacts(t *testing.T) {
 		wantFiles(t, data, "a.yaml: "+c.text)
 	}
 	gone := "sha256:" + strings.Repeat("0", 64)
-	for want, source := range map[string]lock.Source{
+	for want, source := range map[string]dependency.Source{
 		"there is no tag 1.3.0; there are: 2.0.0-rc.1, v1.10.0, 1.2.0": {URL: u, Tag: "1.3.0"},
 		"no version is in the range 3.x":                               {URL: u, Semver: "3.x"},
 		"there is no digest " + gone:                                   {URL: u, Digest: gone},
 		"there is no tag 1, or no such repository":                     {URL: u + "/other", Tag: "1"},
 		"there is no such repository":                                  {URL: u + "/other", Semver: "1.x"},
 	} {
-		source.Kind = lock.OCI
+		source.Kind = dependency.OCI
 		_, _, err := quick(t).Resolve(t.Context(), source)
 		wantError[*NotFoundError](t, err, want)
 	}
 
 	// A tag that moves changes nothing of what is pinned.
-	pinned, _ := resolving(t, lock.Source{Kind: lock.OCI, URL: u, Tag: "1.2.0"})
+	pinned, _ := resolving(t, dependency.Source{Kind: dependency.OCI, URL: u, Tag: "1.2.0"})
 	pushArtifact(t, r, "acme/app", "1.2.0", layer(fluxLayer, "moved"))
 	data, err := quick(t).Fetch(t.Context(), pinned)
 	must(t, err)
@@ -108,7 +107,7 @@ func TestArtifactsThatAreNone(t *testing.T) {
 		"zstd":  "no layer of the kind that is wanted here, but application/vnd.oci.image.layer.v1.tar+zstd",
 		"text":  "the content is not to be trusted",
 	} {
-		_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: tag})
+		_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.OCI, URL: r.Reference("a"), Tag: tag})
 		wantError[*Error](t, err, want)
 	}
 	index, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}})
@@ -117,10 +116,10 @@ func TestArtifactsThatAreNone(t *testing.T) {
 	must(t, err)
 	to.PlainHTTP = true
 	must(t, to.Manifests().PushReference(t.Context(), content.NewDescriptorFromBytes(ocispec.MediaTypeImageIndex, index), bytes.NewReader(index), "index"))
-	_, _, err = quick(t).Resolve(t.Context(), lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "index"})
+	_, _, err = quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.OCI, URL: r.Reference("a"), Tag: "index"})
 	wantError[*Error](t, err, "an index of several images")
 	for _, u := range []string{"oci://", "oci://a", "https://a/b", "oci://A/B", "oci://user:hunter2-hunter2@a/b", "oci://a/b:1"} {
-		_, _, err := quick(t).Resolve(t.Context(), lock.Source{Kind: lock.OCI, URL: u, Tag: "1"})
+		_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: dependency.OCI, URL: u, Tag: "1"})
 		wantError[*Error](t, err, "this is no repository of an OCI registry")
 	}
 }
@@ -142,7 +141,7 @@ func TestOCICharts(t *testing.T) {
 	for _, v := range []string{"1.2.0", "1.10.0", "2.0.0+build.1"} {
 		pushChart(t, r, v)
 	}
-	source := lock.Source{Kind: lock.Chart, URL: r.Reference("charts/podinfo")}
+	source := dependency.Source{Kind: dependency.Chart, URL: r.Reference("charts/podinfo")}
 	for wanted, version := range map[string]string{"1.2.0": "1.2.0", "1.x": "1.10.0", "2.0.0+build.1": "2.0.0+build.1", ">=2": "2.0.0+build.1"} {
 		source.Version = wanted
 		e, data := resolving(t, source)
@@ -176,8 +175,8 @@ func TestOCICharts(t *testing.T) {
 }
 
 // another returns a digest that is not the given one.
-func another(d store.Digest) store.Digest {
-	digit := store.Digest("0")
+func another(d dependency.Digest) dependency.Digest {
+	digit := dependency.Digest("0")
 	if d[7:8] == digit {
 		digit = "1"
 	}
@@ -190,7 +189,7 @@ func TestRegistryCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home := isolate(t)
 			r := ocitest.New(t, map[string]string{username: password})
-			source := lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "1"}
+			source := dependency.Source{Kind: dependency.OCI, URL: r.Reference("a"), Tag: "1"}
 			_, _, err := quick(t).Resolve(t.Context(), source)
 			wantError[*AuthError](t, err, "neither docker nor helm has any for it")
 
@@ -220,7 +219,7 @@ func TestRegistryRepeats(t *testing.T) {
 	isolate(t)
 	r := ocitest.New(t, nil)
 	pushArtifact(t, r, "a", "1", layer(fluxLayer, "1"))
-	source := lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "1"}
+	source := dependency.Source{Kind: dependency.OCI, URL: r.Reference("a"), Tag: "1"}
 	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusBadGateway} {
 		fail := failing(2, status)
 		r.Behind(func(w http.ResponseWriter, request *http.Request, next http.Handler) {
@@ -238,7 +237,7 @@ func TestRegistryLies(t *testing.T) {
 	isolate(t)
 	r := ocitest.New(t, nil)
 	pushArtifact(t, r, "a", "1", layer(fluxLayer, "1"))
-	source := lock.Source{Kind: lock.OCI, URL: r.Reference("a"), Tag: "1"}
+	source := dependency.Source{Kind: dependency.OCI, URL: r.Reference("a"), Tag: "1"}
 	for name, answer := range map[string]func(w http.ResponseWriter, request *http.Request, next http.Handler){
 		"other data": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
 			if strings.Contains(request.URL.Path, "/blobs/") {

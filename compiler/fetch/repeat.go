@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/store"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 const (
@@ -30,10 +30,10 @@ const (
 
 // patience has a transport ask again where a server answers that it cannot now, and
 // bound what it reads.
-func (f *Fetcher) patience() web.Options {
-	return web.Options{
+func (f *Fetcher) patience() httpclient.Options {
+	return httpclient.Options{
 		Dial: dialTimeout, Answer: answerTimeout,
-		Repeat: web.Unavailable, Retries: retries, First: f.wait, Most: mostWaits * f.wait,
+		Repeat: httpclient.Unavailable, Retries: retries, First: f.wait, Most: mostWaits * f.wait,
 		Body: mostOf,
 	}
 }
@@ -49,7 +49,7 @@ func mostOf(r *http.Response) int64 {
 // What package remote fails at, it has repeated itself.
 func (f *Fetcher) repeat(ctx context.Context, do func() error) error {
 	var last error
-	err := web.Repeat(ctx, retries, f.wait, func() error {
+	err := httpclient.Repeat(ctx, retries, f.wait, func() error {
 		if last = do(); errors.As(last, new(*remote.Error)) {
 			return errRepeated
 		}
@@ -65,4 +65,6 @@ func (f *Fetcher) repeat(ctx context.Context, do func() error) error {
 var errRepeated = errors.New("it was repeated already")
 
 // readAll reads what has at most the size of content.
-func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(web.NewReader(r, store.MaxSize)) }
+func readAll(r io.Reader) ([]byte, error) {
+	return io.ReadAll(httpclient.NewReader(r, dependency.MaxSize))
+}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
@@ -66,13 +66,13 @@ func withSSH(t testing.TB, settings string) {
 }
 
 // sshSource is a repository with one commit on an SSH host, which knows the user.
-func sshSource(t testing.TB) (h *remotetest.SSHServer, home string, source lock.Source) {
+func sshSource(t testing.TB) (h *remotetest.SSHServer, home string, source dependency.Source) {
 	t.Helper()
 	home = isolate(t)
 	w := newWorkTree(t, filepath.Join(t.TempDir(), "app"))
 	w.commit("a", "1")
 	h = remotetest.ServeSSH(t)
-	return h, home, lock.Source{Kind: lock.Git, URL: "ssh://git@" + h.Address + w.dir, Branch: "main"}
+	return h, home, dependency.Source{Kind: dependency.Git, URL: "ssh://git@" + h.Address + w.dir, Branch: "main"}
 }
 
 func TestSSH(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSSHHangs(t *testing.T) {
 			cancel()
 		}
 	}()
-	_, _, err = quick(t).Resolve(ctx, lock.Source{Kind: lock.Git, URL: "ssh://git@" + listener.Addr().String() + "/a", Branch: "main"})
+	_, _, err = quick(t).Resolve(ctx, dependency.Source{Kind: dependency.Git, URL: "ssh://git@" + listener.Addr().String() + "/a", Branch: "main"})
 	wantError[*Error](t, err, "it was cancelled")
 }
 
@@ -215,7 +215,7 @@ func TestConcurrent(t *testing.T) {
 	f := quick(t)
 	var work sync.WaitGroup
 	for range 3 {
-		for _, s := range []lock.Source{source, podinfo(charts.URL+"/charts", "1.2.0"), podinfo(charts.URL+"/charts", "1.x")} {
+		for _, s := range []dependency.Source{source, podinfo(charts.URL+"/charts", "1.2.0"), podinfo(charts.URL+"/charts", "1.x")} {
 			work.Go(func() {
 				e, _, err := f.Resolve(t.Context(), s)
 				if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // credential is the token of an HTTP gate in what a server repeats of a request.
@@ -14,7 +14,7 @@ var credential = regexp.MustCompile(`(?i)\b(bearer[ :="']+)[^\s"',;]+`)
 
 // printable is a text from outside for a reason, without a token that it repeats.
 func printable(text string) string {
-	return strings.TrimSpace(web.Printable(credential.ReplaceAllString(text, "${1}***")))
+	return strings.TrimSpace(terminal.Line(credential.ReplaceAllString(text, "${1}***")))
 }
 
 // instant is a time as reasons have it.

@@ -11,7 +11,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 const (
@@ -52,7 +52,7 @@ func newTransport(wait retryWait) http.RoundTripper {
 	if wait.most == 0 {
 		wait.most = 3 * time.Second
 	}
-	return web.Transport(web.Options{
+	return httpclient.Transport(httpclient.Options{
 		Dial: dialTimeout, Answer: answerTimeout,
 		Retries: retries, First: wait.first, Most: wait.most,
 		Repeat: func(response *http.Response, err error) (bool, error) {

@@ -11,7 +11,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // A RegistryError says what a registry did not do.
@@ -26,7 +26,7 @@ type RegistryError struct {
 // holds no address that was redirected to: those may be signed, and a log of CI is
 // no place for them.
 func (e *RegistryError) Error() string {
-	return web.Printable(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
+	return terminal.Line(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
 }
 
 func (e *RegistryError) Unwrap() error { return e.Err }

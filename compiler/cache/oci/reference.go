@@ -6,7 +6,7 @@ import (
 
 	"oras.land/oras-go/v2/registry"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // A ReferenceError says why a reference names no repository.
@@ -49,5 +49,5 @@ func parseReference(reference string) (where registry.Reference, plain bool, err
 	case where.ValidateRepository() != nil:
 		return problem("%q is no name of a repository: that is of lower-case letters, digits, and single . _ - / between them", path)
 	}
-	return where, scheme == "oci+http" || web.IsLoopback(host), nil
+	return where, scheme == "oci+http" || httpclient.IsLoopback(host), nil
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // command speaks with a repository through git's own command, which reads its
@@ -297,7 +297,7 @@ func readPorcelain(out, said string) *report {
 // explain says what git's words mean.
 func (c *command) explain(said string, err error) error {
 	says := func(texts ...string) bool { return saysOneOf(said, texts) }
-	host := web.Printable(c.url)
+	host := terminal.Line(c.url)
 	switch {
 	case says("authentication failed", "could not read username", "could not read password", "terminal prompts disabled", "permission denied (", "error: 401"):
 		return &AuthError{Problem: host + " does not accept the credentials that git has for it", Hint: "`git ls-remote " + c.url + "`, run in a terminal, shows what the server wants"}

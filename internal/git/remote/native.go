@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // native speaks git's protocol with go-git's transports. Of go-git it takes no more
@@ -139,7 +139,7 @@ func (n *native) get(ctx context.Context, s *store, w want) error {
 	}
 	response, err := session.UploadPack(ctx, request)
 	if err != nil {
-		if web.Temporary(err) || ctx.Err() != nil {
+		if httpclient.Temporary(err) || ctx.Err() != nil {
 			return err
 		}
 		return errors.Join(errRefused, n.server.explain(err, "read"))

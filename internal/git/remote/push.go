@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // Update is a change of one ref.
@@ -119,7 +120,7 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 		if err == nil && said == nil {
 			return nil
 		}
-		if err != nil && !errors.Is(err, errUnsure) && !web.Temporary(err) {
+		if err != nil && !errors.Is(err, errUnsure) && !httpclient.Temporary(err) {
 			return err
 		}
 		outcome := r.outcome(ctx, p, said, err)
@@ -317,7 +318,7 @@ func (p *report) judge(left []Update) error {
 // reason is a status with what the server said to people, which says more.
 func (p *report) reason(status string) string {
 	if said := strings.TrimSpace(p.said); said != "" {
-		return web.Printable(status + ": " + said)
+		return terminal.Line(status + ": " + said)
 	}
-	return web.Printable(status)
+	return terminal.Line(status)
 }

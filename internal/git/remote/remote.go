@@ -32,9 +32,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/credential"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/credential"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
@@ -73,7 +73,7 @@ type Remote struct {
 	options Options
 	wire    wire
 	store   *store
-	secrets *web.Secrets
+	secrets *httpclient.Secrets
 
 	mu      sync.Mutex
 	told    *advertisement    // what the server said last
@@ -126,7 +126,7 @@ func Open(ctx context.Context, url string, o Options) (*Remote, error) {
 	if o.Wait == 0 {
 		o.Wait = 500 * time.Millisecond
 	}
-	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &web.Secrets{}, named: map[git.Hash]bool{}, queue: batches{busy: make(chan struct{}, 1)}}
+	r := &Remote{url: credential.Hide(url), ctx: ctx, options: o, secrets: &httpclient.Secrets{}, named: map[git.Hash]bool{}, queue: batches{busy: make(chan struct{}, 1)}}
 	if err := r.open(ctx, url); err != nil {
 		return nil, errors.Join(r.failed(ctx, err), r.Close())
 	}
@@ -242,5 +242,5 @@ const retries = 3
 
 // repeat does something again that a connection which breaks is in the way of.
 func (r *Remote) repeat(ctx context.Context, do func() error) error {
-	return web.Repeat(ctx, retries, r.options.Wait, do)
+	return httpclient.Repeat(ctx, retries, r.options.Wait, do)
 }

@@ -20,9 +20,9 @@ import (
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"github.com/kalypso-io/kalypso/compiler/credential"
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/credential"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // server is where a repository is, and as whom it is spoken with.
@@ -150,8 +150,8 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 }
 
 // patience says how long servers are waited for.
-func (r *Remote) patience() web.Options {
-	return web.Options{
+func (r *Remote) patience() httpclient.Options {
+	return httpclient.Options{
 		Dial: dialTimeout, Answer: answerTimeout,
 		Repeat: repeatable, Retries: retries, First: r.options.Wait, Most: mostWaits * r.options.Wait,
 		Body: mostOf,
@@ -161,7 +161,7 @@ func (r *Remote) patience() web.Options {
 // repeatable says whether a request is made again. A push that may have had an
 // effect is not: Push looks first.
 func repeatable(response *http.Response, err error) (bool, error) {
-	again, err := web.Unavailable(response, err)
+	again, err := httpclient.Unavailable(response, err)
 	if err != nil || !strings.HasSuffix(response.Request.URL.Path, "/"+transport.ReceivePackServiceName) {
 		return again, err
 	}

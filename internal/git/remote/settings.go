@@ -14,13 +14,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // settings are what git's configuration says about a server (git-config(1),
 // http.*).
 type settings struct {
-	web.Certificates
+	httpclient.Certificates
 	header string // NAME: VALUE, which CI systems use for tokens, of a URL; "" for none
 }
 
@@ -52,7 +52,7 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 		header = ""
 	}
 	return settings{
-		Certificates: web.Certificates{
+		Certificates: httpclient.Certificates{
 			CAFile:   path("GIT_SSL_CAINFO", "http.sslCAInfo"),
 			CertFile: path("GIT_SSL_CERT", "http.sslCert"),
 			KeyFile:  path("GIT_SSL_KEY", "http.sslKey"),

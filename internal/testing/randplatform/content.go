@@ -10,15 +10,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // pinned is a source that kalypso.lock pins, with its content in the platform's
 // vendor folder.
 type pinned struct {
-	source lock.Source
+	source dependency.Source
 	// content makes the content of a revision, which may be one that is broken.
 	content  func(revision int, broken bool) []byte
 	revision int
@@ -37,33 +36,33 @@ const (
 // pinnedSources are the sources of all platforms. Nobody uses the last one.
 func pinnedSources() []pinned {
 	return []pinned{
-		{source: lock.Source{Kind: lock.Chart, URL: "https://charts.example.com", Chart: "plain", Version: "1.x"}, content: plainChart},
-		{source: lock.Source{Kind: lock.Chart, URL: "oci://registry.example.com/charts/asking", Version: "2.0.0"}, content: askingChart},
-		{source: lock.Source{Kind: lock.Git, URL: "https://git.example.com/rendered", Branch: "main"}, content: folders},
-		{source: lock.Source{Kind: lock.OCI, URL: "oci://registry.example.com/rendered", Tag: "live"}, content: folders},
-		{source: lock.Source{Kind: lock.Git, URL: "https://git.example.com/registered", Branch: "main"}, content: registered},
-		{source: lock.Source{Kind: lock.Git, URL: "https://git.example.com/unused", Tag: "v1"}, content: folders},
+		{source: dependency.Source{Kind: dependency.Chart, URL: "https://charts.example.com", Chart: "plain", Version: "1.x"}, content: plainChart},
+		{source: dependency.Source{Kind: dependency.Chart, URL: "oci://registry.example.com/charts/asking", Version: "2.0.0"}, content: askingChart},
+		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/rendered", Branch: "main"}, content: folders},
+		{source: dependency.Source{Kind: dependency.OCI, URL: "oci://registry.example.com/rendered", Tag: "live"}, content: folders},
+		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/registered", Branch: "main"}, content: registered},
+		{source: dependency.Source{Kind: dependency.Git, URL: "https://git.example.com/unused", Tag: "v1"}, content: folders},
 	}
 }
 
 // addContent adds kalypso.lock and the vendor folder to the platform's files.
 func (p *Platform) addContent(files map[string]string) {
-	var entries []lock.Entry
+	var entries []dependency.Entry
 	for i := range p.pinned {
 		s := &p.pinned[i]
 		h := p.harmOf(i)
 		data := s.content(s.revision, h == broken)
-		digest := store.DigestOf(data)
+		digest := dependency.DigestOf(data)
 		if h != unlocked {
-			entries = append(entries, lock.Entry{Source: s.source, Revision: s.revisionText(), Content: digest, Size: int64(len(data))})
+			entries = append(entries, dependency.Entry{Source: s.source, Revision: s.revisionText(), Content: digest, Size: int64(len(data))})
 		}
 		if digits := strings.TrimPrefix(string(digest), "sha256:"); h != absent {
 			files["vendor/sha256/"+digits[:2]+"/"+digits] = string(data)
 		}
 	}
-	text, err := json.MarshalIndent(map[string]any{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": lock.New(entries).Sources}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{"apiVersion": "kalypso.io/v1alpha1", "kind": "Lock", "sources": dependency.NewLock(entries).Sources}, "", "  ")
 	must(err)
-	files[lock.FileName] = string(text) + "\n"
+	files[dependency.FileName] = string(text) + "\n"
 }
 
 // harmOf is the worst that breakages do to a pinned source.
@@ -80,9 +79,9 @@ func (p *Platform) harmOf(i int) harm {
 // revisionText is what kalypso.lock says of the revision.
 func (s *pinned) revisionText() string {
 	switch s.source.Kind {
-	case lock.Chart:
+	case dependency.Chart:
 		return fmt.Sprintf("1.%d.0", s.revision)
-	case lock.OCI:
+	case dependency.OCI:
 		return fmt.Sprintf("sha256:%064x", s.revision)
 	}
 	return fmt.Sprintf("%040x", s.revision)

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
@@ -46,7 +46,7 @@ func Detect(remoteURL string, env func(string) string, override string) (kind, b
 		return None, "", "", nil
 	case "", GitHub, GitLab, Gitea:
 	default:
-		return "", "", "", fmt.Errorf("%q is not a kind of forge: github, gitlab, gitea or none", web.Printable(override))
+		return "", "", "", fmt.Errorf("%q is not a kind of forge: github, gitlab, gitea or none", terminal.Line(override))
 	}
 	r, err := parse(remoteURL)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *remote) inside(instance *url.URL, kind string) (string, error) {
 		return "", err
 	}
 	if kind != GitLab && len(segments) != 2 {
-		return "", fmt.Errorf("%q is not the path of a repository on %s: OWNER/REPOSITORY", path, web.Printable(instance.Host))
+		return "", fmt.Errorf("%q is not the path of a repository on %s: OWNER/REPOSITORY", path, terminal.Line(instance.Host))
 	}
 	return path, nil
 }

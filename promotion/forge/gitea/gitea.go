@@ -19,7 +19,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
@@ -145,7 +145,7 @@ func (f *Forge) fail(doing string, r *gitea.Response, err error) error {
 	case err == nil:
 		return nil
 	case c >= http.StatusBadRequest:
-		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), c, web.Printable(err.Error()))
+		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), c, terminal.Line(err.Error()))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -7,8 +7,8 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
@@ -53,7 +53,7 @@ func settled(pr *gitea.PullRequest, head git.Hash) (forge.MergeState, error) {
 	case pr.State != gitea.StateOpen:
 		return "", fmt.Errorf("merge #%d: it is closed", pr.Index)
 	case pr.MergeBase != pr.Base.Sha:
-		return "", fmt.Errorf("merge #%d at %s: %w: %s has commits that it has not", pr.Index, git.Short(head), git.ErrLostRace, web.Printable(pr.Base.Ref))
+		return "", fmt.Errorf("merge #%d at %s: %w: %s has commits that it has not", pr.Index, git.Short(head), git.ErrLostRace, terminal.Line(pr.Base.Ref))
 	}
 	return "", nil
 }

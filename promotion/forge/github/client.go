@@ -17,7 +17,8 @@ import (
 	"github.com/cli/go-gh/v2/pkg/auth"
 	"github.com/cli/go-gh/v2/pkg/config"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -85,7 +86,7 @@ func (c *client) locate(host, name string) error {
 	}
 	u, err := url.Parse("https://" + api)
 	if err != nil || u.Host != api || u.Hostname() == "" {
-		return fmt.Errorf("%s is not the name of a host", web.Printable(api))
+		return fmt.Errorf("%s is not the name of a host", terminal.Line(api))
 	}
 	c.base = &url.URL{Scheme: "https", Host: api, Path: rest}
 	c.graphql = &url.URL{Scheme: "https", Host: api, Path: graphQL}
@@ -101,7 +102,7 @@ func sameHost(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(web.NewReader(r, longestBody)) }
+func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(httpclient.NewReader(r, longestBody)) }
 
 // rest makes one call of the REST API. What it cannot have is a *refusal, an
 // *forge.AuthError, or what limiter.do says.

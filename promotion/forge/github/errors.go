@@ -12,7 +12,7 @@ import (
 	"github.com/cli/go-gh/v2/pkg/api"
 	"github.com/cli/go-gh/v2/pkg/auth"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -87,7 +87,7 @@ func permissionHint(header http.Header) string {
 // tokenHint says how to give gh, and with it kalypso, a token for a host.
 func tokenHint(host string) string {
 	if auth.IsEnterprise(host) {
-		return "set GH_ENTERPRISE_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login --hostname " + web.Printable(host)
+		return "set GH_ENTERPRISE_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login --hostname " + terminal.Line(host)
 	}
 	return "set GH_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login"
 }
@@ -97,7 +97,7 @@ func (c *client) printable(text string) string {
 	if c.token != "" {
 		text = strings.ReplaceAll(text, c.token, "***")
 	}
-	return web.Printable(text)
+	return terminal.Line(text)
 }
 
 // cleaned is an error whose text is for people: net/http quotes what servers say.

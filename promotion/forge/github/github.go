@@ -18,7 +18,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -44,13 +45,13 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 // that keeps the token. Without a token, the error is a *forge.AuthError.
 func New(host, owner, repository string, o Options) (forge.Forge, error) {
 	if !name.MatchString(owner) || !name.MatchString(repository) {
-		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME", web.Printable(owner), web.Printable(repository))
+		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME", terminal.Line(owner), terminal.Line(repository))
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Wait == nil {
-		o.Wait = web.Wait
+		o.Wait = httpclient.Wait
 	}
 	c, err := newClient(host, o)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/github"
@@ -88,7 +88,7 @@ func TestHostileLength(t *testing.T) {
 	w := start(t, "github.com")
 	w.Inject(forgetest.Fault{Status: 200, Body: "[" + strings.Repeat(" ", 17<<20) + "]"})
 	_, err := w.forge.FindChange(t.Context(), "promote", "prod")
-	if tooLong := (*web.TooLongError)(nil); !errors.As(err, &tooLong) || len(w.Log()) != 1 {
+	if tooLong := (*httpclient.TooLongError)(nil); !errors.As(err, &tooLong) || len(w.Log()) != 1 {
 		t.Error(err)
 	}
 }

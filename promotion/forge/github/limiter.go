@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -65,7 +65,7 @@ type answer struct {
 
 // do sends a request, with a body that can be read again, until it has an answer
 // that repeating does not change. The error is a *forge.UnavailableError, that of
-// the context, or a *web.TooLongError.
+// the context, or a *httpclient.TooLongError.
 func (l *limiter) do(ctx context.Context, request *http.Request, k kind) (*answer, error) {
 	if k != read {
 		if err := l.takeTurn(ctx); err != nil {
@@ -82,7 +82,7 @@ func (l *limiter) do(ctx context.Context, request *http.Request, k kind) (*answe
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if tooLong := (*web.TooLongError)(nil); errors.As(err, &tooLong) {
+		if tooLong := (*httpclient.TooLongError)(nil); errors.As(err, &tooLong) {
 			return nil, err
 		}
 		after, lost := failure(got, err)

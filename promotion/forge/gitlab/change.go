@@ -11,8 +11,8 @@ import (
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
@@ -148,15 +148,15 @@ func (f *Forge) users(ctx context.Context, names []string) ([]int64, error) {
 	var ids []int64
 	for _, name := range names {
 		if strings.Contains(name, "/") {
-			return nil, fmt.Errorf("the reviewers %s: %w: GitLab asks groups by its approval rules", web.Printable(name), forge.ErrUnsupported)
+			return nil, fmt.Errorf("the reviewers %s: %w: GitLab asks groups by its approval rules", terminal.Line(name), forge.ErrUnsupported)
 		}
 		users, _, err := f.api.Users.ListUsers(&gl.ListUsersOptions{Username: &name}, gl.WithContext(ctx))
 		if err != nil {
-			return nil, f.fail("look for the reviewer "+web.Printable(name), err)
+			return nil, f.fail("look for the reviewer "+terminal.Line(name), err)
 		}
 		found := slices.IndexFunc(users, func(u *gl.User) bool { return strings.EqualFold(u.Username, name) })
 		if found < 0 {
-			return nil, fmt.Errorf("%s has no user %s, who is to review", f.server.Host(), web.Printable(name))
+			return nil, fmt.Errorf("%s has no user %s, who is to review", f.server.Host(), terminal.Line(name))
 		}
 		ids = append(ids, users[found].ID)
 	}

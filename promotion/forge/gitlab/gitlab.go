@@ -23,7 +23,7 @@ import (
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
@@ -79,7 +79,7 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 		gl.WithCustomLimiter(unlimited{}), gl.WithURLWarningLogger(slog.New(slog.DiscardHandler)),
 		gl.WithUserAgent("kalypso"))
 	if err != nil {
-		return nil, fmt.Errorf("GitLab at %s: %w", web.Printable(address.Host), err)
+		return nil, fmt.Errorf("GitLab at %s: %w", terminal.Line(address.Host), err)
 	}
 	f := &Forge{server: s, api: api, base: address, project: project}
 	if token != "" {
@@ -160,7 +160,7 @@ func (f *Forge) fail(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &answer):
-		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), answer.StatusCode, web.Printable(answer.Message))
+		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), answer.StatusCode, terminal.Line(answer.Message))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -9,8 +9,8 @@ import (
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
@@ -53,7 +53,7 @@ func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("the project %s does not merge by %s: its merge method is %s, and squashing is %s",
-		f.project, web.Printable(method), web.Printable(string(project.MergeMethod)), web.Printable(string(project.SquashOption)))
+		f.project, terminal.Line(method), terminal.Line(string(project.MergeMethod)), terminal.Line(string(project.SquashOption)))
 }
 
 // checking are the states in which GitLab does not know yet whether a merge request
@@ -84,7 +84,7 @@ func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, e
 	case mr.State == "closed":
 		return "", fmt.Errorf("merge !%d: it is closed", mr.IID)
 	case mr.DivergedCommitsCount > 0:
-		return "", fmt.Errorf("merge !%d at %s: %w: %s has %d commits that it has not", mr.IID, git.Short(head), git.ErrLostRace, web.Printable(mr.TargetBranch), mr.DivergedCommitsCount)
+		return "", fmt.Errorf("merge !%d at %s: %w: %s has %d commits that it has not", mr.IID, git.Short(head), git.ErrLostRace, terminal.Line(mr.TargetBranch), mr.DivergedCommitsCount)
 	case mr.MergeWhenPipelineSucceeds:
 		return forge.MergeWaiting, nil
 	}

@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -76,7 +76,7 @@ func New(repository Repository, o Options) (*Forge, error) {
 		o.Now = time.Now
 	}
 	if o.Wait == nil {
-		o.Wait = web.Wait
+		o.Wait = httpclient.Wait
 	}
 	f := &Forge{repository: repository, o: o, signers: signers}
 	f.notes = readNotes(f)

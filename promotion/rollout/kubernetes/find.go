@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
@@ -108,7 +108,7 @@ func destination(k kind, o *unstructured.Unstructured, context string) string {
 	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
 	switch {
 	case name != "" && name != "in-cluster":
-		return web.Printable(name)
+		return terminal.Line(name)
 	case server != "" && server != "https://kubernetes.default.svc":
 		return ""
 	}
@@ -136,11 +136,11 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 		worst := group[0]
 		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.state, At: now, Since: since(group)}
 		if worst.state != rollout.Healthy {
-			r.Message = web.Printable(fmt.Sprintf("%s %s", worst.object, worst.message))
+			r.Message = terminal.Line(fmt.Sprintf("%s %s", worst.object, worst.message))
 		}
 		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.brings && f.current }) {
 			r.State, r.Since = rollout.Progressing, time.Time{}
-			r.Message = web.Printable("no object says which commit runs: " + cmp.Or(worst.assignment.Object, "the one that brings the folder") + " is not there")
+			r.Message = terminal.Line("no object says which commit runs: " + cmp.Or(worst.assignment.Object, "the one that brings the folder") + " is not there")
 		}
 		out = append(out, r)
 	}

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
@@ -124,10 +125,10 @@ func (c *cluster) problem(err error, k kind) error {
 	what := fmt.Sprintf("listing the %ss of context %s", k.name, c.name)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return &forge.AuthError{Host: c.host, Problem: what + ": " + web.Printable(err.Error()),
+		return &forge.AuthError{Host: c.host, Problem: what + ": " + terminal.Line(err.Error()),
 			Hint: "log in again: the context's user is not known to the server"}
 	case apierrors.IsForbidden(err):
-		return &forge.AuthError{Host: c.host, Problem: what + ": " + web.Printable(err.Error()),
+		return &forge.AuthError{Host: c.host, Problem: what + ": " + terminal.Line(err.Error()),
 			Hint: fmt.Sprintf("let the context's user list %s, in the reconciler's namespace at least", k.resource.GroupResource())}
 	}
 	wrapped := fmt.Errorf("%s: %w", what, err)
@@ -167,7 +168,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, &web.TooLongError{Most: maxPage}
+		return 0, &httpclient.TooLongError{Most: maxPage}
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

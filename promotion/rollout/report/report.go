@@ -26,8 +26,8 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
@@ -101,10 +101,10 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 
 // report returns one of a file's reports as rollout counts it.
 func (f *File) report(e Entry, file string, current bool) rollout.Report {
-	r := rollout.Report{Assignment: e.Assignment, Cluster: web.Printable(f.Cluster), State: e.State, Message: web.Printable(e.Message), By: file, At: e.At}
+	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State, Message: terminal.Line(e.Message), By: file, At: e.At}
 	if !current {
 		r.State = rollout.Progressing
-		r.Message = web.Printable(fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))
+		r.Message = terminal.Line(fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))
 	}
 	return r
 }

@@ -16,8 +16,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
@@ -176,7 +176,7 @@ func (r *reading) about(name string) (subject, bool) {
 		if known, is := r.options.Clusters[name]; is {
 			name = known
 		}
-		found.cluster = web.Printable(name)
+		found.cluster = terminal.Line(name)
 	}
 	return found, true
 }
@@ -223,7 +223,7 @@ func newest(about subject, all []said) (rollout.Report, int) {
 	first := all[0].status
 	report := rollout.Report{
 		Assignment: about.assignment, Cluster: about.cluster, State: stateOf(first.State),
-		Message: web.Printable(first.Description), By: web.Printable(first.By), At: first.At, Since: first.At,
+		Message: terminal.Line(first.Description), By: terminal.Line(first.By), At: first.At, Since: first.At,
 	}
 	for _, s := range all[1:] {
 		if stateOf(s.status.State) != report.State {

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // Base returns the address of an instance: http or https, a host and a path, and
@@ -18,7 +18,7 @@ func Base(address string) (*url.URL, error) {
 		return nil, fmt.Errorf("the address of a forge is https://HOST, or https://HOST/PATH")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the address of the forge at %s has more than a host and a path: credentials belong into the environment", web.Printable(u.Host))
+		return nil, fmt.Errorf("the address of the forge at %s has more than a host and a path: credentials belong into the environment", terminal.Line(u.Host))
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
 	return u, nil
@@ -52,11 +52,11 @@ func Path(path string) ([]string, error) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for _, s := range segments {
 		if !segment.MatchString(s) || strings.Trim(s, ".") == "" {
-			return nil, fmt.Errorf("%q is not the path of a repository", web.Printable(path))
+			return nil, fmt.Errorf("%q is not the path of a repository", terminal.Line(path))
 		}
 	}
 	if len(segments) < 2 {
-		return nil, fmt.Errorf("%q is not the path of a repository: it begins with the name of a user, an organisation or a group", web.Printable(path))
+		return nil, fmt.Errorf("%q is not the path of a repository: it begins with the name of a user, an organisation or a group", terminal.Line(path))
 	}
 	return segments, nil
 }

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -58,13 +58,13 @@ func New(o Options) (*Server, error) {
 		return nil, &forge.AuthError{Host: o.Base.Host, Problem: "the token has characters that no token has, such as a line break", Hint: o.Hint}
 	}
 	if o.Transport == nil {
-		o.Transport = web.Transport(web.Options{Dial: 10 * time.Second, Answer: time.Minute})
+		o.Transport = httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Wait == nil {
-		o.Wait = web.Wait
+		o.Wait = httpclient.Wait
 	}
 	return &Server{o: o}, nil
 }

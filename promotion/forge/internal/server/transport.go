@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/web"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
@@ -76,7 +77,7 @@ func (t *transport) once(r *http.Request, body []byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(web.NewReader(response.Body, largest))
+	data, err := io.ReadAll(httpclient.NewReader(response.Body, largest))
 	_ = response.Body.Close()
 	if err != nil {
 		return nil, err
@@ -122,18 +123,18 @@ func hollow(data []byte) bool {
 // judge says what follows from an answer: an error, another request after a pause,
 // or, for a pause of zero, that it is the answer.
 func (t *transport) judge(r *http.Request, response *http.Response, err error, attempt int) (time.Duration, error) {
-	tooLong := (*web.TooLongError)(nil)
+	tooLong := (*httpclient.TooLongError)(nil)
 	switch {
 	case errors.As(err, &tooLong):
 		return 0, &forge.UnavailableError{Host: t.Host(), Err: err}
 	case err != nil:
-		return t.again(r, errors.New(web.Printable(err.Error())), first<<attempt, attempt)
+		return t.again(r, errors.New(terminal.Line(err.Error())), first<<attempt, attempt)
 	}
 	switch code := response.StatusCode; {
 	case limited(response):
 		return t.asked(response, attempt), nil
 	case code >= 500 && code != http.StatusNotImplemented:
-		return t.again(r, fmt.Errorf("it answers %s", web.Printable(response.Status)), t.asked(response, attempt), attempt)
+		return t.again(r, fmt.Errorf("it answers %s", terminal.Line(response.Status)), t.asked(response, attempt), attempt)
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return 0, t.refused(r, response)
 	case code == http.StatusNotFound && t.o.Hidden != "" && strings.Contains(said(response), t.o.Hidden):
@@ -156,15 +157,15 @@ func (t *transport) again(r *http.Request, err error, pause time.Duration, attem
 
 // refused is the error for an answer that wants other credentials.
 func (t *transport) refused(r *http.Request, response *http.Response) error {
-	status := web.Printable(t.without(response.Status))
-	problem := fmt.Sprintf("%s %s: %s", r.Method, web.Printable(r.URL.Path), status)
+	status := terminal.Line(t.without(response.Status))
+	problem := fmt.Sprintf("%s %s: %s", r.Method, terminal.Line(r.URL.Path), status)
 	if words := said(response); words != "" && words != status {
 		problem += ": " + words
 	}
 	if t.o.Credentials == "" {
 		problem = "there is no token: " + problem
 	}
-	return &refusal{code: response.StatusCode, error: &forge.AuthError{Host: t.Host(), Problem: web.Printable(problem), Hint: t.o.Hint}}
+	return &refusal{code: response.StatusCode, error: &forge.AuthError{Host: t.Host(), Problem: terminal.Line(problem), Hint: t.o.Hint}}
 }
 
 // refusal is a *forge.AuthError with the status code that it is made of.

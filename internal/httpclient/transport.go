@@ -1,7 +1,7 @@
-// Package web is how kalypso speaks HTTP with servers that others run: with bounds
+// Package httpclient is how kalypso speaks HTTP with servers that others run: with bounds
 // on how long a server may be silent and how much it may say, through the proxies
 // of the environment, and again where the server asks for it.
-package web
+package httpclient
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/net/http/httpproxy"
 	"oras.land/oras-go/v2/registry/remote/retry"
@@ -173,24 +172,6 @@ func IsLoopback(host string) bool {
 	}
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil && address.Unmap().IsLoopback()
-}
-
-// longest is how long an error is for people, in runes.
-const longest = 500
-
-// Printable is text as one line that does nothing to a terminal, whatever a server
-// said.
-func Printable(text string) string {
-	line := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text))
-	if len(line) > longest {
-		return string(line[:longest]) + "..."
-	}
-	return string(line)
 }
 
 // Wait waits, or returns the context's error if that ends before.

@@ -1,15 +1,4 @@
-// Package store keeps the content of sources under their digest: archives of
-// commits, charts, OCI artifacts and modules, as kalypso.lock pins them. What goes
-// in is bytes and what comes out is the same bytes, or an error: everything is
-// verified whenever it is read, so who may write to a folder can take content away
-// and cannot change it.
-//
-// A store reads two folders: the platform's vendor folder, which comes first and
-// which it never writes, and the machine's. Both hold sha256/HH/HEX, the digest in
-// hexadecimal below its first two digits. All functions are safe for concurrent
-// use, and any number of processes may use a folder at once. The folder locking in
-// the machine's has what [Store.Alone] locks.
-package store
+package dependency
 
 import (
 	"crypto/sha256"
@@ -110,7 +99,7 @@ type Store struct{ vendor, machine string }
 
 // Open returns the store of two folders. Either may be absent or "", and neither is
 // looked at before content is asked for.
-func Open(vendor, machine string) *Store { return &Store{vendor: vendor, machine: machine} }
+func OpenStore(vendor, machine string) *Store { return &Store{vendor: vendor, machine: machine} }
 
 // folders are where content is looked for, in this order.
 func (s *Store) folders() []string {

@@ -1,4 +1,4 @@
-package store
+package dependency
 
 import (
 	"bytes"
@@ -12,13 +12,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func putting(t testing.TB, s *Store, text string) Digest {
 	t.Helper()
@@ -51,7 +44,7 @@ func files(t testing.TB, dir string) []string {
 
 func TestRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	s := Open("", dir)
+	s := OpenStore("", dir)
 	for _, text := range []string{"", "text", strings.Repeat("x", 1<<20)} {
 		d := DigestOf([]byte(text))
 		var missing *MissingError
@@ -80,7 +73,7 @@ func TestDigest(t *testing.T) {
 		if Digest(text).Valid() != want {
 			t.Errorf("%q: %t", text, !want)
 		}
-		s := Open(t.TempDir(), t.TempDir())
+		s := OpenStore(t.TempDir(), t.TempDir())
 		if _, err := s.Get(Digest(text)); err == nil {
 			t.Errorf("%q is there", text)
 		}
@@ -89,8 +82,8 @@ func TestDigest(t *testing.T) {
 
 func TestVendorComesFirst(t *testing.T) {
 	vendor, machine := t.TempDir(), t.TempDir()
-	d := putting(t, Open("", vendor), "vendored")
-	s := Open(vendor, machine)
+	d := putting(t, OpenStore("", vendor), "vendored")
+	s := OpenStore(vendor, machine)
 	wantText(t, s, d, "vendored")
 	other := putting(t, s, "other")
 	wantText(t, s, other, "other")
@@ -116,7 +109,7 @@ func TestDamaged(t *testing.T) {
 		"a pipe":    func(name string) error { return errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o666)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Open("", t.TempDir())
+			s := OpenStore("", t.TempDir())
 			d := putting(t, s, "text")
 			file := d.path(s.machine)
 			must(t, damage(file))
@@ -134,12 +127,12 @@ func TestDamaged(t *testing.T) {
 }
 
 func TestPutWhereNothingCanBe(t *testing.T) {
-	if _, err := Open(t.TempDir(), "").Put(nil); err == nil || !strings.Contains(err.Error(), EnvDir) {
+	if _, err := OpenStore(t.TempDir(), "").Put(nil); err == nil || !strings.Contains(err.Error(), EnvDir) {
 		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o666))
-	_, err := Open("", file).Put([]byte("text"))
+	_, err := OpenStore("", file).Put([]byte("text"))
 	if err == nil || !strings.Contains(err.Error(), EnvDir) || !strings.Contains(err.Error(), file) {
 		t.Error(err)
 	}
@@ -149,10 +142,10 @@ func TestPutWhereNothingCanBe(t *testing.T) {
 func TestFileInPlaceOfFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o666))
-	s := Open(file, t.TempDir())
+	s := OpenStore(file, t.TempDir())
 	wantText(t, s, putting(t, s, "text"), "text")
 	var missing *MissingError
-	if _, err := Open(file, file).Get(DigestOf([]byte("text"))); !errors.As(err, &missing) {
+	if _, err := OpenStore(file, file).Get(DigestOf([]byte("text"))); !errors.As(err, &missing) {
 		t.Error(err)
 	}
 }
@@ -164,7 +157,7 @@ func TestReadOnly(t *testing.T) {
 		t.Log("root may write everywhere: only reading is tested")
 	}
 	dir := t.TempDir()
-	s := Open("", dir)
+	s := OpenStore("", dir)
 	d := putting(t, s, "text")
 	must(t, os.Chmod(filepath.Dir(d.path(dir)), 0o555), os.Chmod(filepath.Join(dir, algorithm), 0o555))
 	t.Cleanup(func() {
@@ -198,7 +191,7 @@ func TestConcurrent(t *testing.T) {
 	dir := t.TempDir()
 	var work sync.WaitGroup
 	for i := range 8 {
-		s := Open("", dir)
+		s := OpenStore("", dir)
 		work.Go(func() {
 			for j := range 20 {
 				data := bytes.Repeat([]byte(fmt.Sprint(j)), 10_000)
@@ -222,7 +215,7 @@ func TestConcurrent(t *testing.T) {
 
 func TestCopy(t *testing.T) {
 	vendor, machine := filepath.Join(t.TempDir(), "vendor"), t.TempDir()
-	s := Open(vendor, machine)
+	s := OpenStore(vendor, machine)
 	one, two, three := putting(t, s, "one"), putting(t, s, "two"), putting(t, s, "three")
 	copying := func(want Copied, digests ...Digest) {
 		t.Helper()
@@ -252,5 +245,5 @@ func TestCopy(t *testing.T) {
 	if _, err := s.Copy([]Digest{one}, vendor); !errors.As(err, new(*MissingError)) {
 		t.Error(err)
 	}
-	wantText(t, Open(vendor, ""), three, "three")
+	wantText(t, OpenStore(vendor, ""), three, "three")
 }

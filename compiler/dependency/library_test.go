@@ -1,4 +1,4 @@
-package library_test
+package dependency_test
 
 import (
 	"bytes"
@@ -11,10 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/library"
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/testing/unprivileged"
 )
@@ -27,39 +25,39 @@ func must(t testing.TB, errs ...error) {
 }
 
 // git is a source, and entry what it is pinned to if it is this text.
-func git(name string) lock.Source {
-	return lock.Source{Kind: lock.Git, URL: "https://git.example.test/" + name, Branch: "main"}
+func git(name string) dependency.Source {
+	return dependency.Source{Kind: dependency.Git, URL: "https://git.example.test/" + name, Branch: "main"}
 }
 
-func entry(name, text string) lock.Entry {
-	return lock.Entry{Source: git(name), Revision: strings.Repeat("0123456789", 4), Content: store.DigestOf([]byte(text)), Size: int64(len(text))}
+func entry(name, text string) dependency.Entry {
+	return dependency.Entry{Source: git(name), Revision: strings.Repeat("0123456789", 4), Content: dependency.DigestOf([]byte(text)), Size: int64(len(text))}
 }
 
 // place is a platform's folder and a machine's.
 type place struct{ root, machine string }
 
 // placeWith returns a place whose lock has these entries, and no content.
-func placeWith(t testing.TB, entries ...lock.Entry) place {
+func placeWith(t testing.TB, entries ...dependency.Entry) place {
 	t.Helper()
 	p := place{t.TempDir(), t.TempDir()}
-	must(t, lock.New(entries).Write(p.root))
+	must(t, dependency.NewLock(entries).Write(p.root))
 	return p
 }
 
 // put puts a text into a folder of content, and returns the file.
 func put(t testing.TB, dir, text string) string {
 	t.Helper()
-	d, err := store.Open("", dir).Put([]byte(text))
+	d, err := dependency.OpenStore("", dir).Put([]byte(text))
 	must(t, err)
 	digits := strings.TrimPrefix(string(d), "sha256:")
 	return filepath.Join(dir, "sha256", digits[:2], digits)
 }
 
-func (p place) vendor() string { return filepath.Join(p.root, library.VendorDir) }
+func (p place) vendor() string { return filepath.Join(p.root, dependency.VendorDir) }
 
-func (p place) open(t testing.TB) *library.Library {
+func (p place) open(t testing.TB) *dependency.Library {
 	t.Helper()
-	l, ds, err := library.Open(p.root, p.machine)
+	l, ds, err := dependency.Open(p.root, p.machine)
 	must(t, err)
 	if len(ds) > 0 {
 		t.Fatal(ds)
@@ -145,10 +143,10 @@ func TestNotLocked(t *testing.T) {
 	p := placeWith(t, entry("app", "text"))
 	put(t, p.machine, "text")
 	l := p.open(t)
-	for _, ask := range []func(lock.Source) (lock.Entry, []diag.Diagnostic){l.Entry, l.Pinned} {
-		for _, s := range []lock.Source{git("other"), {Kind: lock.Git, URL: git("app").URL, Branch: "dev"}, {Kind: lock.Git, URL: git("app").URL, Tag: "main"}} {
+	for _, ask := range []func(dependency.Source) (dependency.Entry, []diag.Diagnostic){l.Entry, l.Pinned} {
+		for _, s := range []dependency.Source{git("other"), {Kind: dependency.Git, URL: git("app").URL, Branch: "dev"}, {Kind: dependency.Git, URL: git("app").URL, Tag: "main"}} {
 			e, ds := ask(s)
-			if code(t, ds) != diag.NotLocked || e != (lock.Entry{}) || !strings.Contains(ds[0].Hint, "kalypso lock") {
+			if code(t, ds) != diag.NotLocked || e != (dependency.Entry{}) || !strings.Contains(ds[0].Hint, "kalypso lock") {
 				t.Errorf("%s is locked as %+v, %v", s, e, ds)
 			}
 		}
@@ -170,9 +168,9 @@ func TestOpen(t *testing.T) {
 		t.Errorf("said %v", ds)
 	}
 	root := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(root, lock.FileName), []byte("{\n  ]\n"), 0o666))
-	_, ds, err := library.Open(root, t.TempDir())
-	if err != nil || len(ds) == 0 || len(ds[0].Sites) != 1 || ds[0].Sites[0].Position.File != lock.FileName || ds[0].Sites[0].Position.Line != 2 {
+	must(t, os.WriteFile(filepath.Join(root, dependency.FileName), []byte("{\n  ]\n"), 0o666))
+	_, ds, err := dependency.Open(root, t.TempDir())
+	if err != nil || len(ds) == 0 || len(ds[0].Sites) != 1 || ds[0].Sites[0].Position.File != dependency.FileName || ds[0].Sites[0].Position.Line != 2 {
 		t.Errorf("said %+v, %v", ds, err)
 	}
 }
@@ -181,7 +179,7 @@ func TestOpen(t *testing.T) {
 func TestMachine(t *testing.T) {
 	e := entry("app", "text")
 	p := placeWith(t, e)
-	t.Setenv(store.EnvDir, p.machine)
+	t.Setenv(dependency.EnvDir, p.machine)
 	put(t, p.machine, "text")
 	l := place{p.root, ""}.open(t)
 	if data, ds := l.Content(e); string(data) != "text" || len(ds) > 0 {
@@ -223,7 +221,7 @@ func TestPinnedOnce(t *testing.T) {
 	there, gone := entry("there", "a"), entry("gone", "b")
 	p := placeWith(t, there, gone)
 	file := put(t, p.machine, "a")
-	expect := func(l *library.Library, e lock.Entry, want diag.Code) {
+	expect := func(l *dependency.Library, e dependency.Entry, want diag.Code) {
 		t.Helper()
 		if got, ds := l.Pinned(e.Source); got != e || code(t, ds) != want {
 			t.Errorf("%s: %+v, %v", e.URL, got, ds)
@@ -244,7 +242,7 @@ func TestPinnedOnce(t *testing.T) {
 // Several goroutines that ask at once all get what one alone does.
 func TestManyAsk(t *testing.T) {
 	t.Parallel()
-	var entries []lock.Entry
+	var entries []dependency.Entry
 	for i := range 8 {
 		entries = append(entries, entry(fmt.Sprint("app", i), strings.Repeat("x", 1+i)))
 	}
@@ -279,8 +277,8 @@ func TestManyAsk(t *testing.T) {
 // came, nor where the folder is, nor what the store has.
 func TestDigest(t *testing.T) {
 	t.Parallel()
-	entries := []lock.Entry{entry("a", "1"), entry("b", "2"), entry("c", "3")}
-	digest := func(entries ...lock.Entry) string { return string(placeWith(t, entries...).open(t).Digest()) }
+	entries := []dependency.Entry{entry("a", "1"), entry("b", "2"), entry("c", "3")}
+	digest := func(entries ...dependency.Entry) string { return string(placeWith(t, entries...).open(t).Digest()) }
 	if got := digest(); got != "" {
 		t.Errorf("of nothing it is %q", got)
 	}
@@ -297,13 +295,13 @@ func TestDigest(t *testing.T) {
 		t.Errorf("with content it is %s, want %s", got, want)
 	}
 	seen := map[string]bool{want: true}
-	for _, change := range []func(e *lock.Entry){
-		func(e *lock.Entry) { e.Revision = strings.Repeat("9", 40) },
-		func(e *lock.Entry) { e.Content = store.DigestOf([]byte("other")) },
-		func(e *lock.Entry) { e.Branch = "dev" },
-		func(e *lock.Entry) { e.Branch, e.Tag = "", e.Branch },
-		func(e *lock.Entry) { e.URL += "x" },
-		func(e *lock.Entry) { e.Size++ },
+	for _, change := range []func(e *dependency.Entry){
+		func(e *dependency.Entry) { e.Revision = strings.Repeat("9", 40) },
+		func(e *dependency.Entry) { e.Content = dependency.DigestOf([]byte("other")) },
+		func(e *dependency.Entry) { e.Branch = "dev" },
+		func(e *dependency.Entry) { e.Branch, e.Tag = "", e.Branch },
+		func(e *dependency.Entry) { e.URL += "x" },
+		func(e *dependency.Entry) { e.Size++ },
 	} {
 		changed := slices.Clone(entries)
 		change(&changed[1])

@@ -1,4 +1,4 @@
-package store
+package dependency
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Who comes second gets its turn when the first is done, and not before.
 func TestAlone(t *testing.T) {
-	s, root := Open("", t.TempDir()), t.TempDir()
+	s, root := OpenStore("", t.TempDir()), t.TempDir()
 	first, err := s.Alone(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestAloneWithoutFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, machine := range []string{"", file} {
-		release, err := Open("", machine).Alone(t.Context(), t.TempDir())
+		release, err := OpenStore("", machine).Alone(t.Context(), t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,4 @@
-// Package locking brings kalypso.lock and the store up to what a platform, or an
-// application, needs: in go the sources that are used, out comes a lock that pins
-// each of them, with the content of all in the store, and a report.
-//
-// What is pinned stays pinned unless it is to be renewed. Only the Fetcher reaches
-// a network. A source that fails leaves the others, and its own pin, as they are.
-package locking
+package dependency
 
 import (
 	"context"
@@ -15,14 +9,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // Use is a source that is needed.
 type Use struct {
-	Source lock.Source
+	Source Source
 	// By are those who need it, sorted: a deployment target by its full name, a
 	// registration as "registration <name>", an application by its name.
 	By []string
@@ -36,16 +28,16 @@ type Use struct {
 // Fetcher reaches the places where sources are. It is called by several goroutines.
 type Fetcher interface {
 	// Resolve returns what a source is now, with its content.
-	Resolve(context.Context, lock.Source) (lock.Entry, []byte, error)
+	Resolve(context.Context, Source) (Entry, []byte, error)
 	// Fetch returns the content that an entry pins, and nothing else.
-	Fetch(context.Context, lock.Entry) ([]byte, error)
+	Fetch(context.Context, Entry) ([]byte, error)
 }
 
-// Request says what to lock.
-type Request struct {
+// UpdateRequest says what to lock.
+type UpdateRequest struct {
 	Root    string // the folder of kalypso.lock
-	Lock    *lock.Lock
-	Store   *store.Store
+	Lock    *Lock
+	Store   *Store
 	Uses    []Use
 	Fetcher Fetcher
 	// Renew says whether what is pinned is resolved again; nil for never. It is
@@ -68,9 +60,9 @@ const (
 	Failed    Status = "failed"
 )
 
-// Source is what became of one source.
-type Source struct {
-	lock.Entry
+// Result is what became of one source.
+type Result struct {
+	Entry
 	By     []string
 	At     []model.Position // where it is asked for, sorted
 	Status Status
@@ -86,9 +78,9 @@ const mostAtOnce = 4
 // Update locks what is used, and writes kalypso.lock where it changes. The sources
 // are sorted as in the lock. The error is about the lock and the context; what
 // fails about a source is said with it.
-func Update(ctx context.Context, r Request) (*lock.Lock, []Source, error) {
+func Update(ctx context.Context, r UpdateRequest) (*Lock, []Result, error) {
 	uses := merge(r.Uses)
-	out := make([]Source, len(uses))
+	out := make([]Result, len(uses))
 	group, fetching := errgroup.WithContext(ctx)
 	group.SetLimit(mostAtOnce)
 	for i, use := range uses {
@@ -109,9 +101,9 @@ func Update(ctx context.Context, r Request) (*lock.Lock, []Source, error) {
 }
 
 // assemble makes the new lock, and adds what was not used to the report.
-func (r *Request) assemble(all *[]Source) *lock.Lock {
-	var entries []lock.Entry
-	used := map[lock.Source]bool{}
+func (r *UpdateRequest) assemble(all *[]Result) *Lock {
+	var entries []Entry
+	used := map[Source]bool{}
 	for _, s := range *all {
 		used[s.Source] = true
 		if s.Status != Failed || s.Before != "" {
@@ -122,19 +114,19 @@ func (r *Request) assemble(all *[]Source) *lock.Lock {
 		switch {
 		case used[e.Source]:
 		case r.Prune:
-			*all = append(*all, Source{Entry: e, Status: Removed, Before: e.Revision})
+			*all = append(*all, Result{Entry: e, Status: Removed, Before: e.Revision})
 		default:
 			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(*all, func(a, b Source) int { return strings.Compare(a.Source.String(), b.Source.String()) })
-	return lock.New(entries)
+	slices.SortFunc(*all, func(a, b Result) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	return NewLock(entries)
 }
 
 // one locks one source.
-func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
+func (r *UpdateRequest) one(ctx context.Context, use Use, renew bool) Result {
 	before, pinned := r.Lock.Find(use.Source)
-	s := Source{Entry: before, By: use.By, At: use.At, Before: before.Revision}
+	s := Result{Entry: before, By: use.By, At: use.At, Before: before.Revision}
 	s.Source = use.Source
 	var content []byte
 	switch {
@@ -147,13 +139,13 @@ func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 			}
 			break // somebody has to say what is meant
 		}
-		if damaged := (*store.DamagedError)(nil); errors.As(s.Err, &damaged) && damaged.Vendored {
+		if damaged := (*DamagedError)(nil); errors.As(s.Err, &damaged) && damaged.Vendored {
 			break // which no fetching mends
 		}
 		content, s.Err = r.Fetcher.Fetch(ctx, before)
 		s.Status = Fetched
 	default:
-		var entry lock.Entry
+		var entry Entry
 		if entry, content, s.Err = r.Fetcher.Resolve(ctx, use.Source); s.Err == nil {
 			s.Entry = entry
 		}
@@ -179,7 +171,7 @@ func (r *Request) one(ctx context.Context, use Use, renew bool) Source {
 }
 
 // keep puts content into the store, and sees that builds find it there.
-func (r *Request) keep(e lock.Entry, content []byte) error {
+func (r *UpdateRequest) keep(e Entry, content []byte) error {
 	digest, err := r.Store.Put(content)
 	if err == nil && digest != e.Content {
 		err = fmt.Errorf("what was fetched has the digest %s, and not %s", digest, e.Content)
@@ -195,8 +187,8 @@ func (r *Request) keep(e lock.Entry, content []byte) error {
 
 // merge puts together those who use one source.
 func merge(uses []Use) []Use {
-	by, also := map[lock.Source][]string{}, map[lock.Source][]string{}
-	at := map[lock.Source][]model.Position{}
+	by, also := map[Source][]string{}, map[Source][]string{}
+	at := map[Source][]model.Position{}
 	for _, u := range uses {
 		by[u.Source] = append(by[u.Source], u.By...)
 		also[u.Source] = append(also[u.Source], u.Also...)

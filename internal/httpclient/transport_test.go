@@ -1,4 +1,4 @@
-package web
+package httpclient
 
 import (
 	"errors"
@@ -36,14 +36,6 @@ func TestIsLoopback(t *testing.T) {
 	} {
 		if IsLoopback(host) != want {
 			t.Errorf("%s: %t", host, !want)
-		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{"a b": "a b", "a\nb\x1b[2J": "a b [2J", "\u202eabc": " abc", strings.Repeat("é", 501): strings.Repeat("é", 500) + "..."} {
-		if got := Printable(text); got != want {
-			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

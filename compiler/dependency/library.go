@@ -1,7 +1,4 @@
-// Package library is what a build reads from outside its folder: the content that
-// kalypso.lock pins, out of the folder's own store or the machine's. It never
-// reaches a network; what it does not have, it says how to get.
-package library
+package dependency
 
 import (
 	"context"
@@ -12,9 +9,7 @@ import (
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/lock"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/store"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
@@ -25,42 +20,42 @@ const VendorDir = "vendor"
 // Library is what kalypso.lock pins, as a store holds it. Several goroutines may
 // use it.
 type Library struct {
-	Lock  *lock.Lock
-	Store *store.Store
+	Lock  *Lock
+	Store *Store
 
-	verified sync.Map // lock.Entry -> func() error, what is wrong with its content
+	verified sync.Map // Entry -> func() error, what is wrong with its content
 }
 
 // Open reads the lock of the platform, or the application, at root. machine is the
 // machine's store; "" for the user's. What is wrong with the lock is said in the
 // diagnostics, which have positions; the error is for what cannot be read.
 func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
-	locked, ds, err := lock.Read(root)
+	locked, ds, err := ReadLock(root)
 	if err != nil {
 		return nil, nil, err
 	}
 	return &Library{Lock: locked, Store: storeOf(root, machine)}, ds, nil
 }
 
-// Alone is [store.Store.Alone] for who opens the library of root to change what its
+// Alone is [Store.Alone] for who opens the library of root to change what its
 // lock pins: it comes before [Open], and release after the lock is written.
 func Alone(ctx context.Context, root, machine string) (release func(), err error) {
 	return storeOf(root, machine).Alone(ctx, root)
 }
 
-func storeOf(root, machine string) *store.Store {
+func storeOf(root, machine string) *Store {
 	if machine == "" {
-		machine, _ = store.MachineDir() // who asks for content is told what is missing
+		machine, _ = MachineDir() // who asks for content is told what is missing
 	}
-	return store.Open(filepath.Join(root, VendorDir), machine)
+	return OpenStore(filepath.Join(root, VendorDir), machine)
 }
 
 // Entry returns what a source is pinned to, or says that it is not, without a site.
-func (l *Library) Entry(s lock.Source) (lock.Entry, []diag.Diagnostic) {
+func (l *Library) Entry(s Source) (Entry, []diag.Diagnostic) {
 	e, ok := l.Lock.Find(s)
 	if !ok {
-		return e, []diag.Diagnostic{diag.New(diag.NotLocked, fmt.Sprintf("%s is not in %s", s, lock.FileName)).
-			Hinting("run `kalypso lock`, and commit " + lock.FileName)}
+		return e, []diag.Diagnostic{diag.New(diag.NotLocked, fmt.Sprintf("%s is not in %s", s, FileName)).
+			Hinting("run `kalypso lock`, and commit " + FileName)}
 	}
 	return e, nil
 }
@@ -69,7 +64,7 @@ func (l *Library) Entry(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 // says, without a site, why not. The content is verified once, so that all of a
 // build sees the same, and what the build remembers does not hide that content is
 // gone or was tampered with.
-func (l *Library) Pinned(s lock.Source) (lock.Entry, []diag.Diagnostic) {
+func (l *Library) Pinned(s Source) (Entry, []diag.Diagnostic) {
 	e, ds := l.Entry(s)
 	if len(ds) > 0 {
 		return e, ds
@@ -83,13 +78,13 @@ func (l *Library) Pinned(s lock.Source) (lock.Entry, []diag.Diagnostic) {
 
 // Content returns the bytes that an entry pins, or says, without a site, why they
 // are not to be had, which may be otherwise the next time.
-func (l *Library) Content(e lock.Entry) ([]byte, []diag.Diagnostic) {
+func (l *Library) Content(e Entry) ([]byte, []diag.Diagnostic) {
 	data, err := l.get(e)
 	return data, why(e, err)
 }
 
 // get returns the bytes that an entry pins, verified.
-func (l *Library) get(e lock.Entry) ([]byte, error) {
+func (l *Library) get(e Entry) ([]byte, error) {
 	data, err := l.Store.Get(e.Content)
 	if err == nil {
 		err = e.Fits(data)
@@ -101,10 +96,10 @@ func (l *Library) get(e lock.Entry) ([]byte, error) {
 }
 
 // why says why the store does not give the content of an entry.
-func why(e lock.Entry, err error) []diag.Diagnostic {
-	var absent *store.MissingError
-	var damaged *store.DamagedError
-	var size *lock.SizeError
+func why(e Entry, err error) []diag.Diagnostic {
+	var absent *MissingError
+	var damaged *DamagedError
+	var size *SizeError
 	var d diag.Diagnostic
 	switch {
 	case err == nil:
@@ -113,7 +108,7 @@ func why(e lock.Entry, err error) []diag.Diagnostic {
 		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s, pinned to %s, is not in the store", e.Source, e.Revision)).
 			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a network, run `kalypso vendor` on one that has it")
 	case errors.As(err, &damaged):
-		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, lock.FileName, err)).
+		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, FileName, err)).
 			Hinting(damaged.Hint())
 	case errors.As(err, &size):
 		d = diag.New(diag.DamagedContent, err.Error()).Hinting(size.Hint())
@@ -125,7 +120,7 @@ func why(e lock.Entry, err error) []diag.Diagnostic {
 }
 
 // Tree returns the files that an entry pins, or says why there are none.
-func (l *Library) Tree(e lock.Entry) (*archive.Tree, []diag.Diagnostic) {
+func (l *Library) Tree(e Entry) (*archive.Tree, []diag.Diagnostic) {
 	data, ds := l.Content(e)
 	if len(ds) > 0 {
 		return nil, ds

@@ -1,4 +1,4 @@
-package lock
+package dependency
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // texts are the fields of an entry that hold a text.
@@ -36,7 +35,7 @@ func (r *reader) entry(v value) (Entry, bool) {
 		switch text, isText := texts[name.text]; {
 		case name.text == "size":
 			size, err := strconv.ParseInt(f.text, 10, 64)
-			if f.kind != '0' || err != nil || size < 0 || size > store.MaxSize {
+			if f.kind != '0' || err != nil || size < 0 || size > MaxSize {
 				r.report(f.offset, "size is not a number of bytes", hintRelock)
 			}
 			e.Size = size

@@ -1,11 +1,11 @@
-package lock
+package dependency
 
 import (
 	"cmp"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/credential"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
 // Kind is a kind of source.

@@ -1,4 +1,4 @@
-package locking_test
+package dependency_test
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kalypso-io/kalypso/compiler/lock"
-	"github.com/kalypso-io/kalypso/compiler/locking"
-	"github.com/kalypso-io/kalypso/compiler/store"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
 // places are what sources are, by URL: a number that goes up.
@@ -26,23 +24,23 @@ type places struct {
 
 func contentOf(url string, n int) []byte { return fmt.Appendf(nil, "%s %d", url, n) }
 
-func entryOf(s lock.Source, n int) lock.Entry {
+func entryOf(s dependency.Source, n int) dependency.Entry {
 	content := contentOf(s.URL, n)
-	return lock.Entry{Source: s, Revision: fmt.Sprintf("%040x", n), Content: store.DigestOf(content), Size: int64(len(content))}
+	return dependency.Entry{Source: s, Revision: fmt.Sprintf("%040x", n), Content: dependency.DigestOf(content), Size: int64(len(content))}
 }
 
-func (p *places) Resolve(_ context.Context, s lock.Source) (lock.Entry, []byte, error) {
+func (p *places) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resolved = append(p.resolved, s.URL)
 	n, ok := p.now[s.URL]
 	if !ok {
-		return lock.Entry{}, nil, errors.New("nothing is there")
+		return dependency.Entry{}, nil, errors.New("nothing is there")
 	}
 	return entryOf(s, n), contentOf(s.URL, n), nil
 }
 
-func (p *places) Fetch(_ context.Context, e lock.Entry) ([]byte, error) {
+func (p *places) Fetch(_ context.Context, e dependency.Entry) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetched = append(p.fetched, e.URL)
@@ -51,24 +49,20 @@ func (p *places) Fetch(_ context.Context, e lock.Entry) ([]byte, error) {
 	return contentOf(e.URL, n), nil
 }
 
-func git(name string) lock.Source {
-	return lock.Source{Kind: lock.Git, URL: "https://git.example.test/" + name, Branch: "main"}
-}
-
 // TestUpdate goes through the life of a lock.
 func TestUpdate(t *testing.T) {
 	root, machine := t.TempDir(), t.TempDir()
 	p := &places{now: map[string]int{git("a").URL: 1, git("b").URL: 2}}
-	update := func(prune bool, renew string, uses ...locking.Use) []string {
+	update := func(prune bool, renew string, uses ...dependency.Use) []string {
 		t.Helper()
 		p.resolved, p.fetched = nil, nil
-		locked, ds, err := lock.Read(root)
+		locked, ds, err := dependency.ReadLock(root)
 		if err != nil || len(ds) > 0 {
 			t.Fatal(err, ds)
 		}
-		_, sources, err := locking.Update(t.Context(), locking.Request{
-			Root: root, Lock: locked, Store: store.Open("", machine), Uses: uses, Fetcher: p, Prune: prune,
-			Renew: func(u locking.Use) bool { return renew != "" && slices.Contains(u.By, renew) },
+		_, sources, err := dependency.Update(t.Context(), dependency.UpdateRequest{
+			Root: root, Lock: locked, Store: dependency.OpenStore("", machine), Uses: uses, Fetcher: p, Prune: prune,
+			Renew: func(u dependency.Use) bool { return renew != "" && slices.Contains(u.By, renew) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -83,9 +77,9 @@ func TestUpdate(t *testing.T) {
 		}
 		return out
 	}
-	a := locking.Use{Source: git("a"), By: []string{"shop-live"}}
-	again := locking.Use{Source: git("a"), By: []string{"shop-dev"}}
-	b := locking.Use{Source: git("b"), By: []string{"registration team"}}
+	a := dependency.Use{Source: git("a"), By: []string{"shop-live"}}
+	again := dependency.Use{Source: git("a"), By: []string{"shop-dev"}}
+	b := dependency.Use{Source: git("b"), By: []string{"registration team"}}
 	expect := func(what string, got []string, want ...string) {
 		t.Helper()
 		if !slices.Equal(got, want) {
@@ -94,7 +88,7 @@ func TestUpdate(t *testing.T) {
 	}
 
 	expect("the first time", update(true, "", a, again, b), "a added shop-dev+shop-live", "b added registration team")
-	text, err := os.ReadFile(filepath.Join(root, lock.FileName))
+	text, err := os.ReadFile(filepath.Join(root, dependency.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +98,7 @@ func TestUpdate(t *testing.T) {
 	}
 	p.now[git("a").URL], p.now[git("b").URL] = 11, 12
 	expect("what moves stays pinned", update(true, "", a, b), "a unchanged shop-live", "b unchanged registration team")
-	if now, _ := os.ReadFile(filepath.Join(root, lock.FileName)); string(now) != string(text) {
+	if now, _ := os.ReadFile(filepath.Join(root, dependency.FileName)); string(now) != string(text) {
 		t.Error("the lock changed")
 	}
 	expect("one is renewed", update(true, "shop-live", a, b), "a updated shop-live", "b unchanged registration team")
@@ -118,10 +112,10 @@ func TestUpdate(t *testing.T) {
 	}
 	delete(p.now, git("b").URL)
 	expect("a failure keeps the pin", update(true, "registration team", a, b), "a unchanged shop-live", "b failed registration team: nothing is there")
-	c := locking.Use{Source: git("c"), By: []string{"x"}}
+	c := dependency.Use{Source: git("c"), By: []string{"x"}}
 	expect("a new one fails", update(true, "", a, c), "a unchanged shop-live", "b removed ", "c failed x: nothing is there")
 	expect("errors hide who uses what", update(false, ""))
-	if locked, _, _ := lock.Read(root); len(locked.Sources) != 1 || locked.Sources[0].Revision != fmt.Sprintf("%040x", 11) {
+	if locked, _, _ := dependency.ReadLock(root); len(locked.Sources) != 1 || locked.Sources[0].Revision != fmt.Sprintf("%040x", 11) {
 		t.Errorf("got %+v", locked)
 	}
 }
@@ -129,20 +123,20 @@ func TestUpdate(t *testing.T) {
 // A fetcher that gives something else than it says is found out.
 func TestLyingFetcher(t *testing.T) {
 	root := t.TempDir()
-	_, sources, err := locking.Update(t.Context(), locking.Request{
-		Root: root, Lock: lock.New(nil), Store: store.Open("", t.TempDir()),
-		Uses: []locking.Use{{Source: git("a"), By: []string{"x"}}}, Fetcher: &liar{},
+	_, sources, err := dependency.Update(t.Context(), dependency.UpdateRequest{
+		Root: root, Lock: dependency.NewLock(nil), Store: dependency.OpenStore("", t.TempDir()),
+		Uses: []dependency.Use{{Source: git("a"), By: []string{"x"}}}, Fetcher: &liar{},
 	})
-	if err != nil || len(sources) != 1 || sources[0].Status != locking.Failed {
+	if err != nil || len(sources) != 1 || sources[0].Status != dependency.Failed {
 		t.Errorf("got %+v, %v", sources, err)
 	}
-	if locked, _, _ := lock.Read(root); len(locked.Sources) > 0 {
+	if locked, _, _ := dependency.ReadLock(root); len(locked.Sources) > 0 {
 		t.Errorf("locked %+v", locked.Sources)
 	}
 }
 
 type liar struct{ places }
 
-func (*liar) Resolve(_ context.Context, s lock.Source) (lock.Entry, []byte, error) {
+func (*liar) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
 	return entryOf(s, 1), []byte("something else"), nil
 }

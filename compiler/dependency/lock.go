@@ -1,12 +1,4 @@
-// Package lock is the file kalypso.lock in a platform's root: which commit, version
-// or digest each source of the platform is, and the digest of its content. What
-// comes in is the file; what goes out is a [Lock], or diagnostics with a line and
-// a column for each thing that is wrong with it.
-//
-// The file is JSON that people review and merge: sorted, indented, with one field
-// per line, and the same bytes for the same content. The package reads and writes
-// that file alone.
-package lock
+package dependency
 
 import (
 	"bytes"
@@ -17,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 // FileName is the file's name in a platform's root.
@@ -40,7 +30,7 @@ type Entry struct {
 	// Content is the digest of the content in the store: of the archive of a commit,
 	// as archive.Pack writes it; of a chart's archive, an artifact's layer or a
 	// module's zip file as they were served.
-	Content store.Digest `json:"content"`
+	Content Digest `json:"content"`
 	// Size is the content's size in bytes.
 	Size int64 `json:"size"`
 }
@@ -74,7 +64,7 @@ type Lock struct{ Sources []Entry }
 
 // New returns the lock of entries in any order. Of two entries for one source the
 // last one holds.
-func New(entries []Entry) *Lock {
+func NewLock(entries []Entry) *Lock {
 	bySource := map[Source]Entry{}
 	for _, e := range entries {
 		bySource[e.Source] = e
@@ -97,7 +87,7 @@ func (l *Lock) Find(s Source) (Entry, bool) {
 }
 
 // Write makes the file in a platform's root hold the lock. It is replaced in one
-// step, as by store.WriteFile, and not touched where it holds the lock already. An empty lock is written
+// step, as by WriteFile, and not touched where it holds the lock already. An empty lock is written
 // over another, and makes no file where there is none.
 func (l *Lock) Write(root string) error {
 	data, err := l.encode()
@@ -115,7 +105,7 @@ func (l *Lock) Write(root string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := store.WriteFile(name, data); err != nil {
+	if err := WriteFile(name, data); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", name, err)
 	}
 	return nil
@@ -131,6 +121,6 @@ func (l *Lock) encode() ([]byte, error) {
 		APIVersion string  `json:"apiVersion"`
 		Kind       string  `json:"kind"`
 		Sources    []Entry `json:"sources"`
-	}{apiVersion, kind, New(l.Sources).Sources})
+	}{apiVersion, kind, NewLock(l.Sources).Sources})
 	return out.Bytes(), err
 }

@@ -1,4 +1,4 @@
-package web
+package httpclient
 
 import (
 	"errors"
@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kalypso-io/kalypso/compiler/credential"
+	"github.com/kalypso-io/kalypso/internal/credential"
+
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // Secrets are the passwords and tokens that were used: a server may repeat them.
@@ -47,7 +49,7 @@ func (s *Secrets) Clean(text string) string {
 		text = strings.ReplaceAll(text, word, "***")
 		text = strings.ReplaceAll(text, url.QueryEscape(word), "***")
 	}
-	return strings.TrimSpace(Printable(text))
+	return strings.TrimSpace(terminal.Line(text))
 }
 
 // Problem is what an error says, clean, and without the addresses that net/http

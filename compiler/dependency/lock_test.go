@@ -1,4 +1,4 @@
-package lock
+package dependency
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/store"
 )
 
 func must(t testing.TB, errs ...error) {
@@ -23,7 +22,7 @@ func must(t testing.TB, errs ...error) {
 
 var (
 	commit = strings.Repeat("0123456789", 4)
-	digest = store.Digest("sha256:" + strings.Repeat("01234567", 8))
+	digest = Digest("sha256:" + strings.Repeat("01234567", 8))
 )
 
 // sample has an entry of each kind, sorted.
@@ -43,8 +42,8 @@ func TestWriteAndRead(t *testing.T) {
 	want := sample()
 	shuffled := slices.Clone(want)
 	slices.Reverse(shuffled)
-	must(t, New(append(shuffled, want[0])).Write(root))
-	l, ds, err := Read(root)
+	must(t, NewLock(append(shuffled, want[0])).Write(root))
+	l, ds, err := ReadLock(root)
 	if err != nil || len(ds) > 0 || !slices.Equal(l.Sources, want) {
 		t.Fatalf("%v, %v, %v", l, ds, err)
 	}
@@ -77,7 +76,7 @@ func TestFormat(t *testing.T) {
   ]
 }
 `
-	got, err := New(sample()[:1]).encode()
+	got, err := NewLock(sample()[:1]).encode()
 	if err != nil || string(got) != want {
 		t.Errorf("%v, got:\n%s", err, got)
 	}
@@ -88,7 +87,7 @@ func TestFormat(t *testing.T) {
 }
 
 func TestNoFile(t *testing.T) {
-	l, ds, err := Read(t.TempDir())
+	l, ds, err := ReadLock(t.TempDir())
 	if err != nil || len(ds) > 0 || len(l.Sources) > 0 {
 		t.Errorf("%v, %v, %v", l, ds, err)
 	}
@@ -97,7 +96,7 @@ func TestNoFile(t *testing.T) {
 	}
 	root := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(root, FileName), 0o777))
-	if _, _, err := Read(root); err == nil {
+	if _, _, err := ReadLock(root); err == nil {
 		t.Error("a folder is read")
 	}
 }
@@ -106,7 +105,7 @@ func TestNoFile(t *testing.T) {
 func TestWriteEqual(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, FileName)
-	l := New(sample())
+	l := NewLock(sample())
 	must(t, l.Write(root))
 	before, err := os.Stat(name)
 	must(t, err)
@@ -116,7 +115,7 @@ func TestWriteEqual(t *testing.T) {
 	if !os.SameFile(before, after) {
 		t.Error("an equal lock is written again")
 	}
-	must(t, New(sample()[1:]).Write(root))
+	must(t, NewLock(sample()[1:]).Write(root))
 	files, err := os.ReadDir(root)
 	must(t, err)
 	if changed, err := os.Stat(name); err != nil || os.SameFile(before, changed) || len(files) != 1 || changed.Mode().Perm() != 0o644 {
@@ -151,7 +150,7 @@ func gitFields(replace ...string) string {
 }
 
 func TestReadBad(t *testing.T) {
-	whole, err := New(sample()).encode()
+	whole, err := NewLock(sample()).encode()
 	must(t, err)
 	for name, c := range map[string]struct {
 		text string
@@ -191,7 +190,7 @@ func TestReadBad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			must(t, os.WriteFile(filepath.Join(root, FileName), []byte(c.text), 0o666))
-			l, ds, err := Read(root)
+			l, ds, err := ReadLock(root)
 			must(t, err)
 			if len(ds) == 0 {
 				t.Fatal("no diagnostic")
@@ -221,7 +220,7 @@ func TestReadTooLarge(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, FileName)
 	must(t, os.WriteFile(name, nil, 0o666), os.Truncate(name, 1<<40))
-	_, ds, err := Read(root)
+	_, ds, err := ReadLock(root)
 	if err != nil || len(ds) != 1 || !strings.Contains(ds[0].Message, "has more than") {
 		t.Errorf("%v, %v", ds, err)
 	}
@@ -271,7 +270,7 @@ func TestString(t *testing.T) {
 // Whatever the file holds, nothing panics, what is wrong is positioned in it, and
 // what is read is written and read again as the same.
 func FuzzRead(f *testing.F) {
-	whole, err := New(sample()).encode()
+	whole, err := NewLock(sample()).encode()
 	must(f, err)
 	f.Add(whole)
 	f.Add(whole[:200])
@@ -302,7 +301,7 @@ func TestOlder(t *testing.T) {
 	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	l, ds, err := Read(root)
+	l, ds, err := ReadLock(root)
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}

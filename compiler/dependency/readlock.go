@@ -1,4 +1,4 @@
-package lock
+package dependency
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ const hintRelock = "restore kalypso.lock from git, or remove the file and run `k
 // wrong with the file are diagnostics with the code BadLock, positioned in it, in
 // the file's order; the lock then holds the entries that are sound. The error is
 // for a file that cannot be read.
-func Read(root string) (*Lock, []diag.Diagnostic, error) {
+func ReadLock(root string) (*Lock, []diag.Diagnostic, error) {
 	name := filepath.Join(root, FileName)
 	info, err := os.Stat(name) // a pipe is told from a file before it is opened
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func Read(root string) (*Lock, []diag.Diagnostic, error) {
 
 // Unreadable returns those of some diagnostics that say what is wrong with the file.
 // Who finds any must not write it: what it pins would be lost.
-func Unreadable(ds []diag.Diagnostic) []diag.Diagnostic {
+func UnreadableLock(ds []diag.Diagnostic) []diag.Diagnostic {
 	return slices.DeleteFunc(slices.Clone(ds), func(d diag.Diagnostic) bool { return d.Code != diag.BadLock })
 }
 
@@ -67,7 +67,7 @@ func parse(data []byte) (*Lock, []diag.Diagnostic) {
 	default:
 		r.file()
 	}
-	return New(r.entries), r.diagnostics
+	return NewLock(r.entries), r.diagnostics
 }
 
 // conflict finds the first marker that git leaves where it cannot merge.

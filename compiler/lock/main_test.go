@@ -1,9 +1,0 @@
-package lock
-
-import (
-	"testing"
-
-	"github.com/kalypso-io/kalypso/internal/testing/isolated"
-)
-
-func TestMain(m *testing.M) { isolated.Main(m) }

@@ -1,0 +1,25 @@
+// Package terminal makes text that others wrote fit for people's terminals.
+package terminal
+
+import (
+	"strings"
+	"unicode"
+)
+
+// longest is how long an error is for people, in runes.
+const longest = 500
+
+// Line is text as one line that does nothing to a terminal, whatever a server
+// said.
+func Line(text string) string {
+	line := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
+	if len(line) > longest {
+		return string(line[:longest]) + "..."
+	}
+	return string(line)
+}
