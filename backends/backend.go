@@ -197,6 +197,28 @@ func NoRestart(a *Assignment, why, hint string) []diag.Diagnostic {
 		On(field).At(a.Ref.At(field), "").At(a.Reconciler.Ref, "").Hinting(hint).For(a.ID())}
 }
 
+// Traits are what is true of all that a backend delivers.
+type Traits struct {
+	PerCluster bool // values of single clusters reach them
+	Machines   bool // it delivers to machines alone, which have no namespaces
+	// KeepsDefinitions says that CustomResourceDefinitions are never deleted, and
+	// SkipsDefinitions that the ones of a chart which it fetches can be left out.
+	KeepsDefinitions, SkipsDefinitions bool
+	// Groups are the API groups of the objects that reconcile folders and workloads on
+	// clusters; none where there are no such objects. AnyGroup says that they may be of
+	// any, because a team wrote them.
+	Groups   []string
+	AnyGroup bool
+}
+
+// Reconciled names what brings an assignment's folder to clusters.
+type Reconciled struct {
+	Object string // its name; "" where nothing is known of it
+	// Objects are the names of such objects, where there is one for each cluster, with the
+	// names of the clusters.
+	Objects map[string]string
+}
+
 // Backend emits the files of one reconciler family. Its methods are pure: equal
 // arguments give equal bytes. They may be called by several goroutines at once.
 // The diagnostics that they return say what the user asked for that the
@@ -210,8 +232,12 @@ type Backend interface {
 	// called with what it does not deliver.
 	Support(model.SourceKind) Support
 
-	// PerCluster says whether values of single clusters reach them.
-	PerCluster() bool
+	// Traits are what others have to know of the backend.
+	Traits() Traits
+
+	// Reconciled names what brings an assignment's folder to clusters, where a
+	// rollout is seen; the zero Reconciled where nothing in a cluster tells.
+	Reconciled(environment, clusterType string, f Folder) Reconciled
 
 	// Emit returns the files of the assignment's folder.
 	Emit(*Assignment) (Emission, []diag.Diagnostic)

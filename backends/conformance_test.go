@@ -107,7 +107,7 @@ func TestKustomizations(t *testing.T) {
 				p := bt.Platform{Options: b.options, GitOps: gitops, Targets: deliverable(t, b)}
 				bt.Build(t, b, bt.Platform{Options: b.options, GitOps: gitops})
 				bt.Build(t, b, p)
-				if !b.PerCluster() {
+				if !b.Traits().PerCluster {
 					return
 				}
 				p.Clusters = []model.Cluster{{Name: "edge-1", Values: &one}, {Name: "edge-2", Values: &two}}

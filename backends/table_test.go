@@ -71,7 +71,7 @@ func table() string {
 	}
 	b.WriteString("| values of single clusters | |")
 	for _, backend := range all {
-		if backend.PerCluster() {
+		if backend.Traits().PerCluster {
 			b.WriteString(" yes |")
 		} else {
 			b.WriteString(" no |")

@@ -10,13 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/backends/ansible"
-	"github.com/kalypso-io/kalypso/backends/argocd"
-	"github.com/kalypso-io/kalypso/backends/cue"
-	"github.com/kalypso-io/kalypso/backends/fleet"
-	"github.com/kalypso-io/kalypso/backends/flux"
-	"github.com/kalypso-io/kalypso/backends/gotemplate"
-	"github.com/kalypso-io/kalypso/backends/zarf"
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -24,21 +18,7 @@ import (
 )
 
 // allBackends are the backends, by their key in #Reconciler.
-var allBackends = func() map[string]backends.Backend {
-	all := map[string]backends.Backend{}
-	for _, b := range []backends.Backend{
-		ansible.New(),
-		argocd.New(),
-		cue.New(),
-		fleet.New(),
-		flux.New(),
-		gotemplate.New(),
-		zarf.New(),
-	} {
-		all[b.Name()] = b
-	}
-	return all
-}()
+var allBackends = all.Backends()
 
 // assemble makes the environment's tree of what was emitted. What failed keeps its
 // folder of the record.

@@ -212,7 +212,7 @@ func (e *Environment) warnOfNoContent() {
 func (e *Environment) checkClusterValues() {
 	for i := range e.Model.ClusterTypes {
 		r := e.reconciler(&e.Model.ClusterTypes[i])
-		if r == nil || allBackends[r.Backend].PerCluster() {
+		if r == nil || allBackends[r.Backend].Traits().PerCluster {
 			continue
 		}
 		for _, c := range e.clusters[e.Model.ClusterTypes[i].Name] {

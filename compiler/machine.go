@@ -6,7 +6,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // machineGroup is the group of what backends for machines create: no Kubernetes
@@ -17,7 +16,7 @@ const machineGroup = "machine"
 // machines alone, which have no namespaces.
 func forMachines(backend string) bool {
 	b, known := allBackends[backend]
-	return known && b.Support(model.PackageSource).Referenced == "" && b.Support(model.HelmSource).Referenced != ""
+	return known && b.Traits().Machines
 }
 
 // machineHints say what to do about two assignments that create one thing on a

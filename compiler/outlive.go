@@ -34,7 +34,7 @@ func retentionOf(backend backends.Backend, a *backends.Assignment) retention {
 		return retention{}
 	}
 	r := retention{Kept: kubernetes.KeptOf(a), Definitions: kubernetes.DefinitionsOf(a.Projection)}
-	if keepsDefinitions(backend) {
+	if backend.Traits().KeepsDefinitions {
 		for name := range r.Definitions {
 			r.Kept = append(r.Kept, definitionKind+name)
 		}
@@ -43,11 +43,6 @@ func retentionOf(backend backends.Backend, a *backends.Assignment) retention {
 	}
 	return r
 }
-
-// keepsDefinitions says whether a reconciler never deletes CustomResourceDefinitions: Argo
-// CD does not track them, and passes them over when it deletes an Application
-// (shouldBeDeleted in controller/appcontroller.go).
-func keepsDefinitions(backend backends.Backend) bool { return backend.Name() == "argocd" }
 
 // encode returns the JSON of r, nothing for the zero value.
 func (r retention) encode() []byte {
@@ -203,11 +198,11 @@ func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diag
 	switch {
 	case crds == "" || crds == model.KeepCRDs:
 		return nil
-	case a.Render && crds == model.DeleteCRDs && keepsDefinitions(backend) && len(kubernetes.DefinitionsOf(a.Projection)) > 0:
+	case a.Render && crds == model.DeleteCRDs && backend.Traits().KeepsDefinitions && len(kubernetes.DefinitionsOf(a.Projection)) > 0:
 		why, hint = "Argo CD never deletes CustomResourceDefinitions", "remove them by hand when nobody needs them any more: a build that lets the assignment go names them"
 	case a.Render:
 		return nil
-	case crds == model.SkipCRDs && a.Manifests.Helm != nil && (backend.Name() == "flux" || backend.Name() == "argocd"):
+	case crds == model.SkipCRDs && a.Manifests.Helm != nil && backend.Traits().SkipsDefinitions:
 		return nil
 	default:
 		why, hint = "the reconciler fetches the manifests", "render them: set render: true on the deployment target"

@@ -36,8 +36,15 @@ func (ansible) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{Referenced: why, Rendered: why}
 }
 
-// PerCluster says that values of single clusters reach them, in host variables.
-func (ansible) PerCluster() bool { return true }
+// Traits are those of Ansible: values of single clusters reach them in host variables.
+func (ansible) Traits() backends.Traits {
+	return backends.Traits{PerCluster: true, Machines: true}
+}
+
+// Reconciled says that nothing in a cluster tells.
+func (ansible) Reconciled(string, string, backends.Folder) backends.Reconciled {
+	return backends.Reconciled{}
+}
 
 // Emit returns the folder with assignment.yml, the platform config, and the files
 // that go to the machine.

@@ -55,8 +55,17 @@ func (argocd) Name() string { return backend }
 // Support says that Argo CD delivers what runs on Kubernetes.
 func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
-// PerCluster says that values of single clusters reach them, in ApplicationSets.
-func (argocd) PerCluster() bool { return true }
+// Traits are those of Argo CD: values of single clusters reach them in ApplicationSets.
+// It does not track CustomResourceDefinitions, and passes them over when it deletes an
+// Application (shouldBeDeleted in controller/appcontroller.go).
+func (argocd) Traits() backends.Traits {
+	return backends.Traits{PerCluster: true, KeepsDefinitions: true, SkipsDefinitions: true, Groups: []string{"argoproj.io"}}
+}
+
+// Reconciled names what is in assignments.yaml.
+func (argocd) Reconciled(environment, clusterType string, f backends.Folder) backends.Reconciled {
+	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType, f.DeploymentTarget), Objects: applications(environment, clusterType, f)}
+}
 
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
 // workload's Application. What is rendered is in manifests.yaml instead, and is

@@ -69,10 +69,10 @@ func namesOn(clusters []string, name string) []string {
 	return out
 }
 
-// Applications returns the names of the Applications that bring a folder to
+// applications returns the names of the Applications that bring a folder to
 // clusters, with the names of the clusters; none where there is but one, which
 // backends.AssignmentName names.
-func Applications(environment, clusterType string, f backends.Folder) map[string]string {
+func applications(environment, clusterType string, f backends.Folder) map[string]string {
 	clusters := read(options{}, []backends.Folder{f})[0].Clusters
 	if len(clusters) == 0 {
 		return nil

@@ -245,7 +245,7 @@ func TestApplications(t *testing.T) {
 	tree := bt.Build(t, argocd.New(), bt.Platform{Options: each, GitOps: bt.GitOps, Clusters: clusters, Targets: targets})
 	for _, f := range tree.Folders {
 		made := parse(t, backends.File{Data: tree.Files[f.DeploymentTarget+"/reconciler.yaml"]}).applications
-		named := argocd.Applications("dev", "large", f)
+		named := argocd.New().Reconciled("dev", "large", f).Objects
 		if len(named) != len(clusters) {
 			t.Errorf("got %v", named)
 		}
@@ -255,7 +255,7 @@ func TestApplications(t *testing.T) {
 			}
 		}
 		f.Shared = nil
-		if named := argocd.Applications("dev", "large", f); named != nil {
+		if named := argocd.New().Reconciled("dev", "large", f).Objects; named != nil {
 			t.Errorf("one Application is named by backends.AssignmentName: got %v", named)
 		}
 	}

@@ -37,8 +37,15 @@ func (cue) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{}
 }
 
-// PerCluster says that one folder is for all clusters of a type.
-func (cue) PerCluster() bool { return false }
+// Traits are those of what a team wrote: one folder is for all clusters of a type.
+func (cue) Traits() backends.Traits {
+	return backends.Traits{AnyGroup: true}
+}
+
+// Reconciled says that nothing in a cluster tells.
+func (cue) Reconciled(string, string, backends.Folder) backends.Reconciled {
+	return backends.Reconciled{}
+}
 
 // Emit returns the files that the function gives, and those of the namespace
 // service. A function that gives none is an error: an empty folder deploys nothing.

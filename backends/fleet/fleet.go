@@ -61,8 +61,15 @@ func (fleet) Support(kind model.SourceKind) backends.Support {
 	return s
 }
 
-// PerCluster says that values of single clusters reach them, in customizations.
-func (fleet) PerCluster() bool { return true }
+// Traits are those of Fleet: values of single clusters reach them in customizations.
+func (fleet) Traits() backends.Traits {
+	return backends.Traits{PerCluster: true}
+}
+
+// Reconciled says that nothing in a cluster tells.
+func (fleet) Reconciled(string, string, backends.Folder) backends.Reconciled {
+	return backends.Reconciled{}
+}
 
 // Emit returns the folder with the bundles of the workspace and of what was
 // rendered, or else in reconciler.yaml what fetches the workload.

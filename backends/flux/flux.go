@@ -80,8 +80,15 @@ func (o options) withDefaults() options {
 // Support says that Flux delivers what runs on Kubernetes.
 func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
-// PerCluster says that values of single clusters reach them, in their ConfigMaps.
-func (flux) PerCluster() bool { return true }
+// Traits are those of Flux: values of single clusters reach them in their ConfigMaps.
+func (flux) Traits() backends.Traits {
+	return backends.Traits{PerCluster: true, SkipsDefinitions: true, Groups: []string{"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"}}
+}
+
+// Reconciled names what is in assignments.yaml.
+func (flux) Reconciled(environment, clusterType string, f backends.Folder) backends.Reconciled {
+	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType, f.DeploymentTarget)}
+}
 
 // Emit returns the folder with the workspace and, in reconciler.yaml, the
 // workload's source and what applies it. What is rendered is in manifests.yaml

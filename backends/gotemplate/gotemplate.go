@@ -48,8 +48,15 @@ type shared struct {
 
 var withKustomization = json.RawMessage(`{"kustomization":true}`)
 
-// PerCluster says that one folder is for all clusters of a type.
-func (gotemplate) PerCluster() bool { return false }
+// Traits are those of what a team wrote: one folder is for all clusters of a type.
+func (gotemplate) Traits() backends.Traits {
+	return backends.Traits{AnyGroup: true}
+}
+
+// Reconciled says that nothing in a cluster tells.
+func (gotemplate) Reconciled(string, string, backends.Folder) backends.Reconciled {
+	return backends.Reconciled{}
+}
 
 // Emit returns the folder: what the templates make, what they leave to kalypso,
 // and kustomization.yaml where some of it holds Kubernetes objects.

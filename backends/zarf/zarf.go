@@ -50,8 +50,15 @@ func (zarf) Support(kind model.SourceKind) backends.Support {
 	return backends.Support{Looks: true}
 }
 
-// PerCluster says that one folder is for all clusters of a type.
-func (zarf) PerCluster() bool { return false }
+// Traits are those of Zarf: one package is for all clusters of a type.
+func (zarf) Traits() backends.Traits {
+	return backends.Traits{}
+}
+
+// Reconciled says that nothing in a cluster tells.
+func (zarf) Reconciled(string, string, backends.Folder) backends.Reconciled {
+	return backends.Reconciled{}
+}
 
 // Emit returns the folder that the assignment's component is made of.
 func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {

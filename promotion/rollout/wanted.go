@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
-	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
+
+var backendsByName = all.Backends()
 
 // WantedOf returns what an environment's record wants of some cluster types, sorted
 // by ID: kept folders included, because clusters run them. clusterTypes says which
@@ -56,12 +58,9 @@ func assignmentOf(environment, clusterType string, f backends.Folder, clusters [
 		ClusterType: clusterType, Workload: f.Workload, Version: f.Version, Target: f.DeploymentTarget,
 		Backend: f.Backend, Namespace: f.Namespace, Clusters: clusters,
 	}
-	switch f.Backend {
-	case "flux":
-		a.Object = backends.AssignmentName(environment, clusterType, f.DeploymentTarget)
-	case "argocd":
-		a.Object = backends.AssignmentName(environment, clusterType, f.DeploymentTarget)
-		a.Objects = argocd.Applications(environment, clusterType, f)
+	if b := backendsByName[f.Backend]; b != nil { // nil for one of a later version
+		is := b.Reconciled(environment, clusterType, f)
+		a.Object, a.Objects = is.Object, is.Objects
 	}
 	return a
 }

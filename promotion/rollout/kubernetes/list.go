@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kalypso-io/kalypso/backends/all"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
@@ -35,24 +36,22 @@ var (
 // kindsOf returns the kinds that reconcilers of what is wanted have. To ask for more
 // would want rights that the user need not have. A team's own backend may have any.
 func kindsOf(w *rollout.Wanted) []kind {
-	flux, argo := false, false
+	groups, others, known := map[string]bool{}, false, all.Backends()
 	for i := range w.Assignments {
-		switch w.Assignments[i].Backend {
-		case "flux":
-			flux = true
-		case "argocd":
-			argo = true
-		case "fleet", "zarf", "ansible": // have none of these
-		default:
-			flux, argo = true, true
+		b := known[w.Assignments[i].Backend]
+		if b == nil || b.Traits().AnyGroup { // nil for one of a later version
+			others = true
+			break
+		}
+		for _, group := range b.Traits().Groups {
+			groups[group] = true
 		}
 	}
 	var out []kind
-	if flux {
-		out = append(out, kustomizations, helmReleases)
-	}
-	if argo {
-		out = append(out, applications)
+	for _, k := range []kind{kustomizations, helmReleases, applications} {
+		if others || groups[k.resource.Group] {
+			out = append(out, k)
+		}
 	}
 	return out
 }
