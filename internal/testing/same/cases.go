@@ -47,13 +47,16 @@ func (r *recorder) say(text string) {
 	r.lines = append(r.lines, strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
 }
 
+// when is when all commits are made.
+const when = "2026-11-20T10:00:00Z"
+
 // kalypso runs the program in the platform's folder.
 func (r *recorder) kalypso(args ...string) {
 	cmd := exec.Command(r.program, args...)
 	cmd.Dir = r.path("platform")
 	cmd.Env = append(os.Environ(), "HOME="+r.dir, "KALYPSO_CACHE_DIR="+r.path("cache"), "KALYPSO_GIT_DIR="+r.path("git"),
 		"CUE_CACHE_DIR="+r.path("cue"), "CUE_REGISTRY=none", "NO_COLOR=1",
-		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_DATE="+when, "GIT_COMMITTER_DATE="+when)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	var exit *exec.ExitError
@@ -89,10 +92,9 @@ func (r *recorder) folder(name string) {
 	r.err = errors.Join(r.err, err)
 }
 
-// refs records the trees of all branches of a repository: commits have the time at which
-// they were made.
+// refs records all branches of a repository.
 func (r *recorder) refs(name string) {
-	out, err := exec.Command("git", "-C", r.path(name), "for-each-ref", "--format=%(refname) %(tree) %(contents)").CombinedOutput()
+	out, err := exec.Command("git", "-C", r.path(name), "for-each-ref", "--format=%(refname) %(objectname) %(tree) %(contents)").CombinedOutput()
 	r.say(string(out))
 	r.err = errors.Join(r.err, err)
 }
