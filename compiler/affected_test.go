@@ -36,7 +36,7 @@ func (a *affectedSet) step(s *step) (broken string) {
 	out := filepath.Join(a.root, fmt.Sprint("empty", s.number))
 	after := s.want
 	if !after.clean() || s.r.IntN(2) == 0 {
-		after = build(a.t, compiler.Request{Dir: s.platformDir, Cache: a.shared}, out)
+		after = compileTo(a.t, compiler.Request{Dir: s.platformDir, Cache: a.shared}, out)
 	} else {
 		writeFiles(a.t, out, after.files)
 	}

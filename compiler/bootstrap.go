@@ -49,20 +49,16 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]b
 	} else if err != nil {
 		return nil, errs, nil
 	}
-	reconciler := e.reconciler(ct)
-	if _, known := e.Plan.Shared[clusterType]; reconciler == nil || !known {
+	if !e.Reconciled(ct) {
 		return nil, errs, nil
 	}
 	for _, out := range e.Tree.ClusterTypes {
 		if out.Name == clusterType {
-			content, err := out.Content()
+			content, err := out.Content(ctx)
 			if err != nil {
 				return nil, nil, err
 			}
-			of := e.backendClusterType(ct)
-			of.Clusters, of.Cluster = clusters, cluster
-			objects, ds := allBackends[reconciler.Backend].Bootstrap(of, infos(content.Folders))
-			diag.Resolve(ds, e.Model.Positions)
+			objects, ds := e.Bootstrap(ct, cluster, content.Folders)
 			return objects, diag.Sort(append(errs, ds...)), nil
 		}
 	}

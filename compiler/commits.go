@@ -28,27 +28,77 @@ func (c *checkout) commits() map[string]tree.Source {
 	return c.sources
 }
 
-// checkOut puts a platform together: the revision that the request names, or else the
-// folder, and of environments that have their own files in a branch, those. It returns
-// nil where the folder is all there is.
-func checkOut(ctx context.Context, r Request, stages []evaluate.Stage) (*checkout, error) {
-	elsewhere := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Promotion.Source != nil })
-	if r.Revision == "" && (!elsewhere || r.Source != nil) {
+// checkOutBase puts the platform at the revision that a request names into a folder; nil
+// where it names none.
+func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
+	if r.Revision == "" {
 		return nil, nil
 	}
-	root, err := source.Root(r.Dir)
+	_, repo, rel, err := repositoryOf(r, nil)
 	if err != nil {
 		return nil, err
 	}
-	repo, rel, err := source.Repository(root)
-	if err != nil && r.Revision == "" {
-		return nil, errors.Join(inNoRepository(root, stages), err)
+	var out *checkout
+	base, err := resolve(repo, r)
+	if err == nil {
+		out, err = assemble(ctx, source.Assembly{Repository: repo, Path: rel, Base: base})
 	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := assemble(ctx, r, stages, repo, rel, root)
 	return out, errors.Join(err, repo.Close())
+}
+
+// checkOut adds to the checkout of a base, which is nil for a folder that people work
+// in, the own files of environments that have them in a branch, in a folder of its own.
+// It returns base where no environment has. With a revision, it says what environments
+// are compiled from.
+func checkOut(ctx context.Context, r Request, stages []evaluate.Stage, base *checkout) (*checkout, error) {
+	elsewhere := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Promotion.Source != nil })
+	if r.Revision == "" && (!elsewhere || r.Source != nil) {
+		return base, nil
+	}
+	root, repo, rel, err := repositoryOf(r, stages)
+	if err != nil {
+		return nil, err
+	}
+	out, err := checkOutOwn(ctx, r, source.Assembly{Repository: repo, Path: rel, Folder: root}, stages, base)
+	return out, errors.Join(err, repo.Close())
+}
+
+func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []evaluate.Stage, base *checkout) (*checkout, error) {
+	var err error
+	if a.Own, err = ownFiles(a.Repository, stages); err != nil {
+		return nil, err
+	}
+	var sources map[string]tree.Source
+	if r.Revision != "" {
+		a.Folder = ""
+		if a.Base, err = resolve(a.Repository, r); err != nil {
+			return nil, err
+		}
+		if sources, err = sourcesOf(source.History{Repository: a.Repository, Head: a.Base, Path: a.Path}, stages, a.Own); err != nil {
+			return nil, err
+		}
+	}
+	out := base
+	if len(a.Own) > 0 {
+		if out, err = assemble(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	out.sources = sources
+	return out, nil
+}
+
+// repositoryOf opens the repository that a request's platform is in. It returns the
+// platform's root, and where that is in the repository.
+func repositoryOf(r Request, stages []evaluate.Stage) (root string, repo *git.Repository, rel string, err error) {
+	if root, err = source.Root(r.Dir); err != nil {
+		return "", nil, "", err
+	}
+	repo, rel, err = source.Repository(root)
+	if err != nil && r.Revision == "" {
+		err = errors.Join(inNoRepository(root, stages), err)
+	}
+	return root, repo, rel, err
 }
 
 // inNoRepository says what is missing where environments have their own files in a
@@ -62,7 +112,9 @@ func inNoRepository(root string, stages []evaluate.Stage) error {
 	return nil
 }
 
-func assemble(ctx context.Context, r Request, stages []evaluate.Stage, repo *git.Repository, rel, root string) (*checkout, error) {
+// ownFiles returns where the environments have their own files that have them in a
+// branch.
+func ownFiles(repo *git.Repository, stages []evaluate.Stage) (map[string]source.Own, error) {
 	own := map[string]source.Own{}
 	for _, s := range stages {
 		if from := s.Promotion.Source; from != nil {
@@ -73,22 +125,25 @@ func assemble(ctx context.Context, r Request, stages []evaluate.Stage, repo *git
 			own[s.Name] = source.Own{Commit: head, Path: from.Path}
 		}
 	}
-	a := source.Assembly{Repository: repo, Path: rel, Own: own}
-	if r.Revision == "" {
-		a.Folder = root
-		dir, remove, err := source.Assemble(ctx, a)
-		return &checkout{dir: dir, remove: remove}, err
+	return own, nil
+}
+
+// resolve returns the commit of the revision that a request names.
+func resolve(repo *git.Repository, r Request) (git.Hash, error) {
+	id, err := repo.Resolve(r.Revision)
+	if err != nil {
+		return git.Hash{}, fmt.Errorf("reading revision %s: %w", r.Revision, err)
 	}
-	var err error
-	if a.Base, err = repo.Resolve(r.Revision); err != nil {
-		return nil, fmt.Errorf("reading revision %s: %w", r.Revision, err)
-	}
-	sources, err := sourcesOf(source.History{Repository: repo, Head: a.Base, Path: rel}, stages, own)
+	return id, nil
+}
+
+// assemble puts a platform together in a folder.
+func assemble(ctx context.Context, a source.Assembly) (*checkout, error) {
+	dir, remove, err := source.Assemble(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	dir, remove, err := source.Assemble(ctx, a)
-	return &checkout{dir: dir, remove: remove, sources: sources}, err
+	return &checkout{dir: dir, remove: remove}, nil
 }
 
 // branchOf returns a branch of a repository or, where it has none of that name, what it

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kalypso-io/kalypso/backends/all"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -22,6 +24,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
+// allBackends are the backends, by their key in #Reconciler.
+var allBackends = all.Backends()
+
 // Request says what to compile.
 type Request struct {
 	// Dir is the platform's folder, or one below it.
@@ -31,10 +36,9 @@ type Request struct {
 	Revision string
 	// Environments are the names of those to compile; none means all.
 	Environments []string
-	// Previous returns the record of the output that exists of an environment, or
-	// nil. What fails keeps its last good output, as the record describes it. It
-	// may be nil, and may be called by several goroutines.
-	Previous func(environment string) (*tree.Record, error)
+	// Previous are the records of the outputs that exist, by environment. What fails
+	// keeps its last good output, as the record describes it.
+	Previous map[string]*tree.Record
 	// AllowRemovals lets a build remove any number of assignments, or all; see
 	// Environment.Removals.
 	AllowRemovals bool
@@ -42,9 +46,6 @@ type Request struct {
 	// or as <collection>.<name>, whose selectors may select nothing where they selected
 	// something before; AllEmpty among them means all.
 	AllowEmpty []string
-	// destine says whether an environment's tree may be written, before Previous is
-	// called; nil where all may.
-	destine func(environment string, g *model.GitOps) (*diag.Diagnostic, error)
 	// Cache remembers results between builds; nil for none. It never changes what
 	// a build gives. The build's trees read from it, so that it must be open for as
 	// long as they are used.
@@ -60,24 +61,14 @@ type Request struct {
 	// commits; nil where it is a folder that people work in.
 	Source *tree.Source
 	// Shard is the part of the cluster types to build; the zero Shard is all.
-	Shard Shard
+	Shard build.Shard
 	// Ring is the part of the one environment to build, and Rings are all its parts; ""
 	// for everything. A cluster type that the platform does not have any more is of the
 	// ring that the record says.
 	Ring  string
 	Rings []model.Ring
-	// Progress, if given, is told what the build is at, by several goroutines.
-	Progress func(Progress)
-}
-
-// AllEmpty stands for all selectors in Request.AllowEmpty.
-const AllEmpty = "*"
-
-// Progress is how far a build has come with an environment.
-type Progress struct {
-	Environment string
-	// Done and Total count assignments; both are 0 before they are known.
-	Done, Total int
+	// Progress, if given, is called with how far the build has come, by several goroutines.
+	Progress func(build.Progress)
 }
 
 // Build is a compiled platform.
@@ -87,13 +78,13 @@ type Build struct {
 	// base cannot be read.
 	Stages []evaluate.Stage
 	// Environments are those that were asked for, in the order of their names.
-	Environments []*Environment
+	Environments []*build.Environment
 	// Diagnostics of all of it have positions and are sorted by them.
 	Diagnostics []diag.Diagnostic
 	// Stats say what was computed and what was reused; see Recount.
-	Stats Stats
+	Stats build.Stats
 
-	meter    *meter
+	meter    *build.Meter
 	library  *dependency.Library
 	checkout *checkout // nil where the platform is a folder that people work in
 }
@@ -133,7 +124,7 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.finish(ctx); err != nil {
+	if err := b.finish(ctx, r.Previous); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
@@ -154,125 +145,126 @@ func plan(ctx context.Context, r Request) (b *Build, err error) {
 	return b, err
 }
 
-// begin reads the base, of commits where that is asked for. It returns what evaluating
-// it has to say as well, which is among the build's diagnostics.
+// begin opens the platform, of commits where that is asked for, and evaluates its base,
+// once. It returns the diagnostics of the evaluation as well, which are among the build's.
 func begin(ctx context.Context, r Request) (*Build, []diag.Diagnostic, error) {
-	first, err := checkOutBase(ctx, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, said, err := beginIn(ctx, r, first)
-	if err != nil {
-		return nil, nil, err
-	}
-	whole, err := checkOut(ctx, r, b.Stages)
-	if err != nil || whole == nil {
-		return b, said, err
-	}
-	if err := b.Close(); err != nil {
-		return nil, nil, errors.Join(err, whole.remove())
-	}
-	return beginIn(ctx, r, whole)
-}
-
-// checkOutBase puts the revision that a request names into a folder; nil where it names
-// none.
-func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
-	if r.Revision == "" {
-		return nil, nil
-	}
-	return checkOut(ctx, r, nil)
-}
-
-// beginIn reads the base in the folder of a checkout; nil for the request's.
-func beginIn(ctx context.Context, r Request, c *checkout) (*Build, []diag.Diagnostic, error) {
-	b := &Build{checkout: c}
-	if c != nil {
-		r.Dir = c.dir
-	}
-	said, err := b.begin(ctx, r)
+	b := &Build{meter: build.NewMeter(r.Cache, identity())}
+	ds, err := b.begin(ctx, r)
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Close())
 	}
-	return b, said, nil
+	return b, ds, nil
 }
 
 func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error) {
-	platform, ds, err := source.Open(r.Dir)
+	base, err := checkOutBase(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if err := b.open(ctx, r, base); err != nil {
+		return nil, err
+	}
+	stages, ds, err := evaluate.Stages(ctx, b.Platform, b.meter.Packages())
+	if err != nil {
+		return nil, err
+	}
+	b.Stages, b.Diagnostics = stages, append(b.Diagnostics, ds...)
+	return ds, nil
+}
+
+// open opens the platform's files and what kalypso.lock pins, in the folder of a
+// checkout; nil for the request's.
+func (b *Build) open(ctx context.Context, r Request, c *checkout) error {
+	b.checkout = c
+	if c != nil {
+		r.Dir = c.dir
+	}
+	platform, ds, err := source.Open(r.Dir)
+	if err != nil {
+		return err
 	}
 	contents, more, err := dependency.Open(platform.Root, r.Store)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ds = append(ds, more...)
 	if more, err = installModules(ctx, dependencies(platform.Root), contents); err != nil {
-		return nil, err
+		return err
 	}
 	for _, d := range more {
 		ds = append(ds, d.In(model.Position{File: cuemodule.File, Line: 1, Column: 1}, ""))
 	}
-	meter := newMeter(r.Cache)
-	stages, said, err := evaluate.Stages(ctx, platform, meter.packages())
-	if err != nil {
-		return nil, err
+	b.Platform, b.library, b.Diagnostics = platform, contents, ds
+	return nil
+}
+
+// bring adds the environments' own files of other branches to what the base is read
+// from, and the commits that environments are compiled from where a revision is.
+func (b *Build) bring(ctx context.Context, r Request, ds []diag.Diagnostic) error {
+	whole, err := checkOut(ctx, r, b.Stages, b.checkout)
+	if err != nil || whole == b.checkout {
+		return err
 	}
-	b.Platform, b.Stages, b.Diagnostics, b.meter, b.library = platform, stages, append(slices.Clone(ds), said...), meter, contents
-	return said, nil
+	if err := b.Close(); err != nil {
+		return errors.Join(err, whole.remove())
+	}
+	if err := b.open(ctx, r, whole); err != nil {
+		return err
+	}
+	b.Diagnostics = append(b.Diagnostics, ds...)
+	return nil
 }
 
 func planOnce(ctx context.Context, r Request) (*Build, error) {
-	b, said, err := begin(ctx, r)
+	b, ds, err := begin(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.plan(ctx, r, said); err != nil {
+	if err = b.bring(ctx, r, ds); err == nil {
+		err = b.plan(ctx, r, ds)
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
 }
 
-func (b *Build) plan(ctx context.Context, r Request, said []diag.Diagnostic) error {
+func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error {
 	names, err := b.environments(r.Environments)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		b.Environments = append(b.Environments, &Environment{Name: name, platform: b.Platform.Module, ctx: ctx, request: &r, commits: b.checkout.commits(), meter: b.meter, library: b.library})
+	of := &build.Request{
+		Platform: b.Platform, Stages: b.Stages, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers,
+		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings,
+		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Progress: r.Progress, Incomplete: losesSome(ds),
 	}
-	err = b.each(ctx, func(ctx context.Context, e *Environment) error {
-		return e.plan(ctx, b.Platform, b.Stages, losesSome(said))
-	})
-	if err != nil {
+	b.Environments = make([]*build.Environment, len(names))
+	if err := each(ctx, names, func(ctx context.Context, i int) (err error) {
+		b.Environments[i], err = build.Plan(ctx, names[i], of)
+		return err
+	}); err != nil {
 		return err
 	}
 	b.checkPlaces()
 	b.checkOwnBranch(r.Dir)
-	if err := b.checkDestinations(r); err != nil {
-		return err
-	}
 	return b.checkAllowEmpty(r.AllowEmpty)
 }
 
-// finish takes planned environments through the rest of the pipeline.
-func (b *Build) finish(ctx context.Context) error {
-	// One after the other, in their order: reading one keeps others from writing to it,
-	// and two builds that did so in different orders would wait for each other for ever.
-	for _, e := range b.Environments {
-		if err := e.previous(); err != nil {
-			return err
-		}
-	}
-	err := b.each(ctx, func(ctx context.Context, e *Environment) error { return e.finish(ctx) })
+// finish takes planned environments through the rest of the pipeline. previous are the
+// records of their outputs.
+func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) error {
+	err := each(ctx, b.Environments, func(ctx context.Context, i int) error {
+		return b.Environments[i].Build(ctx, previous[b.Environments[i].Name])
+	})
 	if err != nil {
 		return err
 	}
 	for _, e := range b.Environments {
-		b.Diagnostics = append(b.Diagnostics, e.diagnostics...)
+		b.Diagnostics = append(b.Diagnostics, e.Diagnostics()...)
 	}
 	b.Diagnostics = diag.Sort(withoutConsequences(b.Diagnostics))
-	b.Stats = b.meter.stats()
+	b.Stats = b.meter.Stats()
 	return nil
 }
 
@@ -287,14 +279,14 @@ func withoutConsequences(ds []diag.Diagnostic) []diag.Diagnostic {
 
 // Recount brings Stats up to date with what was read and written of the cache since:
 // trees that are written read from it, and most results get there with its Flush.
-func (b *Build) Recount() { b.Stats = b.meter.stats() }
+func (b *Build) Recount() { b.Stats = b.meter.Stats() }
 
-// each calls a function for every environment, several at once.
-func (b *Build) each(ctx context.Context, f func(context.Context, *Environment) error) error {
+// each calls a function for the number of each of some environments, several at once.
+func each[E any](ctx context.Context, of []E, f func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, e := range b.Environments {
-		group.Go(func() error { return f(ctx, e) })
+	for i := range of {
+		group.Go(func() error { return f(ctx, i) })
 	}
 	return group.Wait()
 }

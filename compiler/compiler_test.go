@@ -50,7 +50,7 @@ func outputOf(t *testing.T, dir string) map[string]string {
 			t.Fatalf("environment %s has no tree: %v", e.Name, b.Diagnostics)
 		}
 		for _, ct := range e.Tree.ClusterTypes {
-			content, err := ct.Content()
+			content, err := ct.Content(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func outputOf(t *testing.T, dir string) map[string]string {
 				out[e.Name+"/"+ct.Name+"/"+folder.Info.DeploymentTarget+"/"] = fmt.Sprintf("%+v %s", folder.Info, folder.Values)
 			}
 		}
-		files, err := e.Tree.Files()
+		files, err := e.Tree.Files(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

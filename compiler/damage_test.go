@@ -26,7 +26,7 @@ func damaged(t *testing.T, root string) follower {
 		if err != nil && !errors.As(err, &unusable) {
 			return err.Error()
 		}
-		got := build(t, compiler.Request{Dir: s.platformDir, Cache: c}, out)
+		got := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: c}, out)
 		if err := c.Close(); err != nil {
 			return how.name + ": " + err.Error()
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -154,7 +155,7 @@ func (s *side) finish(ctx context.Context) error {
 	if s.build == nil {
 		return nil
 	}
-	if err := s.build.finish(ctx); err != nil {
+	if err := s.build.finish(ctx, nil); err != nil {
 		return err
 	}
 	for _, e := range s.build.Environments {
@@ -162,16 +163,14 @@ func (s *side) finish(ctx context.Context) error {
 			s.unknown[e.Name] = true
 			continue
 		}
-		folders, err := e.compared(s.unknown)
+		folders, err := compared(ctx, e, s.unknown)
 		if err != nil {
 			return err
 		}
 		s.folders = append(s.folders, folders...)
-		for i := range e.rows {
-			if e.rows[i].failed && e.mine(i) {
-				a := &e.Schedule.Assignments[i]
-				s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
-			}
+		for i := range e.AllFailed {
+			a := &e.Schedule.Assignments[i]
+			s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
 		}
 		if e.Model.Uncertain {
 			s.uncertain[e.Name] = true
@@ -182,73 +181,53 @@ func (s *side) finish(ctx context.Context) error {
 
 // leaveOutEqual finds the cluster types that are made of the same on both sides.
 func leaveOutEqual(ctx context.Context, before, after *Build) error {
-	for _, b := range []*Build{before, after} {
-		if err := b.each(ctx, func(ctx context.Context, e *Environment) error { return e.identifyAll(ctx) }); err != nil {
-			return err
-		}
+	old, err := keysOf(ctx, before)
+	if err != nil {
+		return err
 	}
-	for _, e := range after.Environments {
-		i := slices.IndexFunc(before.Environments, func(b *Environment) bool { return b.Name == e.Name })
+	now, err := keysOf(ctx, after)
+	if err != nil {
+		return err
+	}
+	for n, e := range after.Environments {
+		i := slices.IndexFunc(before.Environments, func(b *build.Environment) bool { return b.Name == e.Name })
 		if i < 0 || e.Model == nil || before.Environments[i].Model == nil {
 			continue
 		}
-		old := before.Environments[i]
-		keys := old.clusterTypeKeys()
-		e.same, old.same = map[string]bool{}, map[string]bool{}
-		for name, key := range e.clusterTypeKeys() {
-			if keys[name] == key {
-				e.same[name], old.same[name] = true, true
+		same := map[string]bool{}
+		for name, key := range now[n] {
+			if old[i][name] == key {
+				same[name] = true
 			}
 		}
+		e.LeaveOut(same)
+		before.Environments[i].LeaveOut(same)
 	}
 	return nil
 }
 
-// identifyAll makes the keys of all rows of this build.
-func (e *Environment) identifyAll(ctx context.Context) error {
-	if e.Model == nil {
-		return nil
-	}
-	composer := e.Plan.NewComposer()
-	for n, s := range e.spans {
-		if e.builds(e.Model.ClusterTypes[n].Name) {
-			if err := e.identify(ctx, s, composer); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// clusterTypeKeys returns the keys of cluster types without errors.
-func (e *Environment) clusterTypeKeys() map[string]cache.Key {
-	out := map[string]cache.Key{}
-	for n, s := range e.spans {
-		ct := &e.Model.ClusterTypes[n]
-		whole := e.reconciler(ct) != nil && e.request.Shard.Has(ct.Name)
-		for i := s.first; i < s.next; i++ {
-			whole = whole && !e.rows[i].failed
-		}
-		if whole {
-			out[ct.Name] = e.clusterTypeKey(n)
-		}
-	}
-	return out
+// keysOf returns the keys of the cluster types of a build's environments.
+func keysOf(ctx context.Context, b *Build) ([]map[string]cache.Key, error) {
+	keys := make([]map[string]cache.Key, len(b.Environments))
+	return keys, each(ctx, b.Environments, func(ctx context.Context, i int) (err error) {
+		keys[i], err = b.Environments[i].Keys(ctx)
+		return err
+	})
 }
 
 // compared returns the folders of the environment's tree for a comparison. Those
 // of cluster types that were left out, because both sides have them, get ids that
 // are equal as well. The ids of those that cannot be made become unknown.
-func (e *Environment) compared(unknown map[string]bool) ([]compare.Folder, error) {
+func compared(ctx context.Context, e *build.Environment, unknown map[string]bool) ([]compare.Folder, error) {
 	var out []compare.Folder
 	for _, ct := range e.Tree.ClusterTypes {
-		if e.same[ct.Name] {
-			out = append(out, e.leftOut(ct.Name)...)
+		if e.LeftOut(ct.Name) {
+			out = append(out, leftOut(e, ct.Name)...)
 		}
 		if ct.Outside {
 			continue
 		}
-		content, err := ct.Content()
+		content, err := ct.Content(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -256,9 +235,9 @@ func (e *Environment) compared(unknown map[string]bool) ([]compare.Folder, error
 			unknown[e.Name+"/"+ct.Name] = true
 		} else {
 			out = append(out, compare.Folder{
-				Environment: e.Name, ClusterType: ct.Name, Tree: treeOf(content.Files),
+				Environment: e.Name, ClusterType: ct.Name, Tree: tree.OfFiles(content.Files),
 				Files: func() ([]backends.File, error) {
-					content, err := ct.Content()
+					content, err := ct.Content(ctx)
 					if err != nil {
 						return nil, err
 					}
@@ -273,24 +252,19 @@ func (e *Environment) compared(unknown map[string]bool) ([]compare.Folder, error
 			}
 			out = append(out, compare.Folder{
 				Environment: e.Name, ClusterType: ct.Name, Assignment: f.Info.DeploymentTarget,
-				Tree: tree.TreeID(blobs), Files: f.Content,
+				Tree: tree.TreeID(blobs), Files: func() ([]backends.File, error) { return f.Content(ctx) },
 			})
 		}
 	}
 	return out, nil
 }
 
-func (e *Environment) leftOut(clusterType string) []compare.Folder {
+func leftOut(e *build.Environment, clusterType string) []compare.Folder {
 	same := tree.TreeID(nil)
 	out := []compare.Folder{{Environment: e.Name, ClusterType: clusterType, Tree: same}}
-	for n, s := range e.spans {
-		if e.Model.ClusterTypes[n].Name != clusterType {
-			continue
-		}
-		for i := s.first; i < s.next; i++ {
-			out = append(out, compare.Folder{
-				Environment: e.Name, ClusterType: clusterType, Assignment: e.Schedule.Assignments[i].Target.FullName, Tree: same,
-			})
+	for i := range e.Schedule.Assignments {
+		if a := &e.Schedule.Assignments[i]; a.ClusterType.Name == clusterType {
+			out = append(out, compare.Folder{Environment: e.Name, ClusterType: clusterType, Assignment: a.Target.FullName, Tree: same})
 		}
 	}
 	return out

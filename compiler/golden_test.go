@@ -38,7 +38,7 @@ func textOf(t *testing.T, b *compiler.Build) *txtar.Archive {
 	t.Helper()
 	a := &txtar.Archive{}
 	for _, e := range b.Environments {
-		files, err := e.Tree.Files()
+		files, err := e.Tree.Files(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,7 +114,7 @@ func cold(t *testing.T, root, platformDir string, before map[string]string) outc
 		}
 	}
 	writeFiles(t, out, without)
-	o := build(t, compiler.Request{Dir: platformDir}, out)
+	o := compileTo(t, compiler.Request{Dir: platformDir}, out)
 	for p, text := range o.files {
 		if text == without[p] {
 			o.files[p] = before[p] // it was left as it is

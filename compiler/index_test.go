@@ -35,7 +35,7 @@ workloads: shop: deploymentTargets: late: {
 `, name)})
 		want := cold(t, root, platform, outputFiles(t, out))
 		c := openCache(t, cache.Options{Dir: dir})
-		got := build(t, compiler.Request{Dir: platform, Cache: c}, out)
+		got := compileTo(t, compiler.Request{Dir: platform, Cache: c}, out)
 		closeCache(t, c)
 		if d := same(got, want); d != "" {
 			t.Errorf("reconciler %s: %s", name, d)

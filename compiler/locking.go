@@ -6,24 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
-
-// needsContent says whether an assignment's emission needs the content of its
-// source, or at least what it is pinned to.
-func needsContent(b backends.Backend, render bool, m model.Manifests) bool {
-	support := b.Support(m.Kind())
-	if render {
-		return support.Rendered == ""
-	}
-	return support.Referenced == "" && support.Looks
-}
 
 // Uses returns the sources that the platform needs from outside: its
 // registrations, and what is rendered or looked into.
@@ -56,13 +45,13 @@ func (b *Build) Uses() []dependency.Use {
 			w := &e.Model.Workloads[i]
 			for _, t := range w.Targets {
 				if t.Render { // also where no policy selects it yet
-					add(t.Manifests, e.manifestsAt(w, t.Name, t.Manifests), t.FullName, w.Name)
+					add(t.Manifests, manifestsAt(e, w, t.Name, t.Manifests), t.FullName, w.Name)
 				}
 			}
 		}
 		for i := range e.Schedule.Assignments {
-			if a := &e.Schedule.Assignments[i]; e.needsContent(a) {
-				add(a.Manifests, e.manifestsAt(a.Workload, a.Target.Name, a.Manifests), a.Target.FullName, a.Workload.Name)
+			if a := &e.Schedule.Assignments[i]; e.NeedsContent(i) {
+				add(a.Manifests, manifestsAt(e, a.Workload, a.Target.Name, a.Manifests), a.Target.FullName, a.Workload.Name)
 			}
 		}
 	}
@@ -70,13 +59,8 @@ func (b *Build) Uses() []dependency.Use {
 }
 
 // manifestsAt is where the manifests of a deployment target are written.
-func (e *Environment) manifestsAt(w *model.Workload, target string, m model.Manifests) []model.Position {
+func manifestsAt(e *build.Environment, w *model.Workload, target string, m model.Manifests) []model.Position {
 	return e.Model.Positions.Of(w.TargetRef(target).At("manifests." + string(m.Kind())))
-}
-
-func (e *Environment) needsContent(a *schedule.Assignment) bool {
-	r := e.reconciler(a.ClusterType)
-	return r != nil && needsContent(allBackends[r.Backend], a.Target.Render, a.Manifests)
 }
 
 // Locked is a platform whose sources are pinned.
@@ -146,9 +130,9 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 	out.Sources = withRemoved(out.Sources, said)
 	for _, e := range out.Build.Environments {
 		if e.Model != nil {
-			diag.Resolve(e.diagnostics, e.Model.Positions)
+			diag.Resolve(e.Diagnostics(), e.Model.Positions)
 		}
-		out.Build.Diagnostics = append(out.Build.Diagnostics, e.diagnostics...)
+		out.Build.Diagnostics = append(out.Build.Diagnostics, e.Diagnostics()...)
 	}
 	return out, nil
 }

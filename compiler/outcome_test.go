@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -26,7 +27,7 @@ type outcome struct {
 	said    map[string]string // what is printed, and the error, by what it is
 	changes map[string]*tree.Changes
 	commit  tree.ID
-	stats   compiler.Stats
+	stats   build.Stats
 	all     []diag.Diagnostic
 	errors  []diag.Diagnostic
 	// untouched are the environments that keep all they had.
@@ -55,8 +56,8 @@ func (o outcome) computed(level cache.Level) int {
 	return 0
 }
 
-// build builds into a folder.
-func build(t *testing.T, r compiler.Request, outDir string) outcome {
+// compileTo builds into a folder.
+func compileTo(t *testing.T, r compiler.Request, outDir string) outcome {
 	o := write(t, r, compiler.Output{Dir: outDir})
 	o.files = outputFiles(t, outDir)
 	return o
@@ -112,7 +113,7 @@ func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 	return o
 }
 
-func (o outcome) identify(e *compiler.Environment) {
+func (o outcome) identify(e *build.Environment) {
 	put := func(collection, name string, digest model.Digest, facts []string) {
 		id := e.Name + "/" + model.Ref{Collection: collection, Name: name}.String()
 		o.digests[id] = digest

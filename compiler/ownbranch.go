@@ -51,7 +51,7 @@ func (b *Build) checkOwnBranch(dir string) {
 		d := diag.New(diag.OwnBranch, fmt.Sprintf("the tree of environment %s would be kept in branch %s of %s, which has %s: each promotion would be a commit to be promoted", s.Name, g.Branch, g.Repo, what)).
 			Hinting("name a branch that has nothing else, or another repository")
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
-			e.displaced = true
+			e.Displace()
 		}
 		for _, p := range b.positions(model.Ref{Collection: "environments", Name: s.Name, Path: "gitops"}) {
 			d = d.In(p, "")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -79,7 +80,7 @@ func (b *Build) displace(message string, names []string) {
 	d := diag.New(diag.SharedPlace, message).Hinting("give each a branch or tag of its own, or in git a path of its own")
 	for _, name := range names {
 		if e := b.environment(name); e != nil && e.Model != nil {
-			e.displaced = true
+			e.Displace()
 		}
 		for _, p := range b.positions(model.Ref{Collection: "environments", Name: name, Path: "gitops"}) {
 			d = d.In(p, "")
@@ -128,30 +129,8 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 		Hinting("leave out --branch and --flat, and it is written where gitops says; or let gitops say where it is to be"), ref)
 }
 
-// checkDestinations asks where each tree is to be written, and leaves those alone that
-// have no such place.
-func (b *Build) checkDestinations(r Request) error {
-	if r.destine == nil {
-		return nil
-	}
-	for _, e := range b.Environments {
-		if e.Model == nil {
-			continue
-		}
-		d, err := r.destine(e.Name, e.Model.GitOps)
-		if err != nil {
-			return err
-		}
-		if d != nil {
-			e.displaced = true
-			e.report(*d)
-		}
-	}
-	return nil
-}
-
 // environment returns one that is compiled, or nil.
-func (b *Build) environment(name string) *Environment {
+func (b *Build) environment(name string) *build.Environment {
 	for _, e := range b.Environments {
 		if e.Name == name {
 			return e
@@ -165,7 +144,7 @@ func (b *Build) environment(name string) *Environment {
 func (b *Build) positions(ref model.Ref) []model.Position {
 	all := b.Environments
 	if e := b.environment(ref.Name); e != nil {
-		all = append([]*Environment{e}, all...)
+		all = append([]*build.Environment{e}, all...)
 	}
 	for _, e := range all {
 		if e.Model == nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -92,12 +93,12 @@ func runChild(text string) error {
 func killSelf() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
 // start returns what is to be told how far the build has come.
-func (k *kill) start() func(compiler.Progress) {
+func (k *kill) start() func(build.Progress) {
 	if k.Progress == 0 && k.Journal == "" {
 		time.AfterFunc(k.After, killSelf)
 	}
 	var reports atomic.Int64
-	return func(compiler.Progress) {
+	return func(build.Progress) {
 		if int(reports.Add(1)) == k.Progress {
 			killSelf()
 		}
@@ -218,7 +219,7 @@ func (b childBuild) again(t *testing.T, want outcome) string {
 	defer closeCache(t, c)
 	r := compiler.Request{Dir: b.Platform, Cache: c, AllowRemovals: true}
 	if b.Git == "" {
-		return differs(build(t, r, b.Dir).files, want.files)
+		return differs(compileTo(t, r, b.Dir).files, want.files)
 	}
 	got := write(t, r, compiler.Anywhere(compiler.Output{Git: b.Git, Branch: "out"}))
 	if lock := filepath.Join(b.Git, "refs", "heads", "out.lock"); strings.Contains(got.said["error"], "remove the file") {
@@ -310,7 +311,7 @@ func (b childBuild) finish(t *testing.T, root string, want outcome) (files map[s
 	fromLeft := cold(t, root, b.Platform, left)
 	c := openCache(t, cache.Options{Dir: b.Cache})
 	defer closeCache(t, c)
-	got := build(t, compiler.Request{Dir: b.Platform, Cache: c}, b.Dir)
+	got := compileTo(t, compiler.Request{Dir: b.Platform, Cache: c}, b.Dir)
 	if d := same(got, fromLeft); d != "" {
 		return nil, "what a cold build makes of what was left: " + d
 	}

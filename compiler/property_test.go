@@ -110,7 +110,7 @@ func TestProcessorsAndOrderDoNotMatter(t *testing.T) {
 			if err := p.Write(filepath.Join(dir, "platform")); err != nil {
 				t.Fatal(err)
 			}
-			return build(t, compiler.Request{Dir: filepath.Join(dir, "platform")}, filepath.Join(dir, "out"))
+			return compileTo(t, compiler.Request{Dir: filepath.Join(dir, "platform")}, filepath.Join(dir, "out"))
 		}
 		want, many := at(p, 1), at(p, 8)
 		if d := same(many, want); d != "" {

@@ -132,7 +132,7 @@ func TestAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
 		}
 		writeFiles(t, platform, files)
 		want := cold(t, root, platform, outputFiles(t, out))
-		got := build(t, compiler.Request{Dir: platform, Cache: c}, out)
+		got := compileTo(t, compiler.Request{Dir: platform, Cache: c}, out)
 		if d := same(got, want); d != "" {
 			t.Error(d)
 		}

@@ -143,7 +143,7 @@ func TestWhatIsRenderedIsKnownByItsParts(t *testing.T) {
 		removeAll(t, platform)
 		writeFiles(t, platform, files)
 		want := cold(t, root, platform, outputFiles(t, out))
-		got := build(t, compiler.Request{Dir: platform, Cache: c}, out)
+		got := compileTo(t, compiler.Request{Dir: platform, Cache: c}, out)
 		if d := same(got, want); d != "" {
 			t.Error(d)
 		}
@@ -228,7 +228,7 @@ func TestTamperedContentIsNoticed(t *testing.T) {
 	files := renderedFiles(t, packChart(t), strings.NewReplacer(), contents)
 	writeFiles(t, platform, files)
 	c := openCache(t, cache.Options{Dir: filepath.Join(root, "cache")})
-	sound := build(t, compiler.Request{Dir: platform, Cache: c}, filepath.Join(root, "out"))
+	sound := compileTo(t, compiler.Request{Dir: platform, Cache: c}, filepath.Join(root, "out"))
 	if !sound.clean() {
 		t.Fatal(sound.errors)
 	}
@@ -239,7 +239,7 @@ func TestTamperedContentIsNoticed(t *testing.T) {
 	}
 	writeFiles(t, platform, files)
 	for name, r := range map[string]compiler.Request{"cached": {Dir: platform, Cache: c}, "cold": {Dir: platform}} {
-		tampered := build(t, r, filepath.Join(root, "out"))
+		tampered := compileTo(t, r, filepath.Join(root, "out"))
 		damaged := func(d diag.Diagnostic) bool { return d.Code == diag.DamagedContent }
 		if !slices.ContainsFunc(tampered.errors, damaged) || differs(folderTexts(tampered.files), folderTexts(sound.files)) != "" {
 			t.Errorf("%s: folders of what is tampered with are not kept", name)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
@@ -40,7 +41,7 @@ func TestNothingIsComputedTwice(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			build := func() (map[cache.Level]cache.Stats, compiler.Stats, map[string]string) {
+			again := func() (map[cache.Level]cache.Stats, build.Stats, map[string]string) {
 				c, err := cache.Open(cache.Options{Dir: folder})
 				if err != nil {
 					t.Fatal(err)
@@ -58,8 +59,8 @@ func TestNothingIsComputedTwice(t *testing.T) {
 				}
 				return c.Stats(), b.Stats, files(t, out)
 			}
-			_, first, want := build()
-			stored, second, got := build()
+			_, first, want := again()
+			stored, second, got := again()
 			sameOutput(t, got, want)
 			for _, l := range second.Levels {
 				if l.Level == cache.Projection {

@@ -7,13 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/schedule"
-	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
 // Stages returns the environments that a platform's base declares, with their
@@ -21,11 +18,7 @@ import (
 // Diagnostics are those of the base, sorted. Of the environments' own files nothing is
 // read but rings.
 func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
-	base, err := checkOutBase(ctx, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, _, err := beginIn(ctx, r, base)
+	b, _, err := begin(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +39,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 			continue
 		}
 		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Stages,
-			evaluate.Options{Cache: b.meter.packages(), Registry: registry{b.library}, Workers: r.Workers})
+			evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers})
 		switch {
 		case err != nil:
 			return err
@@ -79,26 +72,4 @@ func (b *Build) speaksOfRings(environment string) (bool, error) {
 		}
 	}
 	return false, err
-}
-
-// checkRings reports cluster types that are not in one ring of those that the
-// environment has.
-func (e *Environment) checkRings(stages []evaluate.Stage, satisfies selector.Satisfier) []diag.Diagnostic {
-	n := slices.IndexFunc(stages, func(s evaluate.Stage) bool { return s.Name == e.Name })
-	if n < 0 || stages[n].Sick {
-		return nil
-	}
-	_, ds := schedule.Rings(e.Name, e.ringsBy(&stages[n]), e.Model.ClusterTypes, satisfies)
-	if e.Model.Uncertain { // a ring may have what is not known
-		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
-	}
-	return ds
-}
-
-// ringsBy returns the rings of the environment, which its own files may have.
-func (e *Environment) ringsBy(stage *evaluate.Stage) []model.Ring {
-	if e.Model.Rings != nil {
-		return e.Model.Rings
-	}
-	return stage.Promotion.Rings
 }

@@ -25,7 +25,7 @@ func TestRingsAreTheWhole(t *testing.T) {
 		b, err := compiler.Compile(context.Background(), compiler.Request{
 			Dir: "../testdata/platform", Environments: []string{"dev"}, Ring: ring.Name, Rings: rings,
 			Source:   &tree.Source{Base: "s-" + tree.Revision(ring.Name), Environment: "e"},
-			Previous: func(string) (*tree.Record, error) { return got, nil },
+			Previous: map[string]*tree.Record{"dev": got},
 		})
 		if err != nil || b.Failed() {
 			t.Fatal(err, b.Diagnostics)
@@ -58,7 +58,7 @@ func writeTo(t *testing.T, dir string, b *compiler.Build, o tree.Options) *tree.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { to.Close() })
-	c, ds, err := to.Write(e.Tree, options)
+	c, ds, err := to.Write(t.Context(), e.Tree, options)
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}

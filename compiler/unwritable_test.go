@@ -89,7 +89,7 @@ func TestUnwritableFiles(t *testing.T) {
 			if s := b.Environments[0].Summary; !test.root && s.Assignments != 4 {
 				t.Errorf("%d assignments are built, and one of five fails", s.Assignments)
 			}
-			if _, err := b.Environments[0].Tree.Files(); err != nil {
+			if _, err := b.Environments[0].Tree.Files(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

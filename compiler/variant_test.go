@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
@@ -46,7 +47,7 @@ func incremental(t *testing.T, root string) follower {
 	out := filepath.Join(root, "out")
 	return follower{name: "incremental", step: func(s *step) string {
 		before := stamps(t, out)
-		got := build(t, compiler.Request{Dir: s.platformDir}, out)
+		got := compileTo(t, compiler.Request{Dir: s.platformDir}, out)
 		if d := same(got, s.want); d != "" {
 			return d
 		}
@@ -100,7 +101,7 @@ func cached(t *testing.T, root string) follower {
 	once := func(s *step) outcome {
 		c := openCache(t, cache.Options{Dir: dir})
 		defer closeCache(t, c)
-		return build(t, compiler.Request{Dir: s.platformDir, Cache: c}, out)
+		return compileTo(t, compiler.Request{Dir: s.platformDir, Cache: c}, out)
 	}
 	var last outcome
 	return follower{
@@ -127,7 +128,7 @@ func cached(t *testing.T, root string) follower {
 				}
 			}
 			c := openCache(t, cache.Options{Dir: dir, Mode: cache.Verify})
-			verified := build(t, compiler.Request{Dir: s.platformDir, Cache: c}, out)
+			verified := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: c}, out)
 			closeCache(t, c)
 			if lies := c.Lies(); len(lies) > 0 {
 				return fmt.Sprintf("the cache lies: %q", lies)
@@ -170,7 +171,7 @@ func sharing(shared *cache.Cache) variant {
 	return func(t *testing.T, root string) follower {
 		out := filepath.Join(root, "out")
 		return follower{name: "with a shared cache", step: func(s *step) string {
-			return same(build(t, compiler.Request{Dir: s.platformDir, Cache: shared}, out), s.want)
+			return same(compileTo(t, compiler.Request{Dir: s.platformDir, Cache: shared}, out), s.want)
 		}}
 	}
 }
@@ -183,9 +184,9 @@ func shardedTogether(shared *cache.Cache) variant {
 			n := 2 + s.r.IntN(3)
 			failed := false
 			for _, i := range s.r.Perm(n) {
-				shard := compiler.Shard{Index: i + 1, Of: n}
+				shard := build.Shard{Index: i + 1, Of: n}
 				was := outputFiles(t, out)
-				got := build(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: shard}, out)
+				got := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: shard}, out)
 				failed = failed || !got.clean()
 				if d := differs(outside(shard, got.files), outside(shard, was)); d != "" {
 					return fmt.Sprintf("shard %s, which has nothing to do with it: %s", shard, d)
@@ -200,7 +201,7 @@ func shardedTogether(shared *cache.Cache) variant {
 }
 
 // outside leaves the files of cluster types that are not of a shard.
-func outside(shard compiler.Shard, files map[string]string) map[string]string {
+func outside(shard build.Shard, files map[string]string) map[string]string {
 	return without(files, func(p string) bool {
 		parts := strings.Split(p, "/")
 		name := parts[1]
@@ -225,7 +226,7 @@ func shardedApart(shared *cache.Cache) variant {
 			}
 			together := map[string]string{}
 			for i := range of {
-				got := build(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: compiler.Shard{Index: i + 1, Of: of}}, filepath.Join(root, fmt.Sprint(i)))
+				got := compileTo(t, compiler.Request{Dir: s.platformDir, Cache: shared, Shard: build.Shard{Index: i + 1, Of: of}}, filepath.Join(root, fmt.Sprint(i)))
 				for p, text := range got.files {
 					if _, there := together[p]; there && !ofAll(p) {
 						return fmt.Sprintf("%s is of two of %d shards", p, of)

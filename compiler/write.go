@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -78,194 +77,196 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 }
 
 // Options are those with which an environment's tree is written.
-func (b *Build) Options(e *Environment) tree.Options {
+func (b *Build) Options(e *build.Environment) tree.Options {
 	return tree.Options{Platform: b.Platform.Module, Environment: e.Name, Compiler: Version(), Source: e.Source, OCI: e.OCI()}
 }
 
 // options are those of an environment's tree.
-func (o Output) options(b *Build, e *Environment) tree.Options {
+func (o Output) options(b *Build, e *build.Environment) tree.Options {
 	options := b.Options(e)
 	options.Adopt, options.Verify = o.Adopt, o.Verify
 	return options
 }
 
-// tell adds diagnostics about an environment's output to those of a build.
-func (b *Build) tell(environment string, ds []diag.Diagnostic) {
+// report adds diagnostics about an environment's output to those of a build.
+func (b *Build) report(environment string, ds []diag.Diagnostic) {
 	for i := range ds {
 		ds[i].Environment = environment
 	}
 	b.Diagnostics = append(b.Diagnostics, ds...)
 }
 
+// output is a place that trees are written to.
+type output interface {
+	// previous returns the records of what is there of the environments of a planned
+	// build, by environment, and keeps others from writing it until it is written or the
+	// output is closed. Diagnostics of an environment with an error are a reason not to
+	// write it.
+	previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error)
+	// folders returns the names of the folders that are there, and record the record of
+	// one, nil for none, with its place for people.
+	folders() ([]string, error)
+	record(folder string) (*tree.Record, string)
+	// write writes the trees of environments of a build.
+	write(ctx context.Context, b *Build, environments []*build.Environment, w *Written) error
+	close() error
+}
+
+// writeTo compiles environments and writes them to an output.
+func writeTo(ctx context.Context, r Request, o Output, out output) (b *Build, w *Written, err error) {
+	defer func() { err = errors.Join(err, out.close()) }()
+	if b, err = plan(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	w = &Written{Changes: map[string]*tree.Changes{}}
+	if err = b.writeTo(ctx, r, o, out, w); err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	b.Diagnostics = diag.Sort(b.Diagnostics)
+	return b, w, nil
+}
+
+func (b *Build) writeTo(ctx context.Context, r Request, o Output, out output, w *Written) error {
+	previous, problems, err := out.previous(b)
+	if err != nil {
+		return err
+	}
+	if err := b.finish(ctx, previous); err != nil {
+		return err
+	}
+	var writable []*build.Environment
+	for _, e := range b.Environments {
+		b.Diagnostics = append(b.Diagnostics, problems[e.Name]...)
+		if e.Tree != nil && !diag.Errors(problems[e.Name]) {
+			writable = append(writable, e)
+		}
+	}
+	folders, err := out.folders()
+	if err != nil {
+		return err
+	}
+	b.warnOfGone(r, o, folders, out.record)
+	if o.Strict && b.Failed() {
+		return nil
+	}
+	return out.write(ctx, b, writable, w)
+}
+
+// sound returns what of an output's record a build goes on from: with Output.Adopt a
+// record of which everything can be read, or nil, and no diagnostics.
+func (o Output) sound(record *tree.Record, ds []diag.Diagnostic) (*tree.Record, []diag.Diagnostic) {
+	if !o.Adopt {
+		return record, ds
+	}
+	if record != nil {
+		for _, ct := range record.ClusterTypes {
+			if _, err := record.ClusterType(ct.Name); err != nil {
+				return nil, nil
+			}
+		}
+	}
+	return record, nil
+}
+
 // writeDir writes the trees to folders. Each stays locked from when its record is read
 // until it is written, and no longer: another build may have it, and wait for the next.
-func writeDir(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
+func writeDir(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
 	}
-	out := &folders{Output: o, dirs: map[string]*tree.Dir{}, problems: map[string][]diag.Diagnostic{}}
-	defer func() { err = errors.Join(err, out.close()) }()
-	r.Previous = out.previous
-	if b, err = Compile(ctx, r); err != nil {
-		return nil, nil, err
-	}
+	return writeTo(ctx, r, o, &dirOutput{Output: o, dirs: map[string]*tree.Dir{}})
+}
+
+// dirOutput is a folder with one for each environment.
+type dirOutput struct {
+	Output
+	dirs map[string]*tree.Dir // by environment
+}
+
+// previous opens the folders one after the other, in the order of their names: two builds
+// that did so in different orders would wait for each other for ever.
+func (o *dirOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error) {
+	records, problems := map[string]*tree.Record{}, map[string][]diag.Diagnostic{}
 	for _, e := range b.Environments {
-		b.Diagnostics = append(b.Diagnostics, out.problems[e.Name]...)
-	}
-	w = &Written{Changes: map[string]*tree.Changes{}}
-	defer func() {
-		if b != nil {
-			b.Diagnostics = diag.Sort(b.Diagnostics)
-		}
-	}()
-	b.warnOfGone(r, o, foldersIn(o.Dir), func(folder string) (*tree.Record, string) {
-		dir := filepath.Join(o.Dir, folder)
-		return recordIn(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
-	})
-	if o.Strict && b.Failed() {
-		return b, w, nil
-	}
-	for _, e := range b.Environments {
-		if e.Tree == nil || diag.Errors(out.problems[e.Name]) {
+		if e.Model == nil {
 			continue
 		}
-		dir := out.dirs[e.Name]
-		c, ds, err := dir.Write(e.Tree, o.options(b, e))
-		if err = errors.Join(err, dir.Close()); err != nil {
+		dir, err := tree.Open(filepath.Join(o.Dir, o.folder(e.Name)))
+		if err != nil {
 			return nil, nil, err
 		}
-		b.tell(e.Name, ds)
+		o.dirs[e.Name] = dir
+		record, ds, err := dir.Record()
+		if err != nil {
+			return nil, nil, err
+		}
+		records[e.Name], problems[e.Name] = o.sound(record, ds)
+	}
+	return records, problems, nil
+}
+
+func (o *dirOutput) folders() ([]string, error) { return foldersIn(o.Dir), nil }
+
+func (o *dirOutput) record(folder string) (*tree.Record, string) {
+	dir := filepath.Join(o.Dir, folder)
+	return recordIn(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
+}
+
+func (o *dirOutput) write(ctx context.Context, b *Build, environments []*build.Environment, w *Written) error {
+	for _, e := range environments {
+		dir := o.dirs[e.Name]
+		c, ds, err := dir.Write(ctx, e.Tree, o.options(b, e))
+		if err = errors.Join(err, dir.Close()); err != nil {
+			return err
+		}
+		b.report(e.Name, ds)
 		if c != nil {
 			w.Changes[e.Name] = c
 		}
 	}
-	return b, w, nil
+	return nil
 }
 
-// folders are those that are written to.
-type folders struct {
-	Output
-	mu       sync.Mutex
-	dirs     map[string]*tree.Dir
-	problems map[string][]diag.Diagnostic
-}
-
-func (f *folders) previous(environment string) (*tree.Record, error) {
-	dir, err := tree.Open(filepath.Join(f.Dir, f.folder(environment)))
-	if err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	f.dirs[environment] = dir
-	f.mu.Unlock()
-	record, ds, err := dir.Record()
-	if err != nil {
-		return nil, err
-	}
-	if f.Adopt {
-		return whole(record), nil
-	}
-	f.mu.Lock()
-	f.problems[environment] = ds
-	f.mu.Unlock()
-	return record, nil
-}
-
-// whole returns a record of which everything can be read, or nil.
-func whole(record *tree.Record) *tree.Record {
-	if record == nil {
-		return nil
-	}
-	for _, ct := range record.ClusterTypes {
-		if _, err := record.ClusterType(ct.Name); err != nil {
-			return nil
-		}
-	}
-	return record
-}
-
-func (f *folders) close() error {
+func (o *dirOutput) close() error {
 	var errs []error
-	for _, d := range f.dirs {
+	for _, d := range o.dirs {
 		errs = append(errs, d.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// writeGit writes the trees as one commit. Where another process moves the branch
-// meanwhile, it begins anew with what the branch is then.
+// writeGit writes the trees as one commit of each branch. Where another process moves a
+// branch meanwhile, it begins anew with what the branch is then.
 func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
 	repository, err := tree.OpenRepository(o.Git)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, repository.Close()) }()
+	o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/")
 	for range mostAttempts {
-		if b, w, err = writeBranches(ctx, r, o, repository); !errors.Is(err, tree.ErrLostRace) {
+		out := &gitOutput{Output: o, repository: repository, branches: map[string]*tree.Branch{}, places: map[string]destination{}}
+		if err = out.open(o.Branch); err != nil {
+			return nil, nil, err
+		}
+		if b, w, err = writeTo(ctx, r, o, out); !errors.Is(err, tree.ErrLostRace) {
 			break
 		}
 	}
 	return b, w, err
 }
 
-func writeBranches(ctx context.Context, r Request, o Output, repository *tree.Repository) (b *Build, w *Written, err error) {
-	o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/")
-	out := &branches{Output: o, repository: repository, open: map[string]*tree.Branch{}, places: map[string]destination{}, problems: map[string][]diag.Diagnostic{}}
-	if o.Branch != "" {
-		if err := out.look(o.Branch); err != nil {
-			return nil, nil, err
-		}
-	}
-	r.destine, r.Previous = out.destine, out.previous
-	if b, err = Compile(ctx, r); err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if b != nil {
-			b.Diagnostics = diag.Sort(b.Diagnostics)
-		}
-	}()
-	for _, e := range b.Environments {
-		b.Diagnostics = append(b.Diagnostics, out.problems[e.Name]...)
-	}
-	w = &Written{Changes: map[string]*tree.Changes{}}
-	if branch := out.open[o.Branch]; branch != nil {
-		folders, err := branch.Folders()
-		if err != nil {
-			return nil, nil, err
-		}
-		b.warnOfGone(r, o, folders, func(folder string) (*tree.Record, string) {
-			record, _, err := branch.Record(folder)
-			if err != nil {
-				return nil, ""
-			}
-			return record, o.Branch + ":" + folder + "/" + tree.RecordPath
-		})
-	}
-	if o.Strict && b.Failed() {
-		return b, w, nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(out.open)) {
-		if err := b.commit(w, out, name); err != nil {
-			return b, w, err
-		}
-	}
-	return b, w, nil
-}
-
-// branches are those that are written to.
-type branches struct {
+// gitOutput is a git repository.
+type gitOutput struct {
 	Output
 	repository *tree.Repository
-	open       map[string]*tree.Branch
-	places     map[string]destination // by environment
-	mu         sync.Mutex
-	problems   map[string][]diag.Diagnostic
+	branches   map[string]*tree.Branch // that may be written to, by name
+	places     map[string]destination  // by environment
 }
 
-// look opens a branch that may be written to.
-func (o *branches) look(name string) error {
-	if o.open[name] != nil {
+// open opens a branch that may be written to; "" names none.
+func (o *gitOutput) open(name string) error {
+	if o.branches[name] != nil || name == "" {
 		return nil
 	}
 	if strings.HasPrefix(name, "refs/") {
@@ -280,48 +281,73 @@ func (o *branches) look(name string) error {
 			return err
 		}
 	}
-	o.open[name] = branch
+	o.branches[name] = branch
 	return nil
 }
 
-func (o *branches) destine(environment string, g *model.GitOps) (*diag.Diagnostic, error) {
-	if o.anywhere {
-		g = nil
+// previous finds where each tree is to be written, and leaves those as they are that have
+// no such place.
+func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error) {
+	records, problems := map[string]*tree.Record{}, map[string][]diag.Diagnostic{}
+	for _, e := range b.Environments {
+		if e.Model == nil {
+			continue
+		}
+		gitops := e.Model.GitOps
+		if o.anywhere {
+			gitops = nil
+		}
+		to, d := o.destination(e.Name, gitops)
+		if d != nil {
+			e.Displace(*d)
+			continue
+		}
+		if err := o.open(to.branch); err != nil {
+			return nil, nil, err
+		}
+		o.places[e.Name] = to
 	}
-	to, d := o.destination(environment, g)
-	if d != nil {
-		return d, nil
+	for environment, to := range o.places {
+		record, ds, err := o.branches[to.branch].Record(to.folder)
+		if err != nil {
+			return nil, nil, err
+		}
+		records[environment], problems[environment] = o.sound(record, ds)
 	}
-	o.places[environment] = to
-	return nil, o.look(to.branch)
+	return records, problems, nil
 }
 
-func (o *branches) previous(environment string) (*tree.Record, error) {
-	to, known := o.places[environment]
-	if !known {
-		return nil, nil // its tree stays as it is
+// folders returns those of the one branch that gets all environments.
+func (o *gitOutput) folders() ([]string, error) {
+	if branch := o.branches[o.Branch]; branch != nil {
+		return branch.Folders()
 	}
-	record, ds, err := o.open[to.branch].Record(to.folder)
+	return nil, nil
+}
+
+func (o *gitOutput) record(folder string) (*tree.Record, string) {
+	record, _, err := o.branches[o.Branch].Record(folder)
 	if err != nil {
-		return nil, err
+		return nil, ""
 	}
-	if o.Adopt {
-		return whole(record), nil
-	}
-	o.mu.Lock()
-	o.problems[environment] = ds
-	o.mu.Unlock()
-	return record, nil
+	return record, o.Branch + ":" + folder + "/" + tree.RecordPath
 }
 
-// commit writes the environments of a branch that may be written, and notes what it
-// wrote.
-func (b *Build) commit(w *Written, o *branches, name string) error {
+func (o *gitOutput) write(ctx context.Context, b *Build, environments []*build.Environment, w *Written) error {
+	for _, name := range slices.Sorted(maps.Keys(o.branches)) {
+		if err := o.commit(ctx, b, environments, w, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit writes the environments that are kept in a branch.
+func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*build.Environment, w *Written, name string) error {
 	var placements []tree.Placement
 	var names []string
-	for _, e := range b.Environments {
-		to, known := o.places[e.Name]
-		if known && to.branch == name && e.Tree != nil && !diag.Errors(o.problems[e.Name]) {
+	for _, e := range environments {
+		if to, known := o.places[e.Name]; known && to.branch == name {
 			placements = append(placements, tree.Placement{Folder: to.folder, Tree: e.Tree, Options: o.options(b, e)})
 			names = append(names, e.Name)
 		}
@@ -329,13 +355,13 @@ func (b *Build) commit(w *Written, o *branches, name string) error {
 	if len(placements) == 0 {
 		return nil
 	}
-	write := o.open[name].WriteTree
+	write := o.branches[name].WriteTree
 	if !o.TreeOnly {
-		write = func(placements []tree.Placement) (*tree.CommitResult, []diag.Diagnostic, error) {
-			return o.open[name].Commit(placements, tree.CommitInfo{Message: message(b, names)})
+		write = func(ctx context.Context, placements []tree.Placement) (*tree.CommitResult, []diag.Diagnostic, error) {
+			return o.branches[name].Commit(ctx, placements, tree.CommitInfo{Message: message(b, names)})
 		}
 	}
-	result, ds, err := write(placements)
+	result, ds, err := write(ctx, placements)
 	if err != nil {
 		return err
 	}
@@ -350,6 +376,8 @@ func (b *Build) commit(w *Written, o *branches, name string) error {
 	}
 	return nil
 }
+
+func (*gitOutput) close() error { return nil }
 
 // message is that of the commit with the trees of environments.
 func message(b *Build, environments []string) string {

@@ -180,10 +180,10 @@ func modelType(name, base, own string, outside bool) tree.ClusterType {
 		content.Folders = append(content.Folders, tree.Folder{
 			Info:   backends.Folder{DeploymentTarget: target, Workload: "w", Workspace: "w", Namespace: "n", Backend: "ansible"},
 			Files:  []tree.File{tree.FileOf(file)},
-			Values: model.DigestBytes([]byte(text)), Content: func() ([]backends.File, error) { return []backends.File{file}, nil },
+			Values: model.DigestBytes([]byte(text)), Content: func(context.Context) ([]backends.File, error) { return []backends.File{file}, nil },
 		})
 	}
-	return tree.ClusterType{Name: name, Outside: outside, Digest: model.DigestBytes([]byte(name + base + own)), Content: func() (*tree.Content, error) { return content, nil }}
+	return tree.ClusterType{Name: name, Outside: outside, Digest: model.DigestBytes([]byte(name + base + own)), Content: func(context.Context) (*tree.Content, error) { return content, nil }}
 }
 
 func modelContent(target, base, own string) string {

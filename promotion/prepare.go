@@ -77,7 +77,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	placement := tree.Placement{Folder: st.out.folder, Tree: compiled.Tree, Options: o}
-	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, s.message(st, step, &c), c.decided))
+	result, ds, err := st.out.at.Make(ctx, []tree.Placement{placement}, pack, s.commitInfo(st, step.Source, s.message(st, step, &c), c.decided))
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	if c.Back {
 		r.AllowEmpty = []string{compiler.AllEmpty}
 	}
-	r.Previous = func(string) (*tree.Record, error) { return c.Previous, nil }
+	r.Previous = map[string]*tree.Record{c.Environment: c.Previous}
 	b, err := compiler.Compile(ctx, r)
 	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
 		return &Compiled{Missing: true, Errors: 1}, nil

@@ -234,7 +234,7 @@ func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterTy
 	if err != nil {
 		return err
 	}
-	content, err := ct.Content()
+	content, err := ct.Content(ctx)
 	if err != nil {
 		return err
 	}
@@ -264,13 +264,13 @@ func (v *verifier) clusterType(ctx context.Context, st *stop, ct *tree.ClusterTy
 	if len(v.Problems) > before {
 		return nil
 	}
-	return v.recorded(ct, recorded, by)
+	return v.recorded(ctx, ct, recorded, by)
 }
 
 // recorded compares all that is recorded of a cluster type with what a compiler would
 // record now. Other versions of kalypso may record other things, and what is kept has reasons of
 // its time.
-func (v *verifier) recorded(ct *tree.ClusterType, before *tree.ClusterTypeRecord, by tree.Compiler) error {
+func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType, before *tree.ClusterTypeRecord, by tree.Compiler) error {
 	was := v.entry(ct.Name)
 	compiler := v.at.record.Compiler
 	if was.Compiler != nil {
@@ -279,7 +279,7 @@ func (v *verifier) recorded(ct *tree.ClusterType, before *tree.ClusterTypeRecord
 	if was.Kept > 0 || was.Digest == "" || compiler != by {
 		return nil
 	}
-	is, err := ct.Entry(before, v.at.record)
+	is, err := ct.Entry(ctx, before, v.at.record)
 	if err == nil && (is.Record != was.Record || is.Digest != was.Digest || is.Assignments != was.Assignments) {
 		v.problem("%s: its record is not what is compiled", ct.Name)
 	}

@@ -35,7 +35,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.Clust
 			if ct.Name != recorded.Name {
 				continue
 			}
-			if content, err := ct.Content(); err != nil || content.Kept == "" && ownTree(content) == tree.TreeID(recorded.Files) {
+			if content, err := ct.Content(ctx); err != nil || content.Kept == "" && ownTree(content) == tree.TreeID(recorded.Files) {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree
 	if compiled.Tree != nil {
 		i := slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == name })
 		if i >= 0 {
-			content, err := compiled.Tree.ClusterTypes[i].Content()
+			content, err := compiled.Tree.ClusterTypes[i].Content(ctx)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -123,7 +124,7 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 	r := g.request(environments, c)
 	r.Revision, r.AllowRemovals, r.AllowEmpty = o.at, o.allowRemovals, o.allowEmpty
 	if o.shard != "" {
-		shard, err := compiler.ParseShard(o.shard)
+		shard, err := build.ParseShard(o.shard)
 		if err != nil {
 			return usageError{err}
 		}
@@ -183,7 +184,7 @@ type builtPlatform struct {
 	Commit  tree.ID           `json:"commit,omitempty"`
 	Tree    tree.ID           `json:"tree,omitempty"`
 	Commits []compiler.Commit `json:"commits,omitempty"`
-	Stats   *compiler.Stats   `json:"stats,omitempty"`
+	Stats   *build.Stats      `json:"stats,omitempty"`
 }
 
 // builtEnvironment is what became of an environment.
@@ -192,7 +193,7 @@ type builtEnvironment struct {
 	// Readable is false where errors hide the environment, whose output stays as
 	// it is.
 	Readable bool `json:"readable"`
-	compiler.Summary
+	build.Summary
 	// Of an environment that was written.
 	FilesWritten *int `json:"filesWritten,omitempty"`
 	FilesRemoved *int `json:"filesRemoved,omitempty"`
@@ -240,7 +241,7 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 }
 
 // stats prints what was computed and reused, a level a line.
-func stats(w *tabwriter.Writer, s compiler.Stats) {
+func stats(w *tabwriter.Writer, s build.Stats) {
 	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
 	for _, l := range s.Levels {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%s\t%s\n", l.Level, l.Computed, l.Reused, l.Seconds, bytesText(l.ReadBytes), bytesText(l.WrittenBytes))

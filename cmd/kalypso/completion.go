@@ -46,7 +46,7 @@ func assignmentArgs(g *global) cobra.CompletionFunc {
 			if !ok {
 				return nil
 			}
-			x, _, err := query.Explain(b, environment, clusterType, target, "")
+			x, _, err := query.Explain(cmd.Context(), b, environment, clusterType, target, "")
 			for _, v := range x.Values {
 				out = append(out, v.Path)
 			}

@@ -67,7 +67,7 @@ func (g *global) explainCode(output string, e diag.Explanation) error {
 
 func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, target, key string) error {
 	return g.compile(cmd.Context(), []string{environment}, func(b *compiler.Build) error {
-		x, ok, err := query.Explain(b, environment, clusterType, target, key)
+		x, ok, err := query.Explain(cmd.Context(), b, environment, clusterType, target, key)
 		if err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (g *global) publishBuild(ctx context.Context, b *compiler.Build, to publish
 	if b.Failed() {
 		return errPlatform
 	}
-	all, err := publish.Of(b, to, o.Options)
+	all, err := publish.Of(ctx, b, to, o.Options)
 	if several := (*publish.SeveralError)(nil); errors.As(err, &several) || errors.Is(err, publish.ErrNowhere) {
 		return usageError{err}
 	}

@@ -24,7 +24,7 @@ what gives it a value, and which are missing.`,
 	missing := cmd.Flags().Bool("missing", false, "only the required keys that nothing gives")
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
 		return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
-			all, err := query.Requirements(b)
+			all, err := query.Requirements(cmd.Context(), b)
 			if err != nil {
 				return err
 			}

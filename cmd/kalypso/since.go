@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compare"
 )
 
@@ -17,8 +18,8 @@ type affected struct {
 	Assignments  compare.Folders `json:"assignments"`
 	ClusterTypes compare.Folders `json:"clusterTypes"`
 	// LeftOut are the ids of assignments that errors at the revision, or now, hide.
-	LeftOut []string        `json:"leftOut,omitempty"`
-	Stats   *compiler.Stats `json:"stats,omitempty"`
+	LeftOut []string     `json:"leftOut,omitempty"`
+	Stats   *build.Stats `json:"stats,omitempty"`
 }
 
 // since is `build --since`: it builds what differs from a revision of the platform,

@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -394,7 +395,7 @@ func TestShowProgress(t *testing.T) {
 			r := compiler.Request{}
 			stop := g.showProgress(ctx, &r)
 			if r.Progress != nil {
-				r.Progress(compiler.Progress{Environment: "dev", Done: 12_000, Total: 100_000})
+				r.Progress(build.Progress{Environment: "dev", Done: 12_000, Total: 100_000})
 			}
 			time.Sleep(11 * time.Second)
 			stop()
@@ -419,7 +420,7 @@ func TestInterruptEndsProgress(t *testing.T) {
 		stop := g.showProgress(ctx, &r)
 		cancel()
 		synctest.Wait()
-		r.Progress(compiler.Progress{Environment: "dev", Done: 1, Total: 2})
+		r.Progress(build.Progress{Environment: "dev", Done: 1, Total: 2})
 		time.Sleep(time.Minute)
 		stop()
 		if out.Len() > 0 {
@@ -436,7 +437,7 @@ func TestChanged(t *testing.T) {
 		return out
 	}
 	b := built{
-		Build: &compiler.Build{Environments: []*compiler.Environment{{Name: "dev"}, {Name: "prod"}, {Name: "qa"}}},
+		Build: &compiler.Build{Environments: []*build.Environment{{Planned: &build.Planned{Name: "dev"}}, {Planned: &build.Planned{Name: "prod"}}, {Planned: &build.Planned{Name: "qa"}}}},
 		written: &compiler.Written{Changes: map[string]*tree.Changes{
 			"dev": {Assignments: tree.AssignmentChanges{Removed: names("dev", 1), Changed: names("dev", 2), Kept: names("dev", 9)}},
 			"qa":  {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},

@@ -51,7 +51,7 @@ func Write(ctx context.Context, r Request, o Output) (*Application, map[string]*
 		environments = append(environments, gone(o.Dir, a.Model.Name, environments)...)
 	}
 	for _, environment := range environments {
-		c, ds, err := a.write(environment, o)
+		c, ds, err := a.write(ctx, environment, o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -106,7 +106,7 @@ func recordIn(dir string) *tree.Record {
 }
 
 // write writes the targets of an environment.
-func (a *Application) write(environment string, o Output) (c *tree.Changes, ds []diag.Diagnostic, err error) {
+func (a *Application) write(ctx context.Context, environment string, o Output) (c *tree.Changes, ds []diag.Diagnostic, err error) {
 	dir, err := tree.Open(filepath.Join(o.Dir, environment))
 	if err != nil {
 		return nil, nil, err
@@ -114,7 +114,7 @@ func (a *Application) write(environment string, o Output) (c *tree.Changes, ds [
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	options := a.Options(environment)
 	options.Adopt = o.Adopt
-	return dir.Write(a.Tree(environment, nil), options)
+	return dir.Write(ctx, a.Tree(environment, nil), options)
 }
 
 // Tree returns the tree of an environment that was projected, each target in the place
@@ -132,7 +132,7 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 			content.Kept = "the target has errors"
 		}
 		t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{
-			Name: target.Name, Outside: !a.builds(target.Name), Content: func() (*tree.Content, error) { return content, nil },
+			Name: target.Name, Outside: !a.builds(target.Name), Content: func(context.Context) (*tree.Content, error) { return content, nil },
 		})
 	}
 	if previous == nil || a.request.Ring == "" {

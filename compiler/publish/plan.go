@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -44,7 +45,7 @@ func (e *MisplacedError) Error() string {
 //
 // The error is a *SeveralError, a *MisplacedError, ErrNowhere, or about what cannot be
 // read.
-func Of(b *compiler.Build, to Target, o Options) ([]Publication, error) {
+func Of(ctx context.Context, b *compiler.Build, to Target, o Options) ([]Publication, error) {
 	if to.Repository != "" && len(b.Environments) != 1 {
 		several := &SeveralError{}
 		for _, e := range b.Environments {
@@ -61,7 +62,7 @@ func Of(b *compiler.Build, to Target, o Options) ([]Publication, error) {
 		if err != nil {
 			return nil, err
 		}
-		artifact, err := FromBuild(b, e, options)
+		artifact, err := FromBuild(ctx, b, e, options)
 		if err != nil {
 			return nil, err
 		}

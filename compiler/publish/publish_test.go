@@ -49,7 +49,7 @@ func artifact(t testing.TB, environment string, o publish.Options) *publish.Arti
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := publish.FromBuild(b, b.Environments[0], o)
+	a, err := publish.FromBuild(t.Context(), b, b.Environments[0], o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,14 +307,14 @@ func TestOf(t *testing.T) {
 		return b
 	}
 	named := publish.Target{Repository: "oci://registry.example.test/fleet"}
-	if _, err := publish.Of(compile(), publish.Target{}, publish.Options{}); !errors.Is(err, publish.ErrNowhere) {
+	if _, err := publish.Of(t.Context(), compile(), publish.Target{}, publish.Options{}); !errors.Is(err, publish.ErrNowhere) {
 		t.Errorf("got %v", err)
 	}
 	var several *publish.SeveralError
-	if _, err := publish.Of(compile(), named, publish.Options{}); !errors.As(err, &several) || !slices.Contains(several.Environments, "dev") {
+	if _, err := publish.Of(t.Context(), compile(), named, publish.Options{}); !errors.As(err, &several) || !slices.Contains(several.Environments, "dev") {
 		t.Errorf("got %v", err)
 	}
-	all, err := publish.Of(compile("dev"), named, publish.Options{})
+	all, err := publish.Of(t.Context(), compile("dev"), named, publish.Options{})
 	if err != nil || len(all) != 1 || all[0].Target.Tag != "dev" {
 		t.Errorf("got %+v, %v", all, err)
 	}

@@ -1,10 +1,12 @@
 package query
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -59,7 +61,7 @@ type Origin struct {
 // Explain explains a pair. key, if given, is a path, and only the values at or
 // below it are explained. Neither side needs to exist; ok is false where nothing
 // of the environment can be read.
-func Explain(b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool, err error) {
+func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool, err error) {
 	x = Explanation{Environment: environment, ClusterType: clusterType, DeploymentTarget: target}
 	e := find(b, environment)
 	if e == nil || e.Model == nil {
@@ -83,7 +85,7 @@ func Explain(b *compiler.Build, environment, clusterType, target, key string) (x
 		key = path
 	}
 	x.Values = []Value{}
-	g, err := e.Graph(i)
+	g, err := e.Graph(ctx, i)
 	if err != nil {
 		return x, false, err
 	}
@@ -99,7 +101,7 @@ func Explain(b *compiler.Build, environment, clusterType, target, key string) (x
 	return x, true, nil
 }
 
-func valuesOf(e *compiler.Environment, leaves []compose.Leaf) []Value {
+func valuesOf(e *build.Environment, leaves []compose.Leaf) []Value {
 	out := []Value{}
 	for _, leaf := range leaves {
 		out = append(out, Value{
@@ -111,7 +113,7 @@ func valuesOf(e *compiler.Environment, leaves []compose.Leaf) []Value {
 }
 
 // chartValues are what the chart of an assignment gets; nil where it has none.
-func chartValues(e *compiler.Environment, a *schedule.Assignment, platform []Value) []Value {
+func chartValues(e *build.Environment, a *schedule.Assignment, platform []Value) []Value {
 	h := a.Manifests.Helm
 	if h == nil {
 		return nil
@@ -129,7 +131,7 @@ func chartValues(e *compiler.Environment, a *schedule.Assignment, platform []Val
 	return out
 }
 
-func origins(e *compiler.Environment, of []compose.Origin) []Origin {
+func origins(e *build.Environment, of []compose.Origin) []Origin {
 	out := []Origin{}
 	for _, o := range of {
 		item := Origin{Kind: o.Kind, Name: o.Name, Text: o.Text, Positions: positions(e, o.Ref)}
@@ -142,15 +144,15 @@ func origins(e *compiler.Environment, of []compose.Origin) []Origin {
 	return out
 }
 
-func positions(e *compiler.Environment, ref model.Ref) []model.Position {
+func positions(e *build.Environment, ref model.Ref) []model.Position {
 	return append([]model.Position{}, e.Model.Positions.Of(ref)...)
 }
 
-func place(e *compiler.Environment, kind string, ref model.Ref) Place {
+func place(e *build.Environment, kind string, ref model.Ref) Place {
 	return Place{Kind: kind, Name: ref.Name, Positions: positions(e, ref)}
 }
 
-func absencePlaces(e *compiler.Environment, a *schedule.Absence) []Place {
+func absencePlaces(e *build.Environment, a *schedule.Absence) []Place {
 	out := []Place{}
 	for _, w := range e.Model.Workloads {
 		for _, t := range w.Targets {

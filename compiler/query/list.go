@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -176,7 +177,7 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 
 // manifests are those of a deployment target, with what the application gives a
 // chart.
-func manifests(e *compiler.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
+func manifests(e *build.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
 	m := t.Manifests
 	if m.Helm == nil {
 		return m
@@ -220,7 +221,7 @@ func Assignments(b *compiler.Build) []Assignment {
 	return out
 }
 
-func assignmentOf(e *compiler.Environment, i int) Assignment {
+func assignmentOf(e *build.Environment, i int) Assignment {
 	a := &e.Schedule.Assignments[i]
 	item := Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
@@ -275,8 +276,8 @@ func keys(path string, t model.Tree, out *[]string) {
 }
 
 // readable iterates over the environments of which there is something to say.
-func readable(b *compiler.Build) func(func(*compiler.Environment) bool) {
-	return func(yield func(*compiler.Environment) bool) {
+func readable(b *compiler.Build) func(func(*build.Environment) bool) {
+	return func(yield func(*build.Environment) bool) {
 		for _, e := range b.Environments {
 			if e.Model != nil && !yield(e) {
 				return
@@ -293,8 +294,8 @@ func labels(of map[string]string) map[string]string {
 }
 
 // find returns an environment of the build.
-func find(b *compiler.Build, environment string) *compiler.Environment {
-	i := slices.IndexFunc(b.Environments, func(e *compiler.Environment) bool { return e.Name == environment })
+func find(b *compiler.Build, environment string) *build.Environment {
+	i := slices.IndexFunc(b.Environments, func(e *build.Environment) bool { return e.Name == environment })
 	if i < 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -25,12 +26,12 @@ type Requirement struct {
 
 // Requirements lists what the contracts of all assignments name, by assignment,
 // key and contract.
-func Requirements(b *compiler.Build) ([]Requirement, error) {
+func Requirements(ctx context.Context, b *compiler.Build) ([]Requirement, error) {
 	out := []Requirement{}
 	for e := range readable(b) {
 		for i := range e.Schedule.Assignments {
 			a := &e.Schedule.Assignments[i]
-			g, err := e.Graph(i)
+			g, err := e.Graph(ctx, i)
 			if err != nil {
 				return nil, err
 			}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ func generated(assignments, changed int, version string) *Tree {
 		}
 		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
 			Name: name, Digest: model.DigestBytes([]byte(digest)),
-			Content: func() (*Content, error) {
+			Content: func(context.Context) (*Content, error) {
 				c := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
 				for a := first; a < first+100; a++ {
 					text := fmt.Sprintf("assignment: %d\n", a)
@@ -45,7 +46,7 @@ var filler = strings.Repeat("key: value\n", 80)
 
 func generatedFolder(a int, text string) Folder {
 	names := []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"}
-	content := func() ([]backends.File, error) {
+	content := func(context.Context) ([]backends.File, error) {
 		var files []backends.File
 		for _, name := range names {
 			files = append(files, backends.File{Path: name, Data: []byte(text + name + filler)})
@@ -59,7 +60,7 @@ func generatedFolder(a int, text string) Folder {
 		},
 		Values: model.DigestBytes([]byte(text)), Content: content,
 	}
-	files, _ := content()
+	files, _ := content(context.Background())
 	for _, file := range files {
 		f.Files = append(f.Files, FileOf(file))
 	}
@@ -73,7 +74,7 @@ func writeGenerated(tb testing.TB, dir string, t *Tree) *Changes {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, report, err := d.Write(t, dev)
+	c, report, err := d.Write(context.Background(), t, dev)
 	if err != nil || len(report) > 0 {
 		tb.Fatal(err, report)
 	}

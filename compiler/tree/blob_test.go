@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestKeptFilesStayExecutable(t *testing.T) {
 }
 
 func TestFilesOfATreeAreExecutable(t *testing.T) {
-	all, err := treeOf(small).tree().Files()
+	all, err := treeOf(small).tree().Files(context.Background())
 	must(t, err)
 	got := files{}
 	for _, f := range all {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -52,12 +53,12 @@ type CommitResult struct {
 // The error is an ErrLostRace where the branch is not what it was when it was
 // opened; see also CheckWritable. A process that is killed leaves the branch as
 // it was or with the commit, and at most objects that `git gc` removes.
-func (b *Branch) Commit(placements []Placement, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
 	if err := b.CheckWritable(); err != nil {
 		return nil, nil, err
 	}
 	pack := b.repository.git.NewPack()
-	result, report, err := b.place(placements, pack)
+	result, report, err := b.place(ctx, placements, pack)
 	if err == nil && result != nil && string(result.Tree) != b.root.String() {
 		err = b.commit(result, pack, placements, c)
 	}
@@ -73,9 +74,9 @@ func (b *Branch) Commit(placements []Placement, c CommitInfo) (*CommitResult, []
 // WriteTree writes the tree that Commit would commit, and no commit. The branch
 // stays as it is, whatever it is by now. Nothing refers to the tree: `git gc` removes
 // it after two weeks.
-func (b *Branch) WriteTree(placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
 	pack := b.repository.git.NewPack()
-	result, report, err := b.place(placements, pack)
+	result, report, err := b.place(ctx, placements, pack)
 	if err == nil && result != nil {
 		result.Objects, result.Bytes = pack.Len(), pack.Size()
 		err = pack.Finish()
@@ -88,8 +89,8 @@ func (b *Branch) WriteTree(placements []Placement) (*CommitResult, []diag.Diagno
 
 // Compare returns what Commit would do, and writes nothing. Where Commit would
 // report diagnostics, it reports them.
-func (b *Branch) Compare(placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
-	result, report, err := b.place(placements, nil)
+func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
+	result, report, err := b.place(ctx, placements, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("comparing with branch %s of %s: %w", b.name, b.repository.dir, err)
 	}
@@ -137,8 +138,8 @@ func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) 
 // the files and a commit, on top of what the branch was when it was opened. It does
 // not move the branch, and does not finish the pack: who pushes it does. Where
 // nothing differs there is no commit; diagnostics are those of Commit.
-func (b *Branch) Make(placements []Placement, pack *git.PackWriter, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
-	result, report, err := b.place(placements, pack)
+func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.PackWriter, c CommitInfo) (*CommitResult, []diag.Diagnostic, error) {
+	result, report, err := b.place(ctx, placements, pack)
 	if err == nil && result != nil && string(result.Tree) != b.root.String() {
 		_, err = b.seal(result, pack, c)
 	}
@@ -159,7 +160,7 @@ func defaultMessage(placements []Placement) string {
 
 // place finds the branch's tree with the placements. With a pack, it writes what
 // is new into it. With diagnostics there is no result.
-func (b *Branch) place(placements []Placement, pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) place(ctx context.Context, placements []Placement, pack *git.PackWriter) (*CommitResult, []diag.Diagnostic, error) {
 	if err := checkFolders(placements); err != nil {
 		return nil, nil, err
 	}
@@ -169,7 +170,7 @@ func (b *Branch) place(placements []Placement, pack *git.PackWriter) (*CommitRes
 	var grafts []graft
 	root := b.root
 	for _, p := range placements {
-		e, ds, err := w.environment(p)
+		e, ds, err := w.environment(ctx, p)
 		if err != nil {
 			return nil, nil, fmt.Errorf("environment %s: %w", p.Options.Environment, err)
 		}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -21,7 +22,7 @@ type comparison struct {
 }
 
 // compare compares a cluster type's folder with what it has to be.
-func (pl *planning) compare(p *part) error {
+func (pl *planning) compare(ctx context.Context, p *part) error {
 	if p.wanted != nil && p.wanted.Outside && (p.before == nil || !p.before.settled) {
 		if p.before != nil {
 			p.next = p.before
@@ -31,7 +32,7 @@ func (pl *planning) compare(p *part) error {
 		p.wanted = nil // only what an unfinished write made of it
 	}
 	s := pl.survey()
-	err := pl.compareIn(s, p)
+	err := pl.compareIn(ctx, s, p)
 	var bad *RecordError
 	if errors.As(err, &bad) {
 		p.report = append(p.report, bad.Diagnostic())
@@ -40,7 +41,7 @@ func (pl *planning) compare(p *part) error {
 	return errors.Join(err, s.close())
 }
 
-func (pl *planning) compareIn(s surveyor, p *part) error {
+func (pl *planning) compareIn(ctx context.Context, s surveyor, p *part) error {
 	seen, err := pl.sight(p.name)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (pl *planning) compareIn(s surveyor, p *part) error {
 			return err
 		}
 	}
-	return pl.compareContent(s, p, seen)
+	return pl.compareContent(ctx, s, p, seen)
 }
 
 // reusable says whether the folder has to be what it is by the record.
@@ -106,7 +107,7 @@ func (pl *planning) readAsRecorded(s surveyor, p *part) (bool, error) {
 }
 
 // compareContent compares the folder with the content that it has to have.
-func (pl *planning) compareContent(s surveyor, p *part, seen *sighting) error {
+func (pl *planning) compareContent(ctx context.Context, s surveyor, p *part, seen *sighting) error {
 	before, err := pl.before.record.read(p.name)
 	if pl.adoptable(err) {
 		p.before, before, err = nil, nil, nil
@@ -116,7 +117,7 @@ func (pl *planning) compareContent(s surveyor, p *part, seen *sighting) error {
 	}
 	out := &outcome{}
 	if p.wanted != nil {
-		if out, err = outcomeOf(p.wanted, before, pl.before.record); err != nil {
+		if out, err = outcomeOf(ctx, p.wanted, before, pl.before.record); err != nil {
 			return err
 		}
 		next := out.entry // the outcome itself is not held

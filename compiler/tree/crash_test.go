@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ func writeFailing(t *testing.T, dir string, tree *plainTree, o Options, step fun
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	d.workers, d.step, d.maxHeld = 1, step, 0
-	_, report, err := d.Write(tree.tree(), o)
+	_, report, err := d.Write(context.Background(), tree.tree(), o)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)
 	}

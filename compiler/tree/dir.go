@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -105,8 +106,8 @@ func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
 
 // Compare returns what Write would do, and does nothing. Where Write would
 // report diagnostics, it reports them.
-func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
-	p, report, err := d.plan(t, o)
+func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
+	p, report, err := d.plan(ctx, t, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("comparing with %s: %w", d.dir, err)
 	}
@@ -135,12 +136,12 @@ func (d *Dir) Compare(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 // until then every assignment is as it was or as it will be. An error is about the file
 // system, a tree that is impossible, or content that cannot be had or is not what
 // was announced.
-func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
-	p, report, err := d.plan(t, o)
+func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
+	p, report, err := d.plan(ctx, t, o)
 	switch {
 	case err != nil || p == nil:
 	case !p.done():
-		p, report, err = d.writeLocked(p, t, o)
+		p, report, err = d.writeLocked(ctx, p, t, o)
 	case p.learnt && d.held != nil:
 		// The index is of no consequence where nothing else is written: the folder
 		// may be one that must not be written to.
@@ -157,7 +158,7 @@ func (d *Dir) Write(t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
 
 // writeLocked carries out a plan, or, if it has to take the lock first and
 // something is there by then, the plan for that.
-func (d *Dir) writeLocked(p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
+func (d *Dir) writeLocked(ctx context.Context, p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if d.unlockable != nil {
 		return nil, nil, d.unlockable
 	}
@@ -174,12 +175,12 @@ func (d *Dir) writeLocked(p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic
 		}
 		if !p.vacant || !still {
 			var report []diag.Diagnostic
-			if p, report, err = d.plan(t, o); p == nil {
+			if p, report, err = d.plan(ctx, t, o); p == nil {
 				return nil, report, err
 			}
 		}
 	}
-	return p, nil, d.carryOut(p)
+	return p, nil, d.carryOut(ctx, p)
 }
 
 // vacant says whether nothing is in the folder but the lock.

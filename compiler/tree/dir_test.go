@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"io/fs"
 	"maps"
 	"os"
@@ -168,13 +169,13 @@ func TestWriteCreatesNothingBeforeThereIsSomething(t *testing.T) {
 	if r, report, err := d.Record(); r != nil || report != nil || err != nil {
 		t.Errorf("Record: %v %v %v", r, report, err)
 	}
-	if c, report, err := d.Compare(treeOf(small).tree(), dev); len(c.Written) != len(small) || report != nil || err != nil {
+	if c, report, err := d.Compare(context.Background(), treeOf(small).tree(), dev); len(c.Written) != len(small) || report != nil || err != nil {
 		t.Errorf("Compare: %v %v %v", c, report, err)
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); !os.IsNotExist(err) {
 		t.Errorf("a folder was made: %v", err)
 	}
-	if _, _, err := d.Write(treeOf(small).tree(), dev); err != nil {
+	if _, _, err := d.Write(context.Background(), treeOf(small).tree(), dev); err != nil {
 		t.Error(err)
 	}
 	equal(t, "folder", read(t, dir), small)
@@ -265,7 +266,7 @@ func TestImpossibleTrees(t *testing.T) {
 			d, err := Open(dir)
 			must(t, err)
 			defer d.Close()
-			if _, _, err := d.Write(c.tree.tree(), dev); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := d.Write(context.Background(), c.tree.tree(), dev); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q", err, c.want)
 			}
 			if _, err := os.Stat(dir); err == nil {

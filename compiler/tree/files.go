@@ -1,11 +1,15 @@
 package tree
 
-import "github.com/kalypso-io/kalypso/backends"
+import (
+	"context"
+
+	"github.com/kalypso-io/kalypso/backends"
+)
 
 // Files returns all files of a tree with their bytes, by cluster type and folder;
 // those of kept folders, which only the previous output has, are not among them.
 // It makes everything, so it is for trees that fit into memory.
-func (t *Tree) Files() ([]backends.File, error) {
+func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 	var out []backends.File
 	add := func(dir string, files []backends.File) {
 		for _, f := range files {
@@ -16,7 +20,7 @@ func (t *Tree) Files() ([]backends.File, error) {
 		if ct.Outside {
 			continue
 		}
-		content, err := ct.Content()
+		content, err := ct.Content(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -25,7 +29,7 @@ func (t *Tree) Files() ([]backends.File, error) {
 			if f.Kept != nil {
 				continue
 			}
-			files, err := f.Content()
+			files, err := f.Content(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -33,4 +37,13 @@ func (t *Tree) Files() ([]backends.File, error) {
 		}
 	}
 	return out, nil
+}
+
+// OfFiles returns the id of a tree of files.
+func OfFiles(files []backends.File) ID {
+	blobs := map[string]Blob{}
+	for _, f := range files {
+		blobs[f.Path] = BlobOf(f)
+	}
+	return TreeID(blobs)
 }

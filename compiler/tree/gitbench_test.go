@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -23,7 +24,7 @@ func hugeTree(version string) *Tree {
 		}
 		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
 			Name: name, Digest: model.DigestBytes([]byte(name + of)),
-			Content: func() (*Content, error) {
+			Content: func(context.Context) (*Content, error) {
 				content := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
 				for a := range perType {
 					if a > 0 {
@@ -40,7 +41,7 @@ func hugeTree(version string) *Tree {
 
 func hugeFolder(clusterType, target, version string) Folder {
 	f := Folder{Info: backends.Folder{DeploymentTarget: target, Workload: "workload", Backend: "flux"}, Values: "values"}
-	all := func() ([]backends.File, error) {
+	all := func(context.Context) ([]backends.File, error) {
 		var files []backends.File
 		for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
 			data := fmt.Appendf(nil, "# %s/%s/%s %s\n", clusterType, target, name, version)
@@ -52,7 +53,7 @@ func hugeFolder(clusterType, target, version string) Folder {
 		return files, nil
 	}
 	f.Content = all
-	files, _ := all()
+	files, _ := all(context.Background())
 	for _, file := range files {
 		f.Files = append(f.Files, FileOf(file))
 	}
@@ -67,7 +68,7 @@ func BenchmarkCommit(b *testing.B) {
 		must(b, err)
 		branch, err := r.Branch("main")
 		must(b, err)
-		got, report, err := branch.Commit([]Placement{{Folder: "dev", Tree: t, Options: dev}}, by)
+		got, report, err := branch.Commit(context.Background(), []Placement{{Folder: "dev", Tree: t, Options: dev}}, by)
 		if err != nil || len(report) > 0 || (got.Commit != "") != changed {
 			b.Fatal(got, report, err)
 		}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,7 +58,7 @@ func commitTo(repo string, tree *plainTree, step func(op, file string) error) er
 	if err != nil {
 		return err
 	}
-	_, report, err := b.Commit([]Placement{{Folder: "dev", Tree: tree.tree(), Options: dev}}, by)
+	_, report, err := b.Commit(context.Background(), []Placement{{Folder: "dev", Tree: tree.tree(), Options: dev}}, by)
 	if len(report) > 0 {
 		return fmt.Errorf("diagnostics: %v", report)
 	}
@@ -184,7 +185,7 @@ func raceFor(environment string) error {
 					return err
 				}
 				tree := treeOf(changed(files{"large/README.md": fmt.Sprint(i)}))
-				_, report, err := b.Commit([]Placement{{Folder: environment, Tree: tree.tree(), Options: o}}, CommitInfo{})
+				_, report, err := b.Commit(context.Background(), []Placement{{Folder: environment, Tree: tree.tree(), Options: o}}, CommitInfo{})
 				if len(report) > 0 {
 					return fmt.Errorf("diagnostics: %v", report)
 				}

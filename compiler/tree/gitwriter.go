@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"maps"
 	"math"
 	"path"
@@ -39,7 +40,7 @@ type placed struct {
 }
 
 // environment makes the tree of an environment. With diagnostics it returns nil.
-func (w *gitWriter) environment(p Placement) (*placed, []diag.Diagnostic, error) {
+func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []diag.Diagnostic, error) {
 	before, problems, err := w.branch.load(p.Folder)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +55,7 @@ func (w *gitWriter) environment(p Placement) (*placed, []diag.Diagnostic, error)
 		return nil, nil, err
 	}
 	e := &gitEnvironment{gitWriter: w, at: at, o: p.Options, before: before}
-	grafts, err := e.clusterTypes(parts)
+	grafts, err := e.clusterTypes(ctx, parts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +66,7 @@ func (w *gitWriter) environment(p Placement) (*placed, []diag.Diagnostic, error)
 	if len(report) > 0 {
 		return nil, report, nil
 	}
-	plan := e.planning().finish(parts)
+	plan := e.planning().finish(ctx, parts)
 	if w.pack != nil {
 		plan.next.load = w.branch.repository.load(plan.next, at)
 	}
@@ -114,7 +115,7 @@ func (e *gitEnvironment) planning() *planning {
 // clusterTypes compares and makes the cluster types, several at once, and returns
 // the changes to the environment's tree. The error is that of the first that has
 // one.
-func (e *gitEnvironment) clusterTypes(parts []*part) ([]graft, error) {
+func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*part) ([]graft, error) {
 	grafts := make([][]graft, len(parts))
 	errs := make([]error, len(parts))
 	reused, err := e.reuse(parts)
@@ -128,7 +129,7 @@ func (e *gitEnvironment) clusterTypes(parts []*part) ([]graft, error) {
 			continue
 		}
 		g.Go(func() error {
-			grafts[i], errs[i] = e.clusterType(p)
+			grafts[i], errs[i] = e.clusterType(ctx, p)
 			return nil
 		})
 	}
@@ -167,32 +168,32 @@ func (e *gitEnvironment) reuse(parts []*part) (map[*part]bool, error) {
 
 // clusterType compares a cluster type, and makes its tree and its record. Where
 // there are diagnostics, nothing of that is of any use.
-func (e *gitEnvironment) clusterType(p *part) ([]graft, error) {
-	err := e.planning().compare(p)
+func (e *gitEnvironment) clusterType(ctx context.Context, p *part) ([]graft, error) {
+	err := e.planning().compare(ctx, p)
 	p.section = nil // of the index, which a branch has none of
 	if err != nil || len(p.report) > 0 || !p.differs() {
 		return nil, err
 	}
 	if p.next == nil || !p.record && len(p.missing) == 0 {
-		return e.graft(p, nil)
+		return e.graft(ctx, p, nil)
 	}
-	out, err := p.remake(e.before.record)
+	out, err := p.remake(ctx, e.before.record)
 	if err != nil {
 		return nil, err
 	}
 	p.outcome = nil
-	return e.graft(p, out)
+	return e.graft(ctx, p, out)
 }
 
 // graft makes the tree of a cluster type, and returns what changes by it in the
 // environment's. The outcome is nil where nothing is written.
-func (e *gitEnvironment) graft(p *part, out *outcome) ([]graft, error) {
+func (e *gitEnvironment) graft(ctx context.Context, p *part, out *outcome) ([]graft, error) {
 	var changes []graft
 	for _, name := range p.removed {
 		changes = append(changes, graft{path: strings.TrimPrefix(name, p.name+"/")})
 	}
 	for _, m := range p.missing {
-		written, err := e.files(p.name, out, m)
+		written, err := e.files(ctx, p.name, out, m)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +233,7 @@ func (e *gitEnvironment) graft(p *part, out *outcome) ([]graft, error) {
 
 // files writes missing files, and returns their changes to the cluster type's
 // tree.
-func (e *gitEnvironment) files(clusterType string, out *outcome, m missing) ([]graft, error) {
+func (e *gitEnvironment) files(ctx context.Context, clusterType string, out *outcome, m missing) ([]graft, error) {
 	changes := make([]graft, 0, len(m.names))
 	for _, f := range out.announced(m.folder) {
 		if n := len(changes); n < len(m.names) && f.Path == m.names[n] {
@@ -243,7 +244,7 @@ func (e *gitEnvironment) files(clusterType string, out *outcome, m missing) ([]g
 	if e.pack == nil {
 		return changes, nil
 	}
-	made, err := out.read(m)
+	made, err := out.read(ctx, m)
 	if err != nil {
 		return nil, err
 	}

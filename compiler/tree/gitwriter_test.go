@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -164,7 +165,7 @@ func (m *mirror) hostile(entries ...git.Entry) string {
 
 func TestHostileTrees(t *testing.T) {
 	commit := func(m *mirror, o Options) (*CommitResult, []diag.Diagnostic) {
-		got, report, err := m.branch().Commit(m.placement(treeOf(small), o), by)
+		got, report, err := m.branch().Commit(context.Background(), m.placement(treeOf(small), o), by)
 		must(t, err)
 		return got, report
 	}
@@ -207,7 +208,7 @@ func TestHostileTrees(t *testing.T) {
 	t.Run("missing objects", func(t *testing.T) {
 		m := newMirror(t, "")
 		m.commitTree(m.hostile(git.Entry{Name: "large", Mode: git.FolderMode, ID: git.Hash{1}}))
-		_, _, err := m.branch().Commit(m.placement(treeOf(small), dev), by)
+		_, _, err := m.branch().Commit(context.Background(), m.placement(treeOf(small), dev), by)
 		var missing *git.MissingError
 		if !errors.As(err, &missing) {
 			t.Errorf("the error is %v", err)
@@ -276,7 +277,7 @@ func TestClusterTypesAreReused(t *testing.T) {
 	}
 	commit := func(content files, objects int, want map[string]int) {
 		t.Helper()
-		got, report, err := m.branch().Commit(counted(content), by)
+		got, report, err := m.branch().Commit(context.Background(), counted(content), by)
 		must(t, err)
 		if len(report) > 0 || !maps.Equal(made, want) || got.Objects != objects {
 			t.Errorf("made %v, %d objects, want %v and %d: %v", made, got.Objects, want, objects, report)
@@ -323,7 +324,7 @@ func TestEnvironmentsAreCommittedTogether(t *testing.T) {
 	both := func(devTree, prodTree files) []Placement {
 		return []Placement{{"dev", treeOf(devTree).tree(), dev}, {"prod", treeOf(prodTree).tree(), prod}}
 	}
-	got, report, err := m.branch().Commit(both(small, small), CommitInfo{})
+	got, report, err := m.branch().Commit(context.Background(), both(small, small), CommitInfo{})
 	must(t, err)
 	if len(report) > 0 || len(got.Changes) != 2 || m.git("rev-list", "--count", "main") != "1" {
 		t.Errorf("%+v %v", got, report)
@@ -337,7 +338,7 @@ func TestEnvironmentsAreCommittedTogether(t *testing.T) {
 	m.gitWith(env, "", "update-index", "--add", "--cacheinfo", "100644,"+m.gitWith(env, "mine", "hash-object", "-w", "--stdin")+",prod/large/x")
 	m.commitTree(m.gitWith(env, "", "write-tree"))
 	byHand := m.tip()
-	got, report, err = m.branch().Commit(both(changed(files{"large/app/a.yaml": "2"}), changed(files{"large/x": "2"})), by)
+	got, report, err = m.branch().Commit(context.Background(), both(changed(files{"large/app/a.yaml": "2"}), changed(files{"large/x": "2"})), by)
 	if got != nil || err != nil || len(report) != 1 || report[0].Environment != "prod" || report[0].Sites[0].Position.File != "main:prod/large/x" || m.tip() != byHand {
 		t.Errorf("one of two: %+v %v %v", got, report, err)
 	}
@@ -347,7 +348,7 @@ func TestEnvironmentsAreCommittedTogether(t *testing.T) {
 	for _, folders := range [][2]string{{"", "a"}, {"a", "a"}, {"a", "a/b"}, {"../a", "b"}, {"a/", "b"}, {".git", "b"}} {
 		ps := both(small, small)
 		ps[0].Folder, ps[1].Folder = folders[0], folders[1]
-		if _, _, err := m.branch().Commit(ps, by); err == nil {
+		if _, _, err := m.branch().Commit(context.Background(), ps, by); err == nil {
 			t.Errorf("folders %q are accepted", folders)
 		}
 	}
@@ -356,7 +357,7 @@ func TestEnvironmentsAreCommittedTogether(t *testing.T) {
 func TestCommitSaysWhoAndWhen(t *testing.T) {
 	m := newMirror(t, "")
 	t.Setenv("SOURCE_DATE_EPOCH", "1000000000")
-	_, _, err := m.branch().Commit(m.placement(treeOf(small), dev), CommitInfo{Message: "Subject\n\nBody\n\n"})
+	_, _, err := m.branch().Commit(context.Background(), m.placement(treeOf(small), dev), CommitInfo{Message: "Subject\n\nBody\n\n"})
 	must(t, err)
 	const format = "--format=%an <%ae> %ad, %cn <%ce> %cd, %P: %B"
 	if got := m.git("log", "-1", "--date=raw", format); got != "kalypso <kalypso@localhost> 1000000000 +0000, kalypso <kalypso@localhost> 1000000000 +0000, : Subject\n\nBody" {
@@ -366,7 +367,7 @@ func TestCommitSaysWhoAndWhen(t *testing.T) {
 	m.git("config", "user.name", "Configured")
 	info := by
 	info.Name = ""
-	_, _, err = m.branch().Commit(m.placement(treeOf(changed(files{"large/README.md": "2"})), dev), info)
+	_, _, err = m.branch().Commit(context.Background(), m.placement(treeOf(changed(files{"large/README.md": "2"})), dev), info)
 	must(t, err)
 	if got := m.git("log", "-1", "--date=raw", format); got != "Configured <a@x> 1000000000 +0000, Configured <a@x> 1000000000 +0000, "+first+": m" {
 		t.Errorf("the commit is %s", got)
@@ -395,7 +396,7 @@ func TestTreesWithoutACommit(t *testing.T) {
 		must(t, err)
 		return len(all)
 	}
-	would, _, err := b.Compare(m.placement(treeOf(small), dev))
+	would, _, err := b.Compare(context.Background(), m.placement(treeOf(small), dev))
 	must(t, err)
 	if packs() != 0 || b.Tip() != "" {
 		t.Error("Compare wrote something")
@@ -403,7 +404,7 @@ func TestTreesWithoutACommit(t *testing.T) {
 	if got := filesOf(t, would.Changes[0].Record); len(got) != len(small) {
 		t.Errorf("the record that would be lists %v", got)
 	}
-	got, _, err := b.WriteTree(m.placement(treeOf(small), dev))
+	got, _, err := b.WriteTree(context.Background(), m.placement(treeOf(small), dev))
 	must(t, err)
 	if got.Tree != would.Tree || got.Commit != "" || got.Objects == 0 || m.tip() != "" {
 		t.Errorf("WriteTree: %+v, Compare %+v", got, would)
@@ -430,7 +431,7 @@ func TestBranchesThatAreCheckedOut(t *testing.T) {
 	}{{"main", true}, {"out", false}} {
 		b, err := r.Branch(c.branch)
 		must(t, err)
-		_, _, err = b.Commit([]Placement{{Tree: treeOf(small).tree(), Options: dev}}, by)
+		_, _, err = b.Commit(context.Background(), []Placement{{Tree: treeOf(small).tree(), Options: dev}}, by)
 		if (err != nil) != c.refused || err != nil && (!strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "checked out")) {
 			t.Errorf("%s: %v", c.branch, err)
 		}
@@ -452,7 +453,7 @@ func TestLostRace(t *testing.T) {
 		b := m.branch()
 		m.commit(treeOf(changed(files{"large/README.md": "2"})), dev)
 		tip := m.tip()
-		if _, _, err := b.Commit(m.placement(treeOf(small), dev), by); !errors.Is(err, ErrLostRace) {
+		if _, _, err := b.Commit(context.Background(), m.placement(treeOf(small), dev), by); !errors.Is(err, ErrLostRace) {
 			t.Errorf("the error is %v", err)
 		}
 		if m.tip() != tip {

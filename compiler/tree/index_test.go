@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"maps"
@@ -81,11 +82,11 @@ func counting(tree *Tree, calls map[string]int) *Tree {
 	for i := range tree.ClusterTypes {
 		ct := &tree.ClusterTypes[i]
 		content := ct.Content
-		ct.Content = func() (*Content, error) {
+		ct.Content = func(context.Context) (*Content, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			calls[ct.Name]++
-			return content()
+			return content(context.Background())
 		}
 	}
 	return tree
@@ -99,7 +100,7 @@ func compareCounting(t *testing.T, dir string, o Options) (*Changes, []string) {
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	calls := map[string]int{}
-	c, report, err := d.Compare(counting(treeOf(small).tree(), calls), o)
+	c, report, err := d.Compare(context.Background(), counting(treeOf(small).tree(), calls), o)
 	must(t, err)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)
@@ -381,7 +382,7 @@ func TestNewFolderIsMadeOnce(t *testing.T) {
 		d, err := open(dir, 0)
 		must(t, err)
 		calls := map[string]int{}
-		_, _, err = d.Write(counting(treeOf(small).tree(), calls), dev)
+		_, _, err = d.Write(context.Background(), counting(treeOf(small).tree(), calls), dev)
 		must(t, err)
 		must(t, d.Close())
 		if calls["large"] != 1 || calls["small"] != 1 {
@@ -400,13 +401,13 @@ func TestDigestsDecide(t *testing.T) {
 	next := treeOf(changed(files{"large/app/a.yaml": "a2", "small/README.md": "new"})).tree()
 	next.ClusterTypes[0].Digest = treeOf(small).tree().ClusterTypes[0].Digest
 	calls := map[string]int{}
-	c, _, err := d.Compare(counting(next, calls), dev)
+	c, _, err := d.Compare(context.Background(), counting(next, calls), dev)
 	must(t, err)
 	if !slices.Equal(c.Written, []string{"small/README.md"}) || calls["large"] != 0 || calls["small"] == 0 {
 		t.Errorf("calls are %v, changes %+v", calls, c)
 	}
 	next.ClusterTypes[0].Digest = model.DigestBytes([]byte("other"))
-	if c, _, err = d.Compare(next, dev); err != nil || len(c.Written) != 2 {
+	if c, _, err = d.Compare(context.Background(), next, dev); err != nil || len(c.Written) != 2 {
 		t.Errorf("changes are %+v, %v", c, err)
 	}
 }

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -52,15 +53,15 @@ func TestLockOfANewFolder(t *testing.T) {
 	second, err := open(dir, 0)
 	must(t, err)
 	defer second.Close()
-	_, _, err = first.Write(treeOf(small).tree(), dev)
+	_, _, err = first.Write(context.Background(), treeOf(small).tree(), dev)
 	must(t, err)
 	next := changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": ""})
-	if _, _, err := second.Write(treeOf(next).tree(), dev); !errors.Is(err, errHeld) {
+	if _, _, err := second.Write(context.Background(), treeOf(next).tree(), dev); !errors.Is(err, errHeld) {
 		t.Errorf("the second of two has the error %v", err)
 	}
 	equal(t, "first", read(t, dir), small)
 	must(t, first.Close())
-	c, report, err := second.Write(treeOf(next).tree(), dev)
+	c, report, err := second.Write(context.Background(), treeOf(next).tree(), dev)
 	must(t, err)
 	if len(report) > 0 || len(c.Written) != 1 || len(c.Removed) != 1 {
 		t.Errorf("the second wrote %+v, %v", c, report)
@@ -80,7 +81,7 @@ func TestFolderThatCannotBeLocked(t *testing.T) {
 	d, err := Open(dir)
 	must(t, err)
 	defer d.Close()
-	if _, _, err := d.Write(treeOf(files{}).tree(), dev); err == nil || !strings.Contains(err.Error(), "writing "+dir) {
+	if _, _, err := d.Write(context.Background(), treeOf(files{}).tree(), dev); err == nil || !strings.Contains(err.Error(), "writing "+dir) {
 		t.Errorf("the error is %v", err)
 	}
 	equal(t, "folder", read(t, dir), small)
@@ -101,7 +102,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	d, err := Open(dir)
 	must(t, err)
 	defer d.Close()
-	if _, _, err := d.Write(treeOf(changed(files{"large/app/a.yaml": "a2"})).tree(), dev); !os.IsPermission(errors.Unwrap(err)) && !errors.Is(err, os.ErrPermission) {
+	if _, _, err := d.Write(context.Background(), treeOf(changed(files{"large/app/a.yaml": "a2"})).tree(), dev); !os.IsPermission(errors.Unwrap(err)) && !errors.Is(err, os.ErrPermission) {
 		t.Errorf("the error is %v", err)
 	}
 }

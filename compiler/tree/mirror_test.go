@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"maps"
 	"os"
 	"os/exec"
@@ -108,9 +109,9 @@ var by = CommitInfo{Message: "m", Name: "A", Email: "a@x", When: time.Unix(1_000
 func (m *mirror) commit(tree *plainTree, o Options) (*CommitResult, []diag.Diagnostic) {
 	m.t.Helper()
 	b, before := m.branch(), m.tip()
-	would, wouldReport, err := b.Compare(m.placement(tree, o))
+	would, wouldReport, err := b.Compare(context.Background(), m.placement(tree, o))
 	must(m.t, err)
-	got, report, err := b.Commit(m.placement(tree, o), by)
+	got, report, err := b.Commit(context.Background(), m.placement(tree, o), by)
 	must(m.t, err)
 	if !slices.EqualFunc(report, wouldReport, func(a, b diag.Diagnostic) bool { return a.Message == b.Message }) {
 		m.t.Errorf("Compare reports %v, Commit %v", wouldReport, report)

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -31,14 +32,14 @@ type group struct {
 // may be nil; whole is what that belongs to. It fails where the cluster type
 // contradicts itself, the record or the rules for paths, which are mistakes of
 // the caller or of a backend.
-func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
+func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
 	if ct.Outside {
 		return staying(ct.Name, before)
 	}
 	if ct.Content == nil {
 		return nil, fmt.Errorf("cluster type %s has no content", ct.Name)
 	}
-	content, err := ct.Content()
+	content, err := ct.Content(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the content of cluster type %s: %w", ct.Name, err)
 	}
@@ -73,8 +74,8 @@ func outcomeOf(ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outc
 
 // Entry returns what the record of an environment would say of the cluster type, which
 // replaces what there was of it before; nil and nil for nothing.
-func (ct *ClusterType) Entry(before *ClusterTypeRecord, whole *Record) (ClusterTypeEntry, error) {
-	out, err := outcomeOf(ct, before, whole)
+func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, whole *Record) (ClusterTypeEntry, error) {
+	out, err := outcomeOf(ctx, ct, before, whole)
 	if err != nil {
 		return ClusterTypeEntry{}, err
 	}
@@ -176,7 +177,7 @@ func (out *outcome) announced(folder int) []File {
 
 // read returns files with their content, in their order. It fails if that is not
 // what was announced.
-func (out *outcome) read(m missing) ([]backends.File, error) {
+func (out *outcome) read(ctx context.Context, m missing) ([]backends.File, error) {
 	var files []backends.File
 	switch {
 	case m.folder < 0:
@@ -185,7 +186,7 @@ func (out *outcome) read(m missing) ([]backends.File, error) {
 		return nil, fmt.Errorf("folder %s has no content", m.dir)
 	default:
 		var err error
-		if files, err = out.content.Folders[m.folder].Content(); err != nil {
+		if files, err = out.content.Folders[m.folder].Content(ctx); err != nil {
 			return nil, fmt.Errorf("the content of folder %s: %w", m.dir, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -65,7 +66,7 @@ func TestOutsideIsNotRead(t *testing.T) {
 	d, err := open(dir, 0)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	c, report, err := d.Write(tree, dev)
+	c, report, err := d.Write(context.Background(), tree, dev)
 	must(t, err)
 	if len(report) > 0 || !slices.Equal(c.Written, []string{"large/app/a.yaml"}) {
 		t.Errorf("changes are %+v, %v", c, report)
@@ -108,20 +109,20 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 		want    string
 	}{
 		{name: "other bytes", spoil: func(c *Content) {
-			c.Folders[0].Content = func() ([]backends.File, error) {
+			c.Folders[0].Content = func(context.Context) ([]backends.File, error) {
 				return []backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.sh", Data: []byte("b2")}}, nil
 			}
 		}, want: "other content than was announced"},
 		{name: "another mode", spoil: func(c *Content) {
-			c.Folders[0].Content = func() ([]backends.File, error) {
+			c.Folders[0].Content = func(context.Context) ([]backends.File, error) {
 				return []backends.File{{Path: "a.yaml", Data: []byte("a2")}, {Path: "b.sh", Data: []byte("b2"), Executable: true}}, nil
 			}
 		}, want: "other content than was announced"},
 		{name: "fewer files", spoil: func(c *Content) {
-			c.Folders[0].Content = func() ([]backends.File, error) { return nil, nil }
+			c.Folders[0].Content = func(context.Context) ([]backends.File, error) { return nil, nil }
 		}, want: "other content than was announced"},
 		{name: "an error", spoil: func(c *Content) {
-			c.Folders[0].Content = func() ([]backends.File, error) { return nil, failed }
+			c.Folders[0].Content = func(context.Context) ([]backends.File, error) { return nil, failed }
 		}, want: "no content"},
 		{name: "no function", spoil: func(c *Content) { c.Folders[0].Content = nil }, want: "no content"},
 		{name: "no id", spoil: func(c *Content) { c.Folders[0].Files[0].ID = "HEAD" }, want: "not a git id"},
@@ -131,18 +132,18 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 			dir := indexed(t)
 			tree := treeOf(changed(files{"large/app/a.yaml": "a2", "large/app/b.sh": "b2", "small/README.md": "new"})).tree()
 			made := tree.ClusterTypes[0].Content
-			tree.ClusterTypes[0].Content = func() (*Content, error) {
+			tree.ClusterTypes[0].Content = func(context.Context) (*Content, error) {
 				if c.content != nil {
 					return nil, c.content()
 				}
-				content, err := made()
+				content, err := made(context.Background())
 				c.spoil(content)
 				return content, err
 			}
 			d, err := open(dir, 0)
 			must(t, err)
 			defer func() { must(t, d.Close()) }()
-			if _, _, err := d.Write(tree, dev); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := d.Write(context.Background(), tree, dev); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q", err, c.want)
 			}
 			equal(t, "folder", read(t, dir), small)
@@ -160,13 +161,13 @@ func TestContentThatChanges(t *testing.T) {
 	d.maxHeld = 0
 	tree := treeOf(changed(files{"large/app/a.yaml": "a2"})).tree()
 	calls, first, other := 0, tree.ClusterTypes[0].Content, treeOf(changed(files{"large/app/a.yaml": "a3"})).tree().ClusterTypes[0].Content
-	tree.ClusterTypes[0].Content = func() (*Content, error) {
+	tree.ClusterTypes[0].Content = func(context.Context) (*Content, error) {
 		if calls++; calls > 1 {
-			return other()
+			return other(context.Background())
 		}
-		return first()
+		return first(context.Background())
 	}
-	if _, _, err := d.Write(tree, dev); err == nil || !strings.Contains(err.Error(), "a moment ago") {
+	if _, _, err := d.Write(context.Background(), tree, dev); err == nil || !strings.Contains(err.Error(), "a moment ago") {
 		t.Errorf("the error is %v", err)
 	}
 	equal(t, "folder", read(t, dir), small)

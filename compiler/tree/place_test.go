@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -25,7 +26,7 @@ func writeWith(t *testing.T, dir string, tree *plainTree, step func(op, path str
 	if exchange != nil {
 		d.exchange = exchange
 	}
-	_, report, err := d.Write(tree.tree(), dev)
+	_, report, err := d.Write(context.Background(), tree.tree(), dev)
 	must(t, err)
 	if len(report) > 0 {
 		t.Fatalf("diagnostics: %v", report)

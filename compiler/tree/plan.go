@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -97,7 +98,7 @@ type planning struct {
 }
 
 // plan compares the folder with a tree. With diagnostics, the plan is nil.
-func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
+func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	s := newSurvey(d.root)
 	defer s.close()
 	pl := &planning{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, maxHeld: d.maxHeld, o: o, began: time.Now()}
@@ -126,7 +127,7 @@ func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if pl.intact, err = pl.intactRecords(); err != nil {
 		return nil, nil, err
 	}
-	if err := pl.compareAll(parts); err != nil {
+	if err := pl.compareAll(ctx, parts); err != nil {
 		return nil, nil, err
 	}
 	var report []diag.Diagnostic
@@ -136,20 +137,20 @@ func (d *Dir) plan(t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
 	if len(report) > 0 {
 		return nil, report, nil
 	}
-	p := pl.finish(parts)
+	p := pl.finish(ctx, parts)
 	p.vacant = vacant
 	return p, nil, nil
 }
 
 // compareAll compares the cluster types, several at once. The error is that of
 // the first of them that has one.
-func (pl *planning) compareAll(parts []*part) error {
+func (pl *planning) compareAll(ctx context.Context, parts []*part) error {
 	errs := make([]error, len(parts))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range parts {
 		g.Go(func() error {
-			errs[i] = pl.compare(p)
+			errs[i] = pl.compare(ctx, p)
 			return nil
 		})
 	}
@@ -196,7 +197,7 @@ func partsOf(t *Tree, before *state) ([]*part, error) {
 }
 
 // finish makes the plan of its parts.
-func (pl *planning) finish(parts []*part) *plan {
+func (pl *planning) finish(ctx context.Context, parts []*part) *plan {
 	p := &plan{before: pl.before, parts: parts, began: pl.began, learnt: pl.learnt.Load()}
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
@@ -224,7 +225,7 @@ func (pl *planning) finish(parts []*part) *plan {
 		if !remade {
 			return previous.ClusterType(name)
 		}
-		out, err := part.remake(previous)
+		out, err := part.remake(ctx, previous)
 		if err != nil {
 			return nil, err
 		}
@@ -264,7 +265,7 @@ func (pl *planning) hold(p *part, out *outcome) {
 }
 
 // remake returns what the part's folder will be, as it was when it was compared.
-func (p *part) remake(previous *Record) (*outcome, error) {
+func (p *part) remake(ctx context.Context, previous *Record) (*outcome, error) {
 	if p.outcome != nil {
 		return p.outcome, nil
 	}
@@ -275,7 +276,7 @@ func (p *part) remake(previous *Record) (*outcome, error) {
 			return nil, err
 		}
 	}
-	out, err := outcomeOf(p.wanted, before, previous)
+	out, err := outcomeOf(ctx, p.wanted, before, previous)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"os/exec"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func (b *bare) make(f func(*git.PackWriter, CommitInfo) (*CommitResult, error)) 
 func (b *bare) write(t *plainTree, o Options) *CommitResult {
 	b.t.Helper()
 	return b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		result, ds, err := b.branch().Make([]Placement{{Folder: "dev", Tree: t.tree(), Options: o}}, pack, c)
+		result, ds, err := b.branch().Make(context.Background(), []Placement{{Folder: "dev", Tree: t.tree(), Options: o}}, pack, c)
 		if len(ds) > 0 {
 			b.t.Fatal(ds)
 		}
@@ -95,7 +96,7 @@ func TestRingsInRecords(t *testing.T) {
 	}
 	o.Ring = "b"
 	b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		result, _, err := b.branch().Make([]Placement{{Folder: "dev", Tree: plain, Options: o}}, pack, c)
+		result, _, err := b.branch().Make(context.Background(), []Placement{{Folder: "dev", Tree: plain, Options: o}}, pack, c)
 		return result, err
 	})
 	if r = b.record(); r.RingOf("small") != "a" || r.RingOf("large") != "b" {
@@ -210,7 +211,7 @@ func TestDrift(t *testing.T) {
 	over := b.branch()
 	must(t, over.Instead("dev", b.at(good)))
 	b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-		result, ds, err := over.Make([]Placement{{"dev", treeOf(small).tree(), dev}}, pack, c)
+		result, ds, err := over.Make(context.Background(), []Placement{{"dev", treeOf(small).tree(), dev}}, pack, c)
 		if len(ds) > 0 {
 			t.Errorf("got %v", ds)
 		}

@@ -17,6 +17,8 @@
 package tree
 
 import (
+	"context"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -40,7 +42,7 @@ type ClusterType struct {
 	Outside bool
 	// Content returns the folder's content. It may be called by several goroutines
 	// for different cluster types, and more than once. It is not called if Outside.
-	Content func() (*Content, error)
+	Content func(context.Context) (*Content, error)
 }
 
 // Content is what is in a cluster type's folder.
@@ -67,7 +69,7 @@ type Folder struct {
 	// Content returns the bytes of Files, with the same paths in the same order. It
 	// is called only where they have to be written, by several goroutines for
 	// different folders. Files that do not have the ids and modes of Files are an error.
-	Content func() ([]backends.File, error)
+	Content func(context.Context) ([]backends.File, error)
 	// Values is the digest of the composed configuration; "" in a kept folder.
 	Values model.Digest
 	// Selection is what selected the assignment; zero in a kept folder.

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"io/fs"
 	"maps"
@@ -58,7 +59,7 @@ type plainFolder struct {
 func (p *plainTree) tree() *Tree {
 	t := &Tree{}
 	for _, ct := range p.ClusterTypes {
-		t.ClusterTypes = append(t.ClusterTypes, ClusterType{Name: ct.Name, Outside: ct.Outside, Digest: ct.digest(), Content: func() (*Content, error) { return ct.content(), nil }})
+		t.ClusterTypes = append(t.ClusterTypes, ClusterType{Name: ct.Name, Outside: ct.Outside, Digest: ct.digest(), Content: func(context.Context) (*Content, error) { return ct.content(), nil }})
 	}
 	return t
 }
@@ -77,7 +78,7 @@ func (ct plainType) digest() model.Digest {
 func (ct plainType) content() *Content {
 	c := &Content{Files: ct.Files, Kept: ct.Kept}
 	for _, f := range ct.Folders {
-		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept, Content: func() ([]backends.File, error) { return f.Files, nil }}
+		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept, Content: func(context.Context) ([]backends.File, error) { return f.Files, nil }}
 		for _, file := range f.Files {
 			folder.Files = append(folder.Files, FileOf(file))
 		}
@@ -225,9 +226,9 @@ func tryWrite(t *testing.T, dir string, tree *plainTree, o Options) (*Changes, [
 	d, err := open(dir, 0)
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	would, _, err := d.Compare(tree.tree(), o)
+	would, _, err := d.Compare(context.Background(), tree.tree(), o)
 	must(t, err)
-	c, report, err := d.Write(tree.tree(), o)
+	c, report, err := d.Write(context.Background(), tree.tree(), o)
 	must(t, err)
 	if c != nil && !sameChanges(would, c) {
 		t.Errorf("Compare says %+v, Write %+v", would, c)

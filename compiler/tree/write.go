@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -16,7 +17,7 @@ import (
 
 // carryOut makes the changes of a plan, in the order that lets the next run go
 // on from any of them.
-func (d *Dir) carryOut(p *plan) error {
+func (d *Dir) carryOut(ctx context.Context, p *plan) error {
 	w := &writer{disk: d.disk(), plan: p, workers: d.workers}
 	if err := w.tidy(); err != nil {
 		return err
@@ -25,7 +26,7 @@ func (d *Dir) carryOut(p *plan) error {
 		return err
 	}
 	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*part).differs) {
-		if err := w.writeTree(); err != nil {
+		if err := w.writeTree(ctx); err != nil {
 			return err
 		}
 	}
@@ -103,12 +104,12 @@ func (w *writer) ignore() error {
 // writeTree makes the files those of the tree. All are written before the first
 // is put into its place, and all are in place before others are removed. The records
 // of the cluster types come last: one that is new describes what is there.
-func (w *writer) writeTree() error {
+func (w *writer) writeTree(ctx context.Context) error {
 	j := journalOf(w.plan)
 	if err := w.replaceWith(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
-	if err := w.stageAll(); err != nil {
+	if err := w.stageAll(ctx); err != nil {
 		return errors.Join(err, w.withdraw())
 	}
 	w.staged = time.Now()
@@ -157,7 +158,7 @@ const syncAtOnce = 256
 // matter how: a sync of the file system says as much as one of each file
 // (sync(2), since Linux 5.8 with its errors), and takes far less time for
 // thousands of files, each of which would wait for the file system's journal.
-func (w *writer) stageAll() error {
+func (w *writer) stageAll(ctx context.Context) error {
 	n := 0
 	for _, p := range w.parts {
 		for _, m := range p.missing {
@@ -187,7 +188,7 @@ func (w *writer) stageAll() error {
 		if !p.record && len(p.missing) == 0 {
 			continue
 		}
-		out, err := p.remake(w.before.record)
+		out, err := p.remake(ctx, w.before.record)
 		if err != nil {
 			return errors.Join(err, g.Wait())
 		}
@@ -199,7 +200,7 @@ func (w *writer) stageAll() error {
 			})
 		}
 		for _, m := range p.missing {
-			stage(func() error { return w.stageInto(out, m, !atOnce) })
+			stage(func() error { return w.stageInto(ctx, out, m, !atOnce) })
 		}
 	}
 	if err := g.Wait(); err != nil {
@@ -212,8 +213,8 @@ func (w *writer) stageAll() error {
 }
 
 // stageInto writes files of a group into the staging folder.
-func (w *writer) stageInto(out *outcome, m missing, sync bool) error {
-	made, err := out.read(m)
+func (w *writer) stageInto(ctx context.Context, out *outcome, m missing, sync bool) error {
+	made, err := out.read(ctx, m)
 	if err != nil {
 		return err
 	}

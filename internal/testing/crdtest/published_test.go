@@ -68,7 +68,7 @@ func platforms(t *testing.T) map[string]map[string][]byte {
 		}
 		files := map[string][]byte{}
 		for _, e := range b.Environments {
-			all, err := e.Tree.Files()
+			all, err := e.Tree.Files(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

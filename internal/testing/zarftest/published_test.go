@@ -19,7 +19,7 @@ func TestPublished(t *testing.T) {
 		t.Fatalf("%d environments: %v", len(b.Environments), b.Diagnostics)
 	}
 	for _, e := range b.Environments {
-		all, err := e.Tree.Files()
+		all, err := e.Tree.Files(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

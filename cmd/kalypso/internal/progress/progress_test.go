@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 )
 
-func at(environment string, done, total int) compiler.Progress {
-	return compiler.Progress{Environment: environment, Done: done, Total: total}
+func at(environment string, done, total int) build.Progress {
+	return build.Progress{Environment: environment, Done: done, Total: total}
 }
 
 func TestLines(t *testing.T) {

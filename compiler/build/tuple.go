@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"context"
@@ -13,7 +13,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// tuple is what became of one tuple of the plan.
+// tuples are those of the plan, each composed once for all assignments that share it.
+type tuples struct {
+	*Planned
+	all []*tuple
+}
+
+// tuple is the state of one tuple of the plan.
 type tuple struct {
 	key     cache.Key
 	claimed atomic.Bool
@@ -33,50 +39,59 @@ type tupleHead struct {
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved, of no assignment
 }
 
-// newTuples prepares the tuples of the plan.
-func (e *Environment) newTuples() {
-	e.tuples = make([]*tuple, len(e.Plan.Tuples))
-	for i := range e.Plan.Tuples {
-		t := &e.Plan.Tuples[i]
-		e.tuples[i] = &tuple{key: e.key("tuple").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
-		e.tuples[i].users.Store(int32(len(t.Assignments)))
+// newTuples returns the tuples of a plan.
+func newTuples(p *Planned) *tuples {
+	ts := &tuples{p, make([]*tuple, len(p.Plan.Tuples))}
+	for i := range ts.Plan.Tuples {
+		t := &ts.Plan.Tuples[i]
+		ts.all[i] = &tuple{key: ts.key("tuple").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
+		ts.all[i].users.Store(int32(len(t.Assignments)))
 	}
+	return ts
 }
+
+// table is where the composed tuples are kept.
+func (ts *tuples) table() table {
+	return ts.request.Meter.table(cache.Tuple, ts.request.Platform.Module+" "+ts.Name)
+}
+
+// head returns the head of an assignment's tuple, which is known.
+func (ts *tuples) head(assignment int) *tupleHead { return &ts.all[ts.Plan.TupleOf[assignment]].head }
 
 // resolve makes the heads of tuples known, from the cache or by composing them.
 // Each tuple is resolved by one of the goroutines that ask for it; the others wait
 // for it.
-func (e *Environment) resolve(ctx context.Context, numbers []int32, composer *compose.Composer) error {
-	table := e.tupleTable()
+func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compose.Composer) error {
+	table := ts.table()
 	var mine, missing []int32
 	for _, n := range numbers {
-		if t := e.tuples[n]; t.claimed.CompareAndSwap(false, true) {
+		if t := ts.all[n]; t.claimed.CompareAndSwap(false, true) {
 			mine = append(mine, n)
 		}
 	}
 	for _, n := range mine {
-		t := e.tuples[n]
+		t := ts.all[n]
 		if text, ok := table.Head(t.key); !ok || json.Unmarshal(text, &t.head) != nil {
 			missing = append(missing, n)
 		}
 	}
-	if err := e.compose(ctx, missing, composer, table); err != nil {
+	if err := ts.compose(ctx, missing, composer, table); err != nil {
 		return err // which ends the context of those that wait
 	}
 	for _, n := range mine {
-		close(e.tuples[n].ready)
+		close(ts.all[n].ready)
 	}
-	e.meter.count(cache.Tuple, len(missing), len(mine)-len(missing))
+	ts.request.Meter.count(cache.Tuple, len(missing), len(mine)-len(missing))
 	return nil
 }
 
 // compose composes tuples, and remembers them.
-func (e *Environment) compose(ctx context.Context, missing []int32, composer *compose.Composer, table table) error {
+func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compose.Composer, table table) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	defer e.meter.took(cache.Tuple, time.Now())
-	prepared, err := e.Plan.Prepare(ctx, missing)
+	defer ts.request.Meter.took(cache.Tuple, time.Now())
+	prepared, err := ts.Plan.Prepare(ctx, missing)
 	if err != nil {
 		return err
 	}
@@ -84,7 +99,7 @@ func (e *Environment) compose(ctx context.Context, missing []int32, composer *co
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		t := e.tuples[n]
+		t := ts.all[n]
 		g := composer.Compose(n, prepared)
 		t.head = tupleHead{Failed: g.Failed, Digest: g.Digest, Lists: g.Lists(), Diagnostics: g.Diagnostics()}
 		if !diag.Passing(t.head.Diagnostics) {
@@ -101,10 +116,10 @@ func (e *Environment) compose(ctx context.Context, missing []int32, composer *co
 }
 
 // wait waits until the heads of tuples are known.
-func (e *Environment) wait(ctx context.Context, numbers []int32) error {
+func (ts *tuples) wait(ctx context.Context, numbers []int32) error {
 	for _, n := range numbers {
 		select {
-		case <-e.tuples[n].ready:
+		case <-ts.all[n].ready:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -114,12 +129,12 @@ func (e *Environment) wait(ctx context.Context, numbers []int32) error {
 
 // values returns the graph of a tuple whose head is known, perhaps without its
 // provenance.
-func (e *Environment) values(n int32) (*compose.Graph, error) {
-	t := e.tuples[n]
+func (ts *tuples) values(ctx context.Context, n int32) (*compose.Graph, error) {
+	t := ts.all[n]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.graph == nil {
-		g, err := e.graph(n)
+		g, err := ts.graph(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -130,34 +145,23 @@ func (e *Environment) values(n int32) (*compose.Graph, error) {
 }
 
 // graph returns the whole graph of a tuple, from the cache or composed anew.
-func (e *Environment) graph(n int32) (*compose.Graph, error) {
-	t := e.tuples[n]
-	if body, ok := e.tupleTable().Body(t.key); ok {
+func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
+	t := ts.all[n]
+	if body, ok := ts.table().Body(t.key); ok {
 		if g, err := compose.DecodeGraph(body); err == nil {
 			return g, nil
 		}
 	}
-	prepared, err := e.Plan.Prepare(e.ctx, []int32{n})
+	prepared, err := ts.Plan.Prepare(ctx, []int32{n})
 	if err != nil {
 		return nil, err
 	}
-	return e.Plan.NewComposer().Compose(n, prepared), nil
-}
-
-// Graph returns the configuration graph of the assignment with this number.
-func (e *Environment) Graph(assignment int) (*compose.Graph, error) {
-	return e.graph(e.Plan.TupleOf[assignment])
-}
-
-// Configuration returns the digest of the composed values of the assignment with
-// this number: the version of its configuration.
-func (e *Environment) Configuration(assignment int) model.Digest {
-	return e.tuples[e.Plan.TupleOf[assignment]].head.Digest
+	return ts.Plan.NewComposer().Compose(n, prepared), nil
 }
 
 // release says that an assignment no longer needs its tuple's graph.
-func (e *Environment) release(assignment int) {
-	t := e.tuples[e.Plan.TupleOf[assignment]]
+func (ts *tuples) release(assignment int) {
+	t := ts.all[ts.Plan.TupleOf[assignment]]
 	if t.users.Add(-1) == 0 {
 		t.mu.Lock()
 		t.graph = nil
@@ -165,12 +169,12 @@ func (e *Environment) release(assignment int) {
 	}
 }
 
-// reportTuples reports what there is to say of tuples, about their assignments of
-// this build.
-func (e *Environment) reportTuples() {
+// diagnostics returns those of tuples, about their assignments of the build.
+func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
+	var out []diag.Diagnostic
 	clean := true
-	for n, t := range e.tuples {
-		if !e.resolved(t) {
+	for n, t := range ts.all {
+		if !t.claimed.Load() {
 			clean = false // another shard's
 			continue
 		}
@@ -179,18 +183,17 @@ func (e *Environment) reportTuples() {
 			continue
 		}
 		var ids []string
-		for _, i := range e.Plan.Tuples[n].Assignments {
-			if e.mine(int(i)) {
-				ids = append(ids, e.Schedule.Assignments[i].ID(e.Name))
+		for _, i := range ts.Plan.Tuples[n].Assignments {
+			if s.has(int(i)) {
+				ids = append(ids, ts.id(int(i)))
 			}
 		}
 		for _, d := range t.head.Diagnostics {
-			e.report(d.For(ids...))
+			out = append(out, d.For(ids...))
 		}
 	}
 	if clean {
-		e.report(e.Plan.UnusedLists(func(n int) []string { return e.tuples[n].head.Lists })...)
+		out = append(out, ts.Plan.UnusedLists(func(n int) []string { return ts.all[n].head.Lists })...)
 	}
+	return out
 }
-
-func (e *Environment) resolved(t *tuple) bool { return t.claimed.Load() }

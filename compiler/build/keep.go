@@ -1,6 +1,8 @@
-package compiler
+package build
 
 import (
+	"context"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -9,7 +11,8 @@ import (
 
 // keeper decides what of the previous output stays: failure never deletes.
 type keeper struct {
-	environment *Environment
+	*scope
+	retained *retained
 	// records are those of cluster types of which something may have to be kept.
 	records  map[string]*tree.ClusterTypeRecord
 	recorded map[folderKey]*tree.AssignmentRecord
@@ -19,29 +22,23 @@ type keeper struct {
 // folderKey names an assignment's folder.
 type folderKey struct{ clusterType, target string }
 
-func newKeeper(e *Environment) *keeper {
-	return &keeper{environment: e, records: map[string]*tree.ClusterTypeRecord{}, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
-}
-
-// load reads the records of cluster types of which something may have to be kept.
-func (k *keeper) load() error {
-	e := k.environment
-	if e.record == nil {
-		return nil
+// newKeeper reads the records of cluster types of which something may have to be kept.
+func newKeeper(s *scope, as *assignments, r *retained) (*keeper, error) {
+	k := &keeper{scope: s, retained: r, records: map[string]*tree.ClusterTypeRecord{}, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
+	if s.record == nil {
+		return k, nil
 	}
 	failed := map[string]bool{}
-	for i := range e.rows {
-		if e.rows[i].failed {
-			failed[e.Schedule.Assignments[i].ClusterType.Name] = true
-		}
+	for n, at := range s.spans {
+		failed[s.Model.ClusterTypes[n].Name] = as.failedIn(at)
 	}
-	for _, summary := range e.record.ClusterTypes {
-		if !e.builds(summary.Name) || !failed[summary.Name] && !e.Model.Uncertain && e.retained.folders[summary.Name] == nil {
+	for _, summary := range s.record.ClusterTypes {
+		if !s.builds(summary.Name) || !failed[summary.Name] && !s.Model.Uncertain && r.folders[summary.Name] == nil {
 			continue
 		}
-		ct, err := e.record.ClusterType(summary.Name)
+		ct, err := s.record.ClusterType(summary.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		k.records[ct.Name] = ct
 		for i := range ct.Assignments {
@@ -49,7 +46,7 @@ func (k *keeper) load() error {
 			k.recorded[folderKey{ct.Name, a.DeploymentTarget}] = a
 		}
 	}
-	return nil
+	return k, nil
 }
 
 // keptOf returns the recorded folders of a cluster type that may have to be kept.
@@ -75,7 +72,7 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 	if !recorded {
 		return tree.Folder{}, false
 	}
-	reason := "errors: " + codes(k.errors[a.ID(k.environment.Name)])
+	reason := "errors: " + codes(k.errors[a.ID(k.Name)])
 	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
 }
 
@@ -106,10 +103,10 @@ const (
 
 // stays says why a recorded folder stays that no policy gives; "" where it goes.
 func (k *keeper) stays(clusterType, target string) string {
-	switch e := k.environment; {
-	case e.Model.Uncertain:
+	switch {
+	case k.Model.Uncertain:
 		return uncertain
-	case e.retained.folders[clusterType][target]:
+	case k.retained.folders[clusterType][target]:
 		return noMore
 	}
 	return ""
@@ -131,10 +128,10 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 // whole says why a cluster type stays whole that is no longer in the platform; "" where
 // it goes.
 func (k *keeper) whole(clusterType string) string {
-	switch e := k.environment; {
-	case e.Model.Uncertain:
+	switch {
+	case k.Model.Uncertain:
 		return uncertain
-	case e.retained.folders[clusterType] != nil:
+	case k.retained.folders[clusterType] != nil:
 		return noMore
 	}
 	return ""
@@ -143,24 +140,23 @@ func (k *keeper) whole(clusterType string) string {
 // clusterTypes returns the cluster types that are no longer in the platform, but stay:
 // whole, and those of other shards.
 func (k *keeper) clusterTypes() []clusterType {
-	e := k.environment
-	if e.record == nil {
+	if k.record == nil {
 		return nil
 	}
 	known := map[string]bool{}
-	for _, ct := range e.Model.ClusterTypes {
+	for _, ct := range k.Model.ClusterTypes {
 		known[ct.Name] = true
 	}
 	var out []clusterType
-	for _, ct := range e.record.ClusterTypes {
+	for _, ct := range k.record.ClusterTypes {
 		switch {
 		case known[ct.Name]:
-		case !e.builds(ct.Name):
+		case !k.builds(ct.Name):
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case k.whole(ct.Name) != "":
-			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil), Denied: e.denied(ct.Name)}
+			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil), Denied: k.retained.deniedOf(ct.Name)}
 			kept := clusterType{
-				tree:    tree.ClusterType{Name: ct.Name, Content: func() (*tree.Content, error) { return content, nil }},
+				tree:    tree.ClusterType{Name: ct.Name, Content: func(context.Context) (*tree.Content, error) { return content, nil }},
 				summary: Summary{ClusterTypes: 1},
 			}
 			kept.summary.count(content.Folders)

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
 
-// ApplicationValues returns what the application gives the chart of a deployment
+// applicationValues returns what the application gives the chart of a deployment
 // target, composed, with its provenance. It is the same on all cluster types.
-func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
+func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
 	if g, known := e.charts.Load(t); known {
 		return g.(*compose.Graph)
 	}
@@ -20,11 +20,11 @@ func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTa
 	return g.(*compose.Graph)
 }
 
-// ChartValues returns what the chart of an assignment gets: what the application
+// chartValues returns what the chart of an assignment gets: what the application
 // gives it and, where the deployment target says so, the platform's values, with null
 // for those that configs take away: it takes a default of the chart away. Helm knows no texts of numbers, so that they are in canonical form.
-func (e *Environment) ChartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
-	g := e.ApplicationValues(a.Workload, a.Target)
+func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
+	g := e.applicationValues(a.Workload, a.Target)
 	if g.Failed {
 		return model.Value{}, g.Diagnostics()
 	}
@@ -33,7 +33,7 @@ func (e *Environment) ChartValues(a *schedule.Assignment, platform, removed mode
 }
 
 // plaintexts warns of secrets in what the application gives a chart or a playbook.
-func (e *Environment) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.Diagnostic {
+func (e *emitter) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.Diagnostic {
 	target := a.Workload.TargetRef(a.Target.Name)
 	switch {
 	case m.Helm != nil && m.Helm.Values != nil:
@@ -47,17 +47,17 @@ func (e *Environment) plaintexts(a *schedule.Assignment, m *model.Manifests) []d
 // fillChart gives the assignment's chart, if it has one, its name and what the
 // application gives it. The platform's values fit in, and are for the backend to
 // add: some do so cluster by cluster.
-func (e *Environment) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
+func (e *emitter) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
 	if a.Manifests.Helm == nil {
 		return nil
 	}
-	_, ds := e.ChartValues(a, assigned.Values, assigned.Removed)
+	_, ds := e.chartValues(a, assigned.Values, assigned.Removed)
 	if diag.Errors(ds) {
 		return ds
 	}
 	helm := *a.Manifests.Helm
 	helm.Values = nil
-	if values := e.ApplicationValues(a.Workload, a.Target).Values; len(values.Fields()) > 0 {
+	if values := e.applicationValues(a.Workload, a.Target).Values; len(values.Fields()) > 0 {
 		helm.Values = &values
 	}
 	if helm.ReleaseName == "" {

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"cmp"
@@ -68,27 +68,34 @@ func (l leaving) id(environment string) string {
 	return environment + "/" + l.clusterType + "/" + l.record.DeploymentTarget
 }
 
-// checkChanges refuses a tree that takes too much away, and warns of what goes with the
+// checkRemovals refuses a tree that takes too much away, and warns of what goes with the
 // previous output: namespaces, with everything in them, and objects that apply folders
 // one by one.
-func (e *Environment) checkChanges(k *keeper, outcomes []clusterType) error {
-	if e.record == nil {
-		return nil
-	}
-	leaves, reindexed, err := e.leaving(k, outcomes)
+func (e *Environment) checkRemovals(c *changes) error {
+	changed, err := c.changed()
 	if err != nil {
 		return err
 	}
-	e.Removals = e.removals(leaves)
+	leaves, reindexed := c.leaving(changed)
+	e.Removals = c.removals(leaves, e.Summary)
 	if e.Removals.TooMany() && !e.request.AllowRemovals {
-		e.refuse(leaves)
+		c.refuse(e.Removals, leaves)
+		e.Tree, e.Summary = nil, Summary{}
 		return nil
 	}
-	e.reportLeaving(leaves)
+	c.reportLeaving(leaves)
 	for _, before := range reindexed {
-		e.reportIndex(before)
+		c.reportIndex(before)
 	}
-	return e.reportOutliving(k, outcomes)
+	return c.reportOutliving(changed)
+}
+
+// changes are the differences between the record of an output and the tree that is to be.
+type changes struct {
+	*keeper
+	assignments *assignments
+	types       []clusterType // of the model
+	reports     *reports
 }
 
 // changedType is a recorded cluster type of the build whose folder is not known to be as
@@ -101,19 +108,19 @@ type changedType struct {
 
 // changed returns the recorded cluster types that are not known to be as they were, in
 // the record's order.
-func (e *Environment) changed(k *keeper, outcomes []clusterType) ([]changedType, error) {
+func (c *changes) changed() ([]changedType, error) {
 	now := map[string]int{}
-	for n := range e.Model.ClusterTypes {
-		now[e.Model.ClusterTypes[n].Name] = n
+	for n := range c.Model.ClusterTypes {
+		now[c.Model.ClusterTypes[n].Name] = n
 	}
 	var out []changedType
-	for _, summary := range e.record.ClusterTypes {
+	for _, summary := range c.record.ClusterTypes {
 		n, there := now[summary.Name]
-		stays := !e.builds(summary.Name) || !there && k.whole(summary.Name) != ""
-		if stays || there && summary.Digest != "" && summary.Digest == outcomes[n].tree.Digest {
+		stays := !c.builds(summary.Name) || !there && c.whole(summary.Name) != ""
+		if stays || there && summary.Digest != "" && summary.Digest == c.types[n].tree.Digest {
 			continue
 		}
-		before, err := e.record.ClusterType(summary.Name)
+		before, err := c.record.ClusterType(summary.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -124,59 +131,51 @@ func (e *Environment) changed(k *keeper, outcomes []clusterType) ([]changedType,
 
 // leaving returns the recorded folders that go or whose namespaces get other names, and
 // the records of the cluster types whose root files are made anew.
-func (e *Environment) leaving(k *keeper, outcomes []clusterType) (leaves []leaving, reindexed []*tree.ClusterTypeRecord, err error) {
-	changed, err := e.changed(k, outcomes)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, c := range changed {
-		before, n, there := c.before, c.number, c.there
-		namespaces := map[string]string{}
-		if there {
-			namespaces = e.namespaces(n, outcomes[n].folders)
-		}
-		for i := range before.Assignments {
-			a := &before.Assignments[i]
+func (c *changes) leaving(changed []changedType) (leaves []leaving, reindexed []*tree.ClusterTypeRecord) {
+	for _, t := range changed {
+		namespaces := c.namespaces(t)
+		for i := range t.before.Assignments {
+			a := &t.before.Assignments[i]
 			namespace, stays := namespaces[a.DeploymentTarget]
-			if !stays || namespace != a.Namespace && !forMachines(a.Backend) {
-				leaves = append(leaves, leaving{before.Name, a, namespace})
+			if !stays || namespace != a.Namespace && !c.forMachines(a.Backend) {
+				leaves = append(leaves, leaving{t.before.Name, a, namespace})
 			}
 		}
-		if there && outcomes[n].kept == "" {
-			reindexed = append(reindexed, before)
+		if t.there && c.types[t.number].kept == "" {
+			reindexed = append(reindexed, t.before)
 		}
 	}
-	return leaves, reindexed, nil
+	return leaves, reindexed
 }
 
 // removals counts what goes, beside what there was and what is there afterwards.
-func (e *Environment) removals(leaves []leaving) Removals {
+func (c *changes) removals(leaves []leaving, summary Summary) Removals {
 	r := Removals{}
-	left := e.Summary.Assignments + e.Summary.Kept
-	for _, summary := range e.record.ClusterTypes {
-		r.Recorded += summary.Assignments
-		if !e.builds(summary.Name) {
-			left += summary.Assignments
+	left := summary.Assignments + summary.Kept
+	for _, entry := range c.record.ClusterTypes {
+		r.Recorded += entry.Assignments
+		if !c.builds(entry.Name) {
+			left += entry.Assignments
 		}
 	}
 	for _, l := range leaves {
 		if l.renamed == "" {
-			r.Removed = append(r.Removed, l.id(e.Name))
+			r.Removed = append(r.Removed, l.id(c.Name))
 		}
 	}
 	slices.Sort(r.Removed)
-	r.Most = mostRemovals(e.Model.MaxRemovals, r.Recorded)
+	r.Most = mostRemovals(c.Model.MaxRemovals, r.Recorded)
 	r.Empties = left == 0 && len(r.Removed) > 0
 	return r
 }
 
 // refuse leaves the environment's output as it is, and says why, and what assigned what
 // would go.
-func (e *Environment) refuse(leaves []leaving) {
-	ref := model.Ref{Collection: "environments", Name: e.Name}
-	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", e.Name, e.Removals)).
-		On(ref.String()).For(e.Removals.Removed...).
-		Hinting(fmt.Sprintf("nothing of the environment is written; if these assignments are to go, build with --allow-removals, or raise removals.max of environment %s", e.Name))
+func (c *changes) refuse(r Removals, leaves []leaving) {
+	ref := model.Ref{Collection: "environments", Name: c.Name}
+	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r)).
+		On(ref.String()).For(r.Removed...).
+		Hinting(fmt.Sprintf("nothing of the environment is written; if these assignments are to go, build with --allow-removals, or raise removals.max of environment %s", c.Name))
 	counts := map[model.Ref]int{}
 	for _, l := range leaves {
 		if l.renamed == "" {
@@ -198,50 +197,49 @@ func (e *Environment) refuse(leaves []leaving) {
 	for _, ref := range policies[:min(len(policies), 3)] {
 		d = d.At(ref, fmt.Sprintf("policy %s assigned %d of them", ref.Name, counts[ref]))
 	}
-	e.report(d.At(ref, ""))
-	e.Tree, e.Summary = nil, Summary{}
+	c.reports.add(d.At(ref, ""))
 }
 
 // reportLeaving warns of namespaces that go or get other names. What goes alike is one
 // warning.
-func (e *Environment) reportLeaving(leaves []leaving) {
+func (c *changes) reportLeaving(leaves []leaving) {
 	var order []string
 	alike := map[string][]leaving{}
 	for _, l := range leaves {
-		key := fmt.Sprint(forMachines(l.record.Backend), l.record.Orphan, l.renamed != "")
+		key := fmt.Sprint(c.forMachines(l.record.Backend), l.record.Orphan, l.renamed != "")
 		if alike[key] == nil {
 			order = append(order, key)
 		}
 		alike[key] = append(alike[key], l)
 	}
 	for _, key := range order {
-		e.report(e.departure(alike[key]))
+		c.reports.add(c.departure(alike[key]))
 	}
 }
 
 // departure warns of folders that go alike.
-func (e *Environment) departure(leaves []leaving) diag.Diagnostic {
+func (c *changes) departure(leaves []leaving) diag.Diagnostic {
 	first := leaves[0]
 	d := removal(first.clusterType, first.record.Folder, first.renamed)
-	if forMachines(first.record.Backend) {
+	if c.forMachines(first.record.Backend) {
 		d = machineRemoval(first.clusterType, first.record.Folder)
 	}
 	if len(leaves) > 1 {
-		d.Message = departures(leaves)
+		d.Message = departures(leaves, c.forMachines(first.record.Backend))
 	}
 	for _, l := range leaves {
-		d = d.For(l.id(e.Name))
+		d = d.For(l.id(c.Name))
 	}
 	return d
 }
 
-// departures is the message for several folders that go alike.
-func departures(leaves []leaving) string {
+// departures is the message for several folders that go alike, from machines or clusters.
+func departures(leaves []leaving, machines bool) string {
 	first := leaves[0]
 	switch {
-	case forMachines(first.record.Backend) && first.record.Orphan:
+	case machines && first.record.Orphan:
 		return fmt.Sprintf("%d deployment targets are removed from machines, and their users and directories stay, as their namespace services say", len(leaves))
-	case forMachines(first.record.Backend):
+	case machines:
 		return fmt.Sprintf("%d deployment targets are removed from machines", len(leaves))
 	case first.renamed != "" && first.record.Orphan:
 		return fmt.Sprintf("%d namespaces are replaced by others, and stay on the clusters, as their namespace services say: %s", len(leaves), renames(leaves))
@@ -282,16 +280,18 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 		Hinting("everything in the namespace goes with it; to leave the namespace on the clusters, build and sync it once with deletion: \"orphan\" on the namespace service before this change")
 }
 
-// namespaces returns those of a cluster type's folders by deployment target;
-// folders may be nil where no assignment failed.
-func (e *Environment) namespaces(n int, folders []tree.Folder) map[string]string {
+// namespaces returns those of a cluster type's folders by deployment target.
+func (c *changes) namespaces(t changedType) map[string]string {
 	out := map[string]string{}
-	if folders == nil {
-		for i := e.spans[n].first; i < e.spans[n].next; i++ {
-			out[e.Schedule.Assignments[i].Target.FullName] = e.Plan.Namespaces[i]
+	if !t.there {
+		return out
+	}
+	if c.types[t.number].folders == nil { // no assignment failed
+		for i := c.spans[t.number].first; i < c.spans[t.number].next; i++ {
+			out[c.Schedule.Assignments[i].Target.FullName] = c.Plan.Namespaces[i]
 		}
 	}
-	for _, f := range folders {
+	for _, f := range c.types[t.number].folders {
 		out[f.Info.DeploymentTarget] = f.Info.Namespace
 	}
 	return out
@@ -299,12 +299,12 @@ func (e *Environment) namespaces(n int, folders []tree.Folder) map[string]string
 
 // reportIndex warns of a cluster type whose folders are no longer applied by an
 // object each, as they are with gitops: the objects go, with what they applied.
-func (e *Environment) reportIndex(before *tree.ClusterTypeRecord) {
-	if _, had := before.Files[backends.AssignmentsFile]; !had || e.Model.GitOps != nil {
+func (c *changes) reportIndex(before *tree.ClusterTypeRecord) {
+	if _, had := before.Files[backends.AssignmentsFile]; !had || c.Model.GitOps != nil {
 		return
 	}
-	ref := model.Ref{Collection: "environments", Name: e.Name}
-	e.report(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", before.Name, backends.AssignmentsFile, e.Name)).
+	ref := model.Ref{Collection: "environments", Name: c.Name}
+	c.reports.add(diag.New(diag.IndexGoes, fmt.Sprintf("cluster type %s loses its %s, as environment %s has no gitops any more", before.Name, backends.AssignmentsFile, c.Name)).
 		At(ref, "").On(ref.String()).
 		Hinting("the reconciler deletes what that file applied before it applies it again: restore gitops, or suspend pruning for the change"))
 }

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // functions are those of the assignment in an environment's package, remembered:
 // what a call gives follows from the function's sources and the facts.
 type functions struct {
-	*Environment
+	*Planned
 	pkg *evaluate.Package
 }
 
@@ -21,7 +21,7 @@ type functions struct {
 func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate.Outcome, error) {
 	out := make([]evaluate.Outcome, len(calls))
 	keys := make([]cache.Key, len(calls))
-	table := f.meter.table(cache.Model, f.platform+" "+f.Name)
+	table := f.request.Meter.table(cache.Model, f.request.Platform.Module+" "+f.Name)
 	var missing []int
 	var todo []evaluate.Call
 	for i, c := range calls {
@@ -32,11 +32,11 @@ func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate
 		out[i] = evaluate.Outcome{}
 		missing, todo = append(missing, i), append(todo, c)
 	}
-	f.meter.count(cache.Model, len(todo), len(calls)-len(todo))
+	f.request.Meter.count(cache.Model, len(todo), len(calls)-len(todo))
 	if len(todo) == 0 {
 		return out, nil
 	}
-	defer f.meter.took(cache.Model, time.Now())
+	defer f.request.Meter.took(cache.Model, time.Now())
 	made, err := f.pkg.Apply(ctx, todo)
 	if err != nil {
 		return nil, err

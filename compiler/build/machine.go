@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ const machineGroup = "machine"
 
 // forMachines says whether a backend, by its key in #Reconciler, delivers to
 // machines alone, which have no namespaces.
-func forMachines(backend string) bool {
-	b, known := allBackends[backend]
+func (p *Planned) forMachines(backend string) bool {
+	b, known := p.request.Backends[backend]
 	return known && b.Traits().Machines
 }
 
@@ -76,13 +76,13 @@ func follows(o backends.Object, pair []collision) bool {
 	return false
 }
 
-// collideOnMachine fails two assignments for what they both create.
-func (e *Environment) collideOnMachine(pair []collision) {
+// collideOnMachine returns the message and the hint for what two assignments both create.
+func collideOnMachine(pair []collision) (message, hint string) {
 	var names []string
 	for _, c := range pair {
 		names = append(names, "the "+c.object.Kind+" "+c.object.Name)
 	}
-	e.failBoth(pair[0], "two assignments create "+strings.Join(names, ", "), machineHints[pair[0].object.Kind])
+	return "two assignments create " + strings.Join(names, ", "), machineHints[pair[0].object.Kind]
 }
 
 // machineRemoval says what goes from the machines of a cluster type with an

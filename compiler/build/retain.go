@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"fmt"
@@ -11,9 +11,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
+// AllEmpty stands for all selectors in Request.AllowEmpty.
+const AllEmpty = "*"
+
 // retained is what stays as the record describes it because a selector that selected
 // it selects nothing any more.
 type retained struct {
+	*scope
 	// folders are those of assignments that no policy gives any more, by cluster type and
 	// deployment target.
 	folders map[string]map[string]bool
@@ -47,52 +51,52 @@ type lost struct {
 // retain finds the selectors that select nothing and, by the record, selected
 // something before. What they had selected stays as it is: recorded folders are kept,
 // and what is assigned because a policy takes nothing away any more is not built.
-func (e *Environment) retain() error {
-	e.retained = &retained{folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
-	all := e.lostSelectors()
-	if e.record != nil && len(all) > 0 {
-		for _, entry := range e.record.ClusterTypes {
-			if !e.builds(entry.Name) {
+func retain(s *scope, out *reports) (*retained, error) {
+	r := &retained{scope: s, folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
+	all := r.lostSelectors()
+	if s.record != nil && len(all) > 0 {
+		for _, entry := range s.record.ClusterTypes {
+			if !s.builds(entry.Name) {
 				continue
 			}
-			ct, err := e.record.ClusterType(entry.Name)
+			ct, err := s.record.ClusterType(entry.Name)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			e.retainOf(ct, all)
+			r.retainOf(ct, all)
 		}
 	}
-	e.dropConsequences()
+	r.dropConsequences(out)
 	for _, l := range all {
 		switch {
 		case len(l.concerned) > 0:
-			e.reportLost(l)
+			r.reportLost(l, out)
 		case l.follows:
-			e.drop(diag.SelectsNothing, l.selector)
+			out.drop(diag.SelectsNothing, l.selector)
 		}
 	}
-	return nil
+	return r, nil
 }
 
 // drop leaves a diagnostic out.
-func (e *Environment) drop(code diag.Code, path string) {
-	e.diagnostics = slices.DeleteFunc(e.diagnostics, func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
+func (r *reports) drop(code diag.Code, path string) {
+	r.all = slices.DeleteFunc(r.all, func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
 }
 
 // dropConsequences leaves out that nothing is assigned to what is retained.
-func (e *Environment) dropConsequences() {
+func (r *retained) dropConsequences(out *reports) {
 	targets := map[string]bool{}
-	for clusterType, folders := range e.retained.folders {
-		e.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: clusterType}.String())
+	for clusterType, folders := range r.folders {
+		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: clusterType}.String())
 		for target := range folders {
 			targets[target] = true
 		}
 	}
-	for i := range e.Model.Workloads {
-		w := &e.Model.Workloads[i]
+	for i := range r.Model.Workloads {
+		w := &r.Model.Workloads[i]
 		for j := range w.Targets {
 			if targets[w.Targets[j].FullName] {
-				e.drop(diag.Unassigned, w.TargetRef(w.Targets[j].Name).String())
+				out.drop(diag.Unassigned, w.TargetRef(w.Targets[j].Name).String())
 			}
 		}
 	}
@@ -100,17 +104,17 @@ func (e *Environment) dropConsequences() {
 
 // lostSelectors returns the selectors that select nothing and may not, and the policies
 // that cannot be read.
-func (e *Environment) lostSelectors() []*lost {
+func (r *retained) lostSelectors() []*lost {
 	var out []*lost
 	add := func(l *lost, allowed bool) {
 		l.selector = l.warning.Path
-		if !allowed && !e.mayBeEmpty(l.entity) {
+		if !allowed && !r.mayBeEmpty(l.entity) {
 			out = append(out, l)
 		}
 	}
-	for _, s := range e.Schedule.Empty() {
+	for _, s := range r.Schedule.Empty() {
 		p := s.Policy
-		if e.Model.Uncertain && !p.Deny && !s.Except && p.Pin == nil {
+		if r.Model.Uncertain && !p.Deny && !s.Except && p.Pin == nil {
 			continue // nothing is removed, and errors may be the reason
 		}
 		add(&lost{
@@ -119,10 +123,10 @@ func (e *Environment) lostSelectors() []*lost {
 			denies: p.Deny != s.Except, spares: p.Deny && s.Except,
 		}, p.AllowEmpty)
 	}
-	for _, s := range e.Plan.Empty {
+	for _, s := range r.Plan.Empty {
 		add(&lost{entity: s.Ref, warning: s.Warning}, s.Allowed)
 	}
-	for ref := range e.Model.Sick {
+	for ref := range r.Model.Sick {
 		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
 			out = append(out, &lost{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}
@@ -133,91 +137,48 @@ func (e *Environment) lostSelectors() []*lost {
 
 // mayBeEmpty says whether the request allows the selectors of an entity to select
 // nothing.
-func (e *Environment) mayBeEmpty(ref model.Ref) bool {
-	return slices.ContainsFunc(e.request.AllowEmpty, func(name string) bool {
+func (r *retained) mayBeEmpty(ref model.Ref) bool {
+	return slices.ContainsFunc(r.request.AllowEmpty, func(name string) bool {
 		return name == AllEmpty || name == ref.Name || name == ref.Collection+"."+ref.Name
 	})
 }
 
-// UnknownSelectorError says that no environment of the build has a scheduling policy,
-// config or config schema of a name.
-type UnknownSelectorError struct {
-	Name  string
-	Known []string
-}
-
-// Error names what is unknown, and the one that was probably meant.
-func (e *UnknownSelectorError) Error() string {
-	s := fmt.Sprintf("there is no scheduling policy, config or config schema %s", e.Name)
-	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
-		s += "; " + hint
-	}
-	return s
-}
-
-// checkAllowEmpty looks for the names of Request.AllowEmpty. Where an environment cannot
-// be read, it may have any.
-func (b *Build) checkAllowEmpty(names []string) error {
-	var known []string
-	add := func(collection, name string) { known = append(known, name, collection+"."+name) }
-	for _, e := range b.Environments {
-		if e.Model == nil || e.Model.Uncertain {
-			return nil
-		}
-		for i := range e.Model.SchedulingPolicies {
-			add("schedulingPolicies", e.Model.SchedulingPolicies[i].Name)
-		}
-		for i := range e.Model.Configs {
-			add("configs", e.Model.Configs[i].Name)
-		}
-		for i := range e.Model.ConfigSchemas {
-			add("configSchemas", e.Model.ConfigSchemas[i].Name)
-		}
-	}
-	for _, name := range names {
-		if name != AllEmpty && !slices.Contains(known, name) {
-			return &UnknownSelectorError{name, known}
-		}
-	}
-	return nil
-}
-
 // retainOf retains what selectors had selected of a cluster type.
-func (e *Environment) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
+func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
 	known := true // whether the record says what selected its assignments
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
 		known = known && len(a.Policies) > 0
-		number, assigned := e.Schedule.Index(ct.Name, a.DeploymentTarget)
+		number, assigned := r.Schedule.Index(ct.Name, a.DeploymentTarget)
 		for _, l := range all {
 			switch selected := l.selected(a); {
 			case !selected:
 			case !assigned && l.selector != "" && (l.assigns || l.spares):
-				e.retained.keep(ct.Name, a.DeploymentTarget)
-				l.concern(e, ct.Name, a.DeploymentTarget)
+				r.keep(ct.Name, a.DeploymentTarget)
+				l.concern(r.Name, ct.Name, a.DeploymentTarget)
 			case assigned && (l.pins || l.isConfig()):
-				e.Plan.Failed[number] = true
-				l.concern(e, ct.Name, a.DeploymentTarget)
+				r.Plan.Failed[number] = true
+				l.concern(r.Name, ct.Name, a.DeploymentTarget)
 			case assigned && l.selector != "" && l.assigns && len(a.Policies) > 0:
-				l.concern(e, ct.Name, a.DeploymentTarget)
+				l.concern(r.Name, ct.Name, a.DeploymentTarget)
 			}
 		}
 	}
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
 		for _, l := range all {
-			l.follows = l.follows || l.isConfig() && e.retained.folders[ct.Name][a.DeploymentTarget] && l.selected(a)
+			l.follows = l.follows || l.isConfig() && r.folders[ct.Name][a.DeploymentTarget] && l.selected(a)
 		}
 	}
 	for _, d := range ct.Denied {
-		e.retainDenied(ct.Name, d, all)
+		r.retainDenied(ct.Name, d, all)
 	}
 	if !known {
-		e.retainUnknown(ct, all)
+		r.retainUnknown(ct, all)
 	}
-	if gone := !slices.ContainsFunc(e.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name }); gone && e.retained.folders[ct.Name] != nil {
+	if gone := !slices.ContainsFunc(r.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name }); gone && r.folders[ct.Name] != nil {
 		for i := range ct.Assignments { // what lists them is not made anew
-			e.retained.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
+			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
 		}
 	}
 }
@@ -243,40 +204,40 @@ func (l *lost) selected(a *tree.AssignmentRecord) bool {
 
 func (l *lost) isConfig() bool { return l.entity.Collection != "schedulingPolicies" }
 
-func (l *lost) concern(e *Environment, clusterType, target string) {
-	l.concerned = append(l.concerned, e.Name+"/"+clusterType+"/"+target)
+func (l *lost) concern(environment, clusterType, target string) {
+	l.concerned = append(l.concerned, environment+"/"+clusterType+"/"+target)
 }
 
 // retainDenied keeps a pair away that policies took away which select nothing now.
-func (e *Environment) retainDenied(clusterType string, d tree.Denied, all []*lost) {
+func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lost) {
 	var by []string
 	for _, l := range all {
 		if !l.denies || !slices.Contains(d.Policies, l.entity.Name) || slices.Contains(by, l.entity.Name) {
 			continue
 		}
 		by = append(by, l.entity.Name)
-		if number, assigned := e.Schedule.Index(clusterType, d.DeploymentTarget); assigned {
-			e.Plan.Failed[number] = true
-			l.concern(e, clusterType, d.DeploymentTarget)
+		if number, assigned := r.Schedule.Index(clusterType, d.DeploymentTarget); assigned {
+			r.Plan.Failed[number] = true
+			l.concern(r.Name, clusterType, d.DeploymentTarget)
 		}
 	}
 	if len(by) > 0 {
-		e.retained.denied[clusterType] = append(e.retained.denied[clusterType], tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: by})
+		r.denied[clusterType] = append(r.denied[clusterType], tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: by})
 	}
 }
 
 // retainUnknown keeps away what was not there, where the record does not say whether a
 // policy took it away that selects nothing now.
-func (e *Environment) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
+func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
 	for _, l := range all {
 		if !l.denies || l.selector == "" {
 			continue
 		}
-		for i := range e.Schedule.Assignments {
-			a := &e.Schedule.Assignments[i]
+		for i := range r.Schedule.Assignments {
+			a := &r.Schedule.Assignments[i]
 			if a.ClusterType.Name == ct.Name && ct.Assignment(a.Target.FullName) == nil {
-				e.Plan.Failed[i] = true
-				l.concern(e, ct.Name, a.Target.FullName)
+				r.Plan.Failed[i] = true
+				l.concern(r.Name, ct.Name, a.Target.FullName)
 			}
 		}
 	}
@@ -285,14 +246,14 @@ func (e *Environment) retainUnknown(ct *tree.ClusterTypeRecord, all []*lost) {
 // reportLost reports a selector that selects nothing any more in the place of the
 // warning that it selects nothing, or that a policy cannot be read that did more than
 // to assign.
-func (e *Environment) reportLost(l *lost) {
+func (r *retained) reportLost(l *lost, out *reports) {
 	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config", "configSchemas": "config schema"}[l.entity.Collection]
 	if l.selector == "" {
 		d := diag.New(diag.SelectsNoMore, fmt.Sprintf("policy %s has errors, and says more of these assignments than that they are there", l.entity.Name))
-		e.report(d.At(l.entity, "").On(l.entity.String()).For(l.concerned...))
+		out.add(d.At(l.entity, "").On(l.entity.String()).For(l.concerned...))
 		return
 	}
-	e.drop(diag.SelectsNothing, l.selector)
+	out.drop(diag.SelectsNothing, l.selector)
 	d := l.warning
 	d.Code, d.Severity = diag.SelectsNoMore, diag.SelectsNoMore.Severity()
 	d.Message += ", and selected something before"
@@ -300,20 +261,20 @@ func (e *Environment) reportLost(l *lost) {
 	if d.Hint != "" {
 		way = d.Hint + "; " + way
 	}
-	e.report(d.Hinting(way).For(l.concerned...))
+	out.add(d.Hinting(way).For(l.concerned...))
 }
 
-// denied returns the pairs that are taken away from a cluster type, sorted.
-func (e *Environment) denied(clusterType string) []tree.Denied {
+// deniedOf returns the pairs that are taken away from a cluster type, sorted.
+func (r *retained) deniedOf(clusterType string) []tree.Denied {
 	var out []tree.Denied
-	first, _ := slices.BinarySearchFunc(e.Schedule.Denied, clusterType, func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
-	for _, d := range e.Schedule.Denied[first:] {
+	first, _ := slices.BinarySearchFunc(r.Schedule.Denied, clusterType, func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
+	for _, d := range r.Schedule.Denied[first:] {
 		if d.ClusterType != clusterType {
 			break
 		}
 		out = append(out, tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: d.Policies})
 	}
-	for _, d := range e.retained.denied[clusterType] {
+	for _, d := range r.denied[clusterType] {
 		i, found := slices.BinarySearchFunc(out, d.DeploymentTarget, func(d tree.Denied, target string) int { return strings.Compare(d.DeploymentTarget, target) })
 		if !found {
 			out = slices.Insert(out, i, d)
@@ -325,7 +286,7 @@ func (e *Environment) denied(clusterType string) []tree.Denied {
 }
 
 // selection says what selects an assignment.
-func (e *Environment) selection(i int) tree.Selection {
-	a, t := &e.Schedule.Assignments[i], &e.Plan.Tuples[e.Plan.TupleOf[i]]
+func (p *Planned) selection(i int) tree.Selection {
+	a, t := &p.Schedule.Assignments[i], &p.Plan.Tuples[p.Plan.TupleOf[i]]
 	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: t.Configs, ConfigSchemas: t.ConfigSchemas}
 }

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"context"
@@ -54,9 +54,9 @@ func (r retention) encode() []byte {
 }
 
 // definitions returns the CustomResourceDefinitions of an assignment.
-func (e *Environment) definitions(i int) (map[string]string, error) {
-	head, ok := decodeHead(e.rows[i].head)
-	if !ok || e.rows[i].failed {
+func (as *assignments) definitions(i int) (map[string]string, error) {
+	head, ok := decodeHead(as.rows[i].head)
+	if !ok || as.rows[i].failed {
 		return nil, nil
 	}
 	_, err := head.decodeShared()
@@ -68,18 +68,18 @@ func (e *Environment) definitions(i int) (map[string]string, error) {
 // failed. Two reconcilers' objects that apply one object would take it from one
 // another for ever, and Helm refuses what another release has. The others are
 // emitted once more without it. Where a folder that is kept has it, that one does.
-func (e *Environment) shareDefinitions(ctx context.Context, ct int, collided []collision) error {
-	s := e.spans[ct]
+func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, collided []collision) error {
+	s := as.spans[ct]
 	failing := map[int]bool{}
 	for _, c := range collided {
 		failing[c.first], failing[c.second] = true, true
 	}
-	owned, err := e.keptDefinitions(ct)
+	owned, err := as.keptDefinitions(in, ct)
 	if err != nil {
 		return err
 	}
 	for i := s.first; i < s.next; i++ {
-		definitions, err := e.definitions(i)
+		definitions, err := as.definitions(i)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (e *Environment) shareDefinitions(ctx context.Context, ct int, collided []c
 			owned[name] = true
 		}
 		if len(without) > 0 {
-			if err := e.emitWithout(ctx, i, without); err != nil {
+			if err := as.emitWithout(ctx, i, without); err != nil {
 				return err
 			}
 		}
@@ -104,30 +104,30 @@ func (e *Environment) shareDefinitions(ctx context.Context, ct int, collided []c
 
 // keptDefinitions returns the names of the CustomResourceDefinitions in folders of a
 // cluster type that stay as they were.
-func (e *Environment) keptDefinitions(ct int) (map[string]bool, error) {
+func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, error) {
 	out := map[string]bool{}
-	name := e.Model.ClusterTypes[ct].Name
-	if e.record == nil || !slices.ContainsFunc(e.record.ClusterTypes, func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
+	name := as.Model.ClusterTypes[ct].Name
+	if in.record == nil || !slices.ContainsFunc(in.record.ClusterTypes, func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
 		return out, nil
 	}
 	healthy := map[string]bool{}
-	broken := e.Model.Uncertain
-	for i := e.spans[ct].first; i < e.spans[ct].next; i++ {
-		target := e.Schedule.Assignments[i].Target.FullName
-		healthy[target] = !e.rows[i].failed
-		broken = broken || e.rows[i].failed
+	broken := as.Model.Uncertain
+	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
+		target := as.Schedule.Assignments[i].Target.FullName
+		healthy[target] = !as.rows[i].failed
+		broken = broken || as.rows[i].failed
 	}
 	if !broken {
 		return out, nil
 	}
-	before, err := e.record.ClusterType(name)
+	before, err := in.record.ClusterType(name)
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
 		return out, nil // the output stays as it is, whatever is emitted
 	} else if err != nil {
 		return nil, err
 	}
 	for _, a := range before.Assignments {
-		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !e.Model.Uncertain {
+		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !as.Model.Uncertain {
 			continue
 		}
 		for _, object := range a.Folder.Retained {
@@ -141,31 +141,31 @@ func (e *Environment) keptDefinitions(ct int) (map[string]bool, error) {
 
 // emitWithout emits an assignment once more, without definitions that another
 // brings.
-func (e *Environment) emitWithout(ctx context.Context, i int, without map[string]bool) error {
-	r := &e.rows[i]
-	h := e.key("without definitions").Key(r.key)
+func (as *assignments) emitWithout(ctx context.Context, i int, without map[string]bool) error {
+	r := &as.rows[i]
+	h := as.key("without definitions").Key(r.key)
 	for _, name := range slices.Sorted(maps.Keys(without)) {
 		h.String(name)
 	}
 	r.key, r.without = h.Sum(), without
-	if head, ok := e.assignmentTable(e.Schedule.Assignments[i].ClusterType.Name).Head(r.key); ok {
+	if head, ok := as.tableOf(i).Head(r.key); ok {
 		if decoded, good := decodeHead(head); good {
 			r.head, r.failed = head, decoded.failed
 			return nil
 		}
 	}
-	_, err := e.emit(ctx, []int{i})
+	_, err := as.emit(ctx, []int{i})
 	return err
 }
 
 // definitionCollision says why two assignments cannot share a
 // CustomResourceDefinition; nothing where they can.
-func (e *Environment) definitionCollision(c collision) (message, hint string, err error) {
-	first, err := e.definitions(c.first)
+func (as *assignments) definitionCollision(c collision) (message, hint string, err error) {
+	first, err := as.definitions(c.first)
 	if err != nil {
 		return "", "", err
 	}
-	second, err := e.definitions(c.second)
+	second, err := as.definitions(c.second)
 	if err != nil {
 		return "", "", err
 	}
@@ -174,7 +174,7 @@ func (e *Environment) definitionCollision(c collision) (message, hint string, er
 	if first[name] == "" || second[name] == "" {
 		return message, "one of the two is not rendered from a source: leave it out there, or set crds: \"skip\" on the source that renders the other", nil
 	}
-	a, b := &e.Schedule.Assignments[c.first], &e.Schedule.Assignments[c.second]
+	a, b := &as.Schedule.Assignments[c.first], &as.Schedule.Assignments[c.second]
 	if first[name] != second[name] {
 		return message + ", and not the same", "give both the same version of the chart, or set crds: \"skip\" on the source of one of them, if the definition of the other fits both", nil
 	}
@@ -210,76 +210,4 @@ func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diag
 	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
 	return []diag.Diagnostic{diag.New(diag.NoEffect, fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
 		On(field).At(a.Ref.At(field), "").Hinting(hint)}
-}
-
-// reportOutliving names what stays of each cluster type that is not as it was, and
-// nothing brings any more, of assignments that are gone or have changed.
-func (e *Environment) reportOutliving(k *keeper, outcomes []clusterType) error {
-	changed, err := e.changed(k, outcomes)
-	if err != nil {
-		return err
-	}
-	for _, c := range changed {
-		if !slices.ContainsFunc(c.before.Assignments, func(a tree.AssignmentRecord) bool { return len(a.Retained) > 0 }) {
-			continue
-		}
-		var there map[string]bool
-		namespaces := map[string]string{}
-		if c.there {
-			if there, err = e.keptNow(c.number, outcomes[c.number].folders); err != nil {
-				return err
-			}
-			namespaces = e.namespaces(c.number, outcomes[c.number].folders)
-		}
-		for i := range c.before.Assignments {
-			a := &c.before.Assignments[i]
-			e.reportRetained(c.before.Name, &a.Folder, there, namespaces[a.DeploymentTarget] == a.Namespace)
-		}
-	}
-	return nil
-}
-
-// reportRetained names what an assignment leaves on the clusters; there is what others
-// bring now, and stays says that its namespace is not removed.
-func (e *Environment) reportRetained(clusterType string, f *backends.Folder, there map[string]bool, stays bool) {
-	left := slices.DeleteFunc(slices.Clone(f.Retained), func(object string) bool {
-		return there[object] || !stays && !f.Orphan && kubernetes.InNamespace(object, f.Namespace)
-	})
-	if len(left) == 0 {
-		return
-	}
-	hint := "remove by hand what nobody needs"
-	if slices.ContainsFunc(left, func(object string) bool { return strings.HasPrefix(object, definitionKind) }) {
-		hint += "; with a CustomResourceDefinition go all objects of its kind. To let definitions go with the assignment, build and sync it once with crds: \"delete\" on its source before this change"
-	}
-	e.report(diag.New(diag.RetainsObjects, fmt.Sprintf("%s leaves objects on the clusters of cluster type %s: %s", f.DeploymentTarget, clusterType, kubernetes.Few(left))).
-		Hinting(hint).
-		For(e.Name + "/" + clusterType + "/" + f.DeploymentTarget))
-}
-
-// keptNow returns the objects of a cluster type's assignments that outlive them, and
-// all definitions.
-func (e *Environment) keptNow(n int, folders []tree.Folder) (map[string]bool, error) {
-	out := map[string]bool{}
-	for _, f := range folders {
-		for _, object := range f.Info.Retained {
-			out[object] = true
-		}
-	}
-	for i := e.spans[n].first; i < e.spans[n].next; i++ {
-		head, ok := decodeHead(e.rows[i].head)
-		if !ok || e.rows[i].failed {
-			continue
-		}
-		if _, err := head.decodeShared(); err != nil {
-			return nil, err
-		}
-		for _, object := range head.retention.Kept {
-			out[object] = true
-		}
-		for name := range head.retention.Definitions {
-			out[definitionKind+name] = true
-		}
-	}
-	return out, nil
 }

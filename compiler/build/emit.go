@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -17,7 +18,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// emission is what became of an assignment: files where it has not failed.
+// emitter takes assignments from their composed values to files.
+type emitter struct {
+	*Planned
+	tuples *tuples
+	charts sync.Map // *model.DeploymentTarget -> *compose.Graph
+}
+
+// emission is what an assignment gives: files where it has not failed.
 type emission struct {
 	backends.Emission
 	head *emissionHead
@@ -26,12 +34,14 @@ type emission struct {
 // emissions takes assignments from their composed values to files: charts get
 // their values, what is to be rendered is rendered, namespace services and
 // reconcilers that are functions are evaluated, and backends emit.
-func (e *Environment) emissions(ctx context.Context, numbers []int) ([]emission, error) {
+//
+// without are the definitions that each is to leave out, by assignment.
+func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]map[string]bool) ([]emission, error) {
 	out := make([]emission, len(numbers))
 	assigned := make([]*backends.Assignment, len(numbers)) // nil where it has failed
 	late := make([]compose.Late, len(numbers))
 	for n, i := range numbers {
-		g, err := e.values(e.Plan.TupleOf[i])
+		g, err := e.tuples.values(ctx, e.Plan.TupleOf[i])
 		if err != nil {
 			return nil, err
 		}
@@ -47,11 +57,11 @@ func (e *Environment) emissions(ctx context.Context, numbers []int) ([]emission,
 	if err != nil {
 		return nil, err
 	}
-	defer e.meter.took(cache.Assignment, time.Now())
+	defer e.request.Meter.took(cache.Assignment, time.Now())
 	for n, i := range numbers {
 		if a := assigned[n]; a != nil && a.Render {
 			p := kubernetes.Retained(projections[n].projection, a.Manifests.CRDs())
-			projections[n].projection = kubernetes.Without(p, e.rows[i].without)
+			projections[n].projection = kubernetes.Without(p, without[i])
 		}
 		late[n].Rendered = objectsOf(projections[n].projection)
 	}
@@ -68,7 +78,7 @@ func (e *Environment) emissions(ctx context.Context, numbers []int) ([]emission,
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
 			out[n].head.diagnostics = slices.Concat(out[n].head.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
 			out[n].head.failed, out[n].head.passing = specs[n].Failed, projections[n].passing
-			out[n].emit(allBackends[e.reconciler(e.Schedule.Assignments[i].ClusterType).Backend], a)
+			out[n].emit(e.backend(e.Schedule.Assignments[i].ClusterType), a)
 		}
 	}
 	return out, nil
@@ -137,4 +147,53 @@ func unwritable(backend backends.Backend, of model.Ref, files []backends.File, f
 	}
 	return []diag.Diagnostic{diag.New(diag.BadFile, fmt.Sprintf("the backend %s gives files that cannot be written: %v", backend.Name(), err)).
 		At(of, "").Hinting("this is a mistake in the backend, not in the platform: report it")}
+}
+
+// assignment is everything that was decided, as a backend sees it, but for the
+// specs and the projection.
+func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
+	a := &e.Schedule.Assignments[i]
+	out := &backends.Assignment{
+		Environment:       e.Name,
+		ClusterType:       a.ClusterType.Name,
+		Clusters:          e.clusters[a.ClusterType.Name],
+		Workspace:         a.Workload.Workspace,
+		Application:       a.Workload.Application,
+		Workload:          a.Workload.Name,
+		Registration:      a.Workload.Registration,
+		Target:            a.Target.Name,
+		DeploymentTarget:  a.Target.FullName,
+		Namespace:         e.Plan.Namespaces[i],
+		Labels:            a.Target.Labels,
+		ClusterTypeLabels: a.ClusterType.Labels,
+		Version:           a.Version,
+		GitOps:            e.Model.GitOps,
+		Manifests:         a.Manifests,
+		Render:            a.Target.Render,
+		Restart:           a.Target.RestartOnConfigChange,
+		ConfigFormat:      a.ClusterType.ConfigFormat,
+		Values:            g.Plain,
+		Removed:           g.Removed,
+		Digest:            g.Digest,
+		NamespaceService:  backends.Spec{Ref: model.Ref{Collection: "namespaceServices", Name: a.ClusterType.NamespaceService}},
+		Reconciler:        backends.Spec{Ref: reconcilerRef(a.ClusterType)},
+		DependsOn:         a.DependsOn,
+		Wave:              a.Wave,
+		Ref:               a.Workload.TargetRef(a.Target.Name),
+	}
+	for _, secret := range g.Secrets {
+		out.Secrets = append(out.Secrets, secretOf(secret))
+	}
+	return out
+}
+
+func secretOf(s compose.Secret) backends.Secret {
+	text := func(name string) string {
+		v, there := s.Ref.Lookup(name)
+		if !there {
+			return ""
+		}
+		return v.Text()
+	}
+	return backends.Secret{Name: s.Path, Store: text("store"), Key: text("key"), Property: text("property"), Version: text("version")}
 }

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"encoding/json"
@@ -23,15 +23,15 @@ type keys struct {
 
 // clusterTypeFacts identifies what the emissions of a cluster type's assignments
 // are made of that is the same in all of them.
-func (e *Environment) clusterTypeFacts(ct *model.ClusterType) cache.Key {
-	h := e.key("assignments")
-	if r := e.reconciler(ct); r != nil {
+func (p *Planned) clusterTypeFacts(ct *model.ClusterType) cache.Key {
+	h := p.key("assignments")
+	if r := p.reconciler(ct); r != nil {
 		h.String(r.Backend)
 	}
-	h.String(e.Name).String(ct.Name).String(string(ct.ConfigFormat)).
-		String(ct.NamespaceService).String(ct.Reconciler).Bytes(e.gitOps())
+	h.String(p.Name).String(ct.Name).String(string(ct.ConfigFormat)).
+		String(ct.NamespaceService).String(ct.Reconciler).Bytes(p.gitOps())
 	hashLabels(h, ct.Labels)
-	e.hashClusters(h, ct.Name)
+	p.hashClusters(h, ct.Name)
 	return h.Sum()
 }
 
@@ -52,8 +52,8 @@ func hashLabels(h *cache.Hash, labels map[string]string) {
 }
 
 // hashClusters adds what the clusters of a cluster type say.
-func (e *Environment) hashClusters(h *cache.Hash, clusterType string) {
-	clusters := e.clusters[clusterType]
+func (p *Planned) hashClusters(h *cache.Hash, clusterType string) {
+	clusters := p.clusters[clusterType]
 	h.Int(len(clusters))
 	for i := range clusters {
 		h.String(string(clusters[i].Digest))
@@ -62,27 +62,27 @@ func (e *Environment) hashClusters(h *cache.Hash, clusterType string) {
 
 // assignmentKey identifies all that the emission of an assignment is made of;
 // values is the digest of its composed values.
-func (e *Environment) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
-	content := e.needsContent(a)
-	h := k.hash.Reset("assignment").Key(k.clusterType).Key(e.targetFacts(a, content))
+func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
+	content := as.needsContent(a)
+	h := k.hash.Reset("assignment").Key(k.clusterType).Key(as.targetFacts(a, content))
 	if content && a.Manifests.Helm != nil {
 		h.Key(k.capabilities)
 	}
-	h.String(a.Version).String(e.Plan.Namespaces[i])
+	h.String(a.Version).String(as.Plan.Namespaces[i])
 	h.Int(a.Wave).Int(len(a.DependsOn))
 	for _, target := range a.DependsOn {
 		h.String(target)
 	}
-	k.specs = e.Plan.AppendSpecs(k.specs[:0], i, values)
+	k.specs = as.Plan.AppendSpecs(k.specs[:0], i, values)
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
 
 // targetFacts identifies what the emissions of a deployment target's assignments
 // are made of that is the same on all cluster types, but for those of pins. What
 // kalypso.lock says counts only where the content of the source is needed.
-func (e *Environment) targetFacts(a *schedule.Assignment, content bool) cache.Key {
+func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.Key {
 	id := targetID{a.Target, a.Manifests, content}
-	if key, known := e.targets.Load(id); known {
+	if key, known := as.targets.Load(id); known {
 		return key.(cache.Key)
 	}
 	h := cache.NewHash("deployment target")
@@ -96,11 +96,11 @@ func (e *Environment) targetFacts(a *schedule.Assignment, content bool) cache.Ke
 	}
 	h.String(strconv.FormatBool(a.Target.Render)).String(strconv.FormatBool(a.Target.RestartOnConfigChange))
 	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
-		entry, _ := e.library.Lock.Find(source)
+		entry, _ := as.request.Library.Lock.Find(source)
 		h.String(string(entry.Content)).String(entry.Revision)
 	}
 	key := h.Sum()
-	e.targets.Store(id, key)
+	as.targets.Store(id, key)
 	return key
 }
 
@@ -110,10 +110,4 @@ type targetID struct {
 	target    *model.DeploymentTarget
 	manifests model.Manifests
 	content   bool // whether that of the source is needed
-}
-
-// gitOps identifies where the environment's output is kept.
-func (e *Environment) gitOps() []byte {
-	b, _ := json.Marshal(e.Model.GitOps) // of strings
-	return b
 }

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"sync/atomic"
@@ -28,11 +28,13 @@ type LevelStats struct {
 	WrittenBytes int64   `json:"writtenBytes"` // to the cache
 }
 
-// meter is the cache of a build, and what it does for it.
-type meter struct {
-	cache  *cache.Cache // nil for none
-	before map[cache.Level]cache.Stats
-	levels map[cache.Level]*counts
+// Meter is the cache of a build, and counts what it does for it. Any number of goroutines
+// may use it.
+type Meter struct {
+	cache    *cache.Cache // nil for none
+	identity cache.Key    // of what compiles
+	before   map[cache.Level]cache.Stats
+	levels   map[cache.Level]*counts
 	// renders are under way: what several assignments render is rendered once.
 	renders singleflight.Group
 }
@@ -42,15 +44,18 @@ type counts struct {
 	nanoseconds      atomic.Int64
 }
 
-func newMeter(c *cache.Cache) *meter {
-	m := &meter{cache: c, levels: map[cache.Level]*counts{cache.Model: {}, cache.Tuple: {}, cache.Projection: {}, cache.Assignment: {}}}
+// NewMeter returns the meter of a build with a cache, which may be nil. identity tells the
+// compiler from any other that may give other results for the same input.
+func NewMeter(c *cache.Cache, identity cache.Key) *Meter {
+	m := &Meter{cache: c, identity: identity, levels: map[cache.Level]*counts{cache.Model: {}, cache.Tuple: {}, cache.Projection: {}, cache.Assignment: {}}}
 	if c != nil {
 		m.before = c.Stats()
 	}
 	return m
 }
 
-func (m *meter) stats() Stats {
+// Stats returns what was computed and reused so far.
+func (m *Meter) Stats() Stats {
 	var s Stats
 	now := map[cache.Level]cache.Stats{}
 	if m.cache != nil {
@@ -71,13 +76,13 @@ func (m *meter) stats() Stats {
 }
 
 // count adds results to those of a level.
-func (m *meter) count(level cache.Level, computed, reused int) {
+func (m *Meter) count(level cache.Level, computed, reused int) {
 	m.levels[level].computed.Add(int64(computed))
 	m.levels[level].reused.Add(int64(reused))
 }
 
 // took adds the time since start to that of a level.
-func (m *meter) took(level cache.Level, start time.Time) {
+func (m *Meter) took(level cache.Level, start time.Time) {
 	m.levels[level].nanoseconds.Add(int64(time.Since(start)))
 }
 
@@ -99,7 +104,7 @@ func (noTable) Put(cache.Key, []byte, []byte) {}
 func (noTable) Flush() error                  { return nil }
 func (noTable) Release()                      {}
 
-func (m *meter) table(level cache.Level, name string) table {
+func (m *Meter) table(level cache.Level, name string) table {
 	if m.cache == nil {
 		return noTable{}
 	}
@@ -107,36 +112,38 @@ func (m *meter) table(level cache.Level, name string) table {
 }
 
 // get and put keep single results; those of a build without a cache are not kept.
-func (m *meter) get(level cache.Level, key cache.Key) ([]byte, bool) {
+func (m *Meter) get(level cache.Level, key cache.Key) ([]byte, bool) {
 	if m.cache == nil {
 		return nil, false
 	}
 	return m.cache.Get(level, key)
 }
 
-func (m *meter) put(level cache.Level, key cache.Key, data []byte) {
+func (m *Meter) put(level cache.Level, key cache.Key, data []byte) {
 	if m.cache != nil {
 		m.cache.Put(level, key, data)
 	}
 }
 
-// packages is where the parts of evaluated packages are kept; nil for nowhere.
-func (m *meter) packages() evaluate.Cache {
+// Packages is where the parts of evaluated packages are kept; nil for nowhere.
+func (m *Meter) Packages() evaluate.Cache {
 	if m.cache == nil {
 		return nil
 	}
 	return packageCache{m}
 }
 
-type packageCache struct{ *meter }
+type packageCache struct{ *Meter }
 
 func (c packageCache) Get(key [32]byte) ([]byte, bool) {
-	return c.cache.Get(cache.Model, packageKey(key))
+	return c.cache.Get(cache.Model, c.packageKey(key))
 }
 
-func (c packageCache) Put(key [32]byte, data []byte) { c.cache.Put(cache.Model, packageKey(key), data) }
+func (c packageCache) Put(key [32]byte, data []byte) {
+	c.cache.Put(cache.Model, c.packageKey(key), data)
+}
 
 // packageKey adds to a key of sources what evaluates them.
-func packageKey(key cache.Key) cache.Key {
-	return cache.NewHash("package").Key(identity()).Key(key).Sum()
+func (m *Meter) packageKey(key cache.Key) cache.Key {
+	return cache.NewHash("package").Key(m.identity).Key(key).Sum()
 }

@@ -1,4 +1,4 @@
-package compiler
+package build
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type projected struct {
 
 // project renders the manifests of assignments, several at once, as far as their
 // backends need it; those that are nil have failed before.
-func (e *Environment) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projected, error) {
+func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projected, error) {
 	out := make([]projected, len(numbers))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -59,7 +59,7 @@ func (e *Environment) project(ctx context.Context, numbers []int, assigned []*ba
 	return out, group.Wait()
 }
 
-func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source, assigned *backends.Assignment) (projected, error) {
+func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source, assigned *backends.Assignment) (projected, error) {
 	entry, ds := e.pinned(a, source)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}, nil
@@ -79,16 +79,16 @@ func (e *Environment) projectOne(ctx context.Context, a *schedule.Assignment, so
 
 // pinned returns what the source of an assignment is pinned to, or says why it
 // cannot be used. Of a playbook that is not rendered nothing else is needed.
-func (e *Environment) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry, []diag.Diagnostic) {
+func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry, []diag.Diagnostic) {
 	if a.Manifests.Ansible != nil && !a.Target.Render {
-		return e.library.Entry(source)
+		return e.request.Library.Entry(source)
 	}
-	return e.library.Pinned(source)
+	return e.request.Library.Pinned(source)
 }
 
 // lacks says whether an assignment that needs the content of its source cannot have
 // it. Then it is not built, also where its emission is remembered.
-func (e *Environment) lacks(a *schedule.Assignment) bool {
+func (e *emitter) lacks(a *schedule.Assignment) bool {
 	source, ok := dependency.SourceOf(a.Manifests)
 	if !ok {
 		return false
@@ -98,9 +98,9 @@ func (e *Environment) lacks(a *schedule.Assignment) bool {
 }
 
 // job returns what there is to render, without the content of the source.
-func (e *Environment) job(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
+func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
 	if h := assigned.Manifests.Helm; h != nil {
-		values, _ := e.ChartValues(a, assigned.Values, assigned.Removed) // fillChart has seen that they fit
+		values, _ := e.chartValues(a, assigned.Values, assigned.Removed) // fillChart has seen that they fit
 		return &project.Job{Helm: &helm.Request{
 			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: values,
 			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"), APIVersions: a.ClusterType.APIVersions,
@@ -128,11 +128,11 @@ type rendered struct {
 
 // render renders a job with the content that an entry pins, or remembers what
 // became of it. Assignments that ask for the same at once wait for one render.
-func (e *Environment) render(ctx context.Context, job *project.Job, entry dependency.Entry) (rendered, error) {
-	defer e.meter.took(cache.Projection, time.Now())
+func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (rendered, error) {
+	defer e.request.Meter.took(cache.Projection, time.Now())
 	key := e.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
 	mine := false
-	r, err, _ := e.meter.renders.Do(string(key[:]), func() (any, error) {
+	r, err, _ := e.request.Meter.renders.Do(string(key[:]), func() (any, error) {
 		mine = true
 		return e.renderOnce(ctx, key, job, entry)
 	})
@@ -142,14 +142,14 @@ func (e *Environment) render(ctx context.Context, job *project.Job, entry depend
 	case err != nil:
 		return rendered{}, err
 	case !mine && !r.(rendered).passing:
-		e.meter.count(cache.Projection, 0, 1)
+		e.request.Meter.count(cache.Projection, 0, 1)
 	}
 	return r.(rendered), nil
 }
 
-func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *project.Job, entry dependency.Entry) (r rendered, err error) {
-	if data, ok := e.meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
-		e.meter.count(cache.Projection, 0, 1)
+func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job, entry dependency.Entry) (r rendered, err error) {
+	if data, ok := e.request.Meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
+		e.request.Meter.count(cache.Projection, 0, 1)
 		return r, nil
 	}
 	if ds := e.fill(job, entry); len(ds) > 0 {
@@ -158,21 +158,21 @@ func (e *Environment) renderOnce(ctx context.Context, key cache.Key, job *projec
 	if r.Outcome, err = project.NewRenderer(e.request.Workers).Render(ctx, job); err != nil {
 		return rendered{}, err
 	}
-	e.meter.count(cache.Projection, 1, 0)
+	e.request.Meter.count(cache.Projection, 1, 0)
 	r.passing = diag.Passing(r.Diagnostics)
 	if !r.passing {
-		e.meter.put(cache.Projection, key, model.Encode(r.Outcome))
+		e.request.Meter.put(cache.Projection, key, model.Encode(r.Outcome))
 	}
 	return r, nil
 }
 
 // fill gives a job its content, or says why there is none.
-func (e *Environment) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diagnostic) {
+func (e *emitter) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diagnostic) {
 	if job.Helm != nil {
-		job.Helm.Chart, ds = e.library.Content(entry)
+		job.Helm.Chart, ds = e.request.Library.Content(entry)
 		return ds
 	}
-	tree, ds := e.library.Tree(entry)
+	tree, ds := e.request.Library.Tree(entry)
 	if len(ds) > 0 {
 		return ds
 	}
@@ -182,12 +182,12 @@ func (e *Environment) fill(job *project.Job, entry dependency.Entry) (ds []diag.
 
 // playbook returns the files of an Ansible playbook's repository where it is
 // rendered, and else only what it is pinned to.
-func (e *Environment) playbook(a *schedule.Assignment, entry dependency.Entry) projected {
+func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) projected {
 	p := &model.Projection{Revision: entry.Revision}
 	if !a.Target.Render {
 		return projected{projection: p}
 	}
-	tree, ds := e.library.Tree(entry)
+	tree, ds := e.request.Library.Tree(entry)
 	if len(ds) > 0 {
 		return projected{diagnostics: ds, passing: true}
 	}
@@ -203,4 +203,18 @@ func (e *Environment) playbook(a *schedule.Assignment, entry dependency.Entry) p
 	}
 	slices.SortFunc(p.Files, func(a, b model.ProjectedFile) int { return strings.Compare(a.Path, b.Path) })
 	return projected{projection: p}
+}
+
+// needsContent says whether the emission of an assignment needs the content of its source,
+// or at least what it is pinned to.
+func (p *Planned) needsContent(a *schedule.Assignment) bool {
+	b := p.backend(a.ClusterType)
+	if b == nil {
+		return false
+	}
+	support := b.Support(a.Manifests.Kind())
+	if a.Target.Render {
+		return support.Rendered == ""
+	}
+	return support.Referenced == "" && support.Looks
 }

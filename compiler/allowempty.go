@@ -1,0 +1,55 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// AllEmpty stands for all selectors in Request.AllowEmpty.
+const AllEmpty = build.AllEmpty
+
+// UnknownSelectorError says that no environment of the build has a scheduling policy,
+// config or config schema of a name.
+type UnknownSelectorError struct {
+	Name  string
+	Known []string
+}
+
+// Error names what is unknown, and the one that was probably meant.
+func (e *UnknownSelectorError) Error() string {
+	s := fmt.Sprintf("there is no scheduling policy, config or config schema %s", e.Name)
+	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+		s += "; " + hint
+	}
+	return s
+}
+
+// checkAllowEmpty looks for the names of Request.AllowEmpty. Where an environment cannot
+// be read, it may have any.
+func (b *Build) checkAllowEmpty(names []string) error {
+	var known []string
+	add := func(collection, name string) { known = append(known, name, collection+"."+name) }
+	for _, e := range b.Environments {
+		if e.Model == nil || e.Model.Uncertain {
+			return nil
+		}
+		for i := range e.Model.SchedulingPolicies {
+			add("schedulingPolicies", e.Model.SchedulingPolicies[i].Name)
+		}
+		for i := range e.Model.Configs {
+			add("configs", e.Model.Configs[i].Name)
+		}
+		for i := range e.Model.ConfigSchemas {
+			add("configSchemas", e.Model.ConfigSchemas[i].Name)
+		}
+	}
+	for _, name := range names {
+		if name != AllEmpty && !slices.Contains(known, name) {
+			return &UnknownSelectorError{name, known}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// assignments are those of the schedule, with what each gives.
+type assignments struct {
+	*Planned
+	tuples  *tuples
+	emitter *emitter
+	targets sync.Map // targetID -> cache.Key
+	rows    []row    // by assignment
+}
+
+// row is the result of one assignment.
+type row struct {
+	key    cache.Key // of its emission; zero where it failed before
+	head   []byte    // an emissionHead, as it is in the cache; nil where it failed before
+	failed bool
+	// without are the CustomResourceDefinitions, by name, that another assignment of
+	// the cluster type brings for both.
+	without map[string]bool
+}
+
+// build emits the assignments of every cluster type of this build.
+func (as *assignments) build(ctx context.Context, s *scope, out *reports) error {
+	var types []int
+	total := 0
+	for ct, at := range as.spans {
+		if s.builds(as.Model.ClusterTypes[ct].Name) {
+			types, total = append(types, ct), total+at.next-at.first
+		}
+	}
+	progress := as.progress(total)
+	found := make([][]collision, len(as.spans))
+	group, ctx := errgroup.WithContext(ctx)
+	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
+	for w := range workers {
+		group.Go(func() error {
+			composer := as.Plan.NewComposer()
+			for n := w; n < len(types); n += workers {
+				ct := types[n]
+				objects, err := as.buildClusterType(ctx, as.spans[ct], composer)
+				if err == nil {
+					found[ct], err = as.collisions(ctx, ct, objects)
+				}
+				if err == nil {
+					err = as.shareDefinitions(ctx, s, ct, found[ct])
+				}
+				if err != nil {
+					return err
+				}
+				as.putAway(ct)
+				progress(as.spans[ct].next - as.spans[ct].first)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	_ = as.tuples.table().Flush()
+	out.add(as.tuples.diagnostics(s)...)
+	ds, err := as.diagnostics(ctx)
+	if err != nil {
+		return err
+	}
+	out.add(ds...)
+	out.add(as.collide(append(slices.Concat(found...), as.centralCollisions(s)...))...)
+	return nil
+}
+
+// progress returns what reports how many more assignments of total are done.
+func (as *assignments) progress(total int) func(done int) {
+	if as.request.Progress == nil {
+		return func(int) {}
+	}
+	var all atomic.Int64
+	report := func(done int) {
+		as.request.Progress(Progress{Environment: as.Name, Done: int(all.Add(int64(done))), Total: total})
+	}
+	report(0)
+	return report
+}
+
+// table is where the emitted assignments of a cluster type are kept.
+func (as *assignments) table(clusterType string) table {
+	return as.request.Meter.table(cache.Assignment, as.request.Platform.Module+" "+as.Name+" "+clusterType)
+}
+
+// tableOf is the table of an assignment's cluster type.
+func (as *assignments) tableOf(assignment int) table {
+	return as.table(as.Schedule.Assignments[assignment].ClusterType.Name)
+}
+
+// failedIn says whether one of some assignments failed.
+func (as *assignments) failedIn(at span) bool {
+	return slices.ContainsFunc(as.rows[at.first:at.next], func(r row) bool { return r.failed })
+}
+
+// putAway writes what was emitted of a cluster type to the cache, and leaves nothing of
+// the cache's table in memory but the heads.
+func (as *assignments) putAway(ct int) {
+	table := as.table(as.Model.ClusterTypes[ct].Name)
+	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
+	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
+	size := 0
+	for i := range rows {
+		size += len(rows[i].head)
+	}
+	heads := make([]byte, 0, size)
+	for i := range rows {
+		begin := len(heads)
+		if heads = append(heads, rows[i].head...); rows[i].head != nil {
+			rows[i].head = heads[begin:len(heads):len(heads)]
+		}
+	}
+	table.Release()
+}
+
+// buildClusterType makes the rows of a cluster type's assignments, and returns the
+// objects of those that had to be emitted, by assignment.
+func (as *assignments) buildClusterType(ctx context.Context, s span, composer *compose.Composer) (map[int][]backends.Object, error) {
+	if err := as.identify(ctx, s, composer); err != nil {
+		return nil, err
+	}
+	var missing []int
+	lacking := 0 // of missing: what cannot be made is not counted as computed
+	for i := s.first; i < s.next; i++ {
+		r := &as.rows[i]
+		if r.failed {
+			continue
+		}
+		if a := &as.Schedule.Assignments[i]; as.needsContent(a) && as.emitter.lacks(a) {
+			missing, lacking = append(missing, i), lacking+1
+			continue
+		}
+		var ok bool
+		if r.head, ok = as.tableOf(i).Head(r.key); ok {
+			if head, good := decodeHead(r.head); good {
+				r.failed = head.failed
+				continue
+			}
+		}
+		missing = append(missing, i)
+	}
+	as.request.Meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
+	objects, err := as.emit(ctx, missing)
+	for i := s.first; i < s.next; i++ {
+		as.tuples.release(i)
+	}
+	return objects, err
+}
+
+// identify makes the keys of the rows of a cluster type's assignments.
+func (as *assignments) identify(ctx context.Context, s span, composer *compose.Composer) error {
+	numbers := make([]int32, 0, s.next-s.first)
+	for i := s.first; i < s.next; i++ {
+		numbers = append(numbers, as.Plan.TupleOf[i])
+	}
+	if err := as.tuples.resolve(ctx, numbers, composer); err != nil {
+		return err
+	}
+	if err := as.tuples.wait(ctx, numbers); err != nil {
+		return err
+	}
+	if s.first == s.next {
+		return nil
+	}
+	ct := as.Schedule.Assignments[s.first].ClusterType
+	healthy := as.reconciler(ct) != nil
+	k := &keys{hash: cache.NewHash(""), clusterType: as.clusterTypeFacts(ct), capabilities: capabilities(ct)}
+	for i := s.first; i < s.next; i++ {
+		a := &as.Schedule.Assignments[i]
+		t := as.tuples.head(i)
+		r := &as.rows[i]
+		if r.failed = a.Failed || as.Plan.Failed[i] || t.Failed || !healthy; !r.failed {
+			r.key = as.assignmentKey(k, i, a, t.Digest)
+		}
+	}
+	return nil
+}
+
+// emit emits assignments, which have not failed before, and remembers the results.
+func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backends.Object, error) {
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	emitted, err := as.emitter.emissions(ctx, missing, as.leftOut(missing))
+	if err != nil {
+		return nil, err
+	}
+	objects := map[int][]backends.Object{}
+	for n, i := range missing {
+		head := emitted[n].head
+		objects[i] = emitted[n].Objects
+		r := &as.rows[i]
+		r.head, r.failed = head.encode(), head.failed
+		if !head.passing {
+			table := as.tableOf(i)
+			table.Put(r.key, r.head, encodeBody(emitted[n].Files, emitted[n].Objects))
+		}
+	}
+	return objects, nil
+}
+
+// orphans says whether the namespace outlives the assignment.
+func orphans(namespaceService model.Value) bool {
+	deletion, _ := namespaceService.Lookup("deletion")
+	return deletion.Text() == "orphan"
+}
+
+// leftOut returns the definitions that assignments leave out, by assignment.
+func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
+	out := map[int]map[string]bool{}
+	for _, i := range numbers {
+		out[i] = as.rows[i].without
+	}
+	return out
+}
+
+// diagnostics returns those of the backends, with where the values come from that each is
+// about.
+func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, error) {
+	var out []diag.Diagnostic
+	for i := range as.rows {
+		head, ok := decodeHead(as.rows[i].head)
+		if !ok || !head.hasDiagnostics {
+			continue
+		}
+		ds, err := head.decodeDiagnostics()
+		if err != nil {
+			return nil, err
+		}
+		g, err := as.tuples.graph(ctx, as.Plan.TupleOf[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range ds {
+			out = append(out, locate(d, g).For(as.id(i)))
+		}
+	}
+	return out, nil
+}
+
+// locate adds where the values come from to a diagnostic about one of them.
+func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
+	if d.Path == "" {
+		return d
+	}
+	for _, leaf := range g.Leaves() {
+		if leaf.Path == d.Path {
+			for _, o := range leaf.From {
+				d.Sites = append([]diag.Site{{Ref: o.Ref}}, d.Sites...)
+			}
+		}
+	}
+	return d
+}
+
+// folder describes the folder of an assignment that was emitted.
+func (as *assignments) folder(i int, head emissionHead) backends.Folder {
+	a := &as.Schedule.Assignments[i]
+	return backends.Folder{
+		DeploymentTarget: a.Target.FullName,
+		Workspace:        a.Workload.Workspace,
+		Workload:         a.Workload.Name,
+		Namespace:        as.Plan.Namespaces[i],
+		Version:          a.Version,
+		Orphan:           head.orphan,
+		DependsOn:        a.DependsOn,
+		Wave:             a.Wave,
+		Backend:          as.reconciler(a.ClusterType).Backend,
+		Retained:         head.retention.Kept,
+		Shared:           head.shared,
+	}
+}
+
+// content returns the files of an assignment that was emitted: from the cache, or
+// emitted once more.
+func (as *assignments) content(ctx context.Context, i int) ([]backends.File, error) {
+	table := as.tableOf(i)
+	if body, ok := table.Body(as.rows[i].key); ok {
+		if files, _, err := decodeBody(body); err == nil {
+			return files, nil
+		}
+	}
+	emission, err := as.emitAgain(ctx, i)
+	return emission.Files, err
+}
+
+func (as *assignments) emitAgain(ctx context.Context, i int) (backends.Emission, error) {
+	emitted, err := as.emitter.emissions(ctx, []int{i}, as.leftOut([]int{i}))
+	if err != nil {
+		return backends.Emission{}, err
+	}
+	if head := emitted[0].head; head.failed {
+		// The content of its source has gone since: nothing else fails now and not before.
+		return backends.Emission{}, fmt.Errorf("%s was built, and cannot be built once more (%s): build again",
+			as.id(i), codes(head.diagnostics))
+	}
+	return emitted[0].Emission, nil
+}

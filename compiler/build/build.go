@@ -1,0 +1,252 @@
+// Package build is the engine of one environment: from the files of a platform to the
+// tree that is to be written. Each file has one step:
+//
+//	planned.go      evaluate, schedule, and plan what assignments are configured by
+//	retain.go       what stays because a selector selects nothing any more
+//	tuple.go        compose the values of tuples, which many assignments share
+//	assignment.go   identify assignments, and emit those that the cache does not know
+//	emit.go         one emission: chart.go and projection.go render, backends emit
+//	collision.go    objects that two assignments create; machine.go on machines
+//	definition.go   CustomResourceDefinitions that several assignments bring
+//	dependent.go    fail what cannot be built beside what failed
+//	clustertype.go  the folder of a cluster type; keep.go: what stays of the last one
+//	removal.go      what goes, and whether so much may; outlive.go: what stays on clusters
+//
+// Data goes from the first to the last. What a step reports is a diagnostic; an error is
+// about what cannot be read, or a context that has ended.
+package build
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/worker"
+)
+
+// Request says how environments are built. It is the same for all of a build, and nothing
+// changes it.
+type Request struct {
+	Platform *source.Platform
+	Stages   []evaluate.Stage
+	// Backends are by their key in #Reconciler.
+	Backends map[string]backends.Backend
+	Library  *dependency.Library
+	// Registry has what registrations refer to.
+	Registry evaluate.Registry
+	Meter    *Meter
+	Workers  *worker.Pool // nil for in this process
+	// Source is what the one environment is compiled from; nil where Sources say it, by
+	// environment, or it is known by the digests of files alone.
+	Source  *tree.Source
+	Sources map[string]tree.Source
+	Shard   Shard
+	// Ring is the part of the one environment to build, and Rings are all its parts; ""
+	// for everything.
+	Ring  string
+	Rings []model.Ring
+	// AllowRemovals and AllowEmpty are those of compiler.Request.
+	AllowRemovals bool
+	AllowEmpty    []string
+	// Progress, if given, is called by several goroutines.
+	Progress func(Progress)
+	// Incomplete says that what environments have may be in a folder that is none of
+	// theirs.
+	Incomplete bool
+}
+
+// Progress is how far a build has come with an environment.
+type Progress struct {
+	Environment string
+	// Done and Total count assignments; both are 0 before they are known.
+	Done, Total int
+}
+
+// Environment is one environment of a build: planned by Plan, and, after Build, compiled.
+// It is for one goroutine, but for what is read of it after Build.
+type Environment struct {
+	*Planned
+	// Tree is the output; nil where it must stay as it is. What it gives is made when it
+	// is asked for, of what the build read, which has to be there then.
+	Tree *tree.Tree
+	// Removals are those of the build, whether they are allowed or not.
+	Removals Removals
+	// Summary counts what the build gave.
+	Summary Summary
+
+	reports     *reports
+	tuples      *tuples
+	emitter     *emitter
+	assignments *assignments
+	displaced   bool
+	same        map[string]bool // cluster types that are left out
+}
+
+// Plan takes an environment through the pipeline up to what its assignments are
+// configured by.
+func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
+	e := &Environment{Planned: &Planned{Name: name, request: r}, reports: &reports{environment: name}}
+	if err := e.plan(ctx, e.reports); err != nil || e.Model == nil {
+		return e, err
+	}
+	e.tuples = newTuples(e.Planned)
+	e.emitter = &emitter{Planned: e.Planned, tuples: e.tuples}
+	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter, rows: make([]row, len(e.Schedule.Assignments))}
+	return e, nil
+}
+
+// Build takes a planned environment through the rest of the pipeline. previous is the
+// record of its output, which may be nil; one of something else does not count: writing
+// over it is refused.
+func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
+	if e.Model == nil {
+		return nil
+	}
+	if previous != nil && (previous.Platform != e.request.Platform.Module || previous.Environment != e.Name) {
+		previous = nil
+	}
+	err := e.build(ctx, &scope{Planned: e.Planned, record: previous, same: e.same})
+	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+		// What there is to keep is not known: the output stays as it is.
+		e.reports.add(broken.Diagnostic())
+		e.Tree, e.Summary = nil, Summary{}
+	} else if err != nil {
+		return err
+	}
+	diag.Resolve(e.reports.all, e.Model.Positions)
+	return ctx.Err()
+}
+
+func (e *Environment) build(ctx context.Context, s *scope) error {
+	retained, err := retain(s, e.reports)
+	if err != nil {
+		return err
+	}
+	if err := e.assignments.build(ctx, s, e.reports); err != nil {
+		return err
+	}
+	k, err := newKeeper(s, e.assignments, retained)
+	if err != nil {
+		return err
+	}
+	failDependents(s, e.assignments, k, e.reports)
+	k.explain(e.reports.all)
+	types, err := (&assembly{scope: s, assignments: e.assignments, keeper: k}).clusterTypes(ctx)
+	if err != nil {
+		return err
+	}
+	e.Tree, e.Summary = treeOf(types, k, e.reports)
+	if e.unknown() {
+		e.Tree, e.Summary = nil, Summary{} // its gitops is not known: the output stays as it is
+		return nil
+	}
+	if s.record == nil {
+		return nil
+	}
+	return e.checkRemovals(&changes{k, e.assignments, types, e.reports})
+}
+
+// Diagnostics are those of the environment so far. They have positions after Build.
+func (e *Environment) Diagnostics() []diag.Diagnostic { return e.reports.all }
+
+// Displace leaves the environment's output as it is, and adds the diagnostics that say why.
+func (e *Environment) Displace(ds ...diag.Diagnostic) {
+	e.displaced = true
+	e.reports.add(ds...)
+}
+
+// unknown says whether the environment's own declaration is not known, or cannot
+// be, so that its output must stay as it is.
+func (e *Environment) unknown() bool {
+	return e.displaced || e.Model.Sick[model.Ref{Collection: "environments", Name: e.Name}]
+}
+
+// Failed says whether an error concerns the assignment with this number, so that
+// it is not built.
+func (e *Environment) Failed(assignment int) bool { return e.assignments.rows[assignment].failed }
+
+// Graph returns the configuration graph of the assignment with this number.
+func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph, error) {
+	return e.tuples.graph(ctx, e.Plan.TupleOf[assignment])
+}
+
+// Configuration returns the digest of the composed values of the assignment with
+// this number: the version of its configuration.
+func (e *Environment) Configuration(assignment int) model.Digest {
+	return e.tuples.head(assignment).Digest
+}
+
+// ApplicationValues returns what the application gives the chart of a deployment
+// target, composed, with its provenance. It is the same on all cluster types.
+func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
+	return e.emitter.applicationValues(w, t)
+}
+
+// Keys returns the keys of the cluster types of the build, by name: of all that the folder
+// of each is made of. Those with errors have none.
+func (e *Environment) Keys(ctx context.Context) (map[string]cache.Key, error) {
+	if e.Model == nil {
+		return nil, nil
+	}
+	s := &scope{Planned: e.Planned}
+	y := &assembly{scope: s, assignments: e.assignments}
+	composer := e.Plan.NewComposer()
+	out := map[string]cache.Key{}
+	for n, at := range e.spans {
+		ct := &e.Model.ClusterTypes[n]
+		if !s.builds(ct.Name) {
+			continue
+		}
+		if err := e.assignments.identify(ctx, at, composer); err != nil {
+			return nil, err
+		}
+		if e.reconciler(ct) != nil && !e.assignments.failedIn(at) {
+			out[ct.Name] = y.key(n)
+		}
+	}
+	return out, nil
+}
+
+// LeaveOut leaves cluster types out of the build. Their folders are in the tree as outside
+// of it.
+func (e *Environment) LeaveOut(clusterTypes map[string]bool) { e.same = clusterTypes }
+
+// LeftOut says whether a cluster type is left out of the build.
+func (e *Environment) LeftOut(clusterType string) bool { return e.same[clusterType] }
+
+// AllFailed yields the number of each assignment of the build that failed.
+func (e *Environment) AllFailed(yield func(int) bool) {
+	s := &scope{Planned: e.Planned, same: e.same}
+	for i := range e.assignments.rows {
+		if e.assignments.rows[i].failed && s.builds(e.Schedule.Assignments[i].ClusterType.Name) && !yield(i) {
+			return
+		}
+	}
+}
+
+// NeedsContent says whether the emission of an assignment needs the content of its source,
+// or at least what it is pinned to.
+func (e *Environment) NeedsContent(assignment int) bool {
+	return e.needsContent(&e.Schedule.Assignments[assignment])
+}
+
+// reports collects the diagnostics of an environment.
+type reports struct {
+	environment string
+	all         []diag.Diagnostic
+}
+
+func (r *reports) add(ds ...diag.Diagnostic) {
+	for i := range ds {
+		ds[i].Environment = r.environment
+	}
+	r.all = append(r.all, ds...)
+}

@@ -1,0 +1,325 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// assembly makes the folders of cluster types of what was emitted. What failed keeps its
+// folder of the record.
+type assembly struct {
+	*scope
+	assignments *assignments
+	keeper      *keeper
+}
+
+// clusterTypes returns those of the model, several made at once; those that are not of
+// this build are empty.
+func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
+	out := make([]clusterType, len(y.spans))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for n := range y.spans {
+		group.Go(func() (err error) {
+			if y.builds(y.Model.ClusterTypes[n].Name) && ctx.Err() == nil {
+				out[n], err = y.clusterType(n)
+			}
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+// treeOf puts a tree together: of the cluster types of the model, and of those that are no
+// longer in it, but stay.
+func treeOf(types []clusterType, k *keeper, out *reports) (*tree.Tree, Summary) {
+	t, summary := &tree.Tree{}, Summary{}
+	for n := range types {
+		if name := k.Model.ClusterTypes[n].Name; !k.builds(name) {
+			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: name, Outside: true})
+			continue
+		}
+		out.add(types[n].diagnostics...)
+		t.ClusterTypes = append(t.ClusterTypes, types[n].tree)
+		summary.add(types[n].summary)
+	}
+	for _, ct := range k.clusterTypes() {
+		t.ClusterTypes = append(t.ClusterTypes, ct.tree)
+		summary.add(ct.summary)
+	}
+	slices.SortFunc(t.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	return t, summary
+}
+
+// clusterType is the result of a cluster type.
+type clusterType struct {
+	tree        tree.ClusterType
+	summary     Summary
+	diagnostics []diag.Diagnostic
+	kept        string // why the files at its root are not known
+	folders     []tree.Folder
+}
+
+// clusterType makes the folder of a cluster type. Where nothing failed, only the
+// digests of its assignments are looked at.
+func (y *assembly) clusterType(n int) (clusterType, error) {
+	ct := &y.Model.ClusterTypes[n]
+	defer y.assignments.table(ct.Name).Release()
+	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
+	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Uncertain && !y.assignments.failedIn(y.spans[n])
+	if whole && y.reconciler(ct) != nil {
+		out.summary.Assignments = y.spans[n].next - y.spans[n].first
+		if said, ok := y.indexSaid(ct, y.key(n)); ok && !diag.Errors(said.Diagnostics) {
+			digest, err := y.contentDigest(n, said.Tree)
+			if err != nil {
+				return out, err
+			}
+			out.tree.Digest, out.diagnostics = digest, said.Diagnostics
+			out.tree.Content = func(context.Context) (*tree.Content, error) {
+				defer y.assignments.table(ct.Name).Release()
+				folders, err := y.folders(n)
+				if err != nil {
+					return nil, err
+				}
+				files, _, _, err := y.index(ct, folders)
+				return &tree.Content{Files: files, Folders: folders, Clusters: y.clusterNames(ct.Name), Denied: y.keeper.retained.deniedOf(ct.Name)}, err
+			}
+			return out, nil
+		}
+	}
+	folders, err := y.folders(n)
+	if err != nil {
+		return out, err
+	}
+	files, kept, ds, err := y.index(ct, folders)
+	if err != nil {
+		return out, err
+	}
+	if whole && kept == "" {
+		said := indexHead{Tree: tree.OfFiles(files), Diagnostics: ds}
+		y.rememberIndex(ct, y.key(n), said)
+		if out.tree.Digest, err = y.contentDigest(n, said.Tree); err != nil {
+			return out, err
+		}
+	}
+	out.diagnostics, out.kept, out.folders = ds, kept, folders
+	out.summary = Summary{ClusterTypes: 1}
+	out.summary.count(folders)
+	out.summary.Failed = y.lost(n, folders)
+	content := &tree.Content{Files: files, Kept: kept, Folders: folders, Clusters: y.clusterNames(ct.Name), Denied: y.keeper.retained.deniedOf(ct.Name)}
+	out.tree.Content = func(context.Context) (*tree.Content, error) { return content, nil }
+	return out, nil
+}
+
+// lost counts the assignments that failed and have nothing to keep.
+func (y *assembly) lost(n int, folders []tree.Folder) int {
+	there := map[string]bool{}
+	for _, f := range folders {
+		there[f.Info.DeploymentTarget] = true
+	}
+	lost := 0
+	for i := y.spans[n].first; i < y.spans[n].next; i++ {
+		if !there[y.Schedule.Assignments[i].Target.FullName] {
+			lost++
+		}
+	}
+	return lost
+}
+
+// key identifies all that the folder of a cluster type is made of.
+func (y *assembly) key(n int) cache.Key {
+	ct := &y.Model.ClusterTypes[n]
+	h := y.indexKey("cluster type", ct)
+	for i := y.spans[n].first; i < y.spans[n].next; i++ {
+		h.Key(y.assignments.rows[i].key)
+	}
+	return h.Sum()
+}
+
+// indexKey begins the key of something that is made of a cluster type.
+func (y *assembly) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
+	h := y.Planned.key(kind).String(y.Name).String(ct.Name).String(ct.Description).String(ct.Reconciler).Bytes(y.gitOps())
+	if r := y.reconciler(ct); r != nil {
+		h.String(r.Backend)
+	}
+	y.hashClusters(h, ct.Name)
+	return h.Bytes(y.Plan.Shared[ct.Name].AppendBinary(nil))
+}
+
+// folders returns the folders of a cluster type, sorted.
+func (y *assembly) folders(n int) ([]tree.Folder, error) {
+	ct := &y.Model.ClusterTypes[n]
+	var out []tree.Folder
+	for i := y.spans[n].first; i < y.spans[n].next; i++ {
+		a := &y.Schedule.Assignments[i]
+		if y.assignments.rows[i].failed {
+			if folder, kept := y.keeper.assignment(a); kept {
+				out = append(out, folder)
+			}
+			continue
+		}
+		head, _ := decodeHead(y.assignments.rows[i].head)
+		if err := head.decode(); err != nil {
+			return nil, err
+		}
+		out = append(out, tree.Folder{
+			Info:    y.assignments.folder(i, head),
+			Files:   head.files,
+			Content: func(ctx context.Context) ([]backends.File, error) { return y.assignments.content(ctx, i) },
+			Values:  y.assignments.tuples.head(i).Digest,
+
+			Selection: y.selection(i),
+		})
+	}
+	there := map[string]bool{}
+	for _, f := range out {
+		there[f.Info.DeploymentTarget] = true
+	}
+	out = append(out, y.keeper.others(ct.Name, there)...)
+	var kept []backends.Folder
+	for _, f := range out {
+		there[f.Info.DeploymentTarget] = true
+		if f.Kept != nil {
+			kept = append(kept, f.Info)
+		}
+	}
+	for _, f := range y.keeper.needed(ct.Name, kept, there) {
+		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: "a folder that is kept depends on it"}})
+	}
+	slices.SortFunc(out, func(a, b tree.Folder) int {
+		return strings.Compare(a.Info.DeploymentTarget, b.Info.DeploymentTarget)
+	})
+	return out, nil
+}
+
+// index makes the files at a cluster type's root; kept is the reason why it cannot.
+func (y *assembly) index(ct *model.ClusterType, folders []tree.Folder) (files []backends.File, kept string, ds []diag.Diagnostic, err error) {
+	r := y.reconciler(ct)
+	if !y.Reconciled(ct) {
+		return nil, "the reconciler " + ct.Reconciler + " has errors", nil, nil
+	}
+	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
+		return nil, "folders of another reconciler are kept", nil, nil // settle has reported it
+	}
+	all := infos(folders)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	table, key := y.assignments.table(ct.Name), y.indexKey("index", ct).Bytes(text).Sum()
+	if body, ok := table.Body(key); ok {
+		if files, _, err := decodeBody(body); err == nil {
+			if head, ok := table.Head(key); ok && json.Unmarshal(head, &ds) == nil {
+				return files, "", ds, nil
+			}
+		}
+	}
+	files, ds = y.backend(ct).Index(y.delivered(ct), all)
+	if !diag.Errors(ds) {
+		ds = append(ds, unwritable(y.backend(ct), model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
+	}
+	if diag.Errors(ds) {
+		return nil, "errors: " + codes(ds), ds, nil
+	}
+	head, err := json.Marshal(ds)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	table.Put(key, head, encodeBody(files, nil))
+	return files, "", ds, nil
+}
+
+// indexHead is what every build needs of the files at a cluster type's root.
+type indexHead struct {
+	Tree        tree.ID           `json:"tree"`
+	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved
+}
+
+// indexSaid returns what the cache knows of a cluster type's index by the key of
+// the cluster type.
+func (y *assembly) indexSaid(ct *model.ClusterType, of cache.Key) (said indexHead, ok bool) {
+	text, ok := y.assignments.table(ct.Name).Head(y.saidKey(of))
+	return said, ok && json.Unmarshal(text, &said) == nil
+}
+
+func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, said indexHead) {
+	text, err := json.Marshal(said)
+	if err == nil {
+		y.assignments.table(ct.Name).Put(y.saidKey(of), text, nil)
+	}
+}
+
+func (y *assembly) saidKey(of cache.Key) cache.Key { return y.Planned.key("index said").Key(of).Sum() }
+
+// contentDigest identifies the folder of a cluster type in which nothing failed,
+// and all that its record says of it, whatever they were made of; index is the
+// tree of the files at its root.
+func (y *assembly) contentDigest(n int, index tree.ID) (model.Digest, error) {
+	h := cache.NewHash("cluster type").String(string(index))
+	for _, name := range y.clusterNames(y.Model.ClusterTypes[n].Name) {
+		h.String(name)
+	}
+	h.Int(len(y.clusters[y.Model.ClusterTypes[n].Name]))
+	for i := y.spans[n].first; i < y.spans[n].next; i++ {
+		head, _ := decodeHead(y.assignments.rows[i].head)
+		if _, err := head.decodeShared(); err != nil {
+			return "", err
+		}
+		f := y.assignments.folder(i, head)
+		h.Bytes(head.tree[:]).String(string(y.assignments.tuples.head(i).Digest))
+		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
+		h.Int(int(y.assignments.rows[i].head[0] & headOrphan)).Int(f.Wave).Bytes(f.Shared).Bytes(head.retention.encode()).Int(len(f.DependsOn))
+		for _, target := range f.DependsOn {
+			h.String(target)
+		}
+		hashSelection(h, y.selection(i))
+	}
+	for _, d := range y.keeper.retained.deniedOf(y.Model.ClusterTypes[n].Name) {
+		hashStrings(h.String(d.DeploymentTarget), d.Policies)
+	}
+	return model.Digest(h.Sum().String()), nil
+}
+
+func hashSelection(h *cache.Hash, s tree.Selection) {
+	for _, names := range [][]string{s.Policies, s.SparedBy, s.Configs, s.ConfigSchemas} {
+		hashStrings(h, names)
+	}
+}
+
+func hashStrings(h *cache.Hash, list []string) {
+	h.Int(len(list))
+	for _, s := range list {
+		h.String(s)
+	}
+}
+
+func infos(folders []tree.Folder) []backends.Folder {
+	out := make([]backends.Folder, len(folders))
+	for i, f := range folders {
+		out[i] = f.Info
+	}
+	return out
+}
+
+// codes lists the codes of the errors among diagnostics.
+func codes(ds []diag.Diagnostic) string {
+	var out []string
+	for _, d := range ds {
+		if d.Severity == diag.Error {
+			out = append(out, string(d.Code))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
+}

@@ -1,0 +1,250 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// Planned is an environment of which it is known what is assigned where, and what each
+// assignment is configured by: what all steps of its build read.
+type Planned struct {
+	Name   string
+	Source tree.Source
+	// Model is nil where nothing of the environment can be read. Then Schedule and Plan
+	// are nil too.
+	Model    *model.Environment
+	Schedule *schedule.Schedule
+	// Plan says what the assignments of the schedule are configured by.
+	Plan *compose.Plan
+
+	request  *Request
+	clusters map[string][]model.Cluster // by cluster type, sorted by name
+	spans    []span                     // by cluster type of the model
+	// rings are those of the request, by cluster type; one that is in several or none
+	// is absent.
+	rings map[string]string
+}
+
+// OCI returns where the environment's gitops keeps its tree; nil where that is no
+// OCI registry, or not known.
+func (p *Planned) OCI() *tree.OCI {
+	if p.Model == nil || p.Model.GitOps == nil || p.Model.GitOps.OCI == "" {
+		return nil
+	}
+	g := p.Model.GitOps
+	return &tree.OCI{Repository: g.OCI, Tag: g.Tag, Path: g.Path}
+}
+
+// plan evaluates and schedules the environment, and plans its configuration.
+func (p *Planned) plan(ctx context.Context, out *reports) error {
+	r := p.request
+	start := time.Now()
+	pkg, ds, err := evaluate.Environment(ctx, r.Platform, p.Name, r.Stages,
+		evaluate.Options{Cache: r.Meter.Packages(), Registry: r.Registry, Workers: r.Workers})
+	r.Meter.took(cache.Model, start)
+	if err != nil {
+		return err
+	}
+	r.Meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Parts-pkg.Stats.Evaluated)
+	p.Model, out.all = pkg.Model, ds
+	p.Source = p.sourceOf(pkg)
+	if p.Model == nil {
+		return nil
+	}
+	p.Model.Uncertain = p.Model.Uncertain || r.Incomplete
+	elsewhere := expr.In(r.Workers)
+	satisfies := newSatisfier(elsewhere)
+	p.rings, ds = schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
+	out.add(ds...)
+	p.Schedule, ds = schedule.Assign(p.Model, satisfies)
+	out.add(ds...)
+	if r.Ring == "" {
+		out.add(p.checkRings(satisfies)...)
+	}
+	if p.Plan, ds, err = compose.NewPlan(ctx, p.Model, p.Schedule, functions{p, pkg}, satisfies, elsewhere); err != nil {
+		return err
+	}
+	out.add(ds...)
+	out.add(p.checkContent()...)
+	p.clusters = map[string][]model.Cluster{}
+	for _, c := range p.Model.Clusters {
+		p.clusters[c.ClusterType] = append(p.clusters[c.ClusterType], c)
+	}
+	out.add(p.checkClusterValues()...)
+	p.spans = spansOf(p.Model, p.Schedule)
+	return nil
+}
+
+// sourceOf returns what the environment is compiled from: the commits that the
+// request names, or else digests of the files.
+func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
+	if p.request.Source != nil {
+		return *p.request.Source
+	}
+	if of, known := p.request.Sources[p.Name]; known {
+		return of
+	}
+	s := tree.Source{Base: tree.Revision(pkg.Base), Environment: tree.Revision(pkg.Own)}
+	if locked := p.request.Library.Digest(); locked != "" {
+		s.Base = tree.Revision(model.DigestBytes([]byte(string(pkg.Base) + string(locked))))
+	}
+	return s
+}
+
+// checkRings reports cluster types that are not in one ring of those that the
+// environment has.
+func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
+	stages := p.request.Stages
+	n := slices.IndexFunc(stages, func(s evaluate.Stage) bool { return s.Name == p.Name })
+	if n < 0 || stages[n].Sick {
+		return nil
+	}
+	rings := stages[n].Promotion.Rings
+	if p.Model.Rings != nil { // its own files have others
+		rings = p.Model.Rings
+	}
+	_, ds := schedule.Rings(p.Name, rings, p.Model.ClusterTypes, satisfies)
+	if p.Model.Uncertain { // a ring may have what is not known
+		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
+	}
+	return ds
+}
+
+// checkContent reports an environment without cluster types.
+func (p *Planned) checkContent() []diag.Diagnostic {
+	if len(p.Model.ClusterTypes) > 0 || p.Model.Uncertain {
+		return nil
+	}
+	ref := model.Ref{Collection: "environments", Name: p.Name}
+	return []diag.Diagnostic{diag.New(diag.NoContent, "environment "+p.Name+" has no cluster types").At(ref, "").On(ref.String()).
+		Hinting("declare clusterTypes in environments/" + p.Name)}
+}
+
+// checkClusterValues reports values of single clusters that reach nothing.
+func (p *Planned) checkClusterValues() (ds []diag.Diagnostic) {
+	for i := range p.Model.ClusterTypes {
+		ct := &p.Model.ClusterTypes[i]
+		r := p.reconciler(ct)
+		if r == nil || p.backend(ct).Traits().PerCluster {
+			continue
+		}
+		for _, c := range p.clusters[ct.Name] {
+			if c.Values != nil {
+				ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+				ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler "+r.Name+" has one folder for all clusters of a type").
+					On(ref.String()).At(ref, "").Hinting("give the cluster a cluster type of its own, and write the values in a config that matches it"))
+			}
+		}
+	}
+	return ds
+}
+
+// span is a range of assignments by number: from first, up to next.
+type span struct{ first, next int }
+
+// spansOf returns the assignments of each cluster type: the schedule sorts them by
+// cluster type.
+func spansOf(m *model.Environment, s *schedule.Schedule) []span {
+	out := make([]span, len(m.ClusterTypes))
+	first := 0
+	for i := range m.ClusterTypes {
+		next := first
+		for next < len(s.Assignments) && s.Assignments[next].ClusterType.Name == m.ClusterTypes[i].Name {
+			next++
+		}
+		out[i] = span{first, next}
+		first = next
+	}
+	return out
+}
+
+// id returns the id of the assignment with this number.
+func (p *Planned) id(assignment int) string { return p.Schedule.Assignments[assignment].ID(p.Name) }
+
+// reconciler returns the cluster type's reconciler; nil where it is sick.
+func (p *Planned) reconciler(ct *model.ClusterType) *model.Reconciler {
+	i, found := slices.BinarySearchFunc(p.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
+		return strings.Compare(r.Name, name)
+	})
+	if !found {
+		return nil
+	}
+	return &p.Model.Reconcilers[i]
+}
+
+// backend returns the backend of a cluster type; nil where its reconciler is sick.
+func (p *Planned) backend(ct *model.ClusterType) backends.Backend {
+	if r := p.reconciler(ct); r != nil {
+		return p.request.Backends[r.Backend]
+	}
+	return nil
+}
+
+// delivered is a cluster type as its backend sees it.
+func (p *Planned) delivered(ct *model.ClusterType) *backends.ClusterType {
+	return &backends.ClusterType{
+		Environment: p.Name,
+		Name:        ct.Name,
+		Description: ct.Description,
+		GitOps:      p.Model.GitOps,
+		Clusters:    p.clusters[ct.Name],
+		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: p.Plan.Shared[ct.Name]},
+		Ref:         model.Ref{Collection: "clusterTypes", Name: ct.Name},
+	}
+}
+
+func reconcilerRef(ct *model.ClusterType) model.Ref {
+	return model.Ref{Collection: "reconcilers", Name: ct.Reconciler}
+}
+
+// clusterNames returns the names of the clusters of a type, sorted.
+func (p *Planned) clusterNames(clusterType string) []string {
+	var names []string
+	for _, c := range p.clusters[clusterType] {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML stream:
+// the named one of clusters, or any of them where cluster is "". folders are those of the
+// cluster type. It returns nothing where the reconciler is not known.
+func (p *Planned) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte, []diag.Diagnostic) {
+	of := p.delivered(ct)
+	of.Cluster = cluster
+	objects, ds := p.backend(ct).Bootstrap(of, infos(folders))
+	diag.Resolve(ds, p.Model.Positions)
+	return objects, ds
+}
+
+// Reconciled says whether the reconciler of a cluster type is known.
+func (p *Planned) Reconciled(ct *model.ClusterType) bool {
+	_, known := p.Plan.Shared[ct.Name]
+	return known && p.reconciler(ct) != nil
+}
+
+// key begins the key of a result in the cache: of everything that kalypso itself
+// adds to what a result is made of.
+func (p *Planned) key(kind string) *cache.Hash {
+	return cache.NewHash(kind).Key(p.request.Meter.identity)
+}
+
+// gitOps identifies where the environment's output is kept.
+func (p *Planned) gitOps() []byte {
+	b, _ := json.Marshal(p.Model.GitOps) // of strings
+	return b
+}
