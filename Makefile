@@ -14,7 +14,7 @@ unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_OBJECT_DIRECTORY GI
 .PHONY: build test test-all test-long lint bench example docs
 
 build: ## the binary, in bin/
-	$(GO) build -o bin/kalypso ./cmd/kalypso
+	$(GO) build -ldflags "-s -w" -o bin/kalypso ./cmd/kalypso
 
 example: build ## compile an example platform into out/, and show what came out
 	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
