@@ -31,8 +31,8 @@ type Difference struct {
 	Report *compare.Report
 }
 
-// Diagnostics returns what there is to say of After, as far as it is built, that
-// was not to say of Before: all errors, and the warnings that are new.
+// Diagnostics returns those of After, as far as it is built: all errors, and the warnings
+// that Before does not have.
 func (d *Difference) Diagnostics() []diag.Diagnostic {
 	switch {
 	case d.After == nil && d.Before == nil:
@@ -42,18 +42,18 @@ func (d *Difference) Diagnostics() []diag.Diagnostic {
 	case d.Before == nil:
 		return d.After.Diagnostics
 	}
-	type said struct {
+	type finding struct {
 		code    diag.Code
 		path    string
 		message string
 	}
-	before := map[said]bool{}
+	before := map[finding]bool{}
 	for _, b := range d.Before.Diagnostics {
-		before[said{b.Code, b.Path, b.Message}] = true
+		before[finding{b.Code, b.Path, b.Message}] = true
 	}
 	var out []diag.Diagnostic
 	for _, a := range d.After.Diagnostics {
-		if a.Severity == diag.Error || !before[said{a.Code, a.Path, a.Message}] {
+		if a.Severity == diag.Error || !before[finding{a.Code, a.Path, a.Message}] {
 			out = append(out, a)
 		}
 	}

@@ -92,7 +92,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 	defer release()
 	r.Environments = nil
 	var out *Locked
-	said := map[dependency.Source]dependency.Result{} // what the first round that knew it said
+	first := map[dependency.Source]dependency.Result{} // of the first round that knew it
 	for range mostRounds {
 		b, err := plan(ctx, r)
 		if err != nil {
@@ -104,7 +104,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 			return &Locked{Build: b}, nil
 		}
 		fresh := func(u dependency.Use) bool {
-			_, seen := said[u.Source]
+			_, seen := first[u.Source]
 			return !seen && renew != nil && renew(u)
 		}
 		_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{
@@ -116,18 +116,18 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 		}
 		more := false
 		for i, s := range sources {
-			if before, seen := said[s.Source]; seen {
+			if before, seen := first[s.Source]; seen {
 				sources[i].Status, sources[i].Before = before.Status, before.Before
 				continue
 			}
-			said[s.Source], more = s, more || s.Status == dependency.Added || s.Status == dependency.Updated || s.Status == dependency.Fetched
+			first[s.Source], more = s, more || s.Status == dependency.Added || s.Status == dependency.Updated || s.Status == dependency.Fetched
 		}
 		out = &Locked{b, sources}
 		if !more {
 			break
 		}
 	}
-	out.Sources = withRemoved(out.Sources, said)
+	out.Sources = withRemoved(out.Sources, first)
 	for _, e := range out.Build.Environments {
 		if e.Model != nil {
 			diag.Resolve(e.Diagnostics(), e.Model.Positions)
@@ -138,12 +138,12 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 }
 
 // withRemoved adds what an earlier round removed, which later ones do not know.
-func withRemoved(sources []dependency.Result, said map[dependency.Source]dependency.Result) []dependency.Result {
+func withRemoved(sources []dependency.Result, first map[dependency.Source]dependency.Result) []dependency.Result {
 	there := map[dependency.Source]bool{}
 	for _, s := range sources {
 		there[s.Source] = true
 	}
-	for source, s := range said {
+	for source, s := range first {
 		if s.Status == dependency.Removed && !there[source] {
 			sources = append(sources, s)
 		}

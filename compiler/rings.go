@@ -27,15 +27,15 @@ func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic
 }
 
 // readRings gives the environments the rings that their own files have. What these say
-// is evaluated only where they speak of rings at all.
+// is evaluated only where they name rings at all.
 func (b *Build) readRings(ctx context.Context, r Request) error {
 	for i := range b.Stages {
 		s := &b.Stages[i]
-		speaks, err := b.speaksOfRings(s.Name)
+		has, err := b.namesRings(s.Name)
 		if err != nil {
 			return err
 		}
-		if !speaks {
+		if !has {
 			continue
 		}
 		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Stages,
@@ -55,8 +55,8 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 // ringsWord is the field's name, and not a part of another, as in an import of strings.
 var ringsWord = regexp.MustCompile(`\brings\b`)
 
-// speaksOfRings says whether the name is in an environment's own files.
-func (b *Build) speaksOfRings(environment string) (bool, error) {
+// namesRings says whether the name is in an environment's own files.
+func (b *Build) namesRings(environment string) (bool, error) {
 	dir := filepath.Join(b.Platform.Root, b.Platform.Dir(environment))
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -70,13 +70,13 @@ type Application struct {
 // Failed says whether there are errors.
 func (a *Application) Failed() bool { return diag.Errors(a.Diagnostics) }
 
-// Target is what became of a target.
+// Target is the result of a target.
 type Target struct {
 	*model.ApplicationTarget
 	Failed bool
 	// Files are those of its folder, sorted; none if it failed.
 	Files []backends.File
-	// Values are the composed values, for who asks.
+	// Values are the composed values.
 	Values model.Value
 }
 
@@ -113,13 +113,13 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 			out.Targets = append(out.Targets, Target{ApplicationTarget: t, Failed: t.Sick || broken})
 		}
 	}
-	said := make([][]diag.Diagnostic, len(out.Targets))
+	reported := make([][]diag.Diagnostic, len(out.Targets))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range out.Targets {
 		if t := &out.Targets[i]; !t.Failed && out.builds(t.Name) {
 			group.Go(func() (err error) {
-				said[i], err = p.target(ctx, t)
+				reported[i], err = p.target(ctx, t)
 				return err
 			})
 		}
@@ -127,9 +127,9 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for i := range said {
-		diag.Resolve(said[i], app.Positions)
-		for _, d := range said[i] {
+	for i := range reported {
+		diag.Resolve(reported[i], app.Positions)
+		for _, d := range reported[i] {
 			d.Environment = out.Targets[i].Environment
 			out.Diagnostics = append(out.Diagnostics, d.For(out.Targets[i].Environment+"/"+out.Targets[i].Name))
 		}

@@ -80,12 +80,12 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Uncertain && !y.assignments.failedIn(y.spans[n])
 	if whole && y.reconciler(ct) != nil {
 		out.summary.Assignments = y.spans[n].next - y.spans[n].first
-		if said, ok := y.indexSaid(ct, y.key(n)); ok && !diag.Errors(said.Diagnostics) {
-			digest, err := y.contentDigest(n, said.Tree)
+		if known, ok := y.knownIndex(ct, y.key(n)); ok && !diag.Errors(known.Diagnostics) {
+			digest, err := y.contentDigest(n, known.Tree)
 			if err != nil {
 				return out, err
 			}
-			out.tree.Digest, out.diagnostics = digest, said.Diagnostics
+			out.tree.Digest, out.diagnostics = digest, known.Diagnostics
 			out.tree.Content = func(context.Context) (*tree.Content, error) {
 				defer y.assignments.table(ct.Name).Release()
 				folders, err := y.folders(n)
@@ -107,9 +107,9 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 		return out, err
 	}
 	if whole && kept == "" {
-		said := indexHead{Tree: tree.OfFiles(files), Diagnostics: ds}
-		y.rememberIndex(ct, y.key(n), said)
-		if out.tree.Digest, err = y.contentDigest(n, said.Tree); err != nil {
+		known := indexHead{Tree: tree.OfFiles(files), Diagnostics: ds}
+		y.rememberIndex(ct, y.key(n), known)
+		if out.tree.Digest, err = y.contentDigest(n, known.Tree); err != nil {
 			return out, err
 		}
 	}
@@ -246,21 +246,23 @@ type indexHead struct {
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved
 }
 
-// indexSaid returns what the cache knows of a cluster type's index by the key of
+// knownIndex returns what the cache knows of a cluster type's index by the key of
 // the cluster type.
-func (y *assembly) indexSaid(ct *model.ClusterType, of cache.Key) (said indexHead, ok bool) {
-	text, ok := y.assignments.table(ct.Name).Head(y.saidKey(of))
-	return said, ok && json.Unmarshal(text, &said) == nil
+func (y *assembly) knownIndex(ct *model.ClusterType, of cache.Key) (known indexHead, ok bool) {
+	text, ok := y.assignments.table(ct.Name).Head(y.knownIndexKey(of))
+	return known, ok && json.Unmarshal(text, &known) == nil
 }
 
-func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, said indexHead) {
-	text, err := json.Marshal(said)
+func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, known indexHead) {
+	text, err := json.Marshal(known)
 	if err == nil {
-		y.assignments.table(ct.Name).Put(y.saidKey(of), text, nil)
+		y.assignments.table(ct.Name).Put(y.knownIndexKey(of), text, nil)
 	}
 }
 
-func (y *assembly) saidKey(of cache.Key) cache.Key { return y.Planned.key("index said").Key(of).Sum() }
+func (y *assembly) knownIndexKey(of cache.Key) cache.Key {
+	return y.Planned.key("index known").Key(of).Sum()
+}
 
 // contentDigest identifies the folder of a cluster type in which nothing failed,
 // and all that its record says of it, whatever they were made of; index is the

@@ -126,8 +126,8 @@ type rendered struct {
 	passing bool
 }
 
-// render renders a job with the content that an entry pins, or remembers what
-// became of it. Assignments that ask for the same at once wait for one render.
+// render renders a job with the content that an entry pins, or returns the result that
+// is remembered. Assignments that ask for the same at once wait for one render.
 func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (rendered, error) {
 	defer e.request.Meter.took(cache.Projection, time.Now())
 	key := e.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()

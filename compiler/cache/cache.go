@@ -7,7 +7,7 @@
 //
 //   - Everything is verified when it is read. An entry that is damaged, cut off,
 //     or another one's is not there, and so is computed again.
-//   - Errors of the cache fail nobody. They are remembered, for who asks (Err).
+//   - Errors of the cache fail nobody. They are remembered; Err returns them.
 //   - [Verify] computes everything again and compares.
 //
 // Any number of processes on one machine may use a cache folder at once; on

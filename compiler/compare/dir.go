@@ -180,7 +180,7 @@ func (e environment) folders() ([]diskFolder, error) {
 	return out, nil
 }
 
-// clusterType returns what the record says of a cluster type, be it nothing: the
+// clusterType returns the record of a cluster type, which may be empty: the
 // folders say enough without it.
 func (e environment) clusterType(name string) *tree.ClusterTypeRecord {
 	if e.record != nil {

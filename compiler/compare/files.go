@@ -22,7 +22,7 @@ type changes struct {
 	namespace string
 }
 
-// mostChanges is how many changes of a file are told one by one. A file with
+// mostChanges is how many changes of a file are listed one by one. A file with
 // more is compared as text.
 const mostChanges = 1000
 

@@ -13,7 +13,7 @@ import (
 
 // Contents are the bytes of files by their ids.
 type Contents interface {
-	// Prefetch is told which files are read next.
+	// Prefetch is called with the files that are read next.
 	Prefetch(ids []tree.ID) error
 	Blob(id tree.ID) ([]byte, error)
 }

@@ -113,7 +113,7 @@ func newReport() *Report {
 }
 
 // OfTargets returns the report on trees whose cluster types are targets of an
-// application, with files and no assignments: what it says of cluster types it says of
+// application, with files and no assignments: where it names cluster types, these are
 // assignments then, so that they are counted and shown as what is deployed.
 func (r *Report) OfTargets() *Report {
 	out := newReport()

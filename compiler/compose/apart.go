@@ -13,7 +13,7 @@ import (
 // A contract whose fields do not depend on each other is checked field by field,
 // and each field once for each of its values: most values of a tuple are those of
 // many others. Whatever does not hold this way is asked as a whole, so that what
-// is said of it does not depend on the way.
+// is reported of it does not depend on the way.
 type contract struct {
 	root   *root
 	paths  [][]string // of the fields that the contract names, by element
@@ -26,13 +26,13 @@ type fieldContract struct {
 	expr.Field
 	parent string // the path of the struct
 	// nested are the contracts on the field's fields, where isStruct says that they
-	// are all that is said of it.
+	// are all its constraints.
 	isStruct bool
 	nested   []*fieldContract
 	verdicts table[string, *verdict] // by the form of the value; "" for none
 }
 
-// verdict is what a contract says of one value of a field.
+// verdict is the answer of a contract for one value of a field.
 type verdict struct {
 	holds bool
 	fills []fill
@@ -106,7 +106,7 @@ func (m *merger) verdict(c *contract, f *fieldContract, v model.Value, there boo
 		key = v.AppendBinary(key)
 	}
 	m.bytes = key
-	if len(key) >= sha256.Size { // a form is told from a digest by its length
+	if len(key) >= sha256.Size { // the length tells a form from a digest
 		sum := sha256.Sum256(key)
 		key = append(key[:0], sum[:]...)
 	}

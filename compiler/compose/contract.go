@@ -15,7 +15,7 @@ import (
 type Need struct {
 	Path     string
 	Contract model.Ref
-	Text     string // what the contract says of the key
+	Text     string // of the contract for the key
 	Optional bool
 	Advise   bool
 	Met      bool // false also for an optional key that is absent
@@ -72,7 +72,7 @@ func (m *merger) check(c *model.Contract, values model.Value) ([]fill, bool) {
 	return known.fills("", values, r.Value), len(r.Problems) == 0
 }
 
-// whole asks for all of a contract, on the fields that it speaks of.
+// whole asks for all of a contract, on the fields that it names.
 func (m *merger) whole(c *model.Contract, values model.Value) expr.Call {
 	if c.Mentions != nil {
 		values = project(values, c.Mentions)

@@ -167,7 +167,7 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 	return model.StringOf(text), true
 }
 
-// factOf returns what the model says of something, with the schema's names.
+// factOf returns the facts of something in the model, with the schema's names.
 func factOf(of any) model.Value {
 	text, err := json.Marshal(of)
 	if err != nil {

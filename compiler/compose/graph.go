@@ -44,7 +44,7 @@ func (g *Graph) Leaves() []Leaf {
 // DropProvenance frees what only Leaves needs, which returns nothing from then on.
 func (g *Graph) DropProvenance() { g.provenance = provenance{} }
 
-// Diagnostics returns what is to say of the graph, unresolved and without
+// Diagnostics returns those of the graph, unresolved and without
 // assignments. The caller must not change them.
 func (g *Graph) Diagnostics() []diag.Diagnostic { return g.ds }
 

@@ -144,7 +144,7 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 	}
 	holds := func(p *node) bool { return hasDefault(p) && highest(p) }
 	others := only(opens, not(holds))
-	if v.Kind() == model.Null { // it takes the path away, and what is said of its value
+	if v.Kind() == model.Null { // it takes the path away, and the constraints of its value
 		others = only(others, func(p *node) bool { return !m.yields(p, high[0].root.layer) })
 	}
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // one alone has its own default

@@ -25,7 +25,7 @@ type site struct {
 	text string      // "" for the value of the leaf as JSON
 }
 
-// origin is what there is to say of the site, for a leaf with a value.
+// origin is the provenance of a leaf with a value at the site.
 func (s *site) origin(v model.Value) Origin {
 	o := Origin{Kind: s.root.kind, Name: s.root.name, Layer: s.root.layer, Ref: s.root.ref.At(s.path), Text: s.text}
 	if s.tree == nil {
@@ -49,7 +49,7 @@ func (s *site) origin(v model.Value) Origin {
 }
 
 // node is what one config contributes to a path: a node of one of its trees,
-// with what can be said of it once for all tuples.
+// with what is the same of it in all tuples.
 type node struct {
 	site
 	name   string

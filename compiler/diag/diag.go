@@ -144,7 +144,7 @@ func compare(a, b Diagnostic) int {
 	)
 }
 
-// rank orders what is said: that nothing is written before all that would have been, and
+// rank orders diagnostics: that nothing is written before all that would have been, and
 // what stands nowhere after what stands somewhere, since it follows from that.
 func rank(d Diagnostic) int {
 	switch {

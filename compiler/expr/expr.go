@@ -39,7 +39,7 @@ type Result struct {
 	Problems []Problem   // empty if there is a value; sorted by path
 }
 
-// Problem is all that CUE says of one path.
+// Problem has all messages of CUE about one path.
 type Problem struct {
 	Path    string // a CUE path in the value
 	Message string

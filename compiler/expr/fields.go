@@ -8,12 +8,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Field is what a contract says of one field.
+// Field is one field of a contract.
 type Field struct {
 	Name string
-	// Optional says that nothing is said where the field is absent.
+	// Optional says that the field may be absent.
 	Optional bool
-	// Constraint is what is said of the field's value.
+	// Constraint is that of the field's value.
 	Constraint model.Expr
 	// Contract is a contract that says this and nothing else: a struct of the field.
 	Contract model.Expr

@@ -15,7 +15,7 @@ import (
 )
 
 // Struct is an open leaf that is a struct, such as one with optional fields,
-// taken apart: Regular, with what Optional says of fields that are there, and
+// taken apart: Regular, with the constraints of Optional for fields that are there, and
 // Rest on top, is the same constraint.
 type Struct struct {
 	Text     string     // of the whole

@@ -31,7 +31,7 @@ type Job struct {
 	Kustomize *kustomize.Request
 }
 
-// Outcome is what became of a Job: objects, or diagnostics.
+// Outcome is the result of a Job: objects, or diagnostics.
 type Outcome struct {
 	// Objects are in the order of their application, as their renderer has it.
 	Objects []model.Projected

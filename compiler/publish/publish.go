@@ -156,7 +156,7 @@ func idOf(files []backends.File) tree.ID {
 	return tree.TreeID(blobs)
 }
 
-// provenance is what an artifact says of its tree.
+// provenance is the origin of an artifact's tree.
 type provenance struct {
 	platform    string
 	environment string

@@ -28,7 +28,7 @@ type Assembly struct {
 	Folder string
 	// Own are the environments whose own files are not those of Base, by name.
 	Own map[string]Own
-	// Prefetch, if given, is told the ids of all files before the first is read, so that
+	// Prefetch, if given, is called with the ids of all files before the first is read, so that
 	// those that are not there can be brought at once.
 	Prefetch func(ctx context.Context, ids []git.Hash) error
 }

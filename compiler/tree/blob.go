@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Blob is what a git tree says of a file: what is in it, and whether it is
+// Blob is the entry of a file in a git tree: what is in it, and whether it is
 // executable, which is all that git knows of permissions.
 //
 // In JSON it is the id; of an executable file {"id": <id>, "executable": true}.
@@ -19,7 +19,7 @@ type Blob struct {
 	Executable bool
 }
 
-// BlobOf returns what a tree with the file says of it.
+// BlobOf returns the entry of a file in a tree.
 func BlobOf(f backends.File) Blob { return Blob{BlobID(f.Data), f.Executable} }
 
 // mode returns the file's mode in a tree.

@@ -11,7 +11,7 @@ import (
 type change struct {
 	dir     string
 	missing []missing
-	// first are the paths of files to be removed that stand in the way of others, last
+	// first are the paths of files to be removed that block others, last
 	// those of the others. empty are the folders that stand where a file has to be.
 	first, last []string
 	empty       []string
@@ -24,7 +24,7 @@ type change struct {
 
 // changesOf returns the changes of a part, by folder. assigned says whether a cluster
 // type's folder is that of an assignment, now or before.
-func changesOf(p *part, assigned func(target string) bool) []*change {
+func changesOf(p *typePlan, assigned func(target string) bool) []*change {
 	var all []*change
 	folders := map[string]*change{}
 	in := func(dir string) *change {
@@ -75,9 +75,9 @@ func changesOf(p *part, assigned func(target string) bool) []*change {
 	return all
 }
 
-// obstacles returns what says whether a file to be removed stands in the way: where a
+// obstacles returns a function that says whether a file to be removed blocks another: where a
 // folder has to be, or in a folder that stands where a file has to be.
-func obstacles(p *part) func(string) bool {
+func obstacles(p *typePlan) func(string) bool {
 	if len(p.removed) == 0 {
 		return nil
 	}

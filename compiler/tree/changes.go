@@ -72,7 +72,7 @@ func compareAssignments(environment string, before, after *ClusterTypeRecord) As
 }
 
 // changes returns what the plan is, or was.
-func (p *plan) changes() *Changes {
+func (p *writePlan) changes() *Changes {
 	c := &Changes{Recorded: p.recorded, Record: p.next}
 	for _, part := range p.parts {
 		c.Written = slices.AppendSeq(c.Written, part.written)

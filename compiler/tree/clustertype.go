@@ -175,7 +175,7 @@ func (c *ClusterTypeRecord) each(yield func(string, Blob) bool) {
 	}
 }
 
-// Assignment returns what the record says of a folder; nil for nothing, as of
+// Assignment returns the record of a folder; nil for nothing, as of
 // any in a nil record.
 func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
 	if c == nil {
@@ -190,7 +190,7 @@ func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
 	return &c.Assignments[i]
 }
 
-// entry returns what the environment's record says of this one, whose bytes it
+// entry returns this one's entry in the environment's record, whose bytes it
 // is given.
 func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTypeEntry {
 	e := ClusterTypeEntry{Name: c.Name, Tree: c.treeID(), Digest: digest, Assignments: len(c.Assignments), Record: BlobID(encoded)}

@@ -167,7 +167,7 @@ func (b *Branch) place(ctx context.Context, placements []Placement, pack *git.Pa
 	w := &gitWriter{branch: b, pack: pack}
 	result := &CommitResult{}
 	var report []diag.Diagnostic
-	var grafts []graft
+	var edits []treeEdit
 	root := b.root
 	for _, p := range placements {
 		e, ds, err := w.environment(ctx, p)
@@ -187,13 +187,13 @@ func (b *Branch) place(ctx context.Context, placements []Placement, pack *git.Pa
 		if p.Folder == "" {
 			root = e.root
 		} else {
-			grafts = append(grafts, graft{p.Folder, &git.Entry{Mode: git.FolderMode, ID: e.root}})
+			edits = append(edits, treeEdit{p.Folder, &git.Entry{Mode: git.FolderMode, ID: e.root}})
 		}
 	}
 	if len(report) > 0 {
 		return nil, report, nil
 	}
-	root, err := w.grafter().apply(root, grafts)
+	root, err := w.treeEditor().apply(root, edits)
 	if err != nil {
 		return nil, nil, err
 	}

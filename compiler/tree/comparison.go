@@ -12,8 +12,8 @@ import (
 
 // comparison fills a part of a plan.
 type comparison struct {
-	*planning
-	*part
+	*planner
+	*typePlan
 	survey   surveyor
 	known    map[string]entry // of files that are as the index says
 	owned    map[string]bool  // paths that kalypso wrote
@@ -22,8 +22,8 @@ type comparison struct {
 }
 
 // compare compares a cluster type's folder with what it has to be.
-func (pl *planning) compare(ctx context.Context, p *part) error {
-	if p.wanted != nil && p.wanted.Outside && (p.before == nil || !p.before.settled) {
+func (pl *planner) compare(ctx context.Context, p *typePlan) error {
+	if p.wanted != nil && p.wanted.Outside && (p.before == nil || !p.before.corrected) {
 		if p.before != nil {
 			p.next = p.before
 			p.section = pl.index.section(p.name)
@@ -41,8 +41,8 @@ func (pl *planning) compare(ctx context.Context, p *part) error {
 	return errors.Join(err, s.close())
 }
 
-func (pl *planning) compareIn(ctx context.Context, s surveyor, p *part) error {
-	seen, err := pl.sight(p.name)
+func (pl *planner) compareIn(ctx context.Context, s surveyor, p *typePlan) error {
+	seen, err := pl.statAll(p.name)
 	if err != nil {
 		return err
 	}
@@ -56,14 +56,14 @@ func (pl *planning) compareIn(ctx context.Context, s surveyor, p *part) error {
 }
 
 // reusable says whether the folder has to be what it is by the record.
-func (pl *planning) reusable(p *part) bool {
+func (pl *planner) reusable(p *typePlan) bool {
 	return p.wanted != nil && p.before != nil && p.wanted.Digest != "" && p.wanted.Digest == p.before.Digest &&
-		p.before.Kept == 0 && !p.before.settled
+		p.before.Kept == 0 && !p.before.corrected
 }
 
 // asRecorded says whether the folder is as the record says, which then is what
 // it has to be.
-func (pl *planning) asRecorded(s surveyor, p *part, seen *sighting) (bool, error) {
+func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, error) {
 	if seen == nil {
 		return pl.readAsRecorded(s, p)
 	}
@@ -74,13 +74,13 @@ func (pl *planning) asRecorded(s surveyor, p *part, seen *sighting) (bool, error
 		return false, err
 	}
 	p.next, p.unchanged = p.before, seen.files
-	p.section, p.revised = seen.section, len(seen.doubted) > 0
+	p.section, p.revised = seen.section, len(seen.unsure) > 0
 	p.assignments.Unchanged = p.before.Assignments
 	return true, nil
 }
 
 // readAsRecorded is asRecorded without an index: every file is read.
-func (pl *planning) readAsRecorded(s surveyor, p *part) (bool, error) {
+func (pl *planner) readAsRecorded(s surveyor, p *typePlan) (bool, error) {
 	record, err := pl.before.record.read(p.name)
 	if err != nil {
 		return false, err
@@ -107,7 +107,7 @@ func (pl *planning) readAsRecorded(s surveyor, p *part) (bool, error) {
 }
 
 // compareContent compares the folder with the content that it has to have.
-func (pl *planning) compareContent(ctx context.Context, s surveyor, p *part, seen *sighting) error {
+func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, seen *statResult) error {
 	before, err := pl.before.record.read(p.name)
 	if pl.adoptable(err) {
 		p.before, before, err = nil, nil, nil
@@ -122,7 +122,7 @@ func (pl *planning) compareContent(ctx context.Context, s surveyor, p *part, see
 		}
 		next := out.entry // the outcome itself is not held
 		p.next = &next
-		p.record = p.before == nil || p.before.settled || p.before.Record != p.next.Record
+		p.record = p.before == nil || p.before.corrected || p.before.Record != p.next.Record
 		p.section, p.revised = newSection(out), true
 		pl.hold(p, out)
 	}
@@ -136,7 +136,7 @@ func (pl *planning) compareContent(ctx context.Context, s surveyor, p *part, see
 	for _, path := range pl.before.unfinished[p.name] {
 		owned[path] = true
 	}
-	c := &comparison{planning: pl, survey: s, part: p, known: seen.known(p.name), owned: owned, refused: map[string]bool{}}
+	c := &comparison{planner: pl, survey: s, typePlan: p, known: seen.known(p.name), owned: owned, refused: map[string]bool{}}
 	return c.compare(out, before)
 }
 
@@ -186,7 +186,7 @@ func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 	if err := c.remove(); err != nil {
 		return err
 	}
-	c.changes = changesOf(c.part, func(target string) bool {
+	c.changes = changesOf(c.typePlan, func(target string) bool {
 		return before.Assignment(target) != nil || out.record.Assignment(target) != nil
 	})
 	return nil
@@ -274,7 +274,7 @@ const (
 	moveHint  = "move it away"
 )
 
-// refuse reports what stands in the way, once.
+// refuse reports what blocks a file, once.
 func (c *comparison) refuse(p, what, hint string) {
 	if !c.refused[p] {
 		c.refused[p] = true

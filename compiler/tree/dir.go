@@ -122,7 +122,7 @@ func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag
 // better, so that a folder without write permission will do.
 //
 // With diagnostics there are no changes, and nothing was written: something that
-// kalypso did not write is in the way (diag.ForeignFile), the folder is another
+// kalypso did not write is where one has to be written (diag.ForeignFile), the folder is another
 // platform's or environment's (diag.ForeignRecord), its record cannot be used,
 // or what is to be kept is not there (diag.BadRecord, diag.KeptMissing). Options.Adopt
 // replaces foreign files and links at the very paths to be written, and goes on
@@ -145,7 +145,7 @@ func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.D
 	case p.learnt && d.held != nil:
 		// The index is of no consequence where nothing else is written: the folder
 		// may be one that must not be written to.
-		_ = (&indexing{disk: d.disk(), plan: p}).write()
+		_ = (&indexing{disk: d.disk(), writePlan: p}).write()
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing %s: %w", d.dir, err)
@@ -158,7 +158,7 @@ func (d *Dir) Write(ctx context.Context, t *Tree, o Options) (*Changes, []diag.D
 
 // writeLocked carries out a plan, or, if it has to take the lock first and
 // something is there by then, the plan for that.
-func (d *Dir) writeLocked(ctx context.Context, p *plan, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
+func (d *Dir) writeLocked(ctx context.Context, p *writePlan, t *Tree, o Options) (*writePlan, []diag.Diagnostic, error) {
 	if d.unlockable != nil {
 		return nil, nil, d.unlockable
 	}

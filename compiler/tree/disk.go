@@ -73,7 +73,7 @@ func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) 
 	if !errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
-	// Something of a write that was killed, which nobody else has told apart.
+	// Something of a write that was killed, which nobody else has found.
 	if err := k.remove(p); err != nil {
 		return nil, err
 	}

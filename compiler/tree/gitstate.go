@@ -29,7 +29,7 @@ func (b *Branch) location(dir string) location {
 }
 
 // environment returns the tree at a folder; zero where there is none. Where
-// something else stands in the way, it returns its path.
+// something else is there, it returns its path.
 func (b *Branch) environment(dir string) (root git.Hash, blocker string, err error) {
 	if is, ok := b.instead[dir]; ok {
 		return is.root, "", nil

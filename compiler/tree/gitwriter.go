@@ -31,7 +31,7 @@ func (w *gitWriter) add(kind git.Kind, data []byte) (git.Hash, error) {
 	return w.pack.Add(kind, data)
 }
 
-func (w *gitWriter) grafter() *grafter { return &grafter{w.branch.repository.git, w.add} }
+func (w *gitWriter) treeEditor() *treeEditor { return &treeEditor{w.branch.repository.git, w.add} }
 
 // placed is an environment as it will be.
 type placed struct {
@@ -55,7 +55,7 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 		return nil, nil, err
 	}
 	e := &gitEnvironment{gitWriter: w, at: at, o: p.Options, before: before}
-	grafts, err := e.clusterTypes(ctx, parts)
+	edits, err := e.clusterTypes(ctx, parts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,16 +66,16 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 	if len(report) > 0 {
 		return nil, report, nil
 	}
-	plan := e.planning().finish(ctx, parts)
+	plan := e.planner().finish(ctx, parts)
 	if w.pack != nil {
 		plan.next.load = w.branch.repository.load(plan.next, at)
 	}
 	done := &placed{changes: plan.changes(), root: before.root}
 	beside := w.branch.instead[p.Folder].beside
 	if !plan.done() {
-		done.root, err = e.finish(plan, append(grafts, beside...))
+		done.root, err = e.finish(plan, append(edits, beside...))
 	} else if len(beside) > 0 {
-		done.root, err = w.grafter().apply(before.root, beside)
+		done.root, err = w.treeEditor().apply(before.root, beside)
 	}
 	return done, nil, err
 }
@@ -106,17 +106,17 @@ func (e *gitEnvironment) survey() *gitSurvey {
 	return newGitSurvey(e.branch.repository.git, e.before.root)
 }
 
-// planning returns one for a single cluster type, which is held in memory until it
+// planner returns one for a single cluster type, which is held in memory until it
 // is written.
-func (e *gitEnvironment) planning() *planning {
-	return &planning{at: e.at, survey: func() surveyor { return e.survey() }, maxHeld: math.MaxInt64, o: e.o, before: &e.before.state}
+func (e *gitEnvironment) planner() *planner {
+	return &planner{at: e.at, survey: func() surveyor { return e.survey() }, maxHeld: math.MaxInt64, o: e.o, before: &e.before.state}
 }
 
 // clusterTypes compares and makes the cluster types, several at once, and returns
 // the changes to the environment's tree. The error is that of the first that has
 // one.
-func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*part) ([]graft, error) {
-	grafts := make([][]graft, len(parts))
+func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*typePlan) ([]treeEdit, error) {
+	edits := make([][]treeEdit, len(parts))
 	errs := make([]error, len(parts))
 	reused, err := e.reuse(parts)
 	if err != nil {
@@ -129,7 +129,7 @@ func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*part) ([]gra
 			continue
 		}
 		g.Go(func() error {
-			grafts[i], errs[i] = e.clusterType(ctx, p)
+			edits[i], errs[i] = e.clusterType(ctx, p)
 			return nil
 		})
 	}
@@ -137,14 +137,14 @@ func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*part) ([]gra
 	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
 		return nil, errs[i]
 	}
-	return slices.Concat(grafts...), nil
+	return slices.Concat(edits...), nil
 }
 
 // reuse returns the cluster types whose folders and records have the ids that the
 // environment's record says, and have to be what it says.
-func (e *gitEnvironment) reuse(parts []*part) (map[*part]bool, error) {
-	reused := map[*part]bool{}
-	pl, s := e.planning(), e.survey()
+func (e *gitEnvironment) reuse(parts []*typePlan) (map[*typePlan]bool, error) {
+	reused := map[*typePlan]bool{}
+	pl, s := e.planner(), e.survey()
 	for _, p := range parts {
 		if !pl.reusable(p) {
 			continue
@@ -168,29 +168,29 @@ func (e *gitEnvironment) reuse(parts []*part) (map[*part]bool, error) {
 
 // clusterType compares a cluster type, and makes its tree and its record. Where
 // there are diagnostics, nothing of that is of any use.
-func (e *gitEnvironment) clusterType(ctx context.Context, p *part) ([]graft, error) {
-	err := e.planning().compare(ctx, p)
+func (e *gitEnvironment) clusterType(ctx context.Context, p *typePlan) ([]treeEdit, error) {
+	err := e.planner().compare(ctx, p)
 	p.section = nil // of the index, which a branch has none of
 	if err != nil || len(p.report) > 0 || !p.differs() {
 		return nil, err
 	}
 	if p.next == nil || !p.record && len(p.missing) == 0 {
-		return e.graft(ctx, p, nil)
+		return e.edit(ctx, p, nil)
 	}
 	out, err := p.remake(ctx, e.before.record)
 	if err != nil {
 		return nil, err
 	}
 	p.outcome = nil
-	return e.graft(ctx, p, out)
+	return e.edit(ctx, p, out)
 }
 
-// graft makes the tree of a cluster type, and returns what changes by it in the
+// edit makes the tree of a cluster type, and returns what changes by it in the
 // environment's. The outcome is nil where nothing is written.
-func (e *gitEnvironment) graft(ctx context.Context, p *part, out *outcome) ([]graft, error) {
-	var changes []graft
+func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([]treeEdit, error) {
+	var changes []treeEdit
 	for _, name := range p.removed {
-		changes = append(changes, graft{path: strings.TrimPrefix(name, p.name+"/")})
+		changes = append(changes, treeEdit{path: strings.TrimPrefix(name, p.name+"/")})
 	}
 	for _, m := range p.missing {
 		written, err := e.files(ctx, p.name, out, m)
@@ -199,7 +199,7 @@ func (e *gitEnvironment) graft(ctx context.Context, p *part, out *outcome) ([]gr
 		}
 		changes = append(changes, written...)
 	}
-	var all []graft
+	var all []treeEdit
 	if len(changes) > 0 {
 		there, _, err := e.survey().entry(p.name)
 		if err != nil {
@@ -209,16 +209,16 @@ func (e *gitEnvironment) graft(ctx context.Context, p *part, out *outcome) ([]gr
 		if there != nil && there.Mode == git.FolderMode {
 			base = there.ID
 		}
-		id, err := e.grafter().apply(base, changes)
+		id, err := e.treeEditor().apply(base, changes)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, graft{p.name, &git.Entry{Mode: git.FolderMode, ID: id}})
+		all = append(all, treeEdit{p.name, &git.Entry{Mode: git.FolderMode, ID: id}})
 	}
 	record := ClusterTypeRecordPath(p.name)
 	switch file := e.before.records[path.Base(record)]; {
 	case p.next == nil && p.before != nil:
-		all = append(all, graft{path: record})
+		all = append(all, treeEdit{path: record})
 	case p.record && file.Mode == git.FolderMode:
 		p.report = append(p.report, e.at.foreign(record, "is a folder, and kalypso has to write a file there").Hinting(moveHint))
 	case p.record:
@@ -226,19 +226,19 @@ func (e *gitEnvironment) graft(ctx context.Context, p *part, out *outcome) ([]gr
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, graft{record, &git.Entry{Mode: git.FileMode, ID: id}})
+		all = append(all, treeEdit{record, &git.Entry{Mode: git.FileMode, ID: id}})
 	}
 	return all, nil
 }
 
 // files writes missing files, and returns their changes to the cluster type's
 // tree.
-func (e *gitEnvironment) files(ctx context.Context, clusterType string, out *outcome, m missing) ([]graft, error) {
-	changes := make([]graft, 0, len(m.names))
+func (e *gitEnvironment) files(ctx context.Context, clusterType string, out *outcome, m missing) ([]treeEdit, error) {
+	changes := make([]treeEdit, 0, len(m.names))
 	for _, f := range out.announced(m.folder) {
 		if n := len(changes); n < len(m.names) && f.Path == m.names[n] {
 			p := strings.TrimPrefix(m.dir+"/"+f.Path, clusterType+"/")
-			changes = append(changes, graft{p, &git.Entry{Mode: f.Blob().mode(), ID: hash(f.ID)}})
+			changes = append(changes, treeEdit{p, &git.Entry{Mode: f.Blob().mode(), ID: hash(f.ID)}})
 		}
 	}
 	if e.pack == nil {
@@ -257,7 +257,7 @@ func (e *gitEnvironment) files(ctx context.Context, clusterType string, out *out
 }
 
 // finish makes the environment's tree of the changes of its cluster types.
-func (e *gitEnvironment) finish(p *plan, grafts []graft) (git.Hash, error) {
+func (e *gitEnvironment) finish(p *writePlan, edits []treeEdit) (git.Hash, error) {
 	own := map[string][]byte{}
 	maps.Copy(own, e.o.Files)
 	if p.header {
@@ -271,7 +271,7 @@ func (e *gitEnvironment) finish(p *plan, grafts []graft) (git.Hash, error) {
 		if err != nil {
 			return git.Hash{}, err
 		}
-		grafts = append(grafts, graft{name, &git.Entry{Mode: git.FileMode, ID: id}})
+		edits = append(edits, treeEdit{name, &git.Entry{Mode: git.FileMode, ID: id}})
 	}
-	return e.grafter().apply(e.before.root, grafts)
+	return e.treeEditor().apply(e.before.root, edits)
 }

@@ -25,7 +25,7 @@ const indexMagic = "kalypso index 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// section returns what the index says of a cluster type; nil for nothing, as of
+// section returns the section of a cluster type; nil for nothing, as of
 // any in a nil index.
 func (x *index) section(name string) *section {
 	if x == nil {
@@ -34,7 +34,7 @@ func (x *index) section(name string) *section {
 	return x.sections[name]
 }
 
-// section is what the index says of the files of a cluster type, and of the
+// section has the entries of the files of a cluster type, and of the
 // records in the section ownFolder. It has an entry for each folder with files,
 // and one for each file after that of its folder:
 //

@@ -53,7 +53,7 @@ func trustedEntries(t *testing.T, dir string) map[string]entry {
 		if name == ownFolder {
 			continue
 		}
-		for p, e := range (&sighting{section: s}).known(name) {
+		for p, e := range (&statResult{section: s}).known(name) {
 			all[p] = e
 		}
 	}

@@ -24,7 +24,7 @@ const (
 // indexing writes the index of a folder that is as planned.
 type indexing struct {
 	disk
-	*plan
+	*writePlan
 	staged time.Time // when all files were written; zero where none were
 
 	// By the clock of the file system, which need not be this machine's:
@@ -130,7 +130,7 @@ func (x *indexing) lookAgain() error {
 	return g.Wait()
 }
 
-func (x *indexing) revise(p *part) error {
+func (x *indexing) revise(p *typePlan) error {
 	s, err := openScanner(x.root)
 	if err != nil {
 		return err

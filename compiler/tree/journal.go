@@ -37,7 +37,7 @@ type journal struct {
 
 // journalOf returns the journal of a write without the paths that are the plan's:
 // those of an unfinished write, which is still unfinished in this one.
-func journalOf(p *plan) *journal {
+func journalOf(p *writePlan) *journal {
 	j := &journal{
 		APIVersion: apiVersion, Kind: journalKind,
 		Platform: p.next.Platform, Environment: p.next.Environment,
@@ -61,7 +61,7 @@ func journalOf(p *plan) *journal {
 }
 
 // writeJournal writes the journal with the plan's paths, each on a line.
-func (p *plan) writeJournal(w io.Writer, j *journal) error {
+func (p *writePlan) writeJournal(w io.Writer, j *journal) error {
 	header, err := encode(struct {
 		*journal
 		Write  *struct{} `json:"write,omitempty"`
@@ -164,11 +164,11 @@ func (j *journal) paths() []string {
 	return union(j.Write, j.Remove)
 }
 
-// settle makes the record true of the folders that an unfinished write was at:
+// recover makes the record true of the folders that an unfinished write was at:
 // the journal's files are in it with the ids and modes that they have now, or are
 // not in it. So such a folder can be kept as it is. Files at a cluster type's root that
 // the record does not know stay the journal's.
-func (d *Dir) settle(s *survey, st *state, adopt bool) ([]problem, error) {
+func (d *Dir) recover(s *survey, st *state, adopt bool) ([]problem, error) {
 	r, j := st.record, st.journal
 	var problems []problem
 	var bad []string
@@ -178,9 +178,9 @@ func (d *Dir) settle(s *survey, st *state, adopt bool) ([]problem, error) {
 		if len(st.unfinished[e.Name]) == 0 && !rewritten {
 			continue
 		}
-		c, err := d.halfway(e, j.Records[e.Name])
+		c, err := d.halfWritten(e, j.Records[e.Name])
 		if err == nil {
-			err = s.settle(c, st.unfinished[e.Name])
+			err = s.correct(c, st.unfinished[e.Name])
 		}
 		var unusable *RecordError
 		switch {
@@ -192,7 +192,7 @@ func (d *Dir) settle(s *survey, st *state, adopt bool) ([]problem, error) {
 			return nil, err
 		}
 		*e = c.entry("", nil)
-		e.settled = true
+		e.corrected = true
 		r.remember(e.Name, func() (*ClusterTypeRecord, error) { return c, nil })
 	}
 	if adopt {
@@ -202,10 +202,10 @@ func (d *Dir) settle(s *survey, st *state, adopt bool) ([]problem, error) {
 	return problems, nil
 }
 
-// halfway reads the record of a cluster type while it may be the one before the
+// halfWritten reads the record of a cluster type while it may be the one before the
 // unfinished write, or one with one of the ids. (The records are put into their
 // places after all other files: if it is a new one, the folder is as it says.)
-func (d *Dir) halfway(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, error) {
+func (d *Dir) halfWritten(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, error) {
 	data, err := d.clusterTypeBytes(e)
 	if err != nil {
 		return nil, err
@@ -218,8 +218,8 @@ func (d *Dir) halfway(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, error)
 	return c, d.placed(err)
 }
 
-// settle makes the record of a cluster type true of the files at the paths.
-func (s *survey) settle(c *ClusterTypeRecord, paths []string) error {
+// correct makes the record of a cluster type true of the files at the paths.
+func (s *survey) correct(c *ClusterTypeRecord, paths []string) error {
 	for _, p := range paths {
 		files, name := c.owner(p)
 		if files == nil {

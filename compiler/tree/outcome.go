@@ -148,7 +148,7 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 	return a, nil
 }
 
-// add adds files of a folder to those to have, and returns what its tree says of
+// add adds files of a folder to those to have, and returns the entries of its tree for
 // them, by path in the folder.
 func (out *outcome) add(number int, dir string, files []File) map[string]Blob {
 	if len(files) > 0 {

@@ -15,22 +15,22 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// plan is what a write has to do.
-type plan struct {
+// writePlan is what a write has to do.
+type writePlan struct {
 	before    *state
 	next      *Record
 	nextBytes []byte
 	header    bool // .kalypso/provenance.json has to be written
 	recorded  bool // that or the record of a cluster type has to be
-	parts     []*part
+	parts     []*typePlan
 	began     time.Time // when the first file was looked at
 	vacant    bool      // there was nothing in the folder
 	// learnt says that a file was read that need not be read again.
 	learnt bool
 }
 
-// part is what a write has to do for a cluster type.
-type part struct {
+// typePlan is what a write has to do for a cluster type.
+type typePlan struct {
 	name   string
 	wanted *ClusterType      // nil where it goes
 	before *ClusterTypeEntry // nil where there is no record of it
@@ -53,13 +53,13 @@ type part struct {
 
 // done says whether the folder is as it should be, and nothing is left in it of
 // a write that was killed.
-func (p *plan) done() bool {
+func (p *writePlan) done() bool {
 	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.before.staging && !p.changesTree()
 }
 
 // changesTree says whether there are files to be written or removed.
-func (p *plan) changesTree() bool {
-	return slices.ContainsFunc(p.parts, func(p *part) bool { return len(p.missing) > 0 || len(p.removed) > 0 })
+func (p *writePlan) changesTree() bool {
+	return slices.ContainsFunc(p.parts, func(p *typePlan) bool { return len(p.missing) > 0 || len(p.removed) > 0 })
 }
 
 // missing are files of a group that have to be written. Their ids are not held.
@@ -70,7 +70,7 @@ type missing struct {
 }
 
 // written yields the paths of the files to be written.
-func (p *part) written(yield func(string) bool) {
+func (p *typePlan) written(yield func(string) bool) {
 	for _, m := range p.missing {
 		for _, name := range m.names {
 			if !yield(m.dir + "/" + name) {
@@ -80,8 +80,8 @@ func (p *part) written(yield func(string) bool) {
 	}
 }
 
-// planning is how a plan is made.
-type planning struct {
+// planner is how a plan is made.
+type planner struct {
 	at     location
 	survey func() surveyor
 	dir    *Dir // nil where there is no index
@@ -98,10 +98,10 @@ type planning struct {
 }
 
 // plan compares the folder with a tree. With diagnostics, the plan is nil.
-func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*plan, []diag.Diagnostic, error) {
+func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.Diagnostic, error) {
 	s := newSurvey(d.root)
 	defer s.close()
-	pl := &planning{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, maxHeld: d.maxHeld, o: o, began: time.Now()}
+	pl := &planner{at: d.location, survey: func() surveyor { return newSurvey(d.root) }, dir: d, maxHeld: d.maxHeld, o: o, began: time.Now()}
 	before, problems, err := d.load(s, o.Adopt)
 	if err != nil {
 		return nil, nil, err
@@ -144,7 +144,7 @@ func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*plan, []diag.Diagn
 
 // compareAll compares the cluster types, several at once. The error is that of
 // the first of them that has one.
-func (pl *planning) compareAll(ctx context.Context, parts []*part) error {
+func (pl *planner) compareAll(ctx context.Context, parts []*typePlan) error {
 	errs := make([]error, len(parts))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -163,8 +163,8 @@ func (pl *planning) compareAll(ctx context.Context, parts []*part) error {
 
 // partsOf returns the cluster types of the tree, of the record and of the
 // journal, by name.
-func partsOf(t *Tree, before *state) ([]*part, error) {
-	var parts []*part
+func partsOf(t *Tree, before *state) ([]*typePlan, error) {
+	var parts []*typePlan
 	last := ""
 	for i := range t.ClusterTypes {
 		ct := &t.ClusterTypes[i]
@@ -172,7 +172,7 @@ func partsOf(t *Tree, before *state) ([]*part, error) {
 			return nil, err
 		}
 		last = ct.Name
-		parts = append(parts, &part{name: ct.Name, wanted: ct, before: before.record.entry(ct.Name)})
+		parts = append(parts, &typePlan{name: ct.Name, wanted: ct, before: before.record.entry(ct.Name)})
 	}
 	known := map[string]bool{}
 	for _, p := range parts {
@@ -181,7 +181,7 @@ func partsOf(t *Tree, before *state) ([]*part, error) {
 	add := func(name string) {
 		if !known[name] {
 			known[name] = true
-			parts = append(parts, &part{name: name, before: before.record.entry(name)})
+			parts = append(parts, &typePlan{name: name, before: before.record.entry(name)})
 		}
 	}
 	if before.record != nil {
@@ -192,20 +192,20 @@ func partsOf(t *Tree, before *state) ([]*part, error) {
 	for name := range before.unfinished {
 		add(name)
 	}
-	slices.SortFunc(parts, func(a, b *part) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(parts, func(a, b *typePlan) int { return strings.Compare(a.name, b.name) })
 	return parts, nil
 }
 
 // finish makes the plan of its parts.
-func (pl *planning) finish(ctx context.Context, parts []*part) *plan {
-	p := &plan{before: pl.before, parts: parts, began: pl.began, learnt: pl.learnt.Load()}
+func (pl *planner) finish(ctx context.Context, parts []*typePlan) *writePlan {
+	p := &writePlan{before: pl.before, parts: parts, began: pl.began, learnt: pl.learnt.Load()}
 	p.next = &Record{
 		APIVersion: apiVersion, Kind: recordKind,
 		Platform: pl.o.Platform, Environment: pl.o.Environment,
 		Compiler: pl.o.Compiler, Source: pl.o.Source, Rings: pl.o.Rings, Hold: pl.o.Hold, Clock: pl.o.Clock, OCI: pl.o.OCI,
 		ClusterTypes: []ClusterTypeEntry{},
 	}
-	made := map[string]*part{}
+	made := map[string]*typePlan{}
 	for _, part := range parts {
 		if part.next != nil {
 			p.next.ClusterTypes = append(p.next.ClusterTypes, pl.originated(part))
@@ -236,7 +236,7 @@ func (pl *planning) finish(ctx context.Context, parts []*part) *plan {
 
 // originated returns the entry of a part, with what it stems from where it is no
 // part of this build.
-func (pl *planning) originated(p *part) ClusterTypeEntry {
+func (pl *planner) originated(p *typePlan) ClusterTypeEntry {
 	e := *p.next
 	e.Compiler, e.Source = nil, nil
 	if p.wanted == nil || !p.wanted.Outside || pl.before.record == nil {
@@ -254,7 +254,7 @@ func (pl *planning) originated(p *part) ClusterTypeEntry {
 const maxHeld = 20_000
 
 // hold keeps the outcome of a part in memory if there is room.
-func (pl *planning) hold(p *part, out *outcome) {
+func (pl *planner) hold(p *typePlan, out *outcome) {
 	n := int64(len(out.kept) + 1)
 	for _, g := range out.groups {
 		n += int64(len(g.files))
@@ -265,7 +265,7 @@ func (pl *planning) hold(p *part, out *outcome) {
 }
 
 // remake returns what the part's folder will be, as it was when it was compared.
-func (p *part) remake(ctx context.Context, previous *Record) (*outcome, error) {
+func (p *typePlan) remake(ctx context.Context, previous *Record) (*outcome, error) {
 	if p.outcome != nil {
 		return p.outcome, nil
 	}

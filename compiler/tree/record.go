@@ -35,7 +35,7 @@ type Record struct {
 	Rings []Ring `json:"rings,omitempty"`
 	// Hold stops promotion to the environment; nil for none.
 	Hold *Hold `json:"hold,omitempty"`
-	// Clock is ClockSet where the run that wrote the record was told what time it is; ""
+	// Clock is ClockSet where the clock of the run that wrote the record was set; ""
 	// where it looked.
 	Clock string `json:"clock,omitempty"`
 	// OCI is where the environment's gitops keeps the tree; nil where that is no
@@ -51,7 +51,7 @@ type Record struct {
 	loaded map[string]func() (*ClusterTypeRecord, error)
 }
 
-// ClusterTypeEntry is what a record says of a cluster type without its own file.
+// ClusterTypeEntry is the entry of a cluster type in a record, without its own file.
 type ClusterTypeEntry struct {
 	Name string `json:"name"`
 	Tree ID     `json:"tree"` // of the cluster type's folder
@@ -66,9 +66,9 @@ type ClusterTypeEntry struct {
 	Compiler *Compiler `json:"compiler,omitempty"`
 	Source   *Source   `json:"source,omitempty"`
 
-	// settled says that an unfinished write was at the folder: the cluster type's
+	// corrected says that an unfinished write was at the folder: the cluster type's
 	// record is what the folder is, and not what Record says.
-	settled bool
+	corrected bool
 }
 
 // RecordError says that a record cannot be used: it is not there, damaged, or
@@ -228,7 +228,7 @@ func checkNext(what, last, name string) error {
 	return nil
 }
 
-// ClockSet is what Record.Clock says of a clock that was set.
+// ClockSet is the value of Record.Clock for a clock that was set.
 const ClockSet = "set"
 
 // Encode returns the record's JSON, with a line for each cluster type.
@@ -332,7 +332,7 @@ func (r *Record) origin(clusterType string) (Compiler, Source) {
 	return c, s
 }
 
-// ClusterType returns what the record says of a cluster type; nil where it does
+// ClusterType returns the record of a cluster type; nil where it does
 // not list it, as in a nil record. It is read once. An error that is a
 // *RecordError says that the cluster type's file cannot be used; others come
 // from where it is read. ClusterType may be called by several goroutines; what
@@ -373,7 +373,7 @@ func (r *Record) read(name string) (*ClusterTypeRecord, error) {
 	return r.load(name)
 }
 
-// entry returns what the record says of a cluster type without its own file; nil
+// entry returns the entry of a cluster type, without its own file; nil
 // for nothing, as of any in a nil record.
 func (r *Record) entry(name string) *ClusterTypeEntry {
 	if r == nil {

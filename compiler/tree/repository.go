@@ -87,7 +87,7 @@ func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
 // instead is what an environment is taken for.
 type instead struct {
 	root   git.Hash
-	beside []graft // what is beside the environment's files all the same
+	beside []treeEdit // what is beside the environment's files all the same
 }
 
 // Instead takes the environment in a folder of the branch for what it is in another
@@ -111,18 +111,18 @@ func (b *Branch) Instead(dir string, from *Branch) error {
 	if err != nil {
 		return err
 	}
-	var grafts []graft
+	var edits []treeEdit
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if e := there[name]; e != then[name] {
-			grafts = append(grafts, graft{name, &e})
+			edits = append(edits, treeEdit{name, &e})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(then)) {
 		if _, stays := there[name]; !stays {
-			grafts = append(grafts, graft{path: name})
+			edits = append(edits, treeEdit{path: name})
 		}
 	}
-	b.instead = map[string]instead{dir: {root, grafts}}
+	b.instead = map[string]instead{dir: {root, edits}}
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (b *Branch) CheckWritable() error {
 	return nil
 }
 
-// CommitInfo is what a commit says of itself. Who is not said is found as git
+// CommitInfo is the description of a commit. Whoever is not named is found as git
 // does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
 // user.* of the repository's config and the user's, without files that these
 // include. Where nobody is named, it is kalypso <kalypso@localhost>. Commits are

@@ -52,12 +52,12 @@ func (b *Branch) restore(dir string, from *Branch, change func(*Record) error, p
 	if err != nil {
 		return nil, err
 	}
-	g := &grafter{b.repository.git, pack.Add}
-	if root, err = g.apply(root, []graft{{recordPath, &git.Entry{Mode: git.FileMode, ID: id}}}); err != nil {
+	g := &treeEditor{b.repository.git, pack.Add}
+	if root, err = g.apply(root, []treeEdit{{recordPath, &git.Entry{Mode: git.FileMode, ID: id}}}); err != nil {
 		return nil, err
 	}
 	if dir != "" {
-		if root, err = g.apply(b.root, []graft{{dir, &git.Entry{Mode: git.FolderMode, ID: root}}}); err != nil {
+		if root, err = g.apply(b.root, []treeEdit{{dir, &git.Entry{Mode: git.FolderMode, ID: root}}}); err != nil {
 			return nil, err
 		}
 	}

@@ -178,9 +178,9 @@ func TestDrift(t *testing.T) {
 		paths = append(paths, p)
 	}
 	slices.Sort(paths)
-	graft := func(changes ...graft) {
+	edit := func(changes ...treeEdit) {
 		b.make(func(pack *git.PackWriter, c CommitInfo) (*CommitResult, error) {
-			root, err := (&grafter{b.git, pack.Add}).apply(b.branch().root, changes)
+			root, err := (&treeEditor{b.git, pack.Add}).apply(b.branch().root, changes)
 			result := &CommitResult{Tree: ID(root.String())}
 			if err == nil {
 				_, err = b.branch().seal(result, pack, c)
@@ -190,7 +190,7 @@ func TestDrift(t *testing.T) {
 	}
 	other := git.ID(git.BlobKind, []byte("by hand"))
 	good := b.tip
-	graft(graftAt("dev/notes.md", other))
+	edit(editAt("dev/notes.md", other))
 	if d := drift(); len(d) > 0 {
 		t.Errorf("a text beside is no drift: %v", d)
 	}
@@ -202,8 +202,8 @@ func TestDrift(t *testing.T) {
 	id, err := write.Output()
 	must(t, err)
 	spaced := hash(ID(strings.TrimSpace(string(id))))
-	graft(graftAt(foreign, other), graftAt("dev/evil.yaml", other), graftAt("dev/"+recordPath, spaced), graftAt("dev/"+ClusterTypeRecordPath("small"), other),
-		graftAt("dev/"+paths[0], other), graftAt("dev/"+paths[1], git.Hash{}))
+	edit(editAt(foreign, other), editAt("dev/evil.yaml", other), editAt("dev/"+recordPath, spaced), editAt("dev/"+ClusterTypeRecordPath("small"), other),
+		editAt("dev/"+paths[0], other), editAt("dev/"+paths[1], git.Hash{}))
 	want := []Drift{{paths[0], Changed}, {paths[1], Gone}, {strings.TrimPrefix(foreign, "dev/"), Added}, {ClusterTypeRecordPath("small"), Changed}, {"evil.yaml", Added}, {recordPath, Spaced}}
 	if d := drift(); !slices.Equal(d, want) {
 		t.Errorf("got %v, want %v", d, want)
@@ -225,10 +225,10 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// graftAt writes a blob at a path; the zero Hash removes what is there.
-func graftAt(path string, id git.Hash) graft {
+// editAt writes a blob at a path; the zero Hash removes what is there.
+func editAt(path string, id git.Hash) treeEdit {
 	if id.IsZero() {
-		return graft{path: path}
+		return treeEdit{path: path}
 	}
-	return graft{path, &git.Entry{Mode: git.FileMode, ID: id}}
+	return treeEdit{path, &git.Entry{Mode: git.FileMode, ID: id}}
 }

@@ -1,6 +1,6 @@
 package tree
 
-// Ring is what a record says of a part of an environment.
+// Ring is the record of a part of an environment.
 type Ring struct {
 	Name   string `json:"name"`
 	Source Source `json:"source"` // that it was compiled from
@@ -34,7 +34,7 @@ func (r *Ring) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Ring returns what the record says of a ring; nil for nothing, as of any in a nil
+// Ring returns the record of a ring; nil for nothing, as of any in a nil
 // record.
 func (r *Record) Ring(name string) *Ring {
 	if r == nil {

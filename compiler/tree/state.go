@@ -12,7 +12,7 @@ import (
 
 // state is what a folder's own files say of it.
 type state struct {
-	record      *Record // settled with the journal; nil for none
+	record      *Record // corrected with the journal; nil for none
 	recordBytes []byte  // as it is on disk; nil for none
 	journal     *journal
 	// unfinished are the journal's paths by their first element.
@@ -51,7 +51,7 @@ func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 	}
 	problems = append(problems, more...)
 	if st.record != nil && st.journal != nil {
-		more, err := d.settle(s, st, adopt)
+		more, err := d.recover(s, st, adopt)
 		if err != nil {
 			return nil, nil, err
 		}

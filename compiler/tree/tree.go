@@ -31,7 +31,7 @@ type Tree struct {
 // ClusterType is the desired content of a cluster type's folder.
 type ClusterType struct {
 	Name string
-	// Digest identifies the folder's content and all that its record says of it; ""
+	// Digest identifies the folder's content and all of its record; ""
 	// where something is kept or nothing is known. Where the previous record has the
 	// same digest, the folder is what the record describes, and Content is not
 	// called unless something in the folder is not as recorded.
@@ -92,7 +92,7 @@ func FileOf(f backends.File) File {
 	return File{Path: f.Path, ID: BlobID(f.Data), Size: int64(len(f.Data)), Executable: f.Executable}
 }
 
-// Blob returns what a tree with the file says of it.
+// Blob returns the file's entry in a tree.
 func (f File) Blob() Blob { return Blob{f.ID, f.Executable} }
 
 // Kept says why an assignment's folder is that of an earlier build, and which
@@ -147,6 +147,6 @@ type Options struct {
 	// Files are written to a branch beside the tree where anything of that changes, by
 	// path in the environment's folder. The record does not list them.
 	Files map[string][]byte
-	// Verify reads every file, whatever the index says of it.
+	// Verify reads every file, whatever the index has for it.
 	Verify bool
 }

@@ -17,15 +17,15 @@ import (
 
 // carryOut makes the changes of a plan, in the order that lets the next run go
 // on from any of them.
-func (d *Dir) carryOut(ctx context.Context, p *plan) error {
-	w := &writer{disk: d.disk(), plan: p, workers: d.workers}
+func (d *Dir) carryOut(ctx context.Context, p *writePlan) error {
+	w := &writer{disk: d.disk(), writePlan: p, workers: d.workers}
 	if err := w.tidy(); err != nil {
 		return err
 	}
 	if err := w.ignore(); err != nil {
 		return err
 	}
-	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*part).differs) {
+	if p.before.journal != nil || slices.ContainsFunc(p.parts, (*typePlan).differs) {
 		if err := w.writeTree(ctx); err != nil {
 			return err
 		}
@@ -41,18 +41,18 @@ func (d *Dir) carryOut(ctx context.Context, p *plan) error {
 	if err := w.remove(journalPath); err != nil {
 		return err
 	}
-	return (&indexing{disk: w.disk, plan: p, staged: w.staged}).write()
+	return (&indexing{disk: w.disk, writePlan: p, staged: w.staged}).write()
 }
 
 // differs says whether a write does something in the cluster type's folder, or
 // with its record.
-func (p *part) differs() bool {
+func (p *typePlan) differs() bool {
 	return p.record || len(p.missing) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
 }
 
 type writer struct {
 	disk
-	*plan
+	*writePlan
 	workers int
 	staged  time.Time // when all files were written
 }
@@ -105,7 +105,7 @@ func (w *writer) ignore() error {
 // is put into its place, and all are in place before others are removed. The records
 // of the cluster types come last: one that is new describes what is there.
 func (w *writer) writeTree(ctx context.Context) error {
-	j := journalOf(w.plan)
+	j := journalOf(w.writePlan)
 	if err := w.replaceWith(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (w *writer) writeTree(ctx context.Context) error {
 // swapRecords puts the staged records of cluster types into their places, where
 // they are on the disk before the environment's record says so.
 func (w *writer) swapRecords() error {
-	if !slices.ContainsFunc(w.parts, func(p *part) bool { return p.record }) {
+	if !slices.ContainsFunc(w.parts, func(p *typePlan) bool { return p.record }) {
 		return nil
 	}
 	if err := w.mkdir(recordsFolder); err != nil {

@@ -22,7 +22,7 @@ type RegistryError struct {
 	Err        error
 }
 
-// Error is one line that a terminal can print, whatever the registry said. It
+// Error is one line that a terminal can print, whatever the registry answers. It
 // holds no address that was redirected to: those may be signed, and a log of CI is
 // no place for them.
 func (e *RegistryError) Error() string {

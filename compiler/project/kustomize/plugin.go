@@ -41,7 +41,7 @@ func (s *scan) plugin(file string, r reference) error {
 }
 
 // configuration returns the configuration of a plugin as Kustomize reads it, its
-// fields by name. What plugins are told apart by are strings: other scalars are null.
+// fields by name. What tells plugins apart are strings: other scalars are null.
 func configuration(doc any) model.Value {
 	switch doc := doc.(type) {
 	case string:

@@ -17,7 +17,7 @@ type Error struct {
 	Hint    string // the way out, where there is one to name
 }
 
-// New returns an Error. What it is told may have many lines and any length, as
+// New returns an Error. Its text may have many lines and any length, as
 // the messages of Helm have, which quote whole templates: it keeps one line.
 func New(code diag.Code, hint, format string, args ...any) *Error {
 	return &Error{code, oneLine(fmt.Sprintf(format, args...)), hint}

@@ -23,7 +23,7 @@ func TestGraftsMakeTheTreeOfTheFiles(t *testing.T) {
 	have := files{}
 	for range 60 {
 		w := r.NewPack()
-		g := &grafter{r, w.Add}
+		g := &treeEditor{r, w.Add}
 		next := randomFiles(random, random.IntN(8))
 		for p, data := range have {
 			blocked := slices.ContainsFunc(slices.Collect(maps.Keys(next)), func(q string) bool {
@@ -33,10 +33,10 @@ func TestGraftsMakeTheTreeOfTheFiles(t *testing.T) {
 				next[p] = data
 			}
 		}
-		var changes []graft
+		var changes []treeEdit
 		for p := range have {
 			if _, stays := next[p]; !stays {
-				changes = append(changes, graft{path: p})
+				changes = append(changes, treeEdit{path: p})
 			}
 		}
 		for p, data := range next {
@@ -44,7 +44,7 @@ func TestGraftsMakeTheTreeOfTheFiles(t *testing.T) {
 			id, err := w.Add(git.BlobKind, f.Data)
 			must(t, err)
 			if was, there := have[p]; !there || was != data {
-				changes = append(changes, graft{p, &git.Entry{Mode: BlobOf(f).mode(), ID: id}})
+				changes = append(changes, treeEdit{p, &git.Entry{Mode: BlobOf(f).mode(), ID: id}})
 			}
 		}
 		got, err := g.apply(base, changes)
@@ -63,30 +63,30 @@ func TestGraftsInTheWay(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	w := r.NewPack()
-	g := &grafter{r, w.Add}
+	g := &treeEditor{r, w.Add}
 	file := func(data string) *git.Entry {
 		id, err := w.Add(git.BlobKind, []byte(data))
 		must(t, err)
 		return &git.Entry{Mode: git.FileMode, ID: id}
 	}
-	base, err := g.apply(git.Hash{}, []graft{{"a", file("1")}, {"b/c", file("2")}, {"d/e/f", file("3")}})
+	base, err := g.apply(git.Hash{}, []treeEdit{{"a", file("1")}, {"b/c", file("2")}, {"d/e/f", file("3")}})
 	must(t, err)
 	must(t, w.Finish())
-	sub, err := g.apply(git.Hash{}, []graft{{"x", file("4")}})
+	sub, err := g.apply(git.Hash{}, []treeEdit{{"x", file("4")}})
 	must(t, err)
 	for _, c := range []struct {
-		changes []graft
+		changes []treeEdit
 		want    string
 	}{
 		{nil, "a b/c d/e/f"},
-		{[]graft{{path: "b"}}, "a b/c d/e/f"},
-		{[]graft{{path: "a/x"}}, "a b/c d/e/f"},
-		{[]graft{{path: "none"}}, "a b/c d/e/f"},
-		{[]graft{{path: "d/e/f"}}, "a b/c"},
-		{[]graft{{"b", &git.Entry{Mode: git.FolderMode}}}, "a d/e/f"},
-		{[]graft{{"b", &git.Entry{Mode: git.FolderMode, ID: sub}}}, "a b/x d/e/f"},
-		{[]graft{{path: "a"}, {"a/x", file("4")}}, "a/x b/c d/e/f"},
-		{[]graft{{path: "b/c"}, {"b", file("4")}}, "a b d/e/f"},
+		{[]treeEdit{{path: "b"}}, "a b/c d/e/f"},
+		{[]treeEdit{{path: "a/x"}}, "a b/c d/e/f"},
+		{[]treeEdit{{path: "none"}}, "a b/c d/e/f"},
+		{[]treeEdit{{path: "d/e/f"}}, "a b/c"},
+		{[]treeEdit{{"b", &git.Entry{Mode: git.FolderMode}}}, "a d/e/f"},
+		{[]treeEdit{{"b", &git.Entry{Mode: git.FolderMode, ID: sub}}}, "a b/x d/e/f"},
+		{[]treeEdit{{path: "a"}, {"a/x", file("4")}}, "a/x b/c d/e/f"},
+		{[]treeEdit{{path: "b/c"}, {"b", file("4")}}, "a b d/e/f"},
 	} {
 		w := r.NewPack()
 		g.add = w.Add

@@ -25,23 +25,23 @@ func (d *Dir) loadIndex(s *survey, st *state) (*index, error) {
 	return parseIndex(data, BlobID(st.recordBytes), statOf(record.info)), nil
 }
 
-// sighting is what the index says of a cluster type's files after a look at each
+// statResult has the entries of a cluster type's files in the index after a look at each
 // of them.
-type sighting struct {
+type statResult struct {
 	section *section
 	files   int
-	// doubted are the files that have to be read, by path in the environment.
-	doubted []doubted
+	// unsure are the files that have to be read, by path in the environment.
+	unsure []unsure
 }
 
-type doubted struct {
+type unsure struct {
 	path string
 	entry
 }
 
-// sight looks at the files of a section of the index; nil where there is none.
+// statAll looks at the files of a section of the index; nil where there is none.
 // The entries of those that do not look as they did become doubtful.
-func (pl *planning) sight(name string) (*sighting, error) {
+func (pl *planner) statAll(name string) (*statResult, error) {
 	section := pl.index.section(name)
 	if section == nil {
 		return nil, nil
@@ -50,7 +50,7 @@ func (pl *planning) sight(name string) (*sighting, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &sighting{section: section}
+	seen := &statResult{section: section}
 	inside, last, there := false, "", false
 	wellFormed := seen.section.each(func(dir, file string, e entry) {
 		if !inside || dir != last {
@@ -64,7 +64,7 @@ func (pl *planning) sight(name string) (*sighting, error) {
 			}
 		}
 		e.setTrust(doubtful)
-		seen.doubted = append(seen.doubted, doubted{path.Join(name, dir, file), e})
+		seen.unsure = append(seen.unsure, unsure{path.Join(name, dir, file), e})
 	})
 	if err := s.close(); err != nil {
 		return nil, err
@@ -75,10 +75,10 @@ func (pl *planning) sight(name string) (*sighting, error) {
 	return seen, nil
 }
 
-// resolve reads the files that are doubted. It returns false if one is not what
+// resolve reads the files that are unsure. It returns false if one is not what
 // the index says.
-func (pl *planning) resolve(s surveyor, seen *sighting) (bool, error) {
-	for _, f := range seen.doubted {
+func (pl *planner) resolve(s surveyor, seen *statResult) (bool, error) {
+	for _, f := range seen.unsure {
 		if checkPath(f.path) != nil {
 			return false, nil // nothing that kalypso wrote: the index lies
 		}
@@ -98,8 +98,8 @@ func (pl *planning) resolve(s surveyor, seen *sighting) (bool, error) {
 }
 
 // known returns the entries of the files that are as the index says, by path in
-// the environment; none of a nil sighting.
-func (seen *sighting) known(name string) map[string]entry {
+// the environment; none of a nil statResult.
+func (seen *statResult) known(name string) map[string]entry {
 	known := map[string]entry{}
 	if seen == nil {
 		return known
@@ -113,7 +113,7 @@ func (seen *sighting) known(name string) map[string]entry {
 }
 
 // compared notes that a file was read, so that the next write may not have to.
-func (pl *planning) compared(is stat) {
+func (pl *planner) compared(is stat) {
 	if is.before(pl.began.Add(-tick)) {
 		pl.learnt.Store(true)
 	}
@@ -121,9 +121,9 @@ func (pl *planning) compared(is stat) {
 
 // intactRecords returns the cluster types whose own records are, by the index, as
 // the environment's record says.
-func (pl *planning) intactRecords() (map[string]bool, error) {
+func (pl *planner) intactRecords() (map[string]bool, error) {
 	intact := map[string]bool{}
-	seen, err := pl.sight(ownFolder)
+	seen, err := pl.statAll(ownFolder)
 	if err != nil || seen == nil {
 		return intact, err
 	}
@@ -138,7 +138,7 @@ func (pl *planning) intactRecords() (map[string]bool, error) {
 
 // checkRecord returns a RecordError if the cluster type's own record is not as
 // the environment's record says.
-func (pl *planning) checkRecord(e *ClusterTypeEntry) error {
+func (pl *planner) checkRecord(e *ClusterTypeEntry) error {
 	if pl.intact[e.Name] {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (pl *planning) checkRecord(e *ClusterTypeEntry) error {
 }
 
 // adoptable says whether an error is a record that --adopt goes on without.
-func (pl *planning) adoptable(err error) bool {
+func (pl *planner) adoptable(err error) bool {
 	var bad *RecordError
 	return pl.o.Adopt && errors.As(err, &bad) && bad.adoptable()
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// graft is a change to a git tree: what is at a path from then on. The name in its
+// treeEdit is a change to a git tree: what is at a path from then on. The name in its
 // entry is not used. A nil entry removes the file that is there, but no folder. A
 // folder is given whole, by its id; the zero Hash removes it.
-type graft struct {
+type treeEdit struct {
 	path  string
 	entry *git.Entry
 }
 
-// grafter applies changes to trees. Of the trees around the changed paths the new
+// treeEditor applies changes to trees. Of the trees around the changed paths the new
 // ones are written, and nothing else is read.
-type grafter struct {
+type treeEditor struct {
 	repository *git.Repository
 	// add stores an object, and returns its id.
 	add func(git.Kind, []byte) (git.Hash, error)
@@ -26,7 +26,7 @@ type grafter struct {
 // order, each path once. The zero Hash is a tree without entries, which git does
 // not store in others: a folder that gets empty is gone. A file makes way for a
 // folder that is written into, and a folder for a file.
-func (g *grafter) apply(base git.Hash, changes []graft) (git.Hash, error) {
+func (g *treeEditor) apply(base git.Hash, changes []treeEdit) (git.Hash, error) {
 	if len(changes) == 0 {
 		return base, nil
 	}
@@ -68,7 +68,7 @@ func (g *grafter) apply(base git.Hash, changes []graft) (git.Hash, error) {
 
 // at returns the entry of a name after the changes; nil for none, as before may
 // be.
-func (g *grafter) at(before *git.Entry, c *nameChanges) (*git.Entry, error) {
+func (g *treeEditor) at(before *git.Entry, c *nameChanges) (*git.Entry, error) {
 	if c.own != nil && c.own.entry != nil {
 		if c.own.entry.ID.IsZero() {
 			return nil, nil
@@ -95,12 +95,12 @@ func (g *grafter) at(before *git.Entry, c *nameChanges) (*git.Entry, error) {
 
 // nameChanges are the changes to one entry of a tree.
 type nameChanges struct {
-	own   *graft
-	below []graft // with paths below it
+	own   *treeEdit
+	below []treeEdit // with paths below it
 }
 
 // byName sorts changes out by the first elements of their paths.
-func byName(changes []graft) map[string]*nameChanges {
+func byName(changes []treeEdit) map[string]*nameChanges {
 	all := map[string]*nameChanges{}
 	for i := range changes {
 		name, rest, deeper := strings.Cut(changes[i].path, "/")
@@ -110,7 +110,7 @@ func byName(changes []graft) map[string]*nameChanges {
 			all[name] = c
 		}
 		if deeper {
-			c.below = append(c.below, graft{rest, changes[i].entry})
+			c.below = append(c.below, treeEdit{rest, changes[i].entry})
 		} else {
 			c.own = &changes[i]
 		}
