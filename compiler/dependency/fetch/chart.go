@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -207,7 +206,7 @@ func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int
 	if err := answered(response, at, entry != nil); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(httpclient.NewReader(response.Body, most))
+	return httpclient.ReadAll(response.Body, most)
 }
 
 // answered says what a response means that is no success.

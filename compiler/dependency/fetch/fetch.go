@@ -73,7 +73,7 @@ func New(o Options) (*Fetcher, error) {
 	if f.wait == 0 {
 		f.wait = 500 * time.Millisecond
 	}
-	f.web = httpclient.Transport(f.patience())
+	f.web = httpclient.Transport(httpclient.Patient(f.wait))
 	registries, err := newRegistries(f)
 	if err != nil {
 		return nil, err

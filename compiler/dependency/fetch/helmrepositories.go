@@ -65,7 +65,7 @@ func (r *helmRepository) transport(f *Fetcher) http.RoundTripper {
 	if r.Certificates == (httpclient.Certificates{}) {
 		return f.web
 	}
-	return r.Transport(f.patience())
+	return r.Transport(httpclient.Patient(f.wait))
 }
 
 // find returns what helm knows about a chart repository; nil for nothing.

@@ -12,6 +12,7 @@ import (
 	"cuelang.org/go/mod/module"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // modules fetches CUE modules, from where cue fetches them: $CUE_REGISTRY, with the
@@ -60,7 +61,7 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 		return nil, explainModule(err)
 	}
 	defer body.Close()
-	return readAll(body)
+	return httpclient.ReadAll(body, dependency.MaxSize)
 }
 
 // explainModule says what an error of a registry of modules means.

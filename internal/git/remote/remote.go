@@ -237,10 +237,7 @@ func (r *Remote) Staging() (*git.Repository, error) {
 	return staging, nil
 }
 
-// retries is how often something is asked for again.
-const retries = 3
-
 // repeat does something again that a connection which breaks is in the way of.
 func (r *Remote) repeat(ctx context.Context, do func() error) error {
-	return httpclient.Repeat(ctx, retries, r.options.Wait, do)
+	return httpclient.Repeat(ctx, httpclient.Retries, r.options.Wait, do)
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -32,19 +31,10 @@ type server struct {
 	auth      transport.AuthMethod // nil for none
 }
 
+// How many bytes of a pack and of a list of refs are read at most.
 const (
-	dialTimeout   = 15 * time.Second
-	answerTimeout = time.Minute
-	// mostWaits is how long to wait at most before something is asked for again, in
-	// first waits, also where a server asks for more: half a minute.
-	mostWaits = 60
-)
-
-// What is read at most of a response, in bytes.
-const (
-	maxPack   = 1 << 30
-	maxRefs   = 64 << 20
-	maxRefuse = 64 << 10 // of a response that is no success
+	maxPack = 1 << 30
+	maxRefs = 64 << 20
 )
 
 // connect finds out how the repository is spoken with, and asks for its refs.
@@ -114,7 +104,9 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	settings := readSettings(ctx, s.endpoint)
 	// go-git follows a redirect of the first request alone, and takes no
 	// credentials to another host.
-	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(r.patience())}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
+	options := httpclient.Patient(r.options.Wait)
+	options.Repeat, options.Body = repeatable, maxBody
+	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 	had := settings.header != ""
 	if had {
 		r.secrets.Add(settings.header[strings.LastIndexAny(settings.header, ": ")+1:])
@@ -149,15 +141,6 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	}}
 }
 
-// patience says how long servers are waited for.
-func (r *Remote) patience() httpclient.Options {
-	return httpclient.Options{
-		Dial: dialTimeout, Answer: answerTimeout,
-		Repeat: repeatable, Retries: retries, First: r.options.Wait, Most: mostWaits * r.options.Wait,
-		Body: mostOf,
-	}
-}
-
 // repeatable says whether a request is made again. A push that may have had an
 // effect is not: Push looks first.
 func repeatable(response *http.Response, err error) (bool, error) {
@@ -168,14 +151,13 @@ func repeatable(response *http.Response, err error) (bool, error) {
 	return response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable, nil
 }
 
-func mostOf(r *http.Response) int64 {
-	switch {
-	case r.StatusCode >= 300:
-		return maxRefuse
-	case strings.HasSuffix(r.Request.URL.Path, "/info/refs"):
-		return maxRefs
+// maxBody returns how many bytes of a response are read at most.
+func maxBody(r *http.Response) int64 {
+	most := httpclient.MaxBody(r)
+	if strings.HasSuffix(r.Request.URL.Path, "/info/refs") {
+		return min(most, maxRefs)
 	}
-	return maxPack
+	return most
 }
 
 // noLogin is that a server wants credentials, and none were found.

@@ -20,6 +20,8 @@ import (
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // sshAuth logs in to a host as ssh would: with the keys of the agent and of files,
@@ -178,7 +180,7 @@ func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(a.signers)},
 		HostKeyCallback:   known.HostKeyCallback(),
 		HostKeyAlgorithms: known.HostKeyAlgorithms(a.address),
-		Timeout:           dialTimeout,
+		Timeout:           httpclient.DialTimeout,
 	}, nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/cli/go-gh/v2/pkg/auth"
 	"github.com/cli/go-gh/v2/pkg/config"
 
-	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
@@ -101,8 +100,6 @@ func sameHost(request *http.Request, via []*http.Request) error {
 	}
 	return nil
 }
-
-func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(httpclient.NewReader(r, longestBody)) }
 
 // rest makes one call of the REST API. What it cannot have is a *refusal, an
 // *forge.AuthError, or what limiter.do says.

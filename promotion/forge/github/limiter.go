@@ -123,7 +123,7 @@ func (l *limiter) once(ctx context.Context, request *http.Request) (*answer, err
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := readAll(response.Body)
+	body, err := httpclient.ReadAll(response.Body, longestBody)
 	if err != nil {
 		return nil, err
 	}

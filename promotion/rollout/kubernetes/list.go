@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 
@@ -147,29 +146,6 @@ func busy(err error) bool {
 }
 
 // bounded bounds how much of an answer is read.
-func bounded(base http.RoundTripper) http.RoundTripper { return bounding{base} }
-
-type bounding struct{ http.RoundTripper }
-
-func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = &body{response.Body, maxPage}
-	}
-	return response, err
-}
-
-// body is a response's body that ends with an error where it goes on for too long.
-type body struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, &httpclient.TooLongError{Most: maxPage}
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
+func bounded(base http.RoundTripper) http.RoundTripper {
+	return httpclient.Bounded(base, func(*http.Response) int64 { return maxPage })
 }

@@ -77,7 +77,7 @@ func (t *transport) once(r *http.Request, body []byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(httpclient.NewReader(response.Body, largest))
+	data, err := httpclient.ReadAll(response.Body, largest)
 	_ = response.Body.Close()
 	if err != nil {
 		return nil, err
