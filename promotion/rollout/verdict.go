@@ -51,12 +51,6 @@ func parseMin(min string) (share *big.Rat, number int64, err error) {
 	return value.Quo(value, hundred), 0, nil
 }
 
-// CheckMin returns an error for what cannot be a Policy's Min.
-func CheckMin(min string) error {
-	_, _, err := parseMin(min)
-	return err
-}
-
 // Verdict says whether a policy is satisfied, and why, in one line. It passes if as
 // much is healthy as the policy wants, of what is wanted and not excluded, and no more
 // has failed than it allows; then, also where min is 0, somebody must have reported.
