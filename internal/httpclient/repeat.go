@@ -56,6 +56,17 @@ func Temporary(err error) bool {
 	return false
 }
 
+// Clock returns a clock for tests, with the real one where a function is nil.
+func Clock(now func() time.Time, wait func(context.Context, time.Duration) error) (func() time.Time, func(context.Context, time.Duration) error) {
+	if now == nil {
+		now = time.Now
+	}
+	if wait == nil {
+		wait = Wait
+	}
+	return now, wait
+}
+
 // Wait waits, or returns the context's error if that ends before.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -11,6 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -160,6 +163,11 @@ type Review struct {
 	// Approvals of another head than the present one are stale.
 	Commit git.Hash
 	At     time.Time
+}
+
+// ByReviewer returns reviews sorted by reviewer.
+func ByReviewer(reviews map[string]Review) []Review {
+	return slices.SortedFunc(maps.Values(reviews), func(a, b Review) int { return strings.Compare(a.By, b.By) })
 }
 
 // State is the state of a status.

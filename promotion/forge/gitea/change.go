@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -15,11 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-const draft = "WIP: "
-
-// drafts is how a title can begin that makes a pull request a draft, by the default of
-// WORK_IN_PROGRESS_PREFIXES (https://docs.gitea.com/administration/config-cheat-sheet).
-var drafts = regexp.MustCompile(`(?i)^\s*((wip:|\[wip\])\s*)+`)
+// drafts are those of the default of WORK_IN_PROGRESS_PREFIXES
+// (https://docs.gitea.com/administration/config-cheat-sheet).
+var drafts = server.Drafts{Prefix: "WIP: ", Pattern: regexp.MustCompile(`(?i)^\s*((wip:|\[wip\])\s*)+`)}
 
 // FindChange implements forge.Forge.
 func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
@@ -55,10 +52,7 @@ func whole(pr *gitea.PullRequest) bool { return pr != nil && pr.Head != nil && p
 // SaveChange implements forge.Forge. Reviewers who have reviewed are not asked again,
 // and an author cannot review.
 func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
-	spec.Title = strings.TrimSpace(drafts.ReplaceAllString(spec.Title, ""))
-	if spec.Draft {
-		spec.Title = draft + spec.Title
-	}
+	spec.Title = drafts.Title(spec.Title, spec.Draft)
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
 		pr, err := f.find(ctx, spec.Head, spec.Base)
 		if err == nil && pr == nil {
@@ -90,13 +84,9 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 	if c := code(r); err != nil && c != http.StatusConflict && c != http.StatusUnprocessableEntity {
 		return nil, f.fail(doing, r, err)
 	}
-	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
-		if opened, err := f.find(ctx, spec.Head, spec.Base); err != nil || opened != nil {
-			return opened, err
-		}
-		if err := f.server.Wait(ctx, pause); err != nil {
-			return nil, err
-		}
+	opened, findErr := server.Appears(ctx, f.server, func() (*gitea.PullRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
+	if opened != nil || findErr != nil {
+		return opened, findErr
 	}
 	if err == nil {
 		err = errHidden
@@ -251,9 +241,9 @@ func change(pr *gitea.PullRequest) *forge.Change {
 	}
 	c := &forge.Change{
 		Number: int(pr.Index), URL: pr.HTMLURL, Head: server.Hash(pr.Head.Sha), Base: pr.Base.Ref,
-		Title: drafts.ReplaceAllString(pr.Title, ""), Body: pr.Body,
+		Title: drafts.Strip(pr.Title), Body: pr.Body,
 		// Old versions do not say whether it is a draft.
-		Draft: pr.Draft || drafts.MatchString(pr.Title), State: forge.ChangeOpen,
+		Draft: pr.Draft || drafts.Pattern.MatchString(pr.Title), State: forge.ChangeOpen,
 	}
 	for _, l := range pr.Labels {
 		c.Labels = append(c.Labels, l.Name)

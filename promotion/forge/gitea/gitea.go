@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -24,12 +23,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Options are for tests. Zero fields are the network and the real clock.
-type Options struct {
-	Transport http.RoundTripper
-	Now       func() time.Time
-	Wait      func(context.Context, time.Duration) error
-}
+// Options are the clock, for tests; the zero value is the real one.
+type Options = server.Clock
 
 // Forge is a repository of a Gitea or Forgejo instance.
 type Forge struct {
@@ -68,7 +63,7 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 	}
 	s, err := server.New(server.Options{
 		Base: address, Header: "Authorization", Credentials: credentials, Hint: hint,
-		Transport: o.Transport, Now: o.Now, Wait: o.Wait,
+		Clock: o,
 	})
 	if err != nil {
 		return nil, err
@@ -117,7 +112,7 @@ func (f *Forge) Repository() string { return f.base.JoinPath(f.owner, f.name).St
 // that of a draft. The texts have no limit in Gitea itself: these are what its pages
 // show in a line, and what the TEXT of a MySQL column keeps.
 func (f *Forge) Limits() forge.Limits {
-	return forge.Limits{Title: 255 - len(draft), Body: 65535, StatusDescription: 255}
+	return forge.Limits{Title: 255 - len(drafts.Prefix), Body: 65535, StatusDescription: 255}
 }
 
 // Viewer is the name of the token's user; "" for a token that may not ask.

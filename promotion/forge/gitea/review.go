@@ -26,14 +26,13 @@ func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error)
 		if err != nil {
 			return nil, err
 		}
-		out := &forge.Reviews{Required: required}
-		for _, name := range slices.Sorted(maps.Keys(newest)) {
-			r := newest[name]
-			out.Reviews = append(out.Reviews, forge.Review{
+		reviews := map[string]forge.Review{}
+		for name, r := range newest {
+			reviews[name] = forge.Review{
 				By: name, Approved: r.State == gitea.ReviewStateApproved, Commit: server.Hash(r.CommitID), At: r.Submitted,
-			})
+			}
 		}
-		return out, nil
+		return &forge.Reviews{Reviews: forge.ByReviewer(reviews), Required: required}, nil
 	})
 }
 

@@ -11,14 +11,11 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // Statuses implements forge.Forge. Jobs of Actions are among them.
 func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	return server.Ask(ctx, f.server, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
-		return server.Each(ctx, commits, f.statuses)
-	})
+	return f.server.Statuses(ctx, commits, f.statuses)
 }
 
 func (f *Forge) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, error) {

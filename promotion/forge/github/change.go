@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // pull is a pull request of the REST API.
@@ -51,15 +50,7 @@ type team struct {
 	Slug string `json:"slug"`
 }
 
-// hash is a commit id of the API; zero for anything else.
-func hash(id string) git.Hash {
-	if !plumbing.IsHash(id) {
-		return git.Hash{}
-	}
-	return plumbing.NewHash(id)
-}
-
-func (p *pull) head() git.Hash { return hash(p.Head.SHA) }
+func (p *pull) head() git.Hash { return server.Hash(p.Head.SHA) }
 
 func (p *pull) change(r *repo) *forge.Change {
 	out := &forge.Change{
@@ -72,7 +63,7 @@ func (p *pull) change(r *repo) *forge.Change {
 	}
 	switch {
 	case p.MergedAt != nil:
-		out.State, out.Merged = forge.ChangeMerged, hash(p.MergeCommit)
+		out.State, out.Merged = forge.ChangeMerged, server.Hash(p.MergeCommit)
 	case p.State != "open":
 		out.State = forge.ChangeClosed
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // deployment is one of the REST API.
@@ -106,5 +107,5 @@ func (old *deployment) is(d forge.Deployment) bool {
 	if len(text) > 0 && json.Unmarshal(text, &had) != nil {
 		return false
 	}
-	return hash(old.SHA) == d.Commit && old.Production == d.Production && maps.Equal(had, d.Payload)
+	return server.Hash(old.SHA) == d.Commit && old.Production == d.Production && maps.Equal(had, d.Payload)
 }

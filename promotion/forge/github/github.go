@@ -47,12 +47,7 @@ func New(host, owner, repository string, o Options) (forge.Forge, error) {
 	if !name.MatchString(owner) || !name.MatchString(repository) {
 		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME", terminal.Line(owner), terminal.Line(repository))
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Wait == nil {
-		o.Wait = httpclient.Wait
-	}
+	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
 	c, err := newClient(host, o)
 	if err != nil {
 		return nil, err

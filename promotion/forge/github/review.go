@@ -3,13 +3,12 @@ package github
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // Reviews takes a review's comment for no new word, and a dismissal for the end of
@@ -33,7 +32,7 @@ func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 			switch review.State {
 			case "APPROVED", "CHANGES_REQUESTED":
 				if by != "" {
-					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED", Commit: hash(review.Commit), At: review.At}
+					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED", Commit: server.Hash(review.Commit), At: review.At}
 				}
 			case "DISMISSED":
 				delete(newest, by)
@@ -48,8 +47,7 @@ func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 	if err != nil {
 		return nil, fmt.Errorf("asking what pull request %d still requires: %w", number, err)
 	}
-	reviews := slices.SortedFunc(maps.Values(newest), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) })
-	return &forge.Reviews{Reviews: reviews, Required: required}, nil
+	return &forge.Reviews{Reviews: forge.ByReviewer(newest), Required: required}, nil
 }
 
 // required asks for GitHub's own decision. There is none where no rule wants a

@@ -7,18 +7,16 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// beside is how many commits are asked about beside each other. GitHub allows a
-// hundred requests at a time for all that uses a token.
-const beside = 6
+// parallel is how many commits are asked about at once. GitHub allows a hundred requests
+// at a time for all that uses a token.
+const parallel = 6
 
 // user is somebody in the API; nil where the account is gone.
 type user struct {
@@ -64,34 +62,17 @@ type checkRun struct {
 // everything else does. What was asked before is asked with its ETag, which does not
 // count where nothing changed.
 func (r *repo) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	var mu sync.Mutex
-	out := map[git.Hash][]forge.Status{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(beside)
-	for _, commit := range slices.Compact(slices.SortedFunc(slices.Values(commits), compareHashes)) {
-		group.Go(func() error {
-			said, err := r.allOf(ctx, commit)
-			if err != nil {
-				return fmt.Errorf("reading the statuses of %s: %w", git.Short(commit), err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if len(said) > 0 {
-				out[commit] = said
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return server.Statuses(ctx, parallel, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+		statuses, err := r.statuses(ctx, commit)
+		if err != nil {
+			return nil, fmt.Errorf("reading the statuses of %s: %w", git.Short(commit), err)
+		}
+		return statuses, nil
+	})
 }
 
-func compareHashes(a, b git.Hash) int { return slices.Compare(a[:], b[:]) }
-
-// allOf returns what was said of a commit, oldest first.
-func (r *repo) allOf(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+// statuses returns the statuses and check runs of a commit, oldest first.
+func (r *repo) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
 	var out []forge.Status
 	err := r.eachStatus(ctx, commit, func(s status) bool {
 		out = append(out, s.said())

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -17,11 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-const draft = "Draft: "
-
-// drafts is how a title can begin that makes a merge request a draft
-// (https://docs.gitlab.com/user/project/merge_requests/drafts/).
-var drafts = regexp.MustCompile(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)
+// drafts are as in https://docs.gitlab.com/user/project/merge_requests/drafts/.
+var drafts = server.Drafts{Prefix: "Draft: ", Pattern: regexp.MustCompile(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)}
 
 // action is a line that GitLab would obey and leave out
 // (https://docs.gitlab.com/user/project/quick_actions/).
@@ -60,10 +56,7 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gl.BasicMergeRequ
 // SaveChange implements forge.Forge. Lines that GitLab would obey as commands get a
 // backslash before them.
 func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
-	spec.Title, spec.Body = strings.TrimSpace(drafts.ReplaceAllString(spec.Title, "")), harmless(spec.Body)
-	if spec.Draft {
-		spec.Title = draft + spec.Title
-	}
+	spec.Title, spec.Body = drafts.Title(spec.Title, spec.Draft), harmless(spec.Body)
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
 		reviewers, err := f.users(ctx, spec.Reviewers)
 		if err != nil {
@@ -95,15 +88,11 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec, reviewers []int
 	if code(err) != http.StatusConflict {
 		return nil, failed
 	}
-	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
-		if opened, err := f.find(ctx, spec.Head, spec.Base); err != nil || opened != nil {
-			return opened, err
-		}
-		if err := f.server.Wait(ctx, pause); err != nil {
-			return nil, err
-		}
+	opened, err := server.Appears(ctx, f.server, func() (*gl.BasicMergeRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
+	if opened == nil && err == nil {
+		return nil, failed
 	}
-	return nil, failed
+	return opened, err
 }
 
 // update writes what differs.
@@ -225,7 +214,7 @@ func change(mr *gl.BasicMergeRequest) *forge.Change {
 	}
 	c := &forge.Change{
 		Number: int(mr.IID), URL: mr.WebURL, Head: server.Hash(mr.SHA), Base: mr.TargetBranch,
-		Title: drafts.ReplaceAllString(mr.Title, ""), Body: mr.Description, Labels: mr.Labels,
+		Title: drafts.Strip(mr.Title), Body: mr.Description, Labels: mr.Labels,
 		Draft: mr.Draft, State: forge.ChangeOpen,
 	}
 	if mr.Author != nil {

@@ -19,7 +19,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -28,12 +27,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Options are for tests. Zero fields are the network and the real clock.
-type Options struct {
-	Transport http.RoundTripper
-	Now       func() time.Time
-	Wait      func(context.Context, time.Duration) error
-}
+// Options are the clock, for tests; the zero value is the real one.
+type Options = server.Clock
 
 // Forge is a project of a GitLab instance.
 type Forge struct {
@@ -67,7 +62,7 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	header, credentials := credentials(token)
 	s, err := server.New(server.Options{
 		Base: address, Header: header, Credentials: credentials, Hint: hint, Hidden: "Project Not Found",
-		Transport: o.Transport, Now: o.Now, Wait: o.Wait,
+		Clock: o,
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +124,7 @@ func (f *Forge) Repository() string { return f.base.JoinPath(f.project).String()
 // Limits are those of GitLab (https://docs.gitlab.com/administration/instance_limits/
 // and the columns of its database), less what makes a title that of a draft.
 func (f *Forge) Limits() forge.Limits {
-	return forge.Limits{Title: 255 - len(draft), Body: 1 << 20, StatusDescription: 255}
+	return forge.Limits{Title: 255 - len(drafts.Prefix), Body: 1 << 20, StatusDescription: 255}
 }
 
 // Viewer is the name of the token's user; "" for a token that may not ask.

@@ -3,9 +3,6 @@ package gitlab
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
@@ -65,7 +62,7 @@ func reviews(approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestRe
 			by[r.User.Username] = forge.Review{By: r.User.Username}
 		}
 	}
-	return slices.SortedFunc(maps.Values(by), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) })
+	return forge.ByReviewer(by)
 }
 
 // headAt is the head at a time; the zero Hash where that is not known.

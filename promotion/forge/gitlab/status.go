@@ -19,10 +19,8 @@ import (
 // and with the user who ran them. At is when a status became what it is: GitLab moves
 // one from pending to success, and the time that it was made at is the earlier one.
 func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	return server.Ask(ctx, f.server, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
-		return server.Each(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
-			return f.statuses(ctx, commit, "")
-		})
+	return f.server.Statuses(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+		return f.statuses(ctx, commit, "")
 	})
 }
 

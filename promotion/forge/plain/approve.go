@@ -68,7 +68,7 @@ func (f *Forge) Approvals(ctx context.Context, environment, digest string) ([]fo
 			by[review.By] = review
 		}
 	}
-	return slices.SortedFunc(maps.Values(by), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) }), nil
+	return forge.ByReviewer(by), nil
 }
 
 // approval returns what a tag says, if it says anything that counts.

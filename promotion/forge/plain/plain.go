@@ -72,12 +72,7 @@ func New(repository Repository, o Options) (*Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Wait == nil {
-		o.Wait = httpclient.Wait
-	}
+	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
 	f := &Forge{repository: repository, o: o, signers: signers}
 	f.notes = readNotes(f)
 	return f, nil

@@ -141,15 +141,14 @@ func (o object) key() (ssh.PublicKey, error) {
 
 // encode returns a commit, signed where there is a signer.
 func (f *Forge) encode(c git.Commit) ([]byte, error) {
-	data := c.Encode()
 	if f.o.Signer == nil {
-		return data, nil
+		return c.Encode(), nil
 	}
-	signature, err := sshsig.Sign(bytes.NewReader(data), f.o.Signer, sshsig.HashSHA512, namespace)
-	if err != nil {
-		return nil, fmt.Errorf("sign the note: %w", err)
-	}
-	armoured := strings.ReplaceAll(strings.TrimSuffix(string(sshsig.Armor(signature)), "\n"), "\n", "\n ")
-	header, message, _ := strings.Cut(string(data), "\n\n")
-	return []byte(header + "\ngpgsig " + armoured + "\n\n" + message), nil
+	return c.Signed(func(content []byte) (string, error) {
+		signature, err := sshsig.Sign(bytes.NewReader(content), f.o.Signer, sshsig.HashSHA512, namespace)
+		if err != nil {
+			return "", fmt.Errorf("sign the note: %w", err)
+		}
+		return string(sshsig.Armor(signature)), nil
+	})
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
@@ -28,6 +29,8 @@ const (
 	// after the first time; each later wait is twice the one before.
 	repeats = 3
 	first   = time.Second
+	// parallel is how many requests of one method are made at once.
+	parallel = 4
 )
 
 // Options describe a server, and how to speak with it.
@@ -41,15 +44,20 @@ type Options struct {
 	// Hidden is in the body of an answer 404 that speaks of the whole repository,
 	// which servers say to those who may not know of it.
 	Hidden string
-	// Transport makes the requests; nil for web's.
-	Transport http.RoundTripper
-	// Now and Wait are the clock; nil for the real one.
+	Clock
+}
+
+// Clock is for tests; nil functions are the real clock.
+type Clock struct {
 	Now  func() time.Time
 	Wait func(context.Context, time.Duration) error
 }
 
 // Server is one server. Any number of goroutines may use it.
-type Server struct{ o Options }
+type Server struct {
+	o    Options
+	base http.RoundTripper // without credentials
+}
 
 // New returns a server. Credentials that cannot be a header are a *forge.AuthError,
 // which does not show them.
@@ -57,16 +65,8 @@ func New(o Options) (*Server, error) {
 	if strings.ContainsFunc(o.Credentials, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil, &forge.AuthError{Host: o.Base.Host, Problem: "the token has characters that no token has, such as a line break", Hint: o.Hint}
 	}
-	if o.Transport == nil {
-		o.Transport = httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Wait == nil {
-		o.Wait = httpclient.Wait
-	}
-	return &Server{o: o}, nil
+	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
+	return &Server{o: o, base: httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})}, nil
 }
 
 // Host is the server's name, with the port where it has one.
@@ -133,6 +133,13 @@ func Ask[T any](ctx context.Context, s *Server, method func(context.Context) (T,
 		return none, err
 	}
 	return answer, nil
+}
+
+// Statuses is the method of a forge that asks for the statuses of each commit.
+func (s *Server) Statuses(ctx context.Context, commits []git.Hash, ask func(context.Context, git.Hash) ([]forge.Status, error)) (map[git.Hash][]forge.Status, error) {
+	return Ask(ctx, s, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
+		return Statuses(ctx, parallel, commits, ask)
+	})
 }
 
 // plain leaves out what libraries wrap errors into, such as addresses.

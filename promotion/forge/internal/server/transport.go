@@ -73,7 +73,7 @@ func (t *transport) once(r *http.Request, body []byte) (*http.Response, error) {
 	if t.o.Credentials != "" {
 		request.Header.Set(t.o.Header, t.o.Credentials)
 	}
-	response, err := t.o.Transport.RoundTrip(request)
+	response, err := t.base.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
