@@ -149,7 +149,7 @@ func (r *reader) object(v value, what string) (map[string]value, bool) {
 	return fields, true
 }
 
-// version says whether the file is a lock that this kalypso reads.
+// version reports whether the file is a lock that this kalypso reads.
 func (r *reader) version(root value, fields map[string]value) bool {
 	at := root.offset
 	version, ok := fields["apiVersion"]

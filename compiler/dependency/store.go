@@ -24,7 +24,7 @@ func DigestOf(data []byte) Digest {
 	return Digest(algorithm + ":" + hex.EncodeToString(sum[:]))
 }
 
-// Valid says whether d is written as a digest.
+// Valid reports whether d is written as a digest.
 func (d Digest) Valid() bool {
 	digits, ok := strings.CutPrefix(string(d), algorithm+":")
 	return ok && isHex(digits, 2*sha256.Size)

@@ -40,7 +40,7 @@ type UpdateRequest struct {
 	Store   *Store
 	Uses    []Use
 	Fetcher Fetcher
-	// Renew says whether what is pinned is resolved again; nil for never. It is
+	// Renew reports whether what is pinned is resolved again; nil for never. It is
 	// asked about each use once, also about what is new, one after the other.
 	Renew func(Use) bool
 	// Prune removes the sources that nobody uses.

@@ -25,7 +25,7 @@ func (s *Store) Put(data []byte) (Digest, error) {
 	return d, nil
 }
 
-// put keeps content in a folder that does not hold it soundly, and says whether it
+// put keeps content in a folder that does not hold it soundly, and reports whether it
 // did not.
 func put(d Digest, data []byte, dir string) (added bool, err error) {
 	if len(data) > MaxSize {

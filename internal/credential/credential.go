@@ -61,7 +61,7 @@ func userinfo(rest string) string {
 
 func separates(r rune) bool { return r == '&' || r == ';' }
 
-// HasQuery says whether an address has a query, whatever it says.
+// HasQuery reports whether an address has a query, whatever it says.
 func HasQuery(address string) bool {
 	_, rest, isURL := strings.Cut(address, "://")
 	return isURL && strings.Contains(rest, "?")
@@ -74,7 +74,7 @@ var (
 	secretWords = []string{"auth", "authorization", "bearer", "jwt", "key", "pass", "pat", "pwd", "sas", "sig"}
 )
 
-// isSecret says whether a parameter of that name has a credential.
+// isSecret reports whether a parameter of that name has a credential.
 func isSecret(name string) bool {
 	if decoded, err := url.QueryUnescape(name); err == nil {
 		name = decoded

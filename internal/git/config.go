@@ -46,7 +46,7 @@ func option(c *config.Config, section, key string) (string, bool) {
 	return "", false
 }
 
-// isTrue says whether an option is set to what git reads as true.
+// isTrue reports whether an option is set to what git reads as true.
 func isTrue(c *config.Config, section, key string) bool {
 	v, set := option(c, section, key)
 	if !set {
@@ -60,7 +60,7 @@ func isTrue(c *config.Config, section, key string) bool {
 	return err == nil && n != 0
 }
 
-// isPartial says whether there is a remote that objects were left with.
+// isPartial reports whether there is a remote that objects were left with.
 func isPartial(c *config.Config) bool {
 	return slices.ContainsFunc(c.Sections, func(s *config.Section) bool {
 		return strings.EqualFold(s.Name, "remote") && slices.ContainsFunc(s.Subsections, func(remote *config.Subsection) bool {

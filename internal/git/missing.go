@@ -58,7 +58,7 @@ func (r *Repository) missing(id Hash) error {
 	return e
 }
 
-// isShallow says whether the repository lacks history, which fetching changes.
+// isShallow reports whether the repository lacks history, which fetching changes.
 func (r *Repository) isShallow() bool {
 	info, err := os.Stat(filepath.Join(r.dir, "shallow"))
 	return err == nil && info.Size() > 0
@@ -128,7 +128,7 @@ func (r *Repository) absent(ids []Hash) ([]Hash, error) {
 	return left, nil
 }
 
-// holds says whether an object is in what was listed last.
+// holds reports whether an object is in what was listed last.
 func (r *Repository) holds(id Hash) (bool, error) {
 	for _, p := range r.packs {
 		if _, found, err := p.find(id); err != nil || found {

@@ -206,7 +206,7 @@ func loose(data []byte, most int64) (o Object, err error) {
 	return o, err
 }
 
-// Has says whether an object is there. Nothing is fetched for it.
+// Has reports whether an object is there. Nothing is fetched for it.
 func (r *Repository) Has(id Hash) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ func (r *Repository) shortRef(name string) (Hash, bool) {
 
 var rootRef = regexp.MustCompile(`^[A-Z_]*HEAD$`)
 
-// isRef says whether a full name can be that of a ref: not every file of the
+// isRef reports whether a full name can be that of a ref: not every file of the
 // repository is one.
 func isRef(name string) bool {
 	return rootRef.MatchString(name) || strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil

@@ -136,7 +136,7 @@ func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) 
 	}
 }
 
-// vacant makes sure that a new ref is no folder of refs, and that none of its
+// vacant checks that a new ref is no folder of refs, and that none of its
 // folders is a ref.
 func (r *Repository) vacant(ref, file string) error {
 	var taken string
@@ -230,7 +230,7 @@ func (r *Repository) appendLog(name, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// logs says whether branches get a reflog.
+// logs reports whether branches get a reflog.
 func (r *Repository) logs() bool {
 	v, set := option(r.config, "core", "logAllRefUpdates")
 	if !set {

@@ -140,7 +140,7 @@ const (
 // Reviews are what people said of a change request.
 type Reviews struct {
 	Reviews []Review
-	// Required says whether the forge's own rules, of protected branches and code
+	// Required reports whether the forge's own rules, of protected branches and code
 	// owners, want something that is not there yet; Unknown where it does not tell.
 	Required Requirement
 }

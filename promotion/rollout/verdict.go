@@ -51,7 +51,7 @@ func parseMin(min string) (share *big.Rat, number int64, err error) {
 	return value.Quo(value, hundred), 0, nil
 }
 
-// Verdict says whether a policy is satisfied, and why, in one line. It passes if as
+// Verdict reports whether a policy is satisfied, and why, in one line. It passes if as
 // much is healthy as the policy wants, of what is wanted and not excluded, and no more
 // has failed than it allows; then, also where min is 0, somebody must have reported.
 // A rollout of which nothing is known is pending. So is one of which all is

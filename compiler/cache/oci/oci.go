@@ -98,7 +98,7 @@ func Open(reference string, o Options) (*Remote, error) {
 // String is where the cache is, for people: HOST/PATH.
 func (r *Remote) String() string { return r.name }
 
-// ReadOnly says whether the cache was opened with [Options.ReadOnly].
+// ReadOnly reports whether the cache was opened with [Options.ReadOnly].
 func (r *Remote) ReadOnly() bool { return r.readOnly }
 
 // during returns a context that ends when an operation has taken too long.

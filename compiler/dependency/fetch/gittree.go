@@ -101,7 +101,7 @@ func (w *treeWalk) tree(id git.Hash) ([]git.Entry, error) {
 
 func (w *treeWalk) give(e archive.Entry) { w.done = w.done || !w.yield(e, nil) }
 
-// isPointer says whether a file stands for one that Git LFS keeps elsewhere
+// isPointer reports whether a file stands for one that Git LFS keeps elsewhere
 // (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 func isPointer(data []byte) bool {
 	return len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n"))

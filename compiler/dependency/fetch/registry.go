@@ -114,7 +114,7 @@ func (r *registries) fetch(ctx context.Context, e dependency.Entry) ([]byte, err
 	return data, err
 }
 
-// isArchive says whether a layer is a tar archive that the build can read.
+// isArchive reports whether a layer is a tar archive that the build can read.
 func isArchive(mediaType string) bool {
 	for _, end := range []string{"tar+gzip", "tar.gzip", ".tar", "/tar", ".tgz"} {
 		if strings.HasSuffix(mediaType, end) {

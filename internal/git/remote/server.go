@@ -24,7 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// server is where a repository is, and as whom it is spoken with.
+// server is the address of a repository, with the transport and the credentials for it.
 type server struct {
 	endpoint  *transport.Endpoint
 	transport transport.Transport
@@ -37,7 +37,7 @@ const (
 	maxRefs = 64 << 20
 )
 
-// connect finds out how the repository is spoken with, and asks for its refs.
+// connect chooses the backend for the repository, and reads its refs.
 func (r *Remote) connect(ctx context.Context, url string) error {
 	if filepath.IsAbs(url) {
 		url = "file://" + filepath.ToSlash(url)
@@ -57,7 +57,7 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	if err == nil || r.options.Backend == Native || noGit != nil {
 		return err
 	}
-	if errors.As(err, new(*detour)) {
+	if errors.As(err, new(*unsupported)) {
 		return r.connectCommand(ctx, url)
 	}
 	if errors.As(err, new(*noLogin)) && !netrcForAll() && r.connectCommand(ctx, url) == nil {
@@ -73,7 +73,7 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 	}
 	s := &server{endpoint: endpoint}
 	n := &native{server: s}
-	r.wire = n
+	r.backend = n
 	switch endpoint.Protocol {
 	case "http", "https":
 		return r.connectHTTP(ctx, n)
@@ -95,15 +95,15 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 	return err
 }
 
-// connectHTTP asks without credentials first, as git does, and then with those that
-// the user has for the host.
+// connectHTTP tries without credentials first, as git does, and then those that the user
+// has for the host.
 func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	s := n.server
 	inURL := login{s.endpoint.User, s.endpoint.Password}
 	s.endpoint.User, s.endpoint.Password = "", ""
 	settings := readSettings(ctx, s.endpoint)
-	// go-git follows a redirect of the first request alone, and takes no
-	// credentials to another host.
+	// go-git follows a redirect of the first request only, and sends no credentials to
+	// another host.
 	options := httpclient.Patient(r.options.Wait)
 	options.Repeat, options.Body = repeatable, maxBody
 	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
@@ -141,8 +141,8 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	}}
 }
 
-// repeatable says whether a request is made again. A push that may have had an
-// effect is not: Push looks first.
+// repeatable reports whether a request is retried. A push that may have had an effect is
+// not: Push reads the refs first.
 func repeatable(response *http.Response, err error) (bool, error) {
 	again, err := httpclient.Unavailable(response, err)
 	if err != nil || !strings.HasSuffix(response.Request.URL.Path, "/"+transport.ReceivePackServiceName) {
@@ -165,15 +165,15 @@ type noLogin struct{ *AuthError }
 
 func (e *noLogin) Unwrap() error { return e.AuthError }
 
-// unauthenticated is an AuthError of a server that was told nothing it accepts.
+// unauthenticated is an AuthError of a server that accepted no credentials yet.
 type unauthenticated struct{ *AuthError }
 
 func (e *unauthenticated) Unwrap() error { return e.AuthError }
 
-// wantsAuth says whether a server may say something else to somebody.
+// wantsAuth reports whether other credentials may help.
 func wantsAuth(err error) bool { return errors.As(err, new(*unauthenticated)) }
 
-// explain says what an error of go-git means. doing is what was being done to the
+// explain returns the error for one of go-git. doing is what the user may not do with the
 // repository: "read" or "written".
 func (s *server) explain(err error, doing string) error {
 	host := s.endpoint.Host
@@ -201,8 +201,8 @@ func (s *server) explain(err error, doing string) error {
 	return err
 }
 
-// parse returns where a repository is. It takes the schemes that the language has,
-// and nothing that a program would take for an option.
+// parse returns the endpoint of a URL. It accepts the schemes of the language, and nothing
+// that a program would take for an option.
 func parse(url string) (*transport.Endpoint, error) {
 	scheme, _, isURL := strings.Cut(url, "://")
 	host, _, isSCP := strings.Cut(url, ":")

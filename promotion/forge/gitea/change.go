@@ -46,7 +46,7 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gitea.PullRequest
 	return nil, nil
 }
 
-// whole says whether a pull request has what it must have.
+// whole reports whether a pull request has what it must have.
 func whole(pr *gitea.PullRequest) bool { return pr != nil && pr.Head != nil && pr.Base != nil }
 
 // SaveChange implements forge.Forge. Reviewers who have reviewed are not asked again,
@@ -242,7 +242,7 @@ func change(pr *gitea.PullRequest) *forge.Change {
 	c := &forge.Change{
 		Number: int(pr.Index), URL: pr.HTMLURL, Head: server.Hash(pr.Head.Sha), Base: pr.Base.Ref,
 		Title: drafts.Strip(pr.Title), Body: pr.Body,
-		// Old versions do not say whether it is a draft.
+		// Old versions do not report whether it is a draft.
 		Draft: pr.Draft || drafts.Pattern.MatchString(pr.Title), State: forge.ChangeOpen,
 	}
 	for _, l := range pr.Labels {

@@ -109,7 +109,7 @@ func (f *Forge) merged(ctx context.Context, number int, head git.Hash, o forge.M
 	return forge.MergeRefused, nil
 }
 
-// CancelMerge implements forge.Forge. Nothing but trying says whether a merge waits.
+// CancelMerge implements forge.Forge. Nothing but trying reports whether a merge waits.
 func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		r, err := f.api(ctx).CancelScheduledAutoMerge(f.owner, f.name, int64(number))

@@ -59,7 +59,7 @@ func newest(all []*gitea.PullReview) map[string]*gitea.PullReview {
 	return by
 }
 
-// required says whether the branch has the approvals that its protection wants. It
+// required reports whether the branch has the approvals that its protection wants. It
 // does not tell all: whether approvals of older heads count, and whether a request for
 // changes blocks, is for administrators to see, and Unknown.
 func (f *Forge) required(ctx context.Context, number int, newest map[string]*gitea.PullReview) (forge.Requirement, error) {

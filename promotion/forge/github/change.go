@@ -117,7 +117,7 @@ func (r *repo) pull(ctx context.Context, number int) (*pull, error) {
 
 var errNoPull = errors.New("GitHub answers with something that is no such pull request")
 
-// check says whether an answer has what a pull request cannot be without.
+// check reports whether an answer has what a pull request cannot be without.
 func (p *pull) check() error {
 	if p.Number <= 0 || p.NodeID == "" || p.Base.Ref == "" || p.head().IsZero() || p.State != "open" && p.State != "closed" {
 		return errNoPull

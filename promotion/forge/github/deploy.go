@@ -97,7 +97,7 @@ func payload(d forge.Deployment) map[string]string {
 	return d.Payload
 }
 
-// is says whether a deployment is of the same commit for the same reason.
+// is reports whether a deployment is of the same commit for the same reason.
 func (old *deployment) is(d forge.Deployment) bool {
 	text := []byte(old.Payload)
 	if quoted := ""; json.Unmarshal(text, &quoted) == nil {

@@ -27,7 +27,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s answers %s %s with %d: %s", r.host, r.method, r.path, r.status, r.message)
 }
 
-// isRefusal says whether an error is an answer with a status, and with one of some
+// isRefusal reports whether an error is an answer with a status, and with one of some
 // words in its message; none for any message.
 func isRefusal(err error, status int, words ...string) bool {
 	r := (*refusal)(nil)

@@ -136,7 +136,7 @@ func (r *repo) get(ctx context.Context, path string, query values, out any) erro
 	return r.explain(ctx, r.client.rest(ctx, read, http.MethodGet, r.path+"/"+path, query, nil, out))
 }
 
-// send writes below the repository's path; k says whether it may be written twice.
+// send writes below the repository's path; k reports whether it may be written twice.
 func (r *repo) send(ctx context.Context, k kind, method, path string, in, out any) error {
 	return r.explain(ctx, r.client.rest(ctx, k, method, r.path+"/"+path, nil, in, out))
 }
@@ -172,7 +172,7 @@ func (r *repo) settle(ctx context.Context, done func() (bool, error), do func() 
 	}
 }
 
-// sameText says whether a text is the one that was sent: GitHub has its own way with
+// sameText reports whether a text is the one that was sent: GitHub has its own way with
 // the ends of lines, and of texts.
 func sameText(a, b string) bool {
 	clean := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }

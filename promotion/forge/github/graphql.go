@@ -26,7 +26,7 @@ func (e *graphQLError) Error() string {
 	return fmt.Sprintf("%s refuses %s: %s", e.host, e.operation, e.message)
 }
 
-// isGraphQL says whether an error is one of a kind, and with one of some words in its
+// isGraphQL reports whether an error is one of a kind, and with one of some words in its
 // message; none for any message.
 func isGraphQL(err error, kind string, words ...string) bool {
 	e := (*graphQLError)(nil)

@@ -148,7 +148,7 @@ func failure(got *answer, err error) (rest time.Duration, lost error) {
 	return 0, nil
 }
 
-// limited says whether an answer is that a limit is used up. It is a 429 or a 403,
+// limited reports whether an answer is that a limit is used up. It is a 429 or a 403,
 // which has other meanings too.
 func (a *answer) limited() bool {
 	if a.status != http.StatusForbidden {
@@ -257,7 +257,7 @@ func (l *limiter) unavailable(until time.Time, why error) error {
 	return &forge.UnavailableError{Host: l.host, Until: until, Err: l.clean(why)}
 }
 
-// first says whether the server has not answered anything yet, once.
+// first reports whether the server has not answered anything yet, once.
 func (l *limiter) first() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -296,7 +296,7 @@ func (l *limiter) endTurn() { <-l.turn }
 // backoff is how long to wait after the nth try.
 func backoff(try int) time.Duration { return time.Second << (try - 1) }
 
-// isLost says whether an error leaves open whether a write was done.
+// isLost reports whether an error leaves open whether a write was done.
 func isLost(err error) bool {
 	unavailable := (*forge.UnavailableError)(nil)
 	return errors.As(err, &unavailable) && unavailable.Until.IsZero()

@@ -76,7 +76,7 @@ func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 	return r.mergeLater(ctx, p, head, methods, o)
 }
 
-// stillAt says whether a pull request is what it was: open or merged, at a head.
+// stillAt reports whether a pull request is what it was: open or merged, at a head.
 func (p *pull) stillAt(head git.Hash) error {
 	switch {
 	case p.head() != head:
@@ -87,7 +87,7 @@ func (p *pull) stillAt(head git.Hash) error {
 	return nil
 }
 
-// upToDate says whether the head has all that the base has by now.
+// upToDate reports whether the head has all that the base has by now.
 func (r *repo) upToDate(ctx context.Context, p *pull, head git.Hash) error {
 	var got struct {
 		BehindBy *int `json:"behind_by"`
@@ -200,7 +200,7 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 	case !isGraphQL(err, unprocessable):
 		return "", err
 	}
-	// Nothing but the message says whether it is the head, or that auto-merge is
+	// Nothing but the message reports whether it is the head, or that auto-merge is
 	// switched off.
 	now, err := r.pull(ctx, p.Number)
 	if err != nil {

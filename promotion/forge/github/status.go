@@ -174,7 +174,7 @@ func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) e
 	return nil
 }
 
-// isSaid says whether the newest status of the viewer with a name says the same
+// isSaid reports whether the newest status of the viewer with a name says the same
 // already.
 func (r *repo) isSaid(ctx context.Context, commit git.Hash, s forge.Status) (bool, error) {
 	viewer, err := r.Viewer(ctx)

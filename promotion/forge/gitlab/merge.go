@@ -38,7 +38,7 @@ func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.Me
 	})
 }
 
-// squash says whether a method squashes, or why the project does not have it.
+// squash reports whether a method squashes, or why the project does not have it.
 func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
 	project, _, err := f.api.Projects.GetProject(f.project, nil, gl.WithContext(ctx))
 	if err != nil {

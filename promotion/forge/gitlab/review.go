@@ -77,7 +77,7 @@ func headAt(versions []*gl.MergeRequestDiffVersion, at time.Time) git.Hash {
 	return head
 }
 
-// required says whether GitLab's approval rules are satisfied: it tells so of the
+// required reports whether GitLab's approval rules are satisfied: it tells so of the
 // whole, whatever else a merge request still lacks.
 func required(approvals *gl.MergeRequestApprovals, mr *gl.MergeRequest) forge.Requirement {
 	switch status := mr.DetailedMergeStatus; {

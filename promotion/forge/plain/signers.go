@@ -80,7 +80,7 @@ func parseSigner(line string) (s signer, ok bool, err error) {
 	return s, ok, nil
 }
 
-// allows says whether a list of patterns has git's namespace. A pattern that is
+// allows reports whether a list of patterns has git's namespace. A pattern that is
 // negated refuses, wherever it is: ssh_config(5), PATTERNS.
 func allows(list string) bool {
 	found := false
@@ -96,7 +96,7 @@ func allows(list string) bool {
 	return found
 }
 
-// matches says whether a text matches a pattern with * and ?.
+// matches reports whether a text matches a pattern with * and ?.
 func matches(pattern, text string) bool {
 	switch {
 	case pattern == "":

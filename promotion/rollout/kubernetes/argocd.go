@@ -83,7 +83,7 @@ func judgeArgoCD(u *unstructured.Unstructured, commits map[string]bool) (judgeme
 	return j, nil
 }
 
-// tried says whether the last sync was of what the Application is to be now: of what
+// tried reports whether the last sync was of what the Application is to be now: of what
 // the live objects are compared with, or of nothing that could be found.
 func (a *application) tried() bool {
 	compared, result := &a.Status.Sync, &a.Status.OperationState.SyncResult

@@ -67,7 +67,7 @@ type judgement struct {
 	since   time.Time // zero where the object does not say
 }
 
-// find says whether an object is of an assignment, by the annotation or, where that is
+// find reports whether an object is of an assignment, by the annotation or, where that is
 // missing, by its name, and what it says. An object that says it is of one assignment
 // and has the name of another's is of none.
 func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (finding, bool) {

@@ -77,7 +77,7 @@ func (o *fluxObject) suspended() string {
 	return ""
 }
 
-// succeeded says whether the newest entry of the object's history is of a success.
+// succeeded reports whether the newest entry of the object's history is of a success.
 func (o *fluxObject) succeeded() bool {
 	h := o.Status.History
 	return len(h) > 0 && h[0].LastReconciledStatus == "ReconciliationSucceeded"

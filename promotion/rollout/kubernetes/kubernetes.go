@@ -96,7 +96,7 @@ func New(o Options) (*Source, error) {
 
 func clientOf(c *rest.Config) (dynamic.Interface, error) {
 	c.UserAgent = "kalypso"
-	c.QPS = -1                           // pages are asked for one after the other; the server says if that is too fast
+	c.QPS = -1                           // pages are asked for one after the other; the server reports whether that is too fast
 	c.WarningHandler = rest.NoWarnings{} // standard error is not this package's
 	c.Wrap(bounded)
 	if c.ExecProvider != nil {

@@ -139,7 +139,7 @@ func (c *cluster) problem(err error, k kind) error {
 	return wrapped
 }
 
-// busy says whether an API server says that it cannot answer now.
+// busy reports whether an API server says that it cannot answer now.
 func busy(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)

@@ -24,7 +24,7 @@ func Base(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Same says whether an address, a URL or HOST or HOST:PORT, is of the host. otherwise
+// Same reports whether an address, a URL or HOST or HOST:PORT, is of the host. otherwise
 // is the answer for no address. The ports 80 and 443 are as none.
 func Same(address, host string, otherwise bool) bool {
 	if address == "" {

@@ -84,7 +84,7 @@ func (s *Server) Client() *http.Client {
 	}}
 }
 
-// owns says whether a request to an address may have the credentials.
+// owns reports whether a request to an address may have the credentials.
 func (s *Server) owns(to *url.URL) bool {
 	return to.Scheme == s.o.Base.Scheme && strings.EqualFold(to.Host, s.o.Base.Host)
 }

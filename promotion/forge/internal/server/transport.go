@@ -94,7 +94,7 @@ func (t *transport) once(r *http.Request, body []byte) (*http.Response, error) {
 	return response, nil
 }
 
-// hollow says whether a list in a JSON text has a null in it. The libraries would
+// hollow reports whether a list in a JSON text has a null in it. The libraries would
 // hand on a nil pointer, and no server that works sends one. What is no JSON is for
 // the libraries to say.
 func hollow(data []byte) bool {
@@ -176,7 +176,7 @@ type refusal struct {
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// Refused says whether an error, within Do, is that the credentials are good but
+// Refused reports whether an error, within Do, is that the credentials are good but
 // not for this.
 func Refused(err error) bool {
 	refused := (*refusal)(nil)
@@ -216,7 +216,7 @@ func said(response *http.Response) string {
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// limited says whether the server has done nothing because of too many requests.
+// limited reports whether the server has done nothing because of too many requests.
 // Some say so with 403, which is a refusal without these headers.
 func limited(response *http.Response) bool {
 	h := response.Header
