@@ -23,7 +23,7 @@ type pull struct {
 	Body        string     `json:"body"`
 	Draft       bool       `json:"draft"`
 	MergedAt    *time.Time `json:"merged_at"`
-	MergeCommit string     `json:"merge_commit_sha"` // of a test, until it is merged
+	MergeCommit string     `json:"merge_commit_sha"` // of a test merge before the merge
 	Head        side       `json:"head"`
 	Base        side       `json:"base"`
 	User        *user      `json:"user"`
@@ -33,13 +33,13 @@ type pull struct {
 	Teams       []team     `json:"requested_teams"`
 }
 
-// side is a branch that a pull request merges, or is merged into.
+// side is the head or the base of a pull request.
 type side struct {
 	Ref  string `json:"ref"`
 	SHA  string `json:"sha"`
 	Repo *struct {
 		ID int64 `json:"id"`
-	} `json:"repo"` // nil where a fork is gone
+	} `json:"repo"` // nil for a deleted fork
 }
 
 type label struct {
@@ -70,8 +70,7 @@ func (p *pull) change(r *repo) *forge.Change {
 	return out
 }
 
-// FindChange lists the pull requests of the branch, which GitHub's search would find
-// only later.
+// FindChange lists the pull requests of the branch: GitHub's search would find them later.
 func (r *repo) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
 	p, err := r.find(ctx, head, base)
 	if p == nil || err != nil {
@@ -84,7 +83,7 @@ func (r *repo) FindChange(ctx context.Context, head, base string) (*forge.Change
 func (r *repo) find(ctx context.Context, head, base string) (*pull, error) {
 	var found *pull
 	err := pages(ctx, r, "pulls", values{"head": r.owner + ":" + head, "base": base, "state": "open"}, func(page []pull) bool {
-		// A filter that GitHub does not understand, it ignores.
+		// GitHub ignores unknown filters.
 		i := slices.IndexFunc(page, func(p pull) bool {
 			return p.Head.Ref == head && p.Base.Ref == base && p.State == "open" &&
 				p.Head.Repo != nil && p.Base.Repo != nil && p.Head.Repo.ID == p.Base.Repo.ID
@@ -117,7 +116,7 @@ func (r *repo) pull(ctx context.Context, number int) (*pull, error) {
 
 var errNoPull = errors.New("GitHub answers with something that is no such pull request")
 
-// check reports whether an answer has what a pull request cannot be without.
+// check returns an error for an answer without the required fields of a pull request.
 func (p *pull) check() error {
 	if p.Number <= 0 || p.NodeID == "" || p.Base.Ref == "" || p.head().IsZero() || p.State != "open" && p.State != "closed" {
 		return errNoPull
@@ -125,8 +124,8 @@ func (p *pull) check() error {
 	return nil
 }
 
-// CloseChange comments before it closes, so that nobody finds a closed one without
-// its reason.
+// CloseChange comments before it closes, so that no pull request is closed without its
+// reason.
 func (r *repo) CloseChange(ctx context.Context, number int, comment string) error {
 	err := r.close(ctx, number, comment)
 	if err != nil {
@@ -148,11 +147,11 @@ func (r *repo) close(ctx context.Context, number int, comment string) error {
 	return r.send(ctx, again, http.MethodPatch, "pulls/"+strconv.Itoa(number), map[string]string{"state": "closed"}, nil)
 }
 
-// Comment reads all comments to find the viewer's newest one: the API lists those of
-// one pull request oldest first only.
+// Comment reads all comments to find the viewer's newest one: the API lists them oldest
+// first only.
 func (r *repo) Comment(ctx context.Context, number int, text string) error {
 	path := "issues/" + strconv.Itoa(number) + "/comments"
-	err := r.settle(ctx,
+	err := r.ensure(ctx,
 		func() (bool, error) {
 			viewer, err := r.Viewer(ctx)
 			if viewer == "" || err != nil {

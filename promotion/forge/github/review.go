@@ -11,15 +11,15 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Reviews takes a review's comment for no new word, and a dismissal for the end of
-// all that its reviewer said before, as GitHub's own rules do.
+// Reviews ignores comments, and takes a dismissal for the end of all earlier reviews of its
+// reviewer, as GitHub's own rules do.
 func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) {
 	newest := map[string]forge.Review{}
 	err := pages(ctx, r, "pulls/"+strconv.Itoa(number)+"/reviews", nil, func(page []struct {
 		User  *user  `json:"user"`
 		State string `json:"state"`
-		// Association is what the reviewer is to the repository. Anybody may review what is
-		// public; the word of those who do not belong to it is none.
+		// Association is the relation of the reviewer to the repository. Anybody may review
+		// a public one; only reviews of those who belong to it count.
 		Association string    `json:"author_association"`
 		Commit      string    `json:"commit_id"`
 		At          time.Time `json:"submitted_at"`
@@ -50,8 +50,8 @@ func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 	return &forge.Reviews{Reviews: forge.ByReviewer(newest), Required: required}, nil
 }
 
-// required asks for GitHub's own decision. There is none where no rule wants a
-// review: then nothing is known, and nothing may be taken for approved.
+// required returns GitHub's own decision. Without a rule that requires reviews there is
+// none: then the result is Unknown.
 func (r *repo) required(ctx context.Context, number int) (forge.Requirement, error) {
 	var got struct {
 		Repository struct {

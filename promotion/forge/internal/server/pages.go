@@ -19,8 +19,8 @@ const mostPages = 200
 
 var errEndless = errors.New("the server has a list without an end")
 
-// Pages returns all of a list. page returns a page, by its number, and the number of
-// the next one, 0 for none.
+// Pages returns all elements of a list. page returns the elements of a page, and the number
+// of the next page, 0 for none.
 func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
 	var all []T
 	for number, read := 1, 0; number != 0; read++ {
@@ -68,7 +68,7 @@ func Statuses(ctx context.Context, parallel int, commits []git.Hash, ask func(co
 	return all, nil
 }
 
-// Hash is the id that a server says; the zero Hash for what is none.
+// Hash returns the id in an answer; the zero Hash for an invalid one.
 func Hash(text string) git.Hash {
 	if !plumbing.IsHash(text) {
 		return git.Hash{}
@@ -76,7 +76,7 @@ func Hash(text string) git.Hash {
 	return plumbing.NewHash(text)
 }
 
-// CommitText is the text of a commit: a subject, and the rest below it.
+// CommitText returns the message of a commit: a subject, and the rest after an empty line.
 func CommitText(subject, message string) string {
 	return strings.TrimSpace(subject + "\n\n" + message)
 }

@@ -61,8 +61,8 @@ func request(ctx context.Context, s *server.Server, method, address, body string
 }
 
 func TestRedirect(t *testing.T) {
-	asked := 0
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	retryAfter := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { retryAfter++ }))
 	t.Cleanup(elsewhere.Close)
 	s, base, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -85,8 +85,8 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%s %s: %s, %v", test.method, test.path, got, err)
 		}
 	}
-	if _, err := request(t.Context(), s, "GET", elsewhere.URL, ""); err == nil || asked > 0 {
-		t.Error("another server was asked", asked, err)
+	if _, err := request(t.Context(), s, "GET", elsewhere.URL, ""); err == nil || retryAfter > 0 {
+		t.Error("another server was asked", retryAfter, err)
 	}
 }
 
