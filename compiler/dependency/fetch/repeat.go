@@ -14,15 +14,15 @@ func (f *Fetcher) repeat(ctx context.Context, do func() error) error {
 	var last error
 	err := httpclient.Repeat(ctx, httpclient.Retries, f.wait, func() error {
 		if last = do(); errors.As(last, new(*remote.Error)) {
-			return errRepeated
+			return errFinal
 		}
 		return last
 	})
-	if err == errRepeated {
+	if err == errFinal {
 		return last
 	}
 	return err
 }
 
-// errRepeated ends the retries.
-var errRepeated = errors.New("it was repeated already")
+// errFinal ends the retries.
+var errFinal = errors.New("it was repeated already")
