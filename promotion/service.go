@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 
@@ -37,7 +36,7 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %s", response.Status)
 	}
-	return io.ReadAll(httpclient.NewReader(response.Body, mostAnswer))
+	return httpclient.ReadAll(response.Body, mostAnswer)
 }
 
 // mostAnswer is how many bytes an http gate's answer may have.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kalypso-io/kalypso/compiler/fetch"
+	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion"

@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/fetch"
 )
 
 // lockOptions are the flags of lock.

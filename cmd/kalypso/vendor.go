@@ -9,8 +9,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/application"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/fetch"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 

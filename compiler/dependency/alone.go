@@ -12,16 +12,16 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// retry is how often [Store.Alone] looks whether another process is done.
+// retry is how often [Store.Alone] tries to get the lock.
 const retry = 50 * time.Millisecond
 
-// Alone waits until nobody else on this machine changes what the platform, or the
-// application, at root pins, and keeps others waiting until release is called. The
-// error is about the context. What that process has said and done meanwhile is to be
-// read afterwards.
+// Alone waits until no other process on this machine changes what the platform, or the
+// application, at root pins, and locks the others out until release is called. The error is
+// that of the context. Files must be read after the call, because the other process may
+// have changed them.
 //
-// The file that is locked is in the machine's folder, so that none is left in the
-// platform. Where that cannot be written nobody waits: little can be pinned with it.
+// The lock file is in the machine's folder, so that none is left in the platform. Where
+// that is not writable, there is no lock: then little can be pinned.
 func (s *Store) Alone(ctx context.Context, root string) (release func(), err error) {
 	name, err := s.aloneFile(root)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) Alone(ctx context.Context, root string) (release func(), err err
 	return func() { _ = l.Close() }, nil
 }
 
-// aloneFile returns the file that who changes root locks. Its folder is there.
+// aloneFile returns the lock file for changes of root. Its folder exists.
 func (s *Store) aloneFile(root string) (string, error) {
 	if s.machine == "" {
 		return "", os.ErrNotExist

@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// texts are the fields of an entry that hold a text.
+// texts are the text fields of an entry.
 func (e *Entry) texts() map[string]*string {
 	return map[string]*string{
 		"kind": (*string)(&e.Kind), "url": &e.URL, "chart": &e.Chart,
@@ -22,7 +22,7 @@ func (e *Entry) texts() map[string]*string {
 // fieldNames are all fields of an entry, in the file's order.
 var fieldNames = []string{"kind", "url", "chart", "branch", "tag", "semver", "commit", "version", "digest", "revision", "content", "size"}
 
-// entry reads an entry, and reports all that is wrong with it.
+// entry reads an entry, and reports all its errors.
 func (r *reader) entry(v value) (Entry, bool) {
 	var e Entry
 	fields, ok := r.object(v, "a source")
@@ -54,14 +54,14 @@ func (r *reader) entry(v value) (Entry, bool) {
 	return e, len(r.diagnostics) == before
 }
 
-// longest is how long a text may be, in bytes.
+// longest is the maximal length of a text, in bytes.
 const longest = 4096
 
 func isPrintable(s string) bool {
 	return len(s) <= longest && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || !strconv.IsPrint(c) })
 }
 
-// asks are the fields of each kind that say which content is asked for.
+// asks are the fields of each kind that select the content.
 var asks = map[Kind][]string{
 	Git:    {"branch", "tag", "semver", "commit"},
 	Chart:  {"version"},
@@ -69,7 +69,7 @@ var asks = map[Kind][]string{
 	Module: {"version"},
 }
 
-// check reports where the fields of an entry do not fit together.
+// check reports fields of an entry that contradict each other.
 func (r *reader) check(v value, fields map[string]value, e Entry) {
 	at := func(name string) int {
 		if f, ok := fields[name]; ok {
@@ -108,8 +108,7 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 	}
 }
 
-// exactOf returns the only revision that a source can have; "" where it may have
-// any.
+// exactOf returns the only revision that a source can have; "" where it may have any.
 func exactOf(s Source) string {
 	switch s.Kind {
 	case Git:
@@ -122,7 +121,7 @@ func exactOf(s Source) string {
 	return ""
 }
 
-// revisions are what the revision of each kind is.
+// revisions are the descriptions of the revision of each kind.
 var revisions = map[Kind]struct {
 	pattern *regexp.Regexp
 	what    string

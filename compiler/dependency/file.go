@@ -10,9 +10,8 @@ import (
 // tempPrefix begins the names of files that are being written.
 const tempPrefix = ".new-"
 
-// WriteFile makes a file that everybody can read hold data, in one step: others find
-// what it held before or all of data, also after a power failure. Its folder must be
-// there.
+// WriteFile writes a file that everybody can read atomically: readers see the old content
+// or all of data, also after a power failure. Its folder must exist.
 func WriteFile(name string, data []byte) error {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, tempPrefix+filepath.Base(name)+"-")
@@ -20,8 +19,8 @@ func WriteFile(name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	// CreateTemp makes files that only their owner can read. What is not on the disk
-	// before it has its name may be empty after a power failure.
+	// CreateTemp makes files that only their owner can read. A file that is renamed before
+	// it is synced may be empty after a power failure.
 	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
@@ -33,8 +32,8 @@ func WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// settle writes the names in a folder to the disk, where the system can: some file
-// systems do that only for files, and what is there is whole in any case.
+// settle syncs the names in a folder to the disk, where the system can: some file systems
+// do that only for files, and the content is complete in any case.
 func settle(dir string) {
 	if runtime.GOOS == "windows" {
 		return

@@ -13,22 +13,21 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// VendorDir is the folder in the root of a platform that holds the content of its
-// sources for builds on machines that have none.
+// VendorDir is the folder in the root of a platform with the content of its sources, for
+// builds on machines without a store.
 const VendorDir = "vendor"
 
-// Library is what kalypso.lock pins, as a store holds it. Several goroutines may
-// use it.
+// Library is the content that kalypso.lock pins. Any number of goroutines may use it.
 type Library struct {
 	Lock  *Lock
 	Store *Store
 
-	verified sync.Map // Entry -> func() error, what is wrong with its content
+	verified sync.Map // Entry -> func() error, the error of its content
 }
 
 // Open reads the lock of the platform, or the application, at root. machine is the
-// machine's store; "" for the user's. What is wrong with the lock is said in the
-// diagnostics, which have positions; the error is for what cannot be read.
+// machine's store; "" for the user's. Errors in the lock are diagnostics with positions;
+// the error is for an unreadable file.
 func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
 	locked, ds, err := ReadLock(root)
 	if err != nil {
@@ -37,20 +36,20 @@ func Open(root, machine string) (*Library, []diag.Diagnostic, error) {
 	return &Library{Lock: locked, Store: storeOf(root, machine)}, ds, nil
 }
 
-// Alone is [Store.Alone] for who opens the library of root to change what its
-// lock pins: it comes before [Open], and release after the lock is written.
+// Alone is [Store.Alone] for changes of the lock of root: call it before [Open], and
+// release after the lock is written.
 func Alone(ctx context.Context, root, machine string) (release func(), err error) {
 	return storeOf(root, machine).Alone(ctx, root)
 }
 
 func storeOf(root, machine string) *Store {
 	if machine == "" {
-		machine, _ = MachineDir() // who asks for content is told what is missing
+		machine, _ = MachineDir() // reads report what is missing
 	}
 	return OpenStore(filepath.Join(root, VendorDir), machine)
 }
 
-// Entry returns what a source is pinned to, or says that it is not, without a site.
+// Entry returns the pin of a source, or a diagnostic without a site that there is none.
 func (l *Library) Entry(s Source) (Entry, []diag.Diagnostic) {
 	e, ok := l.Lock.Find(s)
 	if !ok {
@@ -60,10 +59,9 @@ func (l *Library) Entry(s Source) (Entry, []diag.Diagnostic) {
 	return e, nil
 }
 
-// Pinned returns what a source is pinned to, if the store holds it unharmed, or
-// says, without a site, why not. The content is verified once, so that all of a
-// build sees the same, and what the build remembers does not hide that content is
-// gone or was tampered with.
+// Pinned returns the pin of a source, if the store has its content, or a diagnostic without
+// a site. The content is verified once, so that a whole build sees the same, and so that
+// cached results do not hide that content is missing or was changed.
 func (l *Library) Pinned(s Source) (Entry, []diag.Diagnostic) {
 	e, ds := l.Entry(s)
 	if len(ds) > 0 {
@@ -76,8 +74,8 @@ func (l *Library) Pinned(s Source) (Entry, []diag.Diagnostic) {
 	return e, why(e, verify.(func() error)())
 }
 
-// Content returns the bytes that an entry pins, or says, without a site, why they
-// are not to be had, which may be otherwise the next time.
+// Content returns the bytes that an entry pins, or a diagnostic without a site; the next
+// call may have another result.
 func (l *Library) Content(e Entry) ([]byte, []diag.Diagnostic) {
 	data, err := l.get(e)
 	return data, why(e, err)
@@ -95,7 +93,7 @@ func (l *Library) get(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// why says why the store does not give the content of an entry.
+// why returns the diagnostic for content that the store does not return.
 func why(e Entry, err error) []diag.Diagnostic {
 	var absent *MissingError
 	var damaged *DamagedError
@@ -119,7 +117,7 @@ func why(e Entry, err error) []diag.Diagnostic {
 	return []diag.Diagnostic{d}
 }
 
-// Tree returns the files that an entry pins, or says why there are none.
+// Tree returns the files that an entry pins, or a diagnostic.
 func (l *Library) Tree(e Entry) (*archive.Tree, []diag.Diagnostic) {
 	data, ds := l.Content(e)
 	if len(ds) > 0 {
@@ -133,7 +131,7 @@ func (l *Library) Tree(e Entry) (*archive.Tree, []diag.Diagnostic) {
 	return tree, nil
 }
 
-// Digest identifies what is pinned; "" for nothing.
+// Digest returns a digest of all pins; "" for none.
 func (l *Library) Digest() model.Digest {
 	if len(l.Lock.Sources) == 0 {
 		return ""

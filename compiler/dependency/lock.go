@@ -11,20 +11,20 @@ import (
 	"slices"
 )
 
-// FileName is the file's name in a platform's root.
+// FileName is the name of the lock in a platform's root.
 const FileName = "kalypso.lock"
 
 // The file's type.
 const (
 	apiVersion = "kalypso.io/v1alpha1"
-	older      = "kalypso.io/v1" // what was written before, of the same form
+	older      = "kalypso.io/v1" // of former versions, with the same fields
 	kind       = "Lock"
 )
 
-// Entry is a source and what it is pinned to.
+// Entry is a source and its pin.
 type Entry struct {
 	Source
-	// Revision is what the source was when it was locked: a commit, a chart's
+	// Revision is the revision that the source had when it was locked: a commit, a chart's
 	// version, the digest of an OCI manifest, or a module's version.
 	Revision string `json:"revision"`
 	// Content is the digest of the content in the store: of the archive of a commit,
@@ -35,7 +35,7 @@ type Entry struct {
 	Size int64 `json:"size"`
 }
 
-// A SizeError says that an entry of the lock does not fit the content that it pins.
+// A SizeError is that an entry of the lock has another size than its content.
 type SizeError struct {
 	Entry  Entry
 	Actual int64 // what its content has, in bytes
@@ -45,13 +45,13 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s: the content has %d bytes, and %s says %d", e.Entry.Source, e.Actual, FileName, e.Entry.Size)
 }
 
-// Hint says what the user can do.
+// Hint returns what the user can do.
 func (e *SizeError) Hint() string {
 	return "somebody has changed " + FileName + ": restore it from git, or run `kalypso lock --update-all`"
 }
 
-// Fits says, as a *SizeError, that content which has the entry's digest is not of
-// its size: then somebody has changed the entry, and what else it says may be untrue.
+// Fits returns a *SizeError unless content with the entry's digest has its size: otherwise
+// the entry was edited, and its other fields may be wrong too.
 func (e Entry) Fits(content []byte) error {
 	if size := int64(len(content)); size != e.Size {
 		return &SizeError{Entry: e, Actual: size}
@@ -59,11 +59,11 @@ func (e Entry) Fits(content []byte) error {
 	return nil
 }
 
-// Lock is what a platform's sources are pinned to: sorted, and each source once.
+// Lock is the pins of a platform: sorted, and each source once.
 type Lock struct{ Sources []Entry }
 
-// New returns the lock of entries in any order. Of two entries for one source the
-// last one holds.
+// NewLock returns the lock of entries in any order. Of two entries for one source the last one
+// counts.
 func NewLock(entries []Entry) *Lock {
 	bySource := map[Source]Entry{}
 	for _, e := range entries {
@@ -77,7 +77,7 @@ func NewLock(entries []Entry) *Lock {
 	return l
 }
 
-// Find returns what a source is pinned to, and whether it is.
+// Find returns the pin of a source, and whether there is one.
 func (l *Lock) Find(s Source) (Entry, bool) {
 	i, found := slices.BinarySearchFunc(l.Sources, s, func(e Entry, s Source) int { return e.compare(s) })
 	if !found {
@@ -86,9 +86,8 @@ func (l *Lock) Find(s Source) (Entry, bool) {
 	return l.Sources[i], true
 }
 
-// Write makes the file in a platform's root hold the lock. It is replaced in one
-// step, as by WriteFile, and not touched where it holds the lock already. An empty lock is written
-// over another, and makes no file where there is none.
+// Write writes the lock to the file in a platform's root, atomically as WriteFile, unless
+// it has that content already. An empty lock replaces another one, but creates no file.
 func (l *Lock) Write(root string) error {
 	data, err := l.encode()
 	if err != nil {
@@ -111,7 +110,7 @@ func (l *Lock) Write(root string) error {
 	return nil
 }
 
-// encode is the file that holds the lock.
+// encode returns the content of the file.
 func (l *Lock) encode() ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

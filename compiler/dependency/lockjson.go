@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// value is a JSON value that knows where it is: encoding/json says that for errors
-// alone.
+// value is a JSON value with its position: encoding/json has positions only in errors.
 type value struct {
 	offset int
 	kind   byte // { [ " 0 (number) or n (null, true and false)
@@ -29,8 +28,8 @@ type syntaxError struct {
 	problem string
 }
 
-// maxNesting is how deep a lock can be: an object, its list, and objects in it. A
-// little more is read, to say what is wrong with it.
+// maxNesting is how deep a lock can be nested: an object, its list, and objects in it. A
+// little more is read, for better messages.
 const maxNesting = 8
 
 // parseJSON reads exactly one value.
@@ -52,7 +51,7 @@ type parser struct {
 	tokens *json.Decoder
 }
 
-// next is where the next token begins.
+// next returns the offset of the next token.
 func (p *parser) next() int {
 	at := int(p.tokens.InputOffset())
 	for at < len(p.data) && bytes.IndexByte([]byte(" \t\r\n,:"), p.data[at]) >= 0 {
@@ -97,7 +96,7 @@ func (p *parser) value(depth int) (value, *syntaxError) {
 	return v, nil
 }
 
-// inside reads what an object or a list holds, and its end.
+// inside reads the content of an object or a list, and its end.
 func (p *parser) inside(v *value, depth int) *syntaxError {
 	for p.tokens.More() {
 		if v.kind == '{' {
@@ -105,7 +104,7 @@ func (p *parser) inside(v *value, depth int) *syntaxError {
 			if err != nil {
 				return err
 			}
-			text, _ := t.(string) // the decoder takes nothing else for a name
+			text, _ := t.(string) // the decoder accepts no other name
 			v.names = append(v.names, name{text, at})
 		}
 		item, err := p.value(depth + 1)

@@ -15,19 +15,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// maxSize is how large the file may be, in bytes: about 30,000 sources.
+// maxSize is the maximal size of the file, in bytes: about 30,000 sources.
 const maxSize = 16 << 20
 
-// hintRelock is the way out of whatever is wrong with the file.
+// hintRelock is the hint for all errors in the file.
 const hintRelock = "restore kalypso.lock from git, or remove the file and run `kalypso lock`, which pins everything anew"
 
-// Read reads the lock of the platform at root. No file is an empty lock. What is
-// wrong with the file are diagnostics with the code BadLock, positioned in it, in
-// the file's order; the lock then holds the entries that are sound. The error is
-// for a file that cannot be read.
+// ReadLock reads the lock of the platform at root. A missing file is an empty lock. Errors in
+// the file are diagnostics with the code BadLock, positioned in it, in the file's order;
+// the lock then has the valid entries. The error is for an unreadable file.
 func ReadLock(root string) (*Lock, []diag.Diagnostic, error) {
 	name := filepath.Join(root, FileName)
-	info, err := os.Stat(name) // a pipe is told from a file before it is opened
+	info, err := os.Stat(name) // opening a pipe would block
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Lock{}, nil, nil
 	}
@@ -50,8 +49,8 @@ func ReadLock(root string) (*Lock, []diag.Diagnostic, error) {
 	return l, ds, nil
 }
 
-// Unreadable returns those of some diagnostics that say what is wrong with the file.
-// Who finds any must not write it: what it pins would be lost.
+// UnreadableLock returns those of some diagnostics that are about the file. Callers that find
+// any must not write it: its pins would be lost.
 func UnreadableLock(ds []diag.Diagnostic) []diag.Diagnostic {
 	return slices.DeleteFunc(slices.Clone(ds), func(d diag.Diagnostic) bool { return d.Code != diag.BadLock })
 }
@@ -70,7 +69,7 @@ func parse(data []byte) (*Lock, []diag.Diagnostic) {
 	return NewLock(r.entries), r.diagnostics
 }
 
-// conflict finds the first marker that git leaves where it cannot merge.
+// conflict finds the first conflict marker of git.
 func conflict(data []byte) (offset int, found bool) {
 	for line := range bytes.Lines(data) {
 		if bytes.HasPrefix(line, []byte("<<<<<<< ")) || bytes.HasPrefix(line, []byte(">>>>>>> ")) {
@@ -81,18 +80,17 @@ func conflict(data []byte) (offset int, found bool) {
 	return 0, false
 }
 
-// reader reads the file, and goes on after what is wrong.
+// reader reads the file, and continues after errors.
 type reader struct {
 	data        []byte
 	entries     []Entry
 	diagnostics []diag.Diagnostic
 }
 
-// mostReports is how many diagnostics there are at most: who has more has another
-// file than kalypso.lock.
+// mostReports is the maximal number of diagnostics: a file with more is not a lock.
 const mostReports = 20
 
-// report adds a diagnostic about what is at an offset.
+// report adds a diagnostic at an offset.
 func (r *reader) report(offset int, message, hint string) {
 	if len(r.diagnostics) >= mostReports {
 		return
@@ -131,8 +129,7 @@ func (r *reader) file() {
 	}
 }
 
-// object returns the fields of an object, and reports what is none and fields that
-// are there twice.
+// object returns the fields of an object, and reports other values and duplicate fields.
 func (r *reader) object(v value, what string) (map[string]value, bool) {
 	if v.kind != '{' {
 		r.report(v.offset, what+" is not an object", hintRelock)
@@ -149,7 +146,7 @@ func (r *reader) object(v value, what string) (map[string]value, bool) {
 	return fields, true
 }
 
-// version says whether the file is a lock that this kalypso reads.
+// version reports whether the file is a lock that this kalypso reads.
 func (r *reader) version(root value, fields map[string]value) bool {
 	at := root.offset
 	version, ok := fields["apiVersion"]

@@ -19,20 +19,20 @@ const (
 	Module Kind = "module" // a CUE module
 )
 
-// Source is what somebody asks for: where content comes from, and which of it. What
-// asks for the same shares one entry of the lock.
+// Source is a dependency as it is written: where content comes from, and which revision.
+// Equal sources share one entry of the lock.
 type Source struct {
 	Kind Kind `json:"kind"`
-	// URL is where the source is: of a git repository; of a chart repository, or
-	// oci://HOST/PATH of a chart itself; oci://HOST/PATH of an artifact; or a CUE
-	// module's path with its major version, such as example.com/base@v1.
+	// URL is that of a git repository; of a chart repository, or oci://HOST/PATH of a chart
+	// itself; oci://HOST/PATH of an artifact; or a CUE module's path with its major
+	// version, such as example.com/base@v1.
 	URL string `json:"url"`
 	// Chart names the chart of a chart repository.
 	Chart string `json:"chart,omitempty"`
 
-	// What is asked for is exactly one of these. A git repository has Branch, Tag,
-	// Semver (the newest tag in a range) and Commit; a chart has Version, which may
-	// be a range; an OCI artifact has Tag, Semver and Digest; a module has Version.
+	// Exactly one of these selects the revision. A git repository has Branch, Tag, Semver
+	// (the newest tag in a range) and Commit; a chart has Version, which may be a range; an
+	// OCI artifact has Tag, Semver and Digest; a module has Version.
 	Branch  string `json:"branch,omitempty"`
 	Tag     string `json:"tag,omitempty"`
 	Semver  string `json:"semver,omitempty"`
@@ -41,8 +41,8 @@ type Source struct {
 	Digest  string `json:"digest,omitempty"`
 }
 
-// SourceOf returns the source that manifests come from. There is none for a package
-// of a machine, whose files are fetched by the machine.
+// SourceOf returns the source of manifests. A package of a machine has none: the machine
+// fetches its files.
 func SourceOf(m model.Manifests) (Source, bool) {
 	switch {
 	case m.Git != nil:
@@ -69,8 +69,8 @@ func ociSource(o *model.OCI) Source {
 	return Source{Kind: OCI, URL: o.URL, Tag: o.Tag, Semver: o.Semver, Digest: o.Digest}
 }
 
-// chartSource is the source of a chart. In an OCI registry the chart's name is the
-// end of its URL, so that there is one way to write it.
+// chartSource returns the source of a chart. In an OCI registry the chart's name is
+// appended to the URL, so that there is one form.
 func chartSource(h *model.Helm) Source {
 	s := Source{Kind: Chart, URL: h.Repo, Chart: h.Chart, Version: h.Version}
 	if h.Repo == "" {
@@ -82,7 +82,7 @@ func chartSource(h *model.Helm) Source {
 	return s
 }
 
-// asked is a field that says which content is asked for.
+// asked is a field that selects the revision.
 type asked struct{ name, value string }
 
 func (s Source) asked() []asked {
@@ -98,9 +98,9 @@ func (s Source) asked() []asked {
 	return fields
 }
 
-// String is the source for people, on one line: "git https://example.com/app
-// branch main", "chart podinfo >=1.2 <2 of https://example.com/charts". It holds no
-// password, whatever the URL has.
+// String returns the source for people, on one line: "git https://example.com/app branch
+// main", "chart podinfo >=1.2 <2 of https://example.com/charts". It has no password,
+// whatever the URL is.
 func (s Source) String() string {
 	url, which := credential.Hide(s.URL), ""
 	for _, f := range s.asked() {
@@ -115,7 +115,7 @@ func (s Source) String() string {
 	return string(s.Kind) + " " + url + which
 }
 
-// compare orders sources by kind, URL, chart, and what is asked for.
+// compare orders sources by kind, URL, chart, and revision.
 func (s Source) compare(t Source) int {
 	return cmp.Or(
 		cmp.Compare(s.Kind, t.Kind), cmp.Compare(s.URL, t.URL), cmp.Compare(s.Chart, t.Chart),

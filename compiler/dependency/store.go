@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Digest is what content is named by: sha256: and 64 lower case hexadecimal digits.
+// Digest is the digest of content: sha256: and 64 lower case hexadecimal digits.
 type Digest string
 
 const algorithm = "sha256"
@@ -24,7 +24,7 @@ func DigestOf(data []byte) Digest {
 	return Digest(algorithm + ":" + hex.EncodeToString(sum[:]))
 }
 
-// Valid says whether d is written as a digest.
+// Valid reports whether d has the form of a digest.
 func (d Digest) Valid() bool {
 	digits, ok := strings.CutPrefix(string(d), algorithm+":")
 	return ok && isHex(digits, 2*sha256.Size)
@@ -34,33 +34,33 @@ func isHex(s string, length int) bool {
 	return len(s) == length && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// path returns where the content of a valid digest is in a folder.
+// path returns the file of the content of a valid digest in a folder.
 func (d Digest) path(dir string) string {
 	digits := string(d[len(algorithm)+1:])
 	return filepath.Join(dir, algorithm, digits[:2], digits)
 }
 
-// MaxSize is how large content may be, in bytes.
+// MaxSize is the maximal size of content, in bytes.
 const MaxSize = 512 << 20
 
-// A MissingError says that a store does not hold some content.
+// A MissingError is that a store does not have some content.
 type MissingError struct{ Digest Digest }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is neither in the vendor folder nor in this machine's store", e.Digest)
 }
 
-// A DamagedError says that a file of a store is not what its name says.
+// A DamagedError is that a file of a store does not have the digest of its name.
 type DamagedError struct {
 	Digest Digest
 	Path   string // the file
-	Actual Digest // what it holds; "" where that is nothing to read
-	// Vendored says that the file is in the vendor folder, which only `kalypso vendor`
-	// writes.
+	Actual Digest // that of its content; "" for an unreadable file
+	// Vendored reports whether the file is in the vendor folder, which only `kalypso
+	// vendor` writes.
 	Vendored bool
 }
 
-// Hint says what the user can do.
+// Hint returns what the user can do.
 func (e *DamagedError) Hint() string {
 	command := "kalypso lock"
 	if e.Vendored {
@@ -76,13 +76,13 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s holds %s, and should hold %s", e.Path, e.Actual, e.Digest)
 }
 
-// EnvDir is the variable of the environment that names the machine's folder.
+// EnvDir is the environment variable with the machine's folder.
 const EnvDir = "KALYPSO_STORE_DIR"
 
-// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, else kalypso-store
-// in the user's cache folder, beside the cache of what can be computed again and not
-// in it: that refuses what is not its own, and `kalypso cache clean` needs no
-// network afterwards. The error says what to set where there is neither.
+// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, else kalypso-store in the
+// user's cache folder. It is beside the cache of builds, which must have no other files, so
+// that no network is needed after `kalypso cache clean`. The error names the variable to
+// set where there is neither.
 func MachineDir() (string, error) {
 	if dir := os.Getenv(EnvDir); dir != "" {
 		return filepath.Abs(dir)
@@ -94,14 +94,14 @@ func MachineDir() (string, error) {
 	return filepath.Join(dir, "kalypso-store"), nil
 }
 
-// Store is content in a platform's vendor folder and in a machine's folder.
+// Store is the content in a platform's vendor folder and in a machine's folder.
 type Store struct{ vendor, machine string }
 
-// Open returns the store of two folders. Either may be absent or "", and neither is
-// looked at before content is asked for.
+// OpenStore returns the store of two folders. Either may be missing or "", and neither is read
+// before content is.
 func OpenStore(vendor, machine string) *Store { return &Store{vendor: vendor, machine: machine} }
 
-// folders are where content is looked for, in this order.
+// folders returns the folders in the order of the search.
 func (s *Store) folders() []string {
 	var dirs []string
 	for _, dir := range []string{s.vendor, s.machine} {
@@ -112,15 +112,15 @@ func (s *Store) folders() []string {
 	return dirs
 }
 
-// Get returns the content that has a digest. The error is a *MissingError, a
-// *DamagedError for a file that holds something else, or says what cannot be read.
+// Get returns the content of a digest. The error is a *MissingError, a *DamagedError for a
+// file with other content, or that of an unreadable file.
 func (s *Store) Get(d Digest) ([]byte, error) {
 	if !d.Valid() {
 		return nil, fmt.Errorf("%q is no digest", d)
 	}
 	for _, dir := range s.folders() {
 		data, err := read(d, d.path(dir))
-		// Nothing is in a file that takes the place of a folder. Windows says so itself.
+		// A path below a file does not exist. Windows reports it so itself.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
 				damaged.Vendored = dir == s.vendor
@@ -133,7 +133,7 @@ func (s *Store) Get(d Digest) ([]byte, error) {
 
 // read returns the verified content of a file.
 func read(d Digest, name string) ([]byte, error) {
-	// A pipe is told from a file before it is opened, which would wait for a writer.
+	// Opening a pipe would block until there is a writer.
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() <= MaxSize {
 		return readRegular(d, name)

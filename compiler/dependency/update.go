@@ -15,42 +15,42 @@ import (
 // Use is a source that is needed.
 type Use struct {
 	Source Source
-	// By are those who need it, sorted: a deployment target by its full name, a
+	// By are the users of the source, sorted: a deployment target by its full name, a
 	// registration as "registration <name>", an application by its name.
 	By []string
-	// Also are other names by which somebody may ask for it, such as the workload of
-	// a deployment target.
+	// Also are further names for the choice of sources to update, such as the workload of a
+	// deployment target.
 	Also []string
-	// At is where the source is asked for.
+	// At is where the source is written.
 	At []model.Position
 }
 
-// Fetcher reaches the places where sources are. It is called by several goroutines.
+// Fetcher fetches sources. Several goroutines call it at once.
 type Fetcher interface {
-	// Resolve returns what a source is now, with its content.
+	// Resolve returns the current revision of a source, with its content.
 	Resolve(context.Context, Source) (Entry, []byte, error)
-	// Fetch returns the content that an entry pins, and nothing else.
+	// Fetch returns exactly the content that an entry pins.
 	Fetch(context.Context, Entry) ([]byte, error)
 }
 
-// UpdateRequest says what to lock.
+// UpdateRequest has the inputs of Update.
 type UpdateRequest struct {
 	Root    string // the folder of kalypso.lock
 	Lock    *Lock
 	Store   *Store
 	Uses    []Use
 	Fetcher Fetcher
-	// Renew says whether what is pinned is resolved again; nil for never. It is
-	// asked about each use once, also about what is new, one after the other.
+	// Renew reports whether a pinned source is resolved again; nil for never. It is called
+	// once for each use, also for new ones, one after the other.
 	Renew func(Use) bool
-	// Prune removes the sources that nobody uses.
+	// Prune removes unused sources.
 	Prune bool
 }
 
-// Status says what became of a source.
+// Status is the result for a source.
 type Status string
 
-// What becomes of a source.
+// The results for a source.
 const (
 	Added     Status = "added"
 	Updated   Status = "updated"   // to another revision
@@ -60,11 +60,11 @@ const (
 	Failed    Status = "failed"
 )
 
-// Result is what became of one source.
+// Result is the result for one source.
 type Result struct {
 	Entry
 	By     []string
-	At     []model.Position // where it is asked for, sorted
+	At     []model.Position // where it is written, sorted
 	Status Status
 	// Before is the revision that the source was pinned to; "" for none.
 	Before string
@@ -75,9 +75,9 @@ type Result struct {
 // mostAtOnce is how many sources are fetched at once.
 const mostAtOnce = 4
 
-// Update locks what is used, and writes kalypso.lock where it changes. The sources
-// are sorted as in the lock. The error is about the lock and the context; what
-// fails about a source is said with it.
+// Update locks the used sources, and writes kalypso.lock where it changes. The results are
+// sorted as in the lock. The error is for the lock and the context; errors of sources are
+// in their results.
 func Update(ctx context.Context, r UpdateRequest) (*Lock, []Result, error) {
 	uses := merge(r.Uses)
 	out := make([]Result, len(uses))
@@ -100,7 +100,7 @@ func Update(ctx context.Context, r UpdateRequest) (*Lock, []Result, error) {
 	return locked, out, nil
 }
 
-// assemble makes the new lock, and adds what was not used to the report.
+// assemble returns the new lock, and adds the unused sources to the results.
 func (r *UpdateRequest) assemble(all *[]Result) *Lock {
 	var entries []Entry
 	used := map[Source]bool{}
@@ -137,10 +137,10 @@ func (r *UpdateRequest) one(ctx context.Context, use Use, renew bool) Result {
 				s.Status = Unchanged
 				return s
 			}
-			break // somebody has to say what is meant
+			break // a person has to decide
 		}
 		if damaged := (*DamagedError)(nil); errors.As(s.Err, &damaged) && damaged.Vendored {
-			break // which no fetching mends
+			break // which fetching does not repair
 		}
 		content, s.Err = r.Fetcher.Fetch(ctx, before)
 		s.Status = Fetched
@@ -170,7 +170,7 @@ func (r *UpdateRequest) one(ctx context.Context, use Use, renew bool) Result {
 	return s
 }
 
-// keep puts content into the store, and sees that builds find it there.
+// keep puts content into the store, and checks that builds can read it there.
 func (r *UpdateRequest) keep(e Entry, content []byte) error {
 	digest, err := r.Store.Put(content)
 	if err == nil && digest != e.Content {
@@ -185,7 +185,7 @@ func (r *UpdateRequest) keep(e Entry, content []byte) error {
 	return err
 }
 
-// merge puts together those who use one source.
+// merge joins the uses of each source.
 func merge(uses []Use) []Use {
 	by, also := map[Source][]string{}, map[Source][]string{}
 	at := map[Source][]model.Position{}

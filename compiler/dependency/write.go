@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Put keeps content in the machine's folder and returns its digest. Readers find
-// all of it or nothing, and a damaged file of that digest is replaced. Content over
-// [MaxSize] and a folder that cannot be written are errors.
+// Put stores content in the machine's folder and returns its digest. Readers see all of it
+// or nothing, and a damaged file of that digest is replaced. Content over [MaxSize] and a
+// read-only folder are errors.
 func (s *Store) Put(data []byte) (Digest, error) {
 	if s.machine == "" {
 		return "", fmt.Errorf("this machine has no folder for the content of sources; %s names one", EnvDir)
@@ -25,8 +25,7 @@ func (s *Store) Put(data []byte) (Digest, error) {
 	return d, nil
 }
 
-// put keeps content in a folder that does not hold it soundly, and says whether it
-// did not.
+// put stores content in a folder, and reports whether it did not have it.
 func put(d Digest, data []byte, dir string) (added bool, err error) {
 	if len(data) > MaxSize {
 		return false, fmt.Errorf("%d bytes are more than the %d that content may have", len(data), int64(MaxSize))
@@ -41,13 +40,12 @@ func put(d Digest, data []byte, dir string) (added bool, err error) {
 	return true, WriteFile(name, data)
 }
 
-// Copied says what [Store.Copy] changed.
+// Copied is what [Store.Copy] changed.
 type Copied struct{ Added, Removed int }
 
-// Copy makes a folder hold the content of these digests, and no other content: it
-// adds what is missing, and then removes files that are named like its own and are
-// not listed. Other files stay. Nothing is removed where something is missing,
-// damaged, or cannot be written.
+// Copy makes a folder have exactly the content of these digests: it adds missing files, and
+// then removes unlisted ones with names of content. Other files stay. Nothing is removed
+// where content is missing or damaged, or cannot be written.
 func (s *Store) Copy(digests []Digest, dir string) (Copied, error) {
 	var done Copied
 	keep := map[string]bool{}
@@ -77,13 +75,13 @@ func (s *Store) Copy(digests []Digest, dir string) (Copied, error) {
 			return done, err
 		}
 		done.Removed++
-		_ = os.Remove(filepath.Dir(name)) // which fails while something is in it
+		_ = os.Remove(filepath.Dir(name)) // which fails unless it is empty
 	}
 	return done, nil
 }
 
-// ownFiles are the files in a folder that a store has written, sorted, with those
-// that a process left that was killed.
+// ownFiles returns the files of a folder that a store has written, sorted, with the
+// leftovers of killed processes.
 func ownFiles(dir string) ([]string, error) {
 	root := filepath.Join(dir, algorithm)
 	folders, err := os.ReadDir(root)

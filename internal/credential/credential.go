@@ -1,6 +1,5 @@
-// Package credential finds credentials in addresses, and hides them in texts: an
-// address is printed, stored and handed to others, and a credential belongs to one
-// host alone.
+// Package credential finds credentials in URLs, and hides them in texts: URLs are printed,
+// stored and sent to others, and a credential is for one host only.
 package credential
 
 import (
@@ -11,10 +10,9 @@ import (
 	"unicode"
 )
 
-// In says which part of an address is a credential, or may be one: "the user name
-// before the host"; "" where there is none. The address is a URL, or user@host:path
-// as ssh writes it. The user name alone is none for ssh, which finds its keys
-// elsewhere.
+// In returns which part of an address is a credential, or may be one, such as "the user
+// name before the host"; "" where there is none. The address is a URL, or user@host:path as
+// ssh writes it. For ssh the user name alone is none, because its keys are elsewhere.
 func In(address string) string {
 	scheme, rest, isURL := strings.Cut(address, "://")
 	if !isURL {
@@ -46,8 +44,8 @@ func In(address string) string {
 	return ""
 }
 
-// userinfo returns what stands before the host, with the @; "" for nothing. A
-// password may have a slash, which leaves a port that is no number.
+// userinfo returns the part before the host, with the @; "" for none. A password may have a
+// slash, which leaves an invalid port.
 func userinfo(rest string) string {
 	authority, _, _ := strings.Cut(rest, "/")
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -61,20 +59,20 @@ func userinfo(rest string) string {
 
 func separates(r rune) bool { return r == '&' || r == ';' }
 
-// HasQuery says whether an address has a query, whatever it says.
+// HasQuery reports whether an address has a query.
 func HasQuery(address string) bool {
 	_, rest, isURL := strings.Cut(address, "://")
 	return isURL && strings.Contains(rest, "?")
 }
 
-// secretParts are the words of which a parameter with a credential has one,
-// anywhere, and secretWords those that are words of their own in it.
+// secretParts are texts that the name of a parameter with a credential contains, and
+// secretWords those that it has as a whole word.
 var (
 	secretParts = []string{"token", "passw", "secret", "credential", "signature", "apikey"}
 	secretWords = []string{"auth", "authorization", "bearer", "jwt", "key", "pass", "pat", "pwd", "sas", "sig"}
 )
 
-// isSecret says whether a parameter of that name has a credential.
+// isSecret reports whether a parameter of that name has a credential.
 func isSecret(name string) bool {
 	if decoded, err := url.QueryUnescape(name); err == nil {
 		name = decoded
@@ -85,17 +83,16 @@ func isSecret(name string) bool {
 		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
 }
 
-// badPort and before match what may be before a host in a text, and parameter a part
-// of a query or a fragment.
+// badPort and before match what may be before a host in a text, and parameter a part of a
+// query or a fragment.
 var (
 	badPort   = regexp.MustCompile("://[^/?#\\s\"'`@]*:[0-9]*[^0-9/\\s\"'`@][^\\s\"'`@]*@")
 	before    = regexp.MustCompile("([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\s\"'`]*)@")
 	parameter = regexp.MustCompile("([?&;#])([^=&;?#\\s\"'`]+)=([^&;#\\s\"'`]+)")
 )
 
-// Hide returns a text without the credentials of the addresses in it: what stands
-// before a host goes, but for the user names of ssh; the value of a parameter
-// becomes ***.
+// Hide returns a text without the credentials of its URLs: the part before a host is
+// removed, except for user names of ssh; the value of a parameter becomes ***.
 func Hide(text string) string {
 	if strings.Contains(text, "://") && strings.Contains(text, "@") {
 		text = before.ReplaceAllStringFunc(text, func(found string) string {

@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// abbreviation returns the one commit or tag whose id begins with the digits,
-// which are at least four of lower case; zero where there is none.
+// abbreviation returns the one commit or tag whose id begins with the digits, which are at
+// least four, in lower case; zero where there is none.
 func (r *Repository) abbreviation(digits string) (Hash, error) {
 	ids, err := r.beginning(digits)
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *Repository) abbreviation(digits string) (Hash, error) {
 	var last Hash
 	n := 0
 	for id := range ids {
-		// What git removes in between is not meant.
+		// Objects that git removes meanwhile do not count.
 		if o, err := r.Object(id); err == nil && (o.Kind == CommitKind || o.Kind == TagKind) {
 			last = id
 			n++

@@ -2,16 +2,16 @@ package git
 
 import "container/list"
 
-// mostBases is how many bytes of bases are held (git's core.deltaBaseCacheLimit
-// is 96 MiB).
+// mostBases is how many bytes of bases are cached (git's core.deltaBaseCacheLimit is 96
+// MiB).
 const mostBases = 64 << 20
 
-// baseCost is roughly what holding a base takes beside its content, so that many
+// baseCost is roughly what caching a base costs in addition to its content, so that many
 // small ones count.
 const baseCost = 256
 
-// bases holds objects that others were read as differences to, up to mostBases:
-// without them, each of many versions of a file is made of all before it.
+// bases caches the bases of deltas, up to mostBases: without it, each of many versions of a
+// file would be computed from all earlier ones.
 type bases struct {
 	size  int
 	known map[place]*list.Element
@@ -41,7 +41,7 @@ func (b *bases) get(at place) (Object, bool) {
 	return e.Value.(base).object, true
 }
 
-// add holds an object that is not held.
+// add caches an object, unless it is cached.
 func (b *bases) add(at place, o Object) {
 	if _, known := b.known[at]; known || len(o.Data) > mostBases/2 {
 		return

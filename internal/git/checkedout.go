@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// headOf returns the ref that a HEAD stands for; "" for none.
+// headOf returns the target of the HEAD in a git folder; "" for a detached one.
 func (r *Repository) headOf(dir string) (string, error) {
 	value, err := r.loose(dir, "HEAD")
 	if ref, found := symbolic(value); found {

@@ -16,8 +16,8 @@ type Signature struct {
 	When        time.Time
 }
 
-// String returns the signature as commits and reflogs have it. What would break
-// the line is left out of names, as git does.
+// String returns the signature as commits and reflogs have it. Characters that would break
+// the line are removed from names, as git does.
 func (s Signature) String() string {
 	return fmt.Sprintf("%s <%s> %d %s", clean(s.Name), clean(s.Email), s.When.Unix(), s.When.Format("-0700"))
 }
@@ -45,8 +45,8 @@ type Commit struct {
 // newline.
 func (c Commit) Encode() []byte { return c.encode("") }
 
-// Signed returns the commit's content with a signature, which sign makes of the content
-// without it; nil is for none. Where git looks for it is
+// Signed returns the commit's content with a signature, which sign computes from the
+// content without it; a nil sign is for none. The format is that of
 // https://git-scm.com/docs/gitformat-signature.
 func (c Commit) Signed(sign func(content []byte) (string, error)) ([]byte, error) {
 	if sign == nil {
@@ -71,12 +71,11 @@ func (c Commit) encode(signature string) []byte {
 	return b.Bytes()
 }
 
-// Signatures returns the author and the committer. Each part that given leaves
-// empty is found as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in
-// author.*, committer.* and user.* of the repository's config and the user's. A
-// part that is nowhere is that of fallback. The time is given's, then that of
-// GIT_AUTHOR_DATE and GIT_COMMITTER_DATE (as seconds and offset, RFC 3339 or RFC
-// 2822), then SOURCE_DATE_EPOCH, then fallback's.
+// Signatures returns the author and the committer. A part that given leaves empty is found
+// as git does: in GIT_AUTHOR_* and GIT_COMMITTER_*, then in author.*, committer.* and
+// user.* of the repository's config and the user's, else in fallback. The time is given's,
+// then that of GIT_AUTHOR_DATE and GIT_COMMITTER_DATE (as seconds and offset, RFC 3339 or
+// RFC 2822), then SOURCE_DATE_EPOCH, then fallback's.
 func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature, err error) {
 	configs := append(userConfigs(), nil)
 	copy(configs[1:], configs)

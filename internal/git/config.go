@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// readConfig reads a file in the format of git config; one that is not there is
-// empty. Files that it includes are not read.
+// readConfig reads a file in the format of git config; a missing file is empty. Included
+// files are not read.
 func readConfig(file string) (*config.Config, error) {
 	c := config.New()
 	f, err := os.Open(file)
@@ -46,7 +46,7 @@ func option(c *config.Config, section, key string) (string, bool) {
 	return "", false
 }
 
-// isTrue says whether an option is set to what git reads as true.
+// isTrue reports whether an option is set to a value that is true for git.
 func isTrue(c *config.Config, section, key string) bool {
 	v, set := option(c, section, key)
 	if !set {
@@ -60,7 +60,7 @@ func isTrue(c *config.Config, section, key string) bool {
 	return err == nil && n != 0
 }
 
-// isPartial says whether there is a remote that objects were left with.
+// isPartial reports whether the repository is a partial clone of a remote.
 func isPartial(c *config.Config) bool {
 	return slices.ContainsFunc(c.Sections, func(s *config.Section) bool {
 		return strings.EqualFold(s.Name, "remote") && slices.ContainsFunc(s.Subsections, func(remote *config.Subsection) bool {
@@ -69,8 +69,8 @@ func isPartial(c *config.Config) bool {
 	})
 }
 
-// userConfigs returns the user's and the system's configs, the strongest first.
-// One that cannot be read is left out: it is not what the user asked to change.
+// userConfigs returns the user's and the system's configs, in order of precedence.
+// Unreadable ones are left out.
 func userConfigs() []*config.Config {
 	var files []string
 	if f, set := os.LookupEnv("GIT_CONFIG_GLOBAL"); set {

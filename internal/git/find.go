@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrNoRepository is what the error of Open and Discover is where there is no
+// ErrNoRepository is wrapped by the errors of Open and Discover where there is no
 // repository.
 var ErrNoRepository = errors.New("it is not a git repository: name a bare one, or the folder that has .git (git init --bare makes one)")
 
-// find returns the git folder of dir: its .git, what that names, or dir itself.
+// find returns the git folder of dir: its .git, the folder that this names, or dir itself.
 func find(dir string) (string, error) {
 	own, err := dotGit(dir)
 	if err != nil || own != "" {
@@ -25,8 +25,8 @@ func find(dir string) (string, error) {
 	return dir, nil
 }
 
-// findAround returns the nearest folder of dir and those around it that has a
-// .git, and the git folder that this is or names.
+// findAround returns the nearest folder of dir and its parents that has a .git, and the git
+// folder that this is or names.
 func findAround(dir string) (workTree, own string, err error) {
 	for d := dir; ; d = filepath.Dir(d) {
 		if own, err := dotGit(d); err != nil || own != "" {
@@ -64,7 +64,7 @@ func dotGit(dir string) (string, error) {
 }
 
 func isGitDir(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, "HEAD")) // which may be a link to what is not there
+	_, err := os.Lstat(filepath.Join(dir, "HEAD")) // which may be a dangling link
 	return err == nil
 }
 

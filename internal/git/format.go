@@ -16,13 +16,12 @@ func (e *FormatError) Error() string { return "its format is not supported: " + 
 // ErrSHA256 is the error for a repository whose ids are those of SHA-256.
 var ErrSHA256 = &FormatError{"it is a SHA-256 repository, and kalypso reads SHA-1 ones; `git init --object-format=sha1` makes such a one"}
 
-// extensions are those that change nothing for this package, with the values
-// that do not; nil for all (https://git-scm.com/docs/git-config under
-// extensions.*).
+// extensions are those that do not affect this package, with the values for which that
+// holds; nil for all (https://git-scm.com/docs/git-config under extensions.*).
 var extensions = map[string][]string{
 	"noop":              nil,
 	"noop-v1":           nil,
-	"partialclone":      nil, // what is missing is reported when it is read
+	"partialclone":      nil, // missing objects are reported when they are read
 	"preciousobjects":   nil, // nothing is ever removed
 	"worktreeconfig":    nil,
 	"relativeworktrees": nil,
@@ -30,8 +29,8 @@ var extensions = map[string][]string{
 	"refstorage":        {"files"},
 }
 
-// checkFormat reports a repository in a format that is not known. An extension
-// without a meaning here counts from version 1 of the format on, as for git.
+// checkFormat returns an error for a repository in an unknown format. As for git, unknown
+// extensions matter from version 1 of the format on.
 func checkFormat(c *config.Config) error {
 	version, set := option(c, "core", "repositoryformatversion")
 	if set && version != "0" && version != "1" {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// revision is a commit that is there: its tree, and the commits that it follows.
+// revision is a commit: its tree, and its parents.
 type revision struct {
 	id, tree Hash
 	parents  []Hash
@@ -16,28 +16,27 @@ type revision struct {
 
 // CommitTree returns the tree of a commit.
 func (r *Repository) CommitTree(id Hash) (Hash, error) {
-	data, err := r.read(id, CommitKind)
-	if err != nil {
-		return Hash{}, err
-	}
-	c, err := parseCommit(id, data)
-	if err != nil {
-		return Hash{}, fmt.Errorf("commit %s of %s: %w", id, r.dir, err)
-	}
-	return c.tree, nil
+	c, _, err := r.revision(id)
+	return c.tree, err
 }
 
-// Parents returns the commits that a commit follows.
+// Parents returns the parents of a commit.
 func (r *Repository) Parents(id Hash) ([]Hash, error) {
+	c, _, err := r.revision(id)
+	return c.parents, err
+}
+
+// revision reads a commit, and also returns its content.
+func (r *Repository) revision(id Hash) (revision, []byte, error) {
 	data, err := r.read(id, CommitKind)
 	if err != nil {
-		return nil, err
+		return revision{}, nil, err
 	}
 	c, err := parseCommit(id, data)
 	if err != nil {
-		return nil, fmt.Errorf("commit %s of %s: %w", id, r.dir, err)
+		return revision{}, nil, fmt.Errorf("commit %s of %s: %w", id, r.dir, err)
 	}
-	return c.parents, nil
+	return c, data, nil
 }
 
 // Peel returns the commit that an object is or is a tag of.
@@ -61,8 +60,8 @@ func parseCommit(id Hash, data []byte) (revision, error) {
 	}
 }
 
-// idLine returns the id in the first line, which begins with a key, and the lines
-// after it.
+// idLine returns the id in the first line, which begins with a key, and the following
+// lines.
 func idLine(data []byte, key string) (id Hash, rest []byte, found bool) {
 	line, rest, _ := bytes.Cut(data, []byte("\n"))
 	text, found := bytes.CutPrefix(line, []byte(key))

@@ -19,8 +19,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// IncomingPack is a pack that others made, on its way into a repository. Either
-// Finish or Abort ends it.
+// IncomingPack is a pack from others that is being added to a repository. Either Finish or
+// Abort ends it.
 type IncomingPack struct {
 	writer *PackWriter
 	sum    Hash
@@ -28,8 +28,8 @@ type IncomingPack struct {
 
 	objects  []*incoming
 	at       map[int64]*incoming  // by offset
-	waiting  map[Hash][]*incoming // differences, by the id of the object that they change
-	held     int64                // bytes of objects that others are being made of
+	waiting  map[Hash][]*incoming // deltas, by the id of their base
+	held     int64                // bytes of bases
 	resolved int
 }
 
@@ -40,17 +40,16 @@ type incoming struct {
 	size     int64
 	content  int64       // where its compressed content begins
 	end      int64       // where the next object begins
-	children []*incoming // differences to it, which are known by offset
+	children []*incoming // deltas of it, by offset
 }
 
-// mostHeld bounds the objects that are held at once, because others are differences
-// to them.
+// mostHeld bounds the bytes of the bases that are held at once.
 const mostHeld = 2 << 30
 
-// ReceivePack reads a pack of at most so many bytes, and computes the id of each
-// object in it. Nothing in it is trusted: it must have all objects that its
-// differences are to, and its checksum. Nothing can be read from it before Finish.
-// The error is an ErrTooLarge where the pack or an object is; the context ends it.
+// ReceivePack reads a pack of at most most bytes, and computes the id of each object in it.
+// Nothing in it is trusted: it must have the bases of all its deltas, and a correct
+// checksum. Nothing can be read from it before Finish. The error is an ErrTooLarge where
+// the pack or an object is; the context ends it.
 func (r *Repository) ReceivePack(ctx context.Context, in io.Reader, most int64) (*IncomingPack, error) {
 	p := &IncomingPack{writer: r.NewPack(), at: map[int64]*incoming{}, waiting: map[Hash][]*incoming{}}
 	err := p.receive(ctx, in, most)
@@ -63,11 +62,11 @@ func (r *Repository) ReceivePack(ctx context.Context, in io.Reader, most int64) 
 	return p, nil
 }
 
-// Len returns how many objects the pack has.
+// Len returns the number of objects in the pack.
 func (p *IncomingPack) Len() int { return len(p.objects) }
 
-// Finish puts the objects into the repository, on the disk. A promisor pack is one
-// of objects that refer to others which a server has promised to give
+// Finish adds the objects to the repository, on the disk. A promisor pack has objects that
+// refer to others which a server has promised to send
 // (https://git-scm.com/docs/partial-clone).
 func (p *IncomingPack) Finish(promisor bool) error {
 	w := p.writer
@@ -92,7 +91,7 @@ func (p *IncomingPack) Finish(promisor bool) error {
 	return nil
 }
 
-// Abort leaves the repository without the objects, unless Finish was called.
+// Abort discards the pack, unless Finish was called.
 func (p *IncomingPack) Abort() error { return p.writer.discard() }
 
 // receive writes the pack to a temporary file.
@@ -119,7 +118,7 @@ func (p *IncomingPack) receive(ctx context.Context, in io.Reader, most int64) er
 	return nil
 }
 
-// stopping ends with a context.
+// stopping is a reader that ends with a context.
 type stopping struct {
 	ctx context.Context
 	io.Reader
@@ -170,8 +169,7 @@ func (c *counting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// scan reads the next object. What is whole gets its id, and a difference waits for
-// what it is to.
+// scan reads the next object. A whole one gets its id, and a delta waits for its base.
 func (p *IncomingPack) scan(at func() int64) (err error) {
 	o := &incoming{packEntry: packEntry{offset: at()}}
 	if o.kind, o.size, err = readHeader(p.in); err != nil {
@@ -223,7 +221,7 @@ func (p *IncomingPack) scan(at func() int64) (err error) {
 	return nil
 }
 
-// sums compares the checksum of the pack, and computes those of its objects.
+// sums verifies the checksum of the pack, and computes those of its objects.
 func (p *IncomingPack) sums(ctx context.Context) error {
 	all := sha1.New()
 	file := bufio.NewReaderSize(&stopping{ctx, io.NewSectionReader(p.writer.file, 0, p.writer.size)}, 1<<16)
@@ -246,7 +244,7 @@ func (p *IncomingPack) sums(ctx context.Context) error {
 	return nil
 }
 
-// resolve gives differences their ids.
+// resolve computes the ids of deltas.
 func (p *IncomingPack) resolve(ctx context.Context) error {
 	whole := slices.DeleteFunc(slices.Clone(p.objects), func(o *incoming) bool { return o.kind > TagKind })
 	p.resolved = len(whole)
@@ -268,9 +266,9 @@ func (p *IncomingPack) resolve(ctx context.Context) error {
 	return nil
 }
 
-// apply makes the objects that are differences to one, and those that are
-// differences to them. Its content is let go before the last of them: a chain of
-// differences is held one object at a time.
+// apply computes the objects that are deltas of a base, and the deltas of those. The
+// content of the base is released before the last of them: of a chain of deltas, one object
+// is held at a time.
 func (p *IncomingPack) apply(ctx context.Context, base *incoming, data []byte, depth int) error {
 	children := append(base.children, p.waiting[base.id]...)
 	delete(p.waiting, base.id)
@@ -284,7 +282,7 @@ func (p *IncomingPack) apply(ctx context.Context, base *incoming, data []byte, d
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		made, err := p.difference(o, base.kind, data)
+		made, err := p.patch(o, base.kind, data)
 		if err != nil {
 			return err
 		}
@@ -302,8 +300,8 @@ func (p *IncomingPack) apply(ctx context.Context, base *incoming, data []byte, d
 	return nil
 }
 
-// difference makes an object of the one that it is a difference to.
-func (p *IncomingPack) difference(o *incoming, kind Kind, base []byte) ([]byte, error) {
+// patch computes an object from its delta and its base.
+func (p *IncomingPack) patch(o *incoming, kind Kind, base []byte) ([]byte, error) {
 	delta, err := p.inflate(o)
 	if err != nil {
 		return nil, err
@@ -320,7 +318,7 @@ func (p *IncomingPack) difference(o *incoming, kind Kind, base []byte) ([]byte, 
 	return data, nil
 }
 
-// inflate reads what the pack has of an object.
+// inflate returns the data of an entry.
 func (p *IncomingPack) inflate(o *incoming) (data []byte, err error) {
 	p.in.Reset(io.NewSectionReader(p.writer.file, o.content, o.end-o.content))
 	err = inflate(p.in, func(z io.Reader) error {

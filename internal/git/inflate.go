@@ -9,13 +9,13 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// inflaters are kept because each needs more memory than most objects.
+// inflaters are reused because each needs more memory than most objects.
 var inflaters = sync.Pool{New: func() any { return &inflater{} }}
 
 // inflater reads compressed streams, one after the other.
 type inflater struct{ zlib io.ReadCloser }
 
-// inflate calls a function with what a stream is without its compression.
+// inflate calls a function with a reader of the decompressed stream.
 func inflate(in io.Reader, f func(io.Reader) error) error {
 	z := inflaters.Get().(*inflater)
 	defer inflaters.Put(z)
@@ -30,8 +30,8 @@ func inflate(in io.Reader, f func(io.Reader) error) error {
 	return f(z.zlib)
 }
 
-// exactly reads a stream of the size. Memory is taken for what is there, not for
-// what is announced.
+// exactly reads a stream of the size. Memory is allocated for what arrives, not for what is
+// announced.
 func exactly(in io.Reader, size int64) ([]byte, error) {
 	if size < 0 || size > maxObject {
 		return nil, fmt.Errorf("its size is %d", size)

@@ -21,7 +21,7 @@ type MissingError struct {
 // Reason is why an object is not in a repository.
 type Reason uint8
 
-// The reasons: damage, or what a shallow or a partial clone left out.
+// The reasons: damage, or a shallow or partial clone.
 const (
 	Damaged Reason = iota
 	Shallow
@@ -35,7 +35,7 @@ func (e *MissingError) Error() string {
 	return e.Of(fmt.Sprintf("object %s of %s", e.ID, e.Dir))
 }
 
-// Of says that something is missing, which the object is or is a part of.
+// Of returns the message that what is missing, given that it is the object or needs it.
 func (e *MissingError) Of(what string) string {
 	switch e.Reason {
 	case Shallow:
@@ -46,7 +46,7 @@ func (e *MissingError) Of(what string) string {
 	return "an object of " + what + " is missing in the git repository; git fsck says more"
 }
 
-// missing returns the error for an object that is nowhere.
+// missing returns the error for an object that is not found.
 func (r *Repository) missing(id Hash) error {
 	e := &MissingError{ID: id, Dir: r.dir}
 	switch {
@@ -58,13 +58,13 @@ func (r *Repository) missing(id Hash) error {
 	return e
 }
 
-// isShallow says whether the repository lacks history, which fetching changes.
+// isShallow reports whether the history is cut. Fetches change that.
 func (r *Repository) isShallow() bool {
 	info, err := os.Stat(filepath.Join(r.dir, "shallow"))
 	return err == nil && info.Size() > 0
 }
 
-// Shallow returns the commits of which the repository lacks the parents.
+// Shallow returns the commits at which history is cut: their parents are missing.
 func (r *Repository) Shallow() ([]Hash, error) {
 	data, err := os.ReadFile(filepath.Join(r.dir, "shallow"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,8 +83,8 @@ func (r *Repository) Shallow() ([]Hash, error) {
 	return ids, nil
 }
 
-// Absent returns those of some objects that are not in the repository, each once
-// and in the same order. It reads none of them, and does not call Missing.
+// Absent returns those of some objects that are not in the repository, each once and in the
+// same order. It reads no object, and does not call Missing.
 func (r *Repository) Absent(ids []Hash) ([]Hash, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ func (r *Repository) Absent(ids []Hash) ([]Hash, error) {
 	return absent, nil
 }
 
-// absent looks for objects in what was listed last.
+// absent returns those of some objects that are not in the listed packs and folders.
 func (r *Repository) absent(ids []Hash) ([]Hash, error) {
 	var left []Hash
 	for _, id := range ids {
@@ -128,7 +128,7 @@ func (r *Repository) absent(ids []Hash) ([]Hash, error) {
 	return left, nil
 }
 
-// holds says whether an object is in what was listed last.
+// holds reports whether an object is in the listed packs and folders.
 func (r *Repository) holds(id Hash) (bool, error) {
 	for _, p := range r.packs {
 		if _, found, err := p.find(id); err != nil || found {

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// maxObject bounds what is read of one object, which may come from anywhere.
+// maxObject is the size of the largest object that is read: objects may come from anywhere.
 const maxObject = 1 << 30
 
-// ErrTooLarge is what the error is for an object of more bytes than may be read.
+// ErrTooLarge is wrapped by the error for an object of more bytes than may be read.
 var ErrTooLarge = errors.New("it is too large")
 
-// Object reads an object. Its content is compared with its id. The error is a
-// *MissingError where the repository does not have it.
+// Object reads an object, and verifies its id. The error is a *MissingError where the
+// repository does not have it.
 func (r *Repository) Object(id Hash) (Object, error) { return r.objectWithin(id, maxObject) }
 
 func (r *Repository) objectWithin(id Hash, most int64) (Object, error) {
@@ -35,7 +35,7 @@ func (r *Repository) objectWithin(id Hash, most int64) (Object, error) {
 	return r.present(id, most)
 }
 
-// present reads an object that is there.
+// present reads an object without calling Missing.
 func (r *Repository) present(id Hash, most int64) (Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,9 +53,9 @@ func (r *Repository) present(id Hash, most int64) (Object, error) {
 	return o, nil
 }
 
-// mostLooks is how often an object is looked for: another process may have packed
-// it in between, or replaced the pack that it was in, and a folder that changes
-// while it is listed may show neither the old pack nor the new one.
+// mostLooks is how often an object is looked up: another process may have packed it
+// meanwhile, or replaced its pack, and a folder that changes while it is listed may show
+// neither the old pack nor the new one.
 const mostLooks = 4
 
 func (r *Repository) object(id Hash, most int64) (Object, error) {
@@ -73,8 +73,8 @@ func (r *Repository) object(id Hash, most int64) (Object, error) {
 	return Object{}, r.missing(id)
 }
 
-// lookUp looks an object up once. The pack that has it is the first to be looked
-// into for the next one, which is mostly there too.
+// lookUp looks an object up once. The pack that has it is searched first for the next one,
+// which is mostly there too.
 func (r *Repository) lookUp(id Hash, most int64) (Object, error) {
 	for i, p := range r.packs {
 		offset, found, err := p.find(id)
@@ -101,8 +101,8 @@ func (r *Repository) lookUp(id Hash, most int64) (Object, error) {
 	return Object{}, fs.ErrNotExist
 }
 
-// list finds the packs, the newest first because what is asked for first is mostly
-// in that one, and the folders of objects that the repository borrows from.
+// list finds the packs, the newest first because it has most of what is read first, and the
+// object folders of the repository and its alternates.
 func (r *Repository) list() error {
 	known := map[string]*pack{}
 	for _, p := range r.packs {
@@ -152,8 +152,8 @@ func (r *Repository) list() error {
 	return errors.Join(errs...)
 }
 
-// addDir adds a folder of objects, and those that its info/alternates names.
-// Git follows them five levels deep, and passes over what is not there.
+// addDir adds an object folder, and those in its info/alternates. As git does, it follows
+// them five levels deep, and ignores missing ones.
 func (r *Repository) addDir(dir string, depth int) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() || slices.Contains(r.dirs, dir) {
 		return nil
@@ -182,7 +182,7 @@ func (r *Repository) addDir(dir string, depth int) error {
 	return nil
 }
 
-// loose decodes an object's own file.
+// loose decodes the file of a loose object.
 func loose(data []byte, most int64) (o Object, err error) {
 	err = inflate(bytes.NewReader(data), func(z io.Reader) error {
 		in := bufio.NewReader(z)
@@ -206,7 +206,7 @@ func loose(data []byte, most int64) (o Object, err error) {
 	return o, err
 }
 
-// Has says whether an object is there. Nothing is fetched for it.
+// Has reports whether the repository has an object. It does not call Missing.
 func (r *Repository) Has(id Hash) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

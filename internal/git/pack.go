@@ -13,27 +13,26 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The numbers of what a pack stores as a difference to another object
-// (https://git-scm.com/docs/gitformat-pack).
+// The kinds of deltas in a pack (https://git-scm.com/docs/gitformat-pack).
 const (
 	offsetDelta Kind = 6
 	idDelta     Kind = 7
 )
 
-// maxChain is git's limit for differences to differences.
+// maxChain is git's limit for deltas of deltas.
 const maxChain = 4095
 
-// pack is a pack in a repository. Of its index only what is asked for is read: it
-// takes 14 MB for 500,000 objects, and go-git, whose idxfile reads and checks all
+// pack is a pack in a repository. Only those parts of its index are read that a lookup
+// needs: an index takes 14 MB for 500,000 objects, and go-git, which reads and verifies all
 // of it, a tenth of a second for one object.
 type pack struct {
 	path   string      // without .idx and .pack
-	index  io.ReaderAt // nil until an object is looked for
-	data   *os.File    // nil until an object is read
+	index  io.ReaderAt // nil before the first lookup
+	data   *os.File    // nil before the first read
 	fanout [256]uint32 // how many ids have at most this first byte
 
-	ids [searched * idSize]byte // what was last read of the index
-	in  *bufio.Reader           // what was last read of the data
+	ids [searched * idSize]byte // what was read last of the index
+	in  *bufio.Reader           // of data
 }
 
 func (p *pack) close() error {
@@ -48,8 +47,8 @@ func (p *pack) close() error {
 	return errors.Join(errs...)
 }
 
-// read returns the object at an offset, of at most so many bytes. Objects that it
-// is made of are taken from bases, and left there.
+// read returns the object at an offset, of at most most bytes. Its bases are taken from the
+// cache, and added to it.
 func (p *pack) read(offset, most int64, bases *bases) (Object, error) {
 	o, held := bases.get(place{p, offset})
 	if held && int64(len(o.Data)) > most {
@@ -83,15 +82,14 @@ func (p *pack) read(offset, most int64, bases *bases) (Object, error) {
 	return o, nil
 }
 
-// entry is an object as the pack has it: whole, or as a difference to another.
+// entry is an object as the pack has it: whole, or as a delta of another.
 type entry struct {
 	kind Kind
 	data []byte
-	base int64 // where the other is; -1 for none
+	base int64 // the offset of the other; -1 for none
 }
 
-// entry reads what the pack has at an offset, if the object has at most so many
-// bytes.
+// entry reads the entry at an offset, if the object has at most most bytes.
 func (p *pack) entry(offset, most int64) (entry, error) {
 	if p.data == nil {
 		f, err := os.Open(p.path + ".pack")
@@ -134,7 +132,7 @@ func (p *pack) entry(offset, most int64) (entry, error) {
 	return e, nil
 }
 
-// buffer returns the one that all reading of the pack goes through.
+// buffer returns the buffer for all reading of the pack.
 func (p *pack) buffer() *bufio.Reader {
 	if p.in == nil {
 		p.in = bufio.NewReader(nil)
@@ -142,7 +140,7 @@ func (p *pack) buffer() *bufio.Reader {
 	return p.in
 }
 
-// base reads where the object is that the one at an offset is a difference to.
+// base reads the offset of the base of the delta at an offset.
 func (p *pack) base(in *bufio.Reader, kind Kind, offset int64) (int64, error) {
 	if kind == offsetDelta {
 		distance, err := readDistance(in)
@@ -176,7 +174,7 @@ func readHeader(in io.ByteReader) (Kind, int64, error) {
 	return kind, size, err
 }
 
-// readDistance reads how far back a difference's base is.
+// readDistance reads the distance from a delta back to its base.
 func readDistance(in io.ByteReader) (int64, error) {
 	b, err := in.ReadByte()
 	n := int64(b & 0x7f)
@@ -187,7 +185,7 @@ func readDistance(in io.ByteReader) (int64, error) {
 	return n, err
 }
 
-// resultSize returns the size that a difference says it makes.
+// resultSize returns the size of a delta's result, as the delta states it.
 func resultSize(delta []byte) (uint64, error) {
 	in := bytes.NewReader(delta)
 	if _, err := binary.ReadUvarint(in); err != nil {

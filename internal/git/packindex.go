@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// smallIndex is up to which size an index is held in memory: a repository that
-// is written to often has many packs, and files that are open are few.
+// smallIndex is the size of the largest index that is kept in memory: a repository that is
+// written to often has many packs, and open files are limited.
 const smallIndex = 1 << 16
 
 // The beginning of an index of version 2, and places in it.
@@ -69,7 +69,7 @@ func (p *pack) readIndex(f *os.File) error {
 	return nil
 }
 
-// find returns where an object is in the pack.
+// find returns the offset of an object in the pack.
 func (p *pack) find(id Hash) (offset int64, found bool, err error) {
 	n, end, err := p.search(id)
 	if err != nil || n == end {
@@ -82,12 +82,11 @@ func (p *pack) find(id Hash) (offset int64, found bool, err error) {
 	return offset, err == nil, err
 }
 
-// searched is how many ids are read at once, since reading costs more than
-// comparing.
+// searched is how many ids are read at once: reading costs more than comparing.
 const searched = 64
 
-// search returns the number of the first object whose id is not before id, and
-// of the first one after those whose ids begin with the same byte: it ends there.
+// search returns the position of the first object whose id is not before id, and of the
+// first one after those whose ids begin with the same byte, at which the search ends.
 func (p *pack) search(id Hash) (n, end int64, err error) {
 	if err := p.openIndex(); err != nil {
 		return 0, 0, err
@@ -126,7 +125,7 @@ func (p *pack) id(n int64) (id Hash, err error) {
 	return Hash(b), err
 }
 
-// offset returns where the n-th object is.
+// offset returns the offset of the n-th object in the pack.
 func (p *pack) offset(n int64) (int64, error) {
 	count := int64(p.fanout[255])
 	small := indexNames + count*(idSize+4)

@@ -22,10 +22,10 @@ import (
 // largeOffset is the first offset that does not fit into 31 bits.
 const largeOffset = 1 << 31
 
-// PackWriter writes new objects, all into one pack. It makes no differences:
-// generated files are small, and what writing takes counts for more than what
-// `git gc` will save. Add may be called by several goroutines at once; Finish and
-// Abort must wait for them.
+// PackWriter writes new objects, all into one pack. It makes no deltas: generated files are
+// small, and the time to write them matters more than the space that `git gc` will save.
+// Add may be called by several goroutines at once; Finish and Abort must not be called
+// before all Adds have returned.
 type PackWriter struct {
 	repository *Repository
 
@@ -39,7 +39,7 @@ type PackWriter struct {
 	name    string // of the finished pack, without .pack
 }
 
-// packEntry is 40 bytes for each object.
+// packEntry takes 40 bytes for each object.
 type packEntry struct {
 	offset int64
 	crc    uint32
@@ -52,8 +52,8 @@ func (r *Repository) NewPack() *PackWriter {
 	return &PackWriter{repository: r, known: map[Hash]struct{}{}}
 }
 
-// Add writes an object, unless it was added before, and returns its id. data may
-// be used again after that.
+// Add writes an object, unless it was added before, and returns its id. It does not retain
+// data.
 func (w *PackWriter) Add(kind Kind, data []byte) (Hash, error) {
 	id := ID(kind, data)
 	if len(data) > maxObject {
@@ -74,7 +74,7 @@ func (w *PackWriter) Add(kind Kind, data []byte) (Hash, error) {
 	return id, w.append(id, e.buffer.Bytes())
 }
 
-// append writes an object in its form in a pack.
+// append writes an object in the format of packs.
 func (w *PackWriter) append(id Hash, encoded []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,13 +91,13 @@ func (w *PackWriter) append(id Hash, encoded []byte) error {
 	return nil
 }
 
-// encoder makes the form that objects have in a pack.
+// encoder encodes objects in the format of packs.
 type encoder struct {
 	buffer bytes.Buffer
 	zlib   *zlib.Writer
 }
 
-// encoders are kept because each needs more memory than most objects.
+// encoders are reused because each needs more memory than most objects.
 var encoders = sync.Pool{New: func() any {
 	z, _ := zlib.NewWriterLevel(nil, zlib.BestSpeed) // which is a level
 	return &encoder{zlib: z}
@@ -121,13 +121,13 @@ func (w *PackWriter) Path() string {
 	return w.name + ".pack"
 }
 
-// Len returns how many objects were added, equal ones counted once.
+// Len returns how many distinct objects were added.
 func (w *PackWriter) Len() int { return len(w.entries) }
 
 // Size returns the size of the pack so far, in bytes.
 func (w *PackWriter) Size() int64 { return w.size }
 
-// create makes the file under a name that git removes some day if it stays.
+// create makes the file under a temporary name, which git removes some day if it stays.
 func (w *PackWriter) create() error {
 	dir := filepath.Join(w.repository.dir, "objects", "pack")
 	if err := w.repository.step("create", filepath.Join(dir, "tmp_pack")); err != nil {
@@ -148,7 +148,7 @@ func (w *PackWriter) create() error {
 
 const packHeader = 12
 
-// header returns what comes before an object: kind and size.
+// header returns the header of an object in a pack: kind and size.
 func header(kind Kind, size int) []byte {
 	b := byte(kind)<<4 | byte(size&15)
 	var all []byte
@@ -159,10 +159,10 @@ func header(kind Kind, size int) []byte {
 	return append(all, b)
 }
 
-// Finish puts the objects into the repository, on the disk: from then on they
-// can be read. The index comes last, because a pack without one is not looked at.
-// As long as nothing refers to the objects, `git repack` of another process would
-// take them for garbage: until Abort, a .keep file beside the pack tells it not to.
+// Finish adds the objects to the repository, on the disk: after that they can be read. The
+// index is written last, because a pack without one is ignored. As long as nothing refers
+// to the objects, `git repack` of another process would remove them: until Abort, a .keep
+// file beside the pack prevents that.
 func (w *PackWriter) Finish() error {
 	if w.file == nil {
 		return nil
@@ -188,7 +188,7 @@ func (w *PackWriter) finish() error {
 	return w.place(sum)
 }
 
-// beside names the pack, and writes a file beside where it will be.
+// beside sets the name of the pack, and writes a file with another suffix beside it.
 func (w *PackWriter) beside(sum Hash, suffix, text string) error {
 	w.name = filepath.Join(filepath.Dir(w.file.Name()), "pack-"+sum.String())
 	file := w.name + suffix
@@ -201,10 +201,10 @@ func (w *PackWriter) beside(sum Hash, suffix, text string) error {
 	return nil
 }
 
-// place puts the sealed pack and its index where they belong.
+// place moves the sealed pack and its index to their names.
 func (w *PackWriter) place(sum Hash) error {
 	if _, err := os.Stat(w.name + ".idx"); err == nil {
-		return w.discard() // the very same objects are there
+		return w.discard() // a pack of the same objects exists
 	}
 	index, err := w.index(filepath.Dir(w.name), sum)
 	if err != nil {
@@ -332,17 +332,17 @@ func writeIndex(out io.Writer, entries []packEntry, sum Hash) error {
 	return err
 }
 
-// createTemp makes a file under a random name. Other than os.CreateTemp it gives
-// the file the permissions that git gives objects, as far as the umask lets it.
+// createTemp makes a file under a random name. Unlike os.CreateTemp it uses git's
+// permissions of objects, as far as the umask allows.
 func createTemp(dir, prefix string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o444)
 }
 
-// settle writes a file down to the disk and closes it.
+// settle syncs a file to the disk and closes it.
 func settle(f *os.File) error { return errors.Join(f.Sync(), f.Close()) }
 
-// Abort leaves the repository without the objects. After Finish they stay, and
-// `git repack` may remove what nothing refers to.
+// Abort discards the objects before Finish. After Finish they stay, and `git repack` may
+// remove those that nothing refers to.
 func (w *PackWriter) Abort() error {
 	err := w.discard()
 	if w.keep != "" {
@@ -352,7 +352,7 @@ func (w *PackWriter) Abort() error {
 	return err
 }
 
-// discard removes what was not finished.
+// discard removes an unfinished pack.
 func (w *PackWriter) discard() error {
 	if w.file == nil {
 		return nil

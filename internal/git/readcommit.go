@@ -2,23 +2,18 @@ package git
 
 import (
 	"bytes"
-	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Commit reads a commit. What its headers say beside the fields of Commit, a signature
-// above all, is left out; a message may be anything.
+// Commit reads a commit. Headers that have no field in Commit, such as a signature, are
+// left out; the message may be any text.
 func (r *Repository) Commit(id Hash) (*Commit, error) {
-	data, err := r.read(id, CommitKind)
+	parsed, data, err := r.revision(id)
 	if err != nil {
 		return nil, err
-	}
-	parsed, err := parseCommit(id, data)
-	if err != nil {
-		return nil, fmt.Errorf("commit %s of %s: %w", id, r.dir, err)
 	}
 	c := &Commit{Tree: parsed.tree, Parents: parsed.parents}
 	headers, message, _ := bytes.Cut(data, []byte("\n\n"))
@@ -35,8 +30,7 @@ func (r *Repository) Commit(id Hash) (*Commit, error) {
 	return c, nil
 }
 
-// parseSignature reads what Signature.String writes; of what is no such thing it
-// takes what it can.
+// parseSignature parses a [Signature], as far as it is one.
 func parseSignature(data []byte) Signature {
 	var s object.Signature
 	s.Decode(data)
@@ -63,8 +57,8 @@ func (r *Repository) Mainline(from Hash) iter.Seq2[Link, error] {
 	}
 }
 
-// Find returns what a tree has at a path, with slashes; false for nothing. "." is the
-// tree itself.
+// Find returns the entry of a tree at a path, with slashes; false for none. "." is the tree
+// itself.
 func (r *Repository) Find(tree Hash, path string) (Entry, bool, error) {
 	at := Entry{Mode: FolderMode, ID: tree}
 	if path == "." || path == "" {

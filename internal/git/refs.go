@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// BranchRef returns the full name of a branch, or what is wrong with its name:
-// the rules are those of git check-ref-format --branch.
+// BranchRef returns the full name of a branch, or an error by the rules of git
+// check-ref-format --branch.
 func BranchRef(branch string) (string, error) {
 	ref := "refs/heads/" + branch
 	if branch == "" || branch == "HEAD" || strings.ContainsFunc(branch, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
@@ -24,8 +24,8 @@ func BranchRef(branch string) (string, error) {
 	return ref, nil
 }
 
-// Ref returns the id that a ref has; the zero Hash where there is no such ref.
-// It fails for a symbolic ref.
+// Ref returns the id of a ref; the zero Hash where there is no such ref. It fails for a
+// symbolic ref.
 func (r *Repository) Ref(ref string) (Hash, error) {
 	value, err := r.loose(r.dir, ref)
 	if err != nil {
@@ -41,11 +41,11 @@ func (r *Repository) Ref(ref string) (Hash, error) {
 	return id, nil
 }
 
-// maxSymbolic is git's limit for refs that stand for others.
+// maxSymbolic is git's limit for chains of symbolic refs.
 const maxSymbolic = 5
 
-// target returns the id that a ref has for the opened work tree, or the ref that
-// it stands for; the zero Hash where there is none.
+// target returns the id of a ref, as seen by the opened work tree, with symbolic refs
+// followed; the zero Hash where there is none.
 func (r *Repository) target(ref string) (Hash, error) {
 	for range maxSymbolic {
 		value, err := r.loose(r.dirOf(ref), ref)
@@ -68,7 +68,7 @@ func (r *Repository) target(ref string) (Hash, error) {
 	return Hash{}, fmt.Errorf("ref %s stands for too many others", ref)
 }
 
-// dirOf returns the folder that has a ref's own file: some are the work tree's
+// dirOf returns the folder with a ref's own file: some refs belong to the work tree
 // (https://git-scm.com/docs/git-worktree#_refs).
 func (r *Repository) dirOf(ref string) string {
 	for _, folder := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
@@ -85,7 +85,7 @@ func (r *Repository) dirOf(ref string) string {
 // loose reads a ref's own file below dir; "" where there is none.
 func (r *Repository) loose(dir, ref string) (string, error) {
 	file := filepath.Join(dir, filepath.FromSlash(ref))
-	// git once made HEAD a symbolic link, and still reads it.
+	// Old versions of git made HEAD a symbolic link.
 	if target, err := os.Readlink(file); err == nil && strings.HasPrefix(filepath.ToSlash(target), "refs/") {
 		return symbolicPrefix + filepath.ToSlash(target), nil
 	}
@@ -101,13 +101,13 @@ func (r *Repository) loose(dir, ref string) (string, error) {
 
 const symbolicPrefix = "ref:"
 
-// symbolic returns the ref that a value stands for.
+// symbolic returns the target of a symbolic ref's value.
 func symbolic(value string) (string, bool) {
 	ref, found := strings.CutPrefix(value, symbolicPrefix)
 	return strings.TrimSpace(ref), found
 }
 
-// leadingID returns the id that a value begins with: FETCH_HEAD says more.
+// leadingID returns the id at the beginning of a value: FETCH_HEAD has more after it.
 func leadingID(value string) (Hash, bool) {
 	fields := strings.Fields(value)
 	if len(fields) == 0 || !plumbing.IsHash(fields[0]) {

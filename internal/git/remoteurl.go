@@ -2,8 +2,7 @@ package git
 
 import "strings"
 
-// RemoteURL returns the URL that the repository's own config gives a remote, as it is
-// written there; "" for none.
+// RemoteURL returns the URL of a remote as the repository's own config has it; "" for none.
 func (r *Repository) RemoteURL(name string) string {
 	if r.config == nil {
 		return ""

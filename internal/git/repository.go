@@ -1,11 +1,10 @@
-// Package git reads and writes git repositories as files: no work tree, no index
-// and no git command. It knows what kalypso needs of git: finding the repository
-// of a folder, naming commits as git rev-parse does, reading objects by id, writing
-// many new ones as one pack, and moving a branch as git itself does.
+// Package git reads and writes git repositories as files: no work tree, no index and no git
+// command. It finds the repository of a folder, resolves revisions as git rev-parse does,
+// reads objects by id, writes many new ones as one pack, and moves branches as git itself
+// does.
 //
-// Everything new is in place and on the disk before a branch names it, so that a
-// process that is killed leaves at most objects that nothing refers to, which
-// `git gc` removes in time.
+// New objects are complete and on the disk before a branch refers to them, so that a killed
+// process leaves at most unreferenced objects, which `git gc` removes in time.
 package git
 
 import (
@@ -24,37 +23,35 @@ type Hash = plumbing.Hash
 // Repository is an open repository. Its methods may be used by several
 // goroutines at once, and while other processes work on the repository.
 type Repository struct {
-	// Step, where it is set, is called before each change to the file system,
-	// with what is done and to which file, and may fail it. It is for tests, and
-	// set before the repository is used.
+	// Step, unless nil, is called before each change to the file system with the operation
+	// and the file, and may fail it. It is for tests, and set before the repository is
+	// used.
 	Step func(op, file string) error
 
-	// Missing, where it is set, is told of an object that is not there, and may
-	// bring it: after nil it is looked for once more. Its error is that of the
-	// reading. Several goroutines call it at once, and it may use the Repository.
-	// It is set before the repository is used.
+	// Missing, unless nil, is called for a missing object, and may add it: after nil the
+	// object is looked up once more. Its error is that of the read. Several goroutines call
+	// it at once, and it may use the Repository. It is set before the repository is used.
 	Missing func(id Hash) error
 
-	dir      string // what is common to all work trees: objects, refs, config
-	own      string // what the opened work tree has for itself: HEAD; else dir
+	dir      string // shared by all work trees: objects, refs, config
+	own      string // of the opened work tree: HEAD; else dir
 	workTree string
 	config   *config.Config
 	bare     bool
-	partial  bool // objects may be missing that git would fetch
+	partial  bool // a partial clone
 
 	mu    sync.Mutex
-	packs []*pack // nil until one is looked for; in the order to look into them
+	packs []*pack // nil before the first lookup; in the order of the search
 	dirs  []string
 	bases bases
 }
 
-// Open opens the repository at dir, which is a bare one, the .git of another, or
-// a folder with a .git in it: a folder, or the file that a linked work tree or a
-// submodule has. Folders around dir are not looked at.
+// Open opens the repository at dir: a bare one, the .git of another, or a folder with a
+// .git in it, which is a folder, or the file of a linked work tree or a submodule. Parent
+// folders are not searched.
 //
-// It fails for a repository that this package cannot work on without harm:
-// objects under SHA-256, refs in a reftable, an extension that is not known, with
-// a *FormatError.
+// It fails with a *FormatError for a repository that this package does not support: with
+// SHA-256 ids, refs in a reftable, or an unknown extension.
 func Open(dir string) (*Repository, error) {
 	r, err := openAt(dir)
 	if err != nil {
@@ -75,9 +72,9 @@ func openAt(dir string) (*Repository, error) {
 	return open(own)
 }
 
-// Discover opens the repository in whose work tree a folder is: that of the
-// nearest folder, of dir and those around it, with a .git in it as Open describes
-// it. It fails as Open does, and with an ErrNoRepository where there is none.
+// Discover opens the repository whose work tree contains a folder: the nearest of dir and
+// its parents with a .git as Open describes it. It fails as Open does, and with an
+// ErrNoRepository where there is none.
 func Discover(dir string) (*Repository, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -123,7 +120,7 @@ func open(own string) (*Repository, error) {
 	return r, nil
 }
 
-// Close releases the files that are open. A closed Repository must not be used.
+// Close closes all files. A closed Repository must not be used.
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,11 +135,10 @@ func (r *Repository) Close() error {
 // Dir returns the folder that holds the objects and refs.
 func (r *Repository) Dir() string { return r.dir }
 
-// WorkTree returns the folder that has the .git by which Discover found the
-// repository; "" after Open.
+// WorkTree returns the folder in which Discover found .git; "" after Open.
 func (r *Repository) WorkTree() string { return r.workTree }
 
-// step announces a change.
+// step calls Step.
 func (r *Repository) step(op, file string) error {
 	if r.Step == nil {
 		return nil

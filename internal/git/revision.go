@@ -12,11 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// Resolve returns the commit that a revision names, as git rev-parse does:
-// the name of a branch, a tag or another ref, or a commit's id or four or more
-// digits of it, or what git describe prints, followed by any number of ~N, ^N,
-// ^{commit} and ^{}. Of the other forms, those that ask the reflog (@{...}),
-// commit messages (:/text, ^{/text}) or paths are not known.
+// Resolve returns the commit of a revision, as git rev-parse does: the name of a branch, a
+// tag or another ref, a commit's id or at least four digits of it, or the output of git
+// describe, followed by any number of ~N, ^N, ^{commit} and ^{}. Other forms, with the
+// reflog (@{...}), commit messages (:/text, ^{/text}) or paths, are not supported.
 func (r *Repository) Resolve(rev string) (Hash, error) {
 	name, steps := rev, ""
 	if i := strings.IndexAny(rev, "~^"); i >= 0 {
@@ -39,7 +38,7 @@ func (r *Repository) Resolve(rev string) (Hash, error) {
 	return c.id, err
 }
 
-// errForm says that a revision is not of a form that is known.
+// errForm is that a revision has an unsupported form.
 var errForm = errors.New("unknown form")
 
 func formError(rev string) error {
@@ -51,7 +50,7 @@ var (
 	described   = regexp.MustCompile(`-g([0-9a-fA-F]{4,40})$`)
 )
 
-// named returns the object that a name without ~ and ^ is for, in git's order.
+// named returns the object of a name without ~ and ^, looked up in git's order.
 func (r *Repository) named(name string) (Hash, error) {
 	if name == "@" {
 		name = "HEAD"
@@ -77,7 +76,7 @@ func (r *Repository) named(name string) (Hash, error) {
 
 var leap = regexp.MustCompile(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
 
-// follow takes the first of the steps away from a commit.
+// follow applies the first of the steps to a commit.
 func (r *Repository) follow(c revision, steps string) (revision, string, error) {
 	m := leap.FindStringSubmatch(steps)
 	if m == nil || strings.HasPrefix(steps[len(m[0]):], "{") {
@@ -106,7 +105,7 @@ func (r *Repository) follow(c revision, steps string) (revision, string, error) 
 	return c, rest, nil
 }
 
-// unknown says that there is no such name, and which there are.
+// unknown returns the error for an unknown name, with suggestions.
 func (r *Repository) unknown(name string) error {
 	known, err := r.shortNames()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// shortRef returns the id of the first ref that a name can be short for, in the
-// order of gitrevisions(7). Where a ref cannot be read, such as a folder of
-// others, git looks further.
+// shortRef returns the id of the first ref that a name can abbreviate, in the order of
+// gitrevisions(7). As git does, it skips refs that cannot be read, such as folders of
+// others.
 func (r *Repository) shortRef(name string) (Hash, bool) {
 	for _, rule := range plumbing.RefRevParseRules {
 		ref := fmt.Sprintf(rule, name)
@@ -31,8 +31,8 @@ func (r *Repository) shortRef(name string) (Hash, bool) {
 
 var rootRef = regexp.MustCompile(`^[A-Z_]*HEAD$`)
 
-// isRef says whether a full name can be that of a ref: not every file of the
-// repository is one.
+// isRef reports whether a full name can be that of a ref: not every file of the repository
+// is one.
 func isRef(name string) bool {
 	return rootRef.MatchString(name) || strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil
 }
@@ -51,7 +51,7 @@ func (r *Repository) shortNames() ([]string, error) {
 	}
 	err := filepath.WalkDir(filepath.Join(r.dir, "refs"), func(file string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // git removes folders of refs that become empty
+			return nil // git removes empty folders of refs
 		}
 		if err != nil || e.IsDir() {
 			return err

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Mode is the mode of a tree's entry: git's, which are few.
+// Mode is the mode of a tree's entry.
 type Mode string
 
-// The modes that git writes, and one that it once wrote for a file.
+// The modes that git writes, and one that old versions wrote for a file.
 const (
 	FileMode       Mode = "100644"
 	OldFileMode    Mode = "100664"
@@ -39,10 +39,9 @@ func (e Entry) sortName() string {
 	return e.Name
 }
 
-// ParseTree returns the entries of a tree's content, in its order. Of modes, the
-// zeros are left out that some programs begin them with. The content need not be
-// trusted: names have no slash and are not empty, but may be anything else, as may
-// modes.
+// ParseTree returns the entries of a tree's content, in its order. Leading zeros of modes,
+// which some programs write, are removed. The content need not be trusted: names have no
+// slash and are not empty, but may be anything else, as may modes.
 func ParseTree(data []byte) ([]Entry, error) {
 	var entries []Entry
 	for len(data) > 0 {
@@ -62,7 +61,7 @@ func ParseTree(data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// EncodeTree returns the content of the tree with the entries, which it sorts.
+// EncodeTree returns the content of the tree with the entries, which it sorts in place.
 func EncodeTree(entries []Entry) []byte {
 	slices.SortFunc(entries, Entry.Compare)
 	var data []byte
@@ -92,8 +91,8 @@ func (r *Repository) Tree(id Hash) ([]Entry, error) {
 // Blob returns a file's content.
 func (r *Repository) Blob(id Hash) ([]byte, error) { return r.read(id, BlobKind) }
 
-// BlobWithin returns a file's content, of which there must not be more bytes than
-// most: the error is an ErrTooLarge then, and the content is not read.
+// BlobWithin returns a file's content of at most most bytes. The error is an ErrTooLarge
+// for a larger file, which is not read.
 func (r *Repository) BlobWithin(id Hash, most int64) ([]byte, error) {
 	return r.readWithin(id, BlobKind, most)
 }

@@ -12,25 +12,24 @@ import (
 	"time"
 )
 
-// ErrLostRace is what the error of Update is when the ref is not what it was.
+// ErrLostRace is wrapped by the error of Update where the ref is not at the expected
+// commit.
 var ErrLostRace = errors.New("another process changed it in the meantime")
 
-// lockWait is how long Update waits for a process that holds a ref's lock, which
-// is for a moment only; lockRetry is how often it looks.
+// lockWait is how long Update waits for another process to release the lock of a ref, which
+// takes a moment only; lockRetry is the interval of the attempts.
 const (
 	lockWait  = time.Second
 	lockRetry = 5 * time.Millisecond
 )
 
-// Update moves a ref from one commit to another; from the zero Hash where it does
-// not exist. The change is on the disk when Update returns. Where git would keep
-// a reflog, it gets an entry with by, of which only the subject of message is
-// used.
+// Update moves a ref from one commit to another; from the zero Hash where it does not
+// exist. The change is on the disk when Update returns. Where git would write a reflog, it
+// gets an entry with by and the subject of message.
 //
-// It does what git does: the ref's lock file is made, the ref is compared, the
-// lock file becomes the ref. The error is an ErrLostRace where the ref differs
-// from the one expected. A lock file that stays is one that a killed process
-// left: the error says so.
+// As with git, the ref's lock file is made, the ref is compared, and the lock file becomes
+// the ref. The error is an ErrLostRace where the ref is not at from. The error for a lock
+// file that a killed process left names the file.
 func (r *Repository) Update(ref string, from, to Hash, by Signature, message string) error {
 	if err := r.update(ref, from, to, by, message); err != nil {
 		return fmt.Errorf("updating %s of %s: %w", ref, r.dir, err)
@@ -106,7 +105,7 @@ func (r *Repository) compare(ref string, from Hash) error {
 	return fmt.Errorf("%w: it was at %s, and is at %s", ErrLostRace, from, is)
 }
 
-// lock makes a ref's lock file, and waits for a process that has it.
+// lock makes a ref's lock file, and waits while another process has it.
 func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) {
 	if err := r.step("lock", file); err != nil {
 		return nil, err
@@ -123,7 +122,7 @@ func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) 
 		if err == nil {
 			return f, nil
 		}
-		// git removes a folder of refs that becomes empty, also between these lines.
+		// git removes empty folders of refs, also between these lines.
 		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -136,7 +135,7 @@ func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) 
 	}
 }
 
-// vacant makes sure that a new ref is no folder of refs, and that none of its
+// vacant checks that a new ref is no folder of refs, and that none of its
 // folders is a ref.
 func (r *Repository) vacant(ref, file string) error {
 	var taken string
@@ -158,8 +157,8 @@ func (r *Repository) vacant(ref, file string) error {
 	return nil
 }
 
-// removeEmpty removes a folder in which there are only folders; what is not there
-// or is a file stays as it is.
+// removeEmpty removes a folder that contains only folders; a file stays, and a missing
+// folder is no error.
 func removeEmpty(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -179,8 +178,8 @@ func removeEmpty(dir string) error {
 	return os.Remove(dir)
 }
 
-// log appends to the reflogs of a ref and of the HEAD that stands for it, where
-// they exist or core.logAllRefUpdates asks for them.
+// log appends to the reflogs of a ref and of the HEAD that refers to it, where they exist
+// or core.logAllRefUpdates is set.
 func (r *Repository) log(ref string, from, to Hash, by Signature, message string) error {
 	subject, _, _ := strings.Cut(message, "\n")
 	what := "commit"
@@ -230,7 +229,7 @@ func (r *Repository) appendLog(name, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// logs says whether branches get a reflog.
+// logs reports whether branches get a reflog.
 func (r *Repository) logs() bool {
 	v, set := option(r.config, "core", "logAllRefUpdates")
 	if !set {
@@ -239,13 +238,13 @@ func (r *Repository) logs() bool {
 	return strings.EqualFold(v, "always") || isTrue(r.config, "core", "logAllRefUpdates")
 }
 
-// syncDir writes a folder's names down to the disk, where the system can.
+// syncDir syncs a folder's names to the disk, where the system can.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	// Some file systems refuse, and then there is nothing that could be done.
+	// Some file systems refuse, and there is no other way.
 	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrPermission) {
 		return errors.Join(fmt.Errorf("writing folder %s to the disk: %w", path.Base(dir), err), f.Close())
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Certificates are files with what a server must prove and this side can, where it
-// is not what the machine takes for granted. Its names in YAML are helm's.
+// Certificates are the files of the client's certificate and of the authorities that it
+// trusts; the zero value means those of the machine. Its names in YAML are Helm's.
 type Certificates struct {
 	CertFile              string `yaml:"certFile"`
 	KeyFile               string `yaml:"keyFile"`
@@ -18,9 +18,9 @@ type Certificates struct {
 	InsecureSkipTLSVerify bool   `yaml:"insecure_skip_tls_verify"`
 }
 
-// Transport returns a transport that uses the certificates, and is else as the
-// options say. It reads the files when it is used first: those of servers that
-// nobody speaks to are no matter. Any number of goroutines may use it.
+// Transport returns a transport with the options and the certificates. The files are read
+// at the first request, so that those of servers that are not used need not be there. Any
+// number of goroutines may use it.
 func (c Certificates) Transport(o Options) http.RoundTripper {
 	if c == (Certificates{}) {
 		return Transport(o)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Unavailable says whether a response is about this moment alone: it fits
-// [Options.Repeat]. Connections that break are for [Repeat], which can also begin a
-// body anew.
+// Unavailable reports whether the server may answer the same request later: it is an
+// [Options.Repeat]. Broken connections are left to [Repeat], which can also read a body
+// again.
 func Unavailable(r *http.Response, err error) (bool, error) {
 	if err != nil {
 		return false, err
@@ -25,8 +25,8 @@ func Unavailable(r *http.Response, err error) (bool, error) {
 	return false, nil
 }
 
-// Repeat does something until it succeeds, fails for good, or has failed so often
-// again as retries says. It waits between, twice as long each time.
+// Repeat calls do until it succeeds, fails with an error that is not [Temporary], or was
+// retried as often as retries allows. It waits before each retry, twice as long each time.
 func Repeat(ctx context.Context, retries int, wait time.Duration, do func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := do()
@@ -40,7 +40,7 @@ func Repeat(ctx context.Context, retries int, wait time.Duration, do func() erro
 	}
 }
 
-// Temporary says whether an error is of a connection, and not of what was said.
+// Temporary reports whether an error is of a connection, and not of an answer.
 func Temporary(err error) bool {
 	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
 		return unknown.IsTemporary && !unknown.IsNotFound
@@ -54,4 +54,27 @@ func Temporary(err error) bool {
 		}
 	}
 	return false
+}
+
+// Clock returns a clock for tests, with the real one where a function is nil.
+func Clock(now func() time.Time, wait func(context.Context, time.Duration) error) (func() time.Time, func(context.Context, time.Duration) error) {
+	if now == nil {
+		now = time.Now
+	}
+	if wait == nil {
+		wait = Wait
+	}
+	return now, wait
+}
+
+// Wait waits, or returns the context's error if that ends before.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

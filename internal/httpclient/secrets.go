@@ -13,18 +13,18 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Secrets are the passwords and tokens that were used: a server may repeat them.
-// Its zero value has none. Any number of goroutines may use it.
+// Secrets are the passwords and tokens that were sent: a server may repeat them in its
+// answers. The zero value has none. Any number of goroutines may use it.
 type Secrets struct {
 	mu    sync.Mutex
 	words []string
 }
 
-// shortest is how long a password must be to be looked for: shorter ones are in
-// words of any text.
+// shortest is the length of the shortest password that is removed: a shorter one is a part
+// of ordinary words.
 const shortest = 4
 
-// Add adds words that no text may have.
+// Add adds passwords and tokens that no text may have.
 func (s *Secrets) Add(words ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,11 +35,11 @@ func (s *Secrets) Add(words ...string) {
 	}
 }
 
-// query is what follows the path of an address.
+// query is a URL up to its path, and the query or fragment after it.
 var query = regexp.MustCompile(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
 
-// Clean returns a text as one line without passwords, user names beside them, and
-// the queries of addresses: those after a redirect may be signed.
+// Clean returns a text as one line without passwords, the user names beside them, and
+// the queries of URLs: those after a redirect may be signed.
 func (s *Secrets) Clean(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +52,7 @@ func (s *Secrets) Clean(text string) string {
 	return strings.TrimSpace(terminal.Line(text))
 }
 
-// Problem is what an error says, clean, and without the addresses that net/http
-// adds.
+// Problem returns the text of an error, clean, and without the URLs that net/http adds.
 func (s *Secrets) Problem(err error) string {
 	if proxy := (*ProxyError)(nil); errors.As(err, &proxy) {
 		return s.Clean(proxy.Error())
@@ -68,9 +67,8 @@ func (s *Secrets) Problem(err error) string {
 	return s.Clean(err.Error())
 }
 
-// Cleaned is an error that says what Problem does. errors.Is finds what it found
-// before; errors.As finds the types of this package alone, since the text of others
-// is not clean.
+// Cleaned returns an error with the text of Problem. errors.Is works as for err; errors.As
+// finds the types of this package only, since the text of others is not clean.
 func (s *Secrets) Cleaned(err error) error { return &cleaned{err, s} }
 
 type cleaned struct {

@@ -1,6 +1,7 @@
-// Package httpclient is how kalypso speaks HTTP with servers that others run: with bounds
-// on how long a server may be silent and how much it may say, through the proxies
-// of the environment, and again where the server asks for it.
+// Package httpclient is the HTTP client of all packages that reach a server which others
+// run. Options go in; an [http.RoundTripper] comes out that bounds how long a server may be
+// silent and how much of an answer is read, uses the proxies of the environment, and
+// retries what the server may answer later. [Secrets] keeps passwords out of messages.
 package httpclient
 
 import (
@@ -8,7 +9,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,31 +20,56 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 )
 
-// Options say how patient a transport is. Zero fields mean no bound and no
-// repetition.
+// Options are the bounds and the retries of a transport. Zero fields mean no bound and
+// no retry.
 type Options struct {
 	// Dial is how long a connection may take, and Answer how long a server may be
-	// silent once it has a request.
+	// silent after a request.
 	Dial, Answer time.Duration
-	// Repeat says whether a request is made again after a response or an error; nil
-	// for never. Retries is how often at most, First how long to wait before the
-	// first time, doubled each time, and Most how long at most, also where the server
+	// Repeat reports whether a request is retried after a response or an error; nil
+	// for never. Retries is the largest number of retries, First the wait before the
+	// first one, doubled each time, and Most the longest wait, also where the server
 	// asks for more with Retry-After.
 	Repeat      func(*http.Response, error) (bool, error)
 	Retries     int
 	First, Most time.Duration
-	// Body is how many bytes of a response's body are read at most. One that is
-	// longer ends with a *TooLongError.
+	// Body returns how many bytes of a response's body are read at most. A longer one
+	// ends with a *TooLongError.
 	Body func(*http.Response) int64
-	// TLS is what the server must prove, and this side can; nil for Go's own.
+	// TLS has the certificates of both sides; nil for Go's defaults.
 	TLS *tls.Config
+}
+
+// DialTimeout and Retries are those of [Patient].
+const (
+	DialTimeout = 15 * time.Second
+	Retries     = 3
+)
+
+// Patient returns the options for servers that a command cannot do without: a minute for an
+// answer, retries of what is [Unavailable], the first after wait and none after more than 60
+// waits, and bodies of [MaxBody] bytes.
+func Patient(wait time.Duration) Options {
+	return Options{
+		Dial: DialTimeout, Answer: time.Minute,
+		Repeat: Unavailable, Retries: Retries, First: wait, Most: 60 * wait,
+		Body: MaxBody,
+	}
+}
+
+// MaxBody returns 1 GiB for a success, and 64 KiB for any other response.
+func MaxBody(r *http.Response) int64 {
+	if r.StatusCode >= 300 {
+		return 64 << 10
+	}
+	return 1 << 30
 }
 
 // maxHeader is how many bytes the header of a response may have.
 const maxHeader = 256 << 10
 
 // Transport returns a transport. It uses the proxies that $HTTPS_PROXY, $HTTP_PROXY
-// and $NO_PROXY name now. Any number of goroutines may use it.
+// and $NO_PROXY name when it is made. Any number of goroutines may use it.
 func Transport(o Options) http.RoundTripper {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
@@ -52,8 +77,7 @@ func Transport(o Options) http.RoundTripper {
 	base.DialContext = (&net.Dialer{Timeout: o.Dial, KeepAlive: 30 * time.Second}).DialContext
 	base.ResponseHeaderTimeout = o.Answer
 	base.MaxResponseHeaderBytes = maxHeader
-	// What is fetched is compressed already, and sizes are those of the bytes that
-	// travel.
+	// Content is compressed already, and bounds are for the bytes on the wire.
 	base.DisableCompression = true
 	base.TLSClientConfig = o.TLS
 	base.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
@@ -73,12 +97,12 @@ func Transport(o Options) http.RoundTripper {
 		out = &retry.Transport{Base: out, Policy: func() retry.Policy { return policy }}
 	}
 	if o.Body != nil {
-		out = &limiting{base: out, most: o.Body}
+		out = Bounded(out, o.Body)
 	}
 	return out
 }
 
-// A ProxyError says that a proxy is in the way of a request, and not the server.
+// A ProxyError is a failure of a proxy, and not of the server behind it.
 type ProxyError struct {
 	Proxy string // HOST:PORT
 	Err   error
@@ -88,7 +112,7 @@ func (e *ProxyError) Error() string { return fmt.Sprintf("the proxy %s: %v", e.P
 
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// proxied tells what a proxy says from what servers say.
+// proxied separates the errors of proxies from those of servers.
 type proxied struct {
 	base  http.RoundTripper
 	proxy func(*http.Request) (*url.URL, error)
@@ -110,58 +134,7 @@ func (p *proxied) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A TooLongError says that a server sends more than is read.
-type TooLongError struct{ Most int64 }
-
-func (e *TooLongError) Error() string {
-	return fmt.Sprintf("the server sends more than the %d bytes that are read", e.Most)
-}
-
-// limiting bounds the bodies of responses.
-type limiting struct {
-	base http.RoundTripper
-	most func(*http.Response) int64
-}
-
-func (l *limiting) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.base.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	most := l.most(response)
-	response.Body = &limitedBody{Closer: response.Body, Reader: NewReader(response.Body, most)}
-	return response, nil
-}
-
-type limitedBody struct {
-	io.Closer
-	io.Reader
-}
-
-// NewReader returns a reader that ends with a *TooLongError where r has more than
-// most bytes.
-func NewReader(r io.Reader, most int64) io.Reader {
-	return &limitedReader{r: r, most: most, left: most}
-}
-
-type limitedReader struct {
-	r          io.Reader
-	most, left int64
-}
-
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if int64(len(p)) > l.left+1 {
-		p = p[:l.left+1]
-	}
-	n, err := l.r.Read(p)
-	if int64(n) > l.left {
-		return int(l.left), &TooLongError{Most: l.most}
-	}
-	l.left -= int64(n)
-	return n, err
-}
-
-// IsLoopback says whether HOST or HOST:PORT is this machine: docker and oras ask
+// IsLoopback reports whether HOST or HOST:PORT is this machine: docker and oras use
 // such registries without TLS as well.
 func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -172,16 +145,4 @@ func IsLoopback(host string) bool {
 	}
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil && address.Unmap().IsLoopback()
-}
-
-// Wait waits, or returns the context's error if that ends before.
-func Wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -21,7 +21,7 @@ func TestReader(t *testing.T) {
 		{"", 0, "", true}, {"x", 0, "", false}, {"four", 4, "four", true}, {"fifth", 4, "fift", false}, {"four", 100, "four", true},
 	} {
 		for _, r := range []io.Reader{strings.NewReader(c.text), iotest.OneByteReader(strings.NewReader(c.text)), iotest.DataErrReader(strings.NewReader(c.text))} {
-			got, err := io.ReadAll(NewReader(r, c.most))
+			got, err := ReadAll(r, c.most)
 			if tooLong := (*TooLongError)(nil); string(got) != c.want || errors.As(err, &tooLong) == c.fits || c.fits && err != nil {
 				t.Errorf("%q up to %d: %q, %v", c.text, c.most, got, err)
 			}

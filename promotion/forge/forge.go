@@ -1,72 +1,74 @@
-// Package forge is what promotion needs of the servers that host git repositories,
-// beside git itself: change requests with their reviews, commit statuses and
-// deployments. Each kind of forge is a package of its own; without any, package
-// plain keeps the statuses as git notes and takes signed tags for approvals.
+// Package forge is the interface to the servers that host git repositories, beyond git
+// itself: change requests with their reviews, commit statuses and deployments. Each kind of
+// forge is a package of its own; without any, package plain keeps statuses as git notes and
+// reads approvals from signed tags.
 //
-// A forge is asked and told; it never decides. What it answers is checked by those
-// who use it, and may say anything: texts are shown by web.Printable only.
+// A forge stores and reports; it never decides. Callers verify its answers, which may
+// contain anything: texts are printed with terminal.Line only.
 package forge
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Forge is one repository on a forge. Any number of goroutines may use it. Every
-// method repeats what a server asks to repeat, within bounds, and everything that
-// it writes may be written again: a response that was lost changes nothing.
+// Forge is one repository on a forge. Any number of goroutines may use it. Every method
+// retries within bounds what a server asks to retry, and every write is idempotent: a lost
+// response and another call change nothing.
 //
-// Errors are, where they can be told: an *AuthError, an *UnavailableError,
+// Errors are, where they can be classified: an *AuthError, an *UnavailableError,
 // git.ErrLostRace, or ErrUnsupported.
 type Forge interface {
 	// Kind is the kind of forge, as in --forge: github, gitlab, gitea or none.
 	Kind() string
 	// Repository is the repository's web address, without credentials; "" for none.
 	Repository() string
-	// Limits says how long texts may be.
+	// Limits returns the maximal lengths of texts.
 	Limits() Limits
-	// Viewer is the name of who writes, as Status.By and Review.By have it; "" where
-	// the forge does not say.
+	// Viewer returns the name of the authenticated user, as in Status.By and Review.By; ""
+	// where the forge does not report it.
 	Viewer(ctx context.Context) (string, error)
 
-	// FindChange returns the change request that is open from one branch of the
-	// repository to another; nil for none. Those of forks are not looked at.
+	// FindChange returns the open change request from one branch of the repository to
+	// another; nil for none. Those of forks are ignored.
 	FindChange(ctx context.Context, head, base string) (*Change, error)
-	// SaveChange opens the change request from Head to Base, or brings the open one
-	// up to date: title, body, draft, labels and reviewers that it lacks. Labels and
-	// reviewers that others added stay.
+	// SaveChange opens the change request from Head to Base, or updates the open one:
+	// title, body, draft, and the missing labels and reviewers. Labels and reviewers that
+	// others added stay.
 	SaveChange(ctx context.Context, spec ChangeSpec) (*Change, error)
 	// CloseChange closes a change request with a comment. One that is closed or
 	// merged stays as it is.
 	CloseChange(ctx context.Context, number int, comment string) error
-	// Comment adds a comment, unless the newest one of the viewer says the same.
+	// Comment adds a comment, unless the newest one of the viewer has the same text.
 	Comment(ctx context.Context, number int, text string) error
-	// Merge merges a change request whose head is the commit, or asks the forge to do
-	// so once its own rules allow it. The error is git.ErrLostRace where the head is
-	// another one by now.
+	// Merge merges a change request whose head is the commit, or lets the forge do so once
+	// its own rules allow it. The error is git.ErrLostRace where the head is another
+	// commit.
 	Merge(ctx context.Context, number int, head git.Hash, o MergeOptions) (MergeState, error)
-	// CancelMerge takes back what Merge has asked the forge to do by itself, whatever
-	// the head was. One that waits for nothing stays as it is.
+	// CancelMerge cancels a merge that the forge was to make by itself, whatever the head
+	// was. It does nothing where there is none.
 	CancelMerge(ctx context.Context, number int) error
-	// Reviews returns the newest review of each reviewer of a change request, sorted
-	// by reviewer, dismissed ones left out.
+	// Reviews returns the newest review of each reviewer of a change request, sorted by
+	// reviewer, without dismissed ones.
 	Reviews(ctx context.Context, number int) (*Reviews, error)
 
-	// Statuses returns all that was said of some commits, by commit, oldest first:
-	// commit statuses and, where there are some, check runs. Commits that the forge
-	// does not know have none.
+	// Statuses returns all statuses of some commits, by commit, oldest first: commit
+	// statuses and, where there are some, check runs. Commits that the forge does not know
+	// have none.
 	Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]Status, error)
-	// SetStatus says something of a commit. It is said once: where the newest status
-	// of the viewer with that name has the same state and description, nothing is
-	// written.
+	// SetStatus sets a status of a commit. It writes nothing where the newest status of the
+	// viewer with that name has the same state and description.
 	SetStatus(ctx context.Context, commit git.Hash, s Status) error
-	// Deploy records a deployment, a mirror for the forge's own pages. It does nothing
-	// where the newest one of the environment says the same, and is an
-	// ErrUnsupported where there are none.
+	// Deploy records a deployment for the forge's own pages. It writes nothing where the
+	// newest one of the environment is the same. The error is an ErrUnsupported where the
+	// forge has no deployments.
 	Deploy(ctx context.Context, d Deployment) error
 }
 
@@ -91,7 +93,7 @@ type Change struct {
 	Merged git.Hash
 }
 
-// ChangeState is what became of a change request.
+// ChangeState is the state of a change request.
 type ChangeState string
 
 // The states of a change request.
@@ -101,7 +103,7 @@ const (
 	ChangeClosed ChangeState = "closed"
 )
 
-// ChangeSpec is a change request as it should be.
+// ChangeSpec is the wanted state of a change request.
 type ChangeSpec struct {
 	Head, Base  string // branches of the repository
 	Title, Body string // within Limits
@@ -110,35 +112,36 @@ type ChangeSpec struct {
 	Draft       bool
 }
 
-// MergeOptions say how to merge.
+// MergeOptions configure a merge.
 type MergeOptions struct {
-	// Method is merge, squash or rebase; "" for the first of squash, merge and rebase
-	// that the repository allows. All of them keep the head's tree, unless the base
-	// has moved, and then the forge must refuse.
+	// Method is merge, squash or rebase; "" for the first of squash, merge and rebase that
+	// the repository allows. All of them keep the head's tree, unless the base has moved:
+	// then the forge must refuse.
 	Method  string
 	Title   string
 	Message string // with the trailers
-	// WhenAllowed lets the forge merge by itself when its rules allow it, where it can.
+	// WhenAllowed lets the forge merge by itself once its rules allow it, where it supports
+	// that.
 	WhenAllowed bool
 }
 
-// MergeState is what became of a Merge.
+// MergeState is the result of Merge.
 type MergeState string
 
 // The results of Merge.
 const (
 	MergeDone    MergeState = "merged"
-	MergeWaiting MergeState = "waiting" // the forge merges when its rules allow it
-	// MergeRefused is that the forge's rules do not allow it yet, and that it cannot
-	// wait for that itself.
+	MergeWaiting MergeState = "waiting" // the forge will merge when its rules allow it
+	// MergeRefused is that the forge's rules do not allow the merge yet, and that it cannot
+	// wait by itself.
 	MergeRefused MergeState = "refused"
 )
 
-// Reviews are what people said of a change request.
+// Reviews are the reviews of a change request.
 type Reviews struct {
 	Reviews []Review
-	// Required says whether the forge's own rules, of protected branches and code
-	// owners, want something that is not there yet; Unknown where it does not tell.
+	// Required reports whether the forge's own rules, of protected branches and code
+	// owners, are satisfied; Unknown where it does not report that.
 	Required Requirement
 }
 
@@ -152,14 +155,19 @@ const (
 	Unsatisfied Requirement = "unsatisfied"
 )
 
-// Review is the newest word of a reviewer.
+// Review is the newest review of a reviewer.
 type Review struct {
 	By       string
 	Approved bool // else changes are requested
-	// Commit is the head that was looked at; zero where the forge does not say.
-	// Approvals of another head than the present one are stale.
+	// Commit is the reviewed head; zero where the forge does not report it. Approvals of
+	// another head than the present one are stale.
 	Commit git.Hash
 	At     time.Time
+}
+
+// ByReviewer returns reviews sorted by reviewer.
+func ByReviewer(reviews map[string]Review) []Review {
+	return slices.SortedFunc(maps.Values(reviews), func(a, b Review) int { return strings.Compare(a.By, b.By) })
 }
 
 // State is the state of a status.
@@ -172,19 +180,19 @@ const (
 	Failure State = "failure"
 )
 
-// Status is what somebody said of a commit.
+// Status is a status of a commit.
 type Status struct {
 	Name        string // "context" in the APIs of most forges
 	State       State
 	Description string // within Limits, one line
 	URL         string
-	// By is who said it: a user's name, or an app's with [bot] behind it. At is when,
-	// by the forge's clock. SetStatus does not read them.
+	// By is who set it: a user's name, or an app's with the suffix [bot]. At is when, by
+	// the forge's clock. SetStatus does not read them.
 	By string
 	At time.Time
 }
 
-// Deployment is what runs where, for the forge's pages.
+// Deployment is a deployment for the forge's pages.
 type Deployment struct {
 	Environment string // and ring, as environment/ring
 	Commit      git.Hash
@@ -195,23 +203,22 @@ type Deployment struct {
 	Payload     map[string]string
 }
 
-// ErrUnsupported says that a forge has no such thing.
+// ErrUnsupported is that a forge has no such feature.
 var ErrUnsupported = errors.New("the forge does not support it")
 
-// AuthError says that a forge wants other credentials, or more rights.
+// AuthError is that a forge wants other credentials, or more permissions.
 type AuthError struct {
 	Host    string
-	Problem string // what was to be done, and what the forge says
-	Hint    string // a way out
+	Problem string // the operation, and the answer of the forge
+	Hint    string // what the user can do
 }
 
 func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Host, e.Problem) }
 
-// UnavailableError says that a forge does not answer, or not any more for some
-// time.
+// UnavailableError is that a forge does not answer, or not again before some time.
 type UnavailableError struct {
 	Host  string
-	Until time.Time // the zero Time where the forge does not say
+	Until time.Time // the zero Time where the forge does not report it
 	Err   error
 }
 

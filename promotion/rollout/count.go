@@ -8,27 +8,26 @@ import (
 	"time"
 )
 
-// Unreachable is what to do about clusters that were heard of, but not for long.
+// Unreachable is how clusters count that have reported once, but not lately.
 type Unreachable string
 
-// What to do about clusters that are silent.
+// The values of Unreachable.
 const (
-	Block   Unreachable = "block"   // wait for them; "" is the same
-	Exclude Unreachable = "exclude" // go on as if they were not there
+	Block   Unreachable = "block"   // wait for them, also ""
+	Exclude Unreachable = "exclude" // do not count them
 )
 
-// Options say how reports are read.
+// Options configure Count.
 type Options struct {
 	Now time.Time
-	// StaleAfter is how old a report may be; 0 for any age. One without a time counts
-	// as too old. A failure never does: it holds until something newer is said, or
-	// silence would turn what is broken into what may be left out.
+	// StaleAfter is the maximal age of a report; 0 for any. A report without a time is too
+	// old. A failure never is: it holds until a newer report, because otherwise a broken
+	// cluster would become one that may be excluded.
 	StaleAfter  time.Duration
 	Unreachable Unreachable
 }
 
-// Tally counts clusters by what an assignment is on them. The states add up to
-// Wanted.
+// Tally counts clusters by the state of an assignment on them. The states add up to Wanted.
 type Tally struct {
 	Wanted      int `json:"wanted"`
 	Healthy     int `json:"healthy"`
@@ -36,56 +35,55 @@ type Tally struct {
 	Failed      int `json:"failed"`
 	Stale       int `json:"stale"`
 	Unknown     int `json:"unknown"`
-	// Excluded is how many of Stale are left out of what Healthy is compared with.
+	// Excluded is how many of Stale are not compared with Healthy.
 	Excluded int `json:"excluded"`
 }
 
-// Counts is how far a rollout has come. Its own Tally is the sum of those of its
-// assignments: an assignment on each of 100 clusters counts 100 times, so that
-// "73/100 ok" is what is running where, and one cluster that is off does not make
-// all that is assigned to it a failure everywhere.
+// Counts is the state of a rollout. Its own Tally is the sum of those of its assignments:
+// an assignment on each of 100 clusters counts 100 times, so that "73/100 ok" is what runs
+// where, and one cluster that is down does not fail all its assignments everywhere.
 type Counts struct {
 	Tally
 	Assignments []AssignmentState `json:"assignments"` // sorted by ID
 }
 
-// AssignmentState is what an assignment is on all of its clusters.
+// AssignmentState is the state of an assignment on all of its clusters.
 type AssignmentState struct {
 	ID       string `json:"id"`
 	Workload string `json:"workload"`
 	Version  string `json:"version,omitempty"`
-	// State is the worst of its clusters': Failed, then Unknown, Stale, Progressing,
-	// Healthy. Those that are excluded do not count, unless there are no others.
+	// State is the worst of its clusters: Failed, then Unknown, Stale, Progressing,
+	// Healthy. Excluded ones do not count, unless there are no others.
 	State State `json:"state"`
-	// Cluster, Message and By are of the first cluster in that state; "" where
-	// nobody said so, Cluster also where the report does not say.
+	// Cluster, Message and By are of the first cluster in that state; "" without a report,
+	// Cluster also where the report has none.
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message,omitempty"`
 	By      string `json:"by,omitempty"`
-	// Since is from when on all clusters have been in State; the zero Time where one
-	// of them does not say.
+	// Since is since when all clusters have been in State; the zero Time where it is not
+	// known for one of them.
 	Since time.Time `json:"since,omitzero"`
 	// Counts counts the clusters that the platform lists. Where it lists none, the
-	// assignment is one, in State: a cluster that was never heard of is not missed.
+	// assignment counts as one, in State: clusters that never reported are not missed.
 	Counts Tally `json:"counts,omitzero"`
 	// Clusters are those that the platform lists or, where it lists none, those that have
 	// reported, sorted by name.
 	Clusters []ClusterState `json:"clusters"`
 }
 
-// ClusterState is what an assignment is on a cluster.
+// ClusterState is the state of an assignment on a cluster.
 type ClusterState struct {
-	Name  string `json:"name"` // "" where the report does not say
+	Name  string `json:"name"` // "" where the report has none
 	State State  `json:"state"`
-	// Excluded says that its silence is left out.
+	// Excluded reports whether it is not counted.
 	Excluded bool      `json:"excluded,omitempty"`
 	Message  string    `json:"message,omitempty"`
 	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at,omitzero"`    // when it was said
-	Since    time.Time `json:"since,omitzero"` // from when on it has been so
+	At       time.Time `json:"at,omitzero"`    // the time of the report
+	Since    time.Time `json:"since,omitzero"` // since when the state holds
 }
 
-// clustersOf are the states of clusters, by what was said of each.
+// clustersOf returns the states of clusters, given the report of each.
 func clustersOf(reports []Report, exclude bool) []ClusterState {
 	out := make([]ClusterState, len(reports))
 	for i, r := range reports {
@@ -94,16 +92,15 @@ func clustersOf(reports []Report, exclude bool) []ClusterState {
 	return out
 }
 
-// Count says how far the clusters are with what is wanted. Of each assignment the
-// newest report of each cluster counts, and the worst of those that are equally new.
-// One from the future is no evidence, unless it is a failure, which counts as of now.
-// Equal arguments give equal counts, whatever the
-// order of the reports.
+// Count returns the state of the clusters. For each assignment, the newest report of each
+// cluster counts, and the worst of those with the same time. A report from the future does
+// not count, unless it is a failure, which counts as of now. The result does not depend on
+// the order of the reports.
 //
-// Where the platform lists clusters, each of them has to report by that name. A report
-// that names no cluster is that of the only one, if there is only one. Others prove
-// nothing: they are shown where a cluster is silent, and count only if they are
-// failures, each of which may be that of a silent cluster.
+// Where the platform lists clusters, each of them must report by that name. A report
+// without a cluster is that of the only one, if there is only one. Other reports are shown
+// for clusters without reports, and count only if they are failures, each of which may be
+// that of such a cluster.
 func Count(w *Wanted, reports []Report, o Options) *Counts {
 	newest := newestReports(reports, o)
 	counts := &Counts{Assignments: make([]AssignmentState, 0, len(w.Assignments))}
@@ -117,14 +114,14 @@ func Count(w *Wanted, reports []Report, o Options) *Counts {
 	return counts
 }
 
-// newestReports returns the reports that count, by assignment and cluster, Stale
-// where they are.
+// newestReports returns the reports that count, by assignment and cluster, with the stale
+// ones marked.
 func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	newest := map[string]map[string]Report{}
 	for _, r := range reports {
 		switch r.State {
 		case Healthy, Progressing, Failed:
-		default: // a source that makes states up is not believed
+		default: // an unknown state of a source
 			r.State = Progressing
 		}
 		switch future := r.At.After(o.Now); {
@@ -154,17 +151,14 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	return newest
 }
 
-// compareReports says which of two reports of a cluster counts: the greater one. It
-// is 0 for equal ones only.
+// compareReports orders two reports of a cluster: the greater one counts. It is 0 for equal
+// ones only.
 func compareReports(a, b Report) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(badness[a.State], badness[b.State]),
+	return cmp.Or(a.At.Compare(b.At), a.State.Compare(b.State),
 		a.Since.Compare(b.Since), cmp.Compare(a.Message, b.Message), cmp.Compare(a.By, b.By))
 }
 
-// badness orders states, the worst last.
-var badness = map[State]int{Healthy: 0, Progressing: 1, Stale: 2, Unknown: 3, Failed: 4}
-
-// stateOf returns what an assignment is, given the newest report of each cluster.
+// stateOf returns the state of an assignment, given the newest report of each cluster.
 func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentState {
 	if len(a.Clusters) == 0 {
 		return unlisted(a, newest, exclude)
@@ -175,7 +169,7 @@ func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentSt
 	all := make([]Report, 0, len(clusters))
 	for _, name := range clusters {
 		r, there := newest[name]
-		if unnamed, said := newest[""]; said && len(clusters) == 1 && (!there || compareReports(r, unnamed) < 0) {
+		if unnamed, reported := newest[""]; reported && len(clusters) == 1 && (!there || compareReports(r, unnamed) < 0) {
 			r, there = unnamed, true
 			r.Cluster = name
 		}
@@ -197,18 +191,18 @@ func unlisted(a *Assignment, newest map[string]Report, exclude bool) AssignmentS
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b Report) int { return strings.Compare(a.Cluster, b.Cluster) })
-	said := clustersOf(all, exclude)
+	clusters := clustersOf(all, exclude)
 	if len(all) == 0 {
 		all = []Report{{State: Unknown}}
 	}
 	state := summary(a, all, exclude)
 	state.Counts.count(state.State, exclude)
-	state.Clusters = said
+	state.Clusters = clusters
 	return state
 }
 
-// others returns the reports of those who are none of an assignment's clusters,
-// failures first, sorted by cluster.
+// others returns the reports of clusters that are not an assignment's, failures first,
+// sorted by cluster.
 func others(clusters []string, newest map[string]Report) []Report {
 	var out []Report
 	for name, r := range newest {
@@ -217,13 +211,13 @@ func others(clusters []string, newest map[string]Report) []Report {
 		}
 	}
 	slices.SortFunc(out, func(a, b Report) int {
-		return cmp.Or(cmp.Compare(badness[b.State], badness[a.State]), strings.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(b.State.Compare(a.State), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return out
 }
 
-// silent is what is known of a cluster that has not reported, given what others say,
-// and those that are left for the next one: a failure is that of one cluster.
+// silent returns the state of a cluster that has not reported, given the reports of others,
+// and the reports for the next one: a failure counts for one cluster.
 func silent(cluster string, others []Report) (Report, []Report) {
 	if len(others) == 0 {
 		return Report{Cluster: cluster, State: Unknown}, nil
@@ -236,8 +230,8 @@ func silent(cluster string, others []Report) (Report, []Report) {
 		Message: fmt.Sprintf("%q reports, which is none of its clusters", others[0].Cluster)}, others
 }
 
-// summary returns the worst of some reports, at least one, in their order. Those that
-// are excluded do not count, unless there are no others.
+// summary returns the worst of at least one report. Excluded ones do not count, unless
+// there are no others.
 func summary(a *Assignment, reports []Report, exclude bool) AssignmentState {
 	counted := reports
 	if exclude {
@@ -248,7 +242,7 @@ func summary(a *Assignment, reports []Report, exclude bool) AssignmentState {
 	}
 	worst := counted[0]
 	for _, r := range counted {
-		if badness[r.State] > badness[worst.State] {
+		if r.State.Compare(worst.State) > 0 {
 			worst = r
 		}
 	}
@@ -292,8 +286,8 @@ func (t *Tally) add(other Tally) {
 	t.Excluded += other.Excluded
 }
 
-// String returns the tally as in "73/100 ok, 2 failed, 25 stale", without what there
-// is none of. What is excluded is among the 100 and the 25: it is always seen.
+// String returns the tally as in "73/100 ok, 2 failed, 25 stale", without zeros. Excluded
+// clusters are among the 100 and the 25, so that they are always visible.
 func (t Tally) String() string {
 	if t.Wanted == 0 {
 		return "nothing to roll out"

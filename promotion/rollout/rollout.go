@@ -1,19 +1,20 @@
-// Package rollout finds out how far the clusters have come with what an environment's
-// tree wants of them. In come the desired assignments; out comes what each of them
-// was last reported to be, and a count. Where reports come from is a Source: commit
-// statuses that Flux and Argo CD set, the objects of a cluster, a report of Ansible.
+// Package rollout computes the state of a rollout: how many clusters run what an
+// environment's tree wants of them. The input are the wanted assignments and the reports of
+// a Source: commit statuses of Flux and Argo CD, the objects of a cluster, or files of
+// Ansible. The output is the state of each assignment, and a count.
 //
-// What nobody reports is Unknown, and never taken for healthy.
+// An assignment without reports is Unknown, and never taken for healthy.
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Assignment is one that the tree wants, with what is to be seen of it.
+// Assignment is a wanted assignment, with the names of its objects on clusters.
 type Assignment struct {
 	// ID is <environment>/<clusterType>/<workload>-<target>; for a target of an
 	// application <environment>/<target>.
@@ -24,57 +25,62 @@ type Assignment struct {
 	Target      string // the deployment target's full name: that of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of what is deployed
-	// Object is the name of the reconciler's own object: the Kustomization or
-	// Application that brings the folder to a cluster; "" for reconcilers that have
-	// none of that name.
+	// Object is the name of the reconciler's own object: the Kustomization or Application
+	// that applies the folder to a cluster; "" for reconcilers without an object of that
+	// name.
 	Object string
-	// Objects are the names of objects that bring the folder to one cluster each,
-	// with the cluster's name: the Applications of an ApplicationSet. None where each
-	// cluster has Object.
+	// Objects are the names of objects that apply the folder to one cluster each, with the
+	// cluster's name: the Applications of an ApplicationSet. None where each cluster has
+	// Object.
 	Objects map[string]string
-	// Clusters are the names of the clusters of the type, where the platform lists
-	// them: each has to report. Where it lists none, one report is enough.
+	// Clusters are the names of the clusters of the type, where the platform lists them:
+	// each must report. Where it lists none, one report is enough.
 	Clusters []string
 }
 
 // Wanted is what a tree wants of the clusters.
 type Wanted struct {
 	Environment string
-	// Commits are those of the GitOps branch that have the tree's assignments as they
-	// are wanted, newest first: a report about any of them counts.
+	// Commits are those of the GitOps branch with the tree's assignments as they are
+	// wanted, newest first: a report about any of them counts.
 	Commits     []git.Hash
 	Assignments []Assignment // sorted by ID
 }
 
-// State is what an assignment was last reported to be on one or all of its clusters.
+// State is the newest reported state of an assignment, on one or all of its clusters.
 type State string
 
 // The states of an assignment.
 const (
 	Healthy     State = "healthy"     // runs what is wanted
-	Progressing State = "progressing" // is on its way, or runs something older
+	Progressing State = "progressing" // in progress, or runs something older
 	Failed      State = "failed"
-	Stale       State = "stale"   // was reported, but not within the time allowed
-	Unknown     State = "unknown" // nobody has reported
+	Stale       State = "stale"   // was reported, but too long ago
+	Unknown     State = "unknown" // was never reported
 )
 
-// Report is what somebody said of an assignment.
+// badness orders the states, the worst last.
+var badness = map[State]int{Healthy: 0, Progressing: 1, Stale: 2, Unknown: 3, Failed: 4}
+
+// Compare orders states, the worst last.
+func (s State) Compare(other State) int { return cmp.Compare(badness[s], badness[other]) }
+
+// Report is a report about an assignment on a cluster.
 type Report struct {
 	Assignment string // its ID
-	Cluster    string // "" where the source does not say
-	State      State  // never Unknown; Stale is for Count to find
+	Cluster    string // "" where the source does not report it
+	State      State  // never Unknown or Stale, which Count computes
 	Message    string // one line, from outside
-	By         string // who said it, as forge.Status.By, or the name of a file or context
-	// At is when it was said, and Since from when on it has been in this state, by the
-	// source's clock; the zero Time where it does not say.
+	By         string // the author: forge.Status.By, or the name of a file or context
+	// At is the time of the report, and Since the time since which the state holds, by the
+	// source's clock; the zero Time where it does not report that.
 	At, Since time.Time
 }
 
-// Source is where reports come from. It returns all that there are, in no order, with
-// texts that web.Printable made one line of; more than one for an assignment and
-// cluster may be there, and reports of what is not wanted are left out. An error is
-// that of a source that cannot be asked, wholly or in part: what is returned with it
-// is all that was said.
+// Source is where reports come from. Reports returns all of them, in no order, with texts
+// that terminal.Line returned; there may be several for an assignment and cluster, and
+// those of unwanted assignments are left out. An error is for a source that cannot be read,
+// wholly or in part: the reports beside it are all that were read.
 type Source interface {
 	Name() string // in messages: "commit statuses", "kubeconfig prod.yaml"
 	Reports(ctx context.Context, w *Wanted) ([]Report, error)

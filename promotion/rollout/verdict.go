@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// Policy is how much of a rollout must be done.
+// Policy is how much of a rollout must be healthy.
 type Policy struct {
 	// Min is how much must be healthy: a percentage, such as "99.5%", or a number of
-	// clusters; "" for all. A number above what is wanted is never reached.
+	// clusters; "" for all. A number above Wanted is never reached.
 	Min string
-	// MaxFailed is how many clusters may have failed; less than 0 is 0.
+	// MaxFailed is how many clusters may fail; less than 0 is 0.
 	MaxFailed int
-	// AllowEmpty passes what wants nothing.
+	// AllowEmpty passes a rollout of nothing.
 	AllowEmpty bool
 }
 
-// Verdict is what a policy says of a rollout.
+// Verdict is the result of a policy.
 type Verdict string
 
 // The verdicts.
 const (
 	Passed  Verdict = "passed"
-	Pending Verdict = "pending" // it may pass without anybody doing anything
-	Blocked Verdict = "blocked" // somebody has to mend something
+	Pending Verdict = "pending" // it may pass later by itself
+	Blocked Verdict = "blocked" // somebody has to repair something
 )
 
-// minForm is what Min may be. It bounds the length, because a policy is text.
+// minForm is the form of Min. It bounds the length, because a policy is text.
 var minForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,64})?%$|^[0-9]{1,9}$`)
 
-// parseMin returns how much of a whole a Min is, or else how many.
+// parseMin returns the share of a Min, or else its number.
 func parseMin(min string) (share *big.Rat, number int64, err error) {
 	if min == "" {
 		min = "100%"
@@ -40,7 +40,7 @@ func parseMin(min string) (share *big.Rat, number int64, err error) {
 		return nil, 0, fmt.Errorf("min %q is neither a percentage, such as 99.5%%, nor a number", min)
 	}
 	percent, isShare := strings.CutSuffix(min, "%")
-	value, _ := new(big.Rat).SetString(percent) // minForm holds
+	value, _ := new(big.Rat).SetString(percent) // minForm matches
 	if !isShare {
 		return nil, value.Num().Int64(), nil
 	}
@@ -51,21 +51,13 @@ func parseMin(min string) (share *big.Rat, number int64, err error) {
 	return value.Quo(value, hundred), 0, nil
 }
 
-// CheckMin returns an error for what cannot be a Policy's Min.
-func CheckMin(min string) error {
-	_, _, err := parseMin(min)
-	return err
-}
-
-// Verdict says whether a policy is satisfied, and why, in one line. It passes if as
-// much is healthy as the policy wants, of what is wanted and not excluded, and no more
-// has failed than it allows; then, also where min is 0, somebody must have reported.
-// A rollout of which nothing is known is pending. So is one of which all is
-// excluded, and one of nothing at all, unless the policy allows it: nothing wanted is
-// no evidence. A policy that cannot be read blocks.
+// Verdict returns whether a policy is satisfied, and the reason on one line. It passes if
+// enough of what is wanted and not excluded is healthy, and no more has failed than
+// allowed; at least one report is required, also where min is 0. A rollout without reports
+// is pending, and so is one of which everything is excluded, and one of nothing, unless the
+// policy allows it. An invalid policy blocks.
 //
-// It is of this moment. Who wants that a success stays one, whatever happens later to
-// a node, keeps the verdict.
+// It is the verdict of this moment. Callers for whom a success stays one must keep it.
 func (c *Counts) Verdict(p Policy) (Verdict, string) {
 	share, number, err := parseMin(p.Min)
 	if err != nil {
@@ -97,7 +89,7 @@ func (c *Counts) Verdict(p Policy) (Verdict, string) {
 	}
 }
 
-// Empty is why nothing wanted is no evidence.
+// Empty is the reason for the verdict on nothing.
 const Empty = "nothing is assigned, which proves nothing; gates.rollout.allowEmpty lets such a commit count"
 
 func percentOf(min string) string {

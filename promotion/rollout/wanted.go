@@ -12,11 +12,11 @@ import (
 
 var backendsByName = all.Backends()
 
-// WantedOf returns what an environment's record wants of some cluster types, sorted
-// by ID: kept folders included, because clusters run them. clusterTypes says which
-// cluster types count, and clusters what the platform lists for one; nil for all of
-// them and for none. An error is that of a cluster type's record that cannot be read:
-// what it wants is not known then, and nothing is returned.
+// WantedOf returns the assignments of an environment's record in some cluster types, sorted
+// by ID: retained folders included, because clusters run them. clusterTypes reports whether
+// a cluster type counts, nil for all; clusters returns the clusters that the platform lists
+// for one, nil for none. The error is for a cluster type's record that cannot be read: then
+// nothing is returned.
 func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters func(clusterType string) []string) ([]Assignment, error) {
 	var out []Assignment
 	for _, entry := range record.ClusterTypes {
@@ -39,9 +39,9 @@ func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters
 	return out, nil
 }
 
-// TargetsOf is WantedOf for the record of an application's tree: each folder of a
-// cluster type is a target, and one thing to deploy, whose ID is <environment>/<target>.
-// Nothing says what brings it to which clusters: reports name it by its ID.
+// TargetsOf is WantedOf for the record of an application's tree: each folder of a cluster
+// type is a target with the ID <environment>/<target>. The clusters and the objects for it
+// are not known: reports name it by its ID.
 func TargetsOf(record *tree.Record, targets func(name string) bool) []Assignment {
 	var out []Assignment
 	for _, entry := range record.ClusterTypes {
@@ -58,7 +58,7 @@ func assignmentOf(environment, clusterType string, f backends.Folder, clusters [
 		ClusterType: clusterType, Workload: f.Workload, Version: f.Version, Target: f.DeploymentTarget,
 		Backend: f.Backend, Namespace: f.Namespace, Clusters: clusters,
 	}
-	if b := backendsByName[f.Backend]; b != nil { // nil for one of a later version
+	if b := backendsByName[f.Backend]; b != nil { // nil for a backend of a later version
 		is := b.Reconciled(environment, clusterType, f)
 		a.Object, a.Objects = is.Object, is.Objects
 	}

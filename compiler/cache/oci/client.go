@@ -16,16 +16,16 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// answerTimeout is how long a registry may be silent once it has a request. A
-	// build must not wait long for a registry that hangs: it computes instead.
+	// answerTimeout is how long a registry may be silent after a request. It is short: a
+	// build computes what a hanging registry does not send.
 	answerTimeout = 15 * time.Second
 	retries       = 3
 )
 
-// retryWait is how long to wait before a request is repeated.
+// retryWait is the wait before retries.
 type retryWait struct {
 	first time.Duration // doubled each time, 0 for 250 ms
-	most  time.Duration // also where the registry asks for more; 0 for 3 s
+	most  time.Duration // the maximum, also where the registry asks for more; 0 for 3 s
 }
 
 // newClient returns a client with docker's credentials for all hosts.
@@ -43,8 +43,8 @@ func newClient(wait retryWait) (*auth.Client, error) {
 	return client, nil
 }
 
-// newTransport repeats what a registry may do better the next time: 429, 408, 5xx
-// and connections that break. A host that does not answer is not asked again.
+// newTransport returns a transport that retries after 429, 408, 5xx and broken connections,
+// and not after timeouts.
 func newTransport(wait retryWait) http.RoundTripper {
 	if wait.first == 0 {
 		wait.first = 250 * time.Millisecond

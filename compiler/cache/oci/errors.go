@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// A RegistryError says what a registry did not do.
+// A RegistryError is a failed operation of a registry.
 type RegistryError struct {
 	Repository string // HOST/PATH
 	Op         string // read or write
@@ -22,9 +22,8 @@ type RegistryError struct {
 	Err        error
 }
 
-// Error is one line that a terminal can print, whatever the registry answers. It
-// holds no address that was redirected to: those may be signed, and a log of CI is
-// no place for them.
+// Error returns one line that a terminal can print, whatever the registry answered. It has
+// no URL of a redirect: those may be signed, and must not end up in logs.
 func (e *RegistryError) Error() string {
 	return terminal.Line(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
 }
@@ -36,8 +35,7 @@ func (e *RegistryError) host() string {
 	return host
 }
 
-// failed wraps an error. A call that took too long failed for that, whatever broke
-// off then.
+// failed wraps an error. A timeout is the error, whatever it interrupted.
 func (r *Remote) failed(ctx context.Context, op, key string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = errors.Join(cause, err)
@@ -45,7 +43,7 @@ func (r *Remote) failed(ctx context.Context, op, key string, err error) error {
 	return &RegistryError{Repository: r.name, Op: op, Tag: tagOf(key), Err: err}
 }
 
-// reason says why, and what the user can do.
+// reason returns the reason of an error, and what the user can do.
 func reason(err error, host string) string {
 	var answer *errcode.ErrorResponse
 	var address *url.Error
@@ -62,7 +60,7 @@ func reason(err error, host string) string {
 	return err.Error()
 }
 
-// answered says what an answer means that is no success.
+// answered returns the reason for an answer that is not a success.
 func answered(answer *errcode.ErrorResponse, host string) string {
 	text := fmt.Sprintf("the registry answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if len(answer.Errors) > 0 {

@@ -29,19 +29,19 @@ const (
 // KeyAnnotation is the annotation of a manifest that holds the entry's key.
 const KeyAnnotation = "io.kalypso.cache.key"
 
-// What is read at most, in bytes. A registry that sends more gives an error, not
-// an exhausted memory.
+// The maximal sizes, in bytes: a registry that sends more gives an error, and does not
+// exhaust memory.
 const (
 	maxManifest = 1 << 20
 	maxData     = 1 << 30
 )
 
-// plainKey are the keys that are a tag with dashes for slashes. No such key has a
-// dash or an underscore, so no two have one tag, and none has that of a hash.
+// plainKey matches the keys whose tag has dashes for slashes. No such key has a dash or an
+// underscore, so no two have the same tag, and none has that of a hash.
 var plainKey = regexp.MustCompile(`^[a-z0-9][a-z0-9/]{0,127}$`)
 
-// tagOf is the tag of a key, by the rule of the distribution specification:
-// [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}. A key that cannot be one is hashed.
+// tagOf returns the tag of a key, which the distribution specification limits to
+// [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}. Other keys are hashed.
 func tagOf(key string) string {
 	if plainKey.MatchString(key) {
 		return strings.ReplaceAll(key, "/", "-")
@@ -50,8 +50,8 @@ func tagOf(key string) string {
 	return "sha256_" + hex.EncodeToString(sum[:])
 }
 
-// newManifest is the manifest of an entry. Equal entries have equal manifests: it
-// holds no time.
+// newManifest returns the manifest of an entry. Equal entries have equal manifests: there
+// is no time in it.
 func newManifest(key string, layer ocispec.Descriptor) ([]byte, error) {
 	return json.Marshal(ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: 2},
@@ -63,20 +63,20 @@ func newManifest(key string, layer ocispec.Descriptor) ([]byte, error) {
 	})
 }
 
-// emptyConfig is the config of an artifact that has none, without its content.
+// emptyConfig returns the descriptor of the empty config, without its content.
 func emptyConfig() ocispec.Descriptor {
 	empty := ocispec.DescriptorEmptyJSON
 	empty.Data = nil
 	return empty
 }
 
-// layerOf describes data as a layer.
+// layerOf returns the descriptor of data as a layer.
 func layerOf(data []byte) ocispec.Descriptor { return content.NewDescriptorFromBytes(DataType, data) }
 
 var errForeign = errors.New("it is no entry of kalypso's cache (delete the tag if nothing else needs it)")
 
-// parseManifest returns the layer of a manifest, of which it believes nothing: the
-// descriptor has no more than a size within the bounds and a SHA-256.
+// parseManifest returns the layer of a manifest, which is not trusted: the descriptor has
+// only a size within the bounds and a SHA-256.
 func parseManifest(text []byte, key string) (ocispec.Descriptor, error) {
 	var m ocispec.Manifest
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {

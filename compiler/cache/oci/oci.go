@@ -1,24 +1,22 @@
-// Package oci keeps the entries of a cache in a repository of an OCI registry, so
-// that machines share them. What comes in is a reference such as
-// oci://registry.example.com/acme/platform-cache; what goes out is a [cache.Remote].
+// Package oci stores the entries of a cache in a repository of an OCI registry, so that
+// machines share them. The input is a reference such as
+// oci://registry.example.com/acme/platform-cache; the output is a [cache.Remote].
 //
-// A key is a tag of an OCI 1.1 image manifest with the artifact type
-// [ArtifactType], the empty config, the key as an annotation, and one layer, which
-// is what the key names. So registries need to know nothing of kalypso, and their
-// own rules for tags bound what is kept.
+// A key is a tag of an OCI 1.1 image manifest with the artifact type [ArtifactType], the
+// empty config, the key as an annotation, and one layer with the data. So registries need
+// no support for kalypso, and their own rules for tags limit what is kept.
 //
 // # Trust
 //
-// Manifests and layers are read up to a bound and verified by size and digest, so
-// a registry can exhaust no memory, and damage is an error.
+// Manifests and layers are read up to a bound and verified by size and digest, so that a
+// registry cannot exhaust memory, and damage is an error.
 //
-// But an entry is no proof. It says which key it is for, and not that anyone
-// computed it: whoever may write to the repository, or runs the registry, can put
-// wrong results under right keys, and all who read from it build with them, as
-// with any shared build cache. Without TLS the same holds for who is in between. So what runs code that nobody has reviewed must have no credentials that
-// can write; [Options.ReadOnly] is the same for those who are careless, not for
-// those who are hostile. The mode [cache.Verify] finds wrong entries that were
-// read into a cache folder.
+// But an entry is no proof. It states its key, and not that anyone computed it: a user who
+// may write to the repository, or runs the registry, can store wrong results under right
+// keys, and all builds that read from it use them, as with any shared build cache. Without
+// TLS the same holds for the network. So programs that run unreviewed code must not have
+// credentials that can write; [Options.ReadOnly] is against mistakes, and not against
+// attacks. The mode [cache.Verify] finds wrong entries that were read into a cache folder.
 package oci
 
 import (
@@ -31,7 +29,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// Options say how to use a repository.
+// Options configure a Remote.
 type Options struct {
 	// ReadOnly makes a Remote that never writes.
 	ReadOnly bool
@@ -42,9 +40,9 @@ type Options struct {
 	retry retryWait
 }
 
-// A Remote is a repository that holds a cache. Any number of goroutines may call
-// the methods at once, and any number of machines may use a repository at once:
-// of two that put the same key, the last one holds.
+// A Remote is a repository with the entries of a cache. Any number of goroutines may call
+// the methods at once, and any number of machines may use a repository at once: of two
+// writes of the same key, the last one counts.
 type Remote struct {
 	repository *remote.Repository
 	name       string // for people: host and path
@@ -58,16 +56,15 @@ type Remote struct {
 var _ cache.Remote = (*Remote)(nil)
 
 // Open returns the cache in a repository: oci://HOST[:PORT]/PATH, or
-// oci+http://HOST[:PORT]/PATH for one without TLS. A host that is this machine's
-// own, such as localhost, is always asked without TLS.
+// oci+http://HOST[:PORT]/PATH for one without TLS. Loopback hosts, such as localhost, are
+// always used without TLS.
 //
-// Open asks nobody: whether there is such a repository shows at the first Get or
-// Put. Credentials are those that docker has, in $DOCKER_CONFIG/config.json or
-// ~/.docker/config.json and the helpers that it names; they are looked up when the
-// registry asks for them.
+// Open makes no request: the first Get or Put fails where there is no such repository.
+// Credentials are docker's, in $DOCKER_CONFIG/config.json or ~/.docker/config.json and its
+// credential helpers; they are read when the registry requires them.
 //
-// A reference that is none is a *ReferenceError. Any other error is about docker's
-// configuration.
+// The error for an invalid reference is a *ReferenceError. Any other error is about
+// docker's configuration.
 func Open(reference string, o Options) (*Remote, error) {
 	where, plain, err := parseReference(reference)
 	if err != nil {
@@ -86,7 +83,7 @@ func Open(reference string, o Options) (*Remote, error) {
 			Reference:        where,
 			PlainHTTP:        plain,
 			MaxMetadataBytes: maxManifest,
-			// Nothing else is a manifest of this package.
+			// No other type is a manifest of this package.
 			ManifestMediaTypes: []string{manifestType},
 		},
 		name:     where.Registry + "/" + where.Repository,
@@ -95,13 +92,13 @@ func Open(reference string, o Options) (*Remote, error) {
 	}, nil
 }
 
-// String is where the cache is, for people: HOST/PATH.
+// String returns where the cache is, for people: HOST/PATH.
 func (r *Remote) String() string { return r.name }
 
-// ReadOnly says whether the cache was opened with [Options.ReadOnly].
+// ReadOnly reports whether the cache was opened with [Options.ReadOnly].
 func (r *Remote) ReadOnly() bool { return r.readOnly }
 
-// during returns a context that ends when an operation has taken too long.
+// during returns the context of an operation with its timeout.
 func (r *Remote) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.timeout)
 }

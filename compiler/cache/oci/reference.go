@@ -9,9 +9,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// A ReferenceError says why a reference names no repository.
+// A ReferenceError is why a reference is invalid.
 type ReferenceError struct {
-	Reference string // as it was given, but for a password
+	Reference string // as it was given, without a password
 	Problem   string
 }
 
@@ -19,8 +19,7 @@ func (e *ReferenceError) Error() string {
 	return fmt.Sprintf("%s is no remote cache: %s", e.Reference, e.Problem)
 }
 
-// parseReference returns the repository that a reference names, and whether it is
-// asked without TLS.
+// parseReference returns the repository of a reference, and whether it is used without TLS.
 func parseReference(reference string) (where registry.Reference, plain bool, err error) {
 	shown := reference
 	problem := func(format string, args ...any) (registry.Reference, bool, error) {

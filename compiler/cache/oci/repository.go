@@ -3,8 +3,8 @@ package oci
 import "oras.land/oras-go/v2/registry/remote"
 
 // OpenRepository returns a repository for other artifacts than those of a cache.
-// References, credentials and what is tried again are as [Open] has them, and so
-// are the errors. Manifests are read up to 1 MiB.
+// References, credentials, retries and errors are those of [Open]. Manifests are read up to
+// 1 MiB.
 func OpenRepository(reference string) (*remote.Repository, error) {
 	where, plain, err := parseReference(reference)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// Get returns what a key names: exactly the bytes that some Put of that key
-// stored, up to 1 GiB. Where there are none, or only half of an entry is left, the
-// error is [cache.ErrNotFound]. Any other error is a *RegistryError.
+// Get returns the data of a key: exactly the bytes of some Put, up to 1 GiB. Where there is
+// none, or an entry is incomplete, the error is [cache.ErrNotFound]. Any other error is a
+// *RegistryError.
 func (r *Remote) Get(ctx context.Context, key string) ([]byte, error) {
 	ctx, cancel := r.during(ctx)
 	defer cancel()
@@ -56,9 +56,9 @@ func (r *Remote) get(ctx context.Context, key string) ([]byte, error) {
 
 var errReadOnly = errors.New("the remote cache is read-only")
 
-// Put stores or replaces what a key names, up to 1 GiB. Bytes that the repository
-// already holds are not sent again. When it returns, all can read the entry; until
-// then they find the one before, never half of one. Errors are *RegistryError.
+// Put stores or replaces the data of a key, up to 1 GiB. Data that the repository has
+// already is not sent again. When it returns, others can read the entry; until then they
+// read the one before, never a part of one. Errors are *RegistryError.
 func (r *Remote) Put(ctx context.Context, key string, data []byte) error {
 	ctx, cancel := r.during(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func (r *Remote) put(ctx context.Context, key string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	// A registry takes a manifest only when it has what that refers to.
+	// A registry accepts a manifest only after its blobs.
 	if err := r.putConfig(ctx); err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (r *Remote) put(ctx context.Context, key string, data []byte) error {
 	return r.repository.Manifests().PushReference(ctx, manifest, bytes.NewReader(text), tagOf(key))
 }
 
-// putConfig brings the empty config to the repository, once. Goroutines that come
-// while it is on its way bring it as well, which does no harm and waits for nobody.
+// putConfig uploads the empty config, once. Concurrent calls upload it as well, which does
+// no harm.
 func (r *Remote) putConfig(ctx context.Context) error {
 	r.mu.Lock()
 	has := r.hasConfig

@@ -17,14 +17,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// command speaks with a repository through git's own command, which reads its
-// configuration, asks its credential helpers and runs ssh itself.
+// command accesses a repository through git's own command, which reads its configuration,
+// runs its credential helpers and runs ssh itself.
 type command struct {
 	url   string // without credentials
 	login login  // of the URL
 }
 
-var _ wire = (*command)(nil)
+var _ backend = (*command)(nil)
 
 func (r *Remote) connectCommand(ctx context.Context, url string) error {
 	endpoint, err := parse(url)
@@ -42,19 +42,19 @@ func (r *Remote) connectCommand(ctx context.Context, url string) error {
 		r.secrets.Add(endpoint.Password)
 		c.login = login{endpoint.User, endpoint.Password}
 	}
-	r.wire = c
+	r.backend = c
 	_, err = r.ask(ctx)
 	return err
 }
 
-// helper is a credential helper that gives what the environment has: arguments of
-// a process are for all to see, its environment is not.
+// helper is a credential helper that reads the environment: other users can see the
+// arguments of a process, and not its environment.
 const helper = `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$KALYPSO_GIT_USERNAME" "$KALYPSO_GIT_PASSWORD"; }; f`
 
-// grace is how long git may take to end after it was told to.
+// grace is how long git may take to end after an interrupt.
 const grace = 5 * time.Second
 
-// run runs git, and returns what it says.
+// run runs git, and returns its output and its messages.
 func (c *command) run(ctx context.Context, dir, stdin string, args ...string) (stdout, stderr string, err error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
@@ -62,19 +62,19 @@ func (c *command) run(ctx context.Context, dir, stdin string, args ...string) (s
 	cmd.Env = c.environment()
 	cmd.WaitDelay = grace
 	endTogether(cmd)
-	out, said := &bounded{most: maxRefs}, &bounded{most: maxSaid}
-	cmd.Stdout, cmd.Stderr = out, said
+	out, messages := &bounded{most: maxRefs}, &bounded{most: maxMessages}
+	cmd.Stdout, cmd.Stderr = out, messages
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", "", ctx.Err()
 		}
-		return out.String(), said.String(), err
+		return out.String(), messages.String(), err
 	}
-	return out.String(), said.String(), nil
+	return out.String(), messages.String(), nil
 }
 
-// environment is that of git: without what names another repository, without
-// questions on the terminal, and in English, since what git says is read.
+// environment is the environment of git: without variables that name another repository,
+// without prompts on the terminal, and in English, because messages are parsed.
 func (c *command) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -93,11 +93,11 @@ func (c *command) environment() []string {
 	return env
 }
 
-// settings are what git is told in each call. Of the user's, those that change what is
-// done have no effect: hooks, signatures, options and tags that go with a push, and
-// colours in what is read here.
+// settings are git's options in each call. They disable those settings of the user that
+// change the result: hooks, signatures, push options and tags, and colours in parsed
+// output.
 func (c *command) settings() []string {
-	// An empty header takes back those without a URL, and not those of one (git-config(1)).
+	// An empty header removes those without a URL, and not those of one (git-config(1)).
 	out := []string{
 		"-c", "protocol.ext.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
 		"-c", "core.hooksPath=" + os.DevNull, "-c", "push.pushOption=", "-c", "color.ui=false", "-c", "http.extraHeader=",
@@ -109,13 +109,13 @@ func (c *command) settings() []string {
 }
 
 func (c *command) advertised(ctx context.Context) (*advertisement, error) {
-	out, said, err := c.run(ctx, "", "", append(c.settings(), "ls-remote", "--symref", "--", c.url)...)
+	out, messages, err := c.run(ctx, "", "", append(c.settings(), "ls-remote", "--symref", "--", c.url)...)
 	if err != nil {
-		return nil, c.explain(said, err)
+		return nil, c.explain(messages, err)
 	}
 	a := &advertisement{
 		refs: map[string]git.Hash{}, peeled: map[string]git.Hash{},
-		// git knows how to ask for each of these, or says that it cannot be.
+		// git supports each of these, or reports that it does not.
 		anyID: true, ids: true, filter: true, shallow: true,
 	}
 	for line := range strings.Lines(out) {
@@ -139,8 +139,8 @@ func (c *command) advertised(ctx context.Context) (*advertisement, error) {
 	return a, err
 }
 
-// cut are the commits at which the history of a clone on this machine ends, of which
-// ls-remote says nothing.
+// cut returns the commits at which the history of a local clone ends, which ls-remote does
+// not report.
 func (c *command) cut() ([]git.Hash, error) {
 	dir := strings.TrimPrefix(c.url, "file://")
 	if !filepath.IsAbs(dir) {
@@ -148,7 +148,7 @@ func (c *command) cut() ([]git.Hash, error) {
 	}
 	r, err := git.Open(dir)
 	if err != nil {
-		return nil, nil // git has more names for a folder
+		return nil, nil // git accepts more names of a folder
 	}
 	ids, err := r.Shallow()
 	return ids, errors.Join(err, r.Close())
@@ -184,25 +184,25 @@ func (c *command) get(ctx context.Context, s *store, w want) error {
 	}
 	// The remote of the store is the repository; git changes the shallow file too.
 	return s.locked(func() error {
-		_, said, err := c.run(ctx, s.dir, ids.String(), append(args, "origin")...)
+		_, messages, err := c.run(ctx, s.dir, ids.String(), append(args, "origin")...)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		return errors.Join(errRefused, c.explain(said, err))
+		return errors.Join(errRefused, c.explain(messages, err))
 	})
 }
 
 func (c *command) push(ctx context.Context, p *proposal) (*report, error) {
-	told, err := c.advertised(ctx)
+	latest, err := c.advertised(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.send(told.refs, func(rest *proposal) (*report, error) { return c.send(ctx, rest) })
+	return p.send(latest.refs, func(rest *proposal) (*report, error) { return c.send(ctx, rest) })
 }
 
 func (c *command) send(ctx context.Context, p *proposal) (*report, error) {
-	// A thin pack would be made with files of the commits before, which were left with
-	// the server.
+	// A thin pack would be made with files of earlier commits, which were left with the
+	// server.
 	args := append(c.settings(), "push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--quiet", "--no-thin", "--recurse-submodules=no")
 	if p.atomic {
 		args = append(args, "--atomic")
@@ -226,16 +226,16 @@ func (c *command) send(ctx context.Context, p *proposal) (*report, error) {
 	if err := copyShallow(p.staging); err != nil {
 		return nil, err
 	}
-	out, said, err := c.run(ctx, p.staging, "", args...)
+	out, messages, err := c.run(ctx, p.staging, "", args...)
 	if err == nil || ctx.Err() != nil {
 		return accepted(p), err
 	}
-	if strings.Contains(said, "does not support --atomic") {
+	if strings.Contains(messages, "does not support --atomic") {
 		return nil, ErrNoAtomic
 	}
-	answer := readPorcelain(out, said)
+	answer := readPorcelain(out, messages)
 	if len(answer.status) == 0 {
-		return nil, c.unsure(said, err)
+		return nil, c.unknownResult(messages, err)
 	}
 	return answer, nil
 }
@@ -248,7 +248,7 @@ func accepted(p *proposal) *report {
 	return out
 }
 
-// copyShallow lets git know in a repository that borrows which histories are cut.
+// copyShallow copies to a borrowing repository at which commits histories are cut.
 func copyShallow(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, "objects", "info", "alternates"))
 	if err != nil {
@@ -265,9 +265,9 @@ func copyShallow(dir string) error {
 	return replace(filepath.Join(dir, "shallow"), string(shallow))
 }
 
-// readPorcelain reads what git push says of refs: a flag, FROM:TO, and a summary
-// with the reason in parentheses, with tabs between (git-push(1)).
-func readPorcelain(out, said string) *report {
+// readPorcelain parses the output of git push: a flag, FROM:TO, and a summary with the
+// reason in parentheses, separated by tabs (git-push(1)).
+func readPorcelain(out, messages string) *report {
 	answer := &report{unpack: done, status: map[string]string{}}
 	for line := range strings.Lines(out) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
@@ -285,18 +285,18 @@ func readPorcelain(out, said string) *report {
 		answer.status[ref] = status
 	}
 	var remote []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(messages) {
 		if text, ok := strings.CutPrefix(line, "remote:"); ok {
 			remote = append(remote, strings.TrimSpace(text))
 		}
 	}
-	answer.said = people(strings.Join(remote, "\n"))
+	answer.messages = withoutProgress(strings.Join(remote, "\n"))
 	return answer
 }
 
-// explain says what git's words mean.
-func (c *command) explain(said string, err error) error {
-	says := func(texts ...string) bool { return saysOneOf(said, texts) }
+// explain returns the error for messages of git.
+func (c *command) explain(messages string, err error) error {
+	says := func(texts ...string) bool { return saysOneOf(messages, texts) }
 	host := terminal.Line(c.url)
 	switch {
 	case says("authentication failed", "could not read username", "could not read password", "terminal prompts disabled", "permission denied (", "error: 401"):
@@ -310,15 +310,15 @@ func (c *command) explain(said string, err error) error {
 	case says("mismatched algorithms", "object format"):
 		return git.ErrSHA256
 	}
-	return fmt.Errorf("git says: %s: %w", strings.TrimSpace(people(said)), err)
+	return fmt.Errorf("git says: %s: %w", strings.TrimSpace(withoutProgress(messages)), err)
 }
 
-// unsure tells a push that failed before anything was sent from one whose answer was
-// lost.
-func (c *command) unsure(said string, err error) error {
-	explained := c.explain(said, err)
+// unknownResult distinguishes a push that failed before anything was sent from one whose
+// answer was lost.
+func (c *command) unknownResult(messages string, err error) error {
+	explained := c.explain(messages, err)
 	if isAny[*AuthError](explained) || isAny[*NotFoundError](explained) {
 		return explained
 	}
-	return errors.Join(errUnsure, explained)
+	return errors.Join(errUnknownResult, explained)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// An AuthError says that a server wants credentials that it does not get, or does
-// not accept those that it gets.
+// An AuthError is that a server wants credentials that it does not get, or does not accept
+// those that it gets.
 type AuthError struct {
 	URL     string
 	Problem string
@@ -19,7 +19,7 @@ type AuthError struct {
 
 func (e *AuthError) Error() string { return e.URL + ": " + e.Problem }
 
-// A NotFoundError says that a repository or a commit is not there.
+// A NotFoundError is that a repository or a commit does not exist.
 type NotFoundError struct {
 	URL     string
 	Problem string
@@ -27,8 +27,8 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return e.URL + ": " + e.Problem }
 
-// A ShallowError says that a repository, which may be somebody's clone, does not have a
-// commit because its history was cut.
+// A ShallowError is that a repository, which may be a clone, lacks a commit because its
+// history was cut.
 type ShallowError struct {
 	URL    string
 	Commit git.Hash
@@ -38,8 +38,8 @@ func (e *ShallowError) Error() string {
 	return fmt.Sprintf("%s: its history is shallow, and commit %s is before it begins: `git fetch --unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL, git.Short(e.Commit))
 }
 
-// An Error says why a repository cannot be used. The package has tried again already
-// what could help.
+// An Error is why a repository cannot be used. Retries, where they could help, were made
+// already.
 type Error struct {
 	URL     string
 	Problem string
@@ -50,8 +50,8 @@ func (e *Error) Error() string { return e.URL + ": " + e.Problem }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// A RejectedError says that the server does not let a ref be changed: it protects
-// it, or a hook of it declines.
+// A RejectedError is that the server does not let a ref be changed: it is protected, or a
+// hook declines.
 type RejectedError struct {
 	URL    string
 	Ref    string
@@ -62,14 +62,14 @@ func (e *RejectedError) Error() string {
 	return fmt.Sprintf("%s does not let %s be changed: %s", e.URL, e.Ref, e.Reason)
 }
 
-// ErrNotLocal says that a repository is not on this machine.
+// ErrNotLocal is that a repository is not on this machine.
 var ErrNotLocal = errors.New("it is not on this machine")
 
 // ErrNoAtomic is what the error of Push is where the server cannot change several
 // refs at once. Nothing was sent then.
 var ErrNoAtomic = errors.New("the server cannot change several refs as one (it lacks the capability atomic)")
 
-// lostRace says that somebody else changed refs. detail is the server's text.
+// lostRace is that another process changed refs. detail is the server's text.
 type lostRace struct{ url, detail string }
 
 func (e *lostRace) Error() string {
@@ -82,7 +82,7 @@ func (e *lostRace) Error() string {
 
 func (e *lostRace) Unwrap() error { return git.ErrLostRace }
 
-// failed makes an error fit for people: of a known type, as one line, with the
+// failed returns an error for people: of a documented type, on one line, with the
 // repository's URL and without secrets.
 func (r *Remote) failed(ctx context.Context, err error) error {
 	if err == nil {

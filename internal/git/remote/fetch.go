@@ -12,19 +12,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Fetch makes commits available, with all their trees and with so many commits of
-// each one's history, itself counted; 0 for all of it. An id may also be that of an
-// annotated tag. Only what is not there is asked for.
+// Fetch makes commits available, with all their trees and with depth commits of each
+// history, the commit included; 0 for all of it. An id may also be that of an annotated
+// tag. Only missing objects are requested.
 //
-// A commit that no ref names is asked for where the server lets it be; else all
-// branches and tags are fetched, among which it may be. The error is a
-// *NotFoundError where it is not.
+// A commit that no ref names is requested by its id where the server allows that; otherwise
+// all branches and tags are fetched, which may contain it. The error is a *NotFoundError
+// where they do not.
 func (r *Remote) Fetch(ctx context.Context, commits []git.Hash, depth int) error {
 	return r.failed(ctx, r.fetch(ctx, commits, depth, r.options.Whole))
 }
 
-// FetchFiles is Fetch for commits whose files are about to be read: their content comes
-// with them. Of a commit that is there already, nothing is asked for.
+// FetchFiles is Fetch for commits whose files are about to be read: their content is
+// fetched with them. For a commit that is present already, nothing is requested.
 func (r *Remote) FetchFiles(ctx context.Context, commits []git.Hash, depth int) error {
 	return r.failed(ctx, r.fetch(ctx, commits, depth, true))
 }
@@ -46,8 +46,8 @@ func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	for _, ask := range r.ladder(ids, depth, whole) {
-		err = r.repeat(ctx, func() error { return r.wire.get(ctx, r.store, ask) })
+	for _, ask := range r.fetchAttempts(ids, depth, whole) {
+		err = r.repeat(ctx, func() error { return r.backend.get(ctx, r.store, ask) })
 		if err != nil && !errors.Is(err, errRefused) {
 			return err
 		}
@@ -68,8 +68,8 @@ func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole
 	return r.unlessMoved(ctx, err, ids)
 }
 
-// unlessMoved returns the error of objects that a server does not give, or a lost race
-// where it had commits under refs that are elsewhere now: those it has no reason to give.
+// unlessMoved returns the error for objects that a server does not send, or a lost race
+// where refs that had the commits have moved since.
 func (r *Remote) unlessMoved(ctx context.Context, err error, commits []git.Hash) error {
 	r.mu.Lock()
 	commits = slices.DeleteFunc(slices.Clone(commits), func(id git.Hash) bool { return !r.named[id] })
@@ -77,13 +77,13 @@ func (r *Remote) unlessMoved(ctx context.Context, err error, commits []git.Hash)
 	if len(commits) == 0 {
 		return err
 	}
-	told, asked := r.ask(ctx)
+	latest, asked := r.ask(ctx)
 	if asked != nil {
 		return err
 	}
-	now := told.named()
+	now := latest.named()
 	for _, id := range commits {
-		if _, still := now[id]; !still {
+		if _, named := now[id]; !named {
 			return &lostRace{detail: "no ref is at " + git.Short(id) + " any more"}
 		}
 	}
@@ -93,7 +93,7 @@ func (r *Remote) unlessMoved(ctx context.Context, err error, commits []git.Hash)
 // note marks commits as fetched.
 func (r *Remote) note(commits []git.Hash, depth int) error {
 	var ids []git.Hash
-	whole := depth == 0 && len(r.advertisement().cut) == 0 // a clone may get the rest some day
+	whole := depth == 0 && len(r.advertisement().cut) == 0 // a clone may be completed later
 	for _, id := range commits {
 		commit, err := r.store.local.Peel(id)
 		if err != nil {
@@ -107,23 +107,23 @@ func (r *Remote) note(commits []git.Hash, depth int) error {
 	return r.store.mark(cut, ids)
 }
 
-// ladder returns the ways to ask for commits, the cheapest first. A server may lack
-// a filter, or have one that fails, and may give nothing but what its refs name.
-func (r *Remote) ladder(ids []git.Hash, depth int, whole bool) []want {
-	told := r.advertisement()
-	named := told.named()
+// fetchAttempts returns the requests for commits, the cheapest first. A server may lack
+// filters, or have ones that fail, and may send nothing but what its refs name.
+func (r *Remote) fetchAttempts(ids []git.Hash, depth int, whole bool) []want {
+	latest := r.advertisement()
+	named := latest.named()
 	alone := true
 	asked := slices.Clone(ids)
 	for i, id := range asked {
 		if ref, ok := named[id]; ok {
 			asked[i] = ref
-		} else if !told.anyID {
+		} else if !latest.anyID {
 			alone = false
 		}
 	}
 	var ways []want
 	filters := []bool{false, true}
-	if whole || !told.filter {
+	if whole || !latest.filter {
 		filters = filters[1:]
 	}
 	for _, whole := range filters {
@@ -132,15 +132,15 @@ func (r *Remote) ladder(ids []git.Hash, depth int, whole bool) []want {
 		}
 	}
 	for _, whole := range filters {
-		if tips := told.tips(); len(tips) > 0 {
+		if tips := latest.tips(); len(tips) > 0 {
 			ways = append(ways, want{ids: tips, whole: whole})
 		}
 	}
 	return ways
 }
 
-// named returns what refs name, and for a commit that only an annotated tag names,
-// the tag: most servers give nothing else.
+// named returns what refs name, and for a commit that only an annotated tag names, the tag:
+// most servers send nothing else.
 func (a *advertisement) named() map[git.Hash]git.Hash {
 	out := map[git.Hash]git.Hash{}
 	for _, id := range a.refs {
@@ -165,19 +165,19 @@ func (a *advertisement) tips() []git.Hash {
 	return slices.SortedFunc(maps.Keys(all), func(a, b git.Hash) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// Prefetch makes objects available that were left with the server: all that are not
-// there, in one request. What several goroutines want while another request is on
-// its way is asked for together.
+// Prefetch makes objects available that were left with the server: all that are missing, in
+// one request. What several goroutines want while a request is under way is fetched by the
+// next one.
 func (r *Remote) Prefetch(ctx context.Context, ids []git.Hash) error {
 	absent, err := r.store.local.Absent(ids)
 	if err == nil && len(absent) > 0 {
-		err = r.queue.do(ctx, absent, func(ids []git.Hash) error { return r.bring(ctx, ids) })
+		err = r.queue.do(ctx, absent, func(ids []git.Hash) error { return r.fetchObjects(ctx, ids) })
 	}
 	return r.failed(ctx, err)
 }
 
-// bring fetches objects of any kind.
-func (r *Remote) bring(ctx context.Context, ids []git.Hash) error {
+// fetchObjects fetches objects of any kind.
+func (r *Remote) fetchObjects(ctx context.Context, ids []git.Hash) error {
 	ids, err := r.store.local.Absent(ids)
 	if err != nil || len(ids) == 0 {
 		return err
@@ -186,7 +186,8 @@ func (r *Remote) bring(ctx context.Context, ids []git.Hash) error {
 	if err != nil {
 		return err
 	}
-	// A commit that was cut off comes alone, as those did that it comes before.
+	// A commit beyond a cut of the history comes without its parents, like the commits at
+	// the cut.
 	commits := slices.DeleteFunc(slices.Clone(ids), func(id git.Hash) bool { return !parents[id] })
 	if len(commits) > 0 {
 		if err := r.fetch(ctx, commits, 1, r.options.Whole); err != nil {
@@ -196,8 +197,8 @@ func (r *Remote) bring(ctx context.Context, ids []git.Hash) error {
 	if ids, err = r.store.local.Absent(ids); err != nil || len(ids) == 0 {
 		return err
 	}
-	for _, ask := range r.rescue(ids) {
-		err := r.repeat(ctx, func() error { return r.wire.get(ctx, r.store, ask) })
+	for _, ask := range r.prefetchAttempts(ids) {
+		err := r.repeat(ctx, func() error { return r.backend.get(ctx, r.store, ask) })
 		if err != nil && !errors.Is(err, errRefused) {
 			return err
 		}
@@ -206,25 +207,26 @@ func (r *Remote) bring(ctx context.Context, ids []git.Hash) error {
 		}
 	}
 	err = &NotFoundError{Problem: fmt.Sprintf("the server does not have the object %s, or does not give it", ids[0])}
-	return r.unlessMoved(ctx, err, r.everNamed())
+	return r.unlessMoved(ctx, err, r.everAdvertised())
 }
 
-// everNamed are the commits that the server has named since the Remote was opened.
-func (r *Remote) everNamed() []git.Hash {
+// everAdvertised returns the commits that refs of the server have named since the Remote
+// was opened.
+func (r *Remote) everAdvertised() []git.Hash {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.named))
 }
 
-// rescue returns the ways to ask for objects that were left with the server. One
-// that gives no objects by their ids is asked for commits anew, with their files.
-func (r *Remote) rescue(ids []git.Hash) []want {
-	told := r.advertisement()
+// prefetchAttempts returns the requests for objects that were left with the server. A
+// server that sends no objects by their ids is asked for their commits again, with files.
+func (r *Remote) prefetchAttempts(ids []git.Hash) []want {
+	latest := r.advertisement()
 	var ways []want
-	if told.ids {
+	if latest.ids {
 		ways = append(ways, want{ids: ids, alone: true})
 	}
-	named := told.named()
+	named := latest.named()
 	var fetched []git.Hash
 	for _, folder := range []string{cut, complete} {
 		marked, _ := r.store.marked(folder)
@@ -234,16 +236,16 @@ func (r *Remote) rescue(ids []git.Hash) []want {
 			}
 		}
 	}
-	if len(fetched) > 0 && told.shallow {
+	if len(fetched) > 0 && latest.shallow {
 		ways = append(ways, want{ids: fetched, depth: 1, whole: true, alone: true})
 	}
-	if tips := told.tips(); len(tips) > 0 {
+	if tips := latest.tips(); len(tips) > 0 {
 		ways = append(ways, want{ids: tips, whole: true, alone: true})
 	}
 	return ways
 }
 
-// beforeCut returns the commits that are not there because history was cut.
+// beforeCut returns the commits that are missing because history was cut.
 func (s *store) beforeCut() (map[git.Hash]bool, error) {
 	shallow, err := s.shallow()
 	if err != nil {
@@ -262,10 +264,10 @@ func (s *store) beforeCut() (map[git.Hash]bool, error) {
 	return out, nil
 }
 
-// batches makes one request at a time, each for all that was asked for since the one
-// before it began.
+// batches makes one request at a time, each for all that was wanted since the one before it
+// began.
 type batches struct {
-	busy chan struct{} // holds one while a request is on its way
+	busy chan struct{} // has one element during a request
 
 	mu   sync.Mutex
 	next *batch
@@ -277,8 +279,8 @@ type batch struct {
 	err  error
 }
 
-// do asks for objects. Where the caller whose request it became was cancelled, the
-// others ask for themselves.
+// do fetches objects. Where the caller who makes the request for all was cancelled, the
+// others make their own.
 func (q *batches) do(ctx context.Context, ids []git.Hash, ask func([]git.Hash) error) error {
 	q.mu.Lock()
 	if q.next == nil {

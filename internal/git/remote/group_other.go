@@ -4,5 +4,6 @@ package remote
 
 import "os/exec"
 
-// endTogether can do nothing here: what git runs ends when nobody reads what it says.
+// endTogether does nothing on this system: the children of git end when their output is
+// closed.
 func endTogether(*exec.Cmd) {}

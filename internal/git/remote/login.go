@@ -17,9 +17,9 @@ import (
 // login is a user name and a password or token.
 type login struct{ username, password string }
 
-// effectiveURL is the URL that git would use: url.<base>.insteadOf of its
-// configuration replaces others. Without git it is the URL itself. It may have a
-// password, so that git gets it as the URL of a remote in the environment.
+// effectiveURL returns the URL that git would use: url.<base>.insteadOf of its
+// configuration replaces prefixes. Without git it is the URL itself. It may have a
+// password, so git gets it in the environment as the URL of a remote.
 func effectiveURL(ctx context.Context, url string) string {
 	const name = "kalypso-asked"
 	cmd := exec.CommandContext(ctx, "git", "ls-remote", "--get-url", name)
@@ -40,8 +40,8 @@ func configured(key, value string) []string {
 	}
 }
 
-// gitLogin asks git's credential helpers (gitcredentials(7)). None of them may ask
-// on the terminal, where nobody expects it.
+// gitLogin asks git's credential helpers (gitcredentials(7)). None of them may prompt on
+// the terminal, where the user does not expect it.
 func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (login, bool) {
 	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, hostPort(e), strings.TrimPrefix(e.Path, "/"))
 	if username != "" {
@@ -94,17 +94,17 @@ func readNetrc() string {
 	return string(text)
 }
 
-// netrcLogin looks a host up in the user's .netrc.
+// netrcLogin returns the login for a host in the user's .netrc.
 func netrcLogin(host, username string) (login, bool) { return findNetrc(readNetrc(), host, username) }
 
-// netrcForAll says whether the user's .netrc has a login for every host, which git
-// would give to any.
+// netrcForAll reports whether the user's .netrc has a login for every host, which git would
+// send to any.
 func netrcForAll() bool {
 	return slices.ContainsFunc(parseNetrc(readNetrc()), func(e netrcEntry) bool { return e.host == "" })
 }
 
-// findNetrc returns the first login for a host, and for a user where one is wanted.
-// The one for every host is for none: others name the hosts.
+// findNetrc returns the first login for a host, and for a user unless it is "". The login
+// for every host is not used: hosts are named by others.
 func findNetrc(text, host, username string) (login, bool) {
 	for _, e := range parseNetrc(text) {
 		if e.host != "" && strings.EqualFold(e.host, host) && e.password != "" && (username == "" || e.username == username) {
@@ -146,15 +146,14 @@ func parseNetrc(text string) []netrcEntry {
 			}
 		case "account":
 		default:
-			continue // curl passes over what it does not know, too
+			continue // curl ignores unknown words, too
 		}
 		i++
 	}
 	return out
 }
 
-// withoutMacros takes out macro definitions, which go to the next empty line, and
-// comments.
+// withoutMacros removes macro definitions, which end at the next empty line, and comments.
 func withoutMacros(text string) string {
 	var out strings.Builder
 	macro := false

@@ -17,20 +17,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// native speaks git's protocol with go-git's transports. Of go-git it takes no more
-// than the messages: its clone has no filters, its push walks all history, drops
-// "atomic" without a word where the server lacks it, and cannot say which commit a
-// ref must be at.
+// native implements git's protocol with go-git's transports. It uses only the messages of
+// go-git: its clone has no filters; its push walks all history, silently drops "atomic"
+// where the server lacks it, and cannot send which commit a ref must be at.
 type native struct {
 	server *server
 
 	mu sync.Mutex
-	// can is what the server can, where it need not be asked before each request: it
-	// is one of HTTP, and led nowhere else. nil where it must be.
+	// can are the capabilities of a server of HTTP that does not redirect: they need not be
+	// read before each request. nil where they must.
 	can *capability.List
 }
 
-var _ wire = (*native)(nil)
+var _ backend = (*native)(nil)
 
 func (n *native) advertised(ctx context.Context) (*advertisement, error) {
 	endpoint := *n.server.endpoint
@@ -39,19 +38,19 @@ func (n *native) advertised(ctx context.Context) (*advertisement, error) {
 		return nil, n.server.explain(err, "read")
 	}
 	defer session.Close()
-	told, err := session.AdvertisedReferencesContext(ctx)
-	n.remember(told, &endpoint)
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	n.remember(adv, &endpoint)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return &advertisement{refs: map[string]git.Hash{}, peeled: map[string]git.Hash{}}, n.emptyFormat(ctx)
 	}
 	if err != nil {
 		return nil, n.server.explain(err, "read")
 	}
-	return understand(told)
+	return understand(adv)
 }
 
-// emptyFormat is git.ErrSHA256 where an empty repository has such ids. Not all servers
-// say so to those who read, and all that let the user write say so then.
+// emptyFormat returns git.ErrSHA256 where an empty repository has such ids. Not all servers
+// report the format to readers, and those that let the user write report it then.
 func (n *native) emptyFormat(ctx context.Context) error {
 	session, err := begin(ctx, n.server, n.server.transport.NewReceivePackSession)
 	if err != nil {
@@ -64,19 +63,19 @@ func (n *native) emptyFormat(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps what a server of HTTP can, which has no connection to be asked on: what
-// it says of its refs once is all that git asks for before any request. One that
-// redirects is asked again, for where to.
-func (n *native) remember(told *packp.AdvRefs, endpoint *transport.Endpoint) {
+// remember keeps the capabilities of a server of HTTP, which has no connection: reading the
+// refs once is enough before any request. One that redirects is asked again for the target.
+func (n *native) remember(adv *packp.AdvRefs, endpoint *transport.Endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.can = nil
-	if told != nil && strings.HasPrefix(endpoint.Protocol, "http") && endpoint.String() == n.server.endpoint.String() && len(told.Shallows) == 0 {
-		n.can = told.Capabilities
+	if adv != nil && strings.HasPrefix(endpoint.Protocol, "http") && endpoint.String() == n.server.endpoint.String() && len(adv.Shallows) == 0 {
+		n.can = adv.Capabilities
 	}
 }
 
-// before is what a session says before a request, or what the server said before.
+// before returns the advertisement that precedes a request: the one of the session, or the
+// remembered one.
 func (n *native) before(ctx context.Context, session transport.UploadPackSession) (*packp.AdvRefs, error) {
 	n.mu.Lock()
 	can := n.can
@@ -87,10 +86,10 @@ func (n *native) before(ctx context.Context, session transport.UploadPackSession
 	return session.AdvertisedReferencesContext(ctx)
 }
 
-// understand reads what a server says. Refs whose names git does not allow are left
-// out, as git does.
-func understand(told *packp.AdvRefs) (*advertisement, error) {
-	can := told.Capabilities
+// understand converts an advertisement. Refs whose names git does not allow are left out,
+// as git does.
+func understand(adv *packp.AdvRefs) (*advertisement, error) {
+	can := adv.Capabilities
 	if can.Supports("object-format") && !strings.Contains(can.String(), "object-format=sha1") {
 		return nil, git.ErrSHA256
 	}
@@ -100,14 +99,14 @@ func understand(told *packp.AdvRefs) (*advertisement, error) {
 		ids:     can.Supports(capability.AllowReachableSHA1InWant) || can.Supports(capability.AllowTipSHA1InWant),
 		filter:  can.Supports(capability.Filter),
 		shallow: can.Supports(capability.Shallow),
-		cut:     told.Shallows,
+		cut:     adv.Shallows,
 	}
-	for name, id := range told.References {
+	for name, id := range adv.References {
 		if isRef(name) {
 			a.refs[name] = id
 		}
 	}
-	for name, id := range told.Peeled {
+	for name, id := range adv.Peeled {
 		if isRef(name) {
 			a.peeled[name] = id
 		}
@@ -126,16 +125,16 @@ func (n *native) get(ctx context.Context, s *store, w want) error {
 		return n.server.explain(err, "read")
 	}
 	defer session.Close()
-	told, err := n.before(ctx, session)
+	adv, err := n.before(ctx, session)
 	if err != nil {
 		return n.server.explain(err, "read")
 	}
-	request, err := requestFor(s, w, told.Capabilities)
+	request, err := requestFor(s, w, adv.Capabilities)
 	if err != nil {
 		return err
 	}
 	if request.IsEmpty() {
-		return nil // another process has brought it, or it is to be asked for in another way
+		return nil // another process has fetched it, or another request is to be tried
 	}
 	response, err := session.UploadPack(ctx, request)
 	if err != nil {
@@ -145,10 +144,11 @@ func (n *native) get(ctx context.Context, s *store, w want) error {
 		return errors.Join(errRefused, n.server.explain(err, "read"))
 	}
 	defer response.Close()
-	return s.receive(ctx, response, request, told)
+	return s.receive(ctx, response, request, adv)
 }
 
-// requestFor asks for objects in the words that a server knows.
+// requestFor returns the request for objects that a server with the capabilities
+// understands.
 func requestFor(s *store, w want, can *capability.List) (*packp.UploadPackRequest, error) {
 	request := packp.NewUploadPackRequestFromCapabilities(can)
 	request.Wants = w.ids
@@ -180,13 +180,13 @@ func requestFor(s *store, w want, can *capability.List) (*packp.UploadPackReques
 	return request, errors.Join(errs...)
 }
 
-// allDepths is what git asks for to have cut histories whole again: without it, the
-// server takes them for what is wanted.
+// allDepths is the depth with which git completes cut histories: without it, the server
+// assumes that they stay cut.
 const allDepths = 0x7fffffff
 
-// receive puts the pack of a response into the store. Commits are known to be cut
-// before they can be read.
-func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse, request *packp.UploadPackRequest, told *packp.AdvRefs) error {
+// receive adds the pack of a response to the store. The shallow file is written before
+// commits can be read.
+func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse, request *packp.UploadPackRequest, adv *packp.AdvRefs) error {
 	in := io.Reader(response)
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
@@ -198,7 +198,7 @@ func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse,
 	if err != nil {
 		return err
 	}
-	if err := s.cutAt(append(response.Shallows, told.Shallows...), nil); err != nil {
+	if err := s.cutAt(append(response.Shallows, adv.Shallows...), nil); err != nil {
 		return errors.Join(err, pack.Abort())
 	}
 	if err := pack.Finish(true); err != nil {
@@ -207,22 +207,22 @@ func (s *store) receive(ctx context.Context, response *packp.UploadPackResponse,
 	return s.cutAt(nil, response.Unshallows)
 }
 
-// begin begins to speak with the server. What go-git does then, over SSH, does not
-// end with a context, so that it is left behind where that ends.
+// begin opens a session with the server. Over SSH, go-git's connection ignores the context;
+// it is abandoned when that ends.
 func begin[S io.Closer](ctx context.Context, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
-	// A redirect changes the endpoint of a session, which then has no credentials: the
-	// next one begins where this one did.
+	// A redirect changes the endpoint of a session, which has no credentials then: the next
+	// session begins with the original one.
 	endpoint := *s.endpoint
 	return beginAt(ctx, &endpoint, s, open)
 }
 
-// beginAt is begin with an endpoint of the session's own.
+// beginAt is begin with an endpoint of its own for the session.
 func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
 	return await(ctx, func() (S, error) { return open(endpoint, s.auth) }, func(session S) { _ = session.Close() })
 }
 
-// await does something that does not end with a context. What it makes after the
-// context has ended is let go of.
+// await calls do, which ignores contexts. Its result after the end of the context is
+// closed.
 func await[V any](ctx context.Context, do func() (V, error), drop func(V)) (V, error) {
 	type result struct {
 		value V

@@ -20,8 +20,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// maxSaid is how much of what a server says to people is held, in bytes.
-const maxSaid = 16 << 10
+// maxMessages is how many bytes of a server's messages are kept.
+const maxMessages = 16 << 10
 
 func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 	session, err := begin(ctx, n.server, n.server.transport.NewReceivePackSession)
@@ -29,24 +29,24 @@ func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 		return nil, n.server.explain(err, "write")
 	}
 	defer session.Close()
-	told, err := session.AdvertisedReferencesContext(ctx)
+	adv, err := session.AdvertisedReferencesContext(ctx)
 	if err != nil {
 		return nil, n.server.explain(err, "write")
 	}
-	refs := maps.Clone(told.References)
+	refs := maps.Clone(adv.References)
 	for _, u := range p.updates {
-		// A server may hide refs from those who write, and says so.
-		if _, told := refs[u.Ref]; !told && !u.Old.IsZero() {
+		// A server may hide refs from writers.
+		if _, known := refs[u.Ref]; !known && !u.Old.IsZero() {
 			refs[u.Ref] = u.Old
 		}
 	}
-	return p.send(refs, func(rest *proposal) (*report, error) { return n.send(ctx, session, rest, told.Capabilities) })
+	return p.send(refs, func(rest *proposal) (*report, error) { return n.send(ctx, session, rest, adv.Capabilities) })
 }
 
-// send sends a proposal to a server that has said what it can.
+// send sends a proposal to a server with the capabilities.
 func (n *native) send(ctx context.Context, session transport.ReceivePackSession, p *proposal, can *capability.List) (*report, error) {
-	said := &bounded{most: maxSaid}
-	request, err := updateRequest(p, can, said)
+	messages := &bounded{most: maxMessages}
+	request, err := updateRequest(p, can, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -57,27 +57,27 @@ func (n *native) send(ctx context.Context, session transport.ReceivePackSession,
 	}
 	answer, err := await(ctx, func() (*packp.ReportStatus, error) { return session.ReceivePack(ctx, request) }, func(*packp.ReportStatus) {})
 	switch {
-	case answer != nil: // the error, if any, is what the answer says
-		return understandReport(answer, said.String()), nil
+	case answer != nil: // the error, if any, repeats the answer
+		return understandReport(answer, messages.String()), nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err == nil:
-		return nil, errUnsure
+		return nil, errUnknownResult
 	}
-	return nil, n.unsure(err, said.String())
+	return nil, n.unknownResult(err, messages.String())
 }
 
-// unsure tells an answer from one that was lost: of what broke off, nobody knows
-// what was done.
-func (n *native) unsure(err error, said string) error {
+// unknownResult distinguishes an answer from a lost one: after a broken connection, the
+// result of a push is not known.
+func (n *native) unknownResult(err error, messages string) error {
 	explained := n.server.explain(err, "write")
 	if isAny[*AuthError](explained) || isAny[*NotFoundError](explained) {
 		return explained
 	}
-	if said != "" {
-		explained = fmt.Errorf("%w (the server said: %s)", explained, said)
+	if messages != "" {
+		explained = fmt.Errorf("%w (the server said: %s)", explained, messages)
 	}
-	return errors.Join(errUnsure, explained)
+	return errors.Join(errUnknownResult, explained)
 }
 
 func isAny[E error](err error) bool {
@@ -85,11 +85,11 @@ func isAny[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// updateRequest makes the request for updates. Each says where its ref is, which the
-// server compares while it holds the ref's lock.
-func updateRequest(p *proposal, can *capability.List, said io.Writer) (*packp.ReferenceUpdateRequest, error) {
+// updateRequest makes the request for updates. Each has the current commit of its ref,
+// which the server compares while it holds the ref's lock.
+func updateRequest(p *proposal, can *capability.List, messages io.Writer) (*packp.ReferenceUpdateRequest, error) {
 	request := packp.NewReferenceUpdateRequestFromCapabilities(can)
-	request.Progress = said
+	request.Progress = messages
 	if p.atomic && !can.Supports(capability.Atomic) {
 		return nil, ErrNoAtomic
 	}
@@ -113,18 +113,18 @@ func updateRequest(p *proposal, can *capability.List, said io.Writer) (*packp.Re
 	return request, nil
 }
 
-func understandReport(answer *packp.ReportStatus, said string) *report {
-	out := &report{unpack: answer.UnpackStatus, status: map[string]string{}, said: people(said)}
+func understandReport(answer *packp.ReportStatus, messages string) *report {
+	out := &report{unpack: answer.UnpackStatus, status: map[string]string{}, messages: withoutProgress(messages)}
 	for _, s := range answer.CommandStatuses {
 		out.status[string(s.ReferenceName)] = s.Status
 	}
 	return out
 }
 
-// people leaves out of what a server says how far it is.
-func people(said string) string {
+// withoutProgress removes the progress lines from a server's messages.
+func withoutProgress(messages string) string {
 	var out []string
-	for line := range strings.FieldsFuncSeq(said, func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for line := range strings.FieldsFuncSeq(messages, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, ", done.") && !strings.HasSuffix(line, ")") {
 			out = append(out, line)
 		}
@@ -132,7 +132,7 @@ func people(said string) string {
 	return strings.Join(out, " ")
 }
 
-// bounded holds the first bytes of what is written to it.
+// bounded keeps the first bytes of what is written to it.
 type bounded struct {
 	bytes.Buffer
 	most int
@@ -143,12 +143,12 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// packHead is how long the head of a pack is: "PACK", a version, a number of objects.
+// packHead is the length of a pack's header: "PACK", a version, a number of objects.
 const packHead = 12
 
-// openPacks returns some packs as one; servers want an empty one for none. Objects
-// that are differences say how far back the other is, so that they may be moved
-// together.
+// openPacks returns some packs as one, an empty one for none, as servers want it. The
+// objects stay valid when moved together, because differences refer to others by their
+// distance.
 func openPacks(files []string) (io.ReadCloser, error) {
 	sum := sha1.New()
 	all := &joined{}
@@ -173,7 +173,7 @@ type joined struct {
 	files []*os.File
 }
 
-// open opens a pack, and returns its objects and how many they are.
+// open opens a pack, and returns its objects and their number.
 func (j *joined) open(name string) (io.Reader, uint32, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -201,7 +201,7 @@ func (j *joined) Close() error {
 	return errors.Join(errs...)
 }
 
-// checksum is what is known only when all before it was read.
+// checksum returns the checksum of everything that was read before.
 type checksum struct {
 	of   func() []byte
 	rest *bytes.Reader

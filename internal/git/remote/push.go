@@ -20,52 +20,51 @@ type Update struct {
 	New git.Hash // where it will be; the zero Hash to delete it
 }
 
-// proposal is what a server is asked for with a push.
+// proposal is what a push asks a server for.
 type proposal struct {
-	updates []Update
-	packs   []string
-	staging string // the repository that has the packs
-	atomic  bool
-	still   func(refs map[string]git.Hash) error // nil for nothing to ask of the refs
+	updates      []Update
+	packs        []string
+	staging      string // the folder of the repository with the packs
+	atomic       bool
+	precondition func(refs map[string]git.Hash) error // nil for none
 }
 
-// deletes says whether refs are only deleted: servers take no pack then.
+// deletes reports whether refs are only deleted: servers accept no pack then.
 func (p *proposal) deletes() bool {
 	return !slices.ContainsFunc(p.updates, func(u Update) bool { return !u.New.IsZero() })
 }
 
-// report is what a server says to a push.
+// report is the answer of a server to a push.
 type report struct {
-	unpack string            // what it says of the packs; "ok"
-	status map[string]string // by ref; "ok" where it changed
-	said   string            // what it said to people
+	unpack   string            // the status of the packs; "ok"
+	status   map[string]string // by ref; "ok" where it changed
+	messages string            // to the user
 }
 
-// errUnsure is that a server may have done what it was asked for, and did not say.
-var errUnsure = errors.New("the server does not say what it did")
+// errUnknownResult is that a server did not report the result of a push.
+var errUnknownResult = errors.New("the server does not say what it did")
 
-// Push changes refs of the server, each of which must be where Old says: no ref is
-// ever forced. packs are files of packs in [Remote.Staging] with all objects that
-// the server may lack; no two have an object in common, and none is sent where refs
-// are only deleted. With atomic, either all refs change or none: the error is an
-// ErrNoAtomic where the server cannot do that.
+// Push changes refs of the server, each of which must be where Old says: no ref is ever
+// forced. packs are files of packs in [Remote.Staging] with all objects that the server may
+// lack; no two have an object in common, and none is sent where refs are only deleted. With
+// atomic, either all refs change or none: the error is an ErrNoAtomic where the server does
+// not support that.
 //
-// The error is a git.ErrLostRace where a ref is not where it should be, also if
-// several processes move it at once, and a *RejectedError where the server does not
-// want the change. That a ref is already where it should go is success, whoever
-// moved it there. So is an answer that is lost, if the refs are then seen where
-// they should be.
+// The error is a git.ErrLostRace where a ref is not where it should be, also if several
+// processes move it at once, and a *RejectedError where the server rejects the change. A
+// ref that is already where it should go is a success, whoever moved it there. So is a lost
+// answer, if the refs are then found where they should be.
 //
-// Advertised then has the refs as they were asked for last, with these changes, and the
-// objects are there for all who use the store: what was pushed is not fetched again.
+// Advertised then returns the refs as they were read last, with these changes, and the
+// store has the objects: what was pushed is not fetched again.
 func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, atomic bool) error {
 	return r.PushWhile(ctx, updates, packs, atomic, nil)
 }
 
-// PushWhile is Push where a function has nothing against the refs as they are right
-// before. Its error is that of the push.
-func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string, atomic bool, still func(refs map[string]git.Hash) error) error {
-	err := r.push(ctx, updates, packs, atomic, still)
+// PushWhile is Push with a precondition: a function that accepts the refs right before the
+// push, or returns the error of it.
+func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string, atomic bool, precondition func(refs map[string]git.Hash) error) error {
+	err := r.push(ctx, updates, packs, atomic, precondition)
 	if err == nil {
 		r.moved(updates)
 		r.keep(ctx, updates, packs)
@@ -73,25 +72,24 @@ func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string
 	return r.failed(ctx, err)
 }
 
-// moved takes note of what was pushed.
+// moved records what was pushed.
 func (r *Remote) moved(updates []Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := *r.told
-	told.refs, told.peeled = maps.Clone(told.refs), maps.Clone(told.peeled)
+	latest := *r.latest
+	latest.refs, latest.peeled = maps.Clone(latest.refs), maps.Clone(latest.peeled)
 	for _, u := range updates {
-		delete(told.refs, u.Ref)
-		delete(told.peeled, u.Ref)
+		delete(latest.refs, u.Ref)
+		delete(latest.peeled, u.Ref)
 		delete(r.named, u.Old) // nobody else moved it
 		if !u.New.IsZero() {
-			told.refs[u.Ref], r.named[u.New] = u.New, true
+			latest.refs[u.Ref], r.named[u.New] = u.New, true
 		}
 	}
-	r.told = &told
+	r.latest = &latest
 }
 
-// keep puts what was pushed into the store, so that nobody fetches it. Where that fails,
-// it is fetched.
+// keep adds what was pushed to the store. Where that fails, it is fetched later.
 func (r *Remote) keep(ctx context.Context, updates []Update, packs []string) {
 	for _, name := range packs {
 		if r.store.take(ctx, name) != nil {
@@ -105,7 +103,7 @@ func (r *Remote) keep(ctx context.Context, updates []Update, packs []string) {
 	}
 }
 
-func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool, still func(refs map[string]git.Hash) error) error {
+func (r *Remote) push(ctx context.Context, updates []Update, packs []string, atomic bool, precondition func(refs map[string]git.Hash) error) error {
 	if err := check(updates); err != nil {
 		return err
 	}
@@ -113,38 +111,38 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 	if err != nil {
 		return err
 	}
-	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic, still: still}
+	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic, precondition: precondition}
 	for attempt := 0; ; attempt++ {
 		last := attempt == mostPushes-1
-		said, err := r.propose(ctx, p)
-		if err == nil && said == nil {
+		got, err := r.propose(ctx, p)
+		if err == nil && got == nil {
 			return nil
 		}
-		if err != nil && !errors.Is(err, errUnsure) && !httpclient.Temporary(err) {
+		if err != nil && !errors.Is(err, errUnknownResult) && !httpclient.Temporary(err) {
 			return err
 		}
-		outcome := r.outcome(ctx, p, said, err)
-		if outcome == nil || !errors.Is(outcome, errUnsure) {
+		outcome := r.outcome(ctx, p, got, err)
+		if outcome == nil || !errors.Is(outcome, errUnknownResult) {
 			return outcome
 		}
 		if last {
-			return &lostRace{detail: unsaid(err)}
+			return &lostRace{detail: lostDetail(err)}
 		}
 	}
 }
 
-// mostPushes is how often a push is made whose answer is lost.
+// mostPushes is how often a push is sent whose answer is lost.
 const mostPushes = 2
 
-// unsaid is what is known of a push that left the refs as they were.
-func unsaid(err error) string {
+// lostDetail describes a push without a result that left the refs as they were.
+func lostDetail(err error) string {
 	text := "the server did not say what it did, and the refs are as before"
-	if err != nil && !errors.Is(err, errUnsure) {
+	if err != nil && !errors.Is(err, errUnknownResult) {
 		return text + ": " + err.Error()
 	}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range all.Unwrap() {
-			if e != errUnsure {
+			if e != errUnknownResult {
 				text += ": " + e.Error()
 			}
 		}
@@ -152,7 +150,7 @@ func unsaid(err error) string {
 	return text
 }
 
-// check finds what no server should be asked for.
+// check returns an error for updates that cannot be sent.
 func check(updates []Update) error {
 	seen := map[string]bool{}
 	for _, u := range updates {
@@ -169,23 +167,24 @@ func check(updates []Update) error {
 	return nil
 }
 
-// propose sends what is not done yet. It returns the report of a server that did not
-// do all of it, and nil where all is done.
+// propose sends the updates that are not done yet. It returns the report of a server that
+// did not do all of them, and nil where all are done.
 func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
-	said, err := r.wire.push(ctx, p)
+	got, err := r.backend.push(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if said.unpack == done && !slices.ContainsFunc(p.updates, func(u Update) bool { return said.status[u.Ref] != done }) {
+	if got.unpack == done && !slices.ContainsFunc(p.updates, func(u Update) bool { return got.status[u.Ref] != done }) {
 		return nil, nil
 	}
-	return said, nil
+	return got, nil
 }
 
-// send sends what is not done yet, where the refs are as a server says right before.
+// send sends the updates that are not done yet, given the refs that the server reports
+// right before.
 func (p *proposal) send(refs map[string]git.Hash, push func(*proposal) (*report, error)) (*report, error) {
-	if p.still != nil {
-		if err := p.still(refs); err != nil {
+	if p.precondition != nil {
+		if err := p.precondition(refs); err != nil {
 			return nil, err
 		}
 	}
@@ -193,26 +192,26 @@ func (p *proposal) send(refs map[string]git.Hash, push func(*proposal) (*report,
 	if err != nil {
 		return nil, err
 	}
-	rest, said := *p, accepted(p)
+	rest, got := *p, accepted(p)
 	if rest.updates = left; len(left) == 0 {
-		return said, nil
+		return got, nil
 	}
 	answer, err := push(&rest)
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range left {
-		delete(said.status, u.Ref)
+		delete(got.status, u.Ref)
 	}
-	maps.Copy(answer.status, said.status)
+	maps.Copy(answer.status, got.status)
 	return answer, nil
 }
 
-// done is what servers say of what they did.
+// done is the status of servers for a success.
 const done = "ok"
 
-// left returns the updates that are not done yet. The error is a lost race where one
-// cannot be done any more.
+// left returns the updates that are not done yet. The error is a lost race where one is not
+// possible any more.
 func (a *advertisement) left(updates []Update) ([]Update, error) {
 	var left []Update
 	for _, u := range updates {
@@ -223,7 +222,7 @@ func (a *advertisement) left(updates []Update) ([]Update, error) {
 		if is != u.Old {
 			return nil, &lostRace{detail: fmt.Sprintf("%s should be %s, and is %s", u.Ref, place(u.Old), place(is))}
 		}
-		if other := a.inTheWay(u, updates); other != "" {
+		if other := a.conflicting(u, updates); other != "" {
 			return nil, &RejectedError{Ref: u.Ref, Reason: other + " is there, and one cannot be the folder of the other"}
 		}
 		left = append(left, u)
@@ -238,9 +237,9 @@ func place(id git.Hash) string {
 	return "at " + git.Short(id)
 }
 
-// inTheWay returns a ref whose folder a new one would be, or that is the folder of a
-// new one.
-func (a *advertisement) inTheWay(u Update, updates []Update) string {
+// conflicting returns a ref whose folder a new one would be, or that is the folder of a new
+// one.
+func (a *advertisement) conflicting(u Update, updates []Update) string {
 	if !u.Old.IsZero() {
 		return ""
 	}
@@ -255,32 +254,32 @@ func (a *advertisement) inTheWay(u Update, updates []Update) string {
 	return ""
 }
 
-// outcome finds out what a push did that was not simply successful: nil where all
-// refs are where they should be, errUnsure where it can be tried once more.
-func (r *Remote) outcome(ctx context.Context, p *proposal, said *report, failure error) error {
-	told, err := r.ask(ctx)
+// outcome reads the refs to find the result of a push: nil where all refs are where they
+// should be, errUnknownResult where it can be sent once more.
+func (r *Remote) outcome(ctx context.Context, p *proposal, got *report, failure error) error {
+	latest, err := r.ask(ctx)
 	if err != nil {
 		return errors.Join(failure, err)
 	}
-	left, err := told.left(p.updates)
+	left, err := latest.left(p.updates)
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	if said == nil {
-		return errUnsure
+	if got == nil {
+		return errUnknownResult
 	}
-	return said.judge(left)
+	return got.judge(left)
 }
 
-// races are what servers say when a ref is not where it should be, or somebody else
-// is changing it: git, GitHub, GitLab, Gitea and others, old and new.
+// races are the statuses of servers for a ref that is not where it should be, or that
+// another process is changing: of git, GitHub, GitLab, Gitea and others, old and new.
 var races = []string{
 	"failed to update ref", "non-fast-forward", "fetch first", "required to be", "cannot lock ref",
 	"failed to lock", "incorrect old value provided", "stale info", "reference already exists", "reference does not exist",
 	"atomic push fail", "atomic transaction fail", "remote rejected: expected", "already exists", "needs force",
 }
 
-// together are what servers say of a ref that did not change because another did not.
+// together are the statuses of a ref that did not change because another did not.
 var together = []string{"atomic push fail", "atomic transaction fail", "transaction failed"}
 
 func saysOneOf(text string, texts []string) bool {
@@ -288,16 +287,16 @@ func saysOneOf(text string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(text, t) })
 }
 
-// judge says why a server did not do what it was asked for.
+// judge returns the error for the updates that a server did not do.
 func (p *report) judge(left []Update) error {
 	if p.unpack != done {
 		return fmt.Errorf("the server does not take the objects: %s", p.reason(p.unpack))
 	}
 	var race error
 	for _, u := range left {
-		status, told := p.status[u.Ref]
+		status, known := p.status[u.Ref]
 		switch {
-		case !told:
+		case !known:
 			status = "the server says nothing of it"
 		case status == done:
 			continue
@@ -310,15 +309,15 @@ func (p *report) judge(left []Update) error {
 		}
 	}
 	if race == nil {
-		return errUnsure // it says that it did, and the refs say that it did not
+		return errUnknownResult // it reports success, and the refs have not changed
 	}
 	return race
 }
 
-// reason is a status with what the server said to people, which says more.
+// reason returns a status with the server's messages, which have more detail.
 func (p *report) reason(status string) string {
-	if said := strings.TrimSpace(p.said); said != "" {
-		return terminal.Line(status + ": " + said)
+	if messages := strings.TrimSpace(p.messages); messages != "" {
+		return terminal.Line(status + ": " + messages)
 	}
 	return terminal.Line(status)
 }

@@ -69,9 +69,9 @@ func TestPush(t *testing.T) {
 				t.Error("a pack was sent to delete a branch")
 			}
 		}
-		told, _ := r.Advertised()
-		if len(told) != 1 || told["refs/heads/main"] != next {
-			t.Error(told)
+		latest, _ := r.Advertised()
+		if len(latest) != 1 || latest["refs/heads/main"] != next {
+			t.Error(latest)
 		}
 		// What was pushed is not fetched.
 		s.Asked()

@@ -6,15 +6,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// isRef says whether git allows a name for a ref. That of a server may be anything.
+// isRef reports whether git allows a name for a ref. Names from servers may be anything.
 func isRef(name string) bool {
 	return strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil && !strings.ContainsFunc(name, unprintable)
 }
 
-// unprintable says whether git has no such character in names of refs.
+// unprintable reports whether git forbids a character in names of refs.
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f }
 
-// isBranchOrTag says what most servers give to all who may read.
+// isBranchOrTag reports whether most servers send a ref to all readers.
 func isBranchOrTag(ref string) bool {
 	return strings.HasPrefix(ref, branches) || strings.HasPrefix(ref, tags)
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -25,29 +24,20 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// server is where a repository is, and as whom it is spoken with.
+// server is the address of a repository, with the transport and the credentials for it.
 type server struct {
 	endpoint  *transport.Endpoint
 	transport transport.Transport
 	auth      transport.AuthMethod // nil for none
 }
 
+// How many bytes of a pack and of a list of refs are read at most.
 const (
-	dialTimeout   = 15 * time.Second
-	answerTimeout = time.Minute
-	// mostWaits is how long to wait at most before something is asked for again, in
-	// first waits, also where a server asks for more: half a minute.
-	mostWaits = 60
+	maxPack = 1 << 30
+	maxRefs = 64 << 20
 )
 
-// What is read at most of a response, in bytes.
-const (
-	maxPack   = 1 << 30
-	maxRefs   = 64 << 20
-	maxRefuse = 64 << 10 // of a response that is no success
-)
-
-// connect finds out how the repository is spoken with, and asks for its refs.
+// connect chooses the backend for the repository, and reads its refs.
 func (r *Remote) connect(ctx context.Context, url string) error {
 	if filepath.IsAbs(url) {
 		url = "file://" + filepath.ToSlash(url)
@@ -67,7 +57,7 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	if err == nil || r.options.Backend == Native || noGit != nil {
 		return err
 	}
-	if errors.As(err, new(*detour)) {
+	if errors.As(err, new(*unsupported)) {
 		return r.connectCommand(ctx, url)
 	}
 	if errors.As(err, new(*noLogin)) && !netrcForAll() && r.connectCommand(ctx, url) == nil {
@@ -83,7 +73,7 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 	}
 	s := &server{endpoint: endpoint}
 	n := &native{server: s}
-	r.wire = n
+	r.backend = n
 	switch endpoint.Protocol {
 	case "http", "https":
 		return r.connectHTTP(ctx, n)
@@ -105,16 +95,18 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 	return err
 }
 
-// connectHTTP asks without credentials first, as git does, and then with those that
-// the user has for the host.
+// connectHTTP tries without credentials first, as git does, and then those that the user
+// has for the host.
 func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	s := n.server
 	inURL := login{s.endpoint.User, s.endpoint.Password}
 	s.endpoint.User, s.endpoint.Password = "", ""
 	settings := readSettings(ctx, s.endpoint)
-	// go-git follows a redirect of the first request alone, and takes no
-	// credentials to another host.
-	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(r.patience())}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
+	// go-git follows a redirect of the first request only, and sends no credentials to
+	// another host.
+	options := httpclient.Patient(r.options.Wait)
+	options.Repeat, options.Body = repeatable, maxBody
+	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 	had := settings.header != ""
 	if had {
 		r.secrets.Add(settings.header[strings.LastIndexAny(settings.header, ": ")+1:])
@@ -149,17 +141,8 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	}}
 }
 
-// patience says how long servers are waited for.
-func (r *Remote) patience() httpclient.Options {
-	return httpclient.Options{
-		Dial: dialTimeout, Answer: answerTimeout,
-		Repeat: repeatable, Retries: retries, First: r.options.Wait, Most: mostWaits * r.options.Wait,
-		Body: mostOf,
-	}
-}
-
-// repeatable says whether a request is made again. A push that may have had an
-// effect is not: Push looks first.
+// repeatable reports whether a request is retried. A push that may have had an effect is
+// not: Push reads the refs first.
 func repeatable(response *http.Response, err error) (bool, error) {
 	again, err := httpclient.Unavailable(response, err)
 	if err != nil || !strings.HasSuffix(response.Request.URL.Path, "/"+transport.ReceivePackServiceName) {
@@ -168,14 +151,13 @@ func repeatable(response *http.Response, err error) (bool, error) {
 	return response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable, nil
 }
 
-func mostOf(r *http.Response) int64 {
-	switch {
-	case r.StatusCode >= 300:
-		return maxRefuse
-	case strings.HasSuffix(r.Request.URL.Path, "/info/refs"):
-		return maxRefs
+// maxBody returns how many bytes of a response are read at most.
+func maxBody(r *http.Response) int64 {
+	most := httpclient.MaxBody(r)
+	if strings.HasSuffix(r.Request.URL.Path, "/info/refs") {
+		return min(most, maxRefs)
 	}
-	return maxPack
+	return most
 }
 
 // noLogin is that a server wants credentials, and none were found.
@@ -183,15 +165,15 @@ type noLogin struct{ *AuthError }
 
 func (e *noLogin) Unwrap() error { return e.AuthError }
 
-// unauthenticated is an AuthError of a server that was told nothing it accepts.
+// unauthenticated is an AuthError of a server that accepted no credentials yet.
 type unauthenticated struct{ *AuthError }
 
 func (e *unauthenticated) Unwrap() error { return e.AuthError }
 
-// wantsAuth says whether a server may say something else to somebody.
+// wantsAuth reports whether other credentials may help.
 func wantsAuth(err error) bool { return errors.As(err, new(*unauthenticated)) }
 
-// explain says what an error of go-git means. doing is what was being done to the
+// explain returns the error for one of go-git. doing is what the user may not do with the
 // repository: "read" or "written".
 func (s *server) explain(err error, doing string) error {
 	host := s.endpoint.Host
@@ -219,8 +201,8 @@ func (s *server) explain(err error, doing string) error {
 	return err
 }
 
-// parse returns where a repository is. It takes the schemes that the language has,
-// and nothing that a program would take for an option.
+// parse returns the endpoint of a URL. It accepts the schemes of the language, and nothing
+// that a program would take for an option.
 func parse(url string) (*transport.Endpoint, error) {
 	scheme, _, isURL := strings.Cut(url, "://")
 	host, _, isSCP := strings.Cut(url, ":")

@@ -17,15 +17,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// settings are what git's configuration says about a server (git-config(1),
-// http.*).
+// settings are those of git's configuration for a server (git-config(1), http.*).
 type settings struct {
 	httpclient.Certificates
 	header string // NAME: VALUE, which CI systems use for tokens, of a URL; "" for none
 }
 
-// readSettings asks git for its configuration, in the working directory as git
-// would. Without git there is none.
+// readSettings reads git's configuration, in the working directory as git would. Without
+// git there is none.
 func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	address := e.Protocol + "://" + hostPort(e) + e.Path
 	ask := func(key string) string {
@@ -43,7 +42,7 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 		}
 		return name
 	}
-	// A header without a URL would go to every host that somebody names.
+	// A header without a URL would be sent to every host that the platform names.
 	header, everywhere := ask("http.extraHeader"), ""
 	if out, err := exec.CommandContext(ctx, "git", "config", "--get", "http.extraHeader").Output(); err == nil {
 		everywhere = strings.TrimSpace(string(out))

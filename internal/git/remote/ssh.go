@@ -20,23 +20,25 @@ import (
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// sshAuth logs in to a host as ssh would: with the keys of the agent and of files,
-// and only if the host has the key that known_hosts has for it.
+// sshAuth logs in to a host as ssh would: with the keys of the agent and of files, and only
+// if the host has the key that known_hosts has for it.
 type sshAuth struct {
 	user       string
 	address    string   // HOST:PORT
 	agent      string   // its socket; "" for none
 	identities []string // files of keys
-	only       bool     // of the agent's keys, those that identities has alone
+	only       bool     // only those of the agent's keys that identities has
 	knownHosts []string
 }
 
 var _ gitssh.AuthMethod = (*sshAuth)(nil)
 
-// sshSettings are what `ssh -G` says about a host: a line for each, the name in
-// lower case and then the value (ssh(1)).
+// sshSettings are the lines of `ssh -G` for a host: the name in lower case and then the
+// value (ssh(1)).
 type sshSettings map[string][]string
 
 func (s sshSettings) first(name string) string {
@@ -46,11 +48,11 @@ func (s sshSettings) first(name string) string {
 	return s[name][0]
 }
 
-// newSSHAuth finds out how the user logs in to the host of an endpoint, and puts
-// into that where the host really is.
+// newSSHAuth returns the user's login for the host of an endpoint, and sets the real host
+// of the endpoint.
 func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	if setting := sshCommand(ctx); setting != "" {
-		return nil, &detour{reason: setting + " has git run a command of its own", host: e.Host}
+		return nil, &unsupported{reason: setting + " has git run a command of its own", host: e.Host}
 	}
 	s, err := readSSHSettings(ctx, e)
 	if err != nil {
@@ -58,7 +60,7 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	}
 	for _, name := range []string{"proxyjump", "proxycommand"} {
 		if s.first(name) != "" {
-			return nil, &detour{reason: "~/.ssh/config goes through another host or a program (" + name + ")", host: e.Host}
+			return nil, &unsupported{reason: "~/.ssh/config goes through another host or a program (" + name + ")", host: e.Host}
 		}
 	}
 	if name := s.first("hostname"); name != "" {
@@ -91,7 +93,7 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	return a, nil
 }
 
-// sshTo is the command that goes to HOST:PORT.
+// sshTo returns the ssh command for HOST:PORT.
 func sshTo(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == strconv.Itoa(gitssh.DefaultPort) {
@@ -100,16 +102,16 @@ func sshTo(address string) string {
 	return "ssh -p " + port + " " + host
 }
 
-// detour is that the user's configuration reaches a host in a way that git and ssh
-// alone know.
-type detour struct{ reason, host string }
+// unsupported is that the user's configuration reaches a host in a way that only git and
+// ssh implement.
+type unsupported struct{ reason, host string }
 
-func (d *detour) Error() string {
+func (d *unsupported) Error() string {
 	return fmt.Sprintf("%s to reach %s, which kalypso does not do; use an https URL, or lock where there is a direct way", d.reason, d.host)
 }
 
-// sshCommand is the setting of git's (git(1), git-config(1)) that replaces ssh; "" if
-// none does.
+// sshCommand returns the setting of git's (git(1), git-config(1)) that replaces ssh; "" for
+// none.
 func sshCommand(ctx context.Context) string {
 	for _, name := range []string{"GIT_SSH_COMMAND", "GIT_SSH"} {
 		if os.Getenv(name) != "" {
@@ -122,8 +124,8 @@ func sshCommand(ctx context.Context) string {
 	return ""
 }
 
-// readSSHSettings asks ssh for what its configuration says about a host: nothing
-// else reads all that it can say. Without ssh there is no configuration of it.
+// readSSHSettings runs ssh to get its configuration for a host: no other reader supports
+// all of it. Without ssh there is none.
 func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, error) {
 	args := []string{"-G"}
 	if e.Port > 0 {
@@ -138,7 +140,7 @@ func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, e
 	}
 	if said := (*exec.ExitError)(nil); errors.As(err, &said) {
 		if bytes.Contains(said.Stderr, []byte("No user exists for uid")) {
-			return nil, nil // containers have accounts that nothing names, and ssh runs for none of them
+			return nil, nil // containers have accounts without a name, for which ssh does not run
 		}
 		return nil, fmt.Errorf("ssh cannot read its configuration: %s", said.Stderr)
 	}
@@ -154,13 +156,13 @@ func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, e
 	return s, nil
 }
 
-// Name is what the method is called in errors.
+// Name is the name of the method in errors.
 func (a *sshAuth) Name() string { return "ssh-keys" }
 
 // String is the method for people.
 func (a *sshAuth) String() string { return a.user + " with the keys of ~/.ssh and the agent" }
 
-// ClientConfig returns how to log in. Any number of connections may use it.
+// ClientConfig returns the configuration of connections. Any number of them may use it.
 func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	files := existing(a.knownHosts)
 	unknown := &AuthError{Problem: "there is no known_hosts of ssh that can be read, so that no host can be told from another",
@@ -178,7 +180,7 @@ func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 		Auth:              []ssh.AuthMethod{ssh.PublicKeysCallback(a.signers)},
 		HostKeyCallback:   known.HostKeyCallback(),
 		HostKeyAlgorithms: known.HostKeyAlgorithms(a.address),
-		Timeout:           dialTimeout,
+		Timeout:           httpclient.DialTimeout,
 	}, nil
 }
 
@@ -188,8 +190,8 @@ func (a *sshAuth) signers() ([]ssh.Signer, error) {
 	return append(a.agentSigners(), keys...), nil
 }
 
-// fileSigners are the keys of files, and the files whose key needs a passphrase.
-// What cannot be read is passed over, as ssh does.
+// fileSigners returns the keys of files, and the files whose key needs a passphrase.
+// Unreadable files are ignored, as ssh does.
 func (a *sshAuth) fileSigners() (keys []ssh.Signer, encrypted []string) {
 	for _, name := range existing(a.identities) {
 		text, err := os.ReadFile(name)
@@ -207,7 +209,7 @@ func (a *sshAuth) fileSigners() (keys []ssh.Signer, encrypted []string) {
 	return keys, encrypted
 }
 
-// agentSigners are the keys of the agent that may be used for the host.
+// agentSigners returns the keys of the agent that may be used for the host.
 func (a *sshAuth) agentSigners() []ssh.Signer {
 	if a.agent == "" {
 		return nil
@@ -227,8 +229,8 @@ func (a *sshAuth) agentSigners() []ssh.Signer {
 	return slices.DeleteFunc(keys, func(key ssh.Signer) bool { return !a.identifies(key.PublicKey()) })
 }
 
-// identifies says whether one of the files is a key's: a public key lies beside a
-// private one, or is all that there is where the agent has the rest.
+// identifies reports whether one of the files belongs to a key: the public key lies beside
+// the private one, or alone where the agent has the private one.
 func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 	for _, name := range a.identities {
 		for _, public := range existing([]string{name + ".pub", name}) {
@@ -244,7 +246,7 @@ func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 	return false
 }
 
-// refused says that the host takes none of the keys.
+// refused returns the error for a host that accepts none of the keys.
 func (a *sshAuth) refused(host string) error {
 	hint := "`ssh -T " + a.user + "@" + host + "` shows what the host thinks of your keys"
 	if _, encrypted := a.fileSigners(); len(encrypted) > 0 {
@@ -253,8 +255,8 @@ func (a *sshAuth) refused(host string) error {
 	return &AuthError{Problem: fmt.Sprintf("%s accepts no key of ~/.ssh or the agent for the user %s", host, a.user), Hint: hint}
 }
 
-// paths are the files of a setting. ssh writes them with spaces between, and those in
-// their names as they are: the next path is where one begins from the root or with ~.
+// paths returns the files of a setting. ssh separates them by spaces and does not quote
+// those in names: the next path begins with / or ~.
 func paths(setting string) []string {
 	var out []string
 	for _, field := range strings.Fields(setting) {
@@ -267,10 +269,9 @@ func paths(setting string) []string {
 	return out
 }
 
-// existing are those of some files that are there. ssh takes ~ for the home folder of
-// the account, whatever $HOME says (ssh(1), FILES). In containers and CI these are
-// often two folders, and users have written to the one that they see: a file counts
-// in both.
+// existing returns those of some files that exist. ssh expands ~ to the home folder of the
+// account, whatever $HOME is (ssh(1), FILES). In containers and CI these are often two
+// folders, and users write to the one that they see: a file counts in both.
 func existing(names []string) []string {
 	account, home := homes()
 	var out []string
@@ -290,8 +291,8 @@ func existing(names []string) []string {
 	return out
 }
 
-// homes are the home folder of the account and that of the environment: one, where
-// only one is known.
+// homes returns the home folder of the account and that of the environment: one, where only
+// one is known.
 func homes() (account, environment string) {
 	if u, err := user.Current(); err == nil {
 		account = u.HomeDir

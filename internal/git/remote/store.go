@@ -21,35 +21,35 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// store is a bare repository with what was fetched: a partial clone, which git
-// itself can read and check, and which several processes may add to at once.
+// store is a bare repository with what was fetched: a partial clone, which git itself can
+// read and check, and which several processes may add to at once.
 //
-// All that adds to it is one rename: of a pack, of its index, of the shallow file.
-// The shallow file names a commit before the commit can be read, so that nobody
-// takes a history that was cut for one that is damaged.
+// Everything is added by a rename: a pack, its index, the shallow file. The shallow file
+// names a commit before the commit can be read, so that no process takes a cut history for
+// a damaged one.
 //
-// What others are adding has other names, and each process holds a lock that all may hold
-// together: who has it alone knows that such a file is of a process that was killed.
+// Files that are being written have other names, and each process holds a shared lock: a
+// process that gets the lock exclusively knows that such files are left over from a killed
+// one.
 type store struct {
 	dir     string
 	remove  func() error    // removes a temporary store; nil for one that stays
-	held    *flock.Flock    // by all who use the store
-	objects *git.Repository // brings what is missing
+	held    *flock.Flock    // shared by all processes that use the store
+	objects *git.Repository // fetches missing objects
 	local   *git.Repository // does not
 }
 
-// marks are refs that name the commits which were fetched: git keeps what they refer
-// to, and servers are told of them.
+// marks are refs that name the commits which were fetched: git keeps what they refer to,
+// and they are sent to servers as present.
 const marks = "refs/kalypso/"
 
-// The folders of marks: commits that may lack those before them, and those that lack
-// none.
+// The folders of marks: commits whose history may be cut, and those with all of it.
 const (
 	cut      = "cut/"
 	complete = "complete/"
 )
 
-// mostMarks is how many marks of a kind are kept: servers are told of all of them.
+// mostMarks is how many marks of a kind are kept: all of them are sent to servers.
 const mostMarks = 64
 
 // openStore opens the store of a repository in a folder, "" for a temporary one.
@@ -74,8 +74,7 @@ func openStore(folder, url string, whole bool) (s *store, err error) {
 	return s, nil
 }
 
-// storeName tells a person which repository a store is of, and the machine that it
-// is of no other.
+// storeName names a store for people by its repository, and uniquely for machines.
 func storeName(url string, whole bool) string {
 	last := url[strings.LastIndexAny(strings.TrimRight(url, "/"), "/:")+1:]
 	last = strings.TrimSuffix(strings.TrimRight(last, "/"), ".git")
@@ -89,8 +88,8 @@ func storeName(url string, whole bool) string {
 	return fmt.Sprintf("%s-%x.git", last[:min(len(last), 40)], sum[:8])
 }
 
-// create makes the repository under another name and then gives it its own, so that
-// it is whole from the beginning for all who look.
+// create makes the repository under a temporary name and then renames it, so that other
+// processes see it complete.
 func (s *store) create(url string) error {
 	if _, err := os.Stat(filepath.Join(s.dir, "HEAD")); err == nil {
 		return nil
@@ -101,10 +100,10 @@ func (s *store) create(url string) error {
 	}
 	return locked(filepath.Join(folder, "kalypso.lock"), func() error {
 		if _, err := os.Stat(filepath.Join(s.dir, "HEAD")); err == nil {
-			return nil // another process was faster
+			return nil // another process has made it
 		}
 		made := s.dir + ".new"
-		err := os.RemoveAll(made) // that of one which was killed
+		err := os.RemoveAll(made) // left over from a killed process
 		if err == nil {
 			err = initialize(made, url)
 		}
@@ -118,7 +117,7 @@ func (s *store) create(url string) error {
 	})
 }
 
-// initialize makes a bare repository that may leave objects with a server.
+// initialize makes a bare repository of which objects may be missing.
 func initialize(dir, url string) error {
 	for _, folder := range []string{"objects/pack", "objects/info", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(folder)), 0o777); err != nil {
@@ -151,9 +150,8 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 	return git.Open(dir)
 }
 
-// hold keeps others from taking what this process writes for what a killed one left, and
-// removes that where nobody else uses the store. Where files cannot be locked, nobody
-// removes anything.
+// hold takes the shared lock, and removes leftovers of killed processes where no other
+// process uses the store. Where files cannot be locked, no process removes anything.
 func (s *store) hold() {
 	s.held = flock.New(filepath.Join(s.dir, "kalypso.use"), flock.SetPermissions(0o666))
 	if alone, err := s.held.TryLock(); err == nil && alone {
@@ -163,8 +161,7 @@ func (s *store) hold() {
 	_ = s.held.RLock()
 }
 
-// sweep removes what processes left that were killed: files on their way to their names,
-// and a lock of git.
+// sweep removes what killed processes left: files under temporary names, and a lock of git.
 func (s *store) sweep() {
 	for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock", marks + "*/*.tmp-*"} {
 		names, _ := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
@@ -190,9 +187,9 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// has says whether a commit, or the one of a tag, is there with so many commits of
-// its history; 0 for all. There is no more before those at which the server's own history
-// ends. A commit that is there has all its trees: nothing else is ever added.
+// has reports whether a commit, or the one of a tag, is present with depth commits of its
+// history; 0 for all. A history that the server itself has cut ends there. A commit that is
+// present has all its trees: nothing else is ever added.
 func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 	shallow, err := s.shallow()
 	if err != nil {
@@ -213,8 +210,8 @@ func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 	return s.reaches(commit, depth, func(id git.Hash) (end, cut bool) { return slices.Contains(whole, id), slices.Contains(shallow, id) })
 }
 
-// reaches says whether so many commits of a history are there; 0 for all. at says of
-// a commit that all before it is there, or that nothing is.
+// reaches reports whether depth commits of a history are present; 0 for all. at reports
+// whether everything before a commit is present (end), or nothing (cut).
 func (s *store) reaches(commit git.Hash, depth int, at func(git.Hash) (end, cut bool)) (bool, error) {
 	seen := map[git.Hash]bool{}
 	level := []git.Hash{commit}
@@ -246,7 +243,7 @@ func (s *store) reaches(commit git.Hash, depth int, at func(git.Hash) (end, cut 
 	return true, nil
 }
 
-// shallow returns the commits that are there without those before them.
+// shallow returns the commits at which history is cut.
 func (s *store) shallow() ([]git.Hash, error) {
 	named, err := s.local.Shallow()
 	if err != nil {
@@ -256,7 +253,7 @@ func (s *store) shallow() ([]git.Hash, error) {
 	return slices.DeleteFunc(named, func(id git.Hash) bool { return slices.Contains(absent, id) }), err
 }
 
-// cutAt changes which commits are there without those before them.
+// cutAt changes at which commits history is cut.
 func (s *store) cutAt(add, drop []git.Hash) error {
 	if len(add)+len(drop) == 0 {
 		return nil
@@ -282,13 +279,13 @@ func (s *store) cutAt(add, drop []git.Hash) error {
 	})
 }
 
-// locked does something while no other process changes the shallow file.
+// locked calls do while no other process changes the shallow file.
 func (s *store) locked(do func() error) error {
 	return locked(filepath.Join(s.dir, "kalypso.lock"), do)
 }
 
-// locked does something while no other process that locks the same file does. One that is
-// killed lets the lock go.
+// locked calls do while no other process locks the same file. The lock of a killed process
+// is released.
 func locked(file string, do func() error) error {
 	lock := flock.New(file, flock.SetPermissions(0o666))
 	if err := lock.Lock(); err != nil {
@@ -297,7 +294,7 @@ func locked(file string, do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// replace writes a file that others may read at the time.
+// replace writes a file that others may be reading.
 func replace(file, text string) error {
 	temporary := file + ".tmp-" + rand.Text()
 	if err := os.WriteFile(temporary, []byte(text), 0o666); err != nil {
@@ -332,7 +329,7 @@ func (s *store) mark(folder string, ids []git.Hash) error {
 	return nil
 }
 
-// markAfter marks a commit that came on top of another, in the place of that one's mark.
+// markAfter marks a commit on top of another, and removes the mark of that one.
 func (s *store) markAfter(old, new git.Hash) error {
 	if err := s.mark(cut, []git.Hash{new}); err != nil {
 		return err
@@ -340,7 +337,7 @@ func (s *store) markAfter(old, new git.Hash) error {
 	return os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(marks+cut), old.String()))
 }
 
-// take puts the objects of a pack of this machine into the store.
+// take adds the objects of a local pack to the store.
 func (s *store) take(ctx context.Context, name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -372,7 +369,7 @@ func (s *store) markNames(folder string) ([]string, error) {
 	return names, nil
 }
 
-// marked returns the commits that were fetched and are there, the newest first.
+// marked returns the commits that were fetched and are present, the newest first.
 func (s *store) marked(folder string) ([]git.Hash, error) {
 	names, err := s.markNames(folder)
 	if err != nil {

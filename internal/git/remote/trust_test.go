@@ -54,8 +54,8 @@ func TestCredentials(t *testing.T) {
 			if found, _ := exec.Command("grep", "-r", remotetest.Password, o.Store).Output(); len(found) > 0 {
 				t.Errorf("in the store: %s", found)
 			}
-			if told, _ := os.ReadFile(arguments); strings.Contains(string(told), remotetest.Password) || len(told) == 0 {
-				t.Errorf("%s: arguments of git: %s", name, told)
+			if latest, _ := os.ReadFile(arguments); strings.Contains(string(latest), remotetest.Password) || len(latest) == 0 {
+				t.Errorf("%s: arguments of git: %s", name, latest)
 			}
 			// The server repeats what it was told.
 			s.Before(func(w http.ResponseWriter, req *http.Request) bool {

@@ -1,5 +1,5 @@
-// Package detect tells which forge a git remote is on, without asking anybody: from
-// its address and from what CI systems say of themselves.
+// Package detect detects the forge of a git remote, without a request: from its URL and the
+// variables of CI systems.
 package detect
 
 import (
@@ -22,24 +22,24 @@ const (
 	None   = "none"
 )
 
-// known are the forges that everybody may use, and the names that they have for SSH
-// through port 443, which are those of the same forge.
+// known are the public forges, and their names for SSH through port 443, which belong to
+// the same forge.
 var known = map[string]struct{ kind, host string }{
 	"github.com": {GitHub, "github.com"}, "www.github.com": {GitHub, "github.com"}, "ssh.github.com": {GitHub, "github.com"},
 	"gitlab.com": {GitLab, "gitlab.com"}, "altssh.gitlab.com": {GitLab, "gitlab.com"},
 	"codeberg.org": {Gitea, "codeberg.org"}, "gitea.com": {Gitea, "gitea.com"},
 }
 
-// Detect returns the kind of the forge that a remote is on, the address of the forge's
-// instance and the path of the repository there. For the kind none, both are empty.
+// Detect returns the kind of the forge of a remote, the URL of the forge's instance and the
+// path of the repository there. For the kind none, both are empty.
 //
-// override is a kind that the user gives, or "". Without it, the hosts of known
-// services count, then what env, which is os.Getenv, says of the host: GH_HOST,
+// override is the kind that the user chose, or "". Without it, the hosts of known services
+// count, then the variables that env, such as os.Getenv, returns for the host: GH_HOST,
 // GITHUB_SERVER_URL and GITHUB_API_URL, which name a Gitea where GITEA_ACTIONS or
-// FORGEJO_ACTIONS is true, and CI_SERVER_URL and GITLAB_HOST. All else is none.
+// FORGEJO_ACTIONS is true, and CI_SERVER_URL and GITLAB_HOST. Everything else is none.
 //
-// Errors are for an address that no remote can have, and for a kind that cannot be:
-// they do not show credentials in the address.
+// The error is for an invalid URL, or for a kind that is not possible. It does not contain
+// credentials of the URL.
 func Detect(remoteURL string, env func(string) string, override string) (kind, base, path string, err error) {
 	switch override {
 	case None:
@@ -78,16 +78,15 @@ type remote struct {
 
 var (
 	hosts = regexp.MustCompile(`^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$`)
-	// helper is an address that git gives to another program, which could be anything.
+	// helper matches a URL for a remote helper of git, which may be any program.
 	helper = regexp.MustCompile(`^[A-Za-z0-9]+::`)
-	// scp is [USER@]HOST:PATH, which no slash comes before: git-clone(1).
+	// scp matches [USER@]HOST:PATH without a slash before the colon: git-clone(1).
 	scp    = regexp.MustCompile(`^(?:[^@/]*@)?(\[[0-9A-Fa-f:.]+\]|[^:/\[]+):(.*)$`)
 	drive  = regexp.MustCompile(`^[A-Za-z]:([\\/]|$)`)
 	errURL = errors.New("the address of the remote is not one that git has: https://HOST/PATH, ssh://HOST/PATH or HOST:PATH")
 )
 
-// parse reads an address as git does; nil for a folder, a bundle, or what another
-// program answers for.
+// parse parses a URL as git does; nil for a folder, a bundle, or a remote helper.
 func parse(address string) (*remote, error) {
 	if strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil, errURL
@@ -108,7 +107,7 @@ func parse(address string) (*remote, error) {
 func parseURL(address string) (*remote, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Opaque != "" {
-		return nil, errURL // the parser's own error shows the address
+		return nil, errURL // the parser's own error contains the URL
 	}
 	switch strings.ToLower(u.Scheme) {
 	case "file":
@@ -116,7 +115,7 @@ func parseURL(address string) (*remote, error) {
 	case "http", "https":
 		return checked(&remote{scheme: strings.ToLower(u.Scheme), host: u.Host, path: u.Path})
 	case "ssh", "git", "git+ssh", "ssh+git":
-		// The port is that of another server than the web's.
+		// The web server has another port.
 		host := u.Hostname()
 		if strings.Contains(host, ":") {
 			host = "[" + host + "]"
@@ -126,7 +125,7 @@ func parseURL(address string) (*remote, error) {
 	return nil, nil
 }
 
-// checked is a remote whose host can be one.
+// checked returns a remote, or an error where its host is invalid.
 func checked(r *remote) (*remote, error) {
 	r.host = strings.ToLower(r.host)
 	name := r.host
@@ -142,7 +141,7 @@ func checked(r *remote) (*remote, error) {
 	return r, nil
 }
 
-// web is the address of the web pages of a remote's host.
+// web returns the URL of the web pages of a remote's host.
 func (r *remote) web() *url.URL {
 	if r.scheme == "ssh" {
 		return &url.URL{Scheme: "https", Host: r.host}
@@ -150,7 +149,7 @@ func (r *remote) web() *url.URL {
 	return &url.URL{Scheme: r.scheme, Host: r.host}
 }
 
-// kind returns the kind of a remote's forge, and the address of its instance.
+// kind returns the kind of a remote's forge, and the URL of its instance.
 func (r *remote) kind(env func(string) string) (string, *url.URL) {
 	if k, ok := known[r.host]; ok {
 		return k.kind, &url.URL{Scheme: "https", Host: k.host}
@@ -166,7 +165,7 @@ func (r *remote) kind(env func(string) string) (string, *url.URL) {
 	return None, nil
 }
 
-// names are the variables that name a forge, by its address or its host.
+// names are the variables with the URL or the host of a forge.
 var names = []struct {
 	variable string
 	kind     func(env func(string) string) string
@@ -178,8 +177,8 @@ var names = []struct {
 	{"GH_HOST", func(func(string) string) string { return GitHub }},
 }
 
-// actions is whose Actions a job runs in: Gitea's and Forgejo's have the names of
-// GitHub's, and one more.
+// actions returns the forge of a job of Actions: Gitea and Forgejo have the variables of
+// GitHub, and one more.
 func actions(env func(string) string) string {
 	if env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true" {
 		return Gitea
@@ -187,11 +186,11 @@ func actions(env func(string) string) string {
 	return GitHub
 }
 
-// apis is where the APIs are below an instance.
+// apis matches the path of the API of an instance.
 var apis = regexp.MustCompile(`/api(/v[0-9]+)?/?$`)
 
-// at returns the instance that a variable names, if the remote is on it; nil if not.
-// Over SSH, the name alone counts.
+// at returns the instance of a variable's value, if the remote is on it; nil if not. Over
+// SSH, only the host name is compared.
 func (r *remote) at(variable string) *url.URL {
 	if variable == "" {
 		return nil
@@ -217,8 +216,8 @@ func below(path, folder string) bool {
 	return folder == "" || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// instance returns the instance of a forge whose kind the user gives: what was found
-// by itself, if it is one, or else the host.
+// instance returns the instance of a forge whose kind the user chose: the detected one, if
+// any, or else the host.
 func (r *remote) instance(env func(string) string, kind string, found *url.URL) *url.URL {
 	for _, name := range names {
 		if instance := r.at(env(name.variable)); instance != nil && name.kind(env) == kind {

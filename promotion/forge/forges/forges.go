@@ -1,4 +1,4 @@
-// Package forges opens what a git repository is hosted on, by its URL.
+// Package forges opens the forge of a git repository by its URL.
 package forges
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/gitlab"
 )
 
-// Open returns the repository of a URL on its forge; nil where it is on none. kind says
-// which forge it is; "" for what the URL and the environment tell. Tokens are those of
-// the environment, as the forges' own tools read it.
+// Open returns the repository of a URL on its forge; nil where it is on none. kind is the
+// kind of forge; "" to detect it from the URL and the environment. Tokens are those of the
+// environment, as the forges' own tools read it.
 func Open(ctx context.Context, remote, kind string) (forge.Forge, error) {
 	kind, base, path, err := detect.Detect(remote, os.Getenv, kind)
 	if err != nil {
@@ -49,7 +49,7 @@ func Open(ctx context.Context, remote, kind string) (forge.Forge, error) {
 	return nil, nil
 }
 
-// some is a forge, or an error and no forge: a nil pointer would be no nil Forge.
+// some converts the result of New: a nil pointer would not be a nil Forge.
 func some[F forge.Forge](f F, err error) (forge.Forge, error) {
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -15,11 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-const draft = "WIP: "
-
-// drafts is how a title can begin that makes a pull request a draft, by the default of
-// WORK_IN_PROGRESS_PREFIXES (https://docs.gitea.com/administration/config-cheat-sheet).
-var drafts = regexp.MustCompile(`(?i)^\s*((wip:|\[wip\])\s*)+`)
+// drafts are those of the default of WORK_IN_PROGRESS_PREFIXES
+// (https://docs.gitea.com/administration/config-cheat-sheet).
+var drafts = server.Drafts{Prefix: "WIP: ", Pattern: regexp.MustCompile(`(?i)^\s*((wip:|\[wip\])\s*)+`)}
 
 // FindChange implements forge.Forge.
 func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
@@ -42,23 +39,20 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gitea.PullRequest
 		return nil, f.fail("look for the pull request of "+head, r, err)
 	}
 	for _, pr := range list {
-		if whole(pr) && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Ref == head && pr.Base.Ref == base && pr.State == gitea.StateOpen {
+		if complete(pr) && pr.Head.RepoID == pr.Base.RepoID && pr.Head.Ref == head && pr.Base.Ref == base && pr.State == gitea.StateOpen {
 			return pr, nil
 		}
 	}
 	return nil, nil
 }
 
-// whole says whether a pull request has what it must have.
-func whole(pr *gitea.PullRequest) bool { return pr != nil && pr.Head != nil && pr.Base != nil }
+// complete reports whether a pull request has its branches.
+func complete(pr *gitea.PullRequest) bool { return pr != nil && pr.Head != nil && pr.Base != nil }
 
-// SaveChange implements forge.Forge. Reviewers who have reviewed are not asked again,
-// and an author cannot review.
+// SaveChange implements forge.Forge. Reviewers who have reviewed are not requested again,
+// nor is the author.
 func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
-	spec.Title = strings.TrimSpace(drafts.ReplaceAllString(spec.Title, ""))
-	if spec.Draft {
-		spec.Title = draft + spec.Title
-	}
+	spec.Title = drafts.Title(spec.Title, spec.Draft)
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
 		pr, err := f.find(ctx, spec.Head, spec.Base)
 		if err == nil && pr == nil {
@@ -77,26 +71,22 @@ func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.C
 	})
 }
 
-// open opens a pull request, or finds the one that another process has opened, which
-// lists may show a while later only.
+// open opens a pull request, or finds the one that another process has opened, which lists
+// may show later.
 func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullRequest, error) {
 	pr, r, err := f.api(ctx).CreatePullRequest(f.owner, f.name, gitea.CreatePullRequestOption{
 		Head: spec.Head, Base: spec.Base, Title: spec.Title, Body: spec.Body,
 	})
-	if err == nil && whole(pr) {
+	if err == nil && complete(pr) {
 		return pr, nil
 	}
 	doing := "open a pull request from " + spec.Head + " to " + spec.Base
 	if c := code(r); err != nil && c != http.StatusConflict && c != http.StatusUnprocessableEntity {
 		return nil, f.fail(doing, r, err)
 	}
-	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
-		if opened, err := f.find(ctx, spec.Head, spec.Base); err != nil || opened != nil {
-			return opened, err
-		}
-		if err := f.server.Wait(ctx, pause); err != nil {
-			return nil, err
-		}
+	opened, findErr := server.Appears(ctx, f.server, func() (*gitea.PullRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
+	if opened != nil || findErr != nil {
+		return opened, findErr
 	}
 	if err == nil {
 		err = errHidden
@@ -104,20 +94,20 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 	return nil, f.fail(doing, r, err)
 }
 
-// update writes what differs of the texts.
+// update writes the title and the body where they differ.
 func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest, spec forge.ChangeSpec) (*gitea.PullRequest, error) {
 	if pr.Title == spec.Title && pr.Body == spec.Body {
 		return pr, nil
 	}
 	updated, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, pr.Index, gitea.EditPullRequestOption{Title: spec.Title, Body: &spec.Body})
-	if err == nil && !whole(updated) {
+	if err == nil && !complete(updated) {
 		return pr, nil
 	}
 	return updated, f.fail(fmt.Sprintf("update the pull request #%d", pr.Index), r, err)
 }
 
-// label adds the labels that a pull request lacks, and makes those that the
-// repository lacks.
+// label adds the missing labels of a pull request, and creates those that the repository
+// lacks.
 func (f *Forge) label(ctx context.Context, pr *gitea.PullRequest, names []string) error {
 	lacking := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return slices.ContainsFunc(pr.Labels, func(l *gitea.Label) bool { return l.Name == name })
@@ -150,7 +140,7 @@ func (f *Forge) label(ctx context.Context, pr *gitea.PullRequest, names []string
 	return f.fail(fmt.Sprintf("label the pull request #%d", pr.Index), r, err)
 }
 
-// request asks the reviewers that a pull request lacks.
+// request requests the missing reviewers.
 func (f *Forge) request(ctx context.Context, pr *gitea.PullRequest, reviewers []string) error {
 	asked := map[string]bool{}
 	for _, u := range pr.RequestedReviewers {
@@ -217,7 +207,7 @@ func (f *Forge) CloseChange(ctx context.Context, number int, comment string) err
 
 func (f *Forge) get(ctx context.Context, number int) (*gitea.PullRequest, error) {
 	pr, r, err := f.api(ctx).GetPullRequest(f.owner, f.name, int64(number))
-	if err == nil && !whole(pr) {
+	if err == nil && !complete(pr) {
 		return nil, fmt.Errorf("read the pull request #%d: %s says neither where it comes from nor where it goes", number, f.server.Host())
 	}
 	return pr, f.fail(fmt.Sprintf("read the pull request #%d", number), r, err)
@@ -244,16 +234,16 @@ func (f *Forge) Comment(ctx context.Context, number int, text string) error {
 	})
 }
 
-// change is a pull request as package forge has it; nil for nil.
+// change converts a pull request; nil for nil.
 func change(pr *gitea.PullRequest) *forge.Change {
-	if !whole(pr) {
+	if !complete(pr) {
 		return nil
 	}
 	c := &forge.Change{
 		Number: int(pr.Index), URL: pr.HTMLURL, Head: server.Hash(pr.Head.Sha), Base: pr.Base.Ref,
-		Title: drafts.ReplaceAllString(pr.Title, ""), Body: pr.Body,
-		// Old versions do not say whether it is a draft.
-		Draft: pr.Draft || drafts.MatchString(pr.Title), State: forge.ChangeOpen,
+		Title: drafts.Strip(pr.Title), Body: pr.Body,
+		// Old versions do not report it.
+		Draft: pr.Draft || drafts.Pattern.MatchString(pr.Title), State: forge.ChangeOpen,
 	}
 	for _, l := range pr.Labels {
 		c.Labels = append(c.Labels, l.Name)

@@ -1,10 +1,9 @@
-// Package gitea is forge.Forge for repositories on Gitea and on Forgejo, by Gitea's
-// API, version 1 (https://docs.gitea.com/development/api-usage), which Forgejo keeps
-// (https://forgejo.org/docs/latest/user/api-usage/).
+// Package gitea implements forge.Forge for repositories on Gitea and on Forgejo, with
+// Gitea's API, version 1 (https://docs.gitea.com/development/api-usage), which Forgejo
+// keeps (https://forgejo.org/docs/latest/user/api-usage/).
 //
-// Change requests are pull requests, and drafts are those whose title begins with
-// "WIP: ", which neither titles that are given nor those returned have. There are no
-// deployments.
+// Change requests are pull requests, and drafts are those whose title begins with "WIP: ",
+// which is added to and removed from titles here. There are no deployments.
 package gitea
 
 import (
@@ -15,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -24,12 +22,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Options are for tests. Zero fields are the network and the real clock.
-type Options struct {
-	Transport http.RoundTripper
-	Now       func() time.Time
-	Wait      func(context.Context, time.Duration) error
-}
+// Options are the clock, for tests; the zero value is the real one.
+type Options = server.Clock
 
 // Forge is a repository of a Gitea or Forgejo instance.
 type Forge struct {
@@ -44,12 +38,11 @@ var _ forge.Forge = (*Forge)(nil)
 
 const hint = "set GITEA_TOKEN or FORGEJO_TOKEN to a token with the scopes write:repository, write:issue and read:user of a user that may write to the repository"
 
-// New returns a repository: base is the instance's address, with its path where it
-// has one, and path is OWNER/REPOSITORY. The token is sent to that server only;
-// without one, what is public can be read.
+// New returns a repository: base is the instance's URL, with its path if any, and path is
+// OWNER/REPOSITORY. The token is sent to that server only; without one, public repositories
+// can be read.
 //
-// It asks who the token belongs to: one that the server does not know is a
-// *forge.AuthError.
+// It requests the user of the token: the error for an invalid one is a *forge.AuthError.
 func New(ctx context.Context, base, path, token string, o Options) (*Forge, error) {
 	address, err := server.Base(base)
 	if err != nil {
@@ -68,21 +61,21 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 	}
 	s, err := server.New(server.Options{
 		Base: address, Header: "Authorization", Credentials: credentials, Hint: hint,
-		Transport: o.Transport, Now: o.Now, Wait: o.Wait,
+		Clock: o,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f := &Forge{server: s, client: s.Client(), base: address, owner: segments[0], name: segments[1]}
 	if token != "" {
-		f.viewer, err = server.Ask(ctx, s, f.who)
+		f.viewer, err = server.Ask(ctx, s, f.whoami)
 	}
 	return f, err
 }
 
 // Token returns the token for a host, as HOST or HOST:PORT, from the environment:
-// FORGEJO_TOKEN or GITEA_TOKEN, unless GITEA_SERVER_URL says that they are for another
-// one, or, in a job of Actions on that host, the job's.
+// FORGEJO_TOKEN or GITEA_TOKEN, unless GITEA_SERVER_URL names another host, or, in a job of
+// Actions on that host, the job's.
 func Token(host string) (string, bool) {
 	for _, name := range []string{"FORGEJO_TOKEN", "GITEA_TOKEN"} {
 		if token := os.Getenv(name); token != "" && server.Same(os.Getenv("GITEA_SERVER_URL"), host, true) {
@@ -96,34 +89,34 @@ func Token(host string) (string, bool) {
 	return "", false
 }
 
-// api returns the library's client for one method: it keeps its context. It gets no
-// token, so that it has none to show, and does not ask for the server's version.
+// api returns the library's client for one method, because it keeps the context. It gets no
+// token, so that it cannot print it, and does not request the server's version.
 func (f *Forge) api(ctx context.Context) *gitea.Client {
 	client, err := gitea.NewClient(f.base.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(f.client),
 		gitea.SetContext(ctx), gitea.SetUserAgent("kalypso"))
 	if err != nil {
-		panic(err) // only asking for the version can fail
+		panic(err) // only the request for the version can fail
 	}
 	return client
 }
 
-// Kind is gitea, for Forgejo as well.
+// Kind returns gitea, for Forgejo as well.
 func (f *Forge) Kind() string { return "gitea" }
 
-// Repository is the repository's page.
+// Repository returns the URL of the repository's page.
 func (f *Forge) Repository() string { return f.base.JoinPath(f.owner, f.name).String() }
 
-// Limits are those of Gitea's database: titles are VARCHAR(255), less what makes one
-// that of a draft. The texts have no limit in Gitea itself: these are what its pages
-// show in a line, and what the TEXT of a MySQL column keeps.
+// Limits returns those of Gitea's database: titles are VARCHAR(255), less the prefix of a
+// draft. Gitea has no limits for texts: these are what its pages show in a line, and the
+// size of a MySQL TEXT.
 func (f *Forge) Limits() forge.Limits {
-	return forge.Limits{Title: 255 - len(draft), Body: 65535, StatusDescription: 255}
+	return forge.Limits{Title: 255 - len(drafts.Prefix), Body: 65535, StatusDescription: 255}
 }
 
-// Viewer is the name of the token's user; "" for a token that may not ask.
+// Viewer returns the name of the token's user; "" for a token without that permission.
 func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer, nil }
 
-func (f *Forge) who(ctx context.Context) (string, error) {
+func (f *Forge) whoami(ctx context.Context) (string, error) {
 	user, r, err := f.api(ctx).GetMyUserInfo()
 	if server.Refused(err) {
 		return "", nil
@@ -134,12 +127,12 @@ func (f *Forge) who(ctx context.Context) (string, error) {
 	return user.UserName, nil
 }
 
-// Deploy is an ErrUnsupported.
+// Deploy returns an ErrUnsupported.
 func (f *Forge) Deploy(context.Context, forge.Deployment) error {
 	return fmt.Errorf("record a deployment: %w", forge.ErrUnsupported)
 }
 
-// fail says what was to be done, and what the server says, as one line.
+// fail returns an error with the operation and the answer of the server, on one line.
 func (f *Forge) fail(doing string, r *gitea.Response, err error) error {
 	switch c := code(r); {
 	case err == nil:
@@ -150,7 +143,7 @@ func (f *Forge) fail(doing string, r *gitea.Response, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// code is the status of an answer; 0 for none.
+// code returns the status code of an answer; 0 for none.
 func code(r *gitea.Response) int {
 	if r == nil || r.Response == nil {
 		return 0
@@ -160,8 +153,8 @@ func code(r *gitea.Response) int {
 
 var errHidden = errors.New("the server does not show it")
 
-// visible returns the repository, or a *forge.AuthError: it is not there for those
-// who may not see it.
+// visible returns the repository, or a *forge.AuthError where it is not found: servers hide
+// it from users who may not see it.
 func (f *Forge) visible(ctx context.Context) (*gitea.Repository, error) {
 	repository, r, err := f.api(ctx).GetRepo(f.owner, f.name)
 	if code(r) == http.StatusNotFound {
@@ -170,8 +163,8 @@ func (f *Forge) visible(ctx context.Context) (*gitea.Repository, error) {
 	return repository, f.fail("read the repository", r, err)
 }
 
-// pages returns all of a list. Not all lists of Gitea say which page is the next:
-// some say how many entries there are only.
+// pages returns all elements of a list. Some lists of Gitea have no link to the next page,
+// only the number of elements.
 func pages[T any](page func(gitea.ListOptions) ([]T, *gitea.Response, error)) ([]T, *gitea.Response, error) {
 	var last *gitea.Response
 	seen := 0

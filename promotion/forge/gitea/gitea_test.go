@@ -427,11 +427,11 @@ func TestStatuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(state forge.State, description string, minute int) forge.Status {
+	status := func(state forge.State, description string, minute int) forge.Status {
 		return forge.Status{Name: "kalypso/prod", State: state, Description: description, URL: "https://hub.example.com", By: "kalypso", At: start.Add(time.Duration(minute) * time.Minute)}
 	}
 	expect(t, "statuses", got, map[git.Hash][]forge.Status{head: {
-		said(forge.Pending, "0/2", 0), said(forge.Pending, "1/2", 1), said(forge.Success, "2/2", 2), said(forge.Failure, "1/2", 4),
+		status(forge.Pending, "0/2", 0), status(forge.Pending, "1/2", 1), status(forge.Success, "2/2", 2), status(forge.Failure, "1/2", 4),
 	}})
 }
 

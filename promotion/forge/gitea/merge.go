@@ -13,10 +13,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Merge implements forge.Forge. The head must have all of the base: Gitea would
-// otherwise make a tree that nobody has seen, and the error is git.ErrLostRace. A merge
-// that Gitea makes by itself later has no such check: the branch's protection should
-// block merging of what is outdated.
+// Merge implements forge.Forge. The head must contain the base: otherwise Gitea would make
+// a tree that nobody has reviewed, and the error is git.ErrLostRace. A merge that Gitea
+// makes by itself later has no such check: the branch's protection should block merging of
+// outdated heads.
 func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
 		pr, err := f.get(ctx, number)
@@ -43,7 +43,7 @@ func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.Me
 	})
 }
 
-// settled says what there is to say without merging; "" for nothing.
+// settled returns the result without merging; "" for none.
 func settled(pr *gitea.PullRequest, head git.Hash) (forge.MergeState, error) {
 	switch {
 	case server.Hash(pr.Head.Sha) != head:
@@ -58,8 +58,8 @@ func settled(pr *gitea.PullRequest, head git.Hash) (forge.MergeState, error) {
 	return "", nil
 }
 
-// style returns how Gitea is to merge, or why the repository does not allow it. To
-// rebase a head that has all of the base is to move the base forward.
+// style returns the merge style for a method, or an error where the repository does not
+// allow it. Rebasing a head that contains the base is a fast-forward.
 func (f *Forge) style(ctx context.Context, method string) (gitea.MergeStyle, error) {
 	repository, err := f.visible(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (f *Forge) style(ctx context.Context, method string) (gitea.MergeStyle, err
 	return "", fmt.Errorf("the repository %s/%s does not allow to merge by %q", f.owner, f.name, method)
 }
 
-// merged says what an answer means. Those that refuse have the same codes for rules
-// that do not allow it yet and for what has changed in the meantime, so it looks.
+// merged returns the result of an answer. Refusals have the same codes for rules that do
+// not allow the merge yet and for concurrent changes, so it reads the pull request again.
 func (f *Forge) merged(ctx context.Context, number int, head git.Hash, o forge.MergeOptions, code int) (forge.MergeState, error) {
 	switch code {
 	case http.StatusOK:
@@ -102,14 +102,14 @@ func (f *Forge) merged(ctx context.Context, number int, head git.Hash, o forge.M
 	case state != "" || err != nil:
 		return state, err
 	case code == http.StatusConflict && o.WhenAllowed:
-		return forge.MergeWaiting, nil // it was asked to before
+		return forge.MergeWaiting, nil // it is scheduled already
 	case code == http.StatusConflict:
 		return "", fmt.Errorf("merge #%d at %s: %w", number, git.Short(head), git.ErrLostRace)
 	}
 	return forge.MergeRefused, nil
 }
 
-// CancelMerge implements forge.Forge. Nothing but trying says whether a merge waits.
+// CancelMerge implements forge.Forge. The API does not report whether a merge is scheduled.
 func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		r, err := f.api(ctx).CancelScheduledAutoMerge(f.owner, f.name, int64(number))

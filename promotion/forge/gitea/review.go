@@ -26,14 +26,13 @@ func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error)
 		if err != nil {
 			return nil, err
 		}
-		out := &forge.Reviews{Required: required}
-		for _, name := range slices.Sorted(maps.Keys(newest)) {
-			r := newest[name]
-			out.Reviews = append(out.Reviews, forge.Review{
+		reviews := map[string]forge.Review{}
+		for name, r := range newest {
+			reviews[name] = forge.Review{
 				By: name, Approved: r.State == gitea.ReviewStateApproved, Commit: server.Hash(r.CommitID), At: r.Submitted,
-			})
+			}
 		}
-		return out, nil
+		return &forge.Reviews{Reviews: forge.ByReviewer(reviews), Required: required}, nil
 	})
 }
 
@@ -44,8 +43,8 @@ func (f *Forge) reviews(ctx context.Context, number int) ([]*gitea.PullReview, e
 	return all, f.fail(fmt.Sprintf("read the reviews of #%d", number), r, err)
 }
 
-// newest returns the newest approval or request for changes of each reviewer, unless
-// it was dismissed: an older one does not count again then.
+// newest returns the newest approval or request for changes of each reviewer, unless it was
+// dismissed: an older one does not count again then.
 func newest(all []*gitea.PullReview) map[string]*gitea.PullReview {
 	by := map[string]*gitea.PullReview{}
 	slices.SortStableFunc(all, func(a, b *gitea.PullReview) int {
@@ -60,9 +59,9 @@ func newest(all []*gitea.PullReview) map[string]*gitea.PullReview {
 	return by
 }
 
-// required says whether the branch has the approvals that its protection wants. It
-// does not tell all: whether approvals of older heads count, and whether a request for
-// changes blocks, is for administrators to see, and Unknown.
+// required reports whether the branch has the approvals that its protection requires. Only
+// administrators can see whether approvals of older heads count, and whether a request for
+// changes blocks: the result is Unknown where that matters.
 func (f *Forge) required(ctx context.Context, number int, newest map[string]*gitea.PullReview) (forge.Requirement, error) {
 	pr, err := f.get(ctx, number)
 	if err != nil {

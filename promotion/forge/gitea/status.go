@@ -11,14 +11,11 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Statuses implements forge.Forge. Jobs of Actions are among them.
+// Statuses implements forge.Forge. The jobs of Actions are among them.
 func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	return server.Ask(ctx, f.server, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
-		return server.Each(ctx, commits, f.statuses)
-	})
+	return f.server.Statuses(ctx, commits, f.statuses)
 }
 
 func (f *Forge) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
@@ -45,7 +42,7 @@ func (f *Forge) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, 
 	return statuses, nil
 }
 
-// state is a state of Gitea's: one that is none of these is to come.
+// state converts a state: an unknown one is pending.
 func state(s gitea.StatusState) forge.State {
 	switch s {
 	case gitea.StatusSuccess:
@@ -63,9 +60,9 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		if err != nil {
 			return err
 		}
-		for _, said := range slices.Backward(all) {
-			if said.Name == s.Name && (f.viewer == "" || strings.EqualFold(said.By, f.viewer)) {
-				if said.State == s.State && said.Description == s.Description {
+		for _, status := range slices.Backward(all) {
+			if status.Name == s.Name && (f.viewer == "" || strings.EqualFold(status.By, f.viewer)) {
+				if status.State == s.State && status.Description == s.Description {
 					return nil
 				}
 				break

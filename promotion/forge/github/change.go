@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // pull is a pull request of the REST API.
@@ -24,7 +23,7 @@ type pull struct {
 	Body        string     `json:"body"`
 	Draft       bool       `json:"draft"`
 	MergedAt    *time.Time `json:"merged_at"`
-	MergeCommit string     `json:"merge_commit_sha"` // of a test, until it is merged
+	MergeCommit string     `json:"merge_commit_sha"` // of a test merge before the merge
 	Head        side       `json:"head"`
 	Base        side       `json:"base"`
 	User        *user      `json:"user"`
@@ -34,13 +33,13 @@ type pull struct {
 	Teams       []team     `json:"requested_teams"`
 }
 
-// side is a branch that a pull request merges, or is merged into.
+// side is the head or the base of a pull request.
 type side struct {
 	Ref  string `json:"ref"`
 	SHA  string `json:"sha"`
 	Repo *struct {
 		ID int64 `json:"id"`
-	} `json:"repo"` // nil where a fork is gone
+	} `json:"repo"` // nil for a deleted fork
 }
 
 type label struct {
@@ -51,15 +50,7 @@ type team struct {
 	Slug string `json:"slug"`
 }
 
-// hash is a commit id of the API; zero for anything else.
-func hash(id string) git.Hash {
-	if !plumbing.IsHash(id) {
-		return git.Hash{}
-	}
-	return plumbing.NewHash(id)
-}
-
-func (p *pull) head() git.Hash { return hash(p.Head.SHA) }
+func (p *pull) head() git.Hash { return server.Hash(p.Head.SHA) }
 
 func (p *pull) change(r *repo) *forge.Change {
 	out := &forge.Change{
@@ -72,15 +63,14 @@ func (p *pull) change(r *repo) *forge.Change {
 	}
 	switch {
 	case p.MergedAt != nil:
-		out.State, out.Merged = forge.ChangeMerged, hash(p.MergeCommit)
+		out.State, out.Merged = forge.ChangeMerged, server.Hash(p.MergeCommit)
 	case p.State != "open":
 		out.State = forge.ChangeClosed
 	}
 	return out
 }
 
-// FindChange lists the pull requests of the branch, which GitHub's search would find
-// only later.
+// FindChange lists the pull requests of the branch: GitHub's search would find them later.
 func (r *repo) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
 	p, err := r.find(ctx, head, base)
 	if p == nil || err != nil {
@@ -93,7 +83,7 @@ func (r *repo) FindChange(ctx context.Context, head, base string) (*forge.Change
 func (r *repo) find(ctx context.Context, head, base string) (*pull, error) {
 	var found *pull
 	err := pages(ctx, r, "pulls", values{"head": r.owner + ":" + head, "base": base, "state": "open"}, func(page []pull) bool {
-		// A filter that GitHub does not understand, it ignores.
+		// GitHub ignores unknown filters.
 		i := slices.IndexFunc(page, func(p pull) bool {
 			return p.Head.Ref == head && p.Base.Ref == base && p.State == "open" &&
 				p.Head.Repo != nil && p.Base.Repo != nil && p.Head.Repo.ID == p.Base.Repo.ID
@@ -126,7 +116,7 @@ func (r *repo) pull(ctx context.Context, number int) (*pull, error) {
 
 var errNoPull = errors.New("GitHub answers with something that is no such pull request")
 
-// check says whether an answer has what a pull request cannot be without.
+// check returns an error for an answer without the required fields of a pull request.
 func (p *pull) check() error {
 	if p.Number <= 0 || p.NodeID == "" || p.Base.Ref == "" || p.head().IsZero() || p.State != "open" && p.State != "closed" {
 		return errNoPull
@@ -134,8 +124,8 @@ func (p *pull) check() error {
 	return nil
 }
 
-// CloseChange comments before it closes, so that nobody finds a closed one without
-// its reason.
+// CloseChange comments before it closes, so that no pull request is closed without its
+// reason.
 func (r *repo) CloseChange(ctx context.Context, number int, comment string) error {
 	err := r.close(ctx, number, comment)
 	if err != nil {
@@ -157,11 +147,11 @@ func (r *repo) close(ctx context.Context, number int, comment string) error {
 	return r.send(ctx, again, http.MethodPatch, "pulls/"+strconv.Itoa(number), map[string]string{"state": "closed"}, nil)
 }
 
-// Comment reads all comments to find the viewer's newest one: the API lists those of
-// one pull request oldest first only.
+// Comment reads all comments to find the viewer's newest one: the API lists them oldest
+// first only.
 func (r *repo) Comment(ctx context.Context, number int, text string) error {
 	path := "issues/" + strconv.Itoa(number) + "/comments"
-	err := r.settle(ctx,
+	err := r.ensure(ctx,
 		func() (bool, error) {
 			viewer, err := r.Viewer(ctx)
 			if viewer == "" || err != nil {

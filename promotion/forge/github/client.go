@@ -17,19 +17,18 @@ import (
 	"github.com/cli/go-gh/v2/pkg/auth"
 	"github.com/cli/go-gh/v2/pkg/config"
 
-	"github.com/kalypso-io/kalypso/internal/httpclient"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// client speaks with the APIs of a host. Any number of goroutines may use it.
+// client calls the APIs of a host. Any number of goroutines may use it.
 type client struct {
 	*limiter
 	host    string
 	token   string
 	base    *url.URL // of the REST API, with a slash at its end
 	graphql *url.URL
-	kept    kept
+	cache   cache
 }
 
 type values = map[string]string
@@ -54,9 +53,9 @@ func newClient(host string, o Options) (*client, error) {
 	if err := c.locate(host, name); err != nil {
 		return nil, err
 	}
-	// The retries stand around the client: a transport of one's own in the options
-	// would switch off the socket of gh's configuration. gh's cache would keep answers
-	// of POST /graphql, mutations as well, so that it stays off.
+	// The retries wrap the client: a transport in the options would disable the socket of
+	// gh's configuration. gh's cache would keep answers of POST /graphql, mutations as
+	// well, so it stays off.
 	sender, err := api.NewHTTPClient(api.ClientOptions{
 		Host: name, AuthToken: token, UnixDomainSocket: o.Socket, CheckRedirect: sameHost,
 		Headers: map[string]string{"Accept": "application/vnd.github+json", "User-Agent": "kalypso"},
@@ -66,13 +65,12 @@ func newClient(host string, o Options) (*client, error) {
 	}
 	c.limiter = &limiter{
 		host: host, send: sender.Do, now: o.Now, wait: o.Wait,
-		turn: make(chan struct{}, 1), shut: map[string]time.Time{}, clean: c.cleaned,
+		turn: make(chan struct{}, 1), exhausted: map[string]time.Time{}, clean: c.cleaned,
 	}
 	return c, nil
 }
 
-// locate finds out where a host has its APIs, as gh does: api_host of its hosts.yml
-// first.
+// locate sets the URLs of a host's APIs, as gh does: api_host of its hosts.yml comes first.
 func (c *client) locate(host, name string) error {
 	api := "api." + host
 	rest, graphQL := "/", "/graphql"
@@ -93,8 +91,8 @@ func (c *client) locate(host, name string) error {
 	return nil
 }
 
-// sameHost follows redirects, such as those of renamed repositories, where they keep
-// the request's meaning: a POST that comes out of one as a GET has done nothing.
+// sameHost follows redirects, such as those of renamed repositories, that keep the method
+// and the host: a POST that is redirected as a GET has no effect.
 func sameHost(request *http.Request, via []*http.Request) error {
 	if len(via) > 5 || request.Method != via[0].Method || request.URL.Host != via[0].URL.Host || request.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
@@ -102,16 +100,14 @@ func sameHost(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(httpclient.NewReader(r, longestBody)) }
-
-// rest makes one call of the REST API. What it cannot have is a *refusal, an
-// *forge.AuthError, or what limiter.do says.
+// rest makes one call of the REST API. The error is a *refusal, an *forge.AuthError, or one
+// of limiter.do.
 func (c *client) rest(ctx context.Context, k kind, method, path string, query values, in, out any) error {
 	_, err := c.call(ctx, k, method, c.at(path, query), in, out)
 	return err
 }
 
-// at is a call's address. The path's parts are escaped.
+// at returns the URL of a call. The path's parts are escaped.
 func (c *client) at(path string, query values) *url.URL {
 	q := url.Values{}
 	for key, value := range query {
@@ -122,14 +118,14 @@ func (c *client) at(path string, query values) *url.URL {
 	return u.JoinPath(path)
 }
 
-// call makes one call; reads are kept with their ETag, so that the same answer again
-// is not counted.
+// call makes one call. Reads are cached with their ETag, so that unchanged answers do not
+// count for rate limits.
 func (c *client) call(ctx context.Context, k kind, method string, u *url.URL, in, out any) (http.Header, error) {
 	request, err := newRequest(ctx, method, u, in)
 	if err != nil {
 		return nil, err
 	}
-	before, seen := c.kept.get(u.String())
+	before, seen := c.cache.get(u.String())
 	if seen && method == http.MethodGet {
 		request.Header.Set("If-None-Match", before.header.Get("Etag"))
 	}
@@ -140,7 +136,7 @@ func (c *client) call(ctx context.Context, k kind, method string, u *url.URL, in
 	if got.status == http.StatusNotModified && seen {
 		got = before
 	} else if method == http.MethodGet && got.status == http.StatusOK && got.header.Get("Etag") != "" {
-		c.kept.put(u.String(), got)
+		c.cache.put(u.String(), got)
 	}
 	if got.status < 200 || got.status > 299 {
 		return nil, c.refused(request, got)
@@ -166,8 +162,8 @@ func newRequest(ctx context.Context, method string, u *url.URL, in any) (*http.R
 	return http.NewRequestWithContext(ctx, method, u.String(), body)
 }
 
-// maxPages is how many pages of a hundred are read of one list: more than GitHub
-// keeps of anything that is listed here.
+// maxPages is how many pages of a hundred are read of one list: more than GitHub keeps of
+// anything that is listed here.
 const maxPages = 100
 
 // pages reads a list, page by page, until each returns false.
@@ -194,8 +190,8 @@ func pages[P any](ctx context.Context, r *repo, path string, query values, each 
 	return fmt.Errorf("%s has more than %d pages of %s", c.host, maxPages, path)
 }
 
-// next is the address of the next page, in the Link of this one; nil for none. It
-// gets the token, so that it has to be on the same server.
+// next returns the URL of the next page in the Link header of this one; nil for none. It
+// gets the token, so it must be on the same server.
 func (c *client) next(header http.Header) (*url.URL, error) {
 	for _, link := range strings.Split(header.Get("Link"), ",") {
 		address, rest, ok := strings.Cut(link, ";")

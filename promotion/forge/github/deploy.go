@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // deployment is one of the REST API.
@@ -20,15 +21,15 @@ type deployment struct {
 	Payload    json.RawMessage `json:"payload"` // an object, or one as a string
 }
 
-// deploymentStates are GitHub's words.
+// deploymentStates are GitHub's states.
 var deploymentStates = map[forge.State]string{forge.Pending: "in_progress", forge.Success: "success", forge.Failure: "failure"}
 
-// Deploy makes a deployment for a commit in an environment, and one status for each
-// state that it goes through. A success makes the environment's earlier ones
-// inactive, which GitHub does only where they are not of production.
+// Deploy creates a deployment for a commit in an environment, and one status for each of
+// its states. A success makes the environment's earlier ones inactive, which GitHub does
+// itself only outside of production.
 func (r *repo) Deploy(ctx context.Context, d forge.Deployment) error {
 	var newest *deployment
-	err := r.settle(ctx,
+	err := r.ensure(ctx,
 		func() (bool, error) {
 			var err error
 			newest, err = r.newestDeployment(ctx, d.Environment)
@@ -36,7 +37,7 @@ func (r *repo) Deploy(ctx context.Context, d forge.Deployment) error {
 		},
 		func() error {
 			newest = &deployment{}
-			// It is neither merged nor checked again: it runs already.
+			// It is neither merged nor checked: it runs already.
 			return r.send(ctx, write, http.MethodPost, "deployments", map[string]any{
 				"ref": d.Commit.String(), "environment": d.Environment, "description": d.Description,
 				"auto_merge": false, "required_contexts": []string{},
@@ -55,7 +56,7 @@ func (r *repo) Deploy(ctx context.Context, d forge.Deployment) error {
 	return nil
 }
 
-// newestDeployment is that of an environment; nil for none.
+// newestDeployment returns the newest deployment of an environment; nil for none.
 func (r *repo) newestDeployment(ctx context.Context, environment string) (*deployment, error) {
 	var got []deployment
 	err := r.get(ctx, "deployments", values{"environment": environment, "per_page": "1"}, &got)
@@ -65,11 +66,10 @@ func (r *repo) newestDeployment(ctx context.Context, environment string) (*deplo
 	return &got[0], nil
 }
 
-// setDeployment says how far a deployment has come, if its newest status says
-// something else.
+// setDeployment adds a status to a deployment, if its newest one differs.
 func (r *repo) setDeployment(ctx context.Context, id int64, d forge.Deployment) error {
 	path := "deployments/" + strconv.FormatInt(id, 10) + "/statuses"
-	return r.settle(ctx,
+	return r.ensure(ctx,
 		func() (bool, error) {
 			var got []struct {
 				State       string `json:"state"`
@@ -96,7 +96,7 @@ func payload(d forge.Deployment) map[string]string {
 	return d.Payload
 }
 
-// is says whether a deployment is of the same commit for the same reason.
+// is reports whether a deployment has the same commit and payload.
 func (old *deployment) is(d forge.Deployment) bool {
 	text := []byte(old.Payload)
 	if quoted := ""; json.Unmarshal(text, &quoted) == nil {
@@ -106,5 +106,5 @@ func (old *deployment) is(d forge.Deployment) bool {
 	if len(text) > 0 && json.Unmarshal(text, &had) != nil {
 		return false
 	}
-	return hash(old.SHA) == d.Commit && old.Production == d.Production && maps.Equal(had, d.Payload)
+	return server.Hash(old.SHA) == d.Commit && old.Production == d.Production && maps.Equal(had, d.Payload)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// refusal is an answer that says why something is not done.
+// refusal is an answer that refuses a request.
 type refusal struct {
 	host, method, path string
 	status             int
@@ -27,8 +27,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s answers %s %s with %d: %s", r.host, r.method, r.path, r.status, r.message)
 }
 
-// isRefusal says whether an error is an answer with a status, and with one of some
-// words in its message; none for any message.
+// isRefusal reports whether an error is a refusal with a status, and with one of some words
+// in its message; none for any message.
 func isRefusal(err error, status int, words ...string) bool {
 	r := (*refusal)(nil)
 	if !errors.As(err, &r) || r.status != status {
@@ -42,35 +42,35 @@ func isRefusal(err error, status int, words ...string) bool {
 	return len(words) == 0
 }
 
-// refused makes an error of an answer.
+// refused returns the error for an answer.
 func (c *client) refused(request *http.Request, got *answer) error {
-	said := ""
+	message := ""
 	parsed := (*api.HTTPError)(nil)
 	response := &http.Response{StatusCode: got.status, Status: http.StatusText(got.status), Header: got.header, Request: request, Body: io.NopCloser(bytes.NewReader(got.body))}
 	if errors.As(api.HandleHTTPError(response), &parsed) {
-		said = c.printable(parsed.Message)
+		message = c.printable(parsed.Message)
 	}
 	path := request.URL.Path
 	switch got.status {
 	case http.StatusUnauthorized:
 		return &forge.AuthError{
 			Host:    c.host,
-			Problem: fmt.Sprintf("it does not accept the token for %s %s: %s", request.Method, path, said),
+			Problem: fmt.Sprintf("it does not accept the token for %s %s: %s", request.Method, path, message),
 			Hint:    tokenHint(c.base.Hostname()),
 		}
 	case http.StatusForbidden:
 		return &forge.AuthError{
 			Host:    c.host,
-			Problem: fmt.Sprintf("it does not allow %s %s: %s", request.Method, path, said),
+			Problem: fmt.Sprintf("it does not allow %s %s: %s", request.Method, path, message),
 			Hint:    c.printable(permissionHint(got.header)),
 		}
 	}
-	return &refusal{host: c.host, method: request.Method, path: path, status: got.status, message: said}
+	return &refusal{host: c.host, method: request.Method, path: path, status: got.status, message: message}
 }
 
-// permissionHint says what a token lacks. Fine-grained tokens and apps have
-// permissions, classic tokens have scopes; organisations can want single sign-on
-// beside either.
+// permissionHint returns which permission a token lacks. Fine-grained tokens and apps have
+// permissions, classic tokens have scopes; organisations may require single sign-on for
+// both.
 func permissionHint(header http.Header) string {
 	if strings.HasPrefix(header.Get("X-GitHub-SSO"), "required") {
 		return "authorize the token for the organization's single sign-on, in the settings of your tokens"
@@ -84,7 +84,7 @@ func permissionHint(header http.Header) string {
 	return "give the token write access to contents, pull requests, statuses and deployments of the repository"
 }
 
-// tokenHint says how to give gh, and with it kalypso, a token for a host.
+// tokenHint returns how to give gh, and with it kalypso, a token for a host.
 func tokenHint(host string) string {
 	if auth.IsEnterprise(host) {
 		return "set GH_ENTERPRISE_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login --hostname " + terminal.Line(host)
@@ -92,7 +92,7 @@ func tokenHint(host string) string {
 	return "set GH_TOKEN, in GitHub Actions to ${{ github.token }}, or run: gh auth login"
 }
 
-// printable is a text of the server for people.
+// printable returns a text of the server as one line without the token.
 func (c *client) printable(text string) string {
 	if c.token != "" {
 		text = strings.ReplaceAll(text, c.token, "***")
@@ -100,7 +100,7 @@ func (c *client) printable(text string) string {
 	return terminal.Line(text)
 }
 
-// cleaned is an error whose text is for people: net/http quotes what servers say.
+// cleaned returns an error with a printable text: net/http quotes what servers send.
 func (c *client) cleaned(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -115,5 +115,5 @@ type cleanedError struct {
 
 func (e *cleanedError) Error() string { return e.text }
 
-// Is tells which error it was, without showing it.
+// Is matches the original error without showing it.
 func (e *cleanedError) Is(target error) bool { return errors.Is(e.err, target) }

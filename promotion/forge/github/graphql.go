@@ -11,11 +11,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// unprocessable is the kind of what the state of things does not allow.
+// unprocessable is the kind of errors for what the current state does not allow.
 const unprocessable = "UNPROCESSABLE"
 
-// graphQLError is why GraphQL did not do something, which it says with a status of
-// 200.
+// graphQLError is an error of GraphQL, which has the status 200.
 type graphQLError struct {
 	host, operation string
 	kind            string // FORBIDDEN, NOT_FOUND, unprocessable ...
@@ -26,8 +25,8 @@ func (e *graphQLError) Error() string {
 	return fmt.Sprintf("%s refuses %s: %s", e.host, e.operation, e.message)
 }
 
-// isGraphQL says whether an error is one of a kind, and with one of some words in its
-// message; none for any message.
+// isGraphQL reports whether an error has a kind, and one of some words in its message; none
+// for any message.
 func isGraphQL(err error, kind string, words ...string) bool {
 	e := (*graphQLError)(nil)
 	if !errors.As(err, &e) || e.kind != kind {
@@ -41,7 +40,7 @@ func isGraphQL(err error, kind string, words ...string) bool {
 	return len(words) == 0
 }
 
-// graphQL makes one operation, by its name in the text.
+// graphQL runs one operation, by its name in the text.
 func (c *client) graphQL(ctx context.Context, k kind, operation, text string, variables map[string]any, out any) error {
 	in := map[string]any{"operationName": operation, "query": text, "variables": variables}
 	got := struct {
@@ -63,7 +62,7 @@ func (c *client) graphQL(ctx context.Context, k kind, operation, text string, va
 	case "RATE_LIMITED":
 		until, ok := reset(header)
 		if !ok {
-			until = c.now().Add(silence)
+			until = c.now().Add(defaultPause)
 		}
 		return c.unavailable(until.Truncate(time.Second), errors.New(first.Message))
 	case "INSUFFICIENT_SCOPES", "FORBIDDEN":

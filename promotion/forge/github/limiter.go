@@ -13,59 +13,59 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// The bounds, and what GitHub's best practices for the REST API ask for: writes one
-// after the other, a second apart where there are many, and a minute of silence where
-// a limit does not say how long it lasts. The first burst of writes is not held up:
-// with it, no minute has more than the 80 that GitHub lets make content.
+// The bounds, and those of GitHub's best practices for the REST API: one write at a time, a
+// second apart where there are many, and a pause of a minute where a limit has no end time.
+// The first burst of writes is not delayed: with it, no minute has more than the 80 that
+// GitHub allows.
 const (
-	patience    = time.Minute // for all waiting of a forge
-	gap         = time.Second
-	burst       = 20
-	silence     = time.Minute
-	attempts    = 4
-	perAttempt  = time.Minute
-	longestBody = 16 << 20
-	// fresh is how long a new token of an app takes until all of GitHub knows it.
-	fresh = 2 * time.Second
+	patience     = time.Minute // for all waiting of a forge
+	gap          = time.Second
+	burst        = 20
+	defaultPause = time.Minute
+	attempts     = 4
+	perAttempt   = time.Minute
+	longestBody  = 16 << 20
+	// tokenDelay is how long a new token of an app takes until all of GitHub knows it.
+	tokenDelay = 2 * time.Second
 )
 
-// kind says what may be done with a request whose answer is lost.
+// kind is how a request is handled whose answer is lost.
 type kind uint8
 
 const (
 	read  kind = iota // it changes nothing
-	again             // a write that changes nothing the second time
-	write             // a write that has to be looked for first
+	again             // a write that is idempotent
+	write             // a write that is repeated only if a read does not find it
 )
 
-// limiter sends requests as a server wants to have them: not too many, and again
-// after a while. Any number of goroutines may use it.
+// limiter sends requests at the rate that a server wants, and retries them. Any number of
+// goroutines may use it.
 type limiter struct {
 	host string
 	send func(*http.Request) (*http.Response, error)
 	now  func() time.Time
 	wait func(context.Context, time.Duration) error
-	turn chan struct{} // has room for the one who writes
+	turn chan struct{} // has one element during a write
 
-	mu     sync.Mutex
-	due    time.Time            // when the next write would be, were all a gap apart
-	shut   map[string]time.Time // limits that are used up, until when
-	waited time.Duration        // of patience
-	until  time.Time            // up to when waiting is counted in waited
-	known  bool                 // whether the server has answered anything yet
-	clean  func(error) error    // without secrets
+	mu        sync.Mutex
+	due       time.Time            // when the next write would be if all were a gap apart
+	exhausted map[string]time.Time // the ends of exhausted limits
+	waited    time.Duration        // the used part of patience
+	until     time.Time            // the end of the waits that waited contains
+	known     bool                 // whether the server has answered before
+	clean     func(error) error    // without secrets
 }
 
-// answer is a response that was read to its end.
+// answer is a response that was read completely.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// do sends a request, with a body that can be read again, until it has an answer
-// that repeating does not change. The error is a *forge.UnavailableError, that of
-// the context, or a *httpclient.TooLongError.
+// do sends a request, whose body can be read again, until it has an answer that a retry
+// would not change. The error is a *forge.UnavailableError, that of the context, or a
+// *httpclient.TooLongError.
 func (l *limiter) do(ctx context.Context, request *http.Request, k kind) (*answer, error) {
 	if k != read {
 		if err := l.takeTurn(ctx); err != nil {
@@ -96,7 +96,7 @@ func (l *limiter) do(ctx context.Context, request *http.Request, k kind) (*answe
 		case lost != nil:
 			err = l.pause(ctx, max(after, backoff(try)), lost)
 		case got.status == http.StatusNotFound && l.first():
-			err = l.pause(ctx, fresh, errors.New(http.StatusText(got.status)))
+			err = l.pause(ctx, tokenDelay, errors.New(http.StatusText(got.status)))
 		default:
 			return got, nil
 		}
@@ -123,7 +123,7 @@ func (l *limiter) once(ctx context.Context, request *http.Request) (*answer, err
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := readAll(response.Body)
+	body, err := httpclient.ReadAll(response.Body, longestBody)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (l *limiter) once(ctx context.Context, request *http.Request) (*answer, err
 	return &answer{status: response.StatusCode, header: response.Header, body: body}, nil
 }
 
-// failure is what lost an answer, and how long the server wants to rest; nil where
+// failure returns why there is no answer, and how long the server asks to wait; nil where
 // there is an answer.
 func failure(got *answer, err error) (rest time.Duration, lost error) {
 	if err != nil {
@@ -148,43 +148,42 @@ func failure(got *answer, err error) (rest time.Duration, lost error) {
 	return 0, nil
 }
 
-// limited says whether an answer is that a limit is used up. It is a 429 or a 403,
-// which has other meanings too.
+// limited reports whether an answer is that a rate limit is exhausted. It is a 429 or a
+// 403, which has other meanings too.
 func (a *answer) limited() bool {
 	if a.status != http.StatusForbidden {
 		return a.status == http.StatusTooManyRequests
 	}
-	said := strings.ToLower(string(a.body[:min(len(a.body), 4096)]))
+	text := strings.ToLower(string(a.body[:min(len(a.body), 4096)]))
 	return a.header.Get("Retry-After") != "" || a.header.Get("X-RateLimit-Remaining") == "0" ||
-		strings.Contains(said, "secondary rate limit") || strings.Contains(said, "abuse detection") // of older servers
+		strings.Contains(text, "secondary rate limit") || strings.Contains(text, "abuse detection") // of older servers
 }
 
-// limited also notes until when: what the server says first, else when its window
-// ends, else a minute.
+// limited also records the end of the limit: the server's Retry-After, else the end of its
+// window, else a minute.
 func (l *limiter) limited(limit string, got *answer) bool {
 	if !got.limited() {
 		return false
 	}
-	until := l.now().Add(silence)
+	until := l.now().Add(defaultPause)
 	if seconds, err := strconv.Atoi(got.header.Get("Retry-After")); err == nil {
-		limit = "" // a secondary limit is one for all
+		limit = "" // a secondary limit holds for all requests
 		until = l.now().Add(max(time.Duration(seconds)*time.Second, time.Second))
 	} else if reset, ok := reset(got.header); ok && got.header.Get("X-RateLimit-Remaining") == "0" {
 		until = reset.Add(time.Second) // it is in whole seconds
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.shut[limit] = until
+	l.exhausted[limit] = until
 	return true
 }
 
-// note remembers that a limit has nothing left: asking on would only make GitHub
-// impatient.
+// note records that a limit is exhausted: GitHub penalizes further requests.
 func (l *limiter) note(limit string, header http.Header) {
 	if reset, ok := reset(header); ok && header.Get("X-RateLimit-Remaining") == "0" {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.shut[limit] = reset.Add(time.Second)
+		l.exhausted[limit] = reset.Add(time.Second)
 	}
 }
 
@@ -193,7 +192,7 @@ func reset(header http.Header) (time.Time, bool) {
 	return time.Unix(seconds, 0), err == nil
 }
 
-// limitOf is the limit that a request counts for: GraphQL has one of its own.
+// limitOf returns the limit that a request counts for: GraphQL has its own.
 func limitOf(request *http.Request) string {
 	if strings.HasSuffix(request.URL.Path, "/graphql") {
 		return "graphql"
@@ -201,8 +200,8 @@ func limitOf(request *http.Request) string {
 	return "core"
 }
 
-// whenOpen waits until neither a request's own limit nor the one of all is used up,
-// or says when that is.
+// whenOpen waits until neither a request's own limit nor the one of all is exhausted, or
+// returns an error with that time.
 func (l *limiter) whenOpen(ctx context.Context, limit string) error {
 	until := l.shutUntil(limit)
 	d := until.Sub(l.now())
@@ -218,13 +217,13 @@ func (l *limiter) whenOpen(ctx context.Context, limit string) error {
 func (l *limiter) shutUntil(limit string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if until := l.shut[""]; until.After(l.shut[limit]) {
+	if until := l.exhausted[""]; until.After(l.exhausted[limit]) {
 		return until
 	}
-	return l.shut[limit]
+	return l.exhausted[limit]
 }
 
-// pause waits before something is tried again, unless patience is at its end.
+// pause waits before a retry, within patience.
 func (l *limiter) pause(ctx context.Context, d time.Duration, why error) error {
 	if !l.spend(d) {
 		return l.unavailable(time.Time{}, why)
@@ -232,8 +231,7 @@ func (l *limiter) pause(ctx context.Context, d time.Duration, why error) error {
 	return l.wait(ctx, d)
 }
 
-// spend takes a wait from patience, if there is enough of it. What goroutines wait
-// beside each other counts once.
+// spend subtracts a wait from patience, if enough is left. Concurrent waits count once.
 func (l *limiter) spend(d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +255,7 @@ func (l *limiter) unavailable(until time.Time, why error) error {
 	return &forge.UnavailableError{Host: l.host, Until: until, Err: l.clean(why)}
 }
 
-// first says whether the server has not answered anything yet, once.
+// first reports whether the server has not answered anything yet, once.
 func (l *limiter) first() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,8 +264,8 @@ func (l *limiter) first() bool {
 	return !known
 }
 
-// takeTurn waits until nobody else writes, and until there were not too many writes
-// of late.
+// takeTurn waits until no other goroutine writes, and until the rate of writes allows
+// another.
 func (l *limiter) takeTurn(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -293,10 +291,10 @@ func (l *limiter) takeTurn(ctx context.Context) error {
 
 func (l *limiter) endTurn() { <-l.turn }
 
-// backoff is how long to wait after the nth try.
+// backoff returns the wait after the nth try.
 func backoff(try int) time.Duration { return time.Second << (try - 1) }
 
-// isLost says whether an error leaves open whether a write was done.
+// isLost reports whether an error means that the result of a write is not known.
 func isLost(err error) bool {
 	unavailable := (*forge.UnavailableError)(nil)
 	return errors.As(err, &unavailable) && unavailable.Until.IsZero()

@@ -165,14 +165,14 @@ func TestWritesAreApart(t *testing.T) {
 		})
 	}
 	group.Wait()
-	said := w.repo.Statuses()
-	for i := 20; i < len(said); i++ {
-		if apart := said[i].At.Sub(said[i-1].At); apart < time.Second {
+	converted := w.repo.Statuses()
+	for i := 20; i < len(converted); i++ {
+		if apart := converted[i].At.Sub(converted[i-1].At); apart < time.Second {
 			t.Errorf("%d: %s apart", i, apart)
 		}
 	}
-	if len(said) != 25 || w.Clock.Waited() != 5*time.Second {
-		t.Errorf("%d, waited %s", len(said), w.Clock.Waited())
+	if len(converted) != 25 || w.Clock.Waited() != 5*time.Second {
+		t.Errorf("%d, waited %s", len(converted), w.Clock.Waited())
 	}
 }
 

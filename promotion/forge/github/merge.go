@@ -13,10 +13,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// Merge compares the branches itself before it merges: GitHub refuses a head that
-// has moved, but a base that has moved only where the branch's protection demands
-// that branches be up to date. Without that rule, a push to the base between the two
-// requests goes unnoticed, and so does one while a pull request waits.
+// Merge compares the branches itself before it merges: GitHub refuses a head that has
+// moved, but a base that has moved only where the branch's protection requires up-to-date
+// branches. Without that rule, a push to the base between the two requests is not detected,
+// nor is one while a merge is scheduled.
 func (r *repo) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
 	for try := 1; ; try++ {
 		state, err := r.merge(ctx, number, head, o)
@@ -33,7 +33,7 @@ func (r *repo) Merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 	}
 }
 
-// errAllowed says that a pull request that was refused may be merged by now.
+// errAllowed is that a refused pull request may be mergeable by now.
 var errAllowed = errors.New("it changes from refused to allowed, and back")
 
 func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
@@ -71,12 +71,12 @@ func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 		if queued, err := r.enqueue(ctx, p, head); queued || err != nil {
 			return forge.MergeWaiting, err
 		}
-		methods, o = []string{""}, forge.MergeOptions{} // the queue has its own
+		methods, o = []string{""}, forge.MergeOptions{} // the queue has its own settings
 	}
 	return r.mergeLater(ctx, p, head, methods, o)
 }
 
-// stillAt says whether a pull request is what it was: open or merged, at a head.
+// stillAt returns an error unless a pull request is open or merged, at a head.
 func (p *pull) stillAt(head git.Hash) error {
 	switch {
 	case p.head() != head:
@@ -87,7 +87,7 @@ func (p *pull) stillAt(head git.Hash) error {
 	return nil
 }
 
-// upToDate says whether the head has all that the base has by now.
+// upToDate returns an error unless the head contains the base.
 func (r *repo) upToDate(ctx context.Context, p *pull, head git.Hash) error {
 	var got struct {
 		BehindBy *int `json:"behind_by"`
@@ -102,8 +102,8 @@ func (r *repo) upToDate(ctx context.Context, p *pull, head git.Hash) error {
 	return nil
 }
 
-// methods are the ways to merge that may be tried. A token without the right to see
-// which the repository allows tries them all.
+// methods returns the merge methods to try. A token that may not see which ones the
+// repository allows tries them all.
 func (r *repo) methods(ctx context.Context, o forge.MergeOptions) ([]string, error) {
 	if o.Method != "" {
 		return []string{o.Method}, nil
@@ -127,12 +127,12 @@ func (r *repo) methods(ctx context.Context, o forge.MergeOptions) ([]string, err
 	return out, nil
 }
 
-// notAllowed are the words about a method that the repository does not allow, beside
-// those about rules that are not satisfied yet.
+// notAllowed is in the message about a method that the repository does not allow, and not
+// in those about rules that are not satisfied yet.
 const notAllowed = "not allowed on this repository"
 
-// mergeNow merges, by the first method that the repository allows. It returns that
-// one and those behind it.
+// mergeNow merges with the first method that the repository allows. It returns that one and
+// those after it.
 func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) ([]string, error) {
 	for {
 		in := map[string]string{"sha": head.String(), "merge_method": methods[0]}
@@ -168,8 +168,8 @@ const (
 }`
 )
 
-// enqueue puts a pull request into the base's merge queue, which takes what is ready
-// only.
+// enqueue adds a pull request to the base's merge queue, which accepts only those that are
+// ready.
 func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error) {
 	err := r.client.graphQL(ctx, again, "Enqueue", enqueueText, map[string]any{"id": p.NodeID, "head": head.String()}, nil)
 	if err == nil || isGraphQL(err, unprocessable, "already in", "already queued") {
@@ -180,8 +180,8 @@ func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error
 	return false, err
 }
 
-// mergeLater lets GitHub merge when its rules allow it: by itself, or by a merge
-// queue where the branch has one.
+// mergeLater lets GitHub merge once its rules allow it: by itself, or by the branch's merge
+// queue.
 func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods []string, o forge.MergeOptions) (forge.MergeState, error) {
 	variables := map[string]any{"id": p.NodeID, "head": head.String()}
 	for name, value := range (values{"method": strings.ToUpper(methods[0]), "title": o.Title, "message": o.Message}) {
@@ -200,8 +200,8 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 	case !isGraphQL(err, unprocessable):
 		return "", err
 	}
-	// Nothing but the message says whether it is the head, or that auto-merge is
-	// switched off.
+	// Only the message tells whether the reason is the head, or that auto-merge is
+	// disabled.
 	now, err := r.pull(ctx, p.Number)
 	if err != nil {
 		return "", err
@@ -215,8 +215,8 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 	return forge.MergeRefused, nil
 }
 
-// CancelMerge implements forge.Forge: what waits by itself, and what waits in a merge
-// queue, which old servers do not have.
+// CancelMerge implements forge.Forge: it cancels a scheduled merge, and removes the pull
+// request from a merge queue, which old servers do not have.
 func (r *repo) CancelMerge(ctx context.Context, number int) error {
 	p, err := r.pull(ctx, number)
 	if err == nil && p.State == "open" {

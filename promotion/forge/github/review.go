@@ -3,24 +3,23 @@ package github
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Reviews takes a review's comment for no new word, and a dismissal for the end of
-// all that its reviewer said before, as GitHub's own rules do.
+// Reviews ignores comments, and takes a dismissal for the end of all earlier reviews of its
+// reviewer, as GitHub's own rules do.
 func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) {
 	newest := map[string]forge.Review{}
 	err := pages(ctx, r, "pulls/"+strconv.Itoa(number)+"/reviews", nil, func(page []struct {
 		User  *user  `json:"user"`
 		State string `json:"state"`
-		// Association is what the reviewer is to the repository. Anybody may review what is
-		// public; the word of those who do not belong to it is none.
+		// Association is the relation of the reviewer to the repository. Anybody may review
+		// a public one; only reviews of those who belong to it count.
 		Association string    `json:"author_association"`
 		Commit      string    `json:"commit_id"`
 		At          time.Time `json:"submitted_at"`
@@ -33,7 +32,7 @@ func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 			switch review.State {
 			case "APPROVED", "CHANGES_REQUESTED":
 				if by != "" {
-					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED", Commit: hash(review.Commit), At: review.At}
+					newest[by] = forge.Review{By: by, Approved: review.State == "APPROVED", Commit: server.Hash(review.Commit), At: review.At}
 				}
 			case "DISMISSED":
 				delete(newest, by)
@@ -48,12 +47,11 @@ func (r *repo) Reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 	if err != nil {
 		return nil, fmt.Errorf("asking what pull request %d still requires: %w", number, err)
 	}
-	reviews := slices.SortedFunc(maps.Values(newest), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) })
-	return &forge.Reviews{Reviews: reviews, Required: required}, nil
+	return &forge.Reviews{Reviews: forge.ByReviewer(newest), Required: required}, nil
 }
 
-// required asks for GitHub's own decision. There is none where no rule wants a
-// review: then nothing is known, and nothing may be taken for approved.
+// required returns GitHub's own decision. Without a rule that requires reviews there is
+// none: then the result is Unknown.
 func (r *repo) required(ctx context.Context, number int) (forge.Requirement, error) {
 	var got struct {
 		Repository struct {

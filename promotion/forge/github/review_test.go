@@ -29,13 +29,13 @@ func TestReviews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said []string
+		var converted []string
 		for _, r := range got.Reviews {
-			said = append(said, fmt.Sprintf("%s %t %t %t %t", r.By, r.Approved, r.Commit == w.head, r.Commit == newer, r.At.Equal(w.Clock.Now())))
+			converted = append(converted, fmt.Sprintf("%s %t %t %t %t", r.By, r.Approved, r.Commit == w.head, r.Commit == newer, r.At.Equal(w.Clock.Now())))
 		}
 		want := []string{"ann true true false true", "dan true true false true", "fay true false true true", "zoe false true false true"}
-		if !reflect.DeepEqual(said, want) || got.Required != forge.Satisfied {
-			t.Errorf("%s: %v, %q", host, said, got.Required)
+		if !reflect.DeepEqual(converted, want) || got.Required != forge.Satisfied {
+			t.Errorf("%s: %v, %q", host, converted, got.Required)
 		}
 	}
 }

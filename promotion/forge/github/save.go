@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// SaveChange asks a reviewer once: who has reviewed, or was taken off the list by
-// somebody, is not asked again.
+// SaveChange requests a reviewer once: one who has reviewed, or was removed, is not
+// requested again.
 func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
 	p, err := r.open(ctx, spec)
 	if err != nil {
@@ -26,9 +26,9 @@ func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Ch
 	return p.change(r), nil
 }
 
-// open returns the open pull request, a new one where there is none. Another process
-// may open it at the same time, or the answer may be lost; and the list, in which it
-// is then, may be a moment behind.
+// open returns the open pull request, a new one where there is none. Another process may
+// open it at the same time, or the answer may be lost; and the list that has it then may be
+// outdated for a moment.
 func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 	for try := 1; ; try++ {
 		p, err := r.find(ctx, spec.Head, spec.Base)
@@ -42,11 +42,11 @@ func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 		switch {
 		case err == nil:
 			err = p.check()
-			return p, opening(spec, err)
+			return p, openError(spec, err)
 		case isRefusal(err, http.StatusUnprocessableEntity, "draft pull requests are not supported"):
-			return nil, opening(spec, fmt.Errorf("%w: %w", forge.ErrUnsupported, err))
+			return nil, openError(spec, fmt.Errorf("%w: %w", forge.ErrUnsupported, err))
 		case try == attempts || !isLost(err) && !isRefusal(err, http.StatusUnprocessableEntity, "already exists"):
-			return nil, opening(spec, err)
+			return nil, openError(spec, err)
 		}
 		if err := r.client.pause(ctx, backoff(try), err); err != nil {
 			return nil, err
@@ -54,15 +54,15 @@ func (r *repo) open(ctx context.Context, spec forge.ChangeSpec) (*pull, error) {
 	}
 }
 
-// opening says of an error what was to be done; nil for none.
-func opening(spec forge.ChangeSpec, err error) error {
+// openError adds the operation to an error; nil for none.
+func openError(spec forge.ChangeSpec, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("opening the pull request from %s to %s: %w", spec.Head, spec.Base, err)
 }
 
-// edit brings title and body up to date.
+// edit updates title and body.
 func (r *repo) edit(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
 	changes := map[string]string{}
 	if !sameText(p.Title, spec.Title) {
@@ -81,7 +81,7 @@ func (r *repo) edit(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
 	return nil
 }
 
-// setDraft is a matter of GraphQL: REST has no call for it.
+// setDraft uses GraphQL: REST has no call for it.
 func (r *repo) setDraft(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
 	if p.Draft == spec.Draft {
 		return nil
@@ -97,9 +97,8 @@ func (r *repo) setDraft(ctx context.Context, p *pull, spec forge.ChangeSpec) err
 	return nil
 }
 
-// label adds the labels that a pull request lacks. Labels that the repository lacks
-// are made only when adding them has failed, so that a token that may not make any
-// can still use those that exist.
+// label adds the missing labels. Labels that the repository lacks are created only after
+// adding them has failed, so that a token without that permission can use existing ones.
 func (r *repo) label(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
 	missing := lacking(spec.Labels, p.Labels, func(l label) string { return l.Name })
 	if len(missing) == 0 {
@@ -120,8 +119,7 @@ func (r *repo) label(ctx context.Context, p *pull, spec forge.ChangeSpec) error 
 	return r.send(ctx, again, http.MethodPost, path, in, &p.Labels)
 }
 
-// lacking returns the names that a list does not have, whatever their case, each
-// once.
+// lacking returns the names that a list does not have, ignoring case, each once.
 func lacking[T any](names []string, has []T, name func(T) string) []string {
 	var out []string
 	for _, wanted := range names {
@@ -133,10 +131,10 @@ func lacking[T any](names []string, has []T, name func(T) string) []string {
 	return out
 }
 
-// askReviewers requests the reviews that were never requested. A review takes its
-// reviewer off the list of requests, and asking again would take it back.
+// askReviewers requests the reviews that were never requested. A review removes its
+// reviewer from the list of requests, and another request would withdraw the review.
 func (r *repo) askReviewers(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
-	asked := []string{p.User.name()} // nobody reviews what is their own
+	asked := []string{p.User.name()} // authors cannot review
 	for _, u := range p.Reviewers {
 		asked = append(asked, u.Login)
 	}
@@ -170,8 +168,7 @@ func (r *repo) askReviewers(ctx context.Context, p *pull, spec forge.ChangeSpec)
 	return r.send(ctx, again, http.MethodPost, "pulls/"+strconv.Itoa(p.Number)+"/requested_reviewers", map[string][]string{"reviewers": users, "team_reviewers": teams}, nil)
 }
 
-// askedBefore returns all whose review was ever requested, teams as
-// ORGANISATION/TEAM.
+// askedBefore returns all whose review was ever requested, teams as ORGANISATION/TEAM.
 func (r *repo) askedBefore(ctx context.Context, number int) ([]string, error) {
 	var out []string
 	err := pages(ctx, r, "issues/"+strconv.Itoa(number)+"/events", nil, func(page []struct {

@@ -7,20 +7,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// beside is how many commits are asked about beside each other. GitHub allows a
-// hundred requests at a time for all that uses a token.
-const beside = 6
+// parallel is how many commits are read at once. GitHub allows a hundred concurrent
+// requests for a token.
+const parallel = 6
 
-// user is somebody in the API; nil where the account is gone.
+// user is a user in the API; nil for a deleted account.
 type user struct {
 	Login string `json:"login"`
 }
@@ -58,43 +56,25 @@ type checkRun struct {
 	} `json:"app"`
 }
 
-// Statuses makes two requests of REST for a commit. One query of GraphQL could name
-// many commits, but it has only the newest status of each name: no history, in which
-// a soak's start or another's word is to be found, and it names bots otherwise than
-// everything else does. What was asked before is asked with its ETag, which does not
-// count where nothing changed.
+// Statuses makes two requests of REST for a commit. One query of GraphQL could read many
+// commits, but returns only the newest status of each name, without the history that has
+// the start of a soak or statuses of others, and has other names for bots. Repeated
+// requests have an ETag, and do not count for rate limits where nothing changed.
 func (r *repo) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	var mu sync.Mutex
-	out := map[git.Hash][]forge.Status{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(beside)
-	for _, commit := range slices.Compact(slices.SortedFunc(slices.Values(commits), compareHashes)) {
-		group.Go(func() error {
-			said, err := r.allOf(ctx, commit)
-			if err != nil {
-				return fmt.Errorf("reading the statuses of %s: %w", git.Short(commit), err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if len(said) > 0 {
-				out[commit] = said
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return server.Statuses(ctx, parallel, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+		statuses, err := r.statuses(ctx, commit)
+		if err != nil {
+			return nil, fmt.Errorf("reading the statuses of %s: %w", git.Short(commit), err)
+		}
+		return statuses, nil
+	})
 }
 
-func compareHashes(a, b git.Hash) int { return slices.Compare(a[:], b[:]) }
-
-// allOf returns what was said of a commit, oldest first.
-func (r *repo) allOf(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+// statuses returns the statuses and check runs of a commit, oldest first.
+func (r *repo) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
 	var out []forge.Status
 	err := r.eachStatus(ctx, commit, func(s status) bool {
-		out = append(out, s.said())
+		out = append(out, s.converted())
 		return true
 	})
 	if err != nil {
@@ -105,26 +85,26 @@ func (r *repo) allOf(ctx context.Context, commit git.Hash) ([]forge.Status, erro
 		Runs []checkRun `json:"check_runs"`
 	}) bool {
 		for _, run := range page.Runs {
-			// When a check run ended is what its app says. What kalypso says it says in
+			// The end of a check run is reported by its app. kalypso's own results are
 			// statuses, whose times are GitHub's.
 			if !strings.HasPrefix(run.Name, "kalypso/") {
-				out = append(out, run.said())
+				out = append(out, run.converted())
 			}
 		}
 		return true
 	})
-	// Fine-grained tokens of people cannot be given the right to read checks. They see
-	// none, and who waits for one waits on.
+	// Fine-grained tokens of people cannot have the permission to read checks. Without it
+	// there are no check runs, and gates that need one stay pending.
 	if denied := (*forge.AuthError)(nil); err != nil && !errors.As(err, &denied) && !isUnknownCommit(err) {
 		return nil, err
 	}
-	// Times are in whole seconds: within one, the order of the API stays.
+	// Times are in whole seconds: within one, the order of the API is kept.
 	slices.SortStableFunc(out, func(a, b forge.Status) int { return a.At.Compare(b.At) })
 	return out, nil
 }
 
-// eachStatus goes through the commit statuses of a commit, newest first, until keep
-// returns false. A commit that GitHub does not know has none.
+// eachStatus calls keep for the statuses of a commit, newest first, until it returns false.
+// A commit that GitHub does not know has none.
 func (r *repo) eachStatus(ctx context.Context, commit git.Hash, keep func(status) bool) error {
 	err := pages(ctx, r, "commits/"+commit.String()+"/statuses", nil, func(page []status) bool {
 		for _, s := range page {
@@ -144,8 +124,8 @@ func isUnknownCommit(err error) bool {
 	return isRefusal(err, http.StatusNotFound) || isRefusal(err, http.StatusUnprocessableEntity, "no commit found")
 }
 
-func (s status) said() forge.Status {
-	state := forge.Pending // also where it is a word that nobody knows yet
+func (s status) converted() forge.Status {
+	state := forge.Pending // also for unknown states
 	switch s.State {
 	case "success":
 		state = forge.Success
@@ -155,9 +135,9 @@ func (s status) said() forge.Status {
 	return forge.Status{Name: s.Context, State: state, Description: s.Description, URL: s.TargetURL, By: s.Creator.name(), At: s.CreatedAt}
 }
 
-// said takes a run for what GitHub's own rules of protected branches take it: a
-// skipped or neutral one is a success.
-func (c checkRun) said() forge.Status {
+// converted follows GitHub's own rules of protected branches: a skipped or neutral run is a
+// success.
+func (c checkRun) converted() forge.Status {
 	out := forge.Status{Name: c.Name, State: forge.Pending, Description: c.Output.Title, URL: c.DetailsURL, At: c.StartedAt}
 	if c.App != nil && c.App.Slug != "" {
 		out.By = c.App.Slug + "[bot]"
@@ -176,12 +156,11 @@ func (c checkRun) said() forge.Status {
 	return out
 }
 
-// SetStatus looks for the newest status of the viewer with the name first. Where an
-// answer is lost and the list is behind as well, the status is there twice, which
-// says nothing else.
+// SetStatus reads the newest status of the viewer with the name first. After a lost answer
+// and with an outdated list, the status is written twice, which does no harm.
 func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
-	err := r.settle(ctx,
-		func() (bool, error) { return r.isSaid(ctx, commit, s) },
+	err := r.ensure(ctx,
+		func() (bool, error) { return r.isSet(ctx, commit, s) },
 		func() error {
 			return r.send(ctx, write, http.MethodPost, "statuses/"+commit.String(), map[string]string{
 				"context": s.Name, "state": string(s.State), "description": s.Description, "target_url": s.URL,
@@ -193,21 +172,20 @@ func (r *repo) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) e
 	return nil
 }
 
-// isSaid says whether the newest status of the viewer with a name says the same
-// already.
-func (r *repo) isSaid(ctx context.Context, commit git.Hash, s forge.Status) (bool, error) {
+// isSet reports whether the newest status of the viewer with a name is the same already.
+func (r *repo) isSet(ctx context.Context, commit git.Hash, s forge.Status) (bool, error) {
 	viewer, err := r.Viewer(ctx)
 	if viewer == "" || err != nil {
 		return false, err
 	}
-	said := false
+	same := false
 	err = r.eachStatus(ctx, commit, func(old status) bool {
-		// GitHub takes names of statuses for the same whatever their case, but keeps it.
+		// GitHub ignores the case of names of statuses, but keeps it.
 		if old.Context != s.Name || old.Creator.name() != viewer {
 			return true
 		}
-		said = old.said().State == s.State && sameText(old.Description, s.Description)
+		same = old.converted().State == s.State && sameText(old.Description, s.Description)
 		return false
 	})
-	return said, err
+	return same, err
 }

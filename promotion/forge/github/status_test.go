@@ -130,9 +130,9 @@ func TestSetStatus(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			said := w.repo.Statuses()
-			if len(said) != 2 || said[1].Creator != "kalypso[bot]" || said[1].Description != "100/100" || said[1].State != "success" || said[1].TargetURL != s.URL {
-				t.Errorf("%+v", said)
+			converted := w.repo.Statuses()
+			if len(converted) != 2 || converted[1].Creator != "kalypso[bot]" || converted[1].Description != "100/100" || converted[1].State != "success" || converted[1].TargetURL != s.URL {
+				t.Errorf("%+v", converted)
 			}
 		})
 	}
@@ -142,8 +142,8 @@ func TestSetStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said := w.repo.Statuses(); len(said) != 4 {
-		t.Errorf("what changes is not said: %+v", said)
+	if converted := w.repo.Statuses(); len(converted) != 4 {
+		t.Errorf("what changes is not said: %+v", converted)
 	}
 	if err := w.forge.SetStatus(t.Context(), git.Hash{1}, s); err == nil || !strings.Contains(err.Error(), "No commit found") {
 		t.Error(err)

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -17,19 +16,16 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-const draft = "Draft: "
+// drafts are as in https://docs.gitlab.com/user/project/merge_requests/drafts/.
+var drafts = server.Drafts{Prefix: "Draft: ", Pattern: regexp.MustCompile(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)}
 
-// drafts is how a title can begin that makes a merge request a draft
-// (https://docs.gitlab.com/user/project/merge_requests/drafts/).
-var drafts = regexp.MustCompile(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)
-
-// action is a line that GitLab would obey and leave out
+// action matches a line that GitLab would execute and remove
 // (https://docs.gitlab.com/user/project/quick_actions/).
 var action = regexp.MustCompile(`(?m)^([ \t]*)/([A-Za-z])`)
 
-// harmless is a text that GitLab shows as it is: titles of commits, which are in
-// descriptions, could otherwise approve and merge in kalypso's name.
-func harmless(text string) string { return action.ReplaceAllString(text, `$1\/$2`) }
+// escapeCommands returns a text without quick actions: titles of commits, which are in
+// descriptions, could otherwise approve and merge as kalypso's user.
+func escapeCommands(text string) string { return action.ReplaceAllString(text, `$1\/$2`) }
 
 // FindChange implements forge.Forge.
 func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {
@@ -57,13 +53,10 @@ func (f *Forge) find(ctx context.Context, head, base string) (*gl.BasicMergeRequ
 	return nil, nil
 }
 
-// SaveChange implements forge.Forge. Lines that GitLab would obey as commands get a
+// SaveChange implements forge.Forge. Lines that GitLab would execute as commands get a
 // backslash before them.
 func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.Change, error) {
-	spec.Title, spec.Body = strings.TrimSpace(drafts.ReplaceAllString(spec.Title, "")), harmless(spec.Body)
-	if spec.Draft {
-		spec.Title = draft + spec.Title
-	}
+	spec.Title, spec.Body = drafts.Title(spec.Title, spec.Draft), escapeCommands(spec.Body)
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
 		reviewers, err := f.users(ctx, spec.Reviewers)
 		if err != nil {
@@ -80,8 +73,8 @@ func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.C
 	})
 }
 
-// open opens a merge request, or finds the one that another process has opened, which
-// lists may show a while later only.
+// open opens a merge request, or finds the one that another process has opened, which lists
+// may show later.
 func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec, reviewers []int64) (*gl.BasicMergeRequest, error) {
 	labels := gl.LabelOptions(spec.Labels)
 	mr, _, err := f.api.MergeRequests.CreateMergeRequest(f.project, &gl.CreateMergeRequestOptions{
@@ -95,18 +88,14 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec, reviewers []int
 	if code(err) != http.StatusConflict {
 		return nil, failed
 	}
-	for pause := time.Second; pause < 8*time.Second; pause *= 2 {
-		if opened, err := f.find(ctx, spec.Head, spec.Base); err != nil || opened != nil {
-			return opened, err
-		}
-		if err := f.server.Wait(ctx, pause); err != nil {
-			return nil, err
-		}
+	opened, err := server.Appears(ctx, f.server, func() (*gl.BasicMergeRequest, error) { return f.find(ctx, spec.Head, spec.Base) })
+	if opened == nil && err == nil {
+		return nil, failed
 	}
-	return nil, failed
+	return opened, err
 }
 
-// update writes what differs.
+// update writes the fields that differ.
 func (f *Forge) update(ctx context.Context, mr *gl.BasicMergeRequest, spec forge.ChangeSpec, reviewers []int64) (*gl.BasicMergeRequest, error) {
 	var o gl.UpdateMergeRequestOptions
 	differs := false
@@ -138,7 +127,7 @@ func (f *Forge) update(ctx context.Context, mr *gl.BasicMergeRequest, spec forge
 	return &updated.BasicMergeRequest, nil
 }
 
-// without returns what of all is not in some, in the order of all.
+// without returns the elements of all that are not in some, in the order of all.
 func without[T comparable](all, some []T) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(t T) bool { return slices.Contains(some, t) })
 }
@@ -188,7 +177,7 @@ func (f *Forge) get(ctx context.Context, number int) (*gl.MergeRequest, error) {
 
 // Comment implements forge.Forge.
 func (f *Forge) Comment(ctx context.Context, number int, text string) error {
-	text = harmless(text)
+	text = escapeCommands(text)
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		newest, err := f.newestNote(ctx, number)
 		if err != nil || newest != nil && strings.TrimSpace(newest.Body) == strings.TrimSpace(text) {
@@ -218,14 +207,14 @@ func (f *Forge) newestNote(ctx context.Context, number int) (*gl.Note, error) {
 	return found[0], nil
 }
 
-// change is a merge request as package forge has it; nil for nil.
+// change converts a merge request; nil for nil.
 func change(mr *gl.BasicMergeRequest) *forge.Change {
 	if mr == nil {
 		return nil
 	}
 	c := &forge.Change{
 		Number: int(mr.IID), URL: mr.WebURL, Head: server.Hash(mr.SHA), Base: mr.TargetBranch,
-		Title: drafts.ReplaceAllString(mr.Title, ""), Body: mr.Description, Labels: mr.Labels,
+		Title: drafts.Strip(mr.Title), Body: mr.Description, Labels: mr.Labels,
 		Draft: mr.Draft, State: forge.ChangeOpen,
 	}
 	if mr.Author != nil {
@@ -240,8 +229,8 @@ func change(mr *gl.BasicMergeRequest) *forge.Change {
 	return c
 }
 
-// merged is the commit that a merge made: the merge commit, which is on top of the
-// squashed one, or the head itself, where the base was moved forward to it.
+// merged returns the commit that a merge made: the merge commit, which is on top of the
+// squashed one, or the head itself after a fast-forward.
 func merged(mr *gl.BasicMergeRequest) git.Hash {
 	for _, id := range []string{mr.MergeCommitSHA, mr.SquashCommitSHA} {
 		if id != "" {

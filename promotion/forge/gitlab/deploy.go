@@ -14,8 +14,8 @@ var deploymentStates = map[forge.State]gl.DeploymentStatusValue{
 	forge.Pending: gl.DeploymentStatusRunning, forge.Success: gl.DeploymentStatusSuccess, forge.Failure: gl.DeploymentStatusFailed,
 }
 
-// Deploy implements forge.Forge. The environment gets the URL and, for production,
-// the tier; GitLab has no place for descriptions and payloads.
+// Deploy implements forge.Forge. The environment gets the URL and, for production, the
+// tier; GitLab has no field for descriptions and payloads.
 func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		if err := f.environment(ctx, d); err != nil {
@@ -32,12 +32,12 @@ func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 			switch newest[0].Status {
 			case string(state):
 				return nil
-			case "created", "running": // the only states that can be changed
+			case "created", "running": // only these states can be changed
 				_, _, err := f.api.Deployments.UpdateProjectDeployment(f.project, newest[0].ID, &gl.UpdateProjectDeploymentOptions{Status: &state}, gl.WithContext(ctx))
 				return f.fail("update the deployment of "+d.Environment, err)
 			}
 		}
-		// GitLab wants a ref, and takes everything that names a commit.
+		// GitLab requires a ref, and accepts everything that names a commit.
 		_, _, err = f.api.Deployments.CreateProjectDeployment(f.project, &gl.CreateProjectDeploymentOptions{
 			Environment: &d.Environment, Ref: &commit, SHA: &commit, Tag: gl.Ptr(false), Status: &state,
 		}, gl.WithContext(ctx))
@@ -45,7 +45,7 @@ func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 	})
 }
 
-// environment makes the environment of a deployment what it should be.
+// environment creates or updates the environment of a deployment.
 func (f *Forge) environment(ctx context.Context, d forge.Deployment) error {
 	list, _, err := f.api.Environments.ListEnvironments(f.project, &gl.ListEnvironmentsOptions{Name: &d.Environment}, gl.WithContext(ctx))
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *Forge) environment(ctx context.Context, d forge.Deployment) error {
 		_, _, err := f.api.Environments.CreateEnvironment(f.project, &gl.CreateEnvironmentOptions{
 			Name: &d.Environment, ExternalURL: optional(d.URL), Tier: tier,
 		}, gl.WithContext(ctx))
-		if code(err) == 400 || code(err) == 422 { // another process was faster
+		if code(err) == 400 || code(err) == 422 { // another process has made it
 			return nil
 		}
 		return f.fail("make the environment "+d.Environment, err)
@@ -79,9 +79,9 @@ func (f *Forge) environment(ctx context.Context, d forge.Deployment) error {
 	return f.fail("update the environment "+d.Environment, err)
 }
 
-// Freeze is a period in which a project is not to be deployed: it begins and ends at
-// the times of two cron expressions, of minute, hour, day, month and weekday, in a
-// time zone by its IANA or Ruby name. All three are as GitLab has them.
+// Freeze is a period without deployments. It begins and ends at the times of two cron
+// expressions, of minute, hour, day, month and weekday, in a time zone by its IANA or Ruby
+// name. All three are as GitLab has them.
 type Freeze struct{ Start, End, Zone string }
 
 // Freezes returns the deploy freezes of the project

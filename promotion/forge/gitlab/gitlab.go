@@ -1,13 +1,13 @@
-// Package gitlab is forge.Forge for projects on gitlab.com and on GitLab instances of
-// one's own, by GitLab's REST API, version 4 (https://docs.gitlab.com/api/rest/).
+// Package gitlab implements forge.Forge for projects on gitlab.com and on self-managed
+// GitLab instances, with GitLab's REST API, version 4 (https://docs.gitlab.com/api/rest/).
 //
-// Change requests are merge requests, and drafts are those whose title begins with
-// "Draft: ", which neither titles that are given nor those returned have. Reviewers are
-// users: GitLab asks groups by its approval rules.
+// Change requests are merge requests, and drafts are those whose title begins with "Draft:
+// ", which is added to and removed from titles here. Reviewers are users: groups review by
+// GitLab's approval rules.
 //
-// A merge by GitLab's default method takes a base in that has moved. Merge refuses
-// that, but a merge that GitLab makes by itself later does not: the project's merge
-// method should be a semi-linear history or fast-forward.
+// GitLab's default merge method also merges into a base that has moved. Merge refuses that,
+// but a merge that GitLab makes by itself later does not: the project's merge method should
+// be a semi-linear history or fast-forward.
 package gitlab
 
 import (
@@ -19,7 +19,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -28,12 +27,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Options are for tests. Zero fields are the network and the real clock.
-type Options struct {
-	Transport http.RoundTripper
-	Now       func() time.Time
-	Wait      func(context.Context, time.Duration) error
-}
+// Options are the clock, for tests; the zero value is the real one.
+type Options = server.Clock
 
 // Forge is a project of a GitLab instance.
 type Forge struct {
@@ -48,12 +43,11 @@ var _ forge.Forge = (*Forge)(nil)
 
 const hint = "set GITLAB_TOKEN to a token with the scope api of a user, a project or a group that has at least the role Developer in the project, and one that may merge into the branch (in a job, CI_JOB_TOKEN is used without it, which may do less)"
 
-// New returns a project: base is the instance's address, with its path where it has
-// one, and project the project's path with its groups. The token is sent to that
-// server only; without one, what is public can be read.
+// New returns a project: base is the instance's URL, with its path if any, and project the
+// project's path with its groups. The token is sent to that server only; without one,
+// public projects can be read.
 //
-// It asks who the token belongs to: one that the server does not know is a
-// *forge.AuthError.
+// It requests the user of the token: the error for an invalid one is a *forge.AuthError.
 func New(ctx context.Context, base, project, token string, o Options) (*Forge, error) {
 	address, err := server.Base(base)
 	if err != nil {
@@ -67,13 +61,13 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	header, credentials := credentials(token)
 	s, err := server.New(server.Options{
 		Base: address, Header: header, Credentials: credentials, Hint: hint, Hidden: "Project Not Found",
-		Transport: o.Transport, Now: o.Now, Wait: o.Wait,
+		Clock: o,
 	})
 	if err != nil {
 		return nil, err
 	}
-	// The library gets no token, so that it has none to show, and neither repeats nor
-	// waits: package server does.
+	// The library gets no token, so that it cannot print it, and neither retries nor waits:
+	// package server does.
 	api, err := gl.NewAuthSourceClient(gl.Unauthenticated{},
 		gl.WithBaseURL(address.String()), gl.WithHTTPClient(s.Client()), gl.WithoutRetries(),
 		gl.WithCustomLimiter(unlimited{}), gl.WithURLWarningLogger(slog.New(slog.DiscardHandler)),
@@ -83,7 +77,7 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	}
 	f := &Forge{server: s, api: api, base: address, project: project}
 	if token != "" {
-		f.viewer, err = server.Ask(ctx, s, func(ctx context.Context) (string, error) { return f.who(ctx, header) })
+		f.viewer, err = server.Ask(ctx, s, func(ctx context.Context) (string, error) { return f.whoami(ctx, header) })
 	}
 	return f, err
 }
@@ -94,9 +88,8 @@ func (unlimited) Wait(context.Context) error { return nil }
 
 const jobHeader = "JOB-TOKEN"
 
-// credentials returns the header that a token travels in: tokens of jobs have one of
-// their own and are known by their beginning, since GitLab 16.9
-// (https://docs.gitlab.com/security/tokens/#token-prefixes).
+// credentials returns the header for a token: tokens of jobs have one of their own. Since
+// GitLab 16.9 they have a prefix (https://docs.gitlab.com/security/tokens/#token-prefixes).
 func credentials(token string) (header, value string) {
 	switch {
 	case token == "":
@@ -108,8 +101,8 @@ func credentials(token string) (header, value string) {
 }
 
 // Token returns the token for a host, as HOST or HOST:PORT, from the environment:
-// GITLAB_TOKEN, unless GITLAB_HOST says that it is for another one, or, in a job on
-// that host, CI_JOB_TOKEN.
+// GITLAB_TOKEN, unless GITLAB_HOST names another host, or, in a job on that host,
+// CI_JOB_TOKEN.
 func Token(host string) (string, bool) {
 	if token := os.Getenv("GITLAB_TOKEN"); token != "" && server.Same(os.Getenv("GITLAB_HOST"), host, true) {
 		return token, true
@@ -123,19 +116,19 @@ func Token(host string) (string, bool) {
 // Kind is gitlab.
 func (f *Forge) Kind() string { return "gitlab" }
 
-// Repository is the project's page.
+// Repository returns the URL of the project's page.
 func (f *Forge) Repository() string { return f.base.JoinPath(f.project).String() }
 
-// Limits are those of GitLab (https://docs.gitlab.com/administration/instance_limits/
-// and the columns of its database), less what makes a title that of a draft.
+// Limits returns those of GitLab (https://docs.gitlab.com/administration/instance_limits/
+// and the columns of its database), less the prefix of a draft's title.
 func (f *Forge) Limits() forge.Limits {
-	return forge.Limits{Title: 255 - len(draft), Body: 1 << 20, StatusDescription: 255}
+	return forge.Limits{Title: 255 - len(drafts.Prefix), Body: 1 << 20, StatusDescription: 255}
 }
 
-// Viewer is the name of the token's user; "" for a token that may not ask.
+// Viewer returns the name of the token's user; "" for a token without that permission.
 func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer, nil }
 
-func (f *Forge) who(ctx context.Context, header string) (string, error) {
+func (f *Forge) whoami(ctx context.Context, header string) (string, error) {
 	if header == jobHeader {
 		job, _, err := f.api.Jobs.GetJobTokensJob(nil, gl.WithContext(ctx))
 		if err != nil || job.User == nil {
@@ -153,7 +146,7 @@ func (f *Forge) who(ctx context.Context, header string) (string, error) {
 	return user.Username, nil
 }
 
-// fail says what was to be done, and leaves out what the library shows of a request.
+// fail returns an error with the operation, and without the request that the library adds.
 func (f *Forge) fail(doing string, err error) error {
 	answer := (*gl.ErrorResponse)(nil)
 	switch {
@@ -165,7 +158,7 @@ func (f *Forge) fail(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// code is the status of the answer that an error is made of; 0 for none.
+// code returns the status code of an error; 0 for none.
 func code(err error) int {
 	answer := (*gl.ErrorResponse)(nil)
 	switch {
@@ -177,7 +170,7 @@ func code(err error) int {
 	return 0
 }
 
-// page asks for a page of a list; next is 0 for the last one.
+// page returns the options for a page of a list; next is 0 for the last one.
 func page(number int) gl.ListOptions { return gl.ListOptions{Page: int64(number), PerPage: 100} }
 
 func next(r *gl.Response) int {

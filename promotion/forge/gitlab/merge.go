@@ -15,12 +15,12 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Merge implements forge.Forge. The head must have all of the base: GitLab would
-// otherwise make a tree that nobody has seen, and the error is git.ErrLostRace.
+// Merge implements forge.Forge. The head must contain the base: otherwise GitLab would make
+// a tree that nobody has reviewed, and the error is git.ErrLostRace.
 //
-// Whether a merge request is merged by a commit or by moving the base is the
-// project's choice, not that of a merge: another Method than the project's is an
-// error. Where the method is merge or rebase, the base's commits are the head's.
+// The project decides whether a merge request is merged by a commit or by a fast-forward,
+// not the request: another Method than the project's is an error. Where the method is merge
+// or rebase, the base's commits are the head's.
 func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
 		squash, err := f.squash(ctx, o.Method)
@@ -38,7 +38,7 @@ func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.Me
 	})
 }
 
-// squash says whether a method squashes, or why the project does not have it.
+// squash reports whether a method squashes, or returns why the project does not support it.
 func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
 	project, _, err := f.api.Projects.GetProject(f.project, nil, gl.WithContext(ctx))
 	if err != nil {
@@ -56,12 +56,12 @@ func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
 		f.project, terminal.Line(method), terminal.Line(string(project.MergeMethod)), terminal.Line(string(project.SquashOption)))
 }
 
-// checking are the states in which GitLab does not know yet whether a merge request
-// can be merged (https://docs.gitlab.com/api/merge_requests/#merge-status).
+// checking are the states in which GitLab does not know yet whether a merge request can be
+// merged (https://docs.gitlab.com/api/merge_requests/#merge-status).
 var checking = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
 
-// checked reads a merge request, and waits for a while for GitLab to know whether it
-// can be merged, which it finds out after a push and after being asked.
+// checked reads a merge request, and waits for a while until GitLab knows whether it can be
+// merged, which it computes after a push and on request.
 func (f *Forge) checked(ctx context.Context, number int) (*gl.MergeRequest, error) {
 	for pause := time.Second; ; pause *= 2 {
 		mr, err := f.get(ctx, number)
@@ -74,7 +74,7 @@ func (f *Forge) checked(ctx context.Context, number int) (*gl.MergeRequest, erro
 	}
 }
 
-// settled says what there is to say without merging; "" for nothing.
+// settled returns the result without merging; "" for none.
 func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, error) {
 	switch {
 	case server.Hash(mr.SHA) != head:
@@ -91,7 +91,7 @@ func (f *Forge) settled(mr *gl.MergeRequest, head git.Hash) (forge.MergeState, e
 	return "", nil
 }
 
-// accept merges, or asks for that.
+// accept merges, or lets GitLab merge later.
 func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool, o forge.MergeOptions) (forge.MergeState, error) {
 	mergeable := mr.DetailedMergeStatus == "mergeable"
 	if !mergeable && !o.WhenAllowed {
@@ -123,9 +123,8 @@ func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool, o 
 	return forge.MergeRefused, nil
 }
 
-// refused looks why GitLab has not merged: its answers have the same codes for rules
-// that do not allow it yet and for what has changed in the meantime. Only 409 is
-// always about the head.
+// refused reads why GitLab has not merged: it answers with the same codes for rules that do
+// not allow it yet and for concurrent changes. Only 409 is always about the head.
 func (f *Forge) refused(ctx context.Context, before *gl.MergeRequest, code int) (forge.MergeState, error) {
 	mr, err := f.get(ctx, int(before.IID))
 	if err != nil {
@@ -149,7 +148,7 @@ func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 		}
 		_, _, err = f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, mr.IID, gl.WithContext(ctx))
 		switch code(err) {
-		case http.StatusMethodNotAllowed, http.StatusNotAcceptable: // it is merged or closed, or waits for nothing any more
+		case http.StatusMethodNotAllowed, http.StatusNotAcceptable: // it is merged or closed, or nothing is scheduled any more
 			return nil
 		}
 		return f.fail(fmt.Sprintf("keep !%d from being merged", number), err)

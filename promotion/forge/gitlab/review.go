@@ -3,9 +3,6 @@ package gitlab
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
@@ -15,9 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Reviews implements forge.Forge. GitLab says when an approval was given, and not of
-// which head: that is the newest one that GitLab knew by then. One that was pushed
-// just before may count as not approved, never the other way round.
+// Reviews implements forge.Forge. GitLab reports when an approval was given, and not for
+// which head: it counts for the newest head that GitLab knew by then. An approval right
+// after a push may count for the older head, never the other way round.
 func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Reviews, error) {
 		approvals, _, err := f.api.MergeRequestApprovals.GetConfiguration(f.project, int64(number), gl.WithContext(ctx))
@@ -40,7 +37,7 @@ func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error)
 	})
 }
 
-// versions returns the heads that a merge request had, with since when.
+// versions returns the heads of a merge request, with their times.
 func (f *Forge) versions(ctx context.Context, number int) ([]*gl.MergeRequestDiffVersion, error) {
 	versions, err := server.Pages(func(n int) ([]*gl.MergeRequestDiffVersion, int, error) {
 		list, r, err := f.api.MergeRequests.GetMergeRequestDiffVersions(f.project, int64(number),
@@ -58,17 +55,17 @@ func reviews(approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestRe
 			by[a.User.Username] = forge.Review{By: a.User.Username, Approved: true, Commit: headAt(versions, at), At: at}
 		}
 	}
-	// Of a request for changes GitLab does not say when. It takes an approval away, and
-	// an approval takes it away.
+	// GitLab reports no time for a request for changes. It removes an approval, and an
+	// approval removes it.
 	for _, r := range reviewers {
 		if r.User != nil && r.State == "requested_changes" {
 			by[r.User.Username] = forge.Review{By: r.User.Username}
 		}
 	}
-	return slices.SortedFunc(maps.Values(by), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) })
+	return forge.ByReviewer(by)
 }
 
-// headAt is the head at a time; the zero Hash where that is not known.
+// headAt returns the head at a time; the zero Hash where it is not known.
 func headAt(versions []*gl.MergeRequestDiffVersion, at time.Time) git.Hash {
 	var head git.Hash
 	var since time.Time
@@ -80,8 +77,8 @@ func headAt(versions []*gl.MergeRequestDiffVersion, at time.Time) git.Hash {
 	return head
 }
 
-// required says whether GitLab's approval rules are satisfied: it tells so of the
-// whole, whatever else a merge request still lacks.
+// required reports whether GitLab's approval rules are satisfied, whatever else a merge
+// request still lacks.
 func required(approvals *gl.MergeRequestApprovals, mr *gl.MergeRequest) forge.Requirement {
 	switch status := mr.DetailedMergeStatus; {
 	case approvals.ApprovalsLeft > 0, status == "not_approved", status == "requested_changes", status == "policies_denied":

@@ -15,18 +15,16 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Statuses implements forge.Forge. GitLab's own jobs are among them, by their names
-// and with the user who ran them. At is when a status became what it is: GitLab moves
-// one from pending to success, and the time that it was made at is the earlier one.
+// Statuses implements forge.Forge. The jobs of GitLab are among them, by their names and
+// with the user who ran them. At is when a status got its state: GitLab moves one from
+// pending to success, and its creation time is the earlier one.
 func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	return server.Ask(ctx, f.server, func(ctx context.Context) (map[git.Hash][]forge.Status, error) {
-		return server.Each(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
-			return f.statuses(ctx, commit, "")
-		})
+	return f.server.Statuses(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+		return f.statuses(ctx, commit, "")
 	})
 }
 
-// statuses returns what was said of a commit, under a name where it is not empty.
+// statuses returns the statuses of a commit, with a name where it is not empty.
 func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]forge.Status, error) {
 	o := gl.GetCommitStatusesOptions{All: gl.Ptr(true)}
 	if name != "" {
@@ -56,7 +54,7 @@ func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]f
 	return statuses, nil
 }
 
-// since is when a status became what it is.
+// since returns when a status got its state.
 func since(s *gl.CommitStatus) time.Time {
 	at := timeOf(s.CreatedAt)
 	if state(s.Status) == forge.Pending {
@@ -68,8 +66,8 @@ func since(s *gl.CommitStatus) time.Time {
 	return at
 }
 
-// state is a state of GitLab's: one that is neither success nor failure is to come,
-// and what was skipped has not succeeded.
+// state converts a state: one that is neither success nor failure is pending, and a skipped
+// job has not succeeded.
 func state(s string) forge.State {
 	switch s {
 	case "success":
@@ -80,14 +78,13 @@ func state(s string) forge.State {
 	return forge.Pending
 }
 
-// buildStates are GitLab's states for those of statuses.
+// buildStates are GitLab's states of statuses.
 var buildStates = map[forge.State]gl.BuildStateValue{
 	forge.Pending: gl.Pending, forge.Success: gl.Success, forge.Failure: gl.Failed,
 }
 
-// SetStatus implements forge.Forge. A pending status whose description alone has
-// changed may keep the old one: GitLab moves a status from state to state, and has no
-// way from pending to pending.
+// SetStatus implements forge.Forge. A pending status of which only the description has
+// changed may keep the old one: GitLab has no transition from pending to pending.
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		newest, err := f.newestStatus(ctx, commit, s.Name)
@@ -104,8 +101,7 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 	})
 }
 
-// newestStatus returns what the viewer said last of a commit under a name; nil for
-// nothing.
+// newestStatus returns the newest status of the viewer with a name; nil for none.
 func (f *Forge) newestStatus(ctx context.Context, commit git.Hash, name string) (*forge.Status, error) {
 	all, err := f.statuses(ctx, commit, name)
 	for _, s := range slices.Backward(all) {
@@ -116,7 +112,7 @@ func (f *Forge) newestStatus(ctx context.Context, commit git.Hash, name string) 
 	return nil, err
 }
 
-// optional is a text that is left out where it is empty.
+// optional returns nil for an empty text.
 func optional(text string) *string {
 	if text == "" {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// short is how much of a digest is in a tag's name.
+// short is how many digits of a digest are in a tag's name.
 const short = 12
 
 var hexadecimal = regexp.MustCompile(`^[0-9a-f]{12,}$`)
 
-// ApprovalTag returns the name of the tag that approves of a digest for an
-// environment: `git tag -s NAME COMMIT` makes it, with gpg.format=ssh. A tag is of one
-// person, so that all but one need a name of their own: NAME-SUFFIX counts as well.
+// ApprovalTag returns the name of the tag that approves a digest for an environment: `git
+// tag -s NAME COMMIT` makes it, with gpg.format=ssh. A tag is of one person, so further
+// ones need names of their own: NAME-SUFFIX counts as well.
 func ApprovalTag(environment, digest string) (string, error) {
 	_, hex, ok := strings.Cut(digest, ":")
 	if !ok {
@@ -37,14 +37,14 @@ func ApprovalTag(environment, digest string) (string, error) {
 	return name, nil
 }
 
-// Approvals returns who approves of a digest for an environment: the newest approval
-// of each, sorted by who. A tag counts if it is annotated, is of a commit, names itself
-// as it is found, so that one for another environment cannot be taken for it, and has an
-// SSH signature for the namespace git by a key that the allowed signers had at the time
-// of the tag, as git verify-tag has it. All others are left out.
+// Approvals returns who approves a digest for an environment: the newest approval of each,
+// sorted by name. A tag counts if it is annotated, is of a commit, contains its own name,
+// so that one for another environment cannot be used, and has an SSH signature for the
+// namespace git by a key that was allowed at the time of the tag, as git verify-tag checks
+// it. Others are left out.
 //
-// The name has only a part of the digest: Commit is the commit that was tagged, and
-// whoever asks must compare it with what is to be promoted.
+// The name has only a part of the digest: Commit is the tagged commit, and callers must
+// compare it with the one to promote.
 func (f *Forge) Approvals(ctx context.Context, environment, digest string) ([]forge.Review, error) {
 	name, err := ApprovalTag(environment, digest)
 	if err != nil {
@@ -68,10 +68,10 @@ func (f *Forge) Approvals(ctx context.Context, environment, digest string) ([]fo
 			by[review.By] = review
 		}
 	}
-	return slices.SortedFunc(maps.Values(by), func(a, b forge.Review) int { return strings.Compare(a.By, b.By) }), nil
+	return forge.ByReviewer(by), nil
 }
 
-// approval returns what a tag says, if it says anything that counts.
+// approval returns the approval of a tag, if it counts.
 func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 	if o.Kind != git.TagKind {
 		return forge.Review{}, false

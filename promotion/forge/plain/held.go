@@ -8,10 +8,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// held is what was said and waits to be pushed: the commits of the notes that say it, on
+// held has the statuses that wait to be pushed: the commits of the notes that add them, on
 // top of the one that the ref was at.
 type held struct {
-	statuses []heldStatus // in their order, for those who have to say them anew
+	statuses []heldStatus // in their order, to add them again
 	objects  map[git.Hash]git.Object
 	old, tip git.Hash
 }
@@ -21,8 +21,7 @@ type heldStatus struct {
 	status forge.Status
 }
 
-// Hold lets SetStatus say things to this Forge alone, until Flush pushes all of them at
-// once.
+// Hold makes SetStatus collect statuses, until Flush pushes all of them at once.
 func (f *Forge) Hold() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -33,9 +32,9 @@ func (f *Forge) Hold() {
 
 func newHeld() *held { return &held{objects: map[git.Hash]git.Object{}} }
 
-// Flush pushes what is held, and ends Hold. Where another process was faster it is said
-// anew, on top of what that said. The error is git.ErrLostRace where other processes were
-// faster five times: what was held is not said then.
+// Flush pushes what is held, and ends Hold. After a lost race, it adds the statuses again
+// to the new notes. The error is git.ErrLostRace after five lost races: nothing was pushed
+// then.
 func (f *Forge) Flush(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,11 +42,11 @@ func (f *Forge) Flush(ctx context.Context) error {
 	if f.held == nil || len(f.held.statuses) == 0 {
 		return nil
 	}
-	said, late := f.held.statuses, false
-	err := f.again(ctx, func() error {
+	statuses, late := f.held.statuses, false
+	err := f.retry(ctx, func() error {
 		if late {
 			f.held = newHeld()
-			for _, s := range said {
+			for _, s := range statuses {
 				if err := f.setStatus(ctx, s.commit, s.status); err != nil {
 					return err
 				}
@@ -60,12 +59,12 @@ func (f *Forge) Flush(ctx context.Context) error {
 		return f.send(ctx, notesRef, f.held.old, f.held.tip, f.held.objects)
 	})
 	if err != nil {
-		return fmt.Errorf("set the status %s of %s: %w", said[0].status.Name, git.Short(said[0].commit), err)
+		return fmt.Errorf("set the status %s of %s: %w", statuses[0].status.Name, git.Short(statuses[0].commit), err)
 	}
 	return nil
 }
 
-// tip returns the commit of the notes: that of what is held, or the one that they have.
+// tip returns the commit of the notes: that of what is held, or the one of the ref.
 func (f *Forge) tip(ctx context.Context, ref string) (git.Hash, error) {
 	refs, err := f.repository.Refs(ctx)
 	if err != nil || f.held == nil || f.held.tip.IsZero() || ref != notesRef {

@@ -9,12 +9,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// fanOut is how many notes are in one folder at most; from then on, each is in a folder
-// of the first two digits of its name. git reads all forms, also within each other
+// fanOut is how many notes are in one folder at most; beyond that, each is in a folder of
+// the first two digits of its name. git reads all forms, also nested ones
 // (https://git-scm.com/docs/git-notes, NOTES).
 const fanOut = 1000
 
-// notes are notes as they are read, with what was read of them before.
+// notes reads notes, and caches what it has read.
 type notes struct {
 	from    objects
 	trees   map[git.Hash][]git.Entry
@@ -22,7 +22,7 @@ type notes struct {
 	commits map[git.Hash]object
 }
 
-// objects are what notes are read from.
+// objects is where notes are read from.
 type objects interface {
 	Object(id git.Hash) (git.Object, error)
 }
@@ -48,8 +48,8 @@ func (n *notes) tree(id git.Hash) ([]git.Entry, error) {
 	return entries, err
 }
 
-// find returns the ids of the notes of a name below a folder: one, but where different
-// programs have made several.
+// find returns the ids of the notes of a name below a folder: one, unless different
+// programs have written several.
 func (n *notes) find(folder git.Hash, name string) ([]git.Hash, error) {
 	entries, err := n.tree(folder)
 	if err != nil {
@@ -71,7 +71,7 @@ func (n *notes) find(folder git.Hash, name string) ([]git.Hash, error) {
 	return found, nil
 }
 
-// lines returns the lines of notes, equal ones once.
+// lines returns the lines of notes, without duplicates.
 func (n *notes) lines(ids []git.Hash) ([]string, error) {
 	var lines []string
 	seen := map[string]bool{}
@@ -93,7 +93,7 @@ func (n *notes) lines(ids []git.Hash) ([]string, error) {
 	return lines, nil
 }
 
-// writing are the objects of a change to the notes.
+// writing collects the objects of a change to the notes.
 type writing struct {
 	*notes
 	objects map[git.Hash]git.Object
@@ -108,7 +108,7 @@ func (w *writing) add(kind git.Kind, data []byte) git.Hash {
 	return id
 }
 
-// put returns a folder in which a note is, in the place of all of its name.
+// put returns a folder with a note that replaces all of its name.
 func (w *writing) put(folder git.Hash, name string, note git.Hash) (git.Hash, error) {
 	entries, err := w.tree(folder)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *writing) put(folder git.Hash, name string, note git.Hash) (git.Hash, er
 	return w.within(entries, name, note)
 }
 
-// within puts a note into the folder of its first two digits.
+// within adds a note to the folder of its first two digits.
 func (w *writing) within(entries []git.Entry, name string, note git.Hash) (git.Hash, error) {
 	at := slices.IndexFunc(entries, func(e git.Entry) bool { return isFan(e) && e.Name == name[:2] })
 	if at < 0 {
@@ -170,8 +170,8 @@ func (w *writing) spread(entries []git.Entry) ([]git.Entry, error) {
 	return rest, nil
 }
 
-// joined adds a note to a folder, which may have one of that name from a program that
-// has a form of its own: all lines of both stay.
+// joined adds a note to a folder. Where it has one of that name, from a program with
+// another form, all lines of both are kept.
 func (w *writing) joined(folder []git.Entry, note git.Entry) ([]git.Entry, error) {
 	at := slices.IndexFunc(folder, func(e git.Entry) bool { return e.Name == note.Name && e.Mode != git.FolderMode })
 	if at < 0 {
@@ -184,7 +184,7 @@ func (w *writing) joined(folder []git.Entry, note git.Entry) ([]git.Entry, error
 	return folder, err
 }
 
-// write writes a folder, and keeps it to be read.
+// write adds a folder, and caches it.
 func (w *writing) write(entries []git.Entry) git.Hash {
 	data := git.EncodeTree(entries)
 	id := w.add(git.TreeKind, data)

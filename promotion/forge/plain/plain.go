@@ -1,14 +1,14 @@
-// Package plain is forge.Forge for a GitOps repository without a forge: on any git
+// Package plain implements forge.Forge for a GitOps repository without a forge: on any git
 // server, or on a disk without a network.
 //
-// Statuses are git notes of refs/notes/kalypso, on the commits that they speak of: a
-// line of JSON each, only ever added to, so that git notes merge -s union joins what two
-// processes said. `git notes --ref=kalypso show COMMIT` shows them. Who said a line, and
-// when, is of the commit of the notes that added it: its committer, who can be anybody,
-// or, where it is signed, who the policy's allowed signers say that the key is of.
+// Statuses are git notes of refs/notes/kalypso on their commits: a line of JSON each, which
+// is only ever added, so that git notes merge -s union joins the notes of two processes.
+// `git notes --ref=kalypso show COMMIT` shows them. The author and the time of a line are
+// those of the commit of the notes that added it: its committer, who can be anybody, or,
+// where it is signed, the principal of the key in the policy's allowed signers.
 //
-// Approvals are annotated tags signed with SSH, kalypso/approve/ENVIRONMENT/DIGEST12;
-// see Approvals. There are no change requests and no deployments.
+// Approvals are annotated tags signed with SSH, kalypso/approve/ENVIRONMENT/DIGEST12; see
+// Approvals. There are no change requests and no deployments.
 package plain
 
 import (
@@ -25,27 +25,27 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// Repository is what this package needs of the GitOps repository. Any number of
-// goroutines may use it.
+// Repository is the interface to the GitOps repository. Any number of goroutines may use
+// it.
 type Repository interface {
 	// Refs returns the refs as they are now, by their full names. Tags are not peeled.
 	Refs(ctx context.Context) (map[string]git.Hash, error)
-	// Object returns an object that a ref leads to.
+	// Object returns an object that is reachable from a ref.
 	Object(id git.Hash) (git.Object, error)
 	// Push moves a ref from old, the zero Hash for one that does not exist, to new, after
-	// the objects that are added to the pack are there. The error is git.ErrLostRace where
-	// the ref is not what it was.
+	// the objects were added to the pack. The error is git.ErrLostRace where the ref is not
+	// at old.
 	Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error
 }
 
-// Options say who writes and who is believed.
+// Options configure who writes statuses, and whose signatures are trusted.
 type Options struct {
 	// By is the committer of notes; its time is not used.
 	By git.Signature
 	// Signer signs the commits of notes; nil for none.
 	Signer ssh.Signer
 	// AllowedSigners is the policy's .kalypso/allowed_signers, in the format of
-	// ssh-keygen(1); nobody is believed without it.
+	// ssh-keygen(1). Without it no signature is trusted.
 	AllowedSigners []byte
 	// Now and Wait are the clock; nil for the real one.
 	Now  func() time.Time
@@ -59,41 +59,36 @@ type Forge struct {
 	signers    signers
 
 	mu    sync.Mutex
-	notes *notes // what was read of them
-	held  *held  // nil where all is pushed at once
+	notes *notes // with a cache of what was read
+	held  *held  // nil where statuses are pushed immediately
 }
 
 var _ forge.Forge = (*Forge)(nil)
 
-// New returns a repository as a forge. The error is for allowed signers that cannot be
-// read: what is wrong there must not look like nobody being allowed.
+// New returns a repository as a forge. The error is for invalid allowed signers: they must
+// not look like an empty list.
 func New(repository Repository, o Options) (*Forge, error) {
 	signers, err := parseSigners(o.AllowedSigners)
 	if err != nil {
 		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Wait == nil {
-		o.Wait = httpclient.Wait
-	}
+	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
 	f := &Forge{repository: repository, o: o, signers: signers}
 	f.notes = readNotes(f)
 	return f, nil
 }
 
-// Kind is none.
+// Kind returns none.
 func (f *Forge) Kind() string { return "none" }
 
-// Repository is "": there are no pages.
+// Repository returns "": there are no pages.
 func (f *Forge) Repository() string { return "" }
 
-// Limits has none.
+// Limits returns none.
 func (f *Forge) Limits() forge.Limits { return forge.Limits{} }
 
-// Viewer is who statuses will be of: the principal of the signer's key, where that is
-// allowed, or the committer as "Name <email>".
+// Viewer returns the author of new statuses: the principal of the signer's key, where that
+// is allowed, or the committer as "Name <email>".
 func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer(f.o.Now()), nil }
 
 func (f *Forge) viewer(at time.Time) string {
@@ -102,30 +97,29 @@ func (f *Forge) viewer(at time.Time) string {
 			return by
 		}
 	}
-	// As it will be read: commits leave some characters out of names.
+	// As it will be read: commits remove some characters from names.
 	committer := f.o.By
 	committer.When = at
 	by, _, _ := parsePerson(committer.String())
 	return by
 }
 
-// attempts is how often a note is written anew that another process was faster with.
+// attempts is how often a note is written after lost races.
 const attempts = 5
 
-// SetStatus implements forge.Forge. The error is git.ErrLostRace where other processes
-// were faster five times.
+// SetStatus implements forge.Forge. The error is git.ErrLostRace after five lost races.
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.again(ctx, func() error { return f.setStatus(ctx, commit, s) })
+	err := f.retry(ctx, func() error { return f.setStatus(ctx, commit, s) })
 	if err != nil {
 		return fmt.Errorf("set the status %s of %s: %w", s.Name, git.Short(commit), err)
 	}
 	return nil
 }
 
-// again does something again where somebody else was faster.
-func (f *Forge) again(ctx context.Context, do func() error) error {
+// retry calls do, again after a lost race.
+func (f *Forge) retry(ctx context.Context, do func() error) error {
 	var err error
 	for attempt := range attempts {
 		if attempt > 0 {
@@ -142,42 +136,42 @@ func (f *Forge) again(ctx context.Context, do func() error) error {
 
 func unsupported(what string) error { return fmt.Errorf("%s: %w", what, forge.ErrUnsupported) }
 
-// FindChange is an ErrUnsupported, like all of change requests.
+// FindChange returns an ErrUnsupported, like all methods for change requests.
 func (f *Forge) FindChange(context.Context, string, string) (*forge.Change, error) {
 	return nil, unsupported("find a change request")
 }
 
-// SaveChange is an ErrUnsupported.
+// SaveChange returns an ErrUnsupported.
 func (f *Forge) SaveChange(context.Context, forge.ChangeSpec) (*forge.Change, error) {
 	return nil, unsupported("open a change request")
 }
 
-// CloseChange is an ErrUnsupported.
+// CloseChange returns an ErrUnsupported.
 func (f *Forge) CloseChange(context.Context, int, string) error {
 	return unsupported("close a change request")
 }
 
-// CancelMerge is an ErrUnsupported.
+// CancelMerge returns an ErrUnsupported.
 func (f *Forge) CancelMerge(context.Context, int) error {
 	return unsupported("keep a change request from being merged")
 }
 
-// Comment is an ErrUnsupported.
+// Comment returns an ErrUnsupported.
 func (f *Forge) Comment(context.Context, int, string) error {
 	return unsupported("comment on a change request")
 }
 
-// Merge is an ErrUnsupported.
+// Merge returns an ErrUnsupported.
 func (f *Forge) Merge(context.Context, int, git.Hash, forge.MergeOptions) (forge.MergeState, error) {
 	return "", unsupported("merge a change request")
 }
 
-// Reviews is an ErrUnsupported: Approvals is what there is.
+// Reviews returns an ErrUnsupported: see Approvals.
 func (f *Forge) Reviews(context.Context, int) (*forge.Reviews, error) {
 	return nil, unsupported("read the reviews of a change request")
 }
 
-// Deploy is an ErrUnsupported.
+// Deploy returns an ErrUnsupported.
 func (f *Forge) Deploy(context.Context, forge.Deployment) error {
 	return unsupported("record a deployment")
 }

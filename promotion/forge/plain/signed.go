@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// object is a commit or a tag, of which nothing is trusted.
+// object is a commit or a tag, which is not trusted.
 type object struct {
 	headers [][2]string // in their order, continuation lines joined by newlines
 	message string
@@ -24,8 +24,8 @@ type object struct {
 
 const beginSSH = "-----BEGIN SSH SIGNATURE-----"
 
-// parseCommit reads a commit. Its signature is a header, and is of the commit without
-// it (https://git-scm.com/docs/gitformat-signature).
+// parseCommit parses a commit. Its signature is a header, and covers the commit without it
+// (https://git-scm.com/docs/gitformat-signature).
 func parseCommit(data []byte) object {
 	o := object{}
 	header, message, _ := strings.Cut(string(data), "\n\n")
@@ -49,8 +49,8 @@ func parseCommit(data []byte) object {
 	return o
 }
 
-// parseTag reads an annotated tag. Its signature is at its end, and is of all before
-// it: git takes the last line that could begin one.
+// parseTag parses an annotated tag. Its signature is at its end, and covers everything
+// before it: it begins at the last line that could begin one, as for git.
 func parseTag(data []byte) object {
 	o := object{payload: data}
 	for at := 0; at < len(data); {
@@ -77,8 +77,8 @@ func parseHeaders(text string) (headers [][2]string) {
 	return headers
 }
 
-// header returns the only header of a name: of two, readers could take either, so that
-// neither counts. It is "" for none.
+// header returns the only header of a name: of two, readers could use either, so neither
+// counts. It is "" for none.
 func (o object) header(name string) string {
 	found, value := 0, ""
 	for _, h := range o.headers {
@@ -92,7 +92,7 @@ func (o object) header(name string) string {
 	return value
 }
 
-// by returns who a header names, as "Name <email>", and when.
+// by returns the person of a header, as "Name <email>", and the time.
 func (o object) by(name string) (string, time.Time, error) {
 	by, at, ok := parsePerson(o.header(name))
 	if !ok {
@@ -101,7 +101,7 @@ func (o object) by(name string) (string, time.Time, error) {
 	return by, at, nil
 }
 
-// parsePerson reads Name <email> SECONDS OFFSET.
+// parsePerson parses Name <email> SECONDS OFFSET.
 func parsePerson(value string) (string, time.Time, bool) {
 	open, end := strings.LastIndex(value, "<"), strings.LastIndex(value, ">")
 	if open < 0 || end < open {
@@ -115,16 +115,16 @@ func parsePerson(value string) (string, time.Time, bool) {
 	return person(strings.TrimSpace(value[:open]), value[open+1:end]), time.Unix(at, 0).UTC(), true
 }
 
-// person is a name and an address. It has a space, which no principal has, so that
-// nobody can take the name of a signer without the key.
+// person returns a name and an address. It has a space, which no principal has, so that no
+// committer can take the name of a signer.
 func person(name, email string) string { return name + " <" + email + ">" }
 
-// namespace is what git's signatures are for.
+// namespace is that of git's signatures.
 const namespace = "git"
 
 var errUnsigned = errors.New("it is not signed with SSH")
 
-// key returns the key that an object is signed with, if the signature is right.
+// key returns the key of an object's signature, if that is valid.
 func (o object) key() (ssh.PublicKey, error) {
 	if !bytes.HasPrefix(o.signature, []byte(beginSSH)) {
 		return nil, errUnsigned
@@ -141,15 +141,14 @@ func (o object) key() (ssh.PublicKey, error) {
 
 // encode returns a commit, signed where there is a signer.
 func (f *Forge) encode(c git.Commit) ([]byte, error) {
-	data := c.Encode()
 	if f.o.Signer == nil {
-		return data, nil
+		return c.Encode(), nil
 	}
-	signature, err := sshsig.Sign(bytes.NewReader(data), f.o.Signer, sshsig.HashSHA512, namespace)
-	if err != nil {
-		return nil, fmt.Errorf("sign the note: %w", err)
-	}
-	armoured := strings.ReplaceAll(strings.TrimSuffix(string(sshsig.Armor(signature)), "\n"), "\n", "\n ")
-	header, message, _ := strings.Cut(string(data), "\n\n")
-	return []byte(header + "\ngpgsig " + armoured + "\n\n" + message), nil
+	return c.Signed(func(content []byte) (string, error) {
+		signature, err := sshsig.Sign(bytes.NewReader(content), f.o.Signer, sshsig.HashSHA512, namespace)
+		if err != nil {
+			return "", fmt.Errorf("sign the note: %w", err)
+		}
+		return string(sshsig.Armor(signature)), nil
+	})
 }

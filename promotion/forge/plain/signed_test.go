@@ -56,7 +56,7 @@ func (b *bare) tag(k key, commit git.Hash, inside, ref, namespace string, at tim
 	return id
 }
 
-// verifies says whether git takes a tag, with ssh-keygen.
+// verifies reports whether git takes a tag, with ssh-keygen.
 func (b *bare) verifies(tag, signers string) bool {
 	file := filepath.Join(b.t.TempDir(), "allowed_signers")
 	if err := os.WriteFile(file, []byte(signers), 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// signers are allowed signers, in the order of their file: ssh-keygen(1), ALLOWED
+// signers are the entries of an allowed signers file, in its order: ssh-keygen(1), ALLOWED
 // SIGNERS.
 type signers []signer
 
@@ -19,9 +19,9 @@ type signer struct {
 	after, before time.Time
 }
 
-// parseSigners reads a file of allowed signers. Lines for other namespaces than git's
-// are left out, and so are certificate authorities, whose certificates are not read:
-// it allows less than ssh-keygen, never more.
+// parseSigners parses a file of allowed signers. Lines for other namespaces than git's are
+// left out, and so are certificate authorities, because certificates are not supported: it
+// allows less than ssh-keygen, never more.
 func parseSigners(file []byte) (signers, error) {
 	var all signers
 	number := 0
@@ -47,8 +47,8 @@ func parseSigner(line string) (s signer, ok bool, err error) {
 	if at < 0 || strings.ContainsAny(line[:at], "\"<>") {
 		return s, false, fmt.Errorf("it is not PRINCIPALS [OPTIONS] KEYTYPE KEY")
 	}
-	// Of several names of one key, the first one stands for all: each would otherwise be
-	// another person who approves.
+	// Of several principals of one key, the first one stands for all: otherwise each would
+	// count as another approver.
 	s.principal, _, _ = strings.Cut(line[:at], ",")
 	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(line[at:]))
 	if err != nil || len(rest) > 0 || s.principal == "" {
@@ -80,8 +80,8 @@ func parseSigner(line string) (s signer, ok bool, err error) {
 	return s, ok, nil
 }
 
-// allows says whether a list of patterns has git's namespace. A pattern that is
-// negated refuses, wherever it is: ssh_config(5), PATTERNS.
+// allows reports whether a list of patterns has git's namespace. A negated pattern refuses,
+// wherever it is: ssh_config(5), PATTERNS.
 func allows(list string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(list, ",") {
@@ -96,7 +96,7 @@ func allows(list string) bool {
 	return found
 }
 
-// matches says whether a text matches a pattern with * and ?.
+// matches reports whether a text matches a pattern with * and ?.
 func matches(pattern, text string) bool {
 	switch {
 	case pattern == "":
@@ -109,7 +109,7 @@ func matches(pattern, text string) bool {
 	return false
 }
 
-// parseTime reads YYYYMMDD[HHMM[SS]][Z]: without the Z, it is the local time.
+// parseTime parses YYYYMMDD[HHMM[SS]][Z]: without the Z, it is local time.
 func parseTime(text string) (time.Time, error) {
 	zone := time.Local
 	digits, utc := strings.CutSuffix(text, "Z")
@@ -126,7 +126,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: YYYYMMDD[HHMM[SS]][Z]", text)
 }
 
-// of returns whose key it is at a time.
+// of returns the principal of a key at a time.
 func (all signers) of(key ssh.PublicKey, at time.Time) (string, bool) {
 	wire := key.Marshal()
 	for _, s := range all {

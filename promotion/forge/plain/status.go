@@ -16,12 +16,12 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// notesRef is where the notes are.
+// notesRef is the ref of the notes.
 const notesRef = "refs/notes/kalypso"
 
-// said is a line of a note. At is for those who read notes, and so that what is said
-// again later is another line: who reads statuses takes the commit's date.
-type said struct {
+// noteLine is a line of a note. At is for people, and makes a repeated status a new line:
+// Statuses uses the commit's date.
+type noteLine struct {
 	Name        string      `json:"name"`
 	State       forge.State `json:"state"`
 	Description string      `json:"description,omitempty"`
@@ -29,19 +29,19 @@ type said struct {
 	At          string      `json:"at"`
 }
 
-// encodeLine returns a status as a line.
+// encodeLine returns the line of a status.
 func encodeLine(s forge.Status, at time.Time) string {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
-	// There is nothing in it that cannot be encoded.
-	_ = encoder.Encode(said{Name: s.Name, State: s.State, Description: s.Description, URL: s.URL, At: at.UTC().Format(time.RFC3339)})
+	// Encoding this type cannot fail.
+	_ = encoder.Encode(noteLine{Name: s.Name, State: s.State, Description: s.Description, URL: s.URL, At: at.UTC().Format(time.RFC3339)})
 	return strings.TrimSpace(line.String())
 }
 
-// decodeLine returns the status that a line is, if it is one: people write notes too.
+// decodeLine returns the status of a line, if it is one: people write notes too.
 func decodeLine(line string) (forge.Status, bool) {
-	var s said
+	var s noteLine
 	if json.Unmarshal([]byte(line), &s) != nil || s.Name == "" {
 		return forge.Status{}, false
 	}
@@ -73,8 +73,8 @@ type line struct {
 	text  string
 }
 
-// history finds out who said what is in the notes at a commit of theirs: it goes back
-// from there, each line to the first parent that has it, as far as there is one.
+// history returns the statuses in the notes at a commit, with their authors: for each line
+// it goes back to the oldest commit that has it, through the first parent that does.
 func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash, n *notes) (map[git.Hash][]forge.Status, error) {
 	if tip.IsZero() {
 		return nil, nil
@@ -110,7 +110,7 @@ func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash, n *
 			found[l] = s
 		}
 	}
-	// Sorted by time, and in the note's order where that is equal.
+	// Sorted by time, and then in the note's order.
 	slices.SortStableFunc(wanted, func(a, b line) int { return found[a].At.Compare(found[b].At) })
 	statuses := map[git.Hash][]forge.Status{}
 	for _, l := range wanted {
@@ -119,8 +119,7 @@ func (f *Forge) history(ctx context.Context, tip git.Hash, about []git.Hash, n *
 	return statuses, nil
 }
 
-// queue are commits of the notes, each with the lines that it has and that are not
-// known to be older.
+// queue has commits of the notes, each with the lines that may be from an older commit.
 type queue map[git.Hash][]line
 
 func (q queue) pop() (git.Hash, []line) {
@@ -131,7 +130,7 @@ func (q queue) pop() (git.Hash, []line) {
 	return git.Hash{}, nil
 }
 
-// all returns the lines of some commits' notes that are statuses, in their order.
+// all returns the statuses in the notes of some commits, as lines in their order.
 func (n *notes) all(tip git.Hash, about []git.Hash) ([]line, error) {
 	c, err := n.commit(tip)
 	if err != nil {
@@ -161,7 +160,7 @@ func (n *notes) all(tip git.Hash, about []git.Hash) ([]line, error) {
 	return all, nil
 }
 
-// older puts the lines that a parent has into the queue, and returns the others.
+// older queues the lines that a parent has, and returns the others.
 func (n *notes) older(c object, lines []line, waiting queue) ([]line, error) {
 	for _, parent := range c.parents() {
 		p, err := n.commit(parent)
@@ -195,7 +194,7 @@ func (n *notes) older(c object, lines []line, waiting queue) ([]line, error) {
 	return lines, nil
 }
 
-// subjects returns the commits that lines are about, each once.
+// subjects returns the commits of the notes that have lines, each once.
 func subjects(lines []line) []git.Hash {
 	var all []git.Hash
 	seen := map[git.Hash]bool{}
@@ -237,9 +236,8 @@ func (o object) parents() (ids []git.Hash) {
 	return ids
 }
 
-// author returns who has said what a commit of the notes adds, and when: the principal
-// of the key that it is signed with, or else its committer. A signature that is wrong
-// is as none.
+// author returns the author and the time of a commit of the notes: the principal of the key
+// that it is signed with, or else its committer. An invalid signature is ignored.
 func (f *Forge) author(c object) (string, time.Time, error) {
 	by, at, err := c.by("committer")
 	if err != nil {
@@ -253,7 +251,7 @@ func (f *Forge) author(c object) (string, time.Time, error) {
 	return by, at, nil
 }
 
-// setStatus adds a line, unless the newest one of the viewer says the same.
+// setStatus adds a line, unless the newest one of the viewer is the same.
 func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	tip, err := f.tip(ctx, notesRef)
 	if err != nil {
@@ -288,7 +286,7 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 	return f.send(ctx, notesRef, tip, id, w.objects)
 }
 
-// send moves a ref of notes, after the objects of a change to them.
+// send pushes a ref of notes with the objects of a change.
 func (f *Forge) send(ctx context.Context, ref string, old, new git.Hash, objects map[git.Hash]git.Object) error {
 	return f.repository.Push(ctx, ref, old, new, func(pack *git.PackWriter) error {
 		for _, o := range objects {
@@ -308,8 +306,8 @@ func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Tim
 	})
 }
 
-// commit makes a commit on the notes in which one of them says something else. change
-// gets the lines that it has, and the time of the commit.
+// commit makes a commit of the notes that changes one of them. change returns the new note,
+// given its lines and the time of the commit.
 func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.Time, change func(old []string, at time.Time) []byte) (git.Hash, error) {
 	var old git.Hash
 	var parents []git.Hash
@@ -318,7 +316,7 @@ func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.
 		if err != nil {
 			return git.Hash{}, err
 		}
-		// A clock that is behind must not say it before what it answers.
+		// A clock that is late must not put a status before earlier ones.
 		if _, before, err := c.by("committer"); err == nil && before.After(at) {
 			at = before
 		}
@@ -342,13 +340,13 @@ func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.
 	return w.add(git.CommitKind, data), err
 }
 
-// Annotate makes the note of a commit in a ref of notes, such as
-// refs/notes/hydrator.metadata, say a text, and nothing else. Nothing is written where it
-// says so. It begins again where somebody else writes notes at the same time.
+// Annotate sets the note of a commit in a ref of notes, such as
+// refs/notes/hydrator.metadata, to a text. Nothing is written where it is the same. It
+// retries after lost races.
 func (f *Forge) Annotate(ctx context.Context, ref string, about git.Hash, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.again(ctx, func() error {
+	return f.retry(ctx, func() error {
 		tip, err := f.tip(ctx, ref)
 		if err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-// application is what counts of an Application
-// (https://argo-cd.readthedocs.io/en/stable/operator-manual/application.yaml). Its
-// status says of what it is by revisions, and not by generations.
+// application has the fields of an Application that count
+// (https://argo-cd.readthedocs.io/en/stable/operator-manual/application.yaml). Its status
+// refers to revisions, and not to generations.
 type application struct {
 	Metadata struct {
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
@@ -47,9 +47,9 @@ type application struct {
 	} `json:"status"`
 }
 
-// judgeArgoCD judges an Application: healthy is what is synced, healthy, and not
-// being synced again. An error of its conditions has failed where it is the spec's; of
-// others, such as a repository that is not reached, nobody knows how long they last.
+// judgeArgoCD returns the state of an Application: healthy is one that is synced, healthy,
+// and not syncing again. An error in its conditions is a failure where it is about the
+// spec; other errors, such as an unreachable repository, may pass.
 func judgeArgoCD(u *unstructured.Unstructured, commits map[string]bool) (judgement, error) {
 	var a application
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a); err != nil {
@@ -83,8 +83,8 @@ func judgeArgoCD(u *unstructured.Unstructured, commits map[string]bool) (judgeme
 	return j, nil
 }
 
-// tried says whether the last sync was of what the Application is to be now: of what
-// the live objects are compared with, or of nothing that could be found.
+// tried reports whether the last sync was of the current revision, with which the live
+// objects are compared, or of one that was not resolved.
 func (a *application) tried() bool {
 	compared, result := &a.Status.Sync, &a.Status.OperationState.SyncResult
 	if result.Revision == "" && len(result.Revisions) == 0 {
@@ -93,8 +93,8 @@ func (a *application) tried() bool {
 	return result.Revision == compared.Revision && slices.Equal(result.Revisions, compared.Revisions)
 }
 
-// problem returns the first of the Application's conditions whose type ends in some
-// text, in words; "" for none.
+// problem returns the first of the Application's conditions whose type ends in suffix, as
+// text; "" for none.
 func (a *application) problem(suffix string) string {
 	for _, c := range a.Status.Conditions {
 		if strings.HasSuffix(c.Type, suffix) {
@@ -113,7 +113,7 @@ func among(commits map[string]bool, revision string, revisions []string) bool {
 	return false
 }
 
-// stated returns a status in a sentence.
+// stated returns a status as a part of a sentence.
 func stated(status string) string {
 	if status == "" {
 		return "in no state yet"

@@ -16,14 +16,14 @@ import (
 // assignmentAnnotation is on every object that kalypso emits.
 const assignmentAnnotation = "kalypso.io/assignment"
 
-// expected is what objects are looked for.
+// expected are the commits, assignments and objects to look for.
 type expected struct {
 	commits     map[string]bool // as git writes them
 	assignments map[string]*rollout.Assignment
-	objects     map[string]place // by the name of what brings a folder
+	objects     map[string]place // by the name of the object that applies a folder
 }
 
-// place is what an object brings a folder of, and where.
+// place is the assignment and the cluster of an object that applies a folder.
 type place struct {
 	assignment *rollout.Assignment
 	cluster    string // "" for that of the destination
@@ -50,26 +50,26 @@ func newExpected(w *rollout.Wanted) *expected {
 // finding is an object of an assignment.
 type finding struct {
 	place
-	// brings says that the object brings the folder, so that what it applied says
-	// which commit runs. Others are the workload's own, of other repositories.
-	brings bool
-	object string // for messages
+	// applies reports whether the object applies the folder, so that its revision is the
+	// commit that runs. Other objects are the workload's own, from other repositories.
+	applies bool
+	object  string // for messages
 	judgement
 }
 
-// judgement is what the status of an object says.
+// judgement is the result of an object's status.
 type judgement struct {
 	state   rollout.State
 	message string
-	// current says that what the state is about is a wanted commit, as far as the
-	// object brings a folder.
+	// current reports whether the state is about a wanted commit, if the object applies the
+	// folder.
 	current bool
-	since   time.Time // zero where the object does not say
+	since   time.Time // zero where the object does not report it
 }
 
-// find says whether an object is of an assignment, by the annotation or, where that is
-// missing, by its name, and what it says. An object that says it is of one assignment
-// and has the name of another's is of none.
+// find returns the finding of an object of an assignment, by the annotation or, without
+// one, by its name. An object with the annotation of one assignment and the name of
+// another's is of neither.
 func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (finding, bool) {
 	f := finding{object: k.name + " " + o.GetNamespace() + "/" + o.GetName()}
 	named, isNamed := e.objects[o.GetName()]
@@ -80,9 +80,9 @@ func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (f
 	case annotated && (!wanted || isNamed && named.assignment != a), !annotated && !isNamed:
 		return finding{}, false
 	case isNamed:
-		f.place, f.brings = named, true
+		f.place, f.applies = named, true
 	default:
-		f.place, f.brings = place{assignment: a}, a.Object == ""
+		f.place, f.applies = place{assignment: a}, a.Object == ""
 	}
 	if f.cluster == "" {
 		f.cluster = destination(k, o, context)
@@ -91,15 +91,15 @@ func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (f
 	if f.judgement, err = k.judge(o, e.commits); err != nil {
 		f.judgement = judgement{state: rollout.Progressing, message: "has a status that cannot be read: " + err.Error()}
 	}
-	if f.brings && f.state != rollout.Progressing && !f.current {
-		// What became of another commit, good or bad, says nothing of the wanted one.
+	if f.applies && f.state != rollout.Progressing && !f.current {
+		// The state of another commit proves nothing about the wanted one.
 		f.judgement = judgement{state: rollout.Progressing, message: "is not at a wanted commit: " + f.message}
 	}
 	return f, true
 }
 
-// destination returns the cluster that an object brings something to: the context's
-// own, unless an Application names another one; "" where it has but an address.
+// destination returns the cluster that an object is for: the context's own, unless an
+// Application names another one; "" where it has only an address.
 func destination(k kind, o *unstructured.Unstructured, context string) string {
 	if k.name != applications.name {
 		return context
@@ -115,12 +115,9 @@ func destination(k kind, o *unstructured.Unstructured, context string) string {
 	return context
 }
 
-// badness orders the states that objects have, the worst last.
-var badness = map[rollout.State]int{rollout.Healthy: 0, rollout.Progressing: 1, rollout.Failed: 2}
-
-// reports returns one report for each assignment and cluster, sorted: the worst of
-// what its objects say. Without an object that brings the folder and has applied a
-// wanted commit nothing is healthy, because nothing says what it is that is.
+// reports returns one report for each assignment and cluster, sorted: the worst of its
+// objects. Without an object that applies the folder and has a wanted commit, it is not
+// healthy, because it is not known what runs.
 func (e *expected) reports(found []finding, by string, now time.Time) []rollout.Report {
 	type key struct{ assignment, cluster string }
 	groups := map[key][]finding{}
@@ -131,14 +128,14 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 	var out []rollout.Report
 	for k, group := range groups {
 		slices.SortFunc(group, func(a, b finding) int {
-			return cmp.Or(cmp.Compare(badness[b.state], badness[a.state]), strings.Compare(a.object, b.object))
+			return cmp.Or(b.state.Compare(a.state), strings.Compare(a.object, b.object))
 		})
 		worst := group[0]
 		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.state, At: now, Since: since(group)}
 		if worst.state != rollout.Healthy {
 			r.Message = terminal.Line(fmt.Sprintf("%s %s", worst.object, worst.message))
 		}
-		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.brings && f.current }) {
+		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.applies && f.current }) {
 			r.State, r.Since = rollout.Progressing, time.Time{}
 			r.Message = terminal.Line("no object says which commit runs: " + cmp.Or(worst.assignment.Object, "the one that brings the folder") + " is not there")
 		}
@@ -150,7 +147,7 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 	return out
 }
 
-// since returns from when on all of a group that are in the worst state, the first's,
+// since returns the latest time since which the objects in the worst state, the first's,
 // have been in it.
 func since(group []finding) time.Time {
 	last := group[0].since

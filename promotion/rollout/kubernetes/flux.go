@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-// fluxObject is what Kustomizations and HelmReleases have alike
+// fluxObject has the fields that Kustomizations and HelmReleases share
 // (https://fluxcd.io/flux/components/kustomize/kustomizations/#kustomization-status).
 type fluxObject struct {
 	Metadata struct {
@@ -25,8 +25,8 @@ type fluxObject struct {
 	Status struct {
 		ObservedGeneration int64              `json:"observedGeneration"`
 		Conditions         []metav1.Condition `json:"conditions"`
-		// "<branch>@sha1:<commit>" for git; the origin's is that of the commit that an
-		// artifact of an OCI registry was made of.
+		// "<branch>@sha1:<commit>" for git; the origin's is that of the commit from which
+		// an artifact of an OCI registry was made.
 		LastAppliedRevision       string     `json:"lastAppliedRevision"`
 		LastAppliedOriginRevision string     `json:"lastAppliedOriginRevision"`
 		LastAttemptedRevision     string     `json:"lastAttemptedRevision"`
@@ -41,9 +41,9 @@ type fluxObject struct {
 // waiting are reasons of a Ready that is false only until something else is done.
 var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true}
 
-// judgeFlux judges a Kustomization or HelmRelease. Ready is its newest word about all
-// that it waits for. It is Unknown for a moment each interval, while what was applied
-// is applied again: that makes it no worse, if the history says that it was fine.
+// judgeFlux returns the state of a Kustomization or HelmRelease. Ready is its newest
+// condition, and covers everything that it waits for. It is Unknown for a moment in each
+// interval, while the same content is applied again: then the state is that of the history.
 func judgeFlux(u *unstructured.Unstructured, commits map[string]bool) (judgement, error) {
 	var o fluxObject
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
@@ -52,7 +52,7 @@ func judgeFlux(u *unstructured.Unstructured, commits map[string]bool) (judgement
 	s := &o.Status
 	ready, stalled := condition(s.Conditions, "Ready"), condition(s.Conditions, "Stalled")
 	applied := commits[commitOf(s.LastAppliedRevision)] || commits[commitOf(s.LastAppliedOriginRevision)]
-	// What was tried last is what failed; "" before anything was.
+	// The last attempted revision is the one that failed; "" before any.
 	attempted := s.LastAttemptedRevision == "" || commits[commitOf(s.LastAttemptedRevision)] || applied && s.LastAttemptedRevision == s.LastAppliedRevision
 	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
 	switch {
@@ -77,15 +77,15 @@ func (o *fluxObject) suspended() string {
 	return ""
 }
 
-// succeeded says whether the newest entry of the object's history is of a success.
+// succeeded reports whether the newest entry of the object's history is a success.
 func (o *fluxObject) succeeded() bool {
 	h := o.Status.History
 	return len(h) > 0 && h[0].LastReconciledStatus == "ReconciliationSucceeded"
 }
 
-// since returns from when on the object has been ready. Its history says so where there
-// is one: the newest entry is that of the present content and result, and nothing else
-// was so since the others were last. Ready itself is a little younger each interval.
+// since returns since when the object has been ready. Its newest history entry has that of
+// the present content and result, and no other was ready since. Ready itself is renewed in
+// each interval.
 func (o *fluxObject) since(ready metav1.Condition) time.Time {
 	if !o.succeeded() {
 		return ready.LastTransitionTime.Time
@@ -107,7 +107,7 @@ func condition(all []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// commitOf returns the commit of a revision as Flux writes it, "main@sha1:<commit>" or
+// commitOf returns the commit of a revision of Flux, "main@sha1:<commit>" or
 // "sha1:<commit>"; "" for none.
 func commitOf(revision string) string {
 	i := strings.LastIndex(revision, "sha1:")
@@ -117,7 +117,7 @@ func commitOf(revision string) string {
 	return revision[i+len("sha1:"):]
 }
 
-// shortRevision cuts a revision for a message.
+// shortRevision shortens a revision for a message.
 func shortRevision(revision string) string {
 	const most = 80
 	if revision == "" {

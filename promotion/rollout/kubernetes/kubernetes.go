@@ -1,10 +1,10 @@
 // Package kubernetes reads reports of rollouts from clusters: from the status of the
 // objects of Flux (https://fluxcd.io/flux/components) and Argo CD
-// (https://argo-cd.readthedocs.io/en/stable/operator-manual/application.yaml) that bring
-// what is wanted there.
+// (https://argo-cd.readthedocs.io/en/stable/operator-manual/application.yaml) that apply
+// the wanted assignments.
 //
-// It asks the API servers that a kubeconfig names, with the rights of its users, and
-// only ever lists.
+// It uses the API servers of a kubeconfig with the permissions of its users, and only ever
+// lists.
 package kubernetes
 
 import (
@@ -24,24 +24,24 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-// Options say what to ask.
+// Options configure a Source.
 type Options struct {
-	// Kubeconfig is the path of the file. Its exec plugins are run: it is the user's
-	// own. They cannot ask the user anything.
+	// Kubeconfig is the path of the file. Its exec plugins are run, because it is the
+	// user's own. They cannot prompt.
 	Kubeconfig string
-	// Contexts are those of the file to ask, each a cluster of that name; none for
-	// the current one.
+	// Contexts are contexts of the file, each a cluster of that name; none for the current
+	// one.
 	Contexts []string
-	// Namespace is where the reconcilers' objects are; "" for anywhere, which needs
-	// the right to list them in all namespaces.
+	// Namespace is that of the reconcilers' objects; "" for all, which needs the permission
+	// to list them in all namespaces.
 	Namespace string
-	// Timeout is how long a cluster may take; 0 for 30 seconds.
+	// Timeout is how long the requests to a cluster may take; 0 for 30 seconds.
 	Timeout time.Duration
 }
 
 const (
 	defaultTimeout = 30 * time.Second
-	// atOnce is how many clusters are asked at a time.
+	// atOnce is how many clusters are read at a time.
 	atOnce = 8
 )
 
@@ -53,14 +53,14 @@ type Source struct {
 
 var _ rollout.Source = (*Source)(nil)
 
-// cluster is one that can be asked.
+// cluster is a context of the kubeconfig.
 type cluster struct {
 	name, host string
 	client     dynamic.Interface
 }
 
-// New reads the kubeconfig; no cluster is asked yet. An error says what is wrong with
-// the file, or which contexts it has.
+// New reads the kubeconfig, and makes no request. The error is for an invalid file, or
+// lists its contexts where one is missing.
 func New(o Options) (*Source, error) {
 	config, err := clientcmd.LoadFromFile(o.Kubeconfig)
 	if err != nil {
@@ -96,8 +96,8 @@ func New(o Options) (*Source, error) {
 
 func clientOf(c *rest.Config) (dynamic.Interface, error) {
 	c.UserAgent = "kalypso"
-	c.QPS = -1                           // pages are asked for one after the other; the server says if that is too fast
-	c.WarningHandler = rest.NoWarnings{} // standard error is not this package's
+	c.QPS = -1                           // pages are read one after the other; the server limits the rate
+	c.WarningHandler = rest.NoWarnings{} // this package must not print
 	c.Wrap(bounded)
 	if c.ExecProvider != nil {
 		c.ExecProvider.StdinUnavailable = true
@@ -130,13 +130,13 @@ func listOf[V any](contexts map[string]V) string {
 	return strings.Join(names, ", ")
 }
 
-// Name is as in "kubeconfig PATH".
+// Name returns "kubeconfig PATH".
 func (s *Source) Name() string { return "kubeconfig " + s.options.Kubeconfig }
 
-// Reports returns a report for each assignment and cluster that has an object of it.
-// The error is of the clusters that could not be asked: a *forge.AuthError where one
-// wants other credentials or more rights, a *forge.UnavailableError where it does not
-// answer in time. The reports are those of the others then.
+// Reports returns a report for each assignment and cluster that has an object of it. The
+// error is of the clusters that could not be read: a *forge.AuthError where one wants other
+// credentials or more permissions, a *forge.UnavailableError where it does not answer in
+// time. The reports are then those of the others.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	kinds := kindsOf(w)
 	if len(kinds) == 0 {
@@ -172,5 +172,5 @@ func (s *Source) ask(ctx context.Context, c cluster, known *expected, kinds []ki
 	return known.reports(found, "context "+c.name, time.Now()), nil
 }
 
-// errSilent is why asking a cluster ends.
+// errSilent is the cause of a timeout.
 var errSilent = errors.New("no answer in time")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 
@@ -20,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-// kind is a kind of object that brings folders or workloads to clusters.
+// kind is a kind of object that applies folders or workloads to clusters.
 type kind struct {
 	resource schema.GroupVersionResource
 	name     string // for messages
@@ -33,8 +32,8 @@ var (
 	applications   = kind{schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}, "Application", judgeArgoCD}
 )
 
-// kindsOf returns the kinds that reconcilers of what is wanted have. To ask for more
-// would want rights that the user need not have. A team's own backend may have any.
+// kindsOf returns the kinds of the wanted assignments' reconcilers. Listing others would
+// need permissions that the user need not have. A team's own backend may have any.
 func kindsOf(w *rollout.Wanted) []kind {
 	groups, others, known := map[string]bool{}, false, all.Backends()
 	for i := range w.Assignments {
@@ -64,8 +63,8 @@ const (
 	maxPage     = 256 << 20 // bytes; objects have at most 1.5 MiB, and are small mostly
 )
 
-// list returns what is found among all objects of a kind. A cluster that does not
-// have the kind has none.
+// list returns the findings among all objects of a kind. A cluster without the kind has
+// none.
 func (c *cluster) list(ctx context.Context, k kind, namespace string, known *expected) ([]finding, error) {
 	var found []finding
 	next, objects := "", 0
@@ -75,7 +74,7 @@ func (c *cluster) list(ctx context.Context, k kind, namespace string, known *exp
 		case apierrors.IsNotFound(err):
 			return nil, nil
 		case apierrors.IsResourceExpired(err) && next != "" && restarts < maxRestarts:
-			// The server has forgotten what the list was a list of.
+			// The snapshot of the list has expired.
 			found, next, objects = nil, "", 0
 			restarts++
 			continue
@@ -96,8 +95,8 @@ func (c *cluster) list(ctx context.Context, k kind, namespace string, known *exp
 	}
 }
 
-// page asks for a page of a list. It returns when the context ends, also where a
-// plugin that is to give credentials does not.
+// page reads a page of a list. It returns when the context ends, even if a credential
+// plugin does not.
 func (c *cluster) page(ctx context.Context, k kind, namespace, next string) (*unstructured.UnstructuredList, error) {
 	type answer struct {
 		list *unstructured.UnstructuredList
@@ -119,7 +118,7 @@ func (c *cluster) page(ctx context.Context, k kind, namespace, next string) (*un
 	}
 }
 
-// problem returns what went wrong with listing objects, as Reports documents it.
+// problem returns the error for a failed list, as Reports documents it.
 func (c *cluster) problem(err error, k kind) error {
 	what := fmt.Sprintf("listing the %ss of context %s", k.name, c.name)
 	switch {
@@ -140,36 +139,13 @@ func (c *cluster) problem(err error, k kind) error {
 	return wrapped
 }
 
-// busy says whether an API server says that it cannot answer now.
+// busy reports whether an API server cannot answer now.
 func busy(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }
 
 // bounded bounds how much of an answer is read.
-func bounded(base http.RoundTripper) http.RoundTripper { return bounding{base} }
-
-type bounding struct{ http.RoundTripper }
-
-func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = &body{response.Body, maxPage}
-	}
-	return response, err
-}
-
-// body is a response's body that ends with an error where it goes on for too long.
-type body struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, &httpclient.TooLongError{Most: maxPage}
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
+func bounded(base http.RoundTripper) http.RoundTripper {
+	return httpclient.Bounded(base, func(*http.Response) int64 { return maxPage })
 }

@@ -25,7 +25,7 @@ const (
 
 // File is the content of a file of reports.
 type File struct {
-	Cluster string // "" where the file does not say
+	Cluster string // "" where the file has none
 	Commit  git.Hash
 	Reports []Entry
 }
@@ -35,11 +35,11 @@ type Entry struct {
 	Assignment string
 	State      rollout.State // Healthy, Progressing or Failed
 	Message    string
-	At         time.Time // the zero Time where the file does not say
+	At         time.Time // the zero Time where the file has none
 }
 
-// Parse reads a file's content, which need not be trusted. Every field has to be
-// known, and there once; its errors are Errors. file is for those alone.
+// Parse parses a file's content, which need not be trusted. Unknown and duplicate fields
+// are errors; its errors are Errors, for which file is used.
 func Parse(file string, data []byte) (*File, error) {
 	p := &parser{file: file, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	f, err := p.parse()
@@ -115,8 +115,7 @@ func (p *parser) entry(f *File) error {
 	return err
 }
 
-// object reads an object that has some fields, each at most once, and those that are
-// required.
+// object reads an object of some fields, each at most once, with the required ones.
 func (p *parser) object(fields map[string]func() error, required ...string) error {
 	if err := p.delimiter('{', "an object"); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (p *parser) object(fields map[string]func() error, required ...string) erro
 		if err != nil {
 			return err
 		}
-		name, _ := token.(string) // a field's name is no other token
+		name, _ := token.(string) // names are strings
 		read, known := fields[name]
 		switch {
 		case !known:
@@ -140,7 +139,7 @@ func (p *parser) object(fields map[string]func() error, required ...string) erro
 			return err
 		}
 	}
-	if _, err := p.token(); err != nil { // the end, or what is no JSON
+	if _, err := p.token(); err != nil { // the end, or an error
 		return err
 	}
 	for _, name := range required {
@@ -219,8 +218,8 @@ func (p *parser) commit(text *string, into *git.Hash) func() error {
 	}
 }
 
-// token reads the next token, and finds where it begins: behind white space, and
-// behind the comma or colon that is no token.
+// token reads the next token, and finds its position: after white space, and after the
+// comma or colon that is not a token.
 func (p *parser) token() (json.Token, error) {
 	before := p.dec.InputOffset()
 	p.at = before + int64(len(p.data[before:])-len(bytes.TrimLeft(p.data[before:], " \t\r\n,:")))
@@ -231,7 +230,7 @@ func (p *parser) token() (json.Token, error) {
 func (p *parser) positioned(err error) error {
 	at, problem := p.at, err.Error()
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		problem = "is no JSON: " + problem // its Offset is not always one in the file
+		problem = "is no JSON: " + problem // its Offset may be outside of the file
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		at, problem = int64(len(p.data)), "ends too early"

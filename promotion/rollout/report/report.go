@@ -1,5 +1,5 @@
-// Package report reads reports of rollouts from files: those that the role of Ansible
-// writes, and those of anything else that knows what runs where. A file is JSON:
+// Package report reads reports of rollouts from files: those that Ansible's role writes,
+// and those of other tools. A file is JSON:
 //
 //	{
 //	  "apiVersion": "kalypso.io/v1alpha1",
@@ -11,7 +11,7 @@
 //	  ]
 //	}
 //
-// commit is the one of the GitOps branch that was brought to the cluster. A state is
+// commit is the one of the GitOps branch that was applied to the cluster. A state is
 // healthy, progressing or failed. cluster, message and at may be left out.
 package report
 
@@ -31,8 +31,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-// What is read at most: a folder has a file for each cluster, and a file a report for
-// each assignment.
+// The bounds: a folder has a file for each cluster, and a file a report for each
+// assignment.
 const (
 	maxSize  = 16 << 20
 	maxFiles = 100_000
@@ -44,13 +44,13 @@ type Source struct{ path string }
 
 var _ rollout.Source = (*Source)(nil)
 
-// New returns the source of a file or folder. It is not read before Reports.
+// New returns the source of a file or folder, which Reports reads.
 func New(path string) *Source { return &Source{path} }
 
-// Name is as in "reports in PATH".
+// Name returns "reports in PATH".
 func (s *Source) Name() string { return "reports in " + s.path }
 
-// An Error says what is wrong with a file, and where.
+// An Error is an error in a file, with its position.
 type Error struct {
 	At      model.Position
 	Problem string
@@ -60,10 +60,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.At.File, e.At.Line, e.At.Column, e.Problem)
 }
 
-// Reports returns what the files say of what is wanted. What they say of a commit that
-// is not wanted is progressing, whatever it was: something older runs there. A file
-// that cannot be read is an error, an *Error where its text is the reason: what it
-// should have said may be a failure.
+// Reports returns the reports of the wanted assignments. A report about an unwanted commit
+// is progressing, whatever its state: something older runs there. The error for an
+// unreadable file is an *Error where its text is the reason: the missing report may be a
+// failure.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	files, err := s.files()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	return out, nil
 }
 
-// report returns one of a file's reports as rollout counts it.
+// report converts one of a file's reports.
 func (f *File) report(e Entry, file string, current bool) rollout.Report {
 	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State, Message: terminal.Line(e.Message), By: file, At: e.At}
 	if !current {
@@ -131,7 +131,7 @@ func (s *Source) files() ([]string, error) {
 	return out, nil
 }
 
-// read returns a file's content. A pipe or a device could keep it waiting for ever.
+// read returns a file's content. It refuses pipes and devices, which could block forever.
 func read(file string) ([]byte, error) {
 	is, err := os.Stat(file)
 	if err != nil {

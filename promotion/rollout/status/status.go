@@ -4,8 +4,8 @@
 // and Argo CD's notifications
 // (https://argo-cd.readthedocs.io/en/stable/operator-manual/notifications/services/github).
 //
-// In come the statuses, out come reports. Anybody who may set statuses can say
-// anything: Options.By says whose word counts.
+// The input are statuses, the output are reports. Anybody who may set statuses can set any:
+// Options.By limits the authors.
 package status
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
-// Options say which statuses count.
+// Options configure which statuses count.
 type Options struct {
-	// By are who may report, as forge.Status.By; none for anybody.
+	// By are the authors that may report, as forge.Status.By; none for anybody.
 	By []string
-	// Clusters are the names of clusters by what stands for them in a status's name:
-	// with Flux the first eight digits of the uid of the cluster's Provider, unless
-	// that has a commitStatusExpr. What is not among them is a cluster's own name.
+	// Clusters are the names of clusters by their text in a status's name: with Flux the
+	// first eight digits of the uid of the cluster's Provider, unless that has a
+	// commitStatusExpr. A text that is not among them is a cluster's own name.
 	Clusters map[string]string
 }
 
@@ -41,16 +41,16 @@ type Source struct {
 
 var _ rollout.Source = (*Source)(nil)
 
-// New returns a source that asks for statuses as forge.Forge.Statuses answers.
+// New returns a source. statuses is forge.Forge.Statuses.
 func New(statuses func(context.Context, []git.Hash) (map[git.Hash][]forge.Status, error), o Options) *Source {
 	return &Source{statuses, o}
 }
 
-// Name is "commit statuses".
+// Name returns "commit statuses".
 func (*Source) Name() string { return "commit statuses" }
 
-// Reports returns one report for each assignment and cluster that a status of one of
-// the wanted commits is about: see Read. Its errors are those of asking.
+// Reports returns one report for each assignment and cluster that has a status on one of
+// the wanted commits: see Read. Its errors are those of statuses.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	statuses, err := s.statuses(ctx, w.Commits)
 	if err != nil {
@@ -59,33 +59,31 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 	return Read(w, statuses, s.options).Reports, nil
 }
 
-// Reading is what statuses say.
+// Reading is the result of Read.
 type Reading struct {
 	Reports []rollout.Report // sorted by assignment and cluster
-	// Ignored is how many statuses are about an assignment and are not by who may
-	// report.
+	// Ignored is how many statuses of assignments are by authors that may not report.
 	Ignored int
 }
 
-// Read returns what statuses say of what is wanted. For each assignment and cluster
-// the newest commit counts that has a status of it, and of that the newest one of each name; what
-// an older commit has counts only where no newer one has any, because the same
-// assignment was wanted by both.
+// Read returns the reports of the wanted assignments. For each assignment and cluster, the
+// newest commit with a status counts, and the newest status of each name on it; an older
+// commit counts only where no newer one has any, because both want the same assignment.
 //
-// A status is about an assignment if a whole segment of its name, between slashes, is
-// the name of the assignment's object: kustomization/NAME/0c9c2e41, argocd/NAME,
-// continuous-delivery/NAME, prod-eu/kustomization/NAME, NAME. What stands beside it, and is
-// no kind of object or program, is the cluster. A name that fits two assignments is
-// about none.
+// A status is about an assignment if a segment of its name, between slashes, is the name of
+// the assignment's object: kustomization/NAME/0c9c2e41, argocd/NAME,
+// continuous-delivery/NAME, prod-eu/kustomization/NAME, NAME. The rest of the name, without
+// kinds of objects and programs, is the cluster. A name that matches two assignments is
+// about neither.
 func Read(w *rollout.Wanted, statuses map[git.Hash][]forge.Status, o Options) Reading {
-	r := reading{objects: objectsOf(w), options: o, said: map[subject][]said{}}
+	r := reading{objects: objectsOf(w), options: o, statuses: map[subject][]dated{}}
 	for age, commit := range w.Commits {
 		for order, s := range statuses[commit] {
 			r.add(age, order, s)
 		}
 	}
 	out := Reading{Ignored: r.ignored}
-	for about, all := range r.said {
+	for about, all := range r.statuses {
 		out.Reports = append(out.Reports, report(about, all))
 	}
 	slices.SortFunc(out.Reports, func(a, b rollout.Report) int {
@@ -94,26 +92,26 @@ func Read(w *rollout.Wanted, statuses map[git.Hash][]forge.Status, o Options) Re
 	return out
 }
 
-// subject is what a status is about.
+// subject is the assignment and the cluster of a status.
 type subject struct{ assignment, cluster string }
 
-// said is a status of a commit. Statuses of younger commits, and of one commit those
-// that come later, are newer.
-type said struct {
+// dated is a status of a commit. Statuses of newer commits, and later ones of the same
+// commit, are newer.
+type dated struct {
 	age, order int // of the commit, 0 for the youngest; in its list
 	status     forge.Status
 }
 
 // reading is the state of Read.
 type reading struct {
-	objects map[string]subject // by the object's name
-	options Options
-	ignored int
-	said    map[subject][]said
+	objects  map[string]subject // by the object's name
+	options  Options
+	ignored  int
+	statuses map[subject][]dated
 }
 
-// objectsOf returns what each object is about. Two assignments with one name of an
-// object cannot be told apart: the name is that of neither.
+// objectsOf returns the subject of each object. A name that two assignments have is about
+// neither.
 func objectsOf(w *rollout.Wanted) map[string]subject {
 	out := map[string]subject{}
 	add := func(object string, about subject) {
@@ -144,14 +142,13 @@ func (r *reading) add(age, order int, s forge.Status) {
 		r.ignored++
 		return
 	}
-	r.said[about] = append(r.said[about], said{age, order, s})
+	r.statuses[about] = append(r.statuses[about], dated{age, order, s})
 }
 
-// maxName is how long the name of a status may be: those of forges have at most
-// 255 characters.
+// maxName is the maximal length of a status's name: forges allow 255 characters.
 const maxName = 1024
 
-// about says what a status is about, if it is about anything that is wanted.
+// about returns the subject of a status, if it is about a wanted assignment.
 func (r *reading) about(name string) (subject, bool) {
 	if len(name) > maxName {
 		return subject{}, false
@@ -181,17 +178,15 @@ func (r *reading) about(name string) (subject, bool) {
 	return found, true
 }
 
-// kinds are the segments of a name that say what reports and not which: the kinds of
-// object that rollout.Assignment.Object is, and what the examples of Argo CD's
-// notifications put in front.
+// kinds are the segments of a name that are not a cluster: the kinds of
+// rollout.Assignment.Object, and the prefixes in the examples of Argo CD's notifications.
 var kinds = map[string]bool{"kustomization": true, "application": true, "argocd": true, "continuous-delivery": true, "": true}
 
-// report returns the report that the statuses of a subject make: that of the youngest
-// commit that has any. Where statuses of several names are about the subject, the
-// newest of each counts, and the worst of those: they may be of two clusters that
-// nothing tells apart.
-func report(about subject, all []said) rollout.Report {
-	names := map[string][]said{}
+// report returns the report of a subject: that of the newest commit with statuses. Where
+// those have several names, the newest of each counts, and the worst of them: they may be
+// of two clusters.
+func report(about subject, all []dated) rollout.Report {
+	names := map[string][]dated{}
 	youngest := all[0].age
 	for _, s := range all {
 		names[s.status.Name] = append(names[s.status.Name], s)
@@ -203,21 +198,18 @@ func report(about subject, all []said) rollout.Report {
 		if age != youngest {
 			continue
 		}
-		if worst.Assignment == "" || cmp.Or(badness[r.State]-badness[worst.State], r.At.Compare(worst.At)) > 0 {
+		if worst.Assignment == "" || cmp.Or(r.State.Compare(worst.State), r.At.Compare(worst.At)) > 0 {
 			worst = r
 		}
 	}
 	return worst
 }
 
-// badness orders the states that statuses have, the worst last.
-var badness = map[rollout.State]int{rollout.Healthy: 0, rollout.Progressing: 1, rollout.Failed: 2}
-
-// newest returns the report that the newest of the statuses of one name makes, and the
-// age of its commit. It has been so since the first of those that say the same without
-// another between them, also of older commits.
-func newest(about subject, all []said) (rollout.Report, int) {
-	slices.SortFunc(all, func(a, b said) int {
+// newest returns the report of the newest status of one name, and the age of its commit.
+// Since is the time of the first status since which all had that state, also on older
+// commits.
+func newest(about subject, all []dated) (rollout.Report, int) {
+	slices.SortFunc(all, func(a, b dated) int {
 		return cmp.Or(cmp.Compare(a.age, b.age), b.status.At.Compare(a.status.At), cmp.Compare(b.order, a.order))
 	})
 	first := all[0].status

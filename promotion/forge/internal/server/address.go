@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Base returns the address of an instance: http or https, a host and a path, and
-// nothing else. The error does not show what may be a password.
+// Base returns the URL of an instance: http or https, a host and a path, and nothing else.
+// The error does not contain what may be a password.
 func Base(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -24,8 +24,8 @@ func Base(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Same says whether an address, a URL or HOST or HOST:PORT, is of the host. otherwise
-// is the answer for no address. The ports 80 and 443 are as none.
+// Same reports whether an address, a URL or HOST or HOST:PORT, is of the host. otherwise is
+// the result for an empty address. The default ports 80 and 443 are ignored.
 func Same(address, host string, otherwise bool) bool {
 	if address == "" {
 		return otherwise
@@ -46,8 +46,8 @@ func bare(host string) string {
 
 var segment = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Path returns the segments of a repository's path, without slashes around it and no
-// fewer than two. They are in addresses as they are.
+// Path returns the segments of a repository's path, without slashes around it and at least
+// two. They need no escaping in URLs.
 func Path(path string) ([]string, error) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for _, s := range segments {

@@ -10,20 +10,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-const (
-	// mostPages is how many pages of a list are read. A list that is longer is an
-	// error: a part of it would be taken for the whole.
-	mostPages = 200
-	// parallel is how many requests of one method are made at once.
-	parallel = 4
-)
+// mostPages is how many pages of a list are read. A list that is longer is an error: a
+// part of it would be taken for the whole.
+const mostPages = 200
 
 var errEndless = errors.New("the server has a list without an end")
 
-// Pages returns all of a list. page returns a page, by its number, and the number of
-// the next one, 0 for none.
+// Pages returns all elements of a list. page returns the elements of a page, and the number
+// of the next page, 0 for none.
 func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
 	var all []T
 	for number, read := 1, 0; number != 0; read++ {
@@ -41,11 +38,11 @@ func Pages[T any](page func(number int) ([]T, int, error)) ([]T, error) {
 	return all, nil
 }
 
-// Each asks something of each commit, a few at a time, and returns the answers that
-// are not empty.
-func Each[T any](ctx context.Context, commits []git.Hash, ask func(context.Context, git.Hash) ([]T, error)) (map[git.Hash][]T, error) {
+// Statuses calls ask for each commit, for several at once, and returns the statuses by
+// commit. Commits without any are left out.
+func Statuses(ctx context.Context, parallel int, commits []git.Hash, ask func(context.Context, git.Hash) ([]forge.Status, error)) (map[git.Hash][]forge.Status, error) {
 	var mu sync.Mutex
-	all := make(map[git.Hash][]T, len(commits))
+	all := make(map[git.Hash][]forge.Status, len(commits))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	seen := make(map[git.Hash]bool, len(commits))
@@ -65,10 +62,13 @@ func Each[T any](ctx context.Context, commits []git.Hash, ask func(context.Conte
 			return nil
 		})
 	}
-	return all, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
-// Hash is the id that a server says; the zero Hash for what is none.
+// Hash returns the id in an answer; the zero Hash for an invalid one.
 func Hash(text string) git.Hash {
 	if !plumbing.IsHash(text) {
 		return git.Hash{}
@@ -76,7 +76,7 @@ func Hash(text string) git.Hash {
 	return plumbing.NewHash(text)
 }
 
-// CommitText is the text of a commit: a subject, and the rest below it.
+// CommitText returns the message of a commit: a subject, and the rest after an empty line.
 func CommitText(subject, message string) string {
 	return strings.TrimSpace(subject + "\n\n" + message)
 }

@@ -31,10 +31,12 @@ func serve(t *testing.T, handle http.HandlerFunc) (*server.Server, string, *time
 	waited, now := time.Duration(0), time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	s, err := server.New(server.Options{
 		Base: base, Header: "Authorization", Credentials: "Bearer " + token,
-		Now: func() time.Time { return now.Add(waited) },
-		Wait: func(ctx context.Context, d time.Duration) error {
-			waited += d
-			return ctx.Err()
+		Clock: server.Clock{
+			Now: func() time.Time { return now.Add(waited) },
+			Wait: func(ctx context.Context, d time.Duration) error {
+				waited += d
+				return ctx.Err()
+			},
 		},
 	})
 	if err != nil {
@@ -59,8 +61,8 @@ func request(ctx context.Context, s *server.Server, method, address, body string
 }
 
 func TestRedirect(t *testing.T) {
-	asked := 0
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	retryAfter := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { retryAfter++ }))
 	t.Cleanup(elsewhere.Close)
 	s, base, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -83,8 +85,8 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%s %s: %s, %v", test.method, test.path, got, err)
 		}
 	}
-	if _, err := request(t.Context(), s, "GET", elsewhere.URL, ""); err == nil || asked > 0 {
-		t.Error("another server was asked", asked, err)
+	if _, err := request(t.Context(), s, "GET", elsewhere.URL, ""); err == nil || retryAfter > 0 {
+		t.Error("another server was asked", retryAfter, err)
 	}
 }
 
@@ -166,17 +168,19 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestEach(t *testing.T) {
+func TestStatuses(t *testing.T) {
 	var commits []git.Hash
 	for i := range 20 {
 		commits = append(commits, git.ID(git.BlobKind, []byte{byte(i / 2)}))
 	}
-	all, err := server.Each(t.Context(), commits, func(_ context.Context, c git.Hash) ([]git.Hash, error) { return []git.Hash{c}, nil })
+	all, err := server.Statuses(t.Context(), 4, commits, func(_ context.Context, c git.Hash) ([]forge.Status, error) {
+		return []forge.Status{{Name: c.String()}}, nil
+	})
 	if err != nil || len(all) != 10 {
 		t.Error(all, err)
 	}
 	wrong := errors.New("wrong")
-	if all, err := server.Each(t.Context(), commits, func(context.Context, git.Hash) ([]int, error) { return nil, wrong }); err != wrong {
+	if all, err := server.Statuses(t.Context(), 4, commits, func(context.Context, git.Hash) ([]forge.Status, error) { return nil, wrong }); err != wrong {
 		t.Error(all, err)
 	}
 }

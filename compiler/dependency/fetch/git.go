@@ -22,15 +22,14 @@ type repositories struct {
 	known memo[*repository] // by URL
 }
 
-// repository is a git repository, with its refs as they were when it was first
-// asked.
+// repository is a git repository, with its refs at the first use.
 type repository struct {
 	remote *remote.Remote
-	refs   map[string]git.Hash // by full name; an annotated tag's commit
+	refs   map[string]git.Hash // by full name; for an annotated tag, its commit
 }
 
-// open asks for the branches and tags of a repository. What it fetches later is kept
-// in a temporary folder: of sources, the store has what was made of it.
+// open reads the branches and tags of a repository. Fetched objects are kept in a temporary
+// folder: the store has the resulting archives.
 func (r *repositories) open(ctx context.Context, url string) (*repository, error) {
 	return r.known.get(url, func() (*repository, error) {
 		if filepath.IsAbs(url) {
@@ -89,7 +88,7 @@ const (
 	tags     = "refs/tags/"
 )
 
-// names are the branches or tags of a repository.
+// names returns the names of the branches or tags of a repository.
 func (r *repository) names(prefix string) []string {
 	var names []string
 	for ref := range r.refs {
@@ -100,7 +99,7 @@ func (r *repository) names(prefix string) []string {
 	return names
 }
 
-// commit returns the commit that a source asks for.
+// commit returns the commit that a source selects.
 func (r *repository) commit(s dependency.Source) (string, error) {
 	prefix, name, what := branches, s.Branch, "branch"
 	switch {

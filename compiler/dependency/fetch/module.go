@@ -12,10 +12,11 @@ import (
 	"cuelang.org/go/mod/module"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// modules fetches CUE modules, from where cue fetches them: $CUE_REGISTRY, with the
-// logins of `cue login` and docker.
+// modules fetches CUE modules from the registries of the cue command: $CUE_REGISTRY, with
+// the logins of `cue login` and docker.
 type modules struct {
 	fetcher *Fetcher
 	client  memo[*modregistry.Client]
@@ -48,7 +49,7 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 	}
 	found, err := client.GetModule(ctx, id)
 	if errors.Is(err, modregistry.ErrNotFound) {
-		there, _ := client.ModuleVersions(ctx, path) // which says more, and need not
+		there, _ := client.ModuleVersions(ctx, path) // an error leaves the alternatives out
 		slices.Reverse(there)
 		return nil, &missing{problem: fmt.Sprintf("there is no version %s of the module", version), there: there}
 	}
@@ -60,10 +61,10 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 		return nil, explainModule(err)
 	}
 	defer body.Close()
-	return readAll(body)
+	return httpclient.ReadAll(body, dependency.MaxSize)
 }
 
-// explainModule says what an error of a registry of modules means.
+// explainModule returns the error for one of a registry of modules.
 func explainModule(err error) error {
 	if errors.Is(err, ociregistry.ErrUnauthorized) || errors.Is(err, ociregistry.ErrDenied) {
 		return &unauthorized{"the registry of the module wants other credentials: " + err.Error(), "`cue login` or `docker login` of the registry that $CUE_REGISTRY names adds them"}

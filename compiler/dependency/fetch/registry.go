@@ -31,8 +31,8 @@ type registries struct {
 	client  *auth.Client
 }
 
-// newRegistries reads where credentials of registries are: docker's configuration
-// and its helpers, and then helm's.
+// newRegistries reads the credentials of registries: docker's configuration and its
+// credential helpers, and then helm's.
 func newRegistries(f *Fetcher) (*registries, error) {
 	docker, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
@@ -63,7 +63,7 @@ func envOr(name, otherwise string) string {
 	return otherwise
 }
 
-// repository returns the repository that oci://HOST/PATH names.
+// repository returns the repository of oci://HOST/PATH.
 func (r *registries) repository(url string) (*remote.Repository, error) {
 	rest, ok := strings.CutPrefix(url, "oci://")
 	host, path, _ := strings.Cut(rest, "/")
@@ -75,12 +75,12 @@ func (r *registries) repository(url string) (*remote.Repository, error) {
 		Client:    r.client,
 		Reference: reference,
 		PlainHTTP: httpclient.IsLoopback(host),
-		// What is an index of images is told from what is not there.
+		// With indexes among them, an index is distinguished from a missing manifest.
 		ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest, dockerManifest, ocispec.MediaTypeImageIndex, dockerIndex},
 	}, nil
 }
 
-// Media types of docker's that registries have in place of OCI's.
+// The media types of docker, which registries use in place of those of OCI.
 const (
 	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
 	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
@@ -114,7 +114,7 @@ func (r *registries) fetch(ctx context.Context, e dependency.Entry) ([]byte, err
 	return data, err
 }
 
-// isArchive says whether a layer is a tar archive that the build can read.
+// isArchive reports whether a layer is a tar archive that builds can read.
 func isArchive(mediaType string) bool {
 	for _, end := range []string{"tar+gzip", "tar.gzip", ".tar", "/tar", ".tgz"} {
 		if strings.HasSuffix(mediaType, end) {
@@ -124,12 +124,11 @@ func isArchive(mediaType string) bool {
 	return false
 }
 
-// maxManifest is how large a manifest may be, in bytes: registries take no larger
-// ones (https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
+// maxManifest is the maximal size of a manifest, in bytes: registries accept no larger ones
+// (https://github.com/opencontainers/distribution-spec/blob/main/spec.md).
 const maxManifest = 4 << 20
 
-// pull returns the digest of the manifest that a tag or digest names, and its first
-// layer of a kind.
+// pull returns the digest of the manifest of a tag or digest, and its first wanted layer.
 func (r *registries) pull(ctx context.Context, repo *remote.Repository, reference string, wanted func(mediaType string) bool) (string, []byte, error) {
 	d, body, err := repo.Manifests().FetchReference(ctx, reference)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -154,8 +153,7 @@ func (r *registries) pull(ctx context.Context, repo *remote.Repository, referenc
 	return d.Digest.String(), data, err
 }
 
-// layerOf returns the first layer of a kind of a manifest, of which it believes
-// nothing.
+// layerOf returns the first wanted layer of a manifest, which is not trusted.
 func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocispec.Descriptor, error) {
 	var none ocispec.Descriptor
 	if mediaType == ocispec.MediaTypeImageIndex || mediaType == dockerIndex {
@@ -189,7 +187,7 @@ func (r *registries) blob(ctx context.Context, repo *remote.Repository, d ocispe
 		return nil, r.explain(err, repo)
 	}
 	defer body.Close()
-	// Not content.ReadAll: it makes room for all that the manifest promises.
+	// Not content.ReadAll, which allocates the size in the manifest.
 	verified := content.NewVerifyReader(body, d)
 	data, err := io.ReadAll(verified)
 	if err != nil {
@@ -198,7 +196,7 @@ func (r *registries) blob(ctx context.Context, repo *remote.Repository, d ocispe
 	return data, verified.Verify()
 }
 
-// maxTags is how many tags of a repository are looked at.
+// maxTags is how many tags of a repository are read.
 const maxTags = 100_000
 
 // tags returns the tags of a repository.
@@ -216,7 +214,7 @@ func (r *registries) tags(ctx context.Context, repo *remote.Repository) ([]strin
 	return all, nil
 }
 
-// notThere says that a tag or digest is not there, and which tags are.
+// notThere returns the error for a missing tag or digest, with the existing tags.
 func (r *registries) notThere(ctx context.Context, repo *remote.Repository, reference string) error {
 	what := "tag"
 	if strings.Contains(reference, ":") {
@@ -229,7 +227,7 @@ func (r *registries) notThere(ctx context.Context, repo *remote.Repository, refe
 	return &missing{problem: fmt.Sprintf("there is no %s %s", what, reference), there: likely(tags)}
 }
 
-// explain says what an error of a registry means.
+// explain returns the error for one of a registry.
 func (r *registries) explain(err error, repo *remote.Repository) error {
 	host := repo.Reference.Registry
 	login := fmt.Sprintf("`docker login %s` or `helm registry login %s` adds credentials", host, host)

@@ -15,8 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// helmRepository is a chart repository that `helm repo add` has written down, with
-// what it takes to speak with it.
+// helmRepository is a chart repository in the list of `helm repo add`, with its client.
 type helmRepository struct {
 	URL                     string `yaml:"url"`
 	Username                string `yaml:"username"`
@@ -27,8 +26,8 @@ type helmRepository struct {
 	client *http.Client
 }
 
-// readHelmRepositories reads $HELM_REPOSITORY_CONFIG, else helm's repositories.yaml.
-// None is no error.
+// readHelmRepositories reads $HELM_REPOSITORY_CONFIG, else helm's repositories.yaml. A
+// missing file is no error.
 func readHelmRepositories(f *Fetcher) ([]*helmRepository, error) {
 	name := envOr("HELM_REPOSITORY_CONFIG", helmpath.ConfigPath("repositories.yaml"))
 	text, err := os.ReadFile(name)
@@ -60,15 +59,16 @@ func readHelmRepositories(f *Fetcher) ([]*helmRepository, error) {
 	return all, nil
 }
 
-// transport is the one of all where the repository has no certificates of its own.
+// transport returns the Fetcher's transport, unless the repository has certificates of its
+// own.
 func (r *helmRepository) transport(f *Fetcher) http.RoundTripper {
 	if r.Certificates == (httpclient.Certificates{}) {
 		return f.web
 	}
-	return r.Transport(f.patience())
+	return r.Transport(httpclient.Patient(f.wait))
 }
 
-// find returns what helm knows about a chart repository; nil for nothing.
+// find returns helm's entry for a chart repository; nil for none.
 func (c *chartRepositories) find(base *url.URL) *helmRepository {
 	for _, r := range c.helm {
 		if u, err := url.Parse(r.URL); err == nil && sameOrigin(u, base) && strings.TrimRight(u.Path, "/") == strings.TrimRight(base.Path, "/") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,8 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// chartRepositories fetches charts: from chart repositories, and through registries
-// from these.
+// chartRepositories fetches charts: from chart repositories, and from registries.
 type chartRepositories struct {
 	registries *registries
 	helm       []*helmRepository
@@ -68,8 +66,8 @@ func (c *chartRepositories) fetch(ctx context.Context, e dependency.Entry) ([]by
 	return c.download(ctx, e.URL, r, e)
 }
 
-// newestRelease returns the version that is wanted: that very one, else the newest
-// in a range, as Helm takes it.
+// newestRelease returns the wanted version: an exact match, else the newest in a range, as
+// Helm selects it.
 func newestRelease(wanted string, released map[string]release) (string, error) {
 	if _, ok := released[wanted]; ok {
 		return wanted, nil
@@ -106,8 +104,8 @@ func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (
 	return nil, &missing{problem: "the chart repository has no chart " + s.Chart, there: there}
 }
 
-// maxIndex is how large the index of a chart repository may be, in bytes: the
-// largest that are known have about half of that.
+// maxIndex is the maximal size of the index of a chart repository, in bytes: the largest
+// known ones have about half of that.
 const maxIndex = 64 << 20
 
 func (c *chartRepositories) readIndex(ctx context.Context, repository string) (*index, error) {
@@ -134,8 +132,8 @@ func parseChartRepository(repository string) (*url.URL, error) {
 	return base, nil
 }
 
-// download returns the archive of a release, verified by the digest that the index
-// has for it, where it has one.
+// download returns the archive of a release, verified by the digest in the index, where
+// there is one.
 func (c *chartRepositories) download(ctx context.Context, repository string, r release, e dependency.Entry) ([]byte, error) {
 	base, err := parseChartRepository(repository)
 	if err != nil {
@@ -170,8 +168,8 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 	return data, nil
 }
 
-// fromRegistry returns the archive of a release that an index has as
-// oci://HOST/PATH:TAG.
+// fromRegistry returns the archive of a release with a URL oci://HOST/PATH:TAG in the
+// index.
 func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e dependency.Entry) ([]byte, error) {
 	if slash := strings.LastIndexByte(at, '/'); strings.Contains(at[slash:], ":") {
 		at = at[:slash+strings.IndexByte(at[slash:], ':')]
@@ -183,8 +181,8 @@ func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e depen
 	return data, err
 }
 
-// get returns what is at an address, with the credentials of its repository where
-// that is on the same server.
+// get returns the content at a URL, with the credentials of its repository if that is on
+// the same server.
 func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -207,10 +205,10 @@ func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int
 	if err := answered(response, at, entry != nil); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(httpclient.NewReader(response.Body, most))
+	return httpclient.ReadAll(response.Body, most)
 }
 
-// answered says what a response means that is no success.
+// answered returns the error for a response that is not a success.
 func answered(r *http.Response, at *url.URL, known bool) error {
 	text := fmt.Sprintf("%s answers %s", at.Host, r.Status)
 	switch r.StatusCode {
@@ -228,8 +226,8 @@ func answered(r *http.Response, at *url.URL, known bool) error {
 	return errors.New(text)
 }
 
-// redirect allows a redirect as often as Go does, not to http from https, and takes
-// credentials to no other server: Go would take them to its subdomains.
+// redirect allows as many redirects as Go does, but none from https to http, and removes
+// credentials for other servers: Go would send them to subdomains.
 func redirect(r *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {

@@ -9,15 +9,15 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// version is a version with the name that it goes by, such as v1.2.3.
+// version is a version with its name, such as v1.2.3.
 type version struct {
 	*semver.Version
 	name string
 }
 
-// versions are those of some names that are versions, the newest first. Of names
-// that are equal as versions the longer one comes first, and then by letters, so
-// that the order never hangs on a server's.
+// versions returns those of some names that are versions, the newest first. Of names of
+// equal versions the longer one comes first, and then by letters, so that the order does
+// not depend on the server's.
 func versions(names []string, parse func(string) (*semver.Version, error)) []version {
 	var out []version
 	for _, name := range names {
@@ -31,14 +31,14 @@ func versions(names []string, parse func(string) (*semver.Version, error)) []ver
 	return out
 }
 
-// strictly parses a full version, with or without a leading v: what Flux takes for
-// one in the tags of git and OCI.
+// strictly parses a full version, with or without a leading v, as Flux does for the tags of
+// git and OCI.
 func strictly(name string) (*semver.Version, error) {
 	return semver.StrictNewVersion(strings.TrimPrefix(name, "v"))
 }
 
-// newest returns the name of the newest version in a range. As everywhere in
-// Helm and Flux, pre-releases count where the range names one.
+// newest returns the name of the newest version in a range. As in Helm and Flux,
+// pre-releases match only where the range has one.
 func newest(constraint string, names []string, parse func(string) (*semver.Version, error)) (string, error) {
 	c, err := semver.NewConstraint(constraint)
 	if err != nil {
@@ -65,8 +65,8 @@ func versionNames(all []version) []string {
 	return names
 }
 
-// likely orders names for people who asked for one that is not there: versions with
-// the newest first, then the others by letters.
+// likely returns alternatives for a missing name: versions with the newest first, then the
+// others by letters.
 func likely(names []string) []string {
 	all := versions(names, strictly)
 	out := versionNames(all)

@@ -1,22 +1,22 @@
-// Package fetch brings the content of sources from where others keep it: git
-// repositories, chart repositories and OCI registries. It is the only code of the
-// compiler that reaches a network, and only `kalypso lock` calls it. What comes in
-// is a [dependency.Source], or a [dependency.Entry] that pins one; what goes out is the content
-// as a build reads it, or an error that says what the user can do.
+// Package fetch fetches the content of sources from servers: git repositories, chart
+// repositories, OCI registries and registries of CUE modules. It is the only code of the
+// compiler that uses a network, and only `kalypso lock` and `kalypso vendor` call it. The
+// input is a [dependency.Source], or a [dependency.Entry] that pins one; the output is the
+// content as a build reads it, or an error with what the user can do.
 //
 // # What content is
 //
-// Of a git repository: the files of the commit, as archive.Pack writes them.
-// Submodules and files that Git LFS keeps elsewhere are refused paths in it. Of a
-// chart, its archive, and of an OCI artifact, its first layer that is an archive,
-// both exactly as they are served. Of a CUE module its zip file.
+// Of a git repository: the files of the commit, as archive.Pack writes them. Submodules and
+// files in Git LFS are refused paths in it. Of a chart, its archive, and of an OCI
+// artifact, its first layer that is an archive, both exactly as they are served. Of a CUE
+// module its zip file.
 //
 // # Trust
 //
-// Servers are not trusted: what they send is bounded, verified by the digests that
-// they gave before, and read as a hostile archive before it is returned. Credentials
-// go to the host that they are for, and to no host that it redirects to. No error
-// holds a password, or what a redirect may have signed.
+// Servers are not trusted: what they send is bounded, verified by the digests that they
+// gave before, and read as a hostile archive before it is returned. Credentials are sent to
+// the host that they are for, and to no host that it redirects to. No error contains a
+// password, or a URL that a redirect may have signed.
 package fetch
 
 import (
@@ -31,20 +31,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// Options say how to fetch.
+// Options configure a Fetcher.
 type Options struct {
-	// Timeout is how long one source may take, with all its requests; 0 for ten
-	// minutes. The context of a call may allow less.
+	// Timeout is how long one source may take, with all its requests; 0 for ten minutes.
+	// The context of a call may allow less.
 	Timeout time.Duration
 
-	// wait is how long to wait before the first repetition, 0 for half a second;
-	// doubled each time.
+	// wait is the wait before the first retry, 0 for half a second; doubled each time.
 	wait time.Duration
 }
 
-// Fetcher fetches sources. It asks for the branches and tags of a repository, and
-// for the index of a chart repository, once: all sources of one Fetcher see them as
-// they were then. Any number of goroutines may use it.
+// Fetcher fetches sources. It reads the branches and tags of a repository, and the index of
+// a chart repository, once: all sources of one Fetcher see the same. Any number of
+// goroutines may use it.
 type Fetcher struct {
 	timeout time.Duration
 	wait    time.Duration
@@ -54,17 +53,17 @@ type Fetcher struct {
 	secrets *httpclient.Secrets
 }
 
-// origin is where sources of one kind come from. Its errors may hold anything:
-// the Fetcher makes them fit for people.
+// origin fetches sources of one kind. Its errors may contain anything: the Fetcher cleans
+// them.
 type origin interface {
-	// resolve returns the newest content that fits a source, and what it is.
+	// resolve returns the newest revision that matches a source, and its content.
 	resolve(ctx context.Context, s dependency.Source) (revision string, data []byte, err error)
-	// fetch returns the content that an entry pins, or what is in its place.
+	// fetch returns the content of an entry, or what the server has in its place.
 	fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 }
 
-// New returns a Fetcher. It reads the configurations of docker, helm and CUE that
-// have credentials; that one of them cannot be read is the error.
+// New returns a Fetcher. It reads the configurations of docker, helm and CUE with
+// credentials; the error is for an unreadable one.
 func New(o Options) (*Fetcher, error) {
 	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &httpclient.Secrets{}}
 	if f.timeout == 0 {
@@ -73,7 +72,7 @@ func New(o Options) (*Fetcher, error) {
 	if f.wait == 0 {
 		f.wait = 500 * time.Millisecond
 	}
-	f.web = httpclient.Transport(f.patience())
+	f.web = httpclient.Transport(httpclient.Patient(f.wait))
 	registries, err := newRegistries(f)
 	if err != nil {
 		return nil, err
@@ -92,12 +91,12 @@ func New(o Options) (*Fetcher, error) {
 	return f, nil
 }
 
-// Close removes what was kept of git repositories until then. A closed Fetcher must
-// not be used.
+// Close removes the temporary copies of git repositories. A closed Fetcher must not be
+// used.
 func (f *Fetcher) Close() error { return f.git.close() }
 
-// Resolve returns the newest content that fits a source, and the entry that pins
-// it. Errors are *AuthError, *NotFoundError and *Error.
+// Resolve returns the newest content that matches a source, and the entry that pins it.
+// Errors are *AuthError, *NotFoundError and *Error.
 func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
 	var e dependency.Entry
 	data, err := f.during(ctx, s, func(ctx context.Context, o origin) ([]byte, error) {
@@ -111,8 +110,8 @@ func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.
 	return e, data, nil
 }
 
-// Fetch returns exactly the content that an entry pins. Errors are a *ChangedError
-// where other content has its name now, and those of [Fetcher.Resolve].
+// Fetch returns exactly the content that an entry pins. The error is a *ChangedError where
+// the server has other content now, or one of [Fetcher.Resolve].
 func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	data, err := f.during(ctx, e.Source, func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
 	if err != nil {
@@ -124,8 +123,8 @@ func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 	return data, nil
 }
 
-// during asks the origin of a source within the time that is allowed, again while
-// what is in the way is temporary, and checks that a build can read the content.
+// during calls ask with the origin of a source, within the timeout and with retries, and
+// checks that a build can read the content.
 func (f *Fetcher) during(ctx context.Context, s dependency.Source, ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
 	o, ok := f.origins[s.Kind]
 	if !ok {
@@ -147,7 +146,7 @@ func (f *Fetcher) during(ctx context.Context, s dependency.Source, ask func(cont
 	return data, nil
 }
 
-// readable says why a build cannot read content.
+// readable returns an error for content that a build cannot read.
 func readable(kind dependency.Kind, data []byte) error {
 	if len(data) > dependency.MaxSize {
 		return fmt.Errorf("the content has %d bytes, more than the %d that are kept", len(data), int64(dependency.MaxSize))
@@ -161,8 +160,8 @@ func readable(kind dependency.Kind, data []byte) error {
 	return nil
 }
 
-// memo remembers what was asked for, under a key, once it was had. It makes one
-// value per key at a time.
+// memo keeps the result for each key after the first success. It computes one value per key
+// at a time.
 type memo[V any] struct {
 	mu    sync.Mutex
 	slots map[string]*slot[V]
@@ -174,7 +173,7 @@ type slot[V any] struct {
 	value V
 }
 
-// all returns what is remembered.
+// all returns the kept values.
 func (m *memo[V]) all() []V {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// An AuthError says that a server wants credentials that it does not get, or does
-// not accept those that it gets.
+// An AuthError is that a server wants credentials that it does not get, or does not accept
+// those that it gets.
 type AuthError struct {
 	Source  dependency.Source
 	Problem string
@@ -22,12 +22,11 @@ type AuthError struct {
 
 func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Problem) }
 
-// A NotFoundError says that what a source asks for is not there.
+// A NotFoundError is that the wanted revision does not exist.
 type NotFoundError struct {
 	Source  dependency.Source
 	Problem string // such as "there is no branch main"
-	// There is what could be asked for instead, the newest or the most likely first;
-	// at most twelve.
+	// There are alternatives, the newest or the most likely first; at most twelve.
 	There []string
 }
 
@@ -39,7 +38,7 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
-// A ChangedError says that a server has other content now under what is pinned.
+// A ChangedError is that a server has other content now under a pinned revision.
 type ChangedError struct {
 	Entry  dependency.Entry
 	Actual dependency.Digest
@@ -50,7 +49,7 @@ func (e *ChangedError) Error() string {
 		e.Entry.Source, e.Entry.Revision, e.Entry.Content, e.Actual)
 }
 
-// An Error says why a source cannot be fetched.
+// An Error is why a source cannot be fetched.
 type Error struct {
 	Source  dependency.Source
 	Problem string
@@ -75,11 +74,11 @@ type missing struct {
 
 func (e *missing) Error() string { return e.problem }
 
-// errTooLong ends a call that takes longer than the options allow.
+// errTooLong is the cause of a timeout.
 var errTooLong = errors.New("it takes too long")
 
-// failed makes an error fit for people: one line, of a known type, and without
-// secrets. A call that took too long failed for that, whatever broke off then.
+// failed returns an error for people: on one line, of a documented type, and without
+// secrets. A timeout is the error, whatever it interrupted.
 func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) error {
 	var who *unauthorized
 	var what *missing
@@ -109,15 +108,15 @@ func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) er
 	return &Error{Source: s, Problem: f.secrets.Problem(err), Hint: hintFor(err), Err: f.secrets.Cleaned(err)}
 }
 
-// untrusted is an error about content that no build may read.
+// untrusted is an error about content that builds must not read.
 type untrusted struct{ error }
 
 func (e untrusted) Unwrap() error { return e.error }
 
-// hintReach is the way out where a server does not give what it has.
+// hintReach is the hint for a server that does not return what it should.
 const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso lock` again; what is pinned and in the store builds without"
 
-// hintFor is what the user can do about an error of an origin.
+// hintFor returns what the user can do about an error of an origin.
 func hintFor(err error) string {
 	switch {
 	case errors.As(err, new(*httpclient.ProxyError)):
@@ -128,5 +127,5 @@ func hintFor(err error) string {
 	return hintReach
 }
 
-// mostThere is how many alternatives a *NotFoundError names.
+// mostThere is how many alternatives a *NotFoundError has at most.
 const mostThere = 12

@@ -13,9 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// commitEntries are the files of a commit. What git does not keep in the commit
-// itself, and what has a name that a tree cannot have, is refused: only who needs
-// it has to know.
+// commitEntries returns the files of a commit. Submodules, files in Git LFS, and names that
+// a tree cannot have are refused entries: only their use is an error.
 func commitEntries(objects *git.Repository, id git.Hash) iter.Seq2[archive.Entry, error] {
 	return func(yield func(archive.Entry, error) bool) {
 		w := &treeWalk{objects: objects, yield: yield, trees: map[git.Hash][]git.Entry{}}
@@ -32,13 +31,13 @@ func commitEntries(objects *git.Repository, id git.Hash) iter.Seq2[archive.Entry
 type treeWalk struct {
 	objects *git.Repository
 	yield   func(archive.Entry, error) bool
-	trees   map[git.Hash][]git.Entry // those that were read
+	trees   map[git.Hash][]git.Entry // a cache
 	entries int
-	done    bool // nobody wants more
+	done    bool // the consumer has stopped
 }
 
-// folder gives what is in a folder. Folders of a repository can hold each other
-// without bounds where they hold no file, so that they are counted here.
+// folder yields the content of a folder. Folders without files can contain each other so
+// often that only a count bounds them.
 func (w *treeWalk) folder(id git.Hash, at string) error {
 	if strings.Count(at, "/") > archive.DefaultLimits.Depth {
 		return &archive.LimitError{Entry: at, Most: fmt.Sprintf("paths of at most %d elements", archive.DefaultLimits.Depth)}
@@ -61,7 +60,7 @@ func (w *treeWalk) folder(id git.Hash, at string) error {
 func (w *treeWalk) entry(e *git.Entry, at string) error {
 	name := path.Join(at, e.Name)
 	if problem := archive.NameProblem(e.Name); problem != "" {
-		w.give(archive.Entry{Path: path.Join(at, soundName(e.Name)), Refused: problem})
+		w.give(archive.Entry{Path: path.Join(at, validName(e.Name)), Refused: problem})
 		return nil
 	}
 	switch e.Mode {
@@ -101,14 +100,14 @@ func (w *treeWalk) tree(id git.Hash) ([]git.Entry, error) {
 
 func (w *treeWalk) give(e archive.Entry) { w.done = w.done || !w.yield(e, nil) }
 
-// isPointer says whether a file stands for one that Git LFS keeps elsewhere
+// isPointer reports whether a file is a pointer of Git LFS
 // (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 func isPointer(data []byte) bool {
 	return len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n"))
 }
 
-// soundName stands for a name that no path can have.
-func soundName(name string) string {
+// validName replaces a name that no path can have.
+func validName(name string) string {
 	text := []rune(strings.Map(func(r rune) rune {
 		if r == '/' || r == '\\' || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return '?'

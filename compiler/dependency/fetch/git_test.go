@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // workTree is a git repository that tests commit to.
@@ -431,7 +432,7 @@ func TestGitRepeats(t *testing.T) {
 	h.asked()
 	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*Error](t, err, "503")
-	if n := len(h.asked()); n != 1+retries {
+	if n := len(h.asked()); n != 1+httpclient.Retries {
 		t.Errorf("%d requests", n)
 	}
 }

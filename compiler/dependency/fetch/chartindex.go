@@ -12,8 +12,8 @@ import (
 )
 
 // index is the index.yaml of a chart repository
-// (https://helm.sh/docs/topics/chart_repository). Charts are read when they are
-// asked for: what is wrong with one is no matter for the others.
+// (https://helm.sh/docs/topics/chart_repository). Charts are decoded on demand: errors in
+// one do not affect the others.
 type index struct{ entries map[string]yaml.Node }
 
 // release is a version of a chart.
@@ -49,11 +49,11 @@ func parseIndex(text []byte) (*index, error) {
 	return &index{entries: file.Entries}, nil
 }
 
-// charts are the names of all charts, sorted.
+// charts returns the names of all charts, sorted.
 func (i *index) charts() []string { return slices.Sorted(maps.Keys(i.entries)) }
 
-// releases are the versions of a chart; of two that are equal the first one holds,
-// as with Helm. ok is whether there is such a chart.
+// releases returns the versions of a chart; of two equal ones the first counts, as with
+// Helm. ok reports whether there is such a chart.
 func (i *index) releases(chart string) (byVersion map[string]release, ok bool, err error) {
 	node, ok := i.entries[chart]
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
-// chartLayer is the media type of a chart's archive
-// (https://helm.sh/docs/topics/registries). Helm takes the second one as well.
+// The media types of a chart's archive (https://helm.sh/docs/topics/registries). Helm
+// accepts the second one as well.
 const (
 	chartLayer    = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	oldChartLayer = "application/tar+gzip"
@@ -22,14 +22,14 @@ const (
 
 func isChart(mediaType string) bool { return mediaType == chartLayer || mediaType == oldChartLayer }
 
-// chartTag is the tag of a chart's version: a tag cannot hold a plus sign, so Helm
+// chartTag returns the tag of a chart's version: a tag cannot contain a plus sign, so Helm
 // writes an underscore.
 func chartTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// chartVersion is the version of a chart's tag.
+// chartVersion returns the version of a chart's tag.
 func chartVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") }
 
-// resolveChart returns the newest version of a chart that fits, and its archive.
+// resolveChart returns the newest version of a chart that matches, and its archive.
 func (r *registries) resolveChart(ctx context.Context, url, wanted string) (string, []byte, error) {
 	repo, err := r.repository(url)
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *registries) newestChart(ctx context.Context, repo *remote.Repository, w
 	return newest(wanted, tags, strictly)
 }
 
-// fetchChart returns the archive that an entry pins. It is a blob of its own, which
-// registries keep when a tag moves on: so it is asked for by its digest first.
+// fetchChart returns the archive that an entry pins. Registries keep its blob when a tag
+// moves, so it is requested by its digest first.
 func (r *registries) fetchChart(ctx context.Context, url string, e dependency.Entry) ([]byte, error) {
 	repo, err := r.repository(url)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
 // saveChart writes the archive of a chart, as `helm package` does.
@@ -391,7 +392,7 @@ func TestUnknownKind(t *testing.T) {
 	isolate(t)
 	_, _, err := quick(t).Resolve(t.Context(), dependency.Source{Kind: "svn", URL: "x"})
 	wantError[*Error](t, err, `nothing fetches sources of the kind "svn"`)
-	if dependency.MaxSize > maxBody {
+	if dependency.MaxSize > httpclient.MaxBody(&http.Response{StatusCode: http.StatusOK}) {
 		t.Error("content that is kept is not read")
 	}
 }
