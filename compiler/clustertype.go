@@ -82,7 +82,7 @@ func (e *Environment) clusterType(n int, k *keeper) (clusterType, error) {
 	ct := &e.Model.ClusterTypes[n]
 	defer e.assignmentTable(ct.Name).Release()
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
-	whole := len(k.keptOf(ct.Name)) == 0 && !e.Model.Uncertain
+	whole := len(k.keptOf(ct.Name)) == 0 && !e.Model.Incomplete
 	for i := e.spans[n].first; i < e.spans[n].next; i++ {
 		whole = whole && !e.rows[i].failed
 	}

@@ -87,13 +87,13 @@ func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []eva
 	if err != nil {
 		return err
 	}
-	e.meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Parts-pkg.Stats.Evaluated)
+	e.meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Units-pkg.Stats.Evaluated)
 	e.Model, e.diagnostics = pkg.Model, ds
 	e.Source = e.sourceOf(pkg)
 	if e.Model == nil {
 		return nil
 	}
-	e.Model.Uncertain = e.Model.Uncertain || lost
+	e.Model.Incomplete = e.Model.Incomplete || lost
 	elsewhere := expr.In(e.request.Workers)
 	satisfies := newSatisfier(elsewhere)
 	e.rings, ds = schedule.Rings(e.Name, e.request.Rings, e.Model.ClusterTypes, satisfies)
@@ -201,7 +201,7 @@ func (e *Environment) report(ds ...diag.Diagnostic) {
 }
 
 func (e *Environment) warnOfNoContent() {
-	if len(e.Model.ClusterTypes) == 0 && !e.Model.Uncertain {
+	if len(e.Model.ClusterTypes) == 0 && !e.Model.Incomplete {
 		ref := model.Ref{Collection: "environments", Name: e.Name}
 		e.report(diag.New(diag.NoContent, "environment "+e.Name+" has no cluster types").At(ref, "").On(ref.String()).
 			Hinting("declare clusterTypes in environments/" + e.Name))
@@ -228,7 +228,7 @@ func (e *Environment) checkClusterValues() {
 // unknown says whether the environment's own declaration is not known, or cannot
 // be, so that its output must stay as it is.
 func (e *Environment) unknown() bool {
-	return e.displaced || e.Model.Sick[model.Ref{Collection: "environments", Name: e.Name}]
+	return e.displaced || e.Model.Invalid[model.Ref{Collection: "environments", Name: e.Name}]
 }
 
 // span is a range of assignments by number: from first, up to next.

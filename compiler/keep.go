@@ -36,7 +36,7 @@ func (k *keeper) load() error {
 		}
 	}
 	for _, summary := range e.record.ClusterTypes {
-		if !e.builds(summary.Name) || !failed[summary.Name] && !e.Model.Uncertain && e.retained.folders[summary.Name] == nil {
+		if !e.builds(summary.Name) || !failed[summary.Name] && !e.Model.Incomplete && e.retained.folders[summary.Name] == nil {
 			continue
 		}
 		ct, err := e.record.ClusterType(summary.Name)
@@ -107,7 +107,7 @@ const (
 // stays says why a recorded folder stays that no policy gives; "" where it goes.
 func (k *keeper) stays(clusterType, target string) string {
 	switch e := k.environment; {
-	case e.Model.Uncertain:
+	case e.Model.Incomplete:
 		return uncertain
 	case e.retained.folders[clusterType][target]:
 		return noMore
@@ -132,7 +132,7 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 // it goes.
 func (k *keeper) whole(clusterType string) string {
 	switch e := k.environment; {
-	case e.Model.Uncertain:
+	case e.Model.Incomplete:
 		return uncertain
 	case e.retained.folders[clusterType] != nil:
 		return noMore

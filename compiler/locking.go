@@ -171,7 +171,7 @@ func withRemoved(sources []dependency.Result, said map[dependency.Source]depende
 // certain says whether all sources that the platform uses are known.
 func (b *Build) certain() bool {
 	for _, e := range b.Environments {
-		if e.Model == nil || e.Model.Uncertain {
+		if e.Model == nil || e.Model.Incomplete {
 			return false
 		}
 	}

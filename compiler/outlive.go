@@ -111,7 +111,7 @@ func (e *Environment) keptDefinitions(ct int) (map[string]bool, error) {
 		return out, nil
 	}
 	healthy := map[string]bool{}
-	broken := e.Model.Uncertain
+	broken := e.Model.Incomplete
 	for i := e.spans[ct].first; i < e.spans[ct].next; i++ {
 		target := e.Schedule.Assignments[i].Target.FullName
 		healthy[target] = !e.rows[i].failed
@@ -127,7 +127,7 @@ func (e *Environment) keptDefinitions(ct int) (map[string]bool, error) {
 		return nil, err
 	}
 	for _, a := range before.Assignments {
-		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !e.Model.Uncertain {
+		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !e.Model.Incomplete {
 			continue
 		}
 		for _, object := range a.Folder.Retained {

@@ -110,7 +110,7 @@ func (e *Environment) lostSelectors() []*lost {
 	}
 	for _, s := range e.Schedule.Empty() {
 		p := s.Policy
-		if e.Model.Uncertain && !p.Deny && !s.Except && p.Pin == nil {
+		if e.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
 			continue // nothing is removed, and errors may be the reason
 		}
 		add(&lost{
@@ -122,7 +122,7 @@ func (e *Environment) lostSelectors() []*lost {
 	for _, s := range e.Plan.Empty {
 		add(&lost{entity: s.Ref, warning: s.Warning}, s.Allowed)
 	}
-	for ref := range e.Model.Sick {
+	for ref := range e.Model.Invalid {
 		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
 			out = append(out, &lost{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}
@@ -161,7 +161,7 @@ func (b *Build) checkAllowEmpty(names []string) error {
 	var known []string
 	add := func(collection, name string) { known = append(known, name, collection+"."+name) }
 	for _, e := range b.Environments {
-		if e.Model == nil || e.Model.Uncertain {
+		if e.Model == nil || e.Model.Incomplete {
 			return nil
 		}
 		for i := range e.Model.SchedulingPolicies {

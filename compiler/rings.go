@@ -50,7 +50,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		switch {
 		case err != nil:
 			return err
-		case pkg.Model == nil || pkg.Model.Sick[model.Ref{Collection: "environments", Name: s.Name}]:
+		case pkg.Model == nil || pkg.Model.Invalid[model.Ref{Collection: "environments", Name: s.Name}]:
 			s.NoRings = true
 		case pkg.Model.Rings != nil:
 			s.Promotion.Rings = pkg.Model.Rings
@@ -85,11 +85,11 @@ func (b *Build) speaksOfRings(environment string) (bool, error) {
 // environment has.
 func (e *Environment) checkRings(stages []evaluate.Stage, satisfies selector.Satisfier) []diag.Diagnostic {
 	n := slices.IndexFunc(stages, func(s evaluate.Stage) bool { return s.Name == e.Name })
-	if n < 0 || stages[n].Sick {
+	if n < 0 || stages[n].Invalid {
 		return nil
 	}
 	_, ds := schedule.Rings(e.Name, e.ringsBy(&stages[n]), e.Model.ClusterTypes, satisfies)
-	if e.Model.Uncertain { // a ring may have what is not known
+	if e.Model.Incomplete { // a ring may have what is not known
 		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 	}
 	return ds

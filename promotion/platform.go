@@ -65,7 +65,7 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 		return nil, err
 	}
 	s.Diagnostics = ds
-	sick := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Sick })
+	sick := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Invalid })
 	if stages == nil || sick || diag.Errors(ds) {
 		return nil, &PlatformError{What: p.marker.What, Commit: git.Short(p.head), Diagnostics: ds}
 	}

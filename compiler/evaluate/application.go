@@ -117,9 +117,9 @@ func (a *application) declared(ctx context.Context) (*model.Application, []Stage
 		s := &stages[i]
 		at := model.Ref{Collection: "environments", Name: s.Name}
 		if s.GitOps != nil && !x.checkGitOps(s.GitOps, s.Name, at.At("gitops")) {
-			s.Sick = true
+			s.Invalid = true
 		}
-		if !s.Sick && len(s.Promotion.Rings) > 0 {
+		if !s.Invalid && len(s.Promotion.Rings) > 0 {
 			app.Rings[s.Name] = s.Promotion.Rings
 		}
 	}
@@ -180,10 +180,10 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		environment, name, _ := strings.Cut(id, "/")
-		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Sick: slices.Contains(a.astray, found[id])}
+		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Invalid: slices.Contains(a.astray, found[id])}
 		for _, n := range []string{environment, name} {
 			if !isName(n) {
-				t.Sick = true
+				t.Invalid = true
 				ds = append(ds, diag.New(diag.BadName, fmt.Sprintf("folder %s: %q is no name", t.Dir, n)).
 					In(model.Position{File: t.Dir, Line: 1, Column: 1}, "").Hinting("a name has at most 63 lower case letters, digits and dashes"))
 			}
@@ -203,7 +203,7 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 
 // target reads the values of a target.
 func (a *application) target(ctx context.Context, t *model.ApplicationTarget, positions *model.Positions) ([]diag.Diagnostic, error) {
-	if t.Sick {
+	if t.Invalid {
 		return nil, nil
 	}
 	var ds []diag.Diagnostic
@@ -245,7 +245,7 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 			ds = append(ds, x.ds...)
 		}
 	}
-	t.Sick = diag.Errors(ds)
+	t.Invalid = diag.Errors(ds)
 	for i := range ds {
 		ds[i] = ds[i].For(t.Environment + "/" + t.Name)
 	}

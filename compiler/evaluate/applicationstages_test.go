@@ -136,7 +136,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 			}
 			var names []string
 			for _, s := range stages {
-				if s.Sick {
+				if s.Invalid {
 					s.Name += " (sick)"
 				}
 				names = append(names, s.Name)

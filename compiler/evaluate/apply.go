@@ -76,7 +76,7 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 // load returns the part that an entity is in, evaluated. It is evaluated once.
 func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
 	e := p.evaluation
-	n := e.partOf(ref)
+	n := e.unitOf(ref)
 	if l, done := p.loaded[n]; done {
 		return l, nil
 	}
@@ -101,7 +101,7 @@ func (l *loaded) apply(c Call) Outcome {
 	x.guard(c.Entity, func() {
 		v := entity.FillPath(assignmentPath, l.ctx.BuildExpr(expr.Literal(c.Facts)))
 		out = x.call(v, c)
-		x.invalid(v, c)
+		x.checkValid(v, c)
 	})
 	out.Diagnostics = x.functionErrors()
 	return out
@@ -150,7 +150,7 @@ func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
 }
 
 // invalid reports what CUE says against an entity where nothing else was reported.
-func (x *exporter) invalid(v cue.Value, c Call) {
+func (x *exporter) checkValid(v cue.Value, c Call) {
 	if c.Field != "" || c.Shared || len(x.ds) > 0 {
 		return
 	}

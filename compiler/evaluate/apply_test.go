@@ -53,7 +53,7 @@ reconcilers: r: {#assignment: _, flux: interval: "\(#assignment.labels.interval)
 		if how == "each" {
 			e.least = 1
 		}
-		pkg, ds, err := e.environment(nil, guests{})
+		pkg, ds, err := e.environment(nil, Evaluator{})
 		if err != nil || len(ds) > 0 {
 			t.Fatal(err, ds)
 		}

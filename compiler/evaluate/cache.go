@@ -43,21 +43,21 @@ func remember[T any](c Cache, key Key, what *T) {
 
 // keys are the keys of one package of a platform.
 type keys struct {
-	whole      Key // of the package in one piece
-	shared     Key // of the parts
-	components []Key
+	whole  Key // of the package in one piece
+	shared Key // of the parts
+	units  []Key
 }
 
 // part returns the key of a part.
-func (k *keys) part(n int) Key {
-	if n == sharedPart {
+func (k *keys) unit(n int) Key {
+	if n == sharedUnit {
 		return k.shared
 	}
-	return k.components[n]
+	return k.units[n]
 }
 
 // newKeys makes the keys of an environment, or of the base for "".
-func newKeys(environment string, s *source.Sources, d *division) *keys {
+func newKeys(environment string, s *source.Sources, d *partition) *keys {
 	begin := func(kind string) hash.Hash {
 		h := sha256.New()
 		fmt.Fprintf(h, "%s %q %q %q %x\n", kind, environment, os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG"), s.Module)
@@ -81,11 +81,11 @@ func newKeys(environment string, s *source.Sources, d *division) *keys {
 	shared := Key(h.Sum(nil))
 	h.Write(fmt.Appendf(nil, "without %q %q", d.twice, d.made))
 	k.shared = Key(h.Sum(nil))
-	for _, c := range d.components {
+	for _, c := range d.units {
 		h := begin("component")
 		h.Write(shared[:])
 		files(h, c.files)
-		k.components = append(k.components, Key(h.Sum(nil)))
+		k.units = append(k.units, Key(h.Sum(nil)))
 	}
 	return k
 }

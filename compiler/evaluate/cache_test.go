@@ -33,7 +33,7 @@ func TestBrokenCache(t *testing.T) {
 		}
 		got := ask(t, p, "dev", "", c)
 		same(t, name, got, want)
-		if got.stats.Evaluated != got.stats.Parts {
+		if got.stats.Evaluated != got.stats.Units {
 			t.Errorf("%s: %+v", name, got.stats)
 		}
 	}
@@ -181,7 +181,7 @@ func TestStagesInParts(t *testing.T) {
 			}
 			var names []string
 			for _, s := range stages {
-				if s.Sick {
+				if s.Invalid {
 					s.Name += "!"
 				}
 				names = append(names, s.Name)

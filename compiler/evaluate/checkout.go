@@ -37,7 +37,7 @@ type checkout struct {
 // commit.
 func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
 	files := tree.Data()
-	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: registeredPackage}
+	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: defaultPackage}
 	// Without a file that CUE reads nobody knows what the folder brings.
 	unread := map[string]string{}
 	maps.Copy(unread, tree.Refused)

@@ -27,7 +27,7 @@ func (x *exporter) checkCollections(env string) {
 	}
 	it, err := x.value.Fields()
 	if err != nil {
-		x.incomplete(err, known, env)
+		x.reportIncomplete(err, known, env)
 		return
 	}
 	for it.Next() {
@@ -51,13 +51,13 @@ func (x *exporter) checkCollections(env string) {
 		if _, conjuncts := coll.Expr(); len(conjuncts) > 1 {
 			for _, conjunct := range conjuncts {
 				if err := conjunct.Err(); err != nil {
-					x.incomplete(err, known, env)
+					x.reportIncomplete(err, known, env)
 				}
 			}
 		}
 	}
 	if err := x.value.Validate(cue.Concrete(true)); err != nil {
-		x.incomplete(err, known, env)
+		x.reportIncomplete(err, known, env)
 	}
 }
 
@@ -172,7 +172,7 @@ func (x *exporter) definite() func(message string) bool {
 
 // incomplete reports the errors that say that CUE left entities out: those of a
 // whole collection, or of the package itself.
-func (x *exporter) incomplete(err error, known func(string) bool, env string) {
+func (x *exporter) reportIncomplete(err error, known func(string) bool, env string) {
 	for _, o := range x.problems(err) {
 		if len(o.path) > 1 || known(o.messages[0]) {
 			continue
@@ -188,7 +188,7 @@ func (x *exporter) incomplete(err error, known func(string) bool, env string) {
 		}
 		// What a lost assignment needs is kept with it. What all may need is not.
 		if len(o.path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "workloads", "schedulingPolicies"}, o.path[0]) {
-			x.uncertain = true
+			x.incomplete = true
 		} else {
 			x.hideAll(env)
 		}

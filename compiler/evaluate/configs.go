@@ -18,10 +18,10 @@ func (x *exporter) configs() []model.Config {
 		c := model.Config{Name: ref.Name, MatchUnknown: true}
 		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
 		x.guard(ref.At("match"), func() { c.Match, c.MatchUnknown = x.match(v, ref) })
-		if !x.sick[self] {
+		if !x.invalid[self] {
 			x.guard(ref, func() { x.configValues(v, ref, &c) })
 		}
-		c.Sick = x.sick[self]
+		c.Invalid = x.invalid[self]
 		out = append(out, c)
 	})
 	return out
@@ -39,13 +39,13 @@ func (x *exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown 
 		return model.Selector{Op: model.OpNone}, true
 	}
 	s, ok := x.selector(m, ref.At("match"), false)
-	return s, !ok || x.saidOf(ref.At("name"))
+	return s, !ok || x.reportedAt(ref.At("name"))
 }
 
 // saidOf says whether there is a diagnostic about a value. What breaks the name,
 // which nobody writes, is a field meant for something else, such as a pattern
 // that went one level too high: it is in match as well.
-func (x *exporter) saidOf(ref model.Ref) bool {
+func (x *exporter) reportedAt(ref model.Ref) bool {
 	return slices.ContainsFunc(x.ds, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
 }
 
@@ -127,10 +127,10 @@ func (x *exporter) configSchemas() []model.ConfigSchema {
 		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
 		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
 		x.guard(ref.At("match"), func() { s.Match, s.MatchUnknown = x.match(v, ref) })
-		if !x.sick[self] {
+		if !x.invalid[self] {
 			x.guard(ref, func() { x.configSchema(v, ref, &s) })
 		}
-		s.Sick = x.sick[self]
+		s.Invalid = x.invalid[self]
 		out = append(out, s)
 	})
 	return out

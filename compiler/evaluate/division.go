@@ -13,12 +13,12 @@ import (
 // package is what it is in the whole, because nothing in the files that are left
 // out is about it: they only declare other entities, and nothing refers to a
 // collection.
-type division struct {
+type partition struct {
 	// whole says why the package is evaluated in one piece; "" where it is not.
 	whole  string
 	shared []int // the files, by their numbers
 	// components declare no entity in common.
-	components []component
+	units []unit
 	// twice are the entities that shared files declare as well as components, and
 	// made those of components that shared files may make as well: what the shared
 	// part is depends on them, because it leaves them to the components.
@@ -28,18 +28,18 @@ type division struct {
 }
 
 // component is a set of leaf files that declare entities in common.
-type component struct {
+type unit struct {
 	files    []int
 	entities []model.Ref
 	bytes    int
 }
 
 // sharedPart is the number of the part that has the entities of no component.
-const sharedPart = -1
+const sharedUnit = -1
 
 // divide divides a package, given the profiles of its files.
-func divide(s *source.Sources, profiles []profile) division {
-	d := division{owner: map[model.Ref]int{}}
+func newPartition(s *source.Sources, profiles []profile) partition {
+	d := partition{owner: map[model.Ref]int{}}
 	if s.Imported {
 		d.whole = "it imports itself"
 		return d
@@ -81,11 +81,11 @@ func divide(s *source.Sources, profiles []profile) division {
 		}
 		n, seen := number[find(i)]
 		if !seen {
-			n = len(d.components)
+			n = len(d.units)
 			number[find(i)] = n
-			d.components = append(d.components, component{})
+			d.units = append(d.units, unit{})
 		}
-		c := &d.components[n]
+		c := &d.units[n]
 		c.files = append(c.files, i)
 		c.bytes += len(s.Files[i].Data)
 		for _, ref := range p.Entities {
@@ -95,7 +95,7 @@ func divide(s *source.Sources, profiles []profile) division {
 			}
 		}
 	}
-	if len(d.components) == 0 {
+	if len(d.units) == 0 {
 		d.whole = "no file declares entities only"
 		return d
 	}
@@ -107,7 +107,7 @@ func divide(s *source.Sources, profiles []profile) division {
 // one may refer to such an entity by its name, from the same struct: what it sees
 // there depends on the component. A collection that they do not declare may be
 // anything.
-func (d division) withTwice(s *source.Sources, profiles []profile) division {
+func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	for _, i := range d.shared {
 		for _, ref := range profiles[i].Entities {
 			if _, owned := d.owner[ref]; owned {
@@ -118,7 +118,7 @@ func (d division) withTwice(s *source.Sources, profiles []profile) division {
 	slices.SortFunc(d.twice, compareRefs)
 	d.twice = slices.Compact(d.twice)
 	d.findMade(profiles)
-	for _, c := range d.components {
+	for _, c := range d.units {
 		for _, ref := range c.entities {
 			declared := slices.ContainsFunc(d.shared, func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
 			if !declared {
@@ -140,7 +140,7 @@ func (d division) withTwice(s *source.Sources, profiles []profile) division {
 // findMade finds the entities of components that there may be without them: those
 // of collections in which shared files make some, and the namespace service that
 // the schema has.
-func (d *division) findMade(profiles []profile) {
+func (d *partition) findMade(profiles []profile) {
 	makes := map[string]bool{}
 	for _, i := range d.shared {
 		for _, collection := range profiles[i].Makes {
@@ -157,11 +157,11 @@ func (d *division) findMade(profiles []profile) {
 }
 
 // part returns the number of the part that an entity belongs to.
-func (d *division) part(ref model.Ref) int {
+func (d *partition) unitOf(ref model.Ref) int {
 	if n, owned := d.owner[model.Ref{Collection: ref.Collection, Name: ref.Name}]; owned {
 		return n
 	}
-	return sharedPart
+	return sharedUnit
 }
 
 // batchEntities is the least number of entities that are evaluated at once: CUE
@@ -171,15 +171,15 @@ const batchEntities = 300
 // batches puts parts together that are to be evaluated at once, of at least so
 // many entities, or each alone where that is one. The shared part costs nothing
 // beside any other.
-func (d *division) batches(parts []int, least int) [][]int {
+func (d *partition) batches(parts []int, least int) [][]int {
 	var out [][]int
 	var batch []int
 	entities, bytes := 0, 0
 	for _, n := range parts {
 		batch = append(batch, n)
-		if n != sharedPart {
-			entities += len(d.components[n].entities)
-			bytes += d.components[n].bytes
+		if n != sharedUnit {
+			entities += len(d.units[n].entities)
+			bytes += d.units[n].bytes
 		}
 		if least <= 1 || entities >= least && bytes >= d.bytes {
 			out, batch, entities, bytes = append(out, batch), nil, 0, 0
@@ -196,9 +196,9 @@ func (d *division) batches(parts []int, least int) [][]int {
 }
 
 // leftOut returns the files that a batch does not need.
-func (d *division) leftOut(batch []int) []int {
+func (d *partition) leftOut(batch []int) []int {
 	var out []int
-	for n, c := range d.components {
+	for n, c := range d.units {
 		if !slices.Contains(batch, n) {
 			out = append(out, c.files...)
 		}
@@ -207,8 +207,8 @@ func (d *division) leftOut(batch []int) []int {
 }
 
 // all returns the numbers of the components.
-func (d *division) all() []int {
-	out := make([]int, len(d.components))
+func (d *partition) all() []int {
+	out := make([]int, len(d.units))
 	for n := range out {
 		out[n] = n
 	}

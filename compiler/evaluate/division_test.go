@@ -22,10 +22,10 @@ func TestBatches(t *testing.T) {
 		"a rest that is not small": {[]int{300, 300, 200}, 0, 300, "[[-1 0] [1] [2]]"},
 		"much that is shared":      {[]int{300, 300, 300}, 600, 300, "[[-1 0 1] [2]]"},
 	} {
-		d := division{bytes: c.shared}
-		parts := []int{sharedPart}
+		d := partition{bytes: c.shared}
+		parts := []int{sharedUnit}
 		for n, entities := range c.entities {
-			d.components = append(d.components, component{entities: make([]model.Ref, entities), bytes: entities, files: []int{n}})
+			d.units = append(d.units, unit{entities: make([]model.Ref, entities), bytes: entities, files: []int{n}})
 			parts = append(parts, n)
 		}
 		got := d.batches(parts, c.least)

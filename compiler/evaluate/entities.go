@@ -165,7 +165,7 @@ func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			continue
 		}
 		if t, in, ok := x.target(of, w, ref); ok {
-			x.uses = append(x.uses, use{ref.At("environment"), in, x.published[w.Name]})
+			x.uses = append(x.uses, Use{ref.At("environment"), in, x.published[w.Name]})
 			if in == environment {
 				out = append(out, t)
 			} else {
@@ -308,7 +308,7 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 	})
 	ref := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
 	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == defaultNamespaceService }) &&
-		!x.sick[ref] && (x.wants == nil || x.wants(ref)) {
+		!x.invalid[ref] && (x.wants == nil || x.wants(ref)) {
 		out = append(out, x.defaultNamespaceService())
 		slices.SortFunc(out, func(a, b model.NamespaceService) int { return compareNames(a.Name, b.Name) })
 	}

@@ -39,7 +39,7 @@ type Package struct {
 	evaluation *evaluation
 	mu         sync.Mutex
 	loaded     map[int]*loaded // the parts that are
-	registered map[model.Ref]*guest
+	registered map[model.Ref]*Evaluation
 }
 
 // Options are what the evaluation of an environment may use.
@@ -65,15 +65,15 @@ func Environment(ctx context.Context, p *source.Platform, name string, stages []
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
-	return newEnvironment(ctx, p, name, o.Cache).environment(stages, guests{o.Registry, o.Workers})
+	return newEnvironment(ctx, p, name, o.Cache).environment(stages, Evaluator{o.Registry, o.Workers})
 }
 
 func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cache) *evaluation {
 	return &evaluation{ctx: ctx, platform: p, name: name, dir: p.Dir(name), cache: c, least: batchEntities,
-		export: func(x *exporter) *part { return x.environment(name) }}
+		export: func(x *exporter) *Result { return x.environment(name) }}
 }
 
-func (e *evaluation) environment(stages []Stage, g guests) (*Package, []diag.Diagnostic, error) {
+func (e *evaluation) environment(stages []Stage, g Evaluator) (*Package, []diag.Diagnostic, error) {
 	r, ds, err := e.evaluate()
 	if r == nil || err != nil {
 		return &Package{}, ds, err
@@ -98,10 +98,10 @@ func (e *evaluation) environment(stages []Stage, g guests) (*Package, []diag.Dia
 }
 
 // resume takes up what was exported where it ended.
-func (x *exporter) resume(r *result, positions *model.Positions) {
-	x.positions, x.sick, x.uncertain = positions, r.Sick, r.Uncertain
-	for _, t := range r.Told {
-		x.ds, x.about = append(x.ds, t.Diagnostic), append(x.about, t.Of)
+func (x *exporter) resume(r *Result, positions *model.Positions) {
+	x.positions, x.invalid, x.incomplete = positions, r.Invalid, r.Incomplete
+	for _, t := range r.Reported {
+		x.ds, x.about = append(x.ds, t.Diagnostic), append(x.about, t.About)
 	}
 	x.entities, x.uses = r.Entities, r.Uses
 }
@@ -109,21 +109,21 @@ func (x *exporter) resume(r *result, positions *model.Positions) {
 // finish checks what needs all entities at once.
 func (x *exporter) finish(env *model.Environment) *model.Environment {
 	x.checkReferences(env)
-	for ref := range x.sick {
+	for ref := range x.invalid {
 		switch ref.Collection {
 		case "clusterTypes", "workloads", "schedulingPolicies", "registrations":
-			x.uncertain = true
+			x.incomplete = true
 		}
 	}
-	env.Positions, env.Sick, env.Uncertain = x.positions, x.sick, x.uncertain
+	env.Positions, env.Invalid, env.Incomplete = x.positions, x.invalid, x.incomplete
 	return env
 }
 
 // hideAll marks the whole environment as not known: what it has may be in part
 // in what cannot be read, configs included, so that its output stays as it is.
 func (x *exporter) hideAll(environment string) {
-	x.sick[model.Ref{Collection: "environments", Name: environment}] = true
-	x.uncertain = true
+	x.invalid[model.Ref{Collection: "environments", Name: environment}] = true
+	x.incomplete = true
 }
 
 func hasFunctions(m *model.Environment) bool {
@@ -133,7 +133,7 @@ func hasFunctions(m *model.Environment) bool {
 }
 
 // environment exports the model.
-func (x *exporter) environment(name string) *part {
+func (x *exporter) environment(name string) *Result {
 	x.checkEmbeds(name)
 	x.checkCollections(name)
 	env := model.Environment{Name: name}
@@ -147,17 +147,17 @@ func (x *exporter) environment(name string) *part {
 	env.NamespaceServices = x.namespaceServices()
 	env.Reconcilers = x.reconcilers()
 	env.Registrations = x.registrations()
-	return x.part(env, nil)
+	return x.result(env, nil)
 }
 
 // part is what was exported.
-func (x *exporter) part(env model.Environment, stages []Stage) *part {
+func (x *exporter) result(env model.Environment, stages []Stage) *Result {
 	slices.SortFunc(x.entities, compareEntities)
-	p := &part{Model: env, Entities: x.entities, Uses: x.uses, Stages: stages, Sick: x.sick}
-	p.Clean = !x.uncertain
+	p := &Result{Model: env, Entities: x.entities, Uses: x.uses, Stages: stages, Invalid: x.invalid, Incomplete: x.incomplete}
+	p.Clean = !x.incomplete
 	for i, d := range x.ds {
 		p.Clean = p.Clean && x.about[i] != model.Ref{}
-		p.Told = append(p.Told, told{x.about[i], d})
+		p.Reported = append(p.Reported, reported{x.about[i], d})
 	}
 	return p
 }

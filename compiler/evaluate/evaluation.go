@@ -19,7 +19,7 @@ import (
 type Stats struct {
 	// Parts is the number of parts that the package is made of, one where it is
 	// evaluated in one piece; Evaluated of them were, the others were remembered.
-	Parts, Evaluated int
+	Units, Evaluated int
 	// Whole says why the package is not evaluated in parts; "" where it is.
 	Whole string
 }
@@ -32,14 +32,14 @@ type evaluation struct {
 	name     string // of the environment; "" for the base
 	dir      string
 	cache    Cache
-	export   func(*exporter) *part
+	export   func(*exporter) *Result
 	least    int  // the least number of entities to evaluate at once; 1 for each component alone
 	asOne    bool // never in parts
 
-	sources  *source.Sources
-	division division
-	keys     *keys
-	stats    Stats
+	sources   *source.Sources
+	partition partition
+	keys      *keys
+	stats     Stats
 
 	mu     sync.Mutex
 	fresh  map[int]map[model.Ref][]model.Position // of the parts that were evaluated
@@ -48,12 +48,12 @@ type evaluation struct {
 }
 
 // wholePart is the number of the whole package as a part of itself.
-const wholePart = -2
+const wholeUnit = -2
 
 // evaluate returns what the package is, before what needs all entities at once
 // has been checked. The result is nil where nothing of the package is readable,
 // which the diagnostics say.
-func (e *evaluation) evaluate() (*result, []diag.Diagnostic, error) {
+func (e *evaluation) evaluate() (*Result, []diag.Diagnostic, error) {
 	var err error
 	if e.sources, err = e.scan(); err != nil {
 		return nil, nil, err
@@ -63,22 +63,22 @@ func (e *evaluation) evaluate() (*result, []diag.Diagnostic, error) {
 	for i := range e.sources.Files {
 		profiles[i] = e.profile(&e.sources.Files[i])
 	}
-	if e.division = divide(e.sources, profiles); e.asOne {
-		e.division = division{whole: "so it is asked for"}
+	if e.partition = newPartition(e.sources, profiles); e.asOne {
+		e.partition = partition{whole: "so it is asked for"}
 	}
-	e.keys = newKeys(e.name, e.sources, &e.division)
-	e.stats = Stats{Parts: 1, Whole: e.division.whole}
-	if r, ok := recall[result](e.cache, e.keys.whole); ok {
-		if e.division.whole == "" {
-			e.division.whole = notClean
+	e.keys = newKeys(e.name, e.sources, &e.partition)
+	e.stats = Stats{Units: 1, Whole: e.partition.whole}
+	if r, ok := recall[Result](e.cache, e.keys.whole); ok {
+		if e.partition.whole == "" {
+			e.partition.whole = notClean
 		}
-		e.stats.Whole = e.division.whole
+		e.stats.Whole = e.partition.whole
 		return r, nil, nil
 	}
-	if e.division.whole == "" {
-		switch p, err := e.inParts(); {
+	if e.partition.whole == "" {
+		switch p, err := e.inUnits(); {
 		case err == nil:
-			return &result{part: *p}, nil, e.remember()
+			return p, nil, e.remember()
 		case !errors.Is(err, errNotClean):
 			return nil, nil, err
 		}
@@ -135,12 +135,12 @@ func (e *evaluation) remember() error {
 
 // inParts evaluates the parts that are not remembered. The error is errNotClean
 // where the package has to be evaluated in one piece, since something is wrong.
-func (e *evaluation) inParts() (*part, error) {
-	d := &e.division
-	parts := map[int]*part{}
+func (e *evaluation) inUnits() (*Result, error) {
+	d := &e.partition
+	parts := map[int]*Result{}
 	var missing []int
-	for n := sharedPart; n < len(d.components); n++ {
-		p, ok := recall[part](e.cache, e.keys.part(n))
+	for n := sharedUnit; n < len(d.units); n++ {
+		p, ok := recall[Result](e.cache, e.keys.unit(n))
 		switch {
 		case !ok:
 			missing = append(missing, n)
@@ -150,9 +150,9 @@ func (e *evaluation) inParts() (*part, error) {
 			parts[n] = p
 		}
 	}
-	e.stats.Parts, e.stats.Evaluated = len(d.components)+1, len(missing)
+	e.stats.Units, e.stats.Evaluated = len(d.units)+1, len(missing)
 	batches := d.batches(missing, e.least)
-	if e.least > 1 && len(batches) == 1 && len(missing) == len(d.components)+1 {
+	if e.least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
 		return nil, errNotClean // all of it at once is the whole
 	}
 	group, ctx := errgroup.WithContext(e.ctx)
@@ -174,7 +174,7 @@ func (e *evaluation) inParts() (*part, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	parts[sharedPart] = e.without(parts[sharedPart])
+	parts[sharedUnit] = e.without(parts[sharedUnit])
 	all := e.inOrder(parts)
 	if repeats(all) {
 		return nil, errNotClean
@@ -183,9 +183,9 @@ func (e *evaluation) inParts() (*part, error) {
 }
 
 // inOrder returns all parts in the order of their numbers.
-func (e *evaluation) inOrder(parts map[int]*part) []*part {
-	out := make([]*part, 0, len(parts))
-	for n := sharedPart; n < len(e.division.components); n++ {
+func (e *evaluation) inOrder(parts map[int]*Result) []*Result {
+	out := make([]*Result, 0, len(parts))
+	for n := sharedUnit; n < len(e.partition.units); n++ {
 		out = append(out, parts[n])
 	}
 	return out
@@ -193,11 +193,11 @@ func (e *evaluation) inOrder(parts map[int]*part) []*part {
 
 // without returns the shared part without the entities that components declare,
 // which a comprehension may have made as well.
-func (e *evaluation) without(shared *part) *part {
-	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.division.part(ref) != sharedPart }) {
+func (e *evaluation) without(shared *Result) *Result {
+	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
 		return shared
 	}
-	return e.division.split(shared, append(e.division.all(), sharedPart))[sharedPart]
+	return e.partition.split(shared, append(e.partition.all(), sharedUnit))[sharedUnit]
 }
 
 // heapPerByte is about how much memory CUE takes for each byte of sources, as
@@ -206,13 +206,13 @@ const heapPerByte = 250
 
 // workers is how many batches are evaluated at once: as many as there are
 // processors, and as the soft memory limit of the process leaves room for.
-func workers(batches [][]int, d *division) int {
+func workers(batches [][]int, d *partition) int {
 	largest := 1
 	for _, batch := range batches {
 		bytes := d.bytes
 		for _, n := range batch {
-			if n != sharedPart {
-				bytes += d.components[n].bytes
+			if n != sharedUnit {
+				bytes += d.units[n].bytes
 			}
 		}
 		largest = max(largest, bytes)
@@ -222,14 +222,14 @@ func workers(batches [][]int, d *division) int {
 }
 
 // batch evaluates some parts at once.
-func (e *evaluation) batch(ctx context.Context, batch []int) (map[int]*part, error) {
+func (e *evaluation) batch(ctx context.Context, batch []int) (map[int]*Result, error) {
 	x, all, err := e.reduced(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
 	if x == nil || !all.Clean || e.crosses(x) {
 		if len(batch) == 1 {
-			remember(e.cache, e.keys.part(batch[0]), &part{})
+			remember(e.cache, e.keys.unit(batch[0]), &Result{})
 		}
 		return nil, errNotClean
 	}
@@ -238,14 +238,14 @@ func (e *evaluation) batch(ctx context.Context, batch []int) (map[int]*part, err
 
 // reduced evaluates a package without the files that some parts do not need; the
 // exporter is nil where it is not readable.
-func (e *evaluation) reduced(ctx context.Context, batch []int) (*exporter, *part, error) {
+func (e *evaluation) reduced(ctx context.Context, batch []int) (*exporter, *Result, error) {
 	l, _, err := loadPackage(ctx, e.platform, e.dir, e.leftOut(batch))
 	if l == nil || err != nil {
 		return nil, nil, err
 	}
 	x := newExporter(l)
-	x.wants = func(ref model.Ref) bool { return slices.Contains(batch, e.partOf(ref)) }
-	var all *part
+	x.wants = func(ref model.Ref) bool { return slices.Contains(batch, e.unitOf(ref)) }
+	var all *Result
 	if _, ok := guarded("the package", func() { all = e.export(x) }); !ok {
 		return nil, nil, nil // the whole says so
 	}
@@ -256,7 +256,7 @@ func (e *evaluation) reduced(ctx context.Context, batch []int) (*exporter, *part
 // would tell it if it were evaluated alone.
 func (e *evaluation) crosses(x *exporter) bool {
 	for pair := range x.alike {
-		if e.division.part(pair[0]) != e.division.part(pair[1]) {
+		if e.partition.unitOf(pair[0]) != e.partition.unitOf(pair[1]) {
 			return true
 		}
 	}
@@ -264,19 +264,19 @@ func (e *evaluation) crosses(x *exporter) bool {
 }
 
 // keep takes what was evaluated at once apart, to be remembered.
-func (e *evaluation) keep(x *exporter, all *part, batch []int) map[int]*part {
-	parts := e.division.split(all, batch)
+func (e *evaluation) keep(x *exporter, all *Result, batch []int) map[int]*Result {
+	parts := e.partition.split(all, batch)
 	positions := map[int]map[model.Ref][]model.Position{}
 	for _, n := range batch {
 		positions[n] = map[model.Ref][]model.Position{}
 	}
 	for ref, at := range x.positions.All() {
-		positions[e.division.part(ref)][ref] = at
+		positions[e.partition.unitOf(ref)][ref] = at
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for n, p := range parts {
-		key := e.keys.part(n)
+		key := e.keys.unit(n)
 		p.digest(key)
 		e.fresh[n] = positions[n]
 		if hasFunctions(&p.Model) {
@@ -295,46 +295,45 @@ func (e *evaluation) keep(x *exporter, all *part, batch []int) map[int]*part {
 }
 
 // inOnePiece evaluates the whole package.
-func (e *evaluation) inOnePiece() (*result, []diag.Diagnostic, error) {
+func (e *evaluation) inOnePiece() (*Result, []diag.Diagnostic, error) {
 	l, ds, err := loadPackage(e.ctx, e.platform, e.dir, nil)
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
 	clear(e.loaded) // of parts that count no longer
 	x := newExporter(l)
-	var all *part
+	var all *Result
 	if d, ok := guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {
 		return nil, []diag.Diagnostic{d}, nil
 	}
-	if e.division.whole == "" && all.Clean && !e.crosses(x) {
-		batch := append(e.division.all(), sharedPart)
-		if !repeats(e.inOrder(e.division.split(all, batch))) {
-			e.stats.Evaluated = e.stats.Parts
-			return &result{part: *merge(e.name, e.inOrder(e.keep(x, all, batch)))}, nil, nil
+	if e.partition.whole == "" && all.Clean && !e.crosses(x) {
+		batch := append(e.partition.all(), sharedUnit)
+		if !repeats(e.inOrder(e.partition.split(all, batch))) {
+			e.stats.Evaluated = e.stats.Units
+			return merge(e.name, e.inOrder(e.keep(x, all, batch))), nil, nil
 		}
 	}
-	if e.division.whole == "" {
-		e.division.whole = notClean
+	if e.partition.whole == "" {
+		e.partition.whole = notClean
 	}
-	e.stats = Stats{Parts: 1, Evaluated: 1, Whole: e.division.whole}
+	e.stats = Stats{Units: 1, Evaluated: 1, Whole: e.partition.whole}
 	all.digest(e.keys.whole)
-	e.fresh[wholePart] = x.positions.All()
+	e.fresh[wholeUnit] = x.positions.All()
 	if hasFunctions(&all.Model) {
-		e.loaded[wholePart] = l
+		e.loaded[wholeUnit] = l
 	}
-	r := &result{*all, x.uncertain}
 	if e.cache != nil {
-		stored, positions := model.Encode(*r), model.Encode(x.positions.All())
+		stored, positions := model.Encode(*all), model.Encode(x.positions.All())
 		e.put = append(e.put, func() { e.cache.Put(positionsOf(e.keys.whole), positions) }, func() { e.cache.Put(e.keys.whole, stored) })
 	}
-	return r, nil, nil
+	return all, nil, nil
 }
 
 // leftOut returns the names of the files that a batch does not need.
 func (e *evaluation) leftOut(batch []int) []string {
 	var out []string
-	if batch[0] != wholePart {
-		for _, i := range e.division.leftOut(batch) {
+	if batch[0] != wholeUnit {
+		for _, i := range e.partition.leftOut(batch) {
 			out = append(out, e.sources.Files[i].Name)
 		}
 	}

@@ -19,18 +19,18 @@ import (
 // everything is written, and what is wrong.
 type exporter struct {
 	*loaded
-	positions *model.Positions
-	ds        []diag.Diagnostic
-	sick      map[model.Ref]bool
-	faults    []string // the paths of errors
-	uncertain bool
+	positions  *model.Positions
+	ds         []diag.Diagnostic
+	invalid    map[model.Ref]bool
+	faults     []string // the paths of errors
+	incomplete bool
 	// undeclared are the collections that do not have the schema's type.
 	undeclared map[string]bool
 
 	// wants says which entities to export; nil for all.
 	wants    func(model.Ref) bool
 	entities []model.Ref // that there are, sick ones included
-	uses     []use
+	uses     []Use
 
 	// exported is the entity that is being exported, and of those that the diagnostics
 	// were reported for; zero for none.
@@ -41,7 +41,7 @@ type exporter struct {
 }
 
 func newExporter(l *loaded) *exporter {
-	return &exporter{loaded: l, positions: &model.Positions{}, sick: map[model.Ref]bool{}, undeclared: map[string]bool{}, alike: map[[2]model.Ref]bool{}}
+	return &exporter{loaded: l, positions: &model.Positions{}, invalid: map[model.Ref]bool{}, undeclared: map[string]bool{}, alike: map[[2]model.Ref]bool{}}
 }
 
 func (x *exporter) report(d diag.Diagnostic) {
@@ -67,7 +67,7 @@ func (x *exporter) fail(ref model.Ref, d diag.Diagnostic) {
 	}
 	if d.Severity == diag.Error {
 		x.faults = append(x.faults, d.Path)
-		x.sick[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
+		x.invalid[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
 	}
 }
 
@@ -233,7 +233,7 @@ func (x *exporter) float(v cue.Value, ref model.Ref) (model.Value, bool) {
 // the value as it stands, check has reported.
 func (x *exporter) notConcrete(v cue.Value, ref model.Ref) bool {
 	if v.Validate() != nil {
-		x.sick[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
+		x.invalid[model.Ref{Collection: ref.Collection, Name: ref.Name}] = true
 		return false
 	}
 	if isUnknown(v) {

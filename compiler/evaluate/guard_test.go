@@ -26,7 +26,7 @@ func TestCrashOfOneEntity(t *testing.T) {
 		exported = append(exported, ref.Name)
 	})
 	a := model.Ref{Collection: "configs", Name: "a"}
-	if len(exported) != 1 || len(x.ds) != 1 || !x.sick[a] {
+	if len(exported) != 1 || len(x.ds) != 1 || !x.invalid[a] {
 		t.Fatalf("exported %v, and said %+v", exported, x.ds)
 	}
 	diag.Resolve(x.ds, x.positions)

@@ -15,25 +15,25 @@ import (
 )
 
 // guests are what registrations bring, and where it is evaluated.
-type guests struct {
-	registry Registry
-	workers  *worker.Pool
+type Evaluator struct {
+	Registry Registry
+	Workers  *worker.Pool
 }
 
 // guest is what one registration brings to an environment. Others write it, so it
 // is evaluated in a worker, if there are any: a comprehension may have no end.
-type guest struct {
+type Evaluation struct {
 	environment  string
 	registration *model.Registration
-	content      *Registered
+	content      *Pinned
 	workers      *worker.Pool
-	own          host // evaluates it where there are no workers
+	own          handler // evaluates it where there are no workers
 
 	beyond map[model.Ref]*worker.BeyondError // functions that were
 }
 
 // guestJob asks what a registration brings.
-type guestJob struct {
+type job struct {
 	Environment  string
 	Registration model.Registration
 	Checkout     checkout
@@ -45,17 +45,17 @@ type guestJob struct {
 
 // guestAnswer has Brought, which is nil for calls, or Outcomes in their order.
 // Where the package cannot be loaded it has neither, and Told says why.
-type guestAnswer struct {
-	Brought  *brought
-	Outcomes []Outcome
-	Told     []diag.Diagnostic
+type reply struct {
+	Provided    *Provided
+	Outcomes    []Outcome
+	Diagnostics []diag.Diagnostic
 }
 
 // variables are those that tell CUE how to evaluate.
 var variables = []string{"CUE_EXPERIMENT", "CUE_DEBUG"}
 
 // key identifies what a registration brings to an environment.
-func (g *guest) key() Key {
+func (g *Evaluation) key() Key {
 	h := sha256.New()
 	fmt.Fprintf(h, "registered %q %q %q", g.environment, g.content.Revision, g.content.Content)
 	for _, name := range variables {
@@ -67,24 +67,24 @@ func (g *guest) key() Key {
 
 // bring evaluates what the registration brings. passing says that it may be
 // otherwise the next time.
-func (g *guest) bring(ctx context.Context) (b *brought, passing bool, err error) {
+func (g *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
 	answer, absent, err := g.ask(ctx, nil)
 	var beyond *worker.BeyondError
 	switch {
 	case errors.As(err, &beyond):
 		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s", g.registration.Name, beyond)).Hinting(g.boundedHint())
-		return &brought{Unknown: true, Told: []diag.Diagnostic{d}}, true, nil
+		return &Provided{Unknown: true, Diagnostics: []diag.Diagnostic{d}}, true, nil
 	case err != nil:
 		return nil, false, err
-	case answer.Brought == nil:
-		return &brought{Unknown: true, Told: answer.Told}, absent, nil
+	case answer.Provided == nil:
+		return &Provided{Unknown: true, Diagnostics: answer.Diagnostics}, absent, nil
 	}
-	b = answer.Brought
-	b.Told = append(answer.Told, b.Told...)
+	b = answer.Provided
+	b.Diagnostics = append(answer.Diagnostics, b.Diagnostics...)
 	return b, false, nil
 }
 
-func (g *guest) boundedHint() string {
+func (g *Evaluation) boundedHint() string {
 	return "let its owners evaluate less, and run `kalypso lock --update " + g.registration.Name + "`"
 }
 
@@ -94,7 +94,7 @@ const mostCalls = 1000
 
 // call calls one function of what the registration brings. A function that was
 // beyond the bounds once is not called again.
-func (g *guest) call(ctx context.Context, calls []Call) ([]Outcome, error) {
+func (g *Evaluation) call(ctx context.Context, calls []Call) ([]Outcome, error) {
 	var out []Outcome
 	for len(calls) > 0 {
 		some := calls[:min(len(calls), mostCalls)]
@@ -112,7 +112,7 @@ func (g *guest) call(ctx context.Context, calls []Call) ([]Outcome, error) {
 			case err != nil:
 				return nil, err
 			case len(answer.Outcomes) != len(some):
-				return nil, fmt.Errorf("registration %s cannot be read again: %v", g.registration.Name, answer.Told)
+				return nil, fmt.Errorf("registration %s cannot be read again: %v", g.registration.Name, answer.Diagnostics)
 			default:
 				out = append(out, answer.Outcomes...)
 				continue
@@ -130,7 +130,7 @@ func (g *guest) call(ctx context.Context, calls []Call) ([]Outcome, error) {
 // ask writes the files of the registration to a temporary folder, as CUE reads
 // them from a disk, and has them evaluated. absent says that there are none just
 // now. The error may be a *worker.BeyondError.
-func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, absent bool, err error) {
+func (g *Evaluation) ask(ctx context.Context, calls []Call) (answer *reply, absent bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
@@ -139,11 +139,11 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 		return nil, false, err
 	}
 	if len(ds) > 0 {
-		return &guestAnswer{Told: ds}, true, nil
+		return &reply{Diagnostics: ds}, true, nil
 	}
 	c, ds := newCheckout(g.registration, g.content.Revision, tree)
 	if len(ds) > 0 {
-		return &guestAnswer{Told: ds}, false, nil
+		return &reply{Diagnostics: ds}, false, nil
 	}
 	tmp, remove, err := scratch.Dir("registration")
 	if err != nil {
@@ -157,7 +157,7 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if err != nil {
 		return nil, false, err
 	}
-	job := guestJob{
+	job := job{
 		Environment: g.environment, Registration: *g.registration, Checkout: *c, Key: g.key(), Calls: calls,
 		Variables: map[string]string{"CUE_CACHE_DIR": modules},
 	}
@@ -167,7 +167,7 @@ func (g *guest) ask(ctx context.Context, calls []Call) (answer *guestAnswer, abs
 	if g.workers == nil {
 		answer, err = g.own.do(&job)
 	} else {
-		answer, err = worker.Do[guestAnswer](ctx, g.workers, HandlerName, job)
+		answer, err = worker.Do[reply](ctx, g.workers, HandlerName, job)
 	}
 	return answer, false, err
 }
@@ -177,16 +177,16 @@ const HandlerName = "evaluate"
 
 // Handler returns what evaluates it in a worker.
 func Handler() worker.Handler {
-	var h host
-	return worker.Handle(func(job *guestJob) (guestAnswer, error) {
+	var h handler
+	return worker.Handle(func(job *job) (reply, error) {
 		for name, value := range job.Variables {
 			if err := os.Setenv(name, value); err != nil {
-				return guestAnswer{}, err
+				return reply{}, err
 			}
 		}
 		answer, err := h.do(job)
 		if err != nil {
-			return guestAnswer{}, err
+			return reply{}, err
 		}
 		return *answer, nil
 	})
@@ -194,19 +194,19 @@ func Handler() worker.Handler {
 
 // host evaluates guests. It keeps the last one that has functions for calls of
 // them.
-type host struct {
+type handler struct {
 	key    Key
 	loaded *loaded
 }
 
-func (h *host) do(job *guestJob) (*guestAnswer, error) {
-	answer := &guestAnswer{}
+func (h *handler) do(job *job) (*reply, error) {
+	answer := &reply{}
 	if h.loaded == nil || h.key != job.Key {
 		l, ds, err := job.Checkout.load(&job.Registration)
 		if l == nil || err != nil {
-			return &guestAnswer{Told: ds}, err
+			return &reply{Diagnostics: ds}, err
 		}
-		h.key, h.loaded, answer.Told = job.Key, l, ds
+		h.key, h.loaded, answer.Diagnostics = job.Key, l, ds
 	}
 	if len(job.Calls) > 0 {
 		for _, c := range job.Calls {
@@ -214,8 +214,8 @@ func (h *host) do(job *guestJob) (*guestAnswer, error) {
 		}
 		return answer, nil
 	}
-	answer.Brought = h.loaded.brought(job.Environment, &job.Registration, job.Key)
-	if !hasFunctions(&model.Environment{Configs: answer.Brought.Configs}) {
+	answer.Provided = h.loaded.provided(job.Environment, &job.Registration, job.Key)
+	if !hasFunctions(&model.Environment{Configs: answer.Provided.Configs}) {
 		h.loaded = nil
 	}
 	return answer, nil

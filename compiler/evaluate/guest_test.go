@@ -58,7 +58,7 @@ func TestGuestBeyond(t *testing.T) {
 				t.Errorf("got %q", ds)
 			}
 			m := pkg.Model
-			if !m.Sick[model.Ref{Collection: "registrations", Name: "app"}] || len(m.Workloads) != 1 || len(m.Configs) != 1 || m.Configs[0].Sick {
+			if !m.Invalid[model.Ref{Collection: "registrations", Name: "app"}] || len(m.Workloads) != 1 || len(m.Configs) != 1 || m.Configs[0].Invalid {
 				t.Errorf("got %+v", m)
 			}
 			pool.Limit = time.Minute

@@ -13,7 +13,7 @@ import (
 )
 
 // part is what the entities of one part of a package are.
-type part struct {
+type Result struct {
 	// Clean says that all that is wrong in the reduced package is wrong in single
 	// entities. Of a part that is not clean nothing else is known: what is wrong is
 	// said of the whole package.
@@ -24,45 +24,41 @@ type part struct {
 	// Entities are all of the part, sorted.
 	Entities []model.Ref
 	// Uses are the environments that deployment targets name.
-	Uses []use
+	Uses []Use
 	// Stages are the environments, of the base.
 	Stages []Stage
 	// Told is what is wrong, and Sick the entities that have errors.
-	Told []told
-	Sick map[model.Ref]bool
+	Reported []reported
+	Invalid  map[model.Ref]bool
+	// Incomplete says that an error hides which assignments there are.
+	Incomplete bool
 }
 
 // told is a diagnostic about an entity; zero for what is no entity's.
-type told struct {
-	Of         model.Ref
+type reported struct {
+	About      model.Ref
 	Diagnostic diag.Diagnostic
 }
 
 // use is where something is referred to by its name.
-type use struct {
+type Use struct {
 	Ref  model.Ref
 	Name string
 	// Elsewhere says that it need not be one of this platform.
 	Elsewhere bool
 }
 
-// result is what a whole package gives.
-type result struct {
-	part
-	Uncertain bool
-}
-
 // split takes what was evaluated at once apart.
-func (d *division) split(all *part, batch []int) map[int]*part {
-	out := map[int]*part{}
+func (d *partition) split(all *Result, batch []int) map[int]*Result {
+	out := map[int]*Result{}
 	for _, n := range batch {
-		out[n] = &part{Clean: true, Sick: map[model.Ref]bool{}}
+		out[n] = &Result{Clean: true, Invalid: map[model.Ref]bool{}}
 	}
 	to := func(collection, name string) *model.Environment {
-		return &out[d.part(model.Ref{Collection: collection, Name: name})].Model
+		return &out[d.unitOf(model.Ref{Collection: collection, Name: name})].Model
 	}
 	from := &all.Model
-	if p, ok := out[d.part(model.Ref{Collection: "environments", Name: from.Name})]; ok {
+	if p, ok := out[d.unitOf(model.Ref{Collection: "environments", Name: from.Name})]; ok {
 		declare(&p.Model, from)
 	}
 	for _, e := range from.ClusterTypes {
@@ -102,23 +98,23 @@ func (d *division) split(all *part, batch []int) map[int]*part {
 		m.Reconcilers = append(m.Reconcilers, e)
 	}
 	for _, ref := range all.Entities {
-		p := out[d.part(ref)]
+		p := out[d.unitOf(ref)]
 		p.Entities = append(p.Entities, ref)
 	}
 	for _, u := range all.Uses {
-		p := out[d.part(u.Ref)]
+		p := out[d.unitOf(u.Ref)]
 		p.Uses = append(p.Uses, u)
 	}
 	for _, s := range all.Stages {
-		p := out[d.part(model.Ref{Collection: "environments", Name: s.Name})]
+		p := out[d.unitOf(model.Ref{Collection: "environments", Name: s.Name})]
 		p.Stages = append(p.Stages, s)
 	}
-	for _, t := range all.Told {
-		p := out[d.part(t.Of)]
-		p.Told = append(p.Told, t)
+	for _, t := range all.Reported {
+		p := out[d.unitOf(t.About)]
+		p.Reported = append(p.Reported, t)
 	}
-	for ref := range all.Sick {
-		out[d.part(ref)].Sick[ref] = true
+	for ref := range all.Invalid {
+		out[d.unitOf(ref)].Invalid[ref] = true
 	}
 	return out
 }
@@ -130,7 +126,7 @@ func declare(m, from *model.Environment) {
 
 // repeats says whether two parts may tell the same mistake at the same place: of
 // those the whole tells the first.
-func repeats(parts []*part) bool {
+func repeats(parts []*Result) bool {
 	type mistake struct {
 		code    diag.Code
 		message string
@@ -139,7 +135,7 @@ func repeats(parts []*part) bool {
 	in := map[mistake]int{}
 	vague, several := map[mistake]bool{}, map[mistake]bool{}
 	for n, p := range parts {
-		for _, t := range p.Told {
+		for _, t := range p.Reported {
 			what := mistake{code: t.Diagnostic.Code, message: t.Diagnostic.Message}
 			exact := what
 			for _, s := range t.Diagnostic.Sites {
@@ -164,8 +160,8 @@ func repeats(parts []*part) bool {
 }
 
 // merge puts the parts of a package together.
-func merge(name string, parts []*part) *part {
-	out := &part{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []Stage{}, Sick: map[model.Ref]bool{}}
+func merge(name string, parts []*Result) *Result {
+	out := &Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []Stage{}, Invalid: map[model.Ref]bool{}}
 	m := &out.Model
 	for _, p := range parts {
 		of := &p.Model
@@ -184,8 +180,8 @@ func merge(name string, parts []*part) *part {
 		out.Entities = append(out.Entities, p.Entities...)
 		out.Uses = append(out.Uses, p.Uses...)
 		out.Stages = append(out.Stages, p.Stages...)
-		out.Told = append(out.Told, p.Told...)
-		maps.Copy(out.Sick, p.Sick)
+		out.Reported = append(out.Reported, p.Reported...)
+		maps.Copy(out.Invalid, p.Invalid)
 	}
 	byName(m.ClusterTypes, func(e *model.ClusterType) string { return e.Name })
 	byName(m.Clusters, func(e *model.Cluster) string { return e.Name })
@@ -198,7 +194,7 @@ func merge(name string, parts []*part) *part {
 	byName(m.Reconcilers, func(e *model.Reconciler) string { return e.Name })
 	byName(out.Stages, func(e *Stage) string { return e.Name })
 	slices.SortFunc(out.Entities, compareEntities)
-	slices.SortStableFunc(out.Uses, func(a, b use) int { return compareEntities(a.Ref, b.Ref) })
+	slices.SortStableFunc(out.Uses, func(a, b Use) int { return compareEntities(a.Ref, b.Ref) })
 	return out
 }
 
@@ -212,7 +208,7 @@ func compareEntities(a, b model.Ref) int {
 
 // digest gives every entity of a part the digest of what it says; key is that of
 // the part's sources, for what is a function of the assignment.
-func (p *part) digest(key Key) {
+func (p *Result) digest(key Key) {
 	m := &p.Model
 	function := func(ref model.Ref) model.Digest {
 		return model.DigestBytes(append(key[:], ref.String()...))

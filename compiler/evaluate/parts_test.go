@@ -68,7 +68,7 @@ func ask(t *testing.T, p *source.Platform, name string, how string, c Cache) ans
 	if how == "each" {
 		e.least = 1
 	}
-	pkg, ds, err := e.environment([]Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, guests{})
+	pkg, ds, err := e.environment([]Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Evaluator{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,8 +400,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 			if want > 1 {
 				want++
 			}
-			if stats.Parts != want {
-				t.Errorf("%d parts (%s), want %d", stats.Parts, stats.Whole, want)
+			if stats.Units != want {
+				t.Errorf("%d parts (%s), want %d", stats.Units, stats.Whole, want)
 			}
 		})
 	}
@@ -433,7 +433,7 @@ func TestPlatformsInParts(t *testing.T) {
 		}
 		for _, s := range stages {
 			t.Run(filepath.Base(dir)+" "+s.Name, func(t *testing.T) {
-				if stats := check(t, p, s.Name); stats.Parts < 2 {
+				if stats := check(t, p, s.Name); stats.Units < 2 {
 					t.Errorf("in one piece: %s", stats.Whole)
 				}
 			})
@@ -450,7 +450,7 @@ func TestGeneratedInParts(t *testing.T) {
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}
-	if stats := check(t, p, "dev"); stats.Parts < 3 {
+	if stats := check(t, p, "dev"); stats.Units < 3 {
 		t.Errorf("%+v", stats)
 	}
 }
@@ -504,7 +504,7 @@ func TestEditsInParts(t *testing.T) {
 		}
 		got := ask(t, p, "dev", []string{"", "each"}[step%2], c)
 		same(t, fmt.Sprintf("step %d, %s", step, name), got, ask(t, p, "dev", "whole", nil))
-		if got.stats.Parts > 1 {
+		if got.stats.Units > 1 {
 			parts++
 		}
 		if t.Failed() {

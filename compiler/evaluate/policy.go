@@ -24,7 +24,7 @@ func (x *exporter) checkPolicies(stages []Stage) {
 	for i := range stages {
 		s := &stages[i]
 		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
-		if x.sick[ref] {
+		if x.invalid[ref] {
 			continue // what is not known would be missing
 		}
 		if len(p.After) == 0 && p.Any {
@@ -100,7 +100,7 @@ type upstream struct {
 func (x *exporter) upstreams(stages []Stage) map[string]upstream {
 	after := map[string][]string{}
 	for _, s := range stages {
-		if !x.sick[model.Ref{Collection: "environments", Name: s.Name}] {
+		if !x.invalid[model.Ref{Collection: "environments", Name: s.Name}] {
 			after[s.Name] = s.After
 		}
 	}

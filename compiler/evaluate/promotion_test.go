@@ -111,7 +111,7 @@ func TestPromotion(t *testing.T) {
 		for _, d := range ds {
 			t.Errorf("%s: %s", d.Code, d.Message)
 		}
-		if got := of["prod"]; !reflect.DeepEqual(got.Promotion, want) || got.Sick {
+		if got := of["prod"]; !reflect.DeepEqual(got.Promotion, want) || got.Invalid {
 			t.Errorf("from %s: got\n%+v\nwant\n%+v", from, got.Promotion, want)
 		}
 		if got := of["dev"].Promotion; !reflect.DeepEqual(got, model.Promotion{Advance: model.LatestPassed}) {
@@ -185,7 +185,7 @@ func TestPromotionErrors(t *testing.T) {
 		if len(ds) != 1 || string(ds[0].Code)+" "+ds[0].Message != want || len(ds[0].Sites) == 0 {
 			t.Errorf("%s: %v", declaration, ds)
 		}
-		if s, there := all["dev"]; !there || !s.Sick {
+		if s, there := all["dev"]; !there || !s.Invalid {
 			t.Errorf("%s: the stage is taken for healthy", declaration)
 		}
 	}

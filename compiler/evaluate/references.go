@@ -72,7 +72,7 @@ func (x *exporter) checkReferences(env *model.Environment) {
 		x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
 	}
 	env.ClusterTypes = slices.DeleteFunc(env.ClusterTypes, func(c model.ClusterType) bool {
-		return x.sick[model.Ref{Collection: "clusterTypes", Name: c.Name}]
+		return x.invalid[model.Ref{Collection: "clusterTypes", Name: c.Name}]
 	})
 	x.checkFullNames(env)
 }
@@ -93,7 +93,7 @@ func (x *exporter) checkFullNames(env *model.Environment) {
 			d := diag.New(diag.DuplicateTarget, fmt.Sprintf("deployment target %s of workload %s and one of workload %s have the full name %s", t.Name, w.Name, other.Name, t.FullName)).
 				At(other, "").At(ref, "").On(ref.String()).Hinting("rename one of the workloads or targets")
 			x.fail(ref, d)
-			x.sick[model.Ref{Collection: other.Collection, Name: other.Name}] = true
+			x.invalid[model.Ref{Collection: other.Collection, Name: other.Name}] = true
 		}
 	}
 	for i := range env.Workloads {
@@ -139,7 +139,7 @@ func (x *exporter) checkStages(stages []Stage) {
 	x.checkPolicies(stages)
 	for i := range stages {
 		s := &stages[i]
-		s.Sick = x.sick[model.Ref{Collection: "environments", Name: s.Name}]
+		s.Invalid = x.invalid[model.Ref{Collection: "environments", Name: s.Name}]
 	}
 }
 

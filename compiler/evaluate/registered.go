@@ -15,11 +15,11 @@ import (
 type Registry interface {
 	// Registered returns what a registration brings, or why that is not known, as
 	// diagnostics without sites.
-	Registered(context.Context, *model.Registration) (*Registered, []diag.Diagnostic)
+	Content(context.Context, *model.Registration) (*Pinned, []diag.Diagnostic)
 }
 
 // Registered is the content that a registration is pinned to.
-type Registered struct {
+type Pinned struct {
 	// Revision is the commit.
 	Revision string
 	// Content identifies the files.
@@ -30,13 +30,13 @@ type Registered struct {
 }
 
 // brought is what a registration brings to an environment.
-type brought struct {
-	Workloads []model.Workload
-	Configs   []model.Config
-	Entities  []model.Ref
-	Uses      []use
-	Told      []diag.Diagnostic
-	Sick      map[model.Ref]bool
+type Provided struct {
+	Workloads   []model.Workload
+	Configs     []model.Config
+	Entities    []model.Ref
+	Uses        []Use
+	Diagnostics []diag.Diagnostic
+	Invalid     map[model.Ref]bool
 	// Unknown says that an error hides which entities there are.
 	Unknown   bool
 	Positions map[model.Ref][]model.Position
@@ -44,8 +44,8 @@ type brought struct {
 
 // register adds to the model what registrations bring. It returns the registered
 // entities that are functions of the assignment, which are evaluated again.
-func (e *evaluation) register(x *exporter, env *model.Environment, g guests) (map[model.Ref]*guest, error) {
-	functions := map[model.Ref]*guest{}
+func (e *evaluation) register(x *exporter, env *model.Environment, g Evaluator) (map[model.Ref]*Evaluation, error) {
+	functions := map[model.Ref]*Evaluation{}
 	own := map[model.Ref]bool{}
 	for _, ref := range x.entities {
 		own[ref] = true
@@ -57,19 +57,19 @@ func (e *evaluation) register(x *exporter, env *model.Environment, g guests) (ma
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range b.Told {
+		for _, d := range b.Diagnostics {
 			if len(d.Sites) == 0 {
 				d = d.At(ref.At("git"), "")
 			}
 			x.report(d)
 		}
 		if b.Unknown {
-			x.sick[ref] = true
+			x.invalid[ref] = true
 			if r.Configs {
-				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, UnknownOf: r.Name, Match: r.Match, Sick: true})
+				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, UnknownOf: r.Name, Match: r.Match, Invalid: true})
 			}
 		}
-		refused := x.take(env, r, b, own)
+		refused := x.merge(env, r, b, own)
 		for _, c := range b.Configs {
 			if ref := (model.Ref{Collection: "configs", Name: c.Name}); c.Facts != nil && !refused[ref] {
 				functions[ref] = of
@@ -82,24 +82,24 @@ func (e *evaluation) register(x *exporter, env *model.Environment, g guests) (ma
 }
 
 // bring returns what a registration brings, as it is remembered or else evaluated.
-func (e *evaluation) bring(r *model.Registration, g guests) (*brought, *guest, error) {
-	if g.registry == nil {
-		return &brought{Unknown: true}, nil, nil
+func (e *evaluation) bring(r *model.Registration, g Evaluator) (*Provided, *Evaluation, error) {
+	if g.Registry == nil {
+		return &Provided{Unknown: true}, nil, nil
 	}
-	content, ds := g.registry.Registered(e.ctx, r)
+	content, ds := g.Registry.Content(e.ctx, r)
 	if content == nil {
-		return &brought{Unknown: true, Told: ds}, nil, nil
+		return &Provided{Unknown: true, Diagnostics: ds}, nil, nil
 	}
-	of := &guest{environment: e.name, registration: r, content: content, workers: g.workers}
+	of := &Evaluation{environment: e.name, registration: r, content: content, workers: g.Workers}
 	key := of.key()
-	if b, ok := recall[brought](e.cache, key); ok {
+	if b, ok := recall[Provided](e.cache, key); ok {
 		return b, of, nil
 	}
-	b, passing, err := of.bring(e.ctx)
+	b, passing, err := of.provided(e.ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("evaluate registration %s: %w", r.Name, err)
 	}
-	b.Told = append(b.Told, ds...)
+	b.Diagnostics = append(b.Diagnostics, ds...)
 	if !passing && !diag.Errors(ds) {
 		remember(e.cache, key, b)
 	}
@@ -109,7 +109,7 @@ func (e *evaluation) bring(r *model.Registration, g guests) (*brought, *guest, e
 // take adds what a registration brings to the environment. What the platform
 // declares itself, own, nobody else can; of what two registrations bring neither
 // counts. It returns what is refused.
-func (x *exporter) take(env *model.Environment, r *model.Registration, b *brought, own map[model.Ref]bool) (refused map[model.Ref]bool) {
+func (x *exporter) merge(env *model.Environment, r *model.Registration, b *Provided, own map[model.Ref]bool) (refused map[model.Ref]bool) {
 	refused = map[model.Ref]bool{}
 	twice := map[model.Ref]bool{}
 	self := model.Ref{Collection: "registrations", Name: r.Name}
@@ -138,9 +138,9 @@ func (x *exporter) take(env *model.Environment, r *model.Registration, b *brough
 			}
 		}
 	}
-	for ref := range b.Sick {
+	for ref := range b.Invalid {
 		if !refused[ref] {
-			x.sick[ref] = true
+			x.invalid[ref] = true
 		}
 	}
 	for _, u := range b.Uses {
@@ -160,7 +160,7 @@ func (x *exporter) take(env *model.Environment, r *model.Registration, b *brough
 		switch ref := (model.Ref{Collection: "configs", Name: c.Name}); {
 		case refused[ref]:
 		case twice[ref]:
-			doubt(env.Configs, c)
+			invalidate(env.Configs, c)
 		default:
 			env.Configs = append(env.Configs, c)
 		}
@@ -170,17 +170,17 @@ func (x *exporter) take(env *model.Environment, r *model.Registration, b *brough
 
 // doubt makes a config that somebody else brings as well sick, so that the
 // assignments of both fail.
-func doubt(configs []model.Config, other model.Config) {
+func invalidate(configs []model.Config, other model.Config) {
 	for i := range configs {
 		if c := &configs[i]; c.Name == other.Name {
-			c.Sick = true
+			c.Invalid = true
 			c.Match = model.Selector{Op: model.OpOr, Args: []model.Selector{c.Match, other.Match}}
 		}
 	}
 }
 
 // brought exports what a registration brings; key is that of functions in it.
-func (l *loaded) brought(environment string, r *model.Registration, key Key) *brought {
+func (l *loaded) provided(environment string, r *model.Registration, key Key) *Provided {
 	x := newExporter(l)
 	for _, f := range l.failures {
 		x.fail(f.ref, f.d)
@@ -188,26 +188,26 @@ func (l *loaded) brought(environment string, r *model.Registration, key Key) *br
 	x.checkEmbeds(environment)
 	x.checkCollections(environment)
 	x.checkProvided(r)
-	out := part{Model: model.Environment{Name: environment}}
+	out := Result{Model: model.Environment{Name: environment}}
 	if r.Workloads {
-		out.Model.Workloads = x.owned(x.workloads(environment), r)
+		out.Model.Workloads = x.checkWorkspaces(x.workloads(environment), r)
 		for i := range out.Model.Workloads {
 			out.Model.Workloads[i].Registration = r.Name
 		}
 	}
 	if r.Configs {
-		out.Model.Configs = x.confined(x.configs(), r)
+		out.Model.Configs = x.confine(x.configs(), r)
 	}
 	out.digest(key)
 	whole := model.Ref{Collection: "environments", Name: environment}
-	unknown := x.uncertain || x.sick[whole]
-	delete(x.sick, whole)
+	unknown := x.incomplete || x.invalid[whole]
+	delete(x.invalid, whole)
 	for i := range x.ds {
 		x.ds[i].Sites = resolved(x.ds[i].Sites, x.positions)
 	}
-	return &brought{
+	return &Provided{
 		Workloads: out.Model.Workloads, Configs: out.Model.Configs,
-		Entities: x.entities, Uses: x.uses, Told: x.ds, Sick: x.sick,
+		Entities: x.entities, Uses: x.uses, Diagnostics: x.ds, Invalid: x.invalid,
 		Unknown: unknown, Positions: x.positions.All(),
 	}
 }
@@ -249,7 +249,7 @@ func (x *exporter) checkProvided(r *model.Registration) {
 }
 
 // owned reports workloads of another workspace than the registration's.
-func (x *exporter) owned(workloads []model.Workload, r *model.Registration) []model.Workload {
+func (x *exporter) checkWorkspaces(workloads []model.Workload, r *model.Registration) []model.Workload {
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
 		if r.Workspace == "" || w.Workspace == r.Workspace {
 			return false
@@ -262,7 +262,7 @@ func (x *exporter) owned(workloads []model.Workload, r *model.Registration) []mo
 }
 
 // confined puts configs under the limits of their registration.
-func (x *exporter) confined(configs []model.Config, r *model.Registration) []model.Config {
+func (x *exporter) confine(configs []model.Config, r *model.Registration) []model.Config {
 	for i := range configs {
 		c := &configs[i]
 		ref := model.Ref{Collection: "configs", Name: c.Name}
@@ -274,7 +274,7 @@ func (x *exporter) confined(configs []model.Config, r *model.Registration) []mod
 			x.fail(ref.At("overrides"), diag.New(diag.Registration, fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
 				Hinting("use values or defaults; only the platform's own configs overrule final values"))
 		}
-		c.Sick = x.sick[ref]
+		c.Invalid = x.invalid[ref]
 		if r.Match.Op != model.OpAll {
 			c.Match = model.Selector{Op: model.OpAnd, Args: []model.Selector{c.Match, r.Match}}
 		}
@@ -286,4 +286,4 @@ func (x *exporter) confined(configs []model.Config, r *model.Registration) []mod
 }
 
 // registeredPackage is the package of registered files where they say none.
-const registeredPackage = source.Package
+const defaultPackage = source.Package

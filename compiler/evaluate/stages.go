@@ -20,9 +20,9 @@ type Stage struct {
 	GitOps *model.GitOps `json:"gitops,omitempty"`
 	// Promotion is what the base says of how commits come to it.
 	Promotion model.Promotion `json:"-"`
-	// Sick says that there are errors in what the base says of it: of Promotion,
+	// Invalid says that there are errors in what the base says of it: of Promotion,
 	// which then may lack anything, nothing may be taken for granted.
-	Sick bool `json:"-"`
+	Invalid bool `json:"-"`
 	// NoRings says that the environment's own files have rings, and errors: those of
 	// Promotion are not known.
 	NoRings bool `json:"-"`
@@ -41,7 +41,7 @@ func Stages(ctx context.Context, p *source.Platform, c Cache) ([]Stage, []diag.D
 			Hinting("declare the collections there, in a file that begins with: package " + source.Package)
 		return nil, []diag.Diagnostic{d}, nil
 	}
-	e := &evaluation{ctx: ctx, platform: p, dir: ".", cache: c, least: batchEntities, export: func(x *exporter) *part { return x.stages() }}
+	e := &evaluation{ctx: ctx, platform: p, dir: ".", cache: c, least: batchEntities, export: func(x *exporter) *Result { return x.stages() }}
 	r, ds, err := e.evaluate()
 	if r == nil || err != nil {
 		return nil, ds, err
@@ -58,10 +58,10 @@ func Stages(ctx context.Context, p *source.Platform, c Cache) ([]Stage, []diag.D
 }
 
 // stages exports the environments.
-func (x *exporter) stages() *part {
+func (x *exporter) stages() *Result {
 	broken := x.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
 	if x.checkComprehensions("environments") || broken {
-		return x.part(model.Environment{}, nil)
+		return x.result(model.Environment{}, nil)
 	}
 	stages := []Stage{}
 	x.each("environments", func(v cue.Value, ref model.Ref) {
@@ -78,5 +78,5 @@ func (x *exporter) stages() *part {
 		}
 	}
 	slices.SortFunc(stages, func(a, b Stage) int { return compareNames(a.Name, b.Name) })
-	return x.part(model.Environment{}, stages)
+	return x.result(model.Environment{}, stages)
 }

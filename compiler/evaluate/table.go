@@ -8,14 +8,14 @@ import (
 
 // positions is the table of the positions of what was evaluated. They are read
 // when they are asked for.
-func (e *evaluation) positions(r *result) *model.Positions {
+func (e *evaluation) positions(r *Result) *model.Positions {
 	of := map[int][]model.Ref{}
 	for _, ref := range r.Entities {
-		of[e.partOf(ref)] = append(of[e.partOf(ref)], ref)
+		of[e.unitOf(ref)] = append(of[e.unitOf(ref)], ref)
 	}
 	// It is there where nobody declares it.
 	standard := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
-	of[e.partOf(standard)] = append(of[e.partOf(standard)], standard)
+	of[e.unitOf(standard)] = append(of[e.unitOf(standard)], standard)
 	t := &model.Positions{}
 	for n, entities := range of {
 		t.Defer(entities, func() map[model.Ref][]model.Position { return e.positionsOf(n) })
@@ -24,11 +24,11 @@ func (e *evaluation) positions(r *result) *model.Positions {
 }
 
 // partOf returns the number of the part that an entity is in.
-func (e *evaluation) partOf(ref model.Ref) int {
-	if e.division.whole != "" {
-		return wholePart
+func (e *evaluation) unitOf(ref model.Ref) int {
+	if e.partition.whole != "" {
+		return wholeUnit
 	}
-	return e.division.part(ref)
+	return e.partition.unitOf(ref)
 }
 
 // positionsOf returns where the entities of a part are written: as it was found
@@ -41,8 +41,8 @@ func (e *evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 		return fresh
 	}
 	key := e.keys.whole
-	if n != wholePart {
-		key = e.keys.part(n)
+	if n != wholeUnit {
+		key = e.keys.unit(n)
 	}
 	if stored, ok := recall[map[model.Ref][]model.Position](e.cache, positionsOf(key)); ok {
 		return *stored

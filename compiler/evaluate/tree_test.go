@@ -58,7 +58,7 @@ func TestPartsOfConfigs(t *testing.T) {
 	if got := outline(c.Values) + outline(c.Defaults) + outline(c.Overrides); got != `{A: 1}{B: [1], C: {d: "x"}}{E: false}` {
 		t.Error(got)
 	}
-	if c.Layer != 3 || c.Facts != nil || c.Sick {
+	if c.Layer != 3 || c.Facts != nil || c.Invalid {
 		t.Errorf("%+v", c)
 	}
 }
