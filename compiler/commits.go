@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -31,8 +31,8 @@ func (c *checkout) commits() map[string]tree.Source {
 // checkOut puts a platform together: the revision that the request names, or else the
 // folder, and of environments that have their own files in a branch, those. It returns
 // nil where the folder is all there is.
-func checkOut(ctx context.Context, r Request, stages []evaluate.Stage) (*checkout, error) {
-	elsewhere := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Promotion.Source != nil })
+func checkOut(ctx context.Context, r Request, stages []model.Stage) (*checkout, error) {
+	elsewhere := slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Promotion.Source != nil })
 	if r.Revision == "" && (!elsewhere || r.Source != nil) {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func checkOut(ctx context.Context, r Request, stages []evaluate.Stage) (*checkou
 
 // inNoRepository says what is missing where environments have their own files in a
 // branch, and the platform is in no repository.
-func inNoRepository(root string, stages []evaluate.Stage) error {
+func inNoRepository(root string, stages []model.Stage) error {
 	for _, s := range stages {
 		if from := s.Promotion.Source; from != nil {
 			return fmt.Errorf("environments.%s.source: the environment's own files are in branch %s of the platform's repository, and that of %s cannot be read", s.Name, from.Branch, root)
@@ -62,7 +62,7 @@ func inNoRepository(root string, stages []evaluate.Stage) error {
 	return nil
 }
 
-func assemble(ctx context.Context, r Request, stages []evaluate.Stage, repo *git.Repository, rel, root string) (*checkout, error) {
+func assemble(ctx context.Context, r Request, stages []model.Stage, repo *git.Repository, rel, root string) (*checkout, error) {
 	own := map[string]source.Own{}
 	for _, s := range stages {
 		if from := s.Promotion.Source; from != nil {
@@ -105,7 +105,7 @@ func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 
 // sourcesOf returns the commits that environments are compiled from at a head: the newest
 // base commit, and the newest that changed the environment's own files.
-func sourcesOf(h source.History, stages []evaluate.Stage, own map[string]source.Own) (map[string]tree.Source, error) {
+func sourcesOf(h source.History, stages []model.Stage, own map[string]source.Own) (map[string]tree.Source, error) {
 	base, err := h.Base()
 	if err != nil {
 		return nil, err

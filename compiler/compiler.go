@@ -85,7 +85,7 @@ type Build struct {
 	Platform *source.Platform
 	// Stages are the environments that the base declares, sorted; nil where the
 	// base cannot be read.
-	Stages []evaluate.Stage
+	Stages []model.Stage
 	// Environments are those that were asked for, in the order of their names.
 	Environments []*Environment
 	// Diagnostics of all of it have positions and are sorted by them.

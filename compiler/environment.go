@@ -79,7 +79,7 @@ func (e *Environment) OCI() *tree.OCI {
 // plan takes the environment through the pipeline up to what its assignments are
 // configured by. lost says that what it has may be in a folder that is no
 // environment's.
-func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []evaluate.Stage, lost bool) error {
+func (e *Environment) plan(ctx context.Context, p *source.Platform, stages []model.Stage, lost bool) error {
 	start := time.Now()
 	pkg, ds, err := evaluate.Environment(ctx, p, e.Name, stages,
 		evaluate.Options{Cache: e.meter.packages(), Registry: registry{e.library}, Workers: e.request.Workers})

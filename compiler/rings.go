@@ -20,7 +20,7 @@ import (
 // policies of promotion, sorted by name; nil where nothing of the base can be read.
 // Diagnostics are those of the base, sorted. Of the environments' own files nothing is
 // read but rings.
-func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
+func Stages(ctx context.Context, r Request) ([]model.Stage, []diag.Diagnostic, error) {
 	base, err := checkOutBase(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -83,8 +83,8 @@ func (b *Build) speaksOfRings(environment string) (bool, error) {
 
 // checkRings reports cluster types that are not in one ring of those that the
 // environment has.
-func (e *Environment) checkRings(stages []evaluate.Stage, satisfies selector.Satisfier) []diag.Diagnostic {
-	n := slices.IndexFunc(stages, func(s evaluate.Stage) bool { return s.Name == e.Name })
+func (e *Environment) checkRings(stages []model.Stage, satisfies selector.Satisfier) []diag.Diagnostic {
+	n := slices.IndexFunc(stages, func(s model.Stage) bool { return s.Name == e.Name })
 	if n < 0 || stages[n].Invalid {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (e *Environment) checkRings(stages []evaluate.Stage, satisfies selector.Sat
 }
 
 // ringsBy returns the rings of the environment, which its own files may have.
-func (e *Environment) ringsBy(stage *evaluate.Stage) []model.Ring {
+func (e *Environment) ringsBy(stage *model.Stage) []model.Ring {
 	if e.Model.Rings != nil {
 		return e.Model.Rings
 	}

@@ -14,7 +14,7 @@ import (
 
 // checkAddress reports credentials in an address. It looks at what is written, which
 // may be in conflict with something else.
-func (x *exporter) checkAddress(v cue.Value, s *shape, ref model.Ref, told *[]string) {
+func (x *checker) checkAddress(v cue.Value, s *shape, ref model.Ref, told *[]string) {
 	for _, part := range conjuncts(v) {
 		address, err := part.String()
 		if err != nil {

@@ -36,13 +36,13 @@ type Outcome struct {
 // Of the environment only the parts that have the entities are evaluated for it,
 // once. It may be called by several goroutines, one of which works at a time.
 func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
-	if p.evaluation == nil {
+	if p.functions == nil {
 		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make([]Outcome, len(calls))
-	theirs := map[model.Ref][]int{} // functions of guests -> calls
+	theirs := map[model.Ref][]int{} // functions of registrations -> calls
 	for i, c := range calls {
 		if p.registered[c.Entity] != nil {
 			theirs[c.Entity] = append(theirs[c.Entity], i)
@@ -51,7 +51,7 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		l, err := p.load(ctx, c.Entity)
+		l, err := p.functions.load(ctx, c.Entity)
 		if err != nil {
 			return nil, err
 		}
@@ -73,29 +73,8 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 	return out, nil
 }
 
-// load returns the part that an entity is in, evaluated. It is evaluated once.
-func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
-	e := p.evaluation
-	n := e.unitOf(ref)
-	if l, done := p.loaded[n]; done {
-		return l, nil
-	}
-	l, ds, err := loadPackage(ctx, e.platform, e.dir, e.leftOut([]int{n}))
-	if err != nil {
-		return nil, err
-	}
-	if err := e.unchanged(); err != nil {
-		return nil, err
-	}
-	if l == nil {
-		return nil, fmt.Errorf("%s cannot be read again: %s", ref, ds[0].Message)
-	}
-	p.loaded[n] = l
-	return l, nil
-}
-
 func (l *loaded) apply(c Call) Outcome {
-	x := newExporter(l)
+	x := &function{newExporter(l)}
 	entity := l.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
 	var out Outcome
 	x.guard(c.Entity, func() {
@@ -107,18 +86,21 @@ func (l *loaded) apply(c Call) Outcome {
 	return out
 }
 
+// function exports what an entity is for one assignment.
+type function struct{ *exporter }
+
 // call exports what a function of the assignment gives.
-func (x *exporter) call(v cue.Value, c Call) (out Outcome) {
+func (x *function) call(v cue.Value, c Call) (out Outcome) {
 	switch {
 	case c.Shared:
 		out.Spec = x.shared(v, c.Entity)
 	case c.Field != "":
-		out.Spec, _ = x.data(field(v, c.Field), c.Entity.At(c.Field))
+		out.Spec, _ = x.read.data(field(v, c.Field), c.Entity.At(c.Field))
 	case c.Entity.Collection == "configs":
-		out.Values, out.Defaults, out.Overrides = x.trees(v, c.Entity)
+		out.Values, out.Defaults, out.Overrides = x.trees.trees(v, c.Entity)
 	default:
-		if x.check(v, entityShape(c.Entity.Collection), c.Entity) {
-			out.Spec, _ = x.entity(v, c.Entity)
+		if x.shapes.check(v, entityShape(c.Entity.Collection), c.Entity) {
+			out.Spec, _ = x.read.entity(v, c.Entity)
 		}
 	}
 	return out
@@ -126,7 +108,7 @@ func (x *exporter) call(v cue.Value, c Call) (out Outcome) {
 
 // shared exports the fields of a reconciler's backend that do not belong to one
 // assignment.
-func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
+func (x *function) shared(v cue.Value, ref model.Ref) model.Value {
 	for _, backend := range entityShape(ref.Collection).oneOf[0] {
 		options := field(v, backend)
 		if !options.Exists() {
@@ -139,7 +121,7 @@ func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
 				own = append(own, name)
 			}
 		}
-		spec, _ := x.entity(options, ref.At(backend), own...)
+		spec, _ := x.read.entity(options, ref.At(backend), own...)
 		for i := range x.ds {
 			x.ds[i].Message = "all assignments of a cluster type share this: " + x.ds[i].Message
 			x.ds[i].Hint = "use no facts but environment and clusterType, or give the cluster type a reconciler of its own"
@@ -150,7 +132,7 @@ func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
 }
 
 // invalid reports what CUE says against an entity where nothing else was reported.
-func (x *exporter) checkValid(v cue.Value, c Call) {
+func (x *function) checkValid(v cue.Value, c Call) {
 	if c.Field != "" || c.Shared || len(x.ds) > 0 {
 		return
 	}
@@ -163,7 +145,7 @@ func (x *exporter) checkValid(v cue.Value, c Call) {
 
 // functionErrors says of everything that went wrong that a function of the
 // assignment has no value. Sites stay references where CUE gives no position.
-func (x *exporter) functionErrors() []diag.Diagnostic {
+func (x *function) functionErrors() []diag.Diagnostic {
 	for i := range x.ds {
 		x.ds[i].Code, x.ds[i].Severity = diag.Function, diag.Function.Severity()
 		if x.ds[i].Hint == "" || strings.HasPrefix(x.ds[i].Hint, "correct the reference") {

@@ -48,12 +48,12 @@ reconcilers: r: {#assignment: _, flux: interval: "\(#assignment.labels.interval)
 		{Entity: model.Ref{Collection: "reconcilers", Name: "r"}, Facts: none, Shared: true},
 	}
 	apply := func(how string, c Cache) []Outcome {
-		e := newEnvironment(context.Background(), p, "dev", c)
+		e := newEvaluation(p, "dev", c)
 		e.asOne = how == "whole"
 		if how == "each" {
 			e.least = 1
 		}
-		pkg, ds, err := e.environment(nil, Evaluator{})
+		pkg, ds, err := evaluateEnvironment(context.Background(), e, nil, Options{Cache: c})
 		if err != nil || len(ds) > 0 {
 			t.Fatal(err, ds)
 		}

@@ -13,11 +13,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// checker holds values against the shapes of the schema.
+type checker struct{ *scope }
+
 // check reports everything that CUE and the schema say against an entity, or a
 // part of one, and returns whether it is healthy. The schema's shape is asked
 // first: CUE hides a misspelt field behind any other error of its struct.
 // What is in some of its fields is left to others.
-func (x *exporter) check(v cue.Value, s *shape, ref model.Ref, but ...string) bool {
+func (x *checker) check(v cue.Value, s *shape, ref model.Ref, but ...string) bool {
 	before := len(x.ds)
 	var told []string
 	for _, name := range but {
@@ -50,7 +53,7 @@ func (x *exporter) check(v cue.Value, s *shape, ref model.Ref, but ...string) bo
 // checkAlternative checks a struct that may be a scalar as well against the
 // schema's struct alone: of the alternatives together CUE only says that none
 // fits. It returns whether it found something to report.
-func (x *exporter) checkAlternative(v cue.Value, s *shape, o problem, ref model.Ref) bool {
+func (x *checker) checkAlternative(v cue.Value, s *shape, o problem, ref model.Ref) bool {
 	relative := o.path[len(v.Path().Selectors()):]
 	for _, name := range relative {
 		v = field(v, strings.Trim(name, `"`))
@@ -66,7 +69,7 @@ func (x *exporter) checkAlternative(v cue.Value, s *shape, o problem, ref model.
 
 // checkShape reports unknown fields, missing ones, and groups of which not
 // exactly one is given. It notes in told the paths that it has spoken of.
-func (x *exporter) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]string) {
+func (x *checker) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]string) {
 	if s.address != "" {
 		x.checkAddress(v, s, ref, told)
 		return
@@ -106,7 +109,7 @@ func (x *exporter) checkShape(v cue.Value, s *shape, ref model.Ref, told *[]stri
 
 // checkWithoutEffect reports fields that look like those of the schema and give
 // nothing: hidden ones, definitions, and such that are only constraints.
-func (x *exporter) checkWithoutEffect(v cue.Value, s *shape, given map[string]cue.Value, ref model.Ref, told *[]string) {
+func (x *checker) checkWithoutEffect(v cue.Value, s *shape, given map[string]cue.Value, ref model.Ref, told *[]string) {
 	if len(s.fields) == 0 {
 		return
 	}
@@ -155,7 +158,7 @@ func newSyntaxOf(v cue.Value) syntaxOf {
 
 // isWritten says whether a field is written, by its name, in the source of the
 // struct that it is in.
-func (x *exporter) isWritten(of cue.Value, name string, in syntaxOf) bool {
+func (x *checker) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	if !in.names[name] {
 		return false // which is cheaper to see than what CUE knows of the field
 	}
@@ -172,12 +175,12 @@ func (x *exporter) isWritten(of cue.Value, name string, in syntaxOf) bool {
 
 // tell reports what is wrong at ref, where v is written, and notes
 // that it has spoken of it.
-func (x *exporter) tell(d diag.Diagnostic, ref model.Ref, told *[]string, v cue.Value) {
+func (x *checker) tell(d diag.Diagnostic, ref model.Ref, told *[]string, v cue.Value) {
 	*told = append(*told, ref.String())
 	x.fail(ref, x.at(d, v).On(ref.String()))
 }
 
-func (x *exporter) checkFields(s *shape, given map[string]cue.Value, ref model.Ref, told *[]string, v cue.Value) {
+func (x *checker) checkFields(s *shape, given map[string]cue.Value, ref model.Ref, told *[]string, v cue.Value) {
 	for _, name := range s.names() {
 		if _, there := given[name]; !there && s.fields[name].required && !s.misspelt(name, given) {
 			x.tell(missingField(name, s), ref.At(model.Label(name)), told, v)
@@ -210,16 +213,6 @@ func (s *shape) misspelt(name string, given map[string]cue.Value) bool {
 		}
 	}
 	return false
-}
-
-// at adds to a diagnostic where values are written.
-func (x *exporter) at(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
-	for _, v := range values {
-		for _, p := range x.written(v) {
-			d = d.In(p, "")
-		}
-	}
-	return d
 }
 
 // find returns the shape of the value at an absolute path, where s is the shape
@@ -275,9 +268,3 @@ func joinPath(path []string) string {
 
 // isIndex says whether an element of a path of CUE's is the index of a list.
 func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
-
-// within says whether a path is another, or below it.
-func within(path, of string) bool {
-	rest, ok := strings.CutPrefix(path, of)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}

@@ -163,8 +163,15 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 // path returns where a file of the repository is.
 func (c *checkout) path(name string) string { return filepath.Join(c.Root, filepath.FromSlash(name)) }
 
+// checkedOut is the loaded package of a checkout.
+type checkedOut struct {
+	*loaded
+	failures  []failure       // errors in YAML
+	published map[string]bool // the workloads that are Workloads of the Kalypso scheduler
+}
+
 // load loads the package.
-func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, error) {
+func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, error) {
 	root := c.path(c.Module)
 	rel, err := filepath.Rel(filepath.FromSlash(c.Module), filepath.FromSlash(c.Dir))
 	if err != nil {
@@ -201,10 +208,10 @@ func (c *checkout) load(r *model.Registration) (*loaded, []diag.Diagnostic, erro
 		return nil, ds, nil
 	}
 	l, problems, err := loadFolder(root, rel, c.Package, c.Prefix+c.within(), overlay)
-	if l != nil {
-		l.failures, l.published = failures, published
+	if l == nil {
+		return nil, append(ds, problems...), err
 	}
-	return l, append(ds, problems...), err
+	return &checkedOut{l, failures, published}, append(ds, problems...), err
 }
 
 // declarationsFile holds what nobody wrote: it is no place to send a user to.

@@ -12,9 +12,17 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
+// collectionChecker checks what is around entities: which there are, and what else
+// stands in the package.
+type collectionChecker struct {
+	*reader
+	// undeclared are the collections that do not have the schema's type.
+	undeclared map[string]bool
+}
+
 // checkCollections reports top-level fields that are no collection, and
 // collections of which CUE does not know all entities. env is the environment.
-func (x *exporter) checkCollections(env string) {
+func (x *collectionChecker) checkCollections(env string) {
 	known := x.definite()
 	if x.checkDefinite(ofNoEntity) {
 		x.hideAll(env)
@@ -63,7 +71,7 @@ func (x *exporter) checkCollections(env string) {
 
 // checkDefinite reports what CUE says against the package as it stands, of paths
 // that concern says yes to, and returns whether there was something.
-func (x *exporter) checkDefinite(concerns func(path []string) bool) bool {
+func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) bool {
 	before := len(x.ds)
 	for _, o := range x.problems(x.value.Validate()) {
 		hasPath := len(o.path) > 0
@@ -81,7 +89,7 @@ func (x *exporter) checkDefinite(concerns func(path []string) bool) bool {
 // returns whether there are some: an error in a list that a comprehension goes
 // through, or in its guard, leaves the whole collection empty, and its path is
 // that in the list. What entities report themselves is left to them.
-func (x *exporter) checkComprehensions(collection string) bool {
+func (x *collectionChecker) checkComprehensions(collection string) bool {
 	coll := field(x.value, collection)
 	if !coll.Exists() {
 		return false
@@ -136,7 +144,7 @@ func ofNoEntity(path []string) bool {
 
 // checkDeclared reports a collection that is used without being declared as the
 // schema's: without the schema nothing of it is checked or has its defaults.
-func (x *exporter) checkDeclared(name, env string) {
+func (x *collectionChecker) checkDeclared(name, env string) {
 	coll := field(x.value, name)
 	undeclared := false
 	for key, entity := range fields(coll) {
@@ -157,7 +165,7 @@ func (x *exporter) checkDeclared(name, env string) {
 
 // definite returns what CUE says against the package as it stands: what is no
 // matter of values that are not given yet. It is asked for once, when needed.
-func (x *exporter) definite() func(message string) bool {
+func (x *collectionChecker) definite() func(message string) bool {
 	messages := sync.OnceValue(func() map[string]bool {
 		out := map[string]bool{}
 		for _, o := range x.problems(x.value.Validate()) {
@@ -172,7 +180,7 @@ func (x *exporter) definite() func(message string) bool {
 
 // incomplete reports the errors that say that CUE left entities out: those of a
 // whole collection, or of the package itself.
-func (x *exporter) reportIncomplete(err error, known func(string) bool, env string) {
+func (x *collectionChecker) reportIncomplete(err error, known func(string) bool, env string) {
 	for _, o := range x.problems(err) {
 		if len(o.path) > 1 || known(o.messages[0]) {
 			continue
@@ -196,7 +204,7 @@ func (x *exporter) reportIncomplete(err error, known func(string) bool, env stri
 }
 
 // declarations are those of the package's files.
-func (x *exporter) declarations() []ast.Node {
+func (x *collectionChecker) declarations() []ast.Node {
 	var out []ast.Node
 	for _, f := range x.files {
 		for _, d := range f.Decls {

@@ -16,7 +16,7 @@ func (x *exporter) configs() []model.Config {
 	var out []model.Config
 	x.each("configs", func(v cue.Value, ref model.Ref) {
 		c := model.Config{Name: ref.Name, MatchUnknown: true}
-		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
+		self := ref.Entity()
 		x.guard(ref.At("match"), func() { c.Match, c.MatchUnknown = x.match(v, ref) })
 		if !x.invalid[self] {
 			x.guard(ref, func() { x.configValues(v, ref, &c) })
@@ -38,22 +38,15 @@ func (x *exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown 
 			Hinting("match compares the assignment's facts by their names: region: \"east\""))
 		return model.Selector{Op: model.OpNone}, true
 	}
-	s, ok := x.selector(m, ref.At("match"), false)
+	s, ok := x.selectors.selector(m, ref.At("match"), false)
 	return s, !ok || x.reportedAt(ref.At("name"))
-}
-
-// saidOf says whether there is a diagnostic about a value. What breaks the name,
-// which nobody writes, is a field meant for something else, such as a pattern
-// that went one level too high: it is in match as well.
-func (x *exporter) reportedAt(ref model.Ref) bool {
-	return slices.ContainsFunc(x.ds, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
 }
 
 // valueFields are the parts of a config that hold platform values.
 var valueFields = []string{"values", "defaults", "overrides"}
 
 func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
-	data, ok := x.entity(v, ref, append([]string{"match"}, valueFields...)...)
+	data, ok := x.read.entity(v, ref, append([]string{"match"}, valueFields...)...)
 	if !ok {
 		return
 	}
@@ -81,11 +74,11 @@ func (x *exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 		}
 		return
 	}
-	c.Values, c.Defaults, c.Overrides = x.trees(v, ref)
+	c.Values, c.Defaults, c.Overrides = x.trees.trees(v, ref)
 }
 
 // trees exports the three parts of a config that hold values.
-func (x *exporter) trees(v cue.Value, ref model.Ref) (values, defaults, overrides model.Tree) {
+func (x *trees) trees(v cue.Value, ref model.Ref) (values, defaults, overrides model.Tree) {
 	before := len(x.ds)
 	for i, into := range []*model.Tree{&values, &defaults, &overrides} {
 		f := field(v, valueFields[i])
@@ -109,7 +102,7 @@ func (x *exporter) trees(v cue.Value, ref model.Ref) (values, defaults, override
 
 // finalOnly reports leaves under defaults and overrides that are no data: what
 // they are for is a value.
-func (x *exporter) finalOnly(t model.Tree, ref model.Ref) {
+func (x *trees) finalOnly(t model.Tree, ref model.Ref) {
 	switch t.Kind {
 	case model.StructTree:
 		for _, f := range t.Fields {
@@ -125,7 +118,7 @@ func (x *exporter) configSchemas() []model.ConfigSchema {
 	var out []model.ConfigSchema
 	x.each("configSchemas", func(v cue.Value, ref model.Ref) {
 		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
-		self := model.Ref{Collection: ref.Collection, Name: ref.Name}
+		self := ref.Entity()
 		x.guard(ref.At("match"), func() { s.Match, s.MatchUnknown = x.match(v, ref) })
 		if !x.invalid[self] {
 			x.guard(ref, func() { x.configSchema(v, ref, &s) })
@@ -137,7 +130,7 @@ func (x *exporter) configSchemas() []model.ConfigSchema {
 }
 
 func (x *exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchema) {
-	data, ok := x.entity(v, ref, "match", "schema")
+	data, ok := x.read.entity(v, ref, "match", "schema")
 	if !ok {
 		return
 	}
@@ -151,7 +144,7 @@ func (x *exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchem
 		s.Lists = x.strategies(lists, ref.At("lists"))
 	}
 	if schema := field(v, "schema"); schema.Exists() {
-		s.Schema = x.contract(schema, ref.At("schema"), said.Enforce)
+		s.Schema = x.contracts.contract(schema, ref.At("schema"), said.Enforce)
 	}
 }
 
@@ -173,4 +166,28 @@ func (x *exporter) strategies(lists model.Value, ref model.Ref) map[string]model
 		out[path] = s
 	}
 	return out
+}
+
+// stages exports the environments.
+func (x *exporter) stages() *Result {
+	broken := x.collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
+	if x.collections.checkComprehensions("environments") || broken {
+		return x.result(model.Environment{}, nil)
+	}
+	stages := []model.Stage{}
+	x.each("environments", func(v cue.Value, ref model.Ref) {
+		s := model.Stage{Name: ref.Name}
+		if value, ok := x.read.entity(v, ref, "gates", "rings"); ok {
+			decode(value, &s)
+			s.Promotion = x.policies.promotion(v, value, ref)
+		}
+		stages = append(stages, s)
+	})
+	for _, ref := range x.found.all { // those that have errors are there as well
+		if isName(ref.Name) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == ref.Name }) {
+			stages = append(stages, model.Stage{Name: ref.Name})
+		}
+	}
+	slices.SortFunc(stages, func(a, b model.Stage) int { return compareNames(a.Name, b.Name) })
+	return x.result(model.Environment{}, stages)
 }

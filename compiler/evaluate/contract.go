@@ -13,9 +13,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// contracts exports constraints on values that are composed later.
+type contracts struct{ *scope }
+
 // contract exports a constraint on composed values, opened at every level but
 // where it closes itself; nil where it is malformed, which is reported.
-func (x *exporter) contract(v cue.Value, ref model.Ref, enforce string) *model.Contract {
+func (x *contracts) contract(v cue.Value, ref model.Ref, enforce string) *model.Contract {
 	x.note(v, ref)
 	if explicit(v) {
 		x.fail(ref, diag.New(diag.BadContract, "a contract cannot use #assignment").
@@ -43,7 +46,7 @@ func (x *exporter) contract(v cue.Value, ref model.Ref, enforce string) *model.C
 	return c
 }
 
-func (x *exporter) checkContract(v cue.Value, ref model.Ref) bool {
+func (x *contracts) checkContract(v cue.Value, ref model.Ref) bool {
 	if v.Validate() != nil {
 		return false // check has reported it
 	}
@@ -86,7 +89,7 @@ func embeddedAsData(v cue.Value) string {
 // checkConditions looks at a contract whose fields depend on something: on its
 // own fields, if mode == "a" {…}, they may, since the values will give those; on
 // anything else they never come to be.
-func (x *exporter) checkConditions(v cue.Value, ref model.Ref) bool {
+func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 	nodes := sourceNodes(v)
 	if len(v.Path().Selectors()) == 0 { // a package, all of which is its own
 		nodes = nil
@@ -110,7 +113,7 @@ func (x *exporter) checkConditions(v cue.Value, ref model.Ref) bool {
 
 // contractFields notes every path that the contract names, and where. It
 // returns whether their constraints can be used.
-func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) bool {
+func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) bool {
 	it, err := v.Fields(cue.Optional(true))
 	if err != nil {
 		return true
@@ -130,18 +133,6 @@ func (x *exporter) contractFields(v cue.Value, ref model.Ref, path string, optio
 		ok = x.contractFields(it.Value(), ref.At(label), at, optional, out) && ok
 	}
 	return ok
-}
-
-// noteContract records where a field of a contract is written: all places where
-// these are several, since any may be the one that is broken.
-func (x *exporter) noteContract(v cue.Value, ref model.Ref) {
-	if places := x.written(v); len(places) > 1 {
-		for _, p := range places {
-			x.positions.Add(ref, p)
-		}
-		return
-	}
-	x.note(v, ref)
 }
 
 // asWritten is a constraint as its contract writes it, or else as CUE does.

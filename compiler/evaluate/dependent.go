@@ -15,11 +15,11 @@ import (
 // config itself says, where CUE would follow the value that holds in the end.
 //
 // Under defaults every value is open, so all is.
-func (x *exporter) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all bool) {
+func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all bool) {
 	if !all && !isOpenTree(t) {
 		return
 	}
-	d := &dependents{exporter: x, tree: t, ref: ref, all: all, told: map[string]bool{}}
+	d := &dependents{findings: x.findings, tree: t, ref: ref, all: all, told: map[string]bool{}}
 	e, err := definition(v)
 	if err == nil {
 		d.walk(e, nil, nil)
@@ -38,24 +38,24 @@ func (x *exporter) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all 
 // dependents walks the syntax of a config's values, which has references outside
 // of them resolved and those inside as they are.
 type dependents struct {
-	*exporter
+	*findings
 	tree model.Tree
 	ref  model.Ref
 	all  bool // every value is open
 	told map[string]bool
 }
 
-// scope is a struct that an identifier may refer into.
-type scope struct {
+// block is a struct that an identifier may refer into.
+type block struct {
 	lit  *ast.StructLit
 	path []string
-	up   *scope
+	up   *block
 }
 
-func (d *dependents) walk(e ast.Expr, path []string, in *scope) {
+func (d *dependents) walk(e ast.Expr, path []string, in *block) {
 	switch e := e.(type) {
 	case *ast.StructLit:
-		d.walkStruct(e, path, &scope{e, path, in})
+		d.walkStruct(e, path, &block{e, path, in})
 	case *ast.SelectorExpr:
 		// CUE's exporter writes a definition that is used as a let, DB.#x.
 		if id, ok := e.X.(*ast.Ident); ok {
@@ -78,7 +78,7 @@ func (d *dependents) walk(e ast.Expr, path []string, in *scope) {
 	}
 }
 
-func (d *dependents) walkStruct(lit *ast.StructLit, path []string, in *scope) {
+func (d *dependents) walkStruct(lit *ast.StructLit, path []string, in *block) {
 	for _, decl := range lit.Elts {
 		switch decl := decl.(type) {
 		case *ast.Field:
@@ -101,7 +101,7 @@ func (d *dependents) walkStruct(lit *ast.StructLit, path []string, in *scope) {
 }
 
 // references reports the references to open values below a node.
-func (d *dependents) references(n ast.Node, path []string, in *scope) {
+func (d *dependents) references(n ast.Node, path []string, in *block) {
 	ast.Walk(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
@@ -119,7 +119,7 @@ func (d *dependents) references(n ast.Node, path []string, in *scope) {
 	}, nil)
 }
 
-func (d *dependents) refers(name string, names, from []string, in *scope) {
+func (d *dependents) refers(name string, names, from []string, in *block) {
 	target := in.find(name)
 	if target == nil {
 		return // of CUE itself, or of a let, which is not followed further
@@ -159,7 +159,7 @@ func pathOf(names []string) string {
 }
 
 // find returns the path of the field that an identifier refers to.
-func (s *scope) find(name string) []string {
+func (s *block) find(name string) []string {
 	for ; s != nil; s = s.up {
 		for _, decl := range s.lit.Elts {
 			switch decl := decl.(type) {
@@ -177,8 +177,8 @@ func (s *scope) find(name string) []string {
 	return nil
 }
 
-// let returns what a let clause in scope holds, and the scope that it stands in.
-func (s *scope) let(name string) (ast.Expr, *scope) {
+// let returns what a let clause in scope holds, and the block that it stands in.
+func (s *block) let(name string) (ast.Expr, *block) {
 	for ; s != nil; s = s.up {
 		for _, decl := range s.lit.Elts {
 			if l, ok := decl.(*ast.LetClause); ok && l.Ident.Name == name {

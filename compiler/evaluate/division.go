@@ -158,7 +158,7 @@ func (d *partition) findMade(profiles []profile) {
 
 // part returns the number of the part that an entity belongs to.
 func (d *partition) unitOf(ref model.Ref) int {
-	if n, owned := d.owner[model.Ref{Collection: ref.Collection, Name: ref.Name}]; owned {
+	if n, owned := d.owner[ref.Entity()]; owned {
 		return n
 	}
 	return sharedUnit

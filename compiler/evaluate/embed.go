@@ -120,7 +120,7 @@ func kindOf(m fs.FileMode) string {
 
 // checkEmbeds reports @embed attributes that CUE ignores because their file does
 // not enable them: what they would have brought is absent without an error.
-func (x *exporter) checkEmbeds(environment string) {
+func (x *collectionChecker) checkEmbeds(environment string) {
 	for _, f := range x.files {
 		enabled := slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
 			a, ok := d.(*ast.Attribute)

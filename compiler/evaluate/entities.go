@@ -22,7 +22,7 @@ func compareNames(a, b string) int { return strings.Compare(a, b) }
 func field(v cue.Value, name string) cue.Value { return v.LookupPath(cue.MakePath(cue.Str(name))) }
 
 // entity exports all fields of an entity but some, as data.
-func (x *exporter) entity(v cue.Value, ref model.Ref, but ...string) (model.Value, bool) {
+func (x *reader) entity(v cue.Value, ref model.Ref, but ...string) (model.Value, bool) {
 	var out []model.Field
 	ok := true
 	for name, of := range fields(v) {
@@ -37,7 +37,7 @@ func (x *exporter) entity(v cue.Value, ref model.Ref, but ...string) (model.Valu
 
 func (x *exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
-		value, ok := x.entity(v, ref, policyFields...)
+		value, ok := x.read.entity(v, ref, policyFields...)
 		if !ok {
 			return
 		}
@@ -58,7 +58,7 @@ func (x *exporter) gitOps(env *model.Environment) {
 		}
 		x.ownPolicy(v, ref)
 		if x.writtenIn(field(v, "rings"), ownFolder(ref.Name)) != nil {
-			env.Rings = x.rings(v, ref)
+			env.Rings = x.policies.rings(v, ref)
 		}
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
 		env.MaxRemovals = strings.Trim(string(e.Removals.Max), `"`)
@@ -89,7 +89,7 @@ func (x *exporter) checkGitOps(g *model.GitOps, environment string, ref model.Re
 func (x *exporter) clusterTypes() []model.ClusterType {
 	var out []model.ClusterType
 	x.each("clusterTypes", func(v cue.Value, ref model.Ref) {
-		if value, ok := x.entity(v, ref); ok {
+		if value, ok := x.read.entity(v, ref); ok {
 			var c model.ClusterType
 			decode(value, &c)
 			x.checkLabels(c.Labels, ref.At("labels"))
@@ -102,7 +102,7 @@ func (x *exporter) clusterTypes() []model.ClusterType {
 func (x *exporter) clusters() []model.Cluster {
 	var out []model.Cluster
 	x.each("clusters", func(v cue.Value, ref model.Ref) {
-		value, ok := x.entity(v, ref)
+		value, ok := x.read.entity(v, ref)
 		if !ok {
 			return
 		}
@@ -119,7 +119,7 @@ func (x *exporter) workloads(environment string) []model.Workload {
 		if x.faulty(ref, "deploymentTargets") {
 			return
 		}
-		value, ok := x.entity(v, ref, "deploymentTargets", "requires", "manifests")
+		value, ok := x.read.entity(v, ref, "deploymentTargets", "requires", "manifests")
 		if !ok {
 			return
 		}
@@ -133,11 +133,11 @@ func (x *exporter) workloads(environment string) []model.Workload {
 		}
 		x.checkLabels(w.Labels, ref.At("labels"))
 		if r := field(v, "requires"); r.Exists() {
-			if w.Requires = x.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
+			if w.Requires = x.contracts.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
 				return
 			}
 		}
-		if w.Chart, ok = x.chartValues(v, ref); !ok {
+		if w.Chart, ok = x.trees.chartValues(v, ref); !ok {
 			return
 		}
 		w.Targets = x.targets(v, &w.Workload, environment)
@@ -152,7 +152,7 @@ func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) [
 	var out []model.DeploymentTarget
 	all := field(v, "deploymentTargets")
 	if all.Exists() && isUnknown(all) {
-		x.unknown(all, model.Ref{Collection: "workloads", Name: w.Name, Path: "deploymentTargets"})
+		x.read.unknown(all, model.Ref{Collection: "workloads", Name: w.Name, Path: "deploymentTargets"})
 	}
 	for name, of := range fields(all) {
 		ref := w.TargetRef(name)
@@ -161,11 +161,11 @@ func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			continue // reported with its workload
 		}
 		if isUnknown(of) {
-			x.unknown(of, ref)
+			x.read.unknown(of, ref)
 			continue
 		}
 		if t, in, ok := x.target(of, w, ref); ok {
-			x.uses = append(x.uses, Use{ref.At("environment"), in, x.published[w.Name]})
+			x.found.uses = append(x.found.uses, Use{ref.At("environment"), in, x.published[w.Name]})
 			if in == environment {
 				out = append(out, t)
 			} else {
@@ -192,8 +192,8 @@ func (x *exporter) checkPlace(fullName, of, environment string, ref model.Ref) {
 
 func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
 	before := len(x.ds)
-	value, ok := x.entity(v, ref, "requires", "manifests")
-	chart, good := x.chartValues(v, ref)
+	value, ok := x.read.entity(v, ref, "requires", "manifests")
+	chart, good := x.trees.chartValues(v, ref)
 	manifests, whole := x.manifests(v, ref)
 	render, _ := field(v, "render").Bool()
 	x.checkVerify(&manifests, render, ref.At("manifests"))
@@ -216,7 +216,7 @@ func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 	}
 	t.Labels = labels
 	if r := field(v, "requires"); r.Exists() {
-		if t.Requires = x.contract(r, ref.At("requires"), t.Enforce); t.Requires == nil {
+		if t.Requires = x.contracts.contract(r, ref.At("requires"), t.Enforce); t.Requires == nil {
 			return model.DeploymentTarget{}, "", false
 		}
 	}
@@ -226,7 +226,7 @@ func (x *exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 func (x *exporter) schedulingPolicies() []model.SchedulingPolicy {
 	var out []model.SchedulingPolicy
 	x.each("schedulingPolicies", func(v cue.Value, ref model.Ref) {
-		value, ok := x.entity(v, ref, "deploymentTargets", "clusterTypes", "except")
+		value, ok := x.read.entity(v, ref, "deploymentTargets", "clusterTypes", "except")
 		if !ok {
 			return
 		}
@@ -262,7 +262,7 @@ func (x *exporter) excepts(v cue.Value, ref model.Ref, p *model.SchedulingPolicy
 	}
 	if at := ref.At("except"); of.IncompleteKind() == cue.ListKind {
 		before := len(x.ds)
-		x.elements(v, ref, "except", pair)
+		x.read.elements(v, ref, "except", pair)
 		ok = ok && !diag.Errors(x.ds[before:])
 	} else {
 		x.note(of, at)
@@ -279,7 +279,7 @@ func (x *exporter) side(v cue.Value, ref model.Ref, name string, into *model.Sel
 		return true
 	}
 	var ok bool
-	*into, ok = x.selector(s, ref.At(name), true)
+	*into, ok = x.selectors.selector(s, ref.At(name), true)
 	return ok
 }
 
@@ -296,7 +296,7 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 			return
 		}
 		if s.Facts == nil {
-			value, ok := x.entity(v, ref)
+			value, ok := x.read.entity(v, ref)
 			if !ok {
 				return
 			}
@@ -340,7 +340,7 @@ func (x *exporter) reconcilers() []model.Reconciler {
 		}
 		r.Facts = factsOf(v, dependentParts(v)...)
 		if r.Facts == nil {
-			value, ok := x.entity(v, ref)
+			value, ok := x.read.entity(v, ref)
 			if !ok {
 				return
 			}

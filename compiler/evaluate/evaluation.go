@@ -27,12 +27,10 @@ type Stats struct {
 // evaluation evaluates one package of a platform: what is not remembered, in as
 // few and as small pieces as give the same as the whole.
 type evaluation struct {
-	ctx      context.Context
 	platform *source.Platform
 	name     string // of the environment; "" for the base
 	dir      string
 	cache    Cache
-	export   func(*exporter) *Result
 	least    int  // the least number of entities to evaluate at once; 1 for each component alone
 	asOne    bool // never in parts
 
@@ -50,10 +48,22 @@ type evaluation struct {
 // wholePart is the number of the whole package as a part of itself.
 const wholeUnit = -2
 
+func newEvaluation(p *source.Platform, name string, c Cache) *evaluation {
+	return &evaluation{platform: p, name: name, dir: p.Dir(name), cache: c, least: batchEntities}
+}
+
+// export exports the package: the platform's base, or an environment.
+func (e *evaluation) export(x *exporter) *Result {
+	if e.name == "" {
+		return x.stages()
+	}
+	return x.environment(e.name)
+}
+
 // evaluate returns what the package is, before what needs all entities at once
 // has been checked. The result is nil where nothing of the package is readable,
 // which the diagnostics say.
-func (e *evaluation) evaluate() (*Result, []diag.Diagnostic, error) {
+func (e *evaluation) evaluate(ctx context.Context) (*Result, []diag.Diagnostic, error) {
 	var err error
 	if e.sources, err = e.scan(); err != nil {
 		return nil, nil, err
@@ -76,14 +86,14 @@ func (e *evaluation) evaluate() (*Result, []diag.Diagnostic, error) {
 		return r, nil, nil
 	}
 	if e.partition.whole == "" {
-		switch p, err := e.inUnits(); {
+		switch p, err := e.inUnits(ctx); {
 		case err == nil:
 			return p, nil, e.remember()
 		case !errors.Is(err, errNotClean):
 			return nil, nil, err
 		}
 	}
-	r, ds, err := e.inOnePiece()
+	r, ds, err := e.inOnePiece(ctx)
 	if err == nil && r != nil {
 		err = e.remember()
 	}
@@ -135,7 +145,7 @@ func (e *evaluation) remember() error {
 
 // inParts evaluates the parts that are not remembered. The error is errNotClean
 // where the package has to be evaluated in one piece, since something is wrong.
-func (e *evaluation) inUnits() (*Result, error) {
+func (e *evaluation) inUnits(ctx context.Context) (*Result, error) {
 	d := &e.partition
 	parts := map[int]*Result{}
 	var missing []int
@@ -155,7 +165,7 @@ func (e *evaluation) inUnits() (*Result, error) {
 	if e.least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
 		return nil, errNotClean // all of it at once is the whole
 	}
-	group, ctx := errgroup.WithContext(e.ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers(batches, d))
 	for _, batch := range batches {
 		group.Go(func() error {
@@ -279,7 +289,7 @@ func (e *evaluation) keep(x *exporter, all *Result, batch []int) map[int]*Result
 		key := e.keys.unit(n)
 		p.digest(key)
 		e.fresh[n] = positions[n]
-		if hasFunctions(&p.Model) {
+		if p.hasFunctions() {
 			e.loaded[n] = x.loaded
 		}
 		if e.cache != nil {
@@ -295,8 +305,8 @@ func (e *evaluation) keep(x *exporter, all *Result, batch []int) map[int]*Result
 }
 
 // inOnePiece evaluates the whole package.
-func (e *evaluation) inOnePiece() (*Result, []diag.Diagnostic, error) {
-	l, ds, err := loadPackage(e.ctx, e.platform, e.dir, nil)
+func (e *evaluation) inOnePiece(ctx context.Context) (*Result, []diag.Diagnostic, error) {
+	l, ds, err := loadPackage(ctx, e.platform, e.dir, nil)
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
@@ -319,7 +329,7 @@ func (e *evaluation) inOnePiece() (*Result, []diag.Diagnostic, error) {
 	e.stats = Stats{Units: 1, Evaluated: 1, Whole: e.partition.whole}
 	all.digest(e.keys.whole)
 	e.fresh[wholeUnit] = x.positions.All()
-	if hasFunctions(&all.Model) {
+	if all.hasFunctions() {
 		e.loaded[wholeUnit] = l
 	}
 	if e.cache != nil {

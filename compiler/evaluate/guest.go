@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -14,22 +15,24 @@ import (
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
-// guests are what registrations bring, and where it is evaluated.
+// Evaluator evaluates what registrations provide to an environment.
 type Evaluator struct {
-	Registry Registry
-	Workers  *worker.Pool
+	Environment string
+	Cache       Cache
+	Registry    Registry
+	Workers     *worker.Pool
 }
 
-// guest is what one registration brings to an environment. Others write it, so it
-// is evaluated in a worker, if there are any: a comprehension may have no end.
+// Evaluation evaluates what one registration provides to an environment. Others write
+// it, so this is done in a worker, if there are any: a comprehension may have no end.
 type Evaluation struct {
 	environment  string
 	registration *model.Registration
-	content      *Pinned
+	pinned       *Pinned
 	workers      *worker.Pool
 	own          handler // evaluates it where there are no workers
 
-	beyond map[model.Ref]*worker.BeyondError // functions that were
+	beyond map[model.Ref]*worker.BeyondError // functions that were beyond the bounds
 }
 
 // guestJob asks what a registration brings.
@@ -55,24 +58,24 @@ type reply struct {
 var variables = []string{"CUE_EXPERIMENT", "CUE_DEBUG"}
 
 // key identifies what a registration brings to an environment.
-func (g *Evaluation) key() Key {
+func (e *Evaluation) key() Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "registered %q %q %q", g.environment, g.content.Revision, g.content.Content)
+	fmt.Fprintf(h, "registered %q %q %q", e.environment, e.pinned.Revision, e.pinned.Content)
 	for _, name := range variables {
 		fmt.Fprintf(h, " %q", os.Getenv(name))
 	}
-	h.Write(model.Encode(*g.registration))
+	h.Write(model.Encode(*e.registration))
 	return Key(h.Sum(nil))
 }
 
 // bring evaluates what the registration brings. passing says that it may be
 // otherwise the next time.
-func (g *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
-	answer, absent, err := g.ask(ctx, nil)
+func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
+	answer, absent, err := e.ask(ctx, nil)
 	var beyond *worker.BeyondError
 	switch {
 	case errors.As(err, &beyond):
-		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s", g.registration.Name, beyond)).Hinting(g.boundedHint())
+		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s", e.registration.Name, beyond)).Hinting(e.boundedHint())
 		return &Provided{Unknown: true, Diagnostics: []diag.Diagnostic{d}}, true, nil
 	case err != nil:
 		return nil, false, err
@@ -84,8 +87,8 @@ func (g *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, e
 	return b, false, nil
 }
 
-func (g *Evaluation) boundedHint() string {
-	return "let its owners evaluate less, and run `kalypso lock --update " + g.registration.Name + "`"
+func (e *Evaluation) boundedHint() string {
+	return "let its owners evaluate less, and run `kalypso lock --update " + e.registration.Name + "`"
 }
 
 // mostCalls is how many calls a worker gets at once, of which each takes less than
@@ -94,32 +97,32 @@ const mostCalls = 1000
 
 // call calls one function of what the registration brings. A function that was
 // beyond the bounds once is not called again.
-func (g *Evaluation) call(ctx context.Context, calls []Call) ([]Outcome, error) {
+func (e *Evaluation) call(ctx context.Context, calls []Call) ([]Outcome, error) {
 	var out []Outcome
 	for len(calls) > 0 {
 		some := calls[:min(len(calls), mostCalls)]
 		calls = calls[len(some):]
 		entity := some[0].Entity
-		beyond := g.beyond[entity]
+		beyond := e.beyond[entity]
 		if beyond == nil {
-			answer, _, err := g.ask(ctx, some)
+			answer, _, err := e.ask(ctx, some)
 			switch {
 			case errors.As(err, &beyond):
-				if g.beyond == nil {
-					g.beyond = map[model.Ref]*worker.BeyondError{}
+				if e.beyond == nil {
+					e.beyond = map[model.Ref]*worker.BeyondError{}
 				}
-				g.beyond[entity] = beyond
+				e.beyond[entity] = beyond
 			case err != nil:
 				return nil, err
 			case len(answer.Outcomes) != len(some):
-				return nil, fmt.Errorf("registration %s cannot be read again: %v", g.registration.Name, answer.Diagnostics)
+				return nil, fmt.Errorf("registration %s cannot be read again: %v", e.registration.Name, answer.Diagnostics)
 			default:
 				out = append(out, answer.Outcomes...)
 				continue
 			}
 		}
-		d := diag.New(diag.Unbounded, fmt.Sprintf("%s of registration %s cannot be evaluated: %s", entity, g.registration.Name, beyond)).
-			At(entity, "").Hinting(g.boundedHint())
+		d := diag.New(diag.Unbounded, fmt.Sprintf("%s of registration %s cannot be evaluated: %s", entity, e.registration.Name, beyond)).
+			At(entity, "").Hinting(e.boundedHint())
 		for range some {
 			out = append(out, Outcome{Diagnostics: []diag.Diagnostic{d}})
 		}
@@ -130,18 +133,18 @@ func (g *Evaluation) call(ctx context.Context, calls []Call) ([]Outcome, error) 
 // ask writes the files of the registration to a temporary folder, as CUE reads
 // them from a disk, and has them evaluated. absent says that there are none just
 // now. The error may be a *worker.BeyondError.
-func (g *Evaluation) ask(ctx context.Context, calls []Call) (answer *reply, absent bool, err error) {
+func (e *Evaluation) ask(ctx context.Context, calls []Call) (answer *reply, absent bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	tree, ds, err := g.content.Files()
+	tree, ds, err := e.pinned.Files()
 	if err != nil {
 		return nil, false, err
 	}
 	if len(ds) > 0 {
 		return &reply{Diagnostics: ds}, true, nil
 	}
-	c, ds := newCheckout(g.registration, g.content.Revision, tree)
+	c, ds := newCheckout(e.registration, e.pinned.Revision, tree)
 	if len(ds) > 0 {
 		return &reply{Diagnostics: ds}, false, nil
 	}
@@ -150,7 +153,7 @@ func (g *Evaluation) ask(ctx context.Context, calls []Call) (answer *reply, abse
 		return nil, false, err
 	}
 	defer remove() //nolint:errcheck // the next process removes what is left
-	if err := c.write(tmp, tree.Data(), g.registration.Name); err != nil {
+	if err := c.write(tmp, tree.Data(), e.registration.Name); err != nil {
 		return nil, false, err
 	}
 	modules, err := cuemodule.CacheDir()
@@ -158,16 +161,16 @@ func (g *Evaluation) ask(ctx context.Context, calls []Call) (answer *reply, abse
 		return nil, false, err
 	}
 	job := job{
-		Environment: g.environment, Registration: *g.registration, Checkout: *c, Key: g.key(), Calls: calls,
+		Environment: e.environment, Registration: *e.registration, Checkout: *c, Key: e.key(), Calls: calls,
 		Variables: map[string]string{"CUE_CACHE_DIR": modules},
 	}
 	for _, name := range variables {
 		job.Variables[name] = os.Getenv(name)
 	}
-	if g.workers == nil {
-		answer, err = g.own.do(&job)
+	if e.workers == nil {
+		answer, err = e.own.do(&job)
 	} else {
-		answer, err = worker.Do[reply](ctx, g.workers, HandlerName, job)
+		answer, err = worker.Do[reply](ctx, e.workers, HandlerName, job)
 	}
 	return answer, false, err
 }
@@ -196,7 +199,7 @@ func Handler() worker.Handler {
 // them.
 type handler struct {
 	key    Key
-	loaded *loaded
+	loaded *checkedOut
 }
 
 func (h *handler) do(job *job) (*reply, error) {
@@ -214,8 +217,8 @@ func (h *handler) do(job *job) (*reply, error) {
 		}
 		return answer, nil
 	}
-	answer.Provided = h.loaded.provided(job.Environment, &job.Registration, job.Key)
-	if !hasFunctions(&model.Environment{Configs: answer.Provided.Configs}) {
+	answer.Provided = h.loaded.export(job.Environment, &job.Registration, job.Key)
+	if !slices.ContainsFunc(answer.Provided.Configs, func(c model.Config) bool { return c.Facts != nil }) {
 		h.loaded = nil
 	}
 	return answer, nil

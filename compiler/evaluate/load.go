@@ -26,8 +26,6 @@ type loaded struct {
 	value cue.Value
 	inst  *build.Instance
 	*places
-	failures  []failure       // that were found before it was loaded
-	published map[string]bool // the workloads that are Workloads of the Kalypso scheduler
 }
 
 // loadPackage loads and builds the package in a folder of the platform, without

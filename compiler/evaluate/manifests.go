@@ -13,10 +13,10 @@ func (x *exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests
 	of := field(target, "manifests")
 	at := ref.At("manifests")
 	x.note(of, at)
-	value, ok := x.entity(of, at, "helm")
+	value, ok := x.read.entity(of, at, "helm")
 	if helm := field(of, "helm"); helm.Exists() {
 		x.note(helm, at.At("helm"))
-		chart, good := x.entity(helm, at.At("helm"), "values", "defaults")
+		chart, good := x.read.entity(helm, at.At("helm"), "values", "defaults")
 		ok = ok && good
 		value = model.StructOf(append(value.Fields(), model.Field{Name: "helm", Value: chart})...)
 	}
@@ -78,7 +78,7 @@ func (x *exporter) checkAnonymous(v model.Value, ref model.Ref) bool {
 
 // chartValues exports the values that a workload or a deployment target gives a
 // chart.
-func (x *exporter) chartValues(v cue.Value, ref model.Ref) (c model.ChartValues, ok bool) {
+func (x *trees) chartValues(v cue.Value, ref model.Ref) (c model.ChartValues, ok bool) {
 	helm := field(field(v, "manifests"), "helm")
 	if !helm.Exists() {
 		return c, true

@@ -15,7 +15,7 @@ import (
 // checkOneFile warns of a selector that several files write, each for itself: it is
 // all of them at once, so that each narrows what the others select. What templates
 // and definitions give it does not count, nor what says the same or nothing.
-func (x *exporter) checkOneFile(ref model.Ref) {
+func (x *selectors) checkOneFile(ref model.Ref) {
 	if strings.Contains(ref.Path, "[") {
 		return // CUE does not unify lists of different elements
 	}

@@ -26,7 +26,7 @@ type Result struct {
 	// Uses are the environments that deployment targets name.
 	Uses []Use
 	// Stages are the environments, of the base.
-	Stages []Stage
+	Stages []model.Stage
 	// Told is what is wrong, and Sick the entities that have errors.
 	Reported []reported
 	Invalid  map[model.Ref]bool
@@ -46,6 +46,17 @@ type Use struct {
 	Name string
 	// Elsewhere says that it need not be one of this platform.
 	Elsewhere bool
+}
+
+// resume returns the entities of the result with their findings, for what needs all of
+// them at once.
+func (r *Result) resume(positions *model.Positions) *entities {
+	x := &entities{findings: newFindings(), all: r.Entities, uses: r.Uses}
+	x.positions, x.invalid, x.incomplete = positions, r.Invalid, r.Incomplete
+	for _, d := range r.Reported {
+		x.ds, x.about = append(x.ds, d.Diagnostic), append(x.about, d.About)
+	}
+	return x
 }
 
 // split takes what was evaluated at once apart.
@@ -119,6 +130,13 @@ func (d *partition) split(all *Result, batch []int) map[int]*Result {
 	return out
 }
 
+// hasFunctions says whether some entity is a function of the assignment.
+func (r *Result) hasFunctions() bool {
+	return slices.ContainsFunc(r.Model.Configs, func(c model.Config) bool { return c.Facts != nil }) ||
+		slices.ContainsFunc(r.Model.NamespaceServices, func(s model.NamespaceService) bool { return s.Facts != nil }) ||
+		slices.ContainsFunc(r.Model.Reconcilers, func(r model.Reconciler) bool { return r.Facts != nil })
+}
+
 // declare takes over what the environment says of itself.
 func declare(m, from *model.Environment) {
 	m.Description, m.After, m.GitOps, m.MaxRemovals, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.Rings
@@ -161,7 +179,7 @@ func repeats(parts []*Result) bool {
 
 // merge puts the parts of a package together.
 func merge(name string, parts []*Result) *Result {
-	out := &Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []Stage{}, Invalid: map[model.Ref]bool{}}
+	out := &Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []model.Stage{}, Invalid: map[model.Ref]bool{}}
 	m := &out.Model
 	for _, p := range parts {
 		of := &p.Model
@@ -192,7 +210,7 @@ func merge(name string, parts []*Result) *Result {
 	byName(m.ConfigSchemas, func(e *model.ConfigSchema) string { return e.Name })
 	byName(m.NamespaceServices, func(e *model.NamespaceService) string { return e.Name })
 	byName(m.Reconcilers, func(e *model.Reconciler) string { return e.Name })
-	byName(out.Stages, func(e *Stage) string { return e.Name })
+	byName(out.Stages, func(e *model.Stage) string { return e.Name })
 	slices.SortFunc(out.Entities, compareEntities)
 	slices.SortStableFunc(out.Uses, func(a, b Use) int { return compareEntities(a.Ref, b.Ref) })
 	return out

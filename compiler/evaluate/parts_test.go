@@ -63,12 +63,12 @@ func ask(t *testing.T, p *source.Platform, name string, how string, c Cache) ans
 	if !p.HasBase() || !p.Loadable(name) {
 		return answer{}
 	}
-	e := newEnvironment(context.Background(), p, name, c)
+	e := newEvaluation(p, name, c)
 	e.asOne = how == "whole"
 	if how == "each" {
 		e.least = 1
 	}
-	pkg, ds, err := e.environment([]Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Evaluator{})
+	pkg, ds, err := evaluateEnvironment(context.Background(), e, []model.Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Options{Cache: c})
 	if err != nil {
 		t.Fatal(err)
 	}

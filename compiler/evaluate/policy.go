@@ -17,9 +17,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
+// stageChecker checks environments against each other, and how commits come to them.
+type stageChecker struct{ *entities }
+
 // checkPolicies reports policies of promotion under which no commit would ever get
 // anywhere, or that leave open what they mean.
-func (x *exporter) checkPolicies(stages []Stage) {
+func (x *stageChecker) checkPolicies(stages []model.Stage) {
 	up := x.upstreams(stages)
 	for i := range stages {
 		s := &stages[i]
@@ -53,7 +56,7 @@ func (x *exporter) checkPolicies(stages []Stage) {
 
 // checkBranch reports a branch that git has no name for, or that promotion needs for
 // itself.
-func (x *exporter) checkBranch(name string, ref model.Ref) {
+func (x *stageChecker) checkBranch(name string, ref model.Ref) {
 	if _, err := git.BranchRef(name); err != nil {
 		x.fail(ref, diag.New(diag.WrongValue, err.Error()))
 	} else if strings.HasPrefix(name, "kalypso/") {
@@ -63,7 +66,7 @@ func (x *exporter) checkBranch(name string, ref model.Ref) {
 }
 
 // checkHTTP reports a token that everybody on the way could read.
-func (x *exporter) checkHTTP(g *model.HTTPGate, ref model.Ref) {
+func (x *stageChecker) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 	u, err := url.Parse(g.URL)
 	if err != nil || u.Scheme != "http" || g.TokenFrom == "" || slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
 		return
@@ -78,7 +81,7 @@ var changeFields = []string{"assignments", "base", "clusterTypes", "created", "d
 
 // checkChange reports fields of a constraint that no change has: where they are optional,
 // they would always be satisfied.
-func (x *exporter) checkChange(v cue.Value, ref model.Ref) {
+func (x *contracts) checkChange(v cue.Value, ref model.Ref) {
 	it, err := v.Fields(cue.Optional(true))
 	for err == nil && it.Next() {
 		name := it.Selector().Unquoted()
@@ -97,7 +100,7 @@ type upstream struct {
 	partly bool
 }
 
-func (x *exporter) upstreams(stages []Stage) map[string]upstream {
+func (x *stageChecker) upstreams(stages []model.Stage) map[string]upstream {
 	after := map[string][]string{}
 	for _, s := range stages {
 		if !x.invalid[model.Ref{Collection: "environments", Name: s.Name}] {
@@ -123,7 +126,7 @@ func (x *exporter) upstreams(stages []Stage) map[string]upstream {
 
 // checkGates reports gates that cannot pass: follows says that something comes
 // before what they are the gates of.
-func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
+func (x *stageChecker) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
 	for i := range g.HTTP {
 		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
 	}
@@ -146,7 +149,7 @@ func (x *exporter) checkGates(g *model.Gates, ref model.Ref, environment string,
 }
 
 // checkEffect reports gates that can stop nothing, and those that nothing ever passes.
-func (x *exporter) checkEffect(g *model.Gates, ref model.Ref) {
+func (x *stageChecker) checkEffect(g *model.Gates, ref model.Ref) {
 	stopsNothing := func(at model.Ref, why, hint string) {
 		x.fail(at, diag.New(diag.StopsNothing, "the gate can stop nothing: "+why).Hinting(hint))
 	}
@@ -170,7 +173,7 @@ func (x *exporter) checkEffect(g *model.Gates, ref model.Ref) {
 }
 
 // checkOpen reports windows in which no commit can ever come.
-func (x *exporter) checkOpen(gates []*model.Gates, ref model.Ref) {
+func (x *stageChecker) checkOpen(gates []*model.Gates, ref model.Ref) {
 	var deny []window.Window
 	var allow [][]window.Window
 	for _, g := range gates {
@@ -197,7 +200,7 @@ func (x *exporter) checkOpen(gates []*model.Gates, ref model.Ref) {
 	}
 }
 
-func (x *exporter) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
+func (x *stageChecker) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
 	switch {
 	case in == "" && !follows:
 		x.fail(ref, diag.New(diag.NoUpstream, "a commit comes to environment "+environment+" first, and has run nowhere before").
@@ -216,7 +219,7 @@ func (x *exporter) checkSoak(in string, ref model.Ref, environment string, up up
 
 // checkRings reports rings that are named alike, or wait for each other or for what
 // is not there, and gates of theirs.
-func (x *exporter) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
+func (x *stageChecker) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
 	var names []string
 	after, rest := map[string][]string{}, ""
 	for i := range p.Rings {
@@ -291,14 +294,9 @@ func (x *exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields [
 // ownFolder is the folder of an environment's own files.
 func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
 
-// writtenIn returns where in a folder a value is written.
-func (x *exporter) writtenIn(v cue.Value, folder string) []model.Position {
-	return slices.DeleteFunc(x.written(v), func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
-}
-
 // checkOwnRings reports rings of the environment's own files that cannot be followed.
-func (x *exporter) checkOwnRings(stages []Stage, env *model.Environment) {
-	n := slices.IndexFunc(stages, func(s Stage) bool { return s.Name == env.Name })
+func (x *stageChecker) checkOwnRings(stages []model.Stage, env *model.Environment) {
+	n := slices.IndexFunc(stages, func(s model.Stage) bool { return s.Name == env.Name })
 	if n < 0 || env.Rings == nil {
 		return
 	}

@@ -19,9 +19,16 @@ import (
 // that are on their way. For after, which the base says as well, see gitOps.
 var policyFields = []string{"require", "advance", "gates", "rings", "promotion", "source"}
 
+// policies exports how commits come to environments.
+type policies struct {
+	*reader
+	selectors *selectors
+	contracts *contracts
+}
+
 // promotion exports the policy of promotion of an environment; value has what of it
 // is data. What is wrong makes the environment sick.
-func (x *exporter) promotion(v cue.Value, value model.Value, ref model.Ref) model.Promotion {
+func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) model.Promotion {
 	var said struct {
 		After     []string                 `json:"after"`
 		Require   string                   `json:"require"`
@@ -60,7 +67,7 @@ func (x *exporter) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 }
 
 // rings exports the rings of an environment.
-func (x *exporter) rings(v cue.Value, ref model.Ref) []model.Ring {
+func (x *policies) rings(v cue.Value, ref model.Ref) []model.Ring {
 	var out []model.Ring
 	x.elements(v, ref, "rings", func(of cue.Value, at model.Ref) {
 		value, ok := x.entity(of, at, "select", "gates")
@@ -72,14 +79,14 @@ func (x *exporter) rings(v cue.Value, ref model.Ref) []model.Ring {
 			After []string `json:"after"`
 		}
 		decode(value, &r)
-		selects, _ := x.selector(field(of, "select"), at.At("select"), true)
+		selects, _ := x.selectors.selector(field(of, "select"), at.At("select"), true)
 		out = append(out, model.Ring{Name: r.Name, Select: selects, After: r.After, Gates: x.gates(of, at)})
 	})
 	return out
 }
 
 // gates exports the gates of an environment or a ring.
-func (x *exporter) gates(of cue.Value, ref model.Ref) model.Gates {
+func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 	v := field(of, "gates")
 	if !v.Exists() {
 		return model.Gates{}
@@ -142,7 +149,7 @@ func (x *exporter) gates(of cue.Value, ref model.Ref) model.Gates {
 }
 
 // policies exports the gates that are constraints.
-func (x *exporter) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
+func (x *policies) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
 	var out []model.PolicyGate
 	x.elements(gates, ref, "policy", func(of cue.Value, at model.Ref) {
 		value, ok := x.entity(of, at, "change")
@@ -154,8 +161,8 @@ func (x *exporter) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
 			Hint string `json:"hint"`
 		}
 		decode(value, &p)
-		x.checkChange(field(of, "change"), at.At("change"))
-		if c := x.contract(field(of, "change"), at.At("change"), ""); c != nil {
+		x.contracts.checkChange(field(of, "change"), at.At("change"))
+		if c := x.contracts.contract(field(of, "change"), at.At("change"), ""); c != nil {
 			out = append(out, model.PolicyGate{Name: p.Name, Change: c.Expr, Hint: p.Hint})
 		}
 	})
@@ -164,7 +171,7 @@ func (x *exporter) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
 
 // elements calls f for each element of a list that is a field of a struct, where
 // there is one.
-func (x *exporter) elements(of cue.Value, ref model.Ref, name string, f func(of cue.Value, ref model.Ref)) {
+func (x *reader) elements(of cue.Value, ref model.Ref, name string, f func(of cue.Value, ref model.Ref)) {
 	v := field(of, name)
 	if !v.Exists() {
 		return

@@ -14,14 +14,14 @@ import (
 
 // stages evaluates the environments of a base with the given declarations beside
 // dev, by name.
-func stages(t *testing.T, declarations string, c Cache) (map[string]Stage, []diag.Diagnostic) {
+func stages(t *testing.T, declarations string, c Cache) (map[string]model.Stage, []diag.Diagnostic) {
 	t.Helper()
 	p := open(t, map[string]string{"environments.cue": "package platform\n\n" + declarations})
 	all, ds, err := Stages(context.Background(), p, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]Stage{}
+	out := map[string]model.Stage{}
 	for _, s := range all {
 		out[s.Name] = s
 	}

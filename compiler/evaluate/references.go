@@ -12,10 +12,31 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
+// entities are those of a package, with what the checks of several at once need. They
+// have no CUE: what comes from a cache is checked like what was evaluated.
+type entities struct {
+	*findings
+	all  []model.Ref // invalid ones included
+	uses []Use
+}
+
+// finish makes the findings a part of the model. What hides assignments with its errors
+// makes the environment incomplete.
+func (x *entities) finish(env *model.Environment) *model.Environment {
+	for ref := range x.invalid {
+		switch ref.Collection {
+		case "clusterTypes", "workloads", "schedulingPolicies", "registrations":
+			x.incomplete = true
+		}
+	}
+	env.Positions, env.Invalid, env.Incomplete = x.positions, x.invalid, x.incomplete
+	return env
+}
+
 // names returns the names of a collection's entities, sick ones included.
-func (x *exporter) names(collection string) []string {
+func (x *entities) names(collection string) []string {
 	var names []string
-	for _, ref := range x.entities {
+	for _, ref := range x.all {
 		if ref.Collection == collection {
 			names = append(names, ref.Name)
 		}
@@ -24,7 +45,7 @@ func (x *exporter) names(collection string) []string {
 	return names
 }
 
-func (x *exporter) reference(kind, name string, among []string, ref model.Ref) {
+func (x *entities) reference(kind, name string, among []string, ref model.Ref) {
 	if !slices.Contains(among, name) {
 		x.fail(ref, diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).
 			Hinting(diag.DidYouMean(name, among)))
@@ -46,7 +67,7 @@ func (x *exporter) checkLabels(labels map[string]string, ref model.Ref) {
 
 // checkReferences reports references to what is not there, and full names that
 // two deployment targets have.
-func (x *exporter) checkReferences(env *model.Environment) {
+func (x *entities) checkReferences(env *model.Environment) {
 	environments := x.names("environments")
 	for _, u := range x.uses {
 		if u.Elsewhere && !slices.Contains(environments, u.Name) {
@@ -77,7 +98,7 @@ func (x *exporter) checkReferences(env *model.Environment) {
 	x.checkFullNames(env)
 }
 
-func (x *exporter) checkFullNames(env *model.Environment) {
+func (x *entities) checkFullNames(env *model.Environment) {
 	first := map[string]model.Ref{}
 	twice := map[string]bool{}
 	for i := range env.Workloads {
@@ -93,7 +114,7 @@ func (x *exporter) checkFullNames(env *model.Environment) {
 			d := diag.New(diag.DuplicateTarget, fmt.Sprintf("deployment target %s of workload %s and one of workload %s have the full name %s", t.Name, w.Name, other.Name, t.FullName)).
 				At(other, "").At(ref, "").On(ref.String()).Hinting("rename one of the workloads or targets")
 			x.fail(ref, d)
-			x.invalid[model.Ref{Collection: other.Collection, Name: other.Name}] = true
+			x.invalid[other.Entity()] = true
 		}
 	}
 	for i := range env.Workloads {
@@ -102,7 +123,7 @@ func (x *exporter) checkFullNames(env *model.Environment) {
 }
 
 // checkFolders reports folders of environments without an entry.
-func (x *exporter) checkFolders(p *source.Platform) {
+func (x *stageChecker) checkFolders(p *source.Platform) {
 	names := x.names("environments")
 	for _, folder := range p.Folders {
 		if slices.Contains(names, folder) {
@@ -119,7 +140,7 @@ func (x *exporter) checkFolders(p *source.Platform) {
 
 // checkStages reports entries that wait for what is not there, entries that wait for
 // each other, and policies that cannot be followed. What has an error is then sick.
-func (x *exporter) checkStages(stages []Stage) {
+func (x *stageChecker) checkStages(stages []model.Stage) {
 	names := x.names("environments")
 	after := map[string][]string{}
 	for _, s := range stages {
@@ -145,12 +166,12 @@ func (x *exporter) checkStages(stages []Stage) {
 
 // checkOwnStages reports environments that only the environment's own files
 // declare: what counts is what the base says, for all.
-func (x *exporter) checkOwnStages(stages []Stage, name string) {
+func (x *stageChecker) checkOwnStages(stages []model.Stage, name string) {
 	if stages == nil {
 		return
 	}
 	for _, key := range x.names("environments") {
-		if isName(key) && !slices.ContainsFunc(stages, func(s Stage) bool { return s.Name == key }) {
+		if isName(key) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
 			x.report(x.atEntity(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)), ref).On(ref.String()).
 				Hinting("declare it in the base, which all environments share"))
@@ -158,16 +179,12 @@ func (x *exporter) checkOwnStages(stages []Stage, name string) {
 	}
 }
 
-// atEntity adds to a diagnostic where an entity is written.
-func (x *exporter) atEntity(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
-	for _, p := range x.positions.Of(ref) {
-		d = d.In(p, "")
-	}
-	return d
-}
+// tooMany is the number of fields from which on CUE's time for one struct grows
+// with its square.
+const tooMany = 10_000
 
 // checkMany warns of collections that are too large for CUE.
-func (x *exporter) checkMany() {
+func (x *entities) checkMany() {
 	for _, collection := range collectionNames() {
 		if names := x.names(collection); len(names) > tooMany {
 			x.report(x.atEntity(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)),
@@ -218,9 +235,9 @@ const defaultNamespaceService = "default"
 // defaultNamespaceService returns the namespace service that exists even where
 // the platform does not declare the collection: the schema's.
 func (x *exporter) defaultNamespaceService() model.NamespaceService {
-	if services, ok := x.schema("#NamespaceServices"); ok {
+	if services, ok := x.shapes.schema("#NamespaceServices"); ok {
 		ref := model.Ref{Collection: "namespaceServices", Name: defaultNamespaceService}
-		if value, ok := x.entity(field(services, defaultNamespaceService), ref); ok {
+		if value, ok := x.read.entity(field(services, defaultNamespaceService), ref); ok {
 			return model.NamespaceService{Name: defaultNamespaceService, Spec: &value}
 		}
 	}
@@ -228,7 +245,7 @@ func (x *exporter) defaultNamespaceService() model.NamespaceService {
 }
 
 // schema returns a definition of the schema, where the platform imports it.
-func (x *exporter) schema(definition string) (cue.Value, bool) {
+func (x *checker) schema(definition string) (cue.Value, bool) {
 	for _, dep := range x.inst.Dependencies() {
 		if dep.ImportPath == "kalypso.io/schema" {
 			v := x.ctx.BuildInstance(dep).LookupPath(cue.MakePath(cue.Def(definition)))

@@ -29,7 +29,7 @@ type Pinned struct {
 	Files func() (*archive.Tree, []diag.Diagnostic, error)
 }
 
-// brought is what a registration brings to an environment.
+// Provided is what a registration brings to an environment.
 type Provided struct {
 	Workloads   []model.Workload
 	Configs     []model.Config
@@ -42,35 +42,35 @@ type Provided struct {
 	Positions map[model.Ref][]model.Position
 }
 
-// register adds to the model what registrations bring. It returns the registered
-// entities that are functions of the assignment, which are evaluated again.
-func (e *evaluation) register(x *exporter, env *model.Environment, g Evaluator) (map[model.Ref]*Evaluation, error) {
+// register adds to the model what registrations provide, and to x the findings about it.
+// It returns the evaluations that have the provided functions of the assignment.
+func (e *Evaluator) register(ctx context.Context, x *entities, env *model.Environment) (map[model.Ref]*Evaluation, error) {
 	functions := map[model.Ref]*Evaluation{}
 	own := map[model.Ref]bool{}
-	for _, ref := range x.entities {
+	for _, ref := range x.all {
 		own[ref] = true
 	}
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
 		ref := model.Ref{Collection: "registrations", Name: r.Name}
-		b, of, err := e.bring(r, g)
+		p, of, err := e.provided(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range b.Diagnostics {
+		for _, d := range p.Diagnostics {
 			if len(d.Sites) == 0 {
 				d = d.At(ref.At("git"), "")
 			}
 			x.report(d)
 		}
-		if b.Unknown {
+		if p.Unknown {
 			x.invalid[ref] = true
 			if r.Configs {
 				env.Configs = append(env.Configs, model.Config{Name: "registration " + r.Name, UnknownOf: r.Name, Match: r.Match, Invalid: true})
 			}
 		}
-		refused := x.merge(env, r, b, own)
-		for _, c := range b.Configs {
+		refused := p.addTo(x, env, r, own)
+		for _, c := range p.Configs {
 			if ref := (model.Ref{Collection: "configs", Name: c.Name}); c.Facts != nil && !refused[ref] {
 				functions[ref] = of
 			}
@@ -81,74 +81,54 @@ func (e *evaluation) register(x *exporter, env *model.Environment, g Evaluator) 
 	return functions, nil
 }
 
-// bring returns what a registration brings, as it is remembered or else evaluated.
-func (e *evaluation) bring(r *model.Registration, g Evaluator) (*Provided, *Evaluation, error) {
-	if g.Registry == nil {
+// provided returns what a registration provides, from the cache or else evaluated.
+func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provided, *Evaluation, error) {
+	if e.Registry == nil {
 		return &Provided{Unknown: true}, nil, nil
 	}
-	content, ds := g.Registry.Content(e.ctx, r)
-	if content == nil {
+	pinned, ds := e.Registry.Content(ctx, r)
+	if pinned == nil {
 		return &Provided{Unknown: true, Diagnostics: ds}, nil, nil
 	}
-	of := &Evaluation{environment: e.name, registration: r, content: content, workers: g.Workers}
+	of := &Evaluation{environment: e.Environment, registration: r, pinned: pinned, workers: e.Workers}
 	key := of.key()
-	if b, ok := recall[Provided](e.cache, key); ok {
-		return b, of, nil
+	if p, ok := recall[Provided](e.Cache, key); ok {
+		return p, of, nil
 	}
-	b, passing, err := of.provided(e.ctx)
+	p, passing, err := of.provided(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("evaluate registration %s: %w", r.Name, err)
 	}
-	b.Diagnostics = append(b.Diagnostics, ds...)
+	p.Diagnostics = append(p.Diagnostics, ds...)
 	if !passing && !diag.Errors(ds) {
-		remember(e.cache, key, b)
+		remember(e.Cache, key, p)
 	}
-	return b, of, nil
+	return p, of, nil
 }
 
-// take adds what a registration brings to the environment. What the platform
-// declares itself, own, nobody else can; of what two registrations bring neither
+// addTo adds what a registration provides to the environment. What the platform
+// declares itself, own, nobody else can; of what two registrations provide neither
 // counts. It returns what is refused.
-func (x *exporter) merge(env *model.Environment, r *model.Registration, b *Provided, own map[model.Ref]bool) (refused map[model.Ref]bool) {
-	refused = map[model.Ref]bool{}
-	twice := map[model.Ref]bool{}
-	self := model.Ref{Collection: "registrations", Name: r.Name}
-	for _, ref := range b.Entities {
-		if !slices.Contains(x.entities, ref) {
-			x.entities = append(x.entities, ref)
-			continue
-		}
-		d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).Hinting("rename one of them")
-		for _, p := range b.Positions[ref] {
-			d = d.In(p, "")
-		}
-		if d = d.At(ref, ""); own[ref] {
-			refused[ref] = true
-			x.fail(self, d)
-		} else {
-			twice[ref] = true
-			x.fail(ref, d)
-		}
-	}
-	of := func(ref model.Ref) model.Ref { return model.Ref{Collection: ref.Collection, Name: ref.Name} }
-	for ref, at := range b.Positions {
+func (p *Provided) addTo(x *entities, env *model.Environment, r *model.Registration, own map[model.Ref]bool) (refused map[model.Ref]bool) {
+	refused, twice := p.claim(x, r, own)
+	for ref, at := range p.Positions {
 		for _, p := range at {
-			if !refused[of(ref)] {
+			if !refused[ref.Entity()] {
 				x.positions.Add(ref, p)
 			}
 		}
 	}
-	for ref := range b.Invalid {
+	for ref := range p.Invalid {
 		if !refused[ref] {
 			x.invalid[ref] = true
 		}
 	}
-	for _, u := range b.Uses {
-		if !refused[of(u.Ref)] {
+	for _, u := range p.Uses {
+		if !refused[u.Ref.Entity()] {
 			x.uses = append(x.uses, u)
 		}
 	}
-	for _, w := range b.Workloads {
+	for _, w := range p.Workloads {
 		if ref := (model.Ref{Collection: "workloads", Name: w.Name}); !refused[ref] && !twice[ref] {
 			env.Workloads = append(env.Workloads, w)
 		}
@@ -156,7 +136,7 @@ func (x *exporter) merge(env *model.Environment, r *model.Registration, b *Provi
 	env.Workloads = slices.DeleteFunc(env.Workloads, func(w model.Workload) bool {
 		return twice[model.Ref{Collection: "workloads", Name: w.Name}]
 	})
-	for _, c := range b.Configs {
+	for _, c := range p.Configs {
 		switch ref := (model.Ref{Collection: "configs", Name: c.Name}); {
 		case refused[ref]:
 		case twice[ref]:
@@ -168,8 +148,33 @@ func (x *exporter) merge(env *model.Environment, r *model.Registration, b *Provi
 	return refused
 }
 
-// doubt makes a config that somebody else brings as well sick, so that the
-// assignments of both fail.
+// claim adds the entities that there are not yet. The others it reports: those that the
+// platform declares, which are refused, and those that another registration provides.
+func (p *Provided) claim(x *entities, r *model.Registration, own map[model.Ref]bool) (refused, twice map[model.Ref]bool) {
+	refused, twice = map[model.Ref]bool{}, map[model.Ref]bool{}
+	self := model.Ref{Collection: "registrations", Name: r.Name}
+	for _, ref := range p.Entities {
+		if !slices.Contains(x.all, ref) {
+			x.all = append(x.all, ref)
+			continue
+		}
+		d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).Hinting("rename one of them")
+		for _, p := range p.Positions[ref] {
+			d = d.In(p, "")
+		}
+		if d = d.At(ref, ""); own[ref] {
+			refused[ref] = true
+			x.fail(self, d)
+		} else {
+			twice[ref] = true
+			x.fail(ref, d)
+		}
+	}
+	return refused, twice
+}
+
+// invalidate makes a config that another registration provides as well invalid, so that
+// the assignments of both fail.
 func invalidate(configs []model.Config, other model.Config) {
 	for i := range configs {
 		if c := &configs[i]; c.Name == other.Name {
@@ -179,24 +184,25 @@ func invalidate(configs []model.Config, other model.Config) {
 	}
 }
 
-// brought exports what a registration brings; key is that of functions in it.
-func (l *loaded) provided(environment string, r *model.Registration, key Key) *Provided {
-	x := newExporter(l)
-	for _, f := range l.failures {
+// export exports what a registration provides; key is that of functions in it.
+func (c *checkedOut) export(environment string, r *model.Registration, key Key) *Provided {
+	x := &limited{newExporter(c.loaded), r}
+	x.published = c.published
+	for _, f := range c.failures {
 		x.fail(f.ref, f.d)
 	}
-	x.checkEmbeds(environment)
-	x.checkCollections(environment)
-	x.checkProvided(r)
+	x.collections.checkEmbeds(environment)
+	x.collections.checkCollections(environment)
+	x.checkProvided()
 	out := Result{Model: model.Environment{Name: environment}}
 	if r.Workloads {
-		out.Model.Workloads = x.checkWorkspaces(x.workloads(environment), r)
+		out.Model.Workloads = x.checkWorkspaces(x.workloads(environment))
 		for i := range out.Model.Workloads {
 			out.Model.Workloads[i].Registration = r.Name
 		}
 	}
 	if r.Configs {
-		out.Model.Configs = x.confine(x.configs(), r)
+		out.Model.Configs = x.confine(x.configs())
 	}
 	out.digest(key)
 	whole := model.Ref{Collection: "environments", Name: environment}
@@ -207,9 +213,16 @@ func (l *loaded) provided(environment string, r *model.Registration, key Key) *P
 	}
 	return &Provided{
 		Workloads: out.Model.Workloads, Configs: out.Model.Configs,
-		Entities: x.entities, Uses: x.uses, Diagnostics: x.ds, Invalid: x.invalid,
+		Entities: x.found.all, Uses: x.found.uses, Diagnostics: x.ds, Invalid: x.invalid,
 		Unknown: unknown, Positions: x.positions.All(),
 	}
+}
+
+// limited exports what a registration provides, and holds it to the limits of the
+// registration.
+type limited struct {
+	*exporter
+	registration *model.Registration
 }
 
 // resolved returns sites as positions: the references in them may mean something
@@ -231,7 +244,8 @@ func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
 }
 
 // checkProvided reports collections that the registration does not provide.
-func (x *exporter) checkProvided(r *model.Registration) {
+func (x *limited) checkProvided() {
+	r := x.registration
 	for _, name := range collectionNames() {
 		if name == "workloads" && r.Workloads || name == "configs" && r.Configs {
 			continue
@@ -249,7 +263,8 @@ func (x *exporter) checkProvided(r *model.Registration) {
 }
 
 // owned reports workloads of another workspace than the registration's.
-func (x *exporter) checkWorkspaces(workloads []model.Workload, r *model.Registration) []model.Workload {
+func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
+	r := x.registration
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
 		if r.Workspace == "" || w.Workspace == r.Workspace {
 			return false
@@ -262,7 +277,8 @@ func (x *exporter) checkWorkspaces(workloads []model.Workload, r *model.Registra
 }
 
 // confined puts configs under the limits of their registration.
-func (x *exporter) confine(configs []model.Config, r *model.Registration) []model.Config {
+func (x *limited) confine(configs []model.Config) []model.Config {
+	r := x.registration
 	for i := range configs {
 		c := &configs[i]
 		ref := model.Ref{Collection: "configs", Name: c.Name}

@@ -13,7 +13,7 @@ import (
 func (x *exporter) registrations() []model.Registration {
 	var out []model.Registration
 	x.each("registrations", func(v cue.Value, ref model.Ref) {
-		value, ok := x.entity(v, ref, "match")
+		value, ok := x.read.entity(v, ref, "match")
 		if !ok {
 			return
 		}
@@ -52,5 +52,5 @@ func (x *exporter) limit(v cue.Value, ref model.Ref) (model.Selector, bool) {
 	if !m.Exists() {
 		return model.Selector{Op: model.OpAll}, true
 	}
-	return x.selector(m, ref.At("match"), false)
+	return x.selectors.selector(m, ref.At("match"), false)
 }

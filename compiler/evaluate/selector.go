@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -14,11 +13,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// selectors compiles selectors, and refuses what has no meaning in one.
+type selectors struct{ *reader }
+
 // selector compiles a selector. It works on the syntax that CUE exports, which
 // has references, lets and or() resolved and disjunctions distributed, where
 // the value itself shows the schema's conjuncts as well. labels says whether
 // labels are a struct of their own among the facts.
-func (x *exporter) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
+func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
 	x.noteAll(v, ref)
 	x.checkOneFile(ref)
 	if v.Validate() != nil {
@@ -43,7 +45,7 @@ func (x *exporter) selector(v cue.Value, ref model.Ref, labels bool) (model.Sele
 // constraints that no fact can satisfy: facts are strings, some of which write a
 // number. labels says
 // whether the selector has its labels in a struct of their own.
-func (x *exporter) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
+func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 	if isUnknown(v) {
 		x.unknown(v, ref)
 		return false
@@ -104,7 +106,7 @@ func isUsed(name string, nodes []ast.Node) bool {
 }
 
 // checkFact refuses a constraint on one fact that cannot be used.
-func (x *exporter) checkFact(v cue.Value, ref model.Ref, name string) bool {
+func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	kind := v.IncompleteKind()
 	switch {
 	case isUnknown(v):
@@ -124,36 +126,7 @@ func (x *exporter) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	return x.checkDefault(v, ref) && x.checkPatterns(v, ref, diag.BadSelector)
 }
 
-// checkPatterns refuses regular expressions that are none: CUE only finds out
-// when it matches a string.
-func (x *exporter) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
-	e, err := syntax(v)
-	if err != nil {
-		return true // reported by whoever needs the syntax
-	}
-	ok := true
-	ast.Walk(e, func(n ast.Node) bool {
-		u, isUnary := n.(*ast.UnaryExpr)
-		if !isUnary || u.Op != token.MAT && u.Op != token.NMAT {
-			return true
-		}
-		if lit, isLiteral := u.X.(*ast.BasicLit); isLiteral && lit.Kind == token.STRING {
-			text, err := literal.Unquote(lit.Value)
-			if err == nil {
-				_, err = regexp.Compile(text)
-			}
-			if err != nil {
-				ok = false
-				x.fail(ref, diag.New(code, fmt.Sprintf("the regular expression %s cannot be read: %s", lit.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: "))).
-					Hinting("the syntax is that of https://github.com/google/re2/wiki/Syntax"))
-			}
-		}
-		return true
-	}, nil)
-	return ok
-}
-
-func (x *exporter) checkDefault(v cue.Value, ref model.Ref) bool {
+func (x *selectors) checkDefault(v cue.Value, ref model.Ref) bool {
 	if v.IsConcrete() {
 		return true
 	}

@@ -10,9 +10,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// trees exports platform values, which may be open.
+type trees struct{ *reader }
+
 // tree exports platform values as a tree whose leaves are final or open. What
 // cannot be a value is reported.
-func (x *exporter) tree(v cue.Value, ref model.Ref) model.Tree {
+func (x *trees) tree(v cue.Value, ref model.Ref) model.Tree {
 	x.note(v, ref)
 	if v.Kind() == cue.StructKind && !expr.IsSecret(v) && isPlainStruct(v) {
 		var out []model.TreeField
@@ -44,7 +47,7 @@ func (x *exporter) tree(v cue.Value, ref model.Ref) model.Tree {
 }
 
 // open exports a leaf that is not final.
-func (x *exporter) open(v cue.Value) (*model.Open, error) {
+func (x *trees) open(v cue.Value) (*model.Open, error) {
 	e, err := syntax(v)
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func (x *exporter) open(v cue.Value) (*model.Open, error) {
 	}
 	open := &model.Open{Constraint: model.Expr(constraint), Text: text}
 	if d, _ := v.Default(); expr.IsFinal(d) {
-		quiet := newExporter(x.loaded)
+		quiet := &reader{&scope{x.loaded, newFindings()}}
 		if value, ok := quiet.data(d, model.Ref{}); ok {
 			open.Default = &value
 		}

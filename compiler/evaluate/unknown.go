@@ -22,7 +22,7 @@ func isUnknown(v cue.Value) bool {
 }
 
 // unknown reports that a part of an entity is unknown.
-func (x *exporter) unknown(v cue.Value, ref model.Ref) {
+func (x *reader) unknown(v cue.Value, ref model.Ref) {
 	code, what := diag.NotConcrete, ref.Path+" has no value"
 	if isStruct(v) {
 		if code, what = diag.Incomplete, "which fields "+ref.Path+" has is not known"; ref.Path == "" {
@@ -38,7 +38,7 @@ func (x *exporter) unknown(v cue.Value, ref model.Ref) {
 
 // unknownParts reports every unknown part of a value, and those of type bytes,
 // which is not data either. It returns whether there are none.
-func (x *exporter) unknownParts(v cue.Value, ref model.Ref) bool {
+func (x *reader) unknownParts(v cue.Value, ref model.Ref) bool {
 	if isUnknown(v) {
 		x.unknown(v, ref)
 		return false
@@ -80,7 +80,7 @@ func isStruct(v cue.Value) bool {
 
 // because adds to a diagnostic what it is that has no value: the fields that CUE
 // points to, or else what it says.
-func (x *exporter) because(d diag.Diagnostic, o problem, in []ast.Node) diag.Diagnostic {
+func (x *reader) because(d diag.Diagnostic, o problem, in []ast.Node) diag.Diagnostic {
 	var names []string
 	var uses, declared []model.Position
 	slices.SortFunc(o.at, model.Position.Compare)

@@ -56,6 +56,9 @@ func (r Ref) At(path string) Ref {
 	return r
 }
 
+// Entity returns the reference to the entity that r is in.
+func (r Ref) Entity() Ref { return Ref{Collection: r.Collection, Name: r.Name} }
+
 // JoinPath joins two CUE paths, either of which may be empty.
 func JoinPath(a, b string) string {
 	switch {
@@ -133,7 +136,7 @@ func (t *Positions) Of(r Ref) []Position {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if d := t.deferred[Ref{Collection: r.Collection, Name: r.Name}]; d != nil {
+	if d := t.deferred[r.Entity()]; d != nil {
 		t.read(d)
 	}
 	for {
