@@ -71,11 +71,11 @@ func ApplicationStages(ctx context.Context, dir string) ([]model.Stage, []diag.D
 	}
 	targets, _ := a.targets() // what is wrong with them is no matter of policies
 	for _, t := range targets {
-		if isName(t.Environment) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == t.Environment }) {
+		if model.IsName(t.Environment) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == t.Environment }) {
 			stages = append(stages, model.Stage{Name: t.Environment})
 		}
 	}
-	slices.SortFunc(stages, func(a, b model.Stage) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
 	return stages, diag.Sort(ds), nil
 }
 
@@ -161,7 +161,7 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 		environment, name, _ := strings.Cut(id, "/")
 		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Invalid: slices.Contains(a.astray, found[id])}
 		for _, n := range []string{environment, name} {
-			if !isName(n) {
+			if !model.IsName(n) {
 				t.Invalid = true
 				ds = append(ds, diag.New(diag.BadName, fmt.Sprintf("folder %s: %q is no name", t.Dir, n)).
 					In(model.Position{File: t.Dir, Line: 1, Column: 1}, "").Hinting("a name has at most 63 lower case letters, digits and dashes"))

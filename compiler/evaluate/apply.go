@@ -55,7 +55,7 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = l.apply(c)
+		out[i] = apply(l, c)
 	}
 	for entity, numbers := range theirs {
 		of := make([]Call, len(numbers))
@@ -73,7 +73,8 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 	return out, nil
 }
 
-func (l *loaded) apply(c Call) Outcome {
+// apply evaluates an entity for one assignment.
+func apply(l *loaded, c Call) Outcome {
 	x := &function{newExporter(l)}
 	entity := l.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
 	var out Outcome
@@ -137,7 +138,7 @@ func (x *function) checkValid(v cue.Value, c Call) {
 		return
 	}
 	if err := v.Validate(); err != nil {
-		for _, o := range x.problems(err) {
+		for _, o := range problemsIn(x.places, err) {
 			x.fail(c.Entity, o.diagnostic(nil, nil))
 		}
 	}

@@ -29,7 +29,7 @@ func (x *checker) check(v cue.Value, s *shape, ref model.Ref, but ...string) boo
 	x.checkShape(v, s, ref, &told)
 	if err := v.Validate(); err != nil {
 		depth := len(v.Path().Selectors())
-		all := x.problems(err)
+		all := problemsIn(x.places, err)
 		for _, o := range all {
 			path := ref.At(joinPath(o.path[min(depth, len(o.path)):])).String()
 			if slices.ContainsFunc(told, func(t string) bool { return within(path, t) || o.alternatives() && within(t, path) }) ||

@@ -221,8 +221,8 @@ const declarationsFile = "kalypso_registration.cue"
 // workspace.
 func (c *checkout) declarations(r *model.Registration) string {
 	text := "package " + c.Package + "\n\nimport \"kalypso.io/schema\"\n\n"
-	for _, of := range collections {
-		text += of.name + ": schema." + of.definition + "\n"
+	for _, name := range model.CollectionNames {
+		text += name + ": schema." + definitionOf(name) + "\n"
 	}
 	if r.Workspace != "" {
 		text += fmt.Sprintf("workloads: [_]: workspace: *%q | _\n", r.Workspace)

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ func (x *collectionChecker) checkCollections(env string) {
 	if x.checkDefinite(ofNoEntity) {
 		x.hideAll(env)
 	}
-	names := collectionNames()
+	names := model.CollectionNames
 	for _, name := range names {
 		if x.checkComprehensions(name) {
 			x.hideAll(env)
@@ -73,11 +74,11 @@ func (x *collectionChecker) checkCollections(env string) {
 // that concern says yes to, and returns whether there was something.
 func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) bool {
 	before := len(x.ds)
-	for _, o := range x.problems(x.value.Validate()) {
+	for _, o := range problemsIn(x.places, x.value.Validate()) {
 		hasPath := len(o.path) > 0
-		for _, o := range x.located(o) {
+		for _, o := range locate(x.places, o) {
 			// What stands in a collection without a path, checkComprehensions reports.
-			if concerns(o.path) && (hasPath || len(o.path) == 0 || !slices.Contains(collectionNames(), o.path[0])) {
+			if concerns(o.path) && (hasPath || len(o.path) == 0 || !slices.Contains(model.CollectionNames, o.path[0])) {
 				x.report(o.diagnostic(nil, nil).On(joinPath(o.path)))
 			}
 		}
@@ -94,7 +95,7 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 	if !coll.Exists() {
 		return false
 	}
-	all := x.problems(coll.Validate())
+	all := problemsIn(x.places, coll.Validate())
 	all = slices.DeleteFunc(all, func(o problem) bool { return len(o.path) > 1 && o.path[0] == collection })
 	if slices.ContainsFunc(x.ds, func(d diag.Diagnostic) bool { return d.Path == collection }) {
 		all = slices.DeleteFunc(all, func(o problem) bool { return slices.Equal(o.path, []string{collection}) })
@@ -105,7 +106,7 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 	key := func(o problem) string { return joinPath(o.path) + o.messages[0] + fmt.Sprint(o.at) }
 	told := map[string]bool{}
 	for _, entity := range fields(coll) {
-		for _, o := range x.problems(entity.Validate()) {
+		for _, o := range problemsIn(x.places, entity.Validate()) {
 			told[key(o)] = true
 		}
 	}
@@ -136,7 +137,7 @@ func ofNoEntity(path []string) bool {
 		return true
 	}
 	isHidden := func(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") }
-	if !slices.Contains(collectionNames(), path[0]) {
+	if !slices.Contains(model.CollectionNames, path[0]) {
 		return isHidden(path[0])
 	}
 	return len(path) == 1 || isHidden(path[1])
@@ -148,10 +149,10 @@ func (x *collectionChecker) checkDeclared(name, env string) {
 	coll := field(x.value, name)
 	undeclared := false
 	for key, entity := range fields(coll) {
-		if isName(key) && field(entity, "name").Exists() {
+		if model.IsName(key) && field(entity, "name").Exists() {
 			return // the schema gives every entity its name
 		}
-		undeclared = undeclared || isName(key) && entity.IncompleteKind() == cue.StructKind
+		undeclared = undeclared || model.IsName(key) && entity.IncompleteKind() == cue.StructKind
 	}
 	if !undeclared {
 		return
@@ -168,7 +169,7 @@ func (x *collectionChecker) checkDeclared(name, env string) {
 func (x *collectionChecker) definite() func(message string) bool {
 	messages := sync.OnceValue(func() map[string]bool {
 		out := map[string]bool{}
-		for _, o := range x.problems(x.value.Validate()) {
+		for _, o := range problemsIn(x.places, x.value.Validate()) {
 			for _, m := range o.messages {
 				out[m] = true
 			}
@@ -181,7 +182,7 @@ func (x *collectionChecker) definite() func(message string) bool {
 // incomplete reports the errors that say that CUE left entities out: those of a
 // whole collection, or of the package itself.
 func (x *collectionChecker) reportIncomplete(err error, known func(string) bool, env string) {
-	for _, o := range x.problems(err) {
+	for _, o := range problemsIn(x.places, err) {
 		if len(o.path) > 1 || known(o.messages[0]) {
 			continue
 		}

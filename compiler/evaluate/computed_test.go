@@ -30,7 +30,7 @@ func TestComputedEntities(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			files := computed(rand.New(rand.NewPCG(seed, 3)))
 			p := open(t, files)
-			check(t, p, "dev")
+			compareWays(t, p, "dev")
 			pkg, ds := environment(t, p)
 			for _, d := range ds {
 				if d.Severity == diag.Error {

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 
@@ -184,10 +185,10 @@ func (x *exporter) stages() *Result {
 		stages = append(stages, s)
 	})
 	for _, ref := range x.found.all { // those that have errors are there as well
-		if isName(ref.Name) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == ref.Name }) {
+		if model.IsName(ref.Name) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == ref.Name }) {
 			stages = append(stages, model.Stage{Name: ref.Name})
 		}
 	}
-	slices.SortFunc(stages, func(a, b model.Stage) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
 	return x.result(model.Environment{}, stages)
 }

@@ -99,7 +99,7 @@ func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 			}
 		}
 	}
-	for _, o := range x.problems(v.Err()) {
+	for _, o := range problemsIn(x.places, v.Err()) {
 		for _, at := range o.at {
 			if name, isField := x.fieldAt(at); isField && !x.contain(at, nodes) {
 				x.fail(ref, diag.New(diag.BadContract, "the contract can never be checked: "+name+" has no value, and is no field of the contract").

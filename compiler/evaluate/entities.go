@@ -13,12 +13,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// isName says whether a key is a #Name. CUE reports one that is not as a field
-// that is not allowed.
-func isName(s string) bool { return model.IsDNSLabel(s) && len(s) <= model.MaxLabel }
-
-func compareNames(a, b string) int { return strings.Compare(a, b) }
-
 func field(v cue.Value, name string) cue.Value { return v.LookupPath(cue.MakePath(cue.Str(name))) }
 
 // entity exports all fields of an entity but some, as data.
@@ -173,7 +167,7 @@ func (x *exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -310,7 +304,7 @@ func (x *exporter) namespaceServices() []model.NamespaceService {
 	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == defaultNamespaceService }) &&
 		!x.invalid[ref] && (x.wants == nil || x.wants(ref)) {
 		out = append(out, x.defaultNamespaceService())
-		slices.SortFunc(out, func(a, b model.NamespaceService) int { return compareNames(a.Name, b.Name) })
+		slices.SortFunc(out, func(a, b model.NamespaceService) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return out
 }

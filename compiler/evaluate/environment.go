@@ -70,7 +70,7 @@ func evaluateEnvironment(ctx context.Context, e *evaluation, stages []model.Stag
 		return &Package{}, ds, err
 	}
 	pkg := &Package{Stats: e.stats, functions: e.functions()}
-	pkg.Base, pkg.Own = digests(e.sources, e.dir)
+	pkg.Base, pkg.Own = e.digests()
 	x := r.resume(e.positions(r))
 	if e.platform.Hides(e.name) {
 		x.hideAll(e.name)

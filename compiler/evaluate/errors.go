@@ -52,8 +52,8 @@ func (o problem) alternatives() bool {
 
 var emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
 
-// problems groups an error by path, and drops the lines that only announce others.
-func (p *places) problems(err error) []problem {
+// problemsIn groups an error by path, and drops the lines that only announce others.
+func problemsIn(p *places, err error) []problem {
 	var out []problem
 	for _, e := range errors.Errors(err) {
 		message := firstLine(text(e))
@@ -74,9 +74,9 @@ func (p *places) problems(err error) []problem {
 	return slices.DeleteFunc(out, func(o problem) bool { return len(o.messages) == 0 })
 }
 
-// located is the problem, by the fields that it is written in where CUE gives no
+// locate returns the problem, by the fields that it is written in where CUE gives no
 // path: it does not for the error _|_.
-func (p *places) located(o problem) (out []problem) {
+func locate(p *places, o problem) (out []problem) {
 	if len(o.path) > 0 || len(o.at) == 0 {
 		return []problem{o}
 	}

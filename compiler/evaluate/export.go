@@ -147,12 +147,12 @@ func (x *reader) notConcrete(v cue.Value, ref model.Ref) bool {
 		x.fail(ref, diag.New(diag.NotConcrete, ref.Path+" has no value"))
 		return false
 	}
-	for _, o := range x.problems(err) {
+	for _, o := range problemsIn(x.places, err) {
 		if len(o.path) == 0 {
 			continue
 		}
 		var s *shape
-		if len(o.path) > 2 && slices.Contains(collectionNames(), o.path[0]) {
+		if len(o.path) > 2 && slices.Contains(model.CollectionNames, o.path[0]) {
 			s = entityShape(o.path[0]).at(o.path[2:])
 		}
 		d := o.diagnostic(s, nil)

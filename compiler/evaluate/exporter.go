@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 
@@ -57,7 +58,7 @@ func (x *exporter) environment(name string) *Result {
 
 // result is what was exported.
 func (x *exporter) result(env model.Environment, stages []model.Stage) *Result {
-	slices.SortFunc(x.found.all, compareEntities)
+	slices.SortFunc(x.found.all, model.CompareEntities)
 	r := &Result{Model: env, Entities: x.found.all, Uses: x.found.uses, Stages: stages, Invalid: x.invalid, Incomplete: x.incomplete}
 	r.Clean = !x.incomplete
 	for i, d := range x.ds {
@@ -81,7 +82,7 @@ func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 			x.found.all = append(x.found.all, ref)
 		}
 	}
-	slices.SortFunc(all, func(a, b entity) int { return compareNames(a.name, b.name) })
+	slices.SortFunc(all, func(a, b entity) int { return strings.Compare(a.name, b.name) })
 	if x.collections.undeclared[collection] {
 		return
 	}
@@ -93,7 +94,7 @@ func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 		for _, p := range x.written(e.value) {
 			x.positions.Add(ref, p)
 		}
-		if !isName(e.name) {
+		if !model.IsName(e.name) {
 			x.fail(ref, badName(e.name))
 			continue
 		}

@@ -1,18 +1,36 @@
 package evaluate
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"cuelang.org/go/cue"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // Where CUE panics, that is an error of the entity at hand, with its position, and
 // the others are exported.
 func TestCrashOfOneEntity(t *testing.T) {
-	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\nconfigs: {\n\ta: match: {}\n\tb: match: {}\n}\n"})
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"cue.mod/module.cue":       "module: \"test.example/platform@v0\"\nlanguage: version: \"v0.15.0\"\n",
+		"platform.cue":             "package platform\n\nimport \"kalypso.io/schema\"\n\nconfigs: schema.#Configs\n",
+		"environments/dev/dev.cue": "package platform\n\nconfigs: {\n\ta: match: {}\n\tb: match: {}\n}\n",
+	} {
+		file := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, _, err := source.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, _, err := loadPackage(t.Context(), p, "environments/dev", nil)
 	if err != nil || l == nil {
 		t.Fatal(err)

@@ -213,7 +213,7 @@ func (h *handler) do(job *job) (*reply, error) {
 	}
 	if len(job.Calls) > 0 {
 		for _, c := range job.Calls {
-			answer.Outcomes = append(answer.Outcomes, h.loaded.apply(c))
+			answer.Outcomes = append(answer.Outcomes, apply(h.loaded.loaded, c))
 		}
 		return answer, nil
 	}

@@ -97,9 +97,10 @@ func languageDiagnostic(e *cuemodule.LanguageError) diag.Diagnostic {
 		Hinting("take a newer kalypso, or lower language.version if nothing newer is used")
 }
 
-// digests identifies what a package was made of: the files below folder, and all
-// others, with imports and embedded files.
-func digests(s *source.Sources, folder string) (base, own model.Digest) {
+// digests identify what the package was made of, once it is evaluated: the files of its
+// own folder, and all others, with imports and embedded files.
+func (e *evaluation) digests() (base, own model.Digest) {
+	s, folder := e.sources, e.dir
 	baseLines, ownLines := []string{fmt.Sprintf("cue.mod %x", s.Module)}, []string(nil)
 	add := func(name string, digest source.Digest) {
 		line := fmt.Sprintf("%s %x", name, digest)

@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -65,48 +64,12 @@ func (d *partition) split(all *Result, batch []int) map[int]*Result {
 	for _, n := range batch {
 		out[n] = &Result{Clean: true, Invalid: map[model.Ref]bool{}}
 	}
-	to := func(collection, name string) *model.Environment {
-		return &out[d.unitOf(model.Ref{Collection: collection, Name: name})].Model
-	}
 	from := &all.Model
 	if p, ok := out[d.unitOf(model.Ref{Collection: "environments", Name: from.Name})]; ok {
 		declare(&p.Model, from)
 	}
-	for _, e := range from.ClusterTypes {
-		m := to("clusterTypes", e.Name)
-		m.ClusterTypes = append(m.ClusterTypes, e)
-	}
-	for _, e := range from.Clusters {
-		m := to("clusters", e.Name)
-		m.Clusters = append(m.Clusters, e)
-	}
-	for _, e := range from.Workloads {
-		m := to("workloads", e.Name)
-		m.Workloads = append(m.Workloads, e)
-	}
-	for _, e := range from.Registrations {
-		m := to("registrations", e.Name)
-		m.Registrations = append(m.Registrations, e)
-	}
-	for _, e := range from.SchedulingPolicies {
-		m := to("schedulingPolicies", e.Name)
-		m.SchedulingPolicies = append(m.SchedulingPolicies, e)
-	}
-	for _, e := range from.Configs {
-		m := to("configs", e.Name)
-		m.Configs = append(m.Configs, e)
-	}
-	for _, e := range from.ConfigSchemas {
-		m := to("configSchemas", e.Name)
-		m.ConfigSchemas = append(m.ConfigSchemas, e)
-	}
-	for _, e := range from.NamespaceServices {
-		m := to("namespaceServices", e.Name)
-		m.NamespaceServices = append(m.NamespaceServices, e)
-	}
-	for _, e := range from.Reconcilers {
-		m := to("reconcilers", e.Name)
-		m.Reconcilers = append(m.Reconcilers, e)
+	for _, c := range model.Collections {
+		c.Distribute(from, func(ref model.Ref) *model.Environment { return &out[d.unitOf(ref)].Model })
 	}
 	for _, ref := range all.Entities {
 		p := out[d.unitOf(ref)]
@@ -186,116 +149,31 @@ func merge(name string, parts []*Result) *Result {
 		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.Rings != nil {
 			declare(m, of)
 		}
-		m.ClusterTypes = append(m.ClusterTypes, of.ClusterTypes...)
-		m.Clusters = append(m.Clusters, of.Clusters...)
-		m.Workloads = append(m.Workloads, of.Workloads...)
-		m.Registrations = append(m.Registrations, of.Registrations...)
-		m.SchedulingPolicies = append(m.SchedulingPolicies, of.SchedulingPolicies...)
-		m.Configs = append(m.Configs, of.Configs...)
-		m.ConfigSchemas = append(m.ConfigSchemas, of.ConfigSchemas...)
-		m.NamespaceServices = append(m.NamespaceServices, of.NamespaceServices...)
-		m.Reconcilers = append(m.Reconcilers, of.Reconcilers...)
+		for _, c := range model.Collections {
+			c.Distribute(of, func(model.Ref) *model.Environment { return m })
+		}
 		out.Entities = append(out.Entities, p.Entities...)
 		out.Uses = append(out.Uses, p.Uses...)
 		out.Stages = append(out.Stages, p.Stages...)
 		out.Reported = append(out.Reported, p.Reported...)
 		maps.Copy(out.Invalid, p.Invalid)
 	}
-	byName(m.ClusterTypes, func(e *model.ClusterType) string { return e.Name })
-	byName(m.Clusters, func(e *model.Cluster) string { return e.Name })
-	byName(m.Workloads, func(e *model.Workload) string { return e.Name })
-	byName(m.Registrations, func(e *model.Registration) string { return e.Name })
-	byName(m.SchedulingPolicies, func(e *model.SchedulingPolicy) string { return e.Name })
-	byName(m.Configs, func(e *model.Config) string { return e.Name })
-	byName(m.ConfigSchemas, func(e *model.ConfigSchema) string { return e.Name })
-	byName(m.NamespaceServices, func(e *model.NamespaceService) string { return e.Name })
-	byName(m.Reconcilers, func(e *model.Reconciler) string { return e.Name })
-	byName(out.Stages, func(e *model.Stage) string { return e.Name })
-	slices.SortFunc(out.Entities, compareEntities)
-	slices.SortStableFunc(out.Uses, func(a, b Use) int { return compareEntities(a.Ref, b.Ref) })
+	for _, c := range model.Collections {
+		c.Sort(m)
+	}
+	slices.SortFunc(out.Stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Entities, model.CompareEntities)
+	slices.SortStableFunc(out.Uses, func(a, b Use) int { return model.CompareEntities(a.Ref, b.Ref) })
 	return out
 }
 
-func byName[T any](entities []T, name func(*T) string) {
-	slices.SortFunc(entities, func(a, b T) int { return compareNames(name(&a), name(&b)) })
-}
-
-func compareEntities(a, b model.Ref) int {
-	return cmp.Or(strings.Compare(a.Collection, b.Collection), strings.Compare(a.Name, b.Name))
-}
-
-// digest gives every entity of a part the digest of what it says; key is that of
-// the part's sources, for what is a function of the assignment.
-func (p *Result) digest(key Key) {
-	m := &p.Model
-	function := func(ref model.Ref) model.Digest {
-		return model.DigestBytes(append(key[:], ref.String()...))
-	}
-	for i := range m.ClusterTypes {
-		e := &m.ClusterTypes[i]
-		e.Digest = digestOf(*e)
-	}
-	for i := range m.Clusters {
-		e := &m.Clusters[i]
-		e.Digest = digestOf(*e)
-	}
-	for i := range m.Workloads {
-		e := &m.Workloads[i]
-		digestContract(e.Requires)
-		for j := range e.Targets {
-			t := &e.Targets[j]
-			digestContract(t.Requires)
-			t.Digest = digestOf(*t)
-		}
-		e.Digest = digestOf(*e)
-	}
-	for i := range m.Registrations {
-		e := &m.Registrations[i]
-		e.Digest = digestOf(*e)
-	}
-	for i := range m.SchedulingPolicies {
-		e := &m.SchedulingPolicies[i]
-		e.Digest = digestOf(*e)
-	}
-	for i := range m.Configs {
-		e := &m.Configs[i]
-		without := *e
-		without.Match, without.AllowEmpty = model.Selector{}, false
-		if e.Digest = digestOf(without); e.Facts != nil {
-			e.Digest = function(model.Ref{Collection: "configs", Name: e.Name})
-		}
-	}
-	for i := range m.ConfigSchemas {
-		e := &m.ConfigSchemas[i]
-		digestContract(e.Schema)
-		without := *e
-		without.Match, without.AllowEmpty = model.Selector{}, false
-		e.Digest = digestOf(without)
-	}
-	for i := range m.NamespaceServices {
-		e := &m.NamespaceServices[i]
-		if e.Digest = digestOf(*e); e.Facts != nil {
-			e.Digest = function(model.Ref{Collection: "namespaceServices", Name: e.Name})
-		}
-	}
-	for i := range m.Reconcilers {
-		e := &m.Reconcilers[i]
-		if e.Digest = digestOf(*e); e.Facts != nil {
-			e.Digest = function(model.Ref{Collection: "reconcilers", Name: e.Name})
-		}
+// digest gives every entity the digest of what it says; key is that of the sources, for
+// what is a function of the assignment.
+func (r *Result) digest(key Key) {
+	for _, c := range model.Collections {
+		c.Identify(&r.Model, func(ref model.Ref) model.Digest { return model.DigestBytes(append(key[:], ref.String()...)) })
 	}
 }
-
-func digestContract(c *model.Contract) {
-	if c != nil {
-		without := *c
-		without.Ref = model.Ref{}
-		c.Digest = digestOf(without)
-	}
-}
-
-// digestOf returns the digest of an entity whose own Digest is still empty.
-func digestOf(entity any) model.Digest { return model.DigestBytes(model.Encode(entity)) }
 
 // Key identifies something that has been evaluated by all that can change it.
 type Key [sha256.Size]byte

@@ -129,8 +129,8 @@ func same(t *testing.T, what string, got, want answer) {
 	}
 }
 
-// check evaluates an environment in every way, and returns how it was done in parts.
-func check(t *testing.T, p *source.Platform, name string) Stats {
+// compareWays evaluates an environment in every way, and returns how it was done in parts.
+func compareWays(t *testing.T, p *source.Platform, name string) Stats {
 	t.Helper()
 	want := ask(t, p, name, "whole", nil)
 	c := newMemory()
@@ -394,7 +394,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 				}
 				files[filepath.Join("environments/dev", name)] = text
 			}
-			stats := check(t, open(t, files), "dev")
+			stats := compareWays(t, open(t, files), "dev")
 			// The empty file is a leaf.
 			want := c.parts
 			if want > 1 {
@@ -433,7 +433,7 @@ func TestPlatformsInParts(t *testing.T) {
 		}
 		for _, s := range stages {
 			t.Run(filepath.Base(dir)+" "+s.Name, func(t *testing.T) {
-				if stats := check(t, p, s.Name); stats.Units < 2 {
+				if stats := compareWays(t, p, s.Name); stats.Units < 2 {
 					t.Errorf("in one piece: %s", stats.Whole)
 				}
 			})
@@ -450,7 +450,7 @@ func TestGeneratedInParts(t *testing.T) {
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}
-	if stats := check(t, p, "dev"); stats.Units < 3 {
+	if stats := compareWays(t, p, "dev"); stats.Units < 3 {
 		t.Errorf("%+v", stats)
 	}
 }

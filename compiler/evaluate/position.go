@@ -54,7 +54,7 @@ func newPlaces(root, prefix string, inst *build.Instance) *places {
 func declaresCollection(f *ast.Field) (at token.Pos, ok bool) {
 	sel, isSelector := f.Value.(*ast.SelectorExpr)
 	name, _, err := ast.LabelName(f.Label)
-	if !isSelector || err != nil || !slices.Contains(collectionNames(), name) {
+	if !isSelector || err != nil || !slices.Contains(model.CollectionNames, name) {
 		return token.NoPos, false
 	}
 	definition, _, err := ast.LabelName(sel.Sel)

@@ -46,7 +46,7 @@ func profileOf(name string, data []byte) profile {
 		return profile{Whole: "it is not of package " + source.Package}
 	}
 	for _, name := range p.Uses {
-		if slices.Contains(collectionNames(), name) {
+		if slices.Contains(model.CollectionNames, name) {
 			p.Whole = "it refers to " + name
 		}
 	}
@@ -97,7 +97,7 @@ func (p *profile) declaration(d ast.Decl) {
 			p.whole("a field at its top has no plain name")
 			return
 		}
-		if !slices.Contains(collectionNames(), name) {
+		if !slices.Contains(model.CollectionNames, name) {
 			p.shares()
 			return
 		}

@@ -130,7 +130,7 @@ func (x *stageChecker) checkFolders(p *source.Platform) {
 			continue
 		}
 		hint := fmt.Sprintf("declare it in the base: environments: %s: {}", model.Label(folder))
-		if !isName(folder) {
+		if !model.IsName(folder) {
 			hint = "rename the folder: the name of an environment has at most 63 lower case letters, digits and dashes"
 		}
 		x.report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
@@ -171,7 +171,7 @@ func (x *stageChecker) checkOwnStages(stages []model.Stage, name string) {
 		return
 	}
 	for _, key := range x.names("environments") {
-		if isName(key) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == key }) {
+		if model.IsName(key) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
 			x.report(x.atEntity(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)), ref).On(ref.String()).
 				Hinting("declare it in the base, which all environments share"))
@@ -185,7 +185,7 @@ const tooMany = 10_000
 
 // checkMany warns of collections that are too large for CUE.
 func (x *entities) checkMany() {
-	for _, collection := range collectionNames() {
+	for _, collection := range model.CollectionNames {
 		if names := x.names(collection); len(names) > tooMany {
 			x.report(x.atEntity(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)),
 				model.Ref{Collection: collection, Name: names[0]}).On(collection).

@@ -76,8 +76,9 @@ func (e *Evaluator) register(ctx context.Context, x *entities, env *model.Enviro
 			}
 		}
 	}
-	byName(env.Workloads, func(w *model.Workload) string { return w.Name })
-	byName(env.Configs, func(c *model.Config) string { return c.Name })
+	for _, c := range model.Collections {
+		c.Sort(env)
+	}
 	return functions, nil
 }
 
@@ -246,7 +247,7 @@ func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
 // checkProvided reports collections that the registration does not provide.
 func (x *limited) checkProvided() {
 	r := x.registration
-	for _, name := range collectionNames() {
+	for _, name := range model.CollectionNames {
 		if name == "workloads" && r.Workloads || name == "configs" && r.Configs {
 			continue
 		}

@@ -74,8 +74,8 @@ func (x *scope) writtenIn(v cue.Value, folder string) []model.Position {
 
 // checkUnsound reports what CUE says against a whole package.
 func (x *scope) checkUnsound(ref model.Ref) {
-	for _, o := range x.problems(x.value.Validate()) {
-		for _, o := range x.located(o) {
+	for _, o := range problemsIn(x.places, x.value.Validate()) {
+		for _, o := range locate(x.places, o) {
 			x.fail(ref, o.diagnostic(nil, nil).On(cmp.Or(joinPath(o.path), "values")))
 		}
 	}

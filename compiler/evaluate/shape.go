@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"cmp"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -52,7 +53,7 @@ type keyShape struct {
 }
 
 func (k keyShape) allows(key string) bool {
-	return (!k.names || isName(key)) && (k.matches == nil || k.matches.MatchString(key))
+	return (!k.names || model.IsName(key)) && (k.matches == nil || k.matches.MatchString(key))
 }
 
 // names returns the field names, sorted.
@@ -83,37 +84,9 @@ func (s *shape) allowed() string {
 	return list
 }
 
-// collections are the fields of package platform, in the order of the schema's
-// documentation, with the definitions of the schema that they are.
-var collections = []struct{ name, definition string }{
-	{"environments", "#Environments"},
-	{"clusterTypes", "#ClusterTypes"},
-	{"clusters", "#Clusters"},
-	{"workloads", "#Workloads"},
-	{"registrations", "#Registrations"},
-	{"schedulingPolicies", "#SchedulingPolicies"},
-	{"configs", "#Configs"},
-	{"configSchemas", "#ConfigSchemas"},
-	{"namespaceServices", "#NamespaceServices"},
-	{"reconcilers", "#Reconcilers"},
-}
-
 // definitionOf returns the schema's definition that a collection is.
 func definitionOf(collection string) string {
-	for _, c := range collections {
-		if c.name == collection {
-			return c.definition
-		}
-	}
-	panic("evaluate: no such collection: " + collection)
-}
-
-func collectionNames() []string {
-	var names []string
-	for _, c := range collections {
-		names = append(names, c.name)
-	}
-	return names
+	return "#" + strings.ToUpper(collection[:1]) + collection[1:]
 }
 
 // entityShape returns the shape of a collection's entities.

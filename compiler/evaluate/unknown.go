@@ -30,7 +30,7 @@ func (x *reader) unknown(v cue.Value, ref model.Ref) {
 		}
 	}
 	d := diag.New(code, what).On(ref.String())
-	if all := x.problems(v.Err()); len(all) > 0 {
+	if all := problemsIn(x.places, v.Err()); len(all) > 0 {
 		d = x.because(d, all[0], sourceNodes(v)) // the others follow from it
 	}
 	x.fail(ref, d)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -58,6 +59,11 @@ func (r Ref) At(path string) Ref {
 
 // Entity returns the reference to the entity that r is in.
 func (r Ref) Entity() Ref { return Ref{Collection: r.Collection, Name: r.Name} }
+
+// CompareEntities orders references by the entities that they are in.
+func CompareEntities(a, b Ref) int {
+	return cmp.Or(strings.Compare(a.Collection, b.Collection), strings.Compare(a.Name, b.Name))
+}
 
 // JoinPath joins two CUE paths, either of which may be empty.
 func JoinPath(a, b string) string {
