@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -147,7 +148,7 @@ const mostAttempts = 3
 // are configured by. Where files change while they are read, it begins anew.
 func plan(ctx context.Context, r Request) (b *Build, err error) {
 	for range mostAttempts {
-		if b, err = planOnce(ctx, r); !errors.Is(err, evaluate.ErrChanged) {
+		if b, err = planOnce(ctx, r); !errors.Is(err, incremental.ErrChanged) {
 			break
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -102,7 +102,7 @@ func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 
 func (p *Plan) configCall(config *model.Config, t *Tuple) call {
 	ref := model.Ref{Collection: "configs", Name: config.Name}
-	return newCall(evaluate.Call{Entity: ref, Facts: p.facts(int(t.Assignments[0]), config.Facts, nil)})
+	return newCall(function.Call{Entity: ref, Facts: p.facts(int(t.Assignments[0]), config.Facts, nil)})
 }
 
 // Composer composes tuples of a plan, one after the other.

@@ -15,6 +15,9 @@ import (
 	"cuelang.org/go/cue/parser"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
@@ -102,7 +105,7 @@ func (a *application) declared(ctx context.Context) (*model.Application, []model
 	if l == nil || err != nil {
 		return nil, nil, ds, err
 	}
-	app, stages, ds, ok := exportApplication(l)
+	app, stages, ds, ok := export.Application(l)
 	for i := range ds {
 		if len(ds[i].Sites) == 0 {
 			ds[i] = ds[i].In(model.Position{File: a.file, Line: 1, Column: 1}, "")
@@ -212,7 +215,7 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 		}
 		ds = append(ds, more...)
 		if l != nil {
-			t.Contract, more = exportContract(l, t.Ref(), positions)
+			t.Contract, more = export.Contract(l, t.Ref(), positions)
 			if len(positions.Of(t.Ref())) == 0 { // for what stands in a comprehension
 				for _, file := range constraints {
 					positions.Add(t.Ref(), model.Position{File: file, Line: 1, Column: 1})
@@ -265,14 +268,14 @@ func (a *application) valuesOf(ctx context.Context, file string, positions *mode
 	if l == nil {
 		return a.values[file], nil
 	}
-	tree, ds := exportValues(l, model.Ref{Collection: "values", Name: file}, positions)
+	tree, ds := export.Values(l, model.Ref{Collection: "values", Name: file}, positions)
 	a.values[file] = &applicationValues{tree, ds}
 	return a.values[file], nil
 }
 
 // load builds a package of files of the application, and of a declaration that it
 // is of a type. Its positions are those of the files.
-func (a *application) load(ctx context.Context, name string, files []string, is string) (*loaded, []diag.Diagnostic, error) {
+func (a *application) load(ctx context.Context, name string, files []string, is string) (*loader.Package, []diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -291,9 +294,9 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 		overlay[filepath.Join(a.tmp, name, fmt.Sprintf("f%d.cue", i))] = load.FromFile(f)
 	}
 	if is != "" {
-		overlay[filepath.Join(a.tmp, name, declarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
+		overlay[filepath.Join(a.tmp, name, loader.DeclarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
 	}
-	return loadFolder(a.tmp, name, name, "", overlay)
+	return loader.Folder(a.tmp, name, name, "", overlay)
 }
 
 // parseValues reads a file of CUE or YAML.
@@ -301,8 +304,8 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	if path.Ext(name) == ".cue" {
 		f, err := parser.ParseFile(at, data)
 		if err != nil {
-			places := newPlaces(filepath.Dir(at), "", nil)
-			ds := places.loadErrors(err, diag.Syntax)
+			places := loader.NewPlaces(filepath.Dir(at), "", nil)
+			ds := places.Errors(err, diag.Syntax)
 			for i := range ds[0].Sites {
 				ds[0].Sites[i].Position.File = name
 			}
@@ -310,7 +313,7 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 		}
 		return f, nil
 	}
-	docs, f, problem := parseYAML(name, at, data)
+	docs, f, problem := yamlfile.Parse(name, at, data)
 	if problem != nil {
 		return nil, problem
 	}
@@ -319,10 +322,10 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 			In(model.Position{File: name, Line: max(docs[1].Line, 1), Column: 1}, "").Hinting("keep one document: Helm reads the first alone")
 		return nil, &d
 	}
-	if d, twice := givenTwice(name, docs); twice {
+	if d, twice := yamlfile.GivenTwice(name, docs); twice {
 		return nil, &d
 	}
-	if d, other := otherwise(name, docs); other {
+	if d, other := yamlfile.Ambiguous(name, docs); other {
 		return nil, &d
 	}
 	return f, nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -171,7 +172,7 @@ func TestStagesInParts(t *testing.T) {
 		root := open(t, map[string]string{"more.cue": "package platform\n\n" + c.text + "\n", "other.cue": "package platform\n\nconfigs: o: match: {}\n"}).Root
 		memory := newMemory()
 		var codes string
-		for i, how := range []Cache{nil, memory, memory} {
+		for i, how := range []memo.Cache{nil, memory, memory} {
 			p, _, err := source.Open(root)
 			if err != nil {
 				t.Fatal(err)

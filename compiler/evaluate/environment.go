@@ -1,14 +1,13 @@
-// Package evaluate turns a platform's CUE into the model.
+// Package evaluate turns CUE into the model: of a platform, an environment or the base;
+// of an application's repository, its own file and its values.
 //
-// One environment is one CUE package. It is evaluated in parts where that cannot
-// be told from evaluating it at once: each part is some of its files, evaluated
-// in a context of its own that is dropped when its model is made; only what is a
-// function of the assignment keeps it. What a part gave is remembered by a digest
-// of all that can change it, so that after an edit little is evaluated.
+// An environment is one CUE package. Package incremental evaluates what the cache does not have of
+// it, package export makes the model of the CUE values, and package registration adds what registrations
+// provide. What needs all entities at once is checked last.
 //
-// An error stays with its entity, which is then sick and absent from the model,
-// unless it hides which entities there are: then the environment is evaluated in
-// one piece, and is uncertain, or nothing of it is readable at all.
+// An error stays with its entity, which is then invalid and absent from the model, unless it
+// hides which entities there are: then the environment is evaluated in one piece, and is
+// incomplete, or nothing of it is readable at all.
 package evaluate
 
 import (
@@ -16,6 +15,10 @@ import (
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/worker"
@@ -30,21 +33,24 @@ type Package struct {
 	Base, Own model.Digest
 
 	// Stats say how much was evaluated.
-	Stats Stats
+	Stats incremental.Stats
 
 	// For functions of the assignment:
 	mu         sync.Mutex
-	functions  *Functions
-	registered map[model.Ref]*Evaluation // those of registrations
+	functions  *incremental.Functions
+	registered map[model.Ref]*registration.Evaluation // those of registrations
 }
+
+// Cache keeps what was evaluated, for what evaluates the same again.
+type Cache = memo.Cache
 
 // Options are what the evaluation of an environment may use.
 type Options struct {
 	// Cache remembers what was evaluated, which is not evaluated again. The result
 	// is the same without it.
-	Cache Cache
+	Cache memo.Cache
 	// Registry has what registrations refer to; without it they are all unknown.
-	Registry Registry
+	Registry registration.Registry
 	// Workers evaluate what registrations bring; nil for in this process, which a
 	// comprehension without an end would take with it. They know Handler under
 	// HandlerName.
@@ -61,29 +67,29 @@ func Environment(ctx context.Context, p *source.Platform, name string, stages []
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
-	return evaluateEnvironment(ctx, newEvaluation(p, name, o.Cache), stages, o)
+	return evaluateEnvironment(ctx, incremental.New(p, name, o.Cache), stages, o)
 }
 
-func evaluateEnvironment(ctx context.Context, e *evaluation, stages []model.Stage, o Options) (*Package, []diag.Diagnostic, error) {
-	r, ds, err := e.evaluate(ctx)
+func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, stages []model.Stage, o Options) (*Package, []diag.Diagnostic, error) {
+	r, ds, err := e.Evaluate(ctx)
 	if r == nil || err != nil {
 		return &Package{}, ds, err
 	}
-	pkg := &Package{Stats: e.stats, functions: e.functions()}
-	pkg.Base, pkg.Own = e.digests()
-	x := r.resume(e.positions(r))
-	if e.platform.Hides(e.name) {
-		x.hideAll(e.name)
+	pkg := &Package{Stats: e.Stats, functions: e.Functions()}
+	pkg.Base, pkg.Own = e.Digests()
+	x := r.Resume(e.Positions(r))
+	if e.Platform.Hides(e.Name) {
+		x.HideAll(e.Name)
 	}
-	registrations := &Evaluator{e.name, o.Cache, o.Registry, o.Workers}
-	if pkg.registered, err = registrations.register(ctx, x, &r.Model); err != nil {
+	registrations := &registration.Evaluator{Environment: e.Name, Cache: o.Cache, Registry: o.Registry, Workers: o.Workers}
+	if pkg.registered, err = registrations.Register(ctx, x, &r.Model); err != nil {
 		return nil, nil, err
 	}
-	x.checkMany()
-	s := &stageChecker{x}
-	s.checkOwnStages(stages, e.name)
-	s.checkOwnRings(stages, &r.Model)
-	x.checkReferences(&r.Model)
-	pkg.Model = x.finish(&r.Model)
-	return pkg, x.ds, nil
+	x.Many()
+	s := &check.Stages{Entities: x}
+	s.Own(stages, e.Name)
+	s.OwnRings(stages, &r.Model)
+	x.References(&r.Model)
+	pkg.Model = x.Finish(&r.Model)
+	return pkg, x.Diagnostics, nil
 }

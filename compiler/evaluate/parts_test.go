@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/testing/generate"
@@ -53,20 +55,20 @@ type answer struct {
 	positions map[model.Ref][]model.Position
 	ds        []diag.Diagnostic
 	base, own model.Digest
-	stats     Stats
+	stats     incremental.Stats
 }
 
 // ask evaluates an environment: in one piece, each component alone, or as it is
 // done where neither is asked for.
-func ask(t *testing.T, p *source.Platform, name string, how string, c Cache) answer {
+func ask(t *testing.T, p *source.Platform, name string, how string, c memo.Cache) answer {
 	t.Helper()
 	if !p.HasBase() || !p.Loadable(name) {
 		return answer{}
 	}
-	e := newEvaluation(p, name, c)
-	e.asOne = how == "whole"
+	e := incremental.New(p, name, c)
+	e.AsOne = how == "whole"
 	if how == "each" {
-		e.least = 1
+		e.Least = 1
 	}
 	pkg, ds, err := evaluateEnvironment(context.Background(), e, []model.Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Options{Cache: c})
 	if err != nil {
@@ -130,7 +132,7 @@ func same(t *testing.T, what string, got, want answer) {
 }
 
 // compareWays evaluates an environment in every way, and returns how it was done in parts.
-func compareWays(t *testing.T, p *source.Platform, name string) Stats {
+func compareWays(t *testing.T, p *source.Platform, name string) incremental.Stats {
 	t.Helper()
 	want := ask(t, p, name, "whole", nil)
 	c := newMemory()

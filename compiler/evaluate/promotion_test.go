@@ -2,19 +2,19 @@ package evaluate
 
 import (
 	"context"
-	"math"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // stages evaluates the environments of a base with the given declarations beside
 // dev, by name.
-func stages(t *testing.T, declarations string, c Cache) (map[string]model.Stage, []diag.Diagnostic) {
+func stages(t *testing.T, declarations string, c memo.Cache) (map[string]model.Stage, []diag.Diagnostic) {
 	t.Helper()
 	p := open(t, map[string]string{"environments.cue": "package platform\n\n" + declarations})
 	all, ds, err := Stages(context.Background(), p, c)
@@ -116,25 +116,6 @@ func TestPromotion(t *testing.T) {
 		}
 		if got := of["dev"].Promotion; !reflect.DeepEqual(got, model.Promotion{Advance: model.LatestPassed}) {
 			t.Errorf("from %s: an environment that says nothing has %+v", from, got)
-		}
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"0s":                          0,
-		"90s":                         90 * time.Second,
-		"1h30m":                       90 * time.Minute,
-		"7d":                          7 * 24 * time.Hour,
-		"1d1d":                        48 * time.Hour,
-		"106751d":                     106751 * 24 * time.Hour,
-		"106752d":                     math.MaxInt64,
-		"106751d24h":                  math.MaxInt64,
-		"99999999999999999999999999d": math.MaxInt64,
-	} {
-		var got span
-		if err := got.UnmarshalText([]byte(text)); err != nil || time.Duration(got) != want {
-			t.Errorf("%s: %v, %v", text, time.Duration(got), err)
 		}
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/archive"
@@ -18,12 +21,12 @@ import (
 // repositories are what registrations are pinned to, by their names.
 type repositories map[string]*archive.Tree
 
-func (r repositories) Content(_ context.Context, of *model.Registration) (*Pinned, []diag.Diagnostic) {
+func (r repositories) Content(_ context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
 	tree, ok := r[of.Name]
 	if !ok {
 		return nil, []diag.Diagnostic{diag.New(diag.NotLocked, of.Git.Repo+" is not locked")}
 	}
-	return &Pinned{
+	return &registration.Pinned{
 		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, *tree)),
 		Files: func() (*archive.Tree, []diag.Diagnostic, error) { return tree, nil, nil },
 	}, nil
@@ -33,7 +36,7 @@ func (r repositories) Content(_ context.Context, of *model.Registration) (*Pinne
 // registrations that refer to the files of an archive, <registration>/<path>, of
 // which those that begin with "refused: " have no content. It returns a line for
 // each diagnostic. In workers it is the same.
-func withRegistered(t *testing.T, declarations, registered string, c Cache) (*Package, []string) {
+func withRegistered(t *testing.T, declarations, registered string, c memo.Cache) (*Package, []string) {
 	t.Helper()
 	pkg, ds := evaluateRegistered(t, declarations, registered, Options{Cache: c})
 	pool := newPool(t)
@@ -153,7 +156,7 @@ configs: "team-name": {
 	if got := m.Configs[0].Match.String(); !strings.Contains(got, "front") || !strings.Contains(got, "east") {
 		t.Errorf("the match is %s", got)
 	}
-	made, err := pkg.Apply(t.Context(), []Call{{
+	made, err := pkg.Apply(t.Context(), []function.Call{{
 		Entity: model.Ref{Collection: "configs", Name: "team-name"},
 		Facts:  model.StructOf(model.Field{Name: "workload", Value: model.StringOf("shop")}),
 	}})

@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -11,7 +14,7 @@ import (
 // Stages evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable. The cache
 // is as for Environment.
-func Stages(ctx context.Context, p *source.Platform, c Cache) ([]model.Stage, []diag.Diagnostic, error) {
+func Stages(ctx context.Context, p *source.Platform, c memo.Cache) ([]model.Stage, []diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has said why nothing of the base counts
 	}
@@ -21,18 +24,18 @@ func Stages(ctx context.Context, p *source.Platform, c Cache) ([]model.Stage, []
 			Hinting("declare the collections there, in a file that begins with: package " + source.Package)
 		return nil, []diag.Diagnostic{d}, nil
 	}
-	e := newEvaluation(p, "", c)
-	r, ds, err := e.evaluate(ctx)
+	e := incremental.New(p, "", c)
+	r, ds, err := e.Evaluate(ctx)
 	if r == nil || err != nil {
 		return nil, ds, err
 	}
-	x := r.resume(e.positions(r))
+	x := r.Resume(e.Positions(r))
 	if r.Stages != nil {
-		x.checkMany()
-		s := &stageChecker{x}
-		s.checkFolders(p)
-		s.checkStages(r.Stages)
-		diag.Resolve(x.ds, x.positions)
+		x.Many()
+		s := &check.Stages{Entities: x}
+		s.Folders(p)
+		s.Declared(r.Stages)
+		diag.Resolve(x.Diagnostics, x.Positions)
 	}
-	return r.Stages, x.ds, nil
+	return r.Stages, x.Diagnostics, nil
 }

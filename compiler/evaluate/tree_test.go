@@ -1,6 +1,8 @@
 package evaluate
 
-import "testing"
+import (
+	"testing"
+)
 
 // The classification of leaves: notes on language, sections 4b and 9.
 func TestTrees(t *testing.T) {

@@ -1,0 +1,168 @@
+package incremental
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// inUnits evaluates the parts that are not remembered. The error is errNotClean
+// where the package has to be evaluated in one piece, since something is wrong.
+func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
+	d := &e.partition
+	parts := map[int]*export.Result{}
+	var missing []int
+	for n := sharedUnit; n < len(d.units); n++ {
+		p, ok := memo.Recall[export.Result](e.cache, e.keys.unit(n))
+		switch {
+		case !ok:
+			missing = append(missing, n)
+		case !p.Clean:
+			return nil, errNotClean
+		default:
+			parts[n] = p
+		}
+	}
+	e.Stats.Units, e.Stats.Evaluated = len(d.units)+1, len(missing)
+	batches := d.batches(missing, e.Least)
+	if e.Least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
+		return nil, errNotClean // all of it at once is the whole
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers(batches, d))
+	for _, batch := range batches {
+		group.Go(func() error {
+			of, err := e.batch(ctx, batch)
+			if err != nil {
+				return err
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for n, p := range of {
+				parts[n] = p
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	parts[sharedUnit] = e.without(parts[sharedUnit])
+	all := e.inOrder(parts)
+	if repeats(all) {
+		return nil, errNotClean
+	}
+	return merge(e.Name, all), nil
+}
+
+// split takes what was evaluated at once apart.
+func (d *partition) split(all *export.Result, batch []int) map[int]*export.Result {
+	out := map[int]*export.Result{}
+	for _, n := range batch {
+		out[n] = &export.Result{Clean: true, Invalid: map[model.Ref]bool{}}
+	}
+	from := &all.Model
+	if p, ok := out[d.unitOf(model.Ref{Collection: "environments", Name: from.Name})]; ok {
+		declare(&p.Model, from)
+	}
+	for _, c := range model.Collections {
+		c.Distribute(from, func(ref model.Ref) *model.Environment { return &out[d.unitOf(ref)].Model })
+	}
+	for _, ref := range all.Entities {
+		p := out[d.unitOf(ref)]
+		p.Entities = append(p.Entities, ref)
+	}
+	for _, u := range all.Uses {
+		p := out[d.unitOf(u.Ref)]
+		p.Uses = append(p.Uses, u)
+	}
+	for _, s := range all.Stages {
+		p := out[d.unitOf(model.Ref{Collection: "environments", Name: s.Name})]
+		p.Stages = append(p.Stages, s)
+	}
+	for _, t := range all.Reported {
+		p := out[d.unitOf(t.About)]
+		p.Reported = append(p.Reported, t)
+	}
+	for ref := range all.Invalid {
+		out[d.unitOf(ref)].Invalid[ref] = true
+	}
+	return out
+}
+
+// declare takes over what the environment says of itself.
+func declare(m, from *model.Environment) {
+	m.Description, m.After, m.GitOps, m.MaxRemovals, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.Rings
+}
+
+// repeats says whether two parts may tell the same mistake at the same place: of
+// those the whole tells the first.
+func repeats(parts []*export.Result) bool {
+	type mistake struct {
+		code    diag.Code
+		message string
+		at      string // "" where the place is a reference
+	}
+	in := map[mistake]int{}
+	vague, several := map[mistake]bool{}, map[mistake]bool{}
+	for n, p := range parts {
+		for _, t := range p.Reported {
+			what := mistake{code: t.Diagnostic.Code, message: t.Diagnostic.Message}
+			exact := what
+			for _, s := range t.Diagnostic.Sites {
+				exact.at += fmt.Sprint(s.Position, " ")
+				vague[what] = vague[what] || s.Position.IsZero()
+			}
+			if other, there := in[exact]; there && other != n {
+				return true
+			}
+			if other, there := in[what]; there && other != n {
+				several[what] = true
+			}
+			in[exact], in[what] = n, n
+		}
+	}
+	for what := range several {
+		if vague[what] {
+			return true
+		}
+	}
+	return false
+}
+
+// merge puts the parts of a package together.
+func merge(name string, parts []*export.Result) *export.Result {
+	out := &export.Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []model.Stage{}, Invalid: map[model.Ref]bool{}}
+	m := &out.Model
+	for _, p := range parts {
+		of := &p.Model
+		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.Rings != nil {
+			declare(m, of)
+		}
+		for _, c := range model.Collections {
+			c.Distribute(of, func(model.Ref) *model.Environment { return m })
+		}
+		out.Entities = append(out.Entities, p.Entities...)
+		out.Uses = append(out.Uses, p.Uses...)
+		out.Stages = append(out.Stages, p.Stages...)
+		out.Reported = append(out.Reported, p.Reported...)
+		maps.Copy(out.Invalid, p.Invalid)
+	}
+	for _, c := range model.Collections {
+		c.Sort(m)
+	}
+	slices.SortFunc(out.Stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Entities, model.CompareEntities)
+	slices.SortStableFunc(out.Uses, func(a, b check.Use) int { return model.CompareEntities(a.Ref, b.Ref) })
+	return out
+}
