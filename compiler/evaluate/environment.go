@@ -51,7 +51,7 @@ type Options struct {
 	Cache memo.Cache
 	// Registry has what registrations refer to; without it they are all unknown.
 	Registry registration.Registry
-	// Workers evaluate what registrations bring; nil for in this process, which a
+	// Workers evaluate what registrations provide; nil for in this process, which a
 	// comprehension without an end would take with it. They know Handler under
 	// HandlerName.
 	Workers *worker.Pool

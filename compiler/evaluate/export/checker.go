@@ -19,14 +19,14 @@ import (
 
 // checkAddress reports credentials in an address. It looks at what is written, which
 // may be in conflict with something else.
-func (x *checker) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref, told *[]string) {
+func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
 	for _, part := range cuevalue.Conjuncts(v) {
 		address, err := part.String()
 		if err != nil {
 			continue
 		}
 		if d, found := s.Credentials(address, ref.Path[strings.LastIndexByte(ref.Path, '.')+1:]); found {
-			x.tell(d, ref, told, v)
+			x.failAt(d, ref, v)
 			return
 		}
 	}
@@ -36,22 +36,22 @@ func (x *checker) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref, told 
 type checker struct{ *scope }
 
 // check reports everything that CUE and the schema say against an entity, or a
-// part of one, and returns whether it is healthy. The schema's shape is asked
+// part of one, and returns whether it is valid. The schema's shape is asked
 // first: CUE hides a misspelt field behind any other error of its struct.
 // What is in some of its fields is left to others.
 func (x *checker) check(v cue.Value, s *shape.Shape, ref model.Ref, but ...string) bool {
 	before := len(x.Diagnostics)
-	var told []string
+	shapes := &shapeCheck{scope: x.scope}
 	for _, name := range but {
-		told = append(told, ref.At(name).String())
+		shapes.reported = append(shapes.reported, ref.At(name).String())
 	}
-	x.checkShape(v, s, ref, &told)
+	shapes.checkShape(v, s, ref)
 	if err := v.Validate(); err != nil {
 		depth := len(v.Path().Selectors())
 		all := problem.In(x.Places, err)
 		for _, o := range all {
 			path := ref.At(problem.JoinPath(o.Path[min(depth, len(o.Path)):])).String()
-			if slices.ContainsFunc(told, func(t string) bool { return finding.Within(path, t) || o.Alternatives() && finding.Within(t, path) }) ||
+			if slices.ContainsFunc(shapes.reported, func(t string) bool { return finding.Within(path, t) || o.Alternatives() && finding.Within(t, path) }) ||
 				o.Alternatives() && slices.ContainsFunc(all, o.Contains) {
 				continue
 			}
@@ -86,17 +86,23 @@ func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Proble
 	return ok && !x.check(alone, s, ref.At(problem.JoinPath(relative)))
 }
 
+// shapeCheck holds one value against its shape.
+type shapeCheck struct {
+	*scope
+	reported []string // the paths that there is a diagnostic about
+}
+
 // checkShape reports unknown fields, missing ones, and groups of which not
-// exactly one is given. It notes in told the paths that it has spoken of.
-func (x *checker) checkShape(v cue.Value, s *shape.Shape, ref model.Ref, told *[]string) {
+// exactly one is given.
+func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 	if s.Address != "" {
-		x.checkAddress(v, s, ref, told)
+		x.checkAddress(v, s, ref)
 		return
 	}
 	if s.Elem != nil {
 		if it, err := v.List(); err == nil {
 			for i := 0; it.Next(); i++ {
-				x.checkShape(it.Value(), s.Elem, ref.At(fmt.Sprintf("[%d]", i)), told)
+				x.checkShape(it.Value(), s.Elem, ref.At(fmt.Sprintf("[%d]", i)))
 			}
 		}
 	}
@@ -108,27 +114,27 @@ func (x *checker) checkShape(v cue.Value, s *shape.Shape, ref model.Ref, told *[
 		given[name] = of
 		at := ref.At(model.Label(name))
 		switch f, known := s.Fields[name]; {
-		case known && len(*told) > 0 && slices.Contains(*told, at.String()):
+		case known && len(x.reported) > 0 && slices.Contains(x.reported, at.String()):
 		case known:
-			x.checkShape(of, f.Shape, at, told)
+			x.checkShape(of, f.Shape, at)
 		case s.Pattern != nil && s.Keys.Allows(name):
-			x.checkShape(of, s.Pattern, at, told)
+			x.checkShape(of, s.Pattern, at)
 		case s.Pattern != nil:
-			x.tell(shape.BadKey(name, s.Keys), at, told, of)
+			x.failAt(shape.BadKey(name, s.Keys), at, of)
 		case !s.Open:
-			x.tell(shape.UnknownField(name, s), at, told, of)
+			x.failAt(shape.UnknownField(name, s), at, of)
 		}
 	}
 	if len(given) == 0 && v.Validate() != nil {
 		return // no struct at all, which CUE says
 	}
-	x.checkWithoutEffect(v, s, given, ref, told)
-	x.checkFields(s, given, ref, told, v)
+	x.checkWithoutEffect(v, s, given, ref)
+	x.checkFields(s, given, ref, v)
 }
 
 // checkWithoutEffect reports fields that look like those of the schema and give
 // nothing: hidden ones, definitions, and such that are only constraints.
-func (x *checker) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[string]cue.Value, ref model.Ref, told *[]string) {
+func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[string]cue.Value, ref model.Ref) {
 	if len(s.Fields) == 0 {
 		return
 	}
@@ -150,7 +156,7 @@ func (x *checker) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[stri
 		if !x.isWritten(it.Value(), strings.TrimRight(written, "?!"), in()) {
 			continue // the schema's own, a template's, or a pattern's
 		}
-		x.tell(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)), told, it.Value())
+		x.failAt(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)), it.Value())
 	}
 }
 
@@ -177,7 +183,7 @@ func newSyntaxOf(v cue.Value) syntaxOf {
 
 // isWritten says whether a field is written, by its name, in the source of the
 // struct that it is in.
-func (x *checker) isWritten(of cue.Value, name string, in syntaxOf) bool {
+func (x *shapeCheck) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	if !in.names[name] {
 		return false // which is cheaper to see than what CUE knows of the field
 	}
@@ -192,17 +198,16 @@ func (x *checker) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	})
 }
 
-// tell reports what is wrong at ref, where v is written, and notes
-// that it has spoken of it.
-func (x *checker) tell(d diag.Diagnostic, ref model.Ref, told *[]string, v cue.Value) {
-	*told = append(*told, ref.String())
+// failAt reports what is wrong at ref, where v is written.
+func (x *shapeCheck) failAt(d diag.Diagnostic, ref model.Ref, v cue.Value) {
+	x.reported = append(x.reported, ref.String())
 	x.Fail(ref, x.At(d, v).On(ref.String()))
 }
 
-func (x *checker) checkFields(s *shape.Shape, given map[string]cue.Value, ref model.Ref, told *[]string, v cue.Value) {
+func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref model.Ref, v cue.Value) {
 	for _, name := range s.Names() {
 		if _, there := given[name]; !there && s.Fields[name].Required && !s.Misspelt(name, given) {
-			x.tell(shape.MissingField(name, s), ref.At(model.Label(name)), told, v)
+			x.failAt(shape.MissingField(name, s), ref.At(model.Label(name)), v)
 		}
 	}
 	for _, group := range s.OneOf {

@@ -107,18 +107,18 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 		return false
 	}
 	key := func(o problem.Problem) string { return problem.JoinPath(o.Path) + o.Messages[0] + fmt.Sprint(o.At) }
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, entity := range cuevalue.Fields(coll) {
 		for _, o := range problem.In(x.Places, entity.Validate()) {
-			told[key(o)] = true
+			seen[key(o)] = true
 		}
 	}
 	before := len(x.Diagnostics)
 	for _, o := range all {
-		if told[key(o)] {
+		if seen[key(o)] {
 			continue
 		}
-		told[key(o)] = true
+		seen[key(o)] = true
 		d := diag.New(diag.Incomplete, fmt.Sprintf("which %s there are is not known: %s", collection, shape.Plain(o.Telling()))).On(collection).
 			Hinting("correct what the comprehension goes through, or what it depends on")
 		for _, at := range o.At {
@@ -221,7 +221,7 @@ func (x *collectionChecker) declarations() []ast.Node {
 }
 
 // CheckEmbeds reports @embed attributes that CUE ignores because their file does
-// not enable them: what they would have brought is absent without an error.
+// not enable them: what they would have given is absent without an error.
 func (x *collectionChecker) CheckEmbeds(environment string) {
 	for _, f := range x.Files {
 		enabled := slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {

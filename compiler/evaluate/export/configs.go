@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Configs exports the configs, sick ones included: whom such a one concerns,
-// its match says, and those assignments fail.
+// Configs exports the configs, invalid ones included: the assignments that such a one
+// matches fail.
 func (x *Exporter) Configs() []model.Config {
 	var out []model.Config
 	x.each("configs", func(v cue.Value, ref model.Ref) {

@@ -72,7 +72,7 @@ func (x *contracts) checkContract(v cue.Value, ref model.Ref) bool {
 }
 
 // embeddedAsData returns the data file that a contract is embedded from without
-// being told that it is a schema; "" for none.
+// saying that it is a schema; "" for none.
 func embeddedAsData(v cue.Value) string {
 	for _, a := range v.Attributes(cue.FieldAttr) {
 		if a.Name() != "embed" {

@@ -21,7 +21,7 @@ func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all boo
 	if !all && !isOpenTree(t) {
 		return
 	}
-	d := &dependents{Set: x.Set, tree: t, ref: ref, all: all, told: map[string]bool{}}
+	d := &dependents{Set: x.Set, tree: t, ref: ref, all: all, seen: map[string]bool{}}
 	e, err := cuevalue.Definition(v)
 	if err == nil {
 		d.walk(e, nil, nil)
@@ -44,7 +44,7 @@ type dependents struct {
 	tree model.Tree
 	ref  model.Ref
 	all  bool // every value is open
-	told map[string]bool
+	seen map[string]bool
 }
 
 // block is a struct that an identifier may refer into.
@@ -139,10 +139,10 @@ func (d *dependents) refers(name string, names, from []string, in *block) {
 		return
 	}
 	at := pathOf(from)
-	if d.told[at+" "+path] || at == path {
+	if d.seen[at+" "+path] || at == path {
 		return
 	}
-	d.told[at+" "+path] = true
+	d.seen[at+" "+path] = true
 	what := at
 	if what == "" {
 		what = "which values there are"

@@ -21,7 +21,7 @@ type policies struct {
 }
 
 // promotion exports the policy of promotion of an environment; value has what of it
-// is data. What is wrong makes the environment sick.
+// is data. Errors make the environment invalid.
 func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) model.Promotion {
 	var said struct {
 		After     []string                 `json:"after"`

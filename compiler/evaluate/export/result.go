@@ -22,16 +22,16 @@ func (x *Exporter) result(env model.Environment, stages []model.Stage) *Result {
 	return r
 }
 
-// Result is what the entities of one part of a package are.
+// Result is what was exported of a package, or of one unit of it: plain data.
 type Result struct {
 	// Clean says that all that is wrong in the reduced package is wrong in single
-	// entities. Of a part that is not clean nothing else is known: what is wrong is
-	// said of the whole package.
+	// entities. A unit that is not clean has nothing else: its errors are reported of
+	// the whole package.
 	Clean bool
-	// Model has the part's entities, and nothing of the environment that they do
-	// not say.
+	// Model has the unit's entities. Of the environment's own fields it has those that
+	// the unit declares.
 	Model model.Environment
-	// Entities are all of the part, sorted.
+	// Entities are all of the unit, invalid ones included, sorted.
 	Entities []model.Ref
 	// Uses are the environments that deployment targets name.
 	Uses []check.Use

@@ -48,7 +48,7 @@ func (x *Exporter) Workloads(environment string) []model.Workload {
 }
 
 // targets exports a workload's deployment targets of the environment. Those that
-// are sick leave the others alone.
+// are invalid leave the others alone.
 func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) []model.DeploymentTarget {
 	var out []model.DeploymentTarget
 	all := cuevalue.Field(v, "deploymentTargets")

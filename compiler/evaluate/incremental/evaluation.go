@@ -30,10 +30,10 @@ import (
 
 // Stats say how much of a package was evaluated.
 type Stats struct {
-	// Parts is the number of parts that the package is made of, one where it is
-	// evaluated in one piece; Evaluated of them were, the others were remembered.
+	// Units is the number of units that the package is made of, one where it is
+	// evaluated in one piece. Evaluated of them were, the others were in the cache.
 	Units, Evaluated int
-	// Whole says why the package is not evaluated in parts; "" where it is.
+	// Whole says why the package is not evaluated in units; "" where it is.
 	Whole string
 }
 
@@ -44,8 +44,8 @@ type Evaluation struct {
 	Name     string // of the environment; "" for the base
 	dir      string
 	cache    memo.Cache
-	Least    int  // the least number of entities to evaluate at once; 1 for each component alone
-	AsOne    bool // never in parts
+	Least    int  // the least number of entities to evaluate at once; 1 for each unit alone
+	AsOne    bool // in one piece, for comparison
 
 	sources   *source.Sources
 	partition partition
@@ -53,12 +53,12 @@ type Evaluation struct {
 	Stats     Stats
 
 	mu     sync.Mutex
-	fresh  map[int]map[model.Ref][]model.Position // of the parts that were evaluated
-	loaded map[int]*loader.Package                // of parts with functions of the assignment
+	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
+	loaded map[int]*loader.Package                // of units with functions of the assignment
 	put    []func()                               // what is to be remembered
 }
 
-// wholeUnit is the number of the whole package as a part of itself.
+// wholeUnit is the number of the whole package, as a unit of itself.
 const wholeUnit = -2
 
 func New(p *source.Platform, name string, c memo.Cache) *Evaluation {
@@ -156,16 +156,16 @@ func (e *Evaluation) remember() error {
 	return nil
 }
 
-// inOrder returns all parts in the order of their numbers.
-func (e *Evaluation) inOrder(parts map[int]*export.Result) []*export.Result {
-	out := make([]*export.Result, 0, len(parts))
+// inOrder returns all units in the order of their numbers.
+func (e *Evaluation) inOrder(units map[int]*export.Result) []*export.Result {
+	out := make([]*export.Result, 0, len(units))
 	for n := sharedUnit; n < len(e.partition.units); n++ {
-		out = append(out, parts[n])
+		out = append(out, units[n])
 	}
 	return out
 }
 
-// without returns the shared part without the entities that components declare,
+// without returns the shared unit without the entities that others declare,
 // which a comprehension may have made as well.
 func (e *Evaluation) without(shared *export.Result) *export.Result {
 	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
@@ -195,7 +195,7 @@ func workers(batches [][]int, d *partition) int {
 	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), room)))
 }
 
-// batch evaluates some parts at once.
+// batch evaluates some units at once.
 func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Result, error) {
 	x, all, err := e.reduced(ctx, batch)
 	if err != nil {
@@ -210,7 +210,7 @@ func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Re
 	return e.keep(x, all, batch), nil
 }
 
-// reduced evaluates a package without the files that some parts do not need; the
+// reduced evaluates a package without the files that some units do not need; the
 // exporter is nil where it is not readable.
 func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
 	l, _, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut(batch))
@@ -226,7 +226,7 @@ func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter
 	return x, all, nil
 }
 
-// crosses says whether a mistake in one part was not repeated for another, which
+// crosses says whether a mistake in one unit was not repeated for another, which
 // would tell it if it were evaluated alone.
 func (e *Evaluation) crosses(x *export.Exporter) bool {
 	for pair := range x.Alike {

@@ -13,7 +13,7 @@ import (
 
 // keep takes what was evaluated at once apart, to be remembered.
 func (e *Evaluation) keep(x *export.Exporter, all *export.Result, batch []int) map[int]*export.Result {
-	parts := e.partition.split(all, batch)
+	units := e.partition.split(all, batch)
 	positions := map[int]map[model.Ref][]model.Position{}
 	for _, n := range batch {
 		positions[n] = map[model.Ref][]model.Position{}
@@ -23,7 +23,7 @@ func (e *Evaluation) keep(x *export.Exporter, all *export.Result, batch []int) m
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for n, p := range parts {
+	for n, p := range units {
 		key := e.keys.unit(n)
 		p.Digest(key)
 		e.fresh[n] = positions[n]
@@ -39,7 +39,7 @@ func (e *Evaluation) keep(x *export.Exporter, all *export.Result, batch []int) m
 			e.put = append(e.put, func() { e.cache.Put(key, stored) })
 		}
 	}
-	return parts
+	return units
 }
 
 // inOnePiece evaluates the whole package.
@@ -48,7 +48,7 @@ func (e *Evaluation) inOnePiece(ctx context.Context) (*export.Result, []diag.Dia
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
-	clear(e.loaded) // of parts that count no longer
+	clear(e.loaded) // of units that do not count now
 	x := export.New(l)
 	var all *export.Result
 	if d, ok := finding.Guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {

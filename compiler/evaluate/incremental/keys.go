@@ -13,11 +13,11 @@ import (
 // keys are the keys of one package of a platform.
 type keys struct {
 	whole  memo.Key // of the package in one piece
-	shared memo.Key // of the parts
+	shared memo.Key // of the units
 	units  []memo.Key
 }
 
-// unit returns the key of a part.
+// unit returns the key of a unit.
 func (k *keys) unit(n int) memo.Key {
 	if n == sharedUnit {
 		return k.shared

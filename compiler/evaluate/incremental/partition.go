@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// partition is how a package is evaluated in parts: the shared files alone, and
-// with them the files of each component. What an entity is in such a reduced
+// partition is how a package is divided into units: the shared files alone, and
+// with them the files of each unit. What an entity is in such a reduced
 // package is what it is in the whole, because nothing in the files that are left
 // out is about it: they only declare other entities, and nothing refers to a
 // collection.
@@ -18,13 +18,13 @@ type partition struct {
 	// whole says why the package is evaluated in one piece; "" where it is not.
 	whole  string
 	shared []int // the files, by their numbers
-	// components declare no entity in common.
+	// units declare no entity in common.
 	units []unit
-	// twice are the entities that shared files declare as well as components, and
-	// made those of components that shared files may make as well: what the shared
-	// part is depends on them, because it leaves them to the components.
+	// twice are the entities that shared files declare as well as units, and
+	// made those of units that shared files may make as well: what the shared
+	// unit is depends on them, because it leaves them to the others.
 	twice, made []model.Ref
-	owner       map[model.Ref]int // the component of each entity that one declares
+	owner       map[model.Ref]int // the unit of each entity that one declares
 	bytes       int               // of the shared files
 }
 
@@ -35,7 +35,7 @@ type unit struct {
 	bytes    int
 }
 
-// sharedUnit is the number of the part that has the entities of no component.
+// sharedUnit is the number of the unit that has the entities of no other.
 const sharedUnit = -1
 
 // newPartition divides a package, given the profiles of its files.
@@ -103,10 +103,10 @@ func newPartition(s *source.Sources, profiles []profile) partition {
 	return d.withTwice(s, profiles)
 }
 
-// withTwice finds the entities that shared files and components declare, and
-// whether the shared files leave the components to themselves. They do not where
+// withTwice finds the entities that shared files and units declare, and
+// whether the shared files leave the units to themselves. They do not where
 // one may refer to such an entity by its name, from the same struct: what it sees
-// there depends on the component. A collection that they do not declare may be
+// there depends on the unit. A collection that they do not declare may be
 // anything.
 func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	for _, i := range d.shared {
@@ -138,7 +138,7 @@ func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	return d
 }
 
-// findMade finds the entities of components that there may be without them: those
+// findMade finds the entities of units that there may be without them: those
 // of collections in which shared files make some, and the namespace service that
 // the schema has.
 func (d *partition) findMade(profiles []profile) {
@@ -157,7 +157,7 @@ func (d *partition) findMade(profiles []profile) {
 	slices.SortFunc(d.made, compareRefs)
 }
 
-// unitOf returns the number of the part that an entity belongs to.
+// unitOf returns the number of the unit that an entity belongs to.
 func (d *partition) unitOf(ref model.Ref) int {
 	if n, owned := d.owner[ref.Entity()]; owned {
 		return n
@@ -169,14 +169,14 @@ func (d *partition) unitOf(ref model.Ref) int {
 // evaluates the shared files and what they import each time.
 const batchEntities = 300
 
-// batches puts parts together that are to be evaluated at once, of at least so
-// many entities, or each alone where that is one. The shared part costs nothing
+// batches puts units together that are to be evaluated at once, of at least so
+// many entities, or each alone where that is one. The shared unit costs nothing
 // beside any other.
-func (d *partition) batches(parts []int, least int) [][]int {
+func (d *partition) batches(units []int, least int) [][]int {
 	var out [][]int
 	var batch []int
 	entities, bytes := 0, 0
-	for _, n := range parts {
+	for _, n := range units {
 		batch = append(batch, n)
 		if n != sharedUnit {
 			entities += len(d.units[n].entities)
@@ -207,7 +207,7 @@ func (d *partition) leftOut(batch []int) []int {
 	return out
 }
 
-// all returns the numbers of the components.
+// all returns the numbers of the units.
 func (d *partition) all() []int {
 	out := make([]int, len(d.units))
 	for n := range out {

@@ -10,7 +10,7 @@ import (
 
 func TestBatches(t *testing.T) {
 	for name, c := range map[string]struct {
-		entities []int // of each component
+		entities []int // of each unit
 		shared   int   // bytes
 		least    int
 		want     string
@@ -23,12 +23,12 @@ func TestBatches(t *testing.T) {
 		"much that is shared":      {[]int{300, 300, 300}, 600, 300, "[[-1 0 1] [2]]"},
 	} {
 		d := partition{bytes: c.shared}
-		parts := []int{sharedUnit}
+		units := []int{sharedUnit}
 		for n, entities := range c.entities {
 			d.units = append(d.units, unit{entities: make([]model.Ref, entities), bytes: entities, files: []int{n}})
-			parts = append(parts, n)
+			units = append(units, n)
 		}
-		got := d.batches(parts, c.least)
+		got := d.batches(units, c.least)
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
@@ -39,7 +39,7 @@ func TestBatches(t *testing.T) {
 				t.Errorf("%s: %v leaves out %v", name, batch, left)
 			}
 		}
-		if !slices.Equal(all, parts) {
+		if !slices.Equal(all, units) {
 			t.Errorf("%s: %v", name, all)
 		}
 	}

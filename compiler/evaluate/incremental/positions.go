@@ -26,7 +26,7 @@ func (e *Evaluation) Positions(r *export.Result) *model.Positions {
 	return t
 }
 
-// unitOf returns the number of the part that an entity is in.
+// unitOf returns the number of the unit that an entity is in.
 func (e *Evaluation) unitOf(ref model.Ref) int {
 	if e.partition.whole != "" {
 		return wholeUnit
@@ -34,8 +34,8 @@ func (e *Evaluation) unitOf(ref model.Ref) int {
 	return e.partition.unitOf(ref)
 }
 
-// positionsOf returns where the entities of a part are written: as it was found
-// just now, as it is remembered, or else by evaluating the part once more.
+// positionsOf returns where the entities of a unit are written: as it was found
+// just now, as the cache has it, or else by evaluating the unit once more.
 func (e *Evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 	e.mu.Lock()
 	fresh, ok := e.fresh[n]

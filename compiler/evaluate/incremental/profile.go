@@ -18,12 +18,12 @@ import (
 )
 
 // profile is what a file says as far as it decides whether its package can be
-// evaluated in parts. It depends on nothing but the file.
+// evaluated in units. It depends on nothing but the file.
 type profile struct {
 	// Leaf says that the file only declares entities, each for itself: without it
 	// the package has fewer entities, and is the same otherwise.
 	Leaf bool
-	// Whole says why no package with this file can be evaluated in parts; "" where
+	// Whole says why no package with this file can be evaluated in units; "" where
 	// it can.
 	Whole string
 	// Declares are the collections that the file declares as the schema's, sorted.
@@ -76,7 +76,7 @@ func compareRefs(a, b model.Ref) int { return strings.Compare(a.String(), b.Stri
 // declares by their names.
 func (p *profile) shares() { p.Leaf = false }
 
-// whole notes that it cannot be told what the file says something of.
+// whole notes that it is not known which entities the file is about.
 func (p *profile) whole(format string, args ...any) {
 	p.Leaf = false
 	if p.Whole == "" {

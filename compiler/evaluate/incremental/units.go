@@ -16,11 +16,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// inUnits evaluates the parts that are not remembered. The error is errNotClean
+// inUnits evaluates the units that are not in the cache. The error is errNotClean
 // where the package has to be evaluated in one piece, since something is wrong.
 func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	d := &e.partition
-	parts := map[int]*export.Result{}
+	units := map[int]*export.Result{}
 	var missing []int
 	for n := sharedUnit; n < len(d.units); n++ {
 		p, ok := memo.Recall[export.Result](e.cache, e.keys.unit(n))
@@ -30,7 +30,7 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 		case !p.Clean:
 			return nil, errNotClean
 		default:
-			parts[n] = p
+			units[n] = p
 		}
 	}
 	e.Stats.Units, e.Stats.Evaluated = len(d.units)+1, len(missing)
@@ -49,7 +49,7 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			for n, p := range of {
-				parts[n] = p
+				units[n] = p
 			}
 			return nil
 		})
@@ -57,8 +57,8 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	parts[sharedUnit] = e.without(parts[sharedUnit])
-	all := e.inOrder(parts)
+	units[sharedUnit] = e.without(units[sharedUnit])
+	all := e.inOrder(units)
 	if repeats(all) {
 		return nil, errNotClean
 	}
@@ -100,14 +100,14 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 	return out
 }
 
-// declare takes over what the environment says of itself.
+// declare copies the environment's own fields.
 func declare(m, from *model.Environment) {
 	m.Description, m.After, m.GitOps, m.MaxRemovals, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.Rings
 }
 
-// repeats says whether two parts may tell the same mistake at the same place: of
-// those the whole tells the first.
-func repeats(parts []*export.Result) bool {
+// repeats says whether two units may report the same mistake at the same place. The
+// whole package reports the first of them alone.
+func repeats(units []*export.Result) bool {
 	type mistake struct {
 		code    diag.Code
 		message string
@@ -115,7 +115,7 @@ func repeats(parts []*export.Result) bool {
 	}
 	in := map[mistake]int{}
 	vague, several := map[mistake]bool{}, map[mistake]bool{}
-	for n, p := range parts {
+	for n, p := range units {
 		for _, t := range p.Reported {
 			what := mistake{code: t.Diagnostic.Code, message: t.Diagnostic.Message}
 			exact := what
@@ -140,11 +140,11 @@ func repeats(parts []*export.Result) bool {
 	return false
 }
 
-// merge puts the parts of a package together.
-func merge(name string, parts []*export.Result) *export.Result {
+// merge puts the units of a package together.
+func merge(name string, units []*export.Result) *export.Result {
 	out := &export.Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []model.Stage{}, Invalid: map[model.Ref]bool{}}
 	m := &out.Model
-	for _, p := range parts {
+	for _, p := range units {
 		of := &p.Model
 		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.Rings != nil {
 			declare(m, of)

@@ -40,7 +40,7 @@ type checkout struct {
 func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
 	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: defaultPackage}
-	// Without a file that CUE reads nobody knows what the folder brings.
+	// Without a file that CUE reads it is not known what the folder provides.
 	unread := map[string]string{}
 	maps.Copy(unread, tree.Refused)
 	there := false
@@ -78,7 +78,7 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 }
 
 // ModuleOf returns the folder, relative to the root and with slashes, of the module
-// that what a registration brings is in: the nearest with a module file, else the
+// of what a registration provides: the nearest with a module file, else the
 // root.
 func ModuleOf(r *model.Registration, tree *archive.Tree) string {
 	dir := path.Clean(r.Git.Path)

@@ -28,7 +28,7 @@ type Evaluation struct {
 	beyond map[model.Ref]*worker.BeyondError // functions that were beyond the bounds
 }
 
-// key identifies what a registration brings to an environment.
+// key identifies what a registration provides to an environment.
 func (e *Evaluation) key() memo.Key {
 	h := sha256.New()
 	fmt.Fprintf(h, "registered %q %q %q", e.environment, e.pinned.Revision, e.pinned.Content)
@@ -39,8 +39,8 @@ func (e *Evaluation) key() memo.Key {
 	return memo.Key(h.Sum(nil))
 }
 
-// provided evaluates what the registration brings. passing says that it may be
-// otherwise the next time.
+// provided evaluates what the registration provides. passing says that the result may
+// differ the next time.
 func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
 	answer, absent, err := e.ask(ctx, nil)
 	var beyond *worker.BeyondError
@@ -66,8 +66,8 @@ func (e *Evaluation) boundedHint() string {
 // a millisecond.
 const mostCalls = 1000
 
-// Call calls one function of what the registration brings. A function that was
-// beyond the bounds once is not called again.
+// Call calls one function of what the registration provides. Outcomes are in the order of
+// calls. A function that was beyond the bounds once is not called again.
 func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
 	var out []function.Outcome
 	for len(calls) > 0 {

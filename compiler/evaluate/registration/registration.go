@@ -29,9 +29,9 @@ type Evaluator struct {
 	Workers     *worker.Pool
 }
 
-// Registry has what registrations are pinned to.
+// Registry has what registrations are pinned to. It may be called by several goroutines.
 type Registry interface {
-	// Registered returns what a registration brings, or why that is not known, as
+	// Content returns what a registration is pinned to, or why that is not known, as
 	// diagnostics without sites.
 	Content(context.Context, *model.Registration) (*Pinned, []diag.Diagnostic)
 }
@@ -42,12 +42,12 @@ type Pinned struct {
 	Revision string
 	// Content identifies the files.
 	Content model.Digest
-	// Files returns the files of the commit, or why they are not to be had. It is
+	// Files returns the files of the commit, or why they cannot be read. It is
 	// called only for content that has not been evaluated before.
 	Files func() (*archive.Tree, []diag.Diagnostic, error)
 }
 
-// Provided is what a registration brings to an environment.
+// Provided is what a registration provides to an environment.
 type Provided struct {
 	Workloads   []model.Workload
 	Configs     []model.Config

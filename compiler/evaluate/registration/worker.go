@@ -12,19 +12,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
-// job asks what a registration brings.
+// job asks a worker for what a registration provides.
 type job struct {
 	Environment  string
 	Registration model.Registration
 	Checkout     checkout
 	Key          memo.Key
-	// Calls, where there are some, ask for functions in it instead.
+	// Calls, where there are some, ask for functions of it instead.
 	Calls     []function.Call
 	Variables map[string]string // that CUE reads
 }
 
-// guestAnswer has Brought, which is nil for calls, or Outcomes in their order.
-// Where the package cannot be loaded it has neither, and Told says why.
+// reply has Provided, or for calls the Outcomes in their order. Where the package cannot
+// be loaded it has neither, and Diagnostics say why.
 type reply struct {
 	Provided    *Provided
 	Outcomes    []function.Outcome
@@ -34,10 +34,10 @@ type reply struct {
 // variables are those that tell CUE how to evaluate.
 var variables = []string{"CUE_EXPERIMENT", "CUE_DEBUG"}
 
-// HandlerName is the name under which workers evaluate what registrations bring.
+// HandlerName is the name under which workers evaluate what registrations provide.
 const HandlerName = "evaluate"
 
-// Handler returns what evaluates it in a worker.
+// Handler returns the handler of workers for it.
 func Handler() worker.Handler {
 	var h handler
 	return worker.Handle(func(job *job) (reply, error) {
@@ -54,8 +54,8 @@ func Handler() worker.Handler {
 	})
 }
 
-// handler evaluates guests. It keeps the last one that has functions for calls of
-// them.
+// handler does jobs. It keeps the last package that has functions of the assignment, for
+// calls of them.
 type handler struct {
 	key    memo.Key
 	loaded *checkedOut

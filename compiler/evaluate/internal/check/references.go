@@ -42,7 +42,7 @@ func (x *Entities) Finish(env *model.Environment) *model.Environment {
 	return env
 }
 
-// names returns the names of a collection's entities, sick ones included.
+// names returns the names of a collection's entities, invalid ones included, sorted.
 func (x *Entities) names(collection string) []string {
 	var names []string
 	for _, ref := range x.All {

@@ -30,7 +30,7 @@ func (x *Stages) Folders(p *source.Platform) {
 }
 
 // Declared reports entries that wait for what is not there, entries that wait for
-// each other, and policies that cannot be followed. What has an error is then sick.
+// each other, and policies that cannot be followed. Stages with errors are then invalid.
 func (x *Stages) Declared(stages []model.Stage) {
 	names := x.names("environments")
 	after := map[string][]string{}
