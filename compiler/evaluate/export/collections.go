@@ -121,9 +121,7 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 		seen[key(o)] = true
 		d := diag.New(diag.Incomplete, fmt.Sprintf("which %s there are is not known: %s", collection, shape.Plain(o.Telling()))).On(collection).
 			Hinting("correct what the comprehension goes through, or what it depends on")
-		for _, at := range o.At {
-			d = d.In(at, "")
-		}
+		d = d.InEach(o.At...)
 		if len(o.At) == 0 {
 			d = x.At(d, coll)
 		}

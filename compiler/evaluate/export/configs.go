@@ -13,20 +13,35 @@ import (
 // Configs exports the configs, invalid ones included: the assignments that such a one
 // matches fail.
 func (x *Exporter) Configs() []model.Config {
-	var out []model.Config
-	x.each("configs", func(v cue.Value, ref model.Ref) {
+	return entities(x, "configs", func(v cue.Value, ref model.Ref) (model.Config, bool) {
 		c := model.Config{Name: ref.Name, MatchUnknown: true}
-		self := ref.Entity()
-		x.Guard(ref.At("match"), func() { c.Match, c.MatchUnknown = x.match(v, ref) })
-		if !x.Invalid[self] {
-			x.Guard(ref, func() { x.configValues(v, ref, &c) })
-		}
-		c.Invalid = x.Invalid[self]
-		out = append(out, c)
+		c.Invalid = x.matching(v, ref, &c.Match, &c.MatchUnknown, func() { x.configValues(v, ref, &c) })
+		return c, true
 	})
-	return out
 }
 
+// configSchemas exports the config schemas, invalid ones included.
+func (x *Exporter) configSchemas() []model.ConfigSchema {
+	return entities(x, "configSchemas", func(v cue.Value, ref model.Ref) (model.ConfigSchema, bool) {
+		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
+		s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, func() { x.configSchema(v, ref, &s) })
+		return s, true
+	})
+}
+
+// matching compiles the match of an entity, and then, while the entity is valid, exports
+// the rest of it. It returns whether the entity is invalid.
+func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, unknown *bool, rest func()) bool {
+	x.Guard(ref.At("match"), func() { *match, *unknown = x.match(v, ref) })
+	if !x.Invalid[ref] {
+		x.Guard(ref, rest)
+	}
+	return x.Invalid[ref]
+}
+
+// match compiles a match. It is unknown where it cannot be read, and where something breaks
+// the name of the entity, which nobody writes: that is a field meant for something else,
+// such as a pattern that is one level too high, and then in match as well.
 func (x *Exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown bool) {
 	m := cuevalue.Field(v, "match")
 	if !m.Exists() {
@@ -72,21 +87,6 @@ func (x *Exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 		return
 	}
 	c.Values, c.Defaults, c.Overrides = x.trees.trees(v, ref)
-}
-
-func (x *Exporter) configSchemas() []model.ConfigSchema {
-	var out []model.ConfigSchema
-	x.each("configSchemas", func(v cue.Value, ref model.Ref) {
-		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
-		self := ref.Entity()
-		x.Guard(ref.At("match"), func() { s.Match, s.MatchUnknown = x.match(v, ref) })
-		if !x.Invalid[self] {
-			x.Guard(ref, func() { x.configSchema(v, ref, &s) })
-		}
-		s.Invalid = x.Invalid[self]
-		out = append(out, s)
-	})
-	return out
 }
 
 func (x *Exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchema) {

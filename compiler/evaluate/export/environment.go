@@ -40,10 +40,6 @@ func (x *Exporter) Stages() *Result {
 
 func (x *Exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
-		value, ok := x.read.entity(v, ref, policyFields...)
-		if !ok {
-			return
-		}
 		var e struct {
 			Description string        `json:"description"`
 			After       []string      `json:"after"`
@@ -52,7 +48,9 @@ func (x *Exporter) gitOps(env *model.Environment) {
 				Max json.RawMessage `json:"max"` // an int, or a text
 			} `json:"removals"`
 		}
-		decode(value, &e)
+		if !x.read.decode(&e, v, ref, policyFields...) {
+			return
+		}
 		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.Written(v)) { // the base declares it
 			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "removals"}, policyFields...), "on environment "+ref.Name)
 		}
@@ -95,15 +93,15 @@ func (x *Exporter) Environment(name string) *Result {
 	x.Collections.CheckCollections(name)
 	env := model.Environment{Name: name}
 	x.gitOps(&env)
-	env.ClusterTypes = x.clusterTypes()
-	env.Clusters = x.clusters()
+	env.ClusterTypes = entities(x, "clusterTypes", x.clusterType)
+	env.Clusters = entities(x, "clusters", x.cluster)
 	env.Workloads = x.Workloads(name)
-	env.SchedulingPolicies = x.schedulingPolicies()
+	env.SchedulingPolicies = entities(x, "schedulingPolicies", x.schedulingPolicy)
 	env.Configs = x.Configs()
 	env.ConfigSchemas = x.configSchemas()
 	env.NamespaceServices = x.namespaceServices()
-	env.Reconcilers = x.reconcilers()
-	env.Registrations = x.registrations()
+	env.Reconcilers = entities(x, "reconcilers", x.reconciler)
+	env.Registrations = entities(x, "registrations", x.registration)
 	return x.result(env, nil)
 }
 
@@ -128,9 +126,7 @@ func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields [
 	for _, name := range fields {
 		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
 			On(ref.At(name).String()).Hinting("move it to the base, which says for all commits how they come to an environment")
-		for _, p := range x.writtenIn(cuevalue.Field(v, name), ownFolder(in)) {
-			d = d.In(p, "")
-		}
+		d = d.InEach(x.writtenIn(cuevalue.Field(v, name), ownFolder(in))...)
 		if len(d.Sites) > 0 {
 			x.Report(d)
 		}

@@ -33,12 +33,13 @@ type Exporter struct {
 	Collections *collectionChecker
 	Found       *check.Entities
 
-	// wants says which entities to export; nil for all.
+	// Wants says which entities to export; nil for all.
 	Wants func(model.Ref) bool
-	// published are the workloads that are Workloads of the Kalypso scheduler.
+	// Published are the workloads that are Workloads of the Kalypso scheduler.
 	Published map[string]bool
 }
 
+// New returns an exporter of a package, which nothing is known of yet.
 func New(l *loader.Package) *Exporter {
 	s := &scope{l, finding.New()}
 	read, c := &reader{s}, &contracts{s}
@@ -49,7 +50,19 @@ func New(l *loader.Package) *Exporter {
 	}
 }
 
-// each calls f for every healthy entity of a collection, sorted by name.
+// entities exports the valid entities of a collection, sorted by name: what export returns
+// of each.
+func entities[T any](x *Exporter, collection string, export func(v cue.Value, ref model.Ref) (T, bool)) []T {
+	var out []T
+	x.each(collection, func(v cue.Value, ref model.Ref) {
+		if e, ok := export(v, ref); ok {
+			out = append(out, e)
+		}
+	})
+	return out
+}
+
+// each calls f for every valid entity of a collection, sorted by name.
 func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 	type entity struct {
 		name  string
@@ -83,9 +96,9 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 			x.read.unknown(e.value, ref)
 			continue
 		}
-		healthy := false
-		x.Guard(ref, func() { healthy = x.shapes.check(e.value, s, ref) })
-		if healthy || collection == "configs" || collection == "configSchemas" || collection == "workloads" {
+		valid := false
+		x.Guard(ref, func() { valid = x.shapes.check(e.value, s, ref) })
+		if valid || collection == "configs" || collection == "configSchemas" || collection == "workloads" {
 			x.Guard(ref, func() { f(e.value, ref) })
 		}
 	}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,36 +13,32 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// namespaceServices exports the namespace services, with the schema's own.
 func (x *Exporter) namespaceServices() []model.NamespaceService {
-	out := []model.NamespaceService{}
-	x.each("namespaceServices", func(v cue.Value, ref model.Ref) {
-		s := model.NamespaceService{Name: ref.Name}
-		pattern := cuevalue.Field(v, "pattern")
-		s.HasPattern = pattern.Exists()
-		s.Facts = factsOf(v, dependentParts(v)...)
-		s.PatternFacts = factsOf(v, pattern)
-		if x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
-			x.usesFact(ref, "rendered", "the namespace is what charts render with", pattern) {
-			return
-		}
-		if s.Facts == nil {
-			value, ok := x.read.entity(v, ref)
-			if !ok {
-				return
-			}
-			s.Spec = &value
-		} else {
-			x.noteAll(v, ref)
-		}
-		out = append(out, s)
-	})
+	out := append([]model.NamespaceService{}, entities(x, "namespaceServices", x.namespaceService)...)
 	ref := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
-	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == shape.DefaultNamespaceService }) &&
+	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == ref.Name }) &&
 		!x.Invalid[ref] && (x.Wants == nil || x.Wants(ref)) {
 		out = append(out, x.defaultNamespaceService())
 		slices.SortFunc(out, func(a, b model.NamespaceService) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return out
+}
+
+func (x *Exporter) namespaceService(v cue.Value, ref model.Ref) (model.NamespaceService, bool) {
+	pattern := cuevalue.Field(v, "pattern")
+	s := model.NamespaceService{Name: ref.Name, HasPattern: pattern.Exists(), Facts: factsOf(v, dependentParts(v)...), PatternFacts: factsOf(v, pattern)}
+	if x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
+		x.usesFact(ref, "rendered", "the namespace is what charts render with", pattern) {
+		return s, false
+	}
+	if s.Facts != nil {
+		x.noteAll(v, ref)
+		return s, true
+	}
+	value, ok := x.read.entity(v, ref)
+	s.Spec = &value
+	return s, ok
 }
 
 // dependentParts are what of an entity may be a function of the assignment: its
@@ -57,29 +54,20 @@ func dependentParts(v cue.Value) []cue.Value {
 	return out
 }
 
-func (x *Exporter) reconcilers() []model.Reconciler {
-	var out []model.Reconciler
-	group := shape.Of("reconcilers").OneOf[0]
-	x.each("reconcilers", func(v cue.Value, ref model.Ref) {
-		r := model.Reconciler{Name: ref.Name}
-		for _, backend := range group {
-			if cuevalue.Field(v, backend).Exists() {
-				r.Backend = backend
-			}
+func (x *Exporter) reconciler(v cue.Value, ref model.Ref) (model.Reconciler, bool) {
+	r := model.Reconciler{Name: ref.Name, Facts: factsOf(v, dependentParts(v)...)}
+	for _, backend := range shape.Of(ref.Collection).OneOf[0] {
+		if cuevalue.Field(v, backend).Exists() {
+			r.Backend = backend
 		}
-		r.Facts = factsOf(v, dependentParts(v)...)
-		if r.Facts == nil {
-			value, ok := x.read.entity(v, ref)
-			if !ok {
-				return
-			}
-			r.Spec, _ = value.Lookup(r.Backend)
-		} else {
-			x.noteAll(v, ref)
-		}
-		out = append(out, r)
-	})
-	return out
+	}
+	if r.Facts != nil {
+		x.noteAll(v, ref)
+		return r, true
+	}
+	value, ok := x.read.entity(v, ref)
+	r.Spec, _ = value.Lookup(r.Backend)
+	return r, ok
 }
 
 // factsOf returns which facts of #assignment a part of an entity uses, sorted;
@@ -109,12 +97,7 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	if all {
 		return shape.FactNames()
 	}
-	var names []string
-	for n := range used {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(used))
 }
 
 // usesFact reports a fact that a function cannot know, and returns whether it
@@ -130,10 +113,7 @@ func (x *Exporter) usesFact(ref model.Ref, fact, why string, parts ...cue.Value)
 		return false
 	}
 	d := diag.New(diag.Function, "#assignment."+fact+" is not known here: "+why).Hinting("use another fact of the assignment")
-	for _, part := range parts {
-		d = x.At(d, part)
-	}
-	x.Fail(ref, d)
+	x.Fail(ref, x.At(d, parts...))
 	return true
 }
 

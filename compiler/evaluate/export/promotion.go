@@ -64,15 +64,13 @@ func (x *policies) promotion(v cue.Value, value model.Value, ref model.Ref) mode
 func (x *policies) rings(v cue.Value, ref model.Ref) []model.Ring {
 	var out []model.Ring
 	x.elements(v, ref, "rings", func(of cue.Value, at model.Ref) {
-		value, ok := x.entity(of, at, "select", "gates")
-		if !ok {
-			return
-		}
 		var r struct {
 			Name  string   `json:"name"`
 			After []string `json:"after"`
 		}
-		decode(value, &r)
+		if !x.decode(&r, of, at, "select", "gates") {
+			return
+		}
 		selects, _ := x.selectors.selector(cuevalue.Field(of, "select"), at.At("select"), true)
 		out = append(out, model.Ring{Name: r.Name, Select: selects, After: r.After, Gates: x.gates(of, at)})
 	})
@@ -146,15 +144,13 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 func (x *policies) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
 	var out []model.PolicyGate
 	x.elements(gates, ref, "policy", func(of cue.Value, at model.Ref) {
-		value, ok := x.entity(of, at, "change")
-		if !ok {
-			return
-		}
 		var p struct {
 			Name string `json:"name"`
 			Hint string `json:"hint"`
 		}
-		decode(value, &p)
+		if !x.decode(&p, of, at, "change") {
+			return
+		}
 		x.contracts.checkChange(cuevalue.Field(of, "change"), at.At("change"))
 		if c := x.contracts.contract(cuevalue.Field(of, "change"), at.At("change"), ""); c != nil {
 			out = append(out, model.PolicyGate{Name: p.Name, Change: c.Expr, Hint: p.Hint})

@@ -18,6 +18,30 @@ import (
 // reader reads values that must be data, and says why others are none.
 type reader struct{ *scope }
 
+// entity exports all fields of an entity but some, as data.
+func (x *reader) entity(v cue.Value, ref model.Ref, but ...string) (model.Value, bool) {
+	var out []model.Field
+	ok := true
+	for name, of := range cuevalue.Fields(v) {
+		if slices.Contains(but, name) {
+			continue
+		}
+		f, good := x.data(of, ref.At(model.Label(name)))
+		out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
+	}
+	return model.StructOf(out...), ok
+}
+
+// decode reads all fields of an entity but some into a Go type, by its JSON tags. Of an
+// entity that is no data it reads nothing, and returns false.
+func (x *reader) decode(into any, v cue.Value, ref model.Ref, but ...string) bool {
+	value, ok := x.entity(v, ref, but...)
+	if ok {
+		decode(value, into)
+	}
+	return ok
+}
+
 // data exports concrete data, defaults taken. It reports what is not concrete,
 // and then returns false.
 func (x *reader) data(v cue.Value, ref model.Ref) (model.Value, bool) {

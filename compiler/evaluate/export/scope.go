@@ -61,9 +61,7 @@ func (x *scope) noteContract(v cue.Value, ref model.Ref) {
 // At adds to a diagnostic where values are written.
 func (x *scope) At(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
 	for _, v := range values {
-		for _, p := range x.Written(v) {
-			d = d.In(p, "")
-		}
+		d = d.InEach(x.Written(v)...)
 	}
 	return d
 }

@@ -100,6 +100,15 @@ func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Sel
 	return model.Selector{Op: model.OpNone}, false
 }
 
+// optional compiles the selector that a field is; an absent one selects all.
+func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels bool) (model.Selector, bool) {
+	of := cuevalue.Field(v, name)
+	if !of.Exists() {
+		return model.Selector{Op: model.OpAll}, true
+	}
+	return x.selector(of, ref.At(name), labels)
+}
+
 // checkSelector refuses what has no meaning in a selector: pattern fields, which
 // vanish from the exported syntax, defaults, which would be taken, and
 // constraints that no fact can satisfy: facts are strings, some of which write a

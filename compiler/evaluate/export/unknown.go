@@ -84,9 +84,7 @@ func (x *reader) because(d diag.Diagnostic, o problem.Problem, in []ast.Node) di
 	}
 	uses = append(uses, x.All(cuevalue.Comprehensions(in, names))...)
 	slices.SortFunc(uses, model.Position.Compare)
-	for _, at := range slices.Compact(uses) {
-		d = d.In(at, "")
-	}
+	d = d.InEach(slices.Compact(uses)...)
 	for i, at := range declared {
 		d = d.In(at, names[i]+" is declared here")
 	}

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,37 +15,34 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
+// Workloads exports the workloads, with their deployment targets of the environment.
 func (x *Exporter) Workloads(environment string) []model.Workload {
-	var out []model.Workload
-	x.each("workloads", func(v cue.Value, ref model.Ref) {
-		if x.Faulty(ref, "deploymentTargets") {
-			return
+	return entities(x, "workloads", func(v cue.Value, ref model.Ref) (model.Workload, bool) { return x.workload(v, ref, environment) })
+}
+
+func (x *Exporter) workload(v cue.Value, ref model.Ref, environment string) (model.Workload, bool) {
+	var w struct {
+		model.Workload
+		Enforce string `json:"enforce"`
+	}
+	if x.Faulty(ref, "deploymentTargets") || !x.read.decode(&w, v, ref, "deploymentTargets", "requires", "manifests") {
+		return w.Workload, false
+	}
+	if w.Application == "" {
+		w.Application = w.Name
+	}
+	x.checkLabels(w.Labels, ref.At("labels"))
+	if r := cuevalue.Field(v, "requires"); r.Exists() {
+		if w.Requires = x.contracts.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
+			return w.Workload, false
 		}
-		value, ok := x.read.entity(v, ref, "deploymentTargets", "requires", "manifests")
-		if !ok {
-			return
-		}
-		var w struct {
-			model.Workload
-			Enforce string `json:"enforce"`
-		}
-		decode(value, &w)
-		if w.Application == "" {
-			w.Application = w.Name
-		}
-		x.checkLabels(w.Labels, ref.At("labels"))
-		if r := cuevalue.Field(v, "requires"); r.Exists() {
-			if w.Requires = x.contracts.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
-				return
-			}
-		}
-		if w.Chart, ok = x.trees.chartValues(v, ref); !ok {
-			return
-		}
-		w.Targets = x.targets(v, &w.Workload, environment)
-		out = append(out, w.Workload)
-	})
-	return out
+	}
+	var ok bool
+	if w.Chart, ok = x.trees.chartValues(v, ref); !ok {
+		return w.Workload, false
+	}
+	w.Targets = x.targets(v, &w.Workload, environment)
+	return w.Workload, true
 }
 
 // targets exports a workload's deployment targets of the environment. Those that
@@ -91,6 +89,7 @@ func (x *Exporter) checkPlace(fullName, of, environment string, ref model.Ref) {
 	}
 }
 
+// target exports a deployment target, and returns the environment that it is of.
 func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
 	before := len(x.Diagnostics)
 	value, ok := x.read.entity(v, ref, "requires", "manifests")
@@ -110,11 +109,8 @@ func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 	t.FullName, t.Chart, t.Manifests = model.FullName(w.Name, t.Name), chart, manifests
 	x.checkLabels(t.Labels, ref.At("labels"))
 	labels := map[string]string{}
-	for _, side := range []map[string]string{w.Labels, t.Labels} {
-		for k, l := range side {
-			labels[k] = l
-		}
-	}
+	maps.Copy(labels, w.Labels)
+	maps.Copy(labels, t.Labels)
 	t.Labels = labels
 	if r := cuevalue.Field(v, "requires"); r.Exists() {
 		if t.Requires = x.contracts.contract(r, ref.At("requires"), t.Enforce); t.Requires == nil {

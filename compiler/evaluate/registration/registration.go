@@ -178,9 +178,7 @@ func (p *Provided) claim(x *check.Entities, r *model.Registration, own map[model
 			continue
 		}
 		d := diag.New(diag.Registration, fmt.Sprintf("registration %s brings %s, which there is already", r.Name, ref)).Hinting("rename one of them")
-		for _, p := range p.Positions[ref] {
-			d = d.In(p, "")
-		}
+		d = d.InEach(p.Positions[ref]...)
 		if d = d.At(ref, ""); own[ref] {
 			refused[ref] = true
 			x.Fail(self, d)

@@ -126,9 +126,9 @@ const tooMany = 10_000
 func (x *Entities) Many() {
 	for _, collection := range model.CollectionNames {
 		if names := x.names(collection); len(names) > tooMany {
-			x.Report(x.AtEntity(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)),
-				model.Ref{Collection: collection, Name: names[0]}).On(collection).
-				Hinting("split the environment, or give what is alike one name"))
+			first := model.Ref{Collection: collection, Name: names[0]}
+			x.Report(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)).
+				InEach(x.Positions.Of(first)...).On(collection).Hinting("split the environment, or give what is alike one name"))
 		}
 	}
 }

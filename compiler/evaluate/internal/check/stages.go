@@ -64,7 +64,7 @@ func (x *Stages) Own(stages []model.Stage, name string) {
 	for _, key := range x.names("environments") {
 		if model.IsName(key) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
-			x.Report(x.AtEntity(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)), ref).On(ref.String()).
+			x.Report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)).InEach(x.Positions.Of(ref)...).On(ref.String()).
 				Hinting("declare it in the base, which all environments share"))
 		}
 	}

@@ -87,14 +87,6 @@ func (x *Set) ReportedAt(ref model.Ref) bool {
 	return slices.ContainsFunc(x.Diagnostics, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
 }
 
-// AtEntity adds to a diagnostic where an entity is written.
-func (x *Set) AtEntity(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
-	for _, p := range x.Positions.Of(ref) {
-		d = d.In(p, "")
-	}
-	return d
-}
-
 // HideAll marks the whole environment as not known: what it has may be in part
 // in what cannot be read, configs included, so that its output stays as it is.
 func (x *Set) HideAll(environment string) {

@@ -44,9 +44,7 @@ func (p *Places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 				continue
 			}
 			d := diag.New(diag.Compile, fmt.Sprintf("%s cannot be embedded: %s", e.Name, why)).Hinting(hint)
-			for _, at := range append(inFile, p.All([]token.Pos{e.At})...) {
-				d = d.In(at, "")
-			}
+			d = d.InEach(append(inFile, p.All([]token.Pos{e.At})...)...)
 			ds = append(ds, d)
 		}
 	}

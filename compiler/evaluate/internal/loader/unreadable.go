@@ -28,13 +28,9 @@ func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 		if strings.Contains(e.Error(), failedImport) {
 			slices.Reverse(at) // first what is wrong there, then who imports it
 		}
-		for _, at := range at {
-			d = d.In(at, "")
-		}
+		d = d.InEach(at...)
 		if m := missingReference.FindStringSubmatch(d.Message); m != nil && len(d.Sites) == 0 {
-			for _, at := range p.uses(m[1]) {
-				d = d.In(at, "")
-			}
+			d = d.InEach(p.uses(m[1])...)
 		}
 		if len(d.Sites) == 0 {
 			d = d.In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")

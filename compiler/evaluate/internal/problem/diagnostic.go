@@ -57,9 +57,7 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 	default:
 		d = o.wrongValue(s, parent)
 	}
-	for _, at := range o.At {
-		d = d.In(at, "")
-	}
+	d = d.InEach(o.At...)
 	return d
 }
 
