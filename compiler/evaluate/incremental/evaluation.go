@@ -14,14 +14,10 @@ package incremental
 import (
 	"context"
 	"errors"
-	"runtime"
-	"runtime/debug"
-	"slices"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -37,30 +33,30 @@ type Stats struct {
 	Whole string
 }
 
-// Evaluation evaluates one package of a platform: what is not remembered, in as
+// Evaluation evaluates one package of a platform: what is not in the cache, in as
 // few and as small pieces as give the same as the whole.
 type Evaluation struct {
 	Platform *source.Platform
 	Name     string // of the environment; "" for the base
-	dir      string
+	Least    int    // the least number of entities to evaluate at once; 1 for each unit alone
+	AsOne    bool   // in one piece, for comparison
+	dir      string // of the package
 	cache    memo.Cache
-	Least    int  // the least number of entities to evaluate at once; 1 for each unit alone
-	AsOne    bool // in one piece, for comparison
 
+	// Stats are those of Evaluate.
+	Stats     Stats
 	sources   *source.Sources
 	partition partition
 	keys      *keys
-	Stats     Stats
 
 	mu     sync.Mutex
 	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
 	loaded map[int]*loader.Package                // of units with functions of the assignment
-	put    []func()                               // what is to be remembered
+	put    []entry                                // what is to be put into the cache
 }
 
-// wholeUnit is the number of the whole package, as a unit of itself.
-const wholeUnit = -2
-
+// New returns the evaluation of an environment, or of the platform's base for "". The cache
+// may be nil.
 func New(p *source.Platform, name string, c memo.Cache) *Evaluation {
 	return &Evaluation{Platform: p, Name: name, dir: p.Dir(name), cache: c, Least: batchEntities}
 }
@@ -73,8 +69,8 @@ func (e *Evaluation) export(x *export.Exporter) *export.Result {
 	return x.Environment(e.Name)
 }
 
-// Evaluate returns what the package is, before what needs all entities at once
-// has been checked. The result is nil where nothing of the package is readable,
+// Evaluate exports the package. What needs all entities at once is not checked yet. It
+// is called once. The result is nil where nothing of the package is readable,
 // which the diagnostics say.
 func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
 	var err error
@@ -115,6 +111,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 
 const notClean = "something is wrong in it"
 
+// errNotClean says that the package has to be evaluated in one piece.
 var errNotClean = errors.New(notClean)
 
 func (e *Evaluation) scan() (*source.Sources, error) {
@@ -142,108 +139,4 @@ func (e *Evaluation) unchanged() error {
 		err = ErrChanged
 	}
 	return err
-}
-
-// remember keeps what was evaluated, if it is of the files that were scanned.
-func (e *Evaluation) remember() error {
-	if err := e.unchanged(); err != nil {
-		return err
-	}
-	for _, put := range e.put {
-		put()
-	}
-	e.put = nil
-	return nil
-}
-
-// inOrder returns all units in the order of their numbers.
-func (e *Evaluation) inOrder(units map[int]*export.Result) []*export.Result {
-	out := make([]*export.Result, 0, len(units))
-	for n := sharedUnit; n < len(e.partition.units); n++ {
-		out = append(out, units[n])
-	}
-	return out
-}
-
-// without returns the shared unit without the entities that others declare,
-// which a comprehension may have made as well.
-func (e *Evaluation) without(shared *export.Result) *export.Result {
-	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
-		return shared
-	}
-	return e.partition.split(shared, append(e.partition.all(), sharedUnit))[sharedUnit]
-}
-
-// heapPerByte is about how much memory CUE takes for each byte of sources, as
-// measured on generated platforms.
-const heapPerByte = 250
-
-// workers is how many batches are evaluated at once: as many as there are
-// processors, and as the soft memory limit of the process leaves room for.
-func workers(batches [][]int, d *partition) int {
-	largest := 1
-	for _, batch := range batches {
-		bytes := d.bytes
-		for _, n := range batch {
-			if n != sharedUnit {
-				bytes += d.units[n].bytes
-			}
-		}
-		largest = max(largest, bytes)
-	}
-	room := debug.SetMemoryLimit(-1) / int64(largest) / heapPerByte
-	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), room)))
-}
-
-// batch evaluates some units at once.
-func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Result, error) {
-	x, all, err := e.reduced(ctx, batch)
-	if err != nil {
-		return nil, err
-	}
-	if x == nil || !all.Clean || e.crosses(x) {
-		if len(batch) == 1 {
-			memo.Remember(e.cache, e.keys.unit(batch[0]), &export.Result{})
-		}
-		return nil, errNotClean
-	}
-	return e.keep(x, all, batch), nil
-}
-
-// reduced evaluates a package without the files that some units do not need; the
-// exporter is nil where it is not readable.
-func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
-	l, _, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut(batch))
-	if l == nil || err != nil {
-		return nil, nil, err
-	}
-	x := export.New(l)
-	x.Wants = func(ref model.Ref) bool { return slices.Contains(batch, e.unitOf(ref)) }
-	var all *export.Result
-	if _, ok := finding.Guarded("the package", func() { all = e.export(x) }); !ok {
-		return nil, nil, nil // the whole says so
-	}
-	return x, all, nil
-}
-
-// crosses says whether a mistake in one unit was not repeated for another, which
-// would tell it if it were evaluated alone.
-func (e *Evaluation) crosses(x *export.Exporter) bool {
-	for pair := range x.Alike {
-		if e.partition.unitOf(pair[0]) != e.partition.unitOf(pair[1]) {
-			return true
-		}
-	}
-	return false
-}
-
-// leftOut returns the names of the files that a batch does not need.
-func (e *Evaluation) leftOut(batch []int) []string {
-	var out []string
-	if batch[0] != wholeUnit {
-		for _, i := range e.partition.leftOut(batch) {
-			out = append(out, e.sources.Files[i].Name)
-		}
-	}
-	return out
 }

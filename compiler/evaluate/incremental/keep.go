@@ -1,19 +1,20 @@
 package incremental
 
 import (
-	"context"
-
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// keep takes what was evaluated at once apart, to be remembered.
-func (e *Evaluation) keep(x *export.Exporter, all *export.Result, batch []int) map[int]*export.Result {
-	units := e.partition.split(all, batch)
+// entry is what is to be put into the cache.
+type entry struct {
+	key  memo.Key
+	data []byte
+}
+
+// keepUnits divides what was evaluated at once into the units of the batch, and keeps each.
+func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result, batch []int) map[int]*export.Result {
 	positions := map[int]map[model.Ref][]model.Position{}
 	for _, n := range batch {
 		positions[n] = map[model.Ref][]model.Position{}
@@ -21,58 +22,39 @@ func (e *Evaluation) keep(x *export.Exporter, all *export.Result, batch []int) m
 	for ref, at := range x.Positions.All() {
 		positions[e.partition.unitOf(ref)][ref] = at
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for n, p := range units {
-		key := e.keys.unit(n)
-		p.Digest(key)
-		e.fresh[n] = positions[n]
-		if p.HasFunctions() {
-			e.loaded[n] = x.Package
-		}
-		if e.cache != nil {
-			e.put = append(e.put, func() {
-				of := positions[n]
-				memo.Remember(e.cache, positionsOf(key), &of)
-			})
-			stored := model.Encode(*p)
-			e.put = append(e.put, func() { e.cache.Put(key, stored) })
-		}
+	units := e.partition.split(all, batch)
+	for n, r := range units {
+		e.keep(n, r, positions[n], x.Package)
 	}
 	return units
 }
 
-// inOnePiece evaluates the whole package.
-func (e *Evaluation) inOnePiece(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
-	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, nil)
-	if l == nil || err != nil {
-		return nil, ds, err
-	}
-	clear(e.loaded) // of units that do not count now
-	x := export.New(l)
-	var all *export.Result
-	if d, ok := finding.Guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {
-		return nil, []diag.Diagnostic{d}, nil
-	}
-	if e.partition.whole == "" && all.Clean && !e.crosses(x) {
-		batch := append(e.partition.all(), sharedUnit)
-		if !repeats(e.inOrder(e.partition.split(all, batch))) {
-			e.Stats.Evaluated = e.Stats.Units
-			return merge(e.Name, e.inOrder(e.keep(x, all, batch))), nil, nil
-		}
-	}
-	if e.partition.whole == "" {
-		e.partition.whole = notClean
-	}
-	e.Stats = Stats{Units: 1, Evaluated: 1, Whole: e.partition.whole}
-	all.Digest(e.keys.whole)
-	e.fresh[wholeUnit] = x.Positions.All()
-	if all.HasFunctions() {
-		e.loaded[wholeUnit] = l
-	}
+// keep completes what a unit gave with digests. It notes what is needed of it later, and
+// what is to be put into the cache once it is known that no file has changed.
+func (e *Evaluation) keep(n int, r *export.Result, positions map[model.Ref][]model.Position, l *loader.Package) {
+	key := e.keys.unit(n)
+	r.Digest(key)
+	var put []entry
 	if e.cache != nil {
-		stored, positions := model.Encode(*all), model.Encode(x.Positions.All())
-		e.put = append(e.put, func() { e.cache.Put(positionsOf(e.keys.whole), positions) }, func() { e.cache.Put(e.keys.whole, stored) })
+		put = []entry{{positionsKey(key), model.Encode(positions)}, {key, model.Encode(*r)}}
 	}
-	return all, nil, nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fresh[n] = positions
+	if r.HasFunctions() {
+		e.loaded[n] = l
+	}
+	e.put = append(e.put, put...)
+}
+
+// remember puts what was evaluated into the cache, if it is of the files that were scanned.
+func (e *Evaluation) remember() error {
+	if err := e.unchanged(); err != nil {
+		return err
+	}
+	for _, p := range e.put {
+		e.cache.Put(p.key, p.data)
+	}
+	e.put = nil
+	return nil
 }

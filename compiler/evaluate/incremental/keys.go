@@ -19,7 +19,10 @@ type keys struct {
 
 // unit returns the key of a unit.
 func (k *keys) unit(n int) memo.Key {
-	if n == sharedUnit {
+	switch n {
+	case wholeUnit:
+		return k.whole
+	case sharedUnit:
 		return k.shared
 	}
 	return k.units[n]
@@ -59,8 +62,8 @@ func newKeys(environment string, s *source.Sources, d *partition) *keys {
 	return k
 }
 
-// positionsOf is the key of where what is kept under another is written.
-func positionsOf(key memo.Key) memo.Key {
+// positionsKey is the key of the positions of what has another key.
+func positionsKey(key memo.Key) memo.Key {
 	return sha256.Sum256(append([]byte("positions "), key[:]...))
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Positions is the table of the positions of what was evaluated. They are read
-// when they are asked for.
+// Positions returns the table of the positions of what was evaluated. Those of a unit are
+// read when one of them is first needed.
 func (e *Evaluation) Positions(r *export.Result) *model.Positions {
 	of := map[int][]model.Ref{}
 	for _, ref := range r.Entities {
@@ -43,11 +43,7 @@ func (e *Evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 	if ok {
 		return fresh
 	}
-	key := e.keys.whole
-	if n != wholeUnit {
-		key = e.keys.unit(n)
-	}
-	if stored, ok := memo.Recall[map[model.Ref][]model.Position](e.cache, positionsOf(key)); ok {
+	if stored, ok := memo.Recall[map[model.Ref][]model.Position](e.cache, positionsKey(e.keys.unit(n))); ok {
 		return *stored
 	}
 	x, _, err := e.reduced(context.Background(), []int{n})

@@ -1,71 +1,18 @@
 package incremental
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// inUnits evaluates the units that are not in the cache. The error is errNotClean
-// where the package has to be evaluated in one piece, since something is wrong.
-func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
-	d := &e.partition
-	units := map[int]*export.Result{}
-	var missing []int
-	for n := sharedUnit; n < len(d.units); n++ {
-		p, ok := memo.Recall[export.Result](e.cache, e.keys.unit(n))
-		switch {
-		case !ok:
-			missing = append(missing, n)
-		case !p.Clean:
-			return nil, errNotClean
-		default:
-			units[n] = p
-		}
-	}
-	e.Stats.Units, e.Stats.Evaluated = len(d.units)+1, len(missing)
-	batches := d.batches(missing, e.Least)
-	if e.Least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
-		return nil, errNotClean // all of it at once is the whole
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers(batches, d))
-	for _, batch := range batches {
-		group.Go(func() error {
-			of, err := e.batch(ctx, batch)
-			if err != nil {
-				return err
-			}
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			for n, p := range of {
-				units[n] = p
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	units[sharedUnit] = e.without(units[sharedUnit])
-	all := e.inOrder(units)
-	if repeats(all) {
-		return nil, errNotClean
-	}
-	return merge(e.Name, all), nil
-}
-
-// split takes what was evaluated at once apart.
+// split divides what was evaluated at once into the units of a batch.
 func (d *partition) split(all *export.Result, batch []int) map[int]*export.Result {
 	out := map[int]*export.Result{}
 	for _, n := range batch {
@@ -165,4 +112,22 @@ func merge(name string, units []*export.Result) *export.Result {
 	slices.SortFunc(out.Entities, model.CompareEntities)
 	slices.SortStableFunc(out.Uses, func(a, b check.Use) int { return model.CompareEntities(a.Ref, b.Ref) })
 	return out
+}
+
+// inOrder returns all units in the order of their numbers.
+func (e *Evaluation) inOrder(units map[int]*export.Result) []*export.Result {
+	out := make([]*export.Result, 0, len(units))
+	for n := sharedUnit; n < len(e.partition.units); n++ {
+		out = append(out, units[n])
+	}
+	return out
+}
+
+// without returns the shared unit without the entities that others declare,
+// which a comprehension may have made as well.
+func (e *Evaluation) without(shared *export.Result) *export.Result {
+	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
+		return shared
+	}
+	return e.partition.split(shared, append(e.partition.all(), sharedUnit))[sharedUnit]
 }
