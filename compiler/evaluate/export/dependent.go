@@ -193,17 +193,10 @@ func (s *block) let(name string) (ast.Expr, *block) {
 
 // memberOf returns a field's value of a struct literal; nil for none.
 func memberOf(e ast.Expr, sel ast.Label) ast.Expr {
-	lit, ok := e.(*ast.StructLit)
+	lit, _ := e.(*ast.StructLit)
 	want, _, err := ast.LabelName(sel)
-	if !ok || err != nil {
-		return nil
-	}
-	for _, decl := range lit.Elts {
-		if f, ok := decl.(*ast.Field); ok {
-			if name, _, err := ast.LabelName(f.Label); err == nil && name == want {
-				return f.Value
-			}
-		}
+	if f := cuevalue.MemberOf(lit, want); f != nil && err == nil {
+		return f.Value
 	}
 	return nil
 }

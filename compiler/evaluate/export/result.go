@@ -37,7 +37,7 @@ type Result struct {
 	Uses []check.Use
 	// Stages are the environments, of the base.
 	Stages []model.Stage
-	// Told is what is wrong, and Sick the entities that have errors.
+	// Reported are the diagnostics, and Invalid the entities that have errors.
 	Reported []reported
 	Invalid  map[model.Ref]bool
 	// Incomplete says that an error hides which assignments there are.

@@ -40,21 +40,6 @@ func fieldOf(name string, value ast.Expr, at token.Pos) *ast.Field {
 	return &ast.Field{Label: label, Value: value, TokenPos: at}
 }
 
-// entryOf returns a struct's field; nil where it has none.
-func entryOf(s *ast.StructLit, name string) *ast.Field {
-	if s == nil {
-		return nil
-	}
-	for _, d := range s.Elts {
-		if f, ok := d.(*ast.Field); ok {
-			if n, _, err := ast.LabelName(f.Label); err == nil && n == name {
-				return f
-			}
-		}
-	}
-	return nil
-}
-
 // stringOf returns the string that a field holds; "" where it holds none.
 func stringOf(f *ast.Field) string {
 	if f == nil {

@@ -9,6 +9,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -30,7 +31,7 @@ func (c *checkout) workloads(name string, data []byte) *scheduler {
 	}
 	var out []ast.Decl
 	for _, doc := range documents(parsed) {
-		if !strings.HasPrefix(stringOf(entryOf(doc, "apiVersion")), schedulerGroup+"/") {
+		if !strings.HasPrefix(stringOf(cuevalue.MemberOf(doc, "apiVersion")), schedulerGroup+"/") {
 			continue
 		}
 		if name, w := s.workload(doc); w != nil {
@@ -74,24 +75,24 @@ func (s *scheduler) report(message string, at token.Pos, hint string) {
 // workload returns the name of the workload that a Workload is, and the workload as
 // a declaration workloads: <name>: {…}.
 func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
-	kind, metadata, spec := entryOf(doc, "kind"), structOf(entryOf(doc, "metadata")), structOf(entryOf(doc, "spec"))
+	kind, metadata, spec := cuevalue.MemberOf(doc, "kind"), structOf(cuevalue.MemberOf(doc, "metadata")), structOf(cuevalue.MemberOf(doc, "spec"))
 	if stringOf(kind) != "Workload" {
 		s.report(fmt.Sprintf("a registration brings Workloads of %s, not %s", schedulerGroup, stringOf(kind)), doc.Pos(), "remove the object, or declare in the platform what it means")
 		return "", nil
 	}
-	name = stringOf(entryOf(metadata, "name"))
+	name = stringOf(cuevalue.MemberOf(metadata, "name"))
 	if name == "" {
 		s.report("the Workload has no metadata.name", doc.Pos(), "give it one")
 		return "", nil
 	}
 	fields := []ast.Decl{}
-	if labels := entryOf(metadata, "labels"); labels != nil {
+	if labels := cuevalue.MemberOf(metadata, "labels"); labels != nil {
 		fields = append(fields, labels)
 	}
-	s.configSchemas(entryOf(spec, "configSchemas"), model.Ref{Collection: "workloads", Name: name}, "workloads", name)
+	s.configSchemas(cuevalue.MemberOf(spec, "configSchemas"), model.Ref{Collection: "workloads", Name: name}, "workloads", name)
 	s.known(spec, "spec", "deploymentTargets", "configSchemas")
 	targets := &ast.StructLit{}
-	for _, t := range elementsOf(entryOf(spec, "deploymentTargets")) {
+	for _, t := range elementsOf(cuevalue.MemberOf(spec, "deploymentTargets")) {
 		if f := s.target(t, name); f != nil {
 			targets.Elts = append(targets.Elts, f)
 		}
@@ -103,20 +104,20 @@ func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
 
 // target returns a deployment target of a workload as a field of deploymentTargets.
 func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
-	name := stringOf(entryOf(t, "name"))
+	name := stringOf(cuevalue.MemberOf(t, "name"))
 	if name == "" {
 		s.report("the deployment target has no name", t.Pos(), "give it one")
 		return nil
 	}
 	s.known(t, "the deployment target", "name", "labels", "environment", "manifests", "configSchemas")
-	s.configSchemas(entryOf(t, "configSchemas"), (&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets", name)
+	s.configSchemas(cuevalue.MemberOf(t, "configSchemas"), (&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets", name)
 	of := &ast.StructLit{}
 	for _, field := range []string{"labels", "environment"} {
-		if f := entryOf(t, field); f != nil {
+		if f := cuevalue.MemberOf(t, field); f != nil {
 			of.Elts = append(of.Elts, f)
 		}
 	}
-	manifests := structOf(entryOf(t, "manifests"))
+	manifests := structOf(cuevalue.MemberOf(t, "manifests"))
 	if manifests == nil {
 		s.report("deployment target "+name+" has no manifests", t.Pos(), "say where they are: manifests: {repo, branch, path}")
 		return nil
@@ -129,7 +130,7 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 // repository, and whatever else the map holds, which has a meaning for the
 // platform's own templates only.
 func (s *scheduler) manifests(m *ast.StructLit, target string) ast.Decl {
-	if f := entryOf(m, "storage"); f != nil && !strings.EqualFold(stringOf(f), "git") {
+	if f := cuevalue.MemberOf(m, "storage"); f != nil && !strings.EqualFold(stringOf(f), "git") {
 		s.report(fmt.Sprintf("the manifests of deployment target %s are not in git", target), f.Value.Pos(),
 			"declare the workload in CUE, which has other sources, such as manifests: oci")
 	}

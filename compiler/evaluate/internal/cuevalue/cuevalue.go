@@ -13,9 +13,10 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
+// Field returns a field of a struct, which may not exist.
 func Field(v cue.Value, name string) cue.Value { return v.LookupPath(cue.MakePath(cue.Str(name))) }
 
-// Text is an error's message, with those that it wraps, and without the path
+// Text returns an error's message, with those that it wraps, and without the path
 // that CUE puts before it.
 func Text(e errors.Error) string {
 	message := e.Error()
@@ -25,6 +26,7 @@ func Text(e errors.Error) string {
 	return message
 }
 
+// FirstLine returns the first line of a message, without a colon at its end.
 func FirstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return strings.TrimSuffix(strings.TrimSpace(s), ":")
@@ -53,12 +55,28 @@ func isAbsent(v cue.Value) bool {
 	return strings.HasSuffix(Text(first), "required but not present") && len(first.Path()) == len(v.Path().Selectors())
 }
 
+// Positions returns where the syntax that declares a value stands.
 func Positions(v cue.Value) []token.Pos {
 	var out []token.Pos
 	for _, n := range SourceNodes(v) {
 		out = append(out, n.Pos())
 	}
 	return out
+}
+
+// MemberOf returns the field of a struct literal that has a name; nil for none.
+func MemberOf(lit *ast.StructLit, name string) *ast.Field {
+	if lit == nil {
+		return nil
+	}
+	for _, d := range lit.Elts {
+		if f, ok := d.(*ast.Field); ok {
+			if n, _, err := ast.LabelName(f.Label); err == nil && n == name {
+				return f
+			}
+		}
+	}
+	return nil
 }
 
 // SourceNodes returns the syntax that declares a value.
@@ -100,15 +118,14 @@ func IsPlainStruct(v cue.Value) bool {
 }
 
 // IsUnknown says whether CUE could not finish a value because something that it
-// depends on is not concrete. Validate says nothing of it and Fields leaves out
-// what is unknown: whoever does not ask loses it.
+// depends on is not concrete. Validate does not report it, and Fields leaves out
+// what is unknown.
 func IsUnknown(v cue.Value) bool {
 	return v.IncompleteKind() == cue.BottomKind && v.Validate() == nil && v.Err() != nil
 }
 
-func IsBytes(v cue.Value) bool {
-	return v.IncompleteKind() == cue.BytesKind
-}
+// IsBytes says whether a value is of type bytes.
+func IsBytes(v cue.Value) bool { return v.IncompleteKind() == cue.BytesKind }
 
 // IsStruct says whether an unknown value is written as a struct.
 func IsStruct(v cue.Value) bool {

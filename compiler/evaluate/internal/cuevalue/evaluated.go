@@ -87,13 +87,11 @@ func MarksDefault(v cue.Value) bool {
 // isLiteralConstraint says whether an expression is made of constraints as they
 // are: a default in a comprehension or in an argument is of something else.
 func isLiteralConstraint(e ast.Expr) bool {
-	literal := true
-	ast.Walk(e, func(n ast.Node) bool {
+	return !contains(e, func(n ast.Node) bool {
 		switch n.(type) {
 		case *ast.Comprehension, *ast.CallExpr, *ast.IndexExpr, *ast.SelectorExpr:
-			literal = false
+			return true
 		}
-		return literal
-	}, nil)
-	return literal
+		return false
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
+// AssignmentPath is that of the facts in an entity.
 var AssignmentPath = cue.MakePath(cue.Def("#assignment"))
 
 // WithReferences adds to the nodes what they refer to by name, directly or not, as far
@@ -34,12 +35,10 @@ func WithReferences(nodes, around []ast.Node) []ast.Node {
 
 // Explicit says whether a value's own source uses #assignment.
 func Explicit(v cue.Value) bool {
-	for _, n := range SourceNodes(v) {
-		if found, _ := FactsIn(n, map[string]bool{}); found {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(SourceNodes(v), func(n ast.Node) bool {
+		found, _ := FactsIn(n, map[string]bool{})
+		return found
+	})
 }
 
 // FactsIn collects the X of every #assignment.X below a node; all says that
@@ -116,12 +115,8 @@ func Comprehensions(nodes []ast.Node, names []string) []token.Pos {
 }
 
 func mentionsName(n ast.Node, names []string) bool {
-	found := false
-	ast.Walk(n, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && slices.Contains(names, id.Name) {
-			found = true
-		}
-		return !found
-	}, nil)
-	return found
+	return contains(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		return ok && slices.Contains(names, id.Name)
+	})
 }

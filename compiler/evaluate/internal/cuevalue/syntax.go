@@ -130,11 +130,17 @@ func WriteWithoutComments(e ast.Expr) (string, error) {
 
 // hasDefault says whether an expression marks a default.
 func hasDefault(e ast.Expr) bool {
+	return contains(e, func(n ast.Node) bool {
+		u, ok := n.(*ast.UnaryExpr)
+		return ok && u.Op == token.MUL
+	})
+}
+
+// contains says whether f holds for a node of a syntax tree.
+func contains(n ast.Node, f func(ast.Node) bool) bool {
 	found := false
-	ast.Walk(e, func(n ast.Node) bool {
-		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.MUL {
-			found = true
-		}
+	ast.Walk(n, func(n ast.Node) bool {
+		found = found || f(n)
 		return !found
 	}, nil)
 	return found

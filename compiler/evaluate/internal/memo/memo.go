@@ -7,19 +7,19 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Cache remembers what was evaluated, by a digest of all sources that can change
-// it and of what the environment tells CUE. Of kalypso itself the digest says
-// nothing: implementations keep what one version of it put from others. What Get
+// Cache keeps what was evaluated, by a digest of all sources and environment variables
+// that can change it. The digest does not cover kalypso itself: implementations
+// separate what different versions of it put. What Get
 // returns is what Put was given with the key: implementations verify it. Put may
-// forget, and its data must not be changed after. Both are called by several
+// drop data, and the caller does not change them afterwards. Both are called by several
 // goroutines.
 type Cache interface {
 	Get(key [32]byte) ([]byte, bool)
 	Put(key [32]byte, data []byte)
 }
 
-// Recall decodes what the cache has of a key. What cannot be decoded is as good as
-// not there.
+// Recall decodes what the cache has of a key. What cannot be decoded is a miss. The cache
+// may be nil.
 func Recall[T any](c Cache, key Key) (*T, bool) {
 	if c == nil {
 		return nil, false
@@ -32,11 +32,12 @@ func Recall[T any](c Cache, key Key) (*T, bool) {
 	return into, model.Decode(data, into) == nil
 }
 
+// Remember encodes a value and puts it into the cache, which may be nil.
 func Remember[T any](c Cache, key Key, what *T) {
 	if c != nil {
 		c.Put(key, model.Encode(*what))
 	}
 }
 
-// Key identifies something that has been evaluated by all that can change it.
+// Key is a digest of all that something evaluated depends on.
 type Key [sha256.Size]byte
