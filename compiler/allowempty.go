@@ -33,7 +33,7 @@ func (b *Build) checkAllowEmpty(names []string) error {
 	var known []string
 	add := func(collection, name string) { known = append(known, name, collection+"."+name) }
 	for _, e := range b.Environments {
-		if e.Model == nil || e.Model.Uncertain {
+		if e.Model == nil || e.Model.Incomplete {
 			return nil
 		}
 		for i := range e.Model.SchedulingPolicies {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -50,8 +50,8 @@ func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 // in, the own files of environments that have them in a branch, in a folder of its own.
 // It returns base where no environment has. With a revision, it says what environments
 // are compiled from.
-func checkOut(ctx context.Context, r Request, stages []evaluate.Stage, base *checkout) (*checkout, error) {
-	elsewhere := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Promotion.Source != nil })
+func checkOut(ctx context.Context, r Request, stages []model.Stage, base *checkout) (*checkout, error) {
+	elsewhere := slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Promotion.Source != nil })
 	if r.Revision == "" && (!elsewhere || r.Source != nil) {
 		return base, nil
 	}
@@ -63,7 +63,7 @@ func checkOut(ctx context.Context, r Request, stages []evaluate.Stage, base *che
 	return out, errors.Join(err, repo.Close())
 }
 
-func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []evaluate.Stage, base *checkout) (*checkout, error) {
+func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []model.Stage, base *checkout) (*checkout, error) {
 	var err error
 	if a.Own, err = ownFiles(a.Repository, stages); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []eva
 
 // repositoryOf opens the repository that a request's platform is in. It returns the
 // platform's root, and where that is in the repository.
-func repositoryOf(r Request, stages []evaluate.Stage) (root string, repo *git.Repository, rel string, err error) {
+func repositoryOf(r Request, stages []model.Stage) (root string, repo *git.Repository, rel string, err error) {
 	if root, err = source.Root(r.Dir); err != nil {
 		return "", nil, "", err
 	}
@@ -103,7 +103,7 @@ func repositoryOf(r Request, stages []evaluate.Stage) (root string, repo *git.Re
 
 // inNoRepository says what is missing where environments have their own files in a
 // branch, and the platform is in no repository.
-func inNoRepository(root string, stages []evaluate.Stage) error {
+func inNoRepository(root string, stages []model.Stage) error {
 	for _, s := range stages {
 		if from := s.Promotion.Source; from != nil {
 			return fmt.Errorf("environments.%s.source: the environment's own files are in branch %s of the platform's repository, and that of %s cannot be read", s.Name, from.Branch, root)
@@ -114,7 +114,7 @@ func inNoRepository(root string, stages []evaluate.Stage) error {
 
 // ownFiles returns where the environments have their own files that have them in a
 // branch.
-func ownFiles(repo *git.Repository, stages []evaluate.Stage) (map[string]source.Own, error) {
+func ownFiles(repo *git.Repository, stages []model.Stage) (map[string]source.Own, error) {
 	own := map[string]source.Own{}
 	for _, s := range stages {
 		if from := s.Promotion.Source; from != nil {
@@ -160,7 +160,7 @@ func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 
 // sourcesOf returns the commits that environments are compiled from at a head: the newest
 // base commit, and the newest that changed the environment's own files.
-func sourcesOf(h source.History, stages []evaluate.Stage, own map[string]source.Own) (map[string]tree.Source, error) {
+func sourcesOf(h source.History, stages []model.Stage, own map[string]source.Own) (map[string]tree.Source, error) {
 	base, err := h.Base()
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -76,7 +77,7 @@ type Build struct {
 	Platform *source.Platform
 	// Stages are the environments that the base declares, sorted; nil where the
 	// base cannot be read.
-	Stages []evaluate.Stage
+	Stages []model.Stage
 	// Environments are those that were asked for, in the order of their names.
 	Environments []*build.Environment
 	// Diagnostics of all of it have positions and are sorted by them.
@@ -138,7 +139,7 @@ const mostAttempts = 3
 // are configured by. Where files change while they are read, it begins anew.
 func plan(ctx context.Context, r Request) (b *Build, err error) {
 	for range mostAttempts {
-		if b, err = planOnce(ctx, r); !errors.Is(err, evaluate.ErrChanged) {
+		if b, err = planOnce(ctx, r); !errors.Is(err, incremental.ErrChanged) {
 			break
 		}
 	}

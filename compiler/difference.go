@@ -172,7 +172,7 @@ func (s *side) finish(ctx context.Context) error {
 			a := &e.Schedule.Assignments[i]
 			s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
 		}
-		if e.Model.Uncertain {
+		if e.Model.Incomplete {
 			s.uncertain[e.Name] = true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -19,7 +18,7 @@ func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(fo
 		return
 	}
 	for _, folder := range folders {
-		if slices.ContainsFunc(b.Stages, func(s evaluate.Stage) bool { return s.Name == folder }) {
+		if slices.ContainsFunc(b.Stages, func(s model.Stage) bool { return s.Name == folder }) {
 			continue
 		}
 		of, at := record(folder)

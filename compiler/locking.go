@@ -155,7 +155,7 @@ func withRemoved(sources []dependency.Result, first map[dependency.Source]depend
 // certain says whether all sources that the platform uses are known.
 func (b *Build) certain() bool {
 	for _, e := range b.Environments {
-		if e.Model == nil || e.Model.Uncertain {
+		if e.Model == nil || e.Model.Incomplete {
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
@@ -40,7 +40,7 @@ func dependencies(root string) []cuemodule.Dependency {
 // dependenciesOf are the CUE modules that what a registration brings depends on,
 // without those that its repository has itself.
 func dependenciesOf(r *model.Registration, tree *archive.Tree) []cuemodule.Dependency {
-	root := evaluate.ModuleOf(r, tree)
+	root := registration.ModuleOf(r, tree)
 	var out []cuemodule.Dependency
 	for _, d := range cuemodule.Dependencies(tree.Files[path.Join(root, cuemodule.File)].Data) {
 		own := false

@@ -100,7 +100,7 @@ func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 		if e.Model == nil {
 			continue
 		}
-		if e.Model.Uncertain {
+		if e.Model.Incomplete {
 			o.uncertain = append(o.uncertain, e.Name)
 		}
 		o.identify(e)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
@@ -13,7 +13,7 @@ import (
 // registry has what registrations are pinned to.
 type registry struct{ *dependency.Library }
 
-func (r registry) Registered(ctx context.Context, of *model.Registration) (*evaluate.Registered, []diag.Diagnostic) {
+func (r registry) Content(ctx context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
 	entry, ds := r.Pinned(sourceOf(of))
 	if len(ds) > 0 {
 		return nil, ds
@@ -32,7 +32,7 @@ func (r registry) Registered(ctx context.Context, of *model.Registration) (*eval
 		ds, err := installModules(ctx, modules, r.Library)
 		return tree, ds, err
 	}
-	return &evaluate.Registered{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
+	return &registration.Pinned{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
 }
 
 // tree returns the files that a registration is pinned to; nil for none.

@@ -17,7 +17,7 @@ import (
 // policies of promotion, sorted by name; nil where nothing of the base can be read.
 // Diagnostics are those of the base, sorted. Of the environments' own files nothing is
 // read but rings.
-func Stages(ctx context.Context, r Request) ([]evaluate.Stage, []diag.Diagnostic, error) {
+func Stages(ctx context.Context, r Request) ([]model.Stage, []diag.Diagnostic, error) {
 	b, _, err := begin(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -43,7 +43,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		switch {
 		case err != nil:
 			return err
-		case pkg.Model == nil || pkg.Model.Sick[model.Ref{Collection: "environments", Name: s.Name}]:
+		case pkg.Model == nil || pkg.Model.Invalid[model.Ref{Collection: "environments", Name: s.Name}]:
 			s.NoRings = true
 		case pkg.Model.Rings != nil:
 			s.Promotion.Rings = pkg.Model.Rings

@@ -23,7 +23,7 @@ func (a applicationSubject) Form() Form {
 	return Form{Marker: source.ApplicationMarker, Targets: true}
 }
 
-func (a applicationSubject) Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error) {
+func (a applicationSubject) Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
 	return evaluate.ApplicationStages(ctx, dir)
 }
 

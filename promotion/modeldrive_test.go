@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -641,7 +640,7 @@ func holdIn(record *tree.Record, ring string) *tree.Hold {
 }
 
 func outputOf(record *tree.Record) *output {
-	stage := &evaluate.Stage{}
+	stage := &model.Stage{}
 	if record != nil {
 		for _, r := range record.Rings {
 			stage.Promotion.Rings = append(stage.Promotion.Rings, model.Ring{Name: r.Name})

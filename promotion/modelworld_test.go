@@ -13,7 +13,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -59,11 +58,11 @@ func (g *modelGates) gates() model.Gates {
 }
 
 // stages is the policy as the engine wants it.
-func (p *modelPolicy) stages(repository string) []evaluate.Stage {
-	var out []evaluate.Stage
+func (p *modelPolicy) stages(repository string) []model.Stage {
+	var out []model.Stage
 	for i := range p.Environments {
 		e := &p.Environments[i]
-		s := evaluate.Stage{
+		s := model.Stage{
 			Name: e.Name, After: e.After,
 			GitOps: &model.GitOps{Repo: repository, Branch: e.Name, Path: "."},
 			Promotion: model.Promotion{
@@ -111,7 +110,7 @@ type modelSubject struct{ repository string }
 
 func (modelSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
-func (m modelSubject) Stages(_ context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error) {
+func (m modelSubject) Stages(_ context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
 	p, err := readModelPolicy(dir)
 	if err != nil {
 		return nil, nil, err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -145,7 +144,7 @@ func (s *Session) say(ctx context.Context, st *stop, l *ledger, commit git.Hash,
 
 // isLast says whether no environment comes after one: what people call production.
 func (s *Session) isLast(environment string) bool {
-	return !slices.ContainsFunc(s.platform.stages, func(other evaluate.Stage) bool { return slices.Contains(other.After, environment) })
+	return !slices.ContainsFunc(s.platform.stages, func(other model.Stage) bool { return slices.Contains(other.After, environment) })
 }
 
 // describe names what a stop has.

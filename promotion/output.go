@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -18,7 +18,7 @@ import (
 
 // output is an environment's GitOps tree, as it is in its branch.
 type output struct {
-	stage      *evaluate.Stage
+	stage      *model.Stage
 	aside      bool        // only what comes after it was asked for
 	repository *repository // nil where there is no git branch to promote to
 	absent     string      // why there is none
@@ -39,12 +39,12 @@ type output struct {
 }
 
 // noRings is the error of an environment whose own files have rings that are not known.
-func noRings(stage *evaluate.Stage) error {
+func noRings(stage *model.Stage) error {
 	return fmt.Errorf("which rings it has is not known, because its own files have errors; see `kalypso vet %s`", stage.Name)
 }
 
 // openOutput reads where an environment's tree is.
-func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*output, error) {
+func (s *Session) openOutput(ctx context.Context, stage *model.Stage) (*output, error) {
 	out := &output{stage: stage}
 	g := stage.GitOps
 	switch {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -25,7 +25,7 @@ type platform struct {
 	path       string // of the platform in the repository
 	marker     source.Marker
 	head       git.Hash
-	stages     []evaluate.Stage
+	stages     []model.Stage
 	bases      *bases
 	// allowedSigners say whose signatures count; nil for nobody's.
 	allowedSigners []byte
@@ -65,7 +65,7 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 		return nil, err
 	}
 	s.Diagnostics = ds
-	sick := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Sick })
+	sick := slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Invalid })
 	if stages == nil || sick || diag.Errors(ds) {
 		return nil, &PlatformError{What: p.marker.What, Commit: git.Short(p.head), Diagnostics: ds}
 	}
@@ -143,7 +143,7 @@ func (p *platform) file(ctx context.Context, name string) ([]byte, error) {
 	return objects.Blob(e.ID)
 }
 
-func (p *platform) stage(name string) *evaluate.Stage {
+func (p *platform) stage(name string) *model.Stage {
 	for i := range p.stages {
 		if p.stages[i].Name == name {
 			return &p.stages[i]
@@ -161,7 +161,7 @@ func (p *platform) assemble(ctx context.Context, of git.Hash, own map[string]sou
 
 // own returns where an environment's own files are at the platform's head: E. Its
 // commit is the newest that changed them; zero where they never were.
-func (p *platform) own(ctx context.Context, stage *evaluate.Stage) (source.Own, error) {
+func (p *platform) own(ctx context.Context, stage *model.Stage) (source.Own, error) {
 	if from := stage.Promotion.Source; from != nil {
 		head := p.headOf(from.Branch)
 		if head.IsZero() {
@@ -188,7 +188,7 @@ func (p *platform) headOf(branch string) git.Hash {
 }
 
 // ownPath is the folder that an environment's own files are in.
-func (p *platform) ownPath(stage *evaluate.Stage) string {
+func (p *platform) ownPath(stage *model.Stage) string {
 	if stage.Promotion.Source != nil {
 		return stage.Promotion.Source.Path
 	}
@@ -214,7 +214,7 @@ func (p *platform) historyOf(ctx context.Context, branch string) (git.Hash, erro
 
 // newest is which of two commits of an environment's own files is the newer one in the
 // history of their branch; false where that has none of them.
-func (p *platform) newest(ctx context.Context, stage *evaluate.Stage, a, b git.Hash) (git.Hash, bool, error) {
+func (p *platform) newest(ctx context.Context, stage *model.Stage, a, b git.Hash) (git.Hash, bool, error) {
 	branch := p.branch
 	if from := stage.Promotion.Source; from != nil {
 		branch = from.Branch

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -121,7 +120,7 @@ func (s *Session) read(ctx context.Context) error {
 // unreadable takes note of an environment whose state cannot be read: it is blocked, and
 // others go on. Where it is the one that was asked for, that is an error, and so it is
 // where it has moved meanwhile.
-func (s *Session) unreadable(ctx context.Context, stage *evaluate.Stage, err error) error {
+func (s *Session) unreadable(ctx context.Context, stage *model.Stage, err error) error {
 	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) || slices.Equal(s.request.Environments, []string{stage.Name}) {
 		return fmt.Errorf("environment %s: %w", stage.Name, err)
 	}
@@ -186,7 +185,7 @@ func (s *Session) checkRequest() error {
 
 // stop is one ring of an environment, or an environment without rings.
 type stop struct {
-	stage *evaluate.Stage
+	stage *model.Stage
 	ring  *model.Ring // nil where there are none
 	out   *output
 }
@@ -234,7 +233,7 @@ func (s *Session) order() []*stop {
 }
 
 // ringsOf returns the stops of an environment, each after what it waits for.
-func (s *Session) ringsOf(stage *evaluate.Stage) []*stop {
+func (s *Session) ringsOf(stage *model.Stage) []*stop {
 	rings := stage.Promotion.Rings
 	if len(rings) == 0 {
 		return []*stop{{stage: stage, out: s.outputs[stage.Name]}}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -21,7 +20,7 @@ type Subject interface {
 	Form() Form
 	// Stages returns the environments that the base in a folder declares, sorted by
 	// name; nil where nothing of it can be read.
-	Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error)
+	Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error)
 	// Compile compiles one environment, or a ring of it.
 	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
 	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
@@ -82,7 +81,7 @@ type platformSubject struct{ request compiler.Request }
 
 func (p platformSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
-func (p platformSubject) Stages(ctx context.Context, dir string) ([]evaluate.Stage, []diag.Diagnostic, error) {
+func (p platformSubject) Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
 	r := p.request
 	r.Dir = dir
 	return compiler.Stages(ctx, r)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/internal/worker"
@@ -22,9 +22,9 @@ const workerArgument = "worker"
 // work is what such a process does.
 func work() error {
 	return worker.Serve(os.Stdin, os.Stdout, map[string]worker.Handler{
-		project.HandlerName:  project.Handler(),
-		evaluate.HandlerName: evaluate.Handler(),
-		expr.HandlerName:     expr.Handler(),
+		project.HandlerName:      project.Handler(),
+		registration.HandlerName: registration.Handler(),
+		expr.HandlerName:         expr.Handler(),
 	})
 }
 

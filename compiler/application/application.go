@@ -110,7 +110,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	broken := diag.Errors(more)
 	for i := range app.Targets {
 		if t := &app.Targets[i]; len(r.Environments) == 0 || slices.Contains(r.Environments, t.Environment) {
-			out.Targets = append(out.Targets, Target{ApplicationTarget: t, Failed: t.Sick || broken})
+			out.Targets = append(out.Targets, Target{ApplicationTarget: t, Failed: t.Invalid || broken})
 		}
 	}
 	reported := make([][]diag.Diagnostic, len(out.Targets))

@@ -25,7 +25,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -36,12 +36,12 @@ import (
 // changes it.
 type Request struct {
 	Platform *source.Platform
-	Stages   []evaluate.Stage
+	Stages   []model.Stage
 	// Backends are by their key in #Reconciler.
 	Backends map[string]backends.Backend
 	Library  *dependency.Library
 	// Registry has what registrations refer to.
-	Registry evaluate.Registry
+	Registry registration.Registry
 	Meter    *Meter
 	Workers  *worker.Pool // nil for in this process
 	// Source is what the one environment is compiled from; nil where Sources say it, by
@@ -166,7 +166,7 @@ func (e *Environment) Displace(ds ...diag.Diagnostic) {
 // unknown says whether the environment's own declaration is not known, or cannot
 // be, so that its output must stay as it is.
 func (e *Environment) unknown() bool {
-	return e.displaced || e.Model.Sick[model.Ref{Collection: "environments", Name: e.Name}]
+	return e.displaced || e.Model.Invalid[model.Ref{Collection: "environments", Name: e.Name}]
 }
 
 // Failed says whether an error concerns the assignment with this number, so that

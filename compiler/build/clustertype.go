@@ -77,7 +77,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.Model.ClusterTypes[n]
 	defer y.assignments.table(ct.Name).Release()
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
-	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Uncertain && !y.assignments.failedIn(y.spans[n])
+	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n])
 	if whole && y.reconciler(ct) != nil {
 		out.summary.Assignments = y.spans[n].next - y.spans[n].first
 		if known, ok := y.knownIndex(ct, y.key(n)); ok && !diag.Errors(known.Diagnostics) {

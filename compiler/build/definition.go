@@ -111,7 +111,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 		return out, nil
 	}
 	healthy := map[string]bool{}
-	broken := as.Model.Uncertain
+	broken := as.Model.Incomplete
 	for i := as.spans[ct].first; i < as.spans[ct].next; i++ {
 		target := as.Schedule.Assignments[i].Target.FullName
 		healthy[target] = !as.rows[i].failed
@@ -127,7 +127,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 		return nil, err
 	}
 	for _, a := range before.Assignments {
-		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !as.Model.Uncertain {
+		if is, assigned := healthy[a.DeploymentTarget]; is || !assigned && !as.Model.Incomplete {
 			continue
 		}
 		for _, object := range a.Folder.Retained {

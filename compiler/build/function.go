@@ -7,6 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -18,18 +19,18 @@ type functions struct {
 }
 
 // Apply makes calls that the cache does not know.
-func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate.Outcome, error) {
-	out := make([]evaluate.Outcome, len(calls))
+func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
+	out := make([]function.Outcome, len(calls))
 	keys := make([]cache.Key, len(calls))
 	table := f.request.Meter.table(cache.Model, f.request.Platform.Module+" "+f.Name)
 	var missing []int
-	var todo []evaluate.Call
+	var todo []function.Call
 	for i, c := range calls {
 		keys[i] = f.callKey(c)
 		if text, ok := table.Body(keys[i]); ok && model.Decode(text, &out[i]) == nil {
 			continue
 		}
-		out[i] = evaluate.Outcome{}
+		out[i] = function.Outcome{}
 		missing, todo = append(missing, i), append(todo, c)
 	}
 	f.request.Meter.count(cache.Model, len(todo), len(calls)-len(todo))
@@ -51,7 +52,7 @@ func (f functions) Apply(ctx context.Context, calls []evaluate.Call) ([]evaluate
 }
 
 // callKey identifies a call.
-func (f functions) callKey(c evaluate.Call) cache.Key {
+func (f functions) callKey(c function.Call) cache.Key {
 	shared := 0
 	if c.Shared {
 		shared = 1

@@ -33,7 +33,7 @@ func newKeeper(s *scope, as *assignments, r *retained) (*keeper, error) {
 		failed[s.Model.ClusterTypes[n].Name] = as.failedIn(at)
 	}
 	for _, summary := range s.record.ClusterTypes {
-		if !s.builds(summary.Name) || !failed[summary.Name] && !s.Model.Uncertain && r.folders[summary.Name] == nil {
+		if !s.builds(summary.Name) || !failed[summary.Name] && !s.Model.Incomplete && r.folders[summary.Name] == nil {
 			continue
 		}
 		ct, err := s.record.ClusterType(summary.Name)
@@ -104,7 +104,7 @@ const (
 // stays says why a recorded folder stays that no policy gives; "" where it goes.
 func (k *keeper) stays(clusterType, target string) string {
 	switch {
-	case k.Model.Uncertain:
+	case k.Model.Incomplete:
 		return uncertain
 	case k.retained.folders[clusterType][target]:
 		return noMore
@@ -129,7 +129,7 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 // it goes.
 func (k *keeper) whole(clusterType string) string {
 	switch {
-	case k.Model.Uncertain:
+	case k.Model.Incomplete:
 		return uncertain
 	case k.retained.folders[clusterType] != nil:
 		return noMore

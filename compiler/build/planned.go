@@ -59,13 +59,13 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	if err != nil {
 		return err
 	}
-	r.Meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Parts-pkg.Stats.Evaluated)
+	r.Meter.count(cache.Model, pkg.Stats.Evaluated, pkg.Stats.Units-pkg.Stats.Evaluated)
 	p.Model, out.all = pkg.Model, ds
 	p.Source = p.sourceOf(pkg)
 	if p.Model == nil {
 		return nil
 	}
-	p.Model.Uncertain = p.Model.Uncertain || r.Incomplete
+	p.Model.Incomplete = p.Model.Incomplete || r.Incomplete
 	elsewhere := expr.In(r.Workers)
 	satisfies := newSatisfier(elsewhere)
 	p.rings, ds = schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
@@ -109,8 +109,8 @@ func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
 // environment has.
 func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 	stages := p.request.Stages
-	n := slices.IndexFunc(stages, func(s evaluate.Stage) bool { return s.Name == p.Name })
-	if n < 0 || stages[n].Sick {
+	n := slices.IndexFunc(stages, func(s model.Stage) bool { return s.Name == p.Name })
+	if n < 0 || stages[n].Invalid {
 		return nil
 	}
 	rings := stages[n].Promotion.Rings
@@ -118,7 +118,7 @@ func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 		rings = p.Model.Rings
 	}
 	_, ds := schedule.Rings(p.Name, rings, p.Model.ClusterTypes, satisfies)
-	if p.Model.Uncertain { // a ring may have what is not known
+	if p.Model.Incomplete { // a ring may have what is not known
 		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 	}
 	return ds
@@ -126,7 +126,7 @@ func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 
 // checkContent reports an environment without cluster types.
 func (p *Planned) checkContent() []diag.Diagnostic {
-	if len(p.Model.ClusterTypes) > 0 || p.Model.Uncertain {
+	if len(p.Model.ClusterTypes) > 0 || p.Model.Incomplete {
 		return nil
 	}
 	ref := model.Ref{Collection: "environments", Name: p.Name}

@@ -114,7 +114,7 @@ func (r *retained) lostSelectors() []*lost {
 	}
 	for _, s := range r.Schedule.Empty() {
 		p := s.Policy
-		if r.Model.Uncertain && !p.Deny && !s.Except && p.Pin == nil {
+		if r.Model.Incomplete && !p.Deny && !s.Except && p.Pin == nil {
 			continue // nothing is removed, and errors may be the reason
 		}
 		add(&lost{
@@ -126,7 +126,7 @@ func (r *retained) lostSelectors() []*lost {
 	for _, s := range r.Plan.Empty {
 		add(&lost{entity: s.Ref, warning: s.Warning}, s.Allowed)
 	}
-	for ref := range r.Model.Sick {
+	for ref := range r.Model.Invalid {
 		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
 			out = append(out, &lost{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}

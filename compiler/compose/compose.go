@@ -12,7 +12,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -21,7 +21,7 @@ import (
 
 // Functions evaluates what is a function of the assignment; *evaluate.Package does.
 type Functions interface {
-	Apply(context.Context, []evaluate.Call) ([]evaluate.Outcome, error)
+	Apply(context.Context, []function.Call) ([]function.Outcome, error)
 }
 
 // Plan says what each assignment of one environment is configured by, before

@@ -6,17 +6,17 @@ import (
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // call is a call of a function, and what tells it from others.
 type call struct {
-	evaluate.Call
+	function.Call
 	key string
 }
 
-func newCall(c evaluate.Call) call {
+func newCall(c function.Call) call {
 	b := append([]byte(c.Entity.Name), 0)
 	b = append(b, c.Entity.Collection...)
 	b = append(append(append(b, 0), c.Field...), 0)
@@ -27,14 +27,14 @@ func newCall(c evaluate.Call) call {
 }
 
 // outcomes are those of calls, by key.
-type outcomes map[string]evaluate.Outcome
+type outcomes map[string]function.Outcome
 
-func (o outcomes) of(c call) evaluate.Outcome { return o[c.key] }
+func (o outcomes) of(c call) function.Outcome { return o[c.key] }
 
 // each yields the outcomes of calls, each once, in the order of the calls, with
 // the assignments of its calls; of is calls -> assignment.
-func (o outcomes) each(calls []call, of []int) func(yield func([]int, evaluate.Outcome) bool) {
-	return func(yield func([]int, evaluate.Outcome) bool) {
+func (o outcomes) each(calls []call, of []int) func(yield func([]int, function.Outcome) bool) {
+	return func(yield func([]int, function.Outcome) bool) {
 		assignments := map[string][]int{}
 		var order []string
 		for n, c := range calls {
@@ -74,7 +74,7 @@ func (f *functions) apply(ctx context.Context, calls []call) (outcomes, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var todo []evaluate.Call
+	var todo []function.Call
 	var keys []string
 	for _, c := range calls {
 		if _, seen := out[c.key]; seen {
@@ -162,7 +162,7 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 				model.Field{Name: "environment", Value: model.StringOf(p.env.Name)},
 				model.Field{Name: "clusterType", Value: model.StringOf(ct.Name)},
 			)
-			calls = append(calls, newCall(evaluate.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}))
+			calls = append(calls, newCall(function.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}))
 			types = append(types, ct.Name)
 		}
 	}
@@ -249,12 +249,12 @@ func (p *Plan) SpecsOf(ctx context.Context, assignments []int, late []Late) ([]S
 func (p *Plan) specCalls(i int, late *Late) (service, reconciler *call) {
 	if s := p.service(i); s.Spec == nil {
 		ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
-		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, s.Facts, late)})
+		c := newCall(function.Call{Entity: ref, Facts: p.facts(i, s.Facts, late)})
 		service = &c
 	}
 	if r := p.reconciler(i); r != nil && r.Facts != nil {
 		ref := model.Ref{Collection: "reconcilers", Name: r.Name}
-		c := newCall(evaluate.Call{Entity: ref, Facts: p.facts(i, r.Facts, late)})
+		c := newCall(function.Call{Entity: ref, Facts: p.facts(i, r.Facts, late)})
 		reconciler = &c
 	}
 	return service, reconciler

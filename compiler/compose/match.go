@@ -35,7 +35,7 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		switch {
 		case config.UnknownOf != "":
 			p.unknown(config.UnknownOf, hits)
-		case config.Sick:
+		case config.Invalid:
 			p.broken(ref, hits)
 		}
 	}
@@ -50,7 +50,7 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		if len(hits) == 0 && !s.MatchUnknown {
 			p.unmatched(ref, s.AllowEmpty)
 		}
-		if s.Sick {
+		if s.Invalid {
 			p.broken(ref, hits)
 		}
 	}
@@ -79,7 +79,7 @@ func (p *Plan) unmatched(ref model.Ref, allowed bool) {
 		At(ref.At("match"), "").On(ref.At("match").String())
 	d.Environment = p.env.Name
 	p.Empty = append(p.Empty, Empty{ref, allowed, d})
-	if !allowed && !p.env.Uncertain {
+	if !allowed && !p.env.Incomplete {
 		p.report(d)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -26,7 +26,7 @@ func (p *Plan) namespaces(ctx context.Context) error {
 			p.Namespaces[i] = pattern.Text()
 		default:
 			ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
-			calls = append(calls, newCall(evaluate.Call{Entity: ref, Field: "pattern", Facts: p.facts(i, s.PatternFacts, nil)}))
+			calls = append(calls, newCall(function.Call{Entity: ref, Field: "pattern", Facts: p.facts(i, s.PatternFacts, nil)}))
 			of = append(of, i)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/evaluate"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -48,7 +48,7 @@ func (p *Plan) tuple(digest [sha256.Size]byte, configs, schemas []int32) Tuple {
 // config schema has a value at: most likely a misspelt path. lists are the paths
 // that composed by a strategy, by tuple; none may have failed.
 func (p *Plan) UnusedLists(lists func(tuple int) []string) []diag.Diagnostic {
-	if p.env.Uncertain {
+	if p.env.Incomplete {
 		return nil
 	}
 	used := map[string]bool{}
@@ -91,7 +91,7 @@ func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 	for _, n := range tuples {
 		t := &p.Tuples[n]
 		for _, c := range t.configs {
-			if config := &p.env.Configs[c]; config.Facts != nil && !config.Sick {
+			if config := &p.env.Configs[c]; config.Facts != nil && !config.Invalid {
 				calls = append(calls, p.configCall(config, t))
 			}
 		}
@@ -102,7 +102,7 @@ func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 
 func (p *Plan) configCall(config *model.Config, t *Tuple) call {
 	ref := model.Ref{Collection: "configs", Name: config.Name}
-	return newCall(evaluate.Call{Entity: ref, Facts: p.facts(int(t.Assignments[0]), config.Facts, nil)})
+	return newCall(function.Call{Entity: ref, Facts: p.facts(int(t.Assignments[0]), config.Facts, nil)})
 }
 
 // Composer composes tuples of a plan, one after the other.
@@ -128,7 +128,7 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 	defer p.memo.release(m)
 	m.lists = p.strategies(t, m)
 	for _, n := range t.schemas {
-		if p.env.ConfigSchemas[n].Sick {
+		if p.env.ConfigSchemas[n].Invalid {
 			m.graph.Failed = true // how lists compose, or what must hold, is not known
 		}
 	}
@@ -136,7 +136,7 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 	for _, n := range t.configs {
 		config := &p.env.Configs[n]
 		l := layer{config, config.Values, config.Defaults, config.Overrides}
-		if config.Facts != nil && !config.Sick {
+		if config.Facts != nil && !config.Invalid {
 			o := with.outcomes.of(p.configCall(config, t))
 			m.graph.ds = append(m.graph.ds, o.Diagnostics...)
 			l.values, l.defaults, l.overrides = o.Values, o.Defaults, o.Overrides
@@ -144,7 +144,7 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 				m.graph.Failed = true
 			}
 		}
-		if config.Sick {
+		if config.Invalid {
 			m.graph.Failed = true
 		}
 		layers = append(layers, l)

@@ -73,6 +73,14 @@ func (d Diagnostic) In(p model.Position, note string) Diagnostic {
 	return d
 }
 
+// InEach adds positions to look at, without notes.
+func (d Diagnostic) InEach(positions ...model.Position) Diagnostic {
+	for _, p := range positions {
+		d = d.In(p, "")
+	}
+	return d
+}
+
 // On sets the path that the diagnostic is about.
 func (d Diagnostic) On(path string) Diagnostic {
 	d.Path = credential.Hide(path)

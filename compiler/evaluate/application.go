@@ -15,6 +15,9 @@ import (
 	"cuelang.org/go/cue/parser"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
@@ -59,7 +62,7 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 // as Stages does for a platform, and those that are only folders: these have nothing
 // but a name. They are nil where the file cannot be read. Diagnostics are about that
 // file alone, and not about values.
-func ApplicationStages(ctx context.Context, dir string) ([]Stage, []diag.Diagnostic, error) {
+func ApplicationStages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)
 	if err != nil {
 		return nil, nil, err
@@ -71,16 +74,16 @@ func ApplicationStages(ctx context.Context, dir string) ([]Stage, []diag.Diagnos
 	}
 	targets, _ := a.targets() // what is wrong with them is no matter of policies
 	for _, t := range targets {
-		if isName(t.Environment) && !slices.ContainsFunc(stages, func(s Stage) bool { return s.Name == t.Environment }) {
-			stages = append(stages, Stage{Name: t.Environment})
+		if model.IsName(t.Environment) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == t.Environment }) {
+			stages = append(stages, model.Stage{Name: t.Environment})
 		}
 	}
-	slices.SortFunc(stages, func(a, b Stage) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
 	return stages, diag.Sort(ds), nil
 }
 
 // read evaluates the application's own file, and finds the targets.
-func (a *application) read(ctx context.Context) (*model.Application, []Stage, []diag.Diagnostic, error) {
+func (a *application) read(ctx context.Context) (*model.Application, []model.Stage, []diag.Diagnostic, error) {
 	app, stages, ds, err := a.declared(ctx)
 	if app == nil || err != nil {
 		return nil, nil, ds, err
@@ -97,46 +100,25 @@ func (a *application) read(ctx context.Context) (*model.Application, []Stage, []
 // declared evaluates the application's own file. The application is nil where it is not
 // known what it renders; errors in its environments leave that alone. Stages are nil
 // where it is not known which there are.
-func (a *application) declared(ctx context.Context) (*model.Application, []Stage, []diag.Diagnostic, error) {
+func (a *application) declared(ctx context.Context) (*model.Application, []model.Stage, []diag.Diagnostic, error) {
 	l, ds, err := a.load(ctx, "kalypso_application", []string{a.file}, "schema.#Application")
 	if l == nil || err != nil {
 		return nil, nil, ds, err
 	}
-	x := newExporter(l)
-	ref := model.Ref{Collection: "application"}
-	app := &model.Application{Positions: x.positions, Rings: map[string][]model.Ring{}}
-	x.note(l.value, ref)
-	ok := x.check(l.value, schemaShapes()["#Application"], ref, "environments")
-	if value, whole := x.entity(l.value, ref, "environments"); ok && whole {
-		decode(value, app)
-	}
-	broken := diag.Errors(x.ds)
-	stages := x.stages().Stages
-	x.checkStages(stages)
-	for i := range stages {
-		s := &stages[i]
-		at := model.Ref{Collection: "environments", Name: s.Name}
-		if s.GitOps != nil && !x.checkGitOps(s.GitOps, s.Name, at.At("gitops")) {
-			s.Sick = true
-		}
-		if !s.Sick && len(s.Promotion.Rings) > 0 {
-			app.Rings[s.Name] = s.Promotion.Rings
+	app, stages, ds, ok := export.Application(l)
+	for i := range ds {
+		if len(ds[i].Sites) == 0 {
+			ds[i] = ds[i].In(model.Position{File: a.file, Line: 1, Column: 1}, "")
 		}
 	}
-	diag.Resolve(x.ds, x.positions)
-	for i := range x.ds {
-		if len(x.ds[i].Sites) == 0 {
-			x.ds[i] = x.ds[i].In(model.Position{File: a.file, Line: 1, Column: 1}, "")
-		}
+	if !ok {
+		return nil, stages, ds, nil
 	}
-	if broken {
-		return nil, stages, x.ds, nil
-	}
-	return app, stages, x.ds, nil
+	return app, stages, ds, nil
 }
 
 // withoutFolder warns of environments that are declared and have no target.
-func (a *application) withoutFolder(stages []Stage) []diag.Diagnostic {
+func (a *application) withoutFolder(stages []model.Stage) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	targets, _ := a.targets()
 	for _, s := range stages {
@@ -180,10 +162,10 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		environment, name, _ := strings.Cut(id, "/")
-		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Sick: slices.Contains(a.astray, found[id])}
+		t := model.ApplicationTarget{Environment: environment, Name: name, Dir: found[id], Invalid: slices.Contains(a.astray, found[id])}
 		for _, n := range []string{environment, name} {
-			if !isName(n) {
-				t.Sick = true
+			if !model.IsName(n) {
+				t.Invalid = true
 				ds = append(ds, diag.New(diag.BadName, fmt.Sprintf("folder %s: %q is no name", t.Dir, n)).
 					In(model.Position{File: t.Dir, Line: 1, Column: 1}, "").Hinting("a name has at most 63 lower case letters, digits and dashes"))
 			}
@@ -203,7 +185,7 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 
 // target reads the values of a target.
 func (a *application) target(ctx context.Context, t *model.ApplicationTarget, positions *model.Positions) ([]diag.Diagnostic, error) {
-	if t.Sick {
+	if t.Invalid {
 		return nil, nil
 	}
 	var ds []diag.Diagnostic
@@ -233,19 +215,16 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget, po
 		}
 		ds = append(ds, more...)
 		if l != nil {
-			x := newExporter(l)
-			x.positions = positions
-			x.checkUnsound(t.Ref())
-			t.Contract = x.contract(l.value, t.Ref(), "block")
+			t.Contract, more = export.Contract(l, t.Ref(), positions)
 			if len(positions.Of(t.Ref())) == 0 { // for what stands in a comprehension
 				for _, file := range constraints {
 					positions.Add(t.Ref(), model.Position{File: file, Line: 1, Column: 1})
 				}
 			}
-			ds = append(ds, x.ds...)
+			ds = append(ds, more...)
 		}
 	}
-	t.Sick = diag.Errors(ds)
+	t.Invalid = diag.Errors(ds)
 	for i := range ds {
 		ds[i] = ds[i].For(t.Environment + "/" + t.Name)
 	}
@@ -263,15 +242,6 @@ func (a *application) refusals(dir string) (ds []diag.Diagnostic) {
 		}
 	}
 	return ds
-}
-
-// checkUnsound reports what CUE says against a whole package.
-func (x *exporter) checkUnsound(ref model.Ref) {
-	for _, o := range x.problems(x.value.Validate()) {
-		for _, o := range x.located(o) {
-			x.fail(ref, o.diagnostic(nil, nil).On(cmp.Or(joinPath(o.path), "values")))
-		}
-	}
 }
 
 // above returns the folders from the root to dir.
@@ -298,24 +268,14 @@ func (a *application) valuesOf(ctx context.Context, file string, positions *mode
 	if l == nil {
 		return a.values[file], nil
 	}
-	x := newExporter(l)
-	x.positions = positions
-	ref := model.Ref{Collection: "values", Name: file}
-	if x.checkUnsound(ref); len(x.ds) > 0 { // what is in error has no value, and would be missing
-		a.values[file].ds = x.ds
-		return a.values[file], nil
-	}
-	tree := x.tree(l.value, ref)
-	if tree.Kind == model.FinalLeaf && tree.Final.Kind() != model.Struct {
-		x.fail(ref, diag.New(diag.WrongValue, file+" is no mapping").In(model.Position{File: file, Line: 1, Column: 1}, "").Hinting("write keys and values"))
-	}
-	a.values[file] = &applicationValues{tree, x.ds}
+	tree, ds := export.Values(l, model.Ref{Collection: "values", Name: file}, positions)
+	a.values[file] = &applicationValues{tree, ds}
 	return a.values[file], nil
 }
 
 // load builds a package of files of the application, and of a declaration that it
 // is of a type. Its positions are those of the files.
-func (a *application) load(ctx context.Context, name string, files []string, is string) (*loaded, []diag.Diagnostic, error) {
+func (a *application) load(ctx context.Context, name string, files []string, is string) (*loader.Package, []diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -334,9 +294,9 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 		overlay[filepath.Join(a.tmp, name, fmt.Sprintf("f%d.cue", i))] = load.FromFile(f)
 	}
 	if is != "" {
-		overlay[filepath.Join(a.tmp, name, declarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
+		overlay[filepath.Join(a.tmp, name, loader.DeclarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
 	}
-	return loadFolder(a.tmp, name, name, "", overlay)
+	return loader.Folder(a.tmp, name, name, "", overlay)
 }
 
 // parseValues reads a file of CUE or YAML.
@@ -344,8 +304,8 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	if path.Ext(name) == ".cue" {
 		f, err := parser.ParseFile(at, data)
 		if err != nil {
-			places := newPlaces(filepath.Dir(at), "", nil)
-			ds := places.loadErrors(err, diag.Syntax)
+			places := loader.NewPlaces(filepath.Dir(at), "", nil)
+			ds := places.Errors(err, diag.Syntax)
 			for i := range ds[0].Sites {
 				ds[0].Sites[i].Position.File = name
 			}
@@ -353,7 +313,7 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 		}
 		return f, nil
 	}
-	docs, f, problem := parseYAML(name, at, data)
+	docs, f, problem := yamlfile.Parse(name, at, data)
 	if problem != nil {
 		return nil, problem
 	}
@@ -362,10 +322,10 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 			In(model.Position{File: name, Line: max(docs[1].Line, 1), Column: 1}, "").Hinting("keep one document: Helm reads the first alone")
 		return nil, &d
 	}
-	if d, twice := givenTwice(name, docs); twice {
+	if d, twice := yamlfile.GivenTwice(name, docs); twice {
 		return nil, &d
 	}
-	if d, other := otherwise(name, docs); other {
+	if d, other := yamlfile.Ambiguous(name, docs); other {
 		return nil, &d
 	}
 	return f, nil

@@ -98,7 +98,7 @@ func (a *application) collect(root *os.Root, folder string) error {
 			switch {
 			case err == nil && info.IsDir():
 				return a.collect(root, name) // which ends: deeper links are not followed
-			case err != nil && isName(d.Name()) && !isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
+			case err != nil && model.IsName(d.Name()) && !isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
 				a.astray = append(a.astray, name)
 				return nil
 			}

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // applicationStages evaluates an application whose kalypso.cue has some declarations
 // beside what it renders.
-func applicationStages(t *testing.T, file, declarations string) ([]Stage, []diag.Diagnostic) {
+func applicationStages(t *testing.T, file, declarations string) ([]model.Stage, []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(declarations), 0o666); err != nil {
@@ -136,7 +137,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 			}
 			var names []string
 			for _, s := range stages {
-				if s.Sick {
+				if s.Invalid {
 					s.Name += " (sick)"
 				}
 				names = append(names, s.Name)

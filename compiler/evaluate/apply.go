@@ -3,46 +3,22 @@ package evaluate
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"cuelang.org/go/cue"
-
-	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Call asks for an entity as a function of one assignment.
-type Call struct {
-	// Entity is a config, a namespace service or a reconciler.
-	Entity model.Ref
-	// Facts are the fields of #assignment that are known, as a struct.
-	Facts model.Value
-	// Field, if given, asks for that one field of the entity instead of all.
-	Field string
-	// Shared asks for the fields of a reconciler's backend that all assignments of
-	// a cluster type share. Facts hold what these have in common.
-	Shared bool
-}
-
-// Outcome is what a call gives: trees for a config, a Spec for anything else.
-type Outcome struct {
-	Values, Defaults, Overrides model.Tree
-	Spec                        model.Value
-	Diagnostics                 []diag.Diagnostic
-}
-
 // Apply evaluates functions of assignments. Outcomes are in the order of calls.
-// Of the environment only the parts that have the entities are evaluated for it,
-// once. It may be called by several goroutines, one of which works at a time.
-func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
-	if p.evaluation == nil {
+// Of the environment only the units that have the entities are evaluated for it, once. It may be called by several goroutines, one of which works at a time.
+func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
+	if p.functions == nil {
 		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]Outcome, len(calls))
-	theirs := map[model.Ref][]int{} // functions of guests -> calls
+	out := make([]function.Outcome, len(calls))
+	theirs := map[model.Ref][]int{} // functions of registrations -> calls
 	for i, c := range calls {
 		if p.registered[c.Entity] != nil {
 			theirs[c.Entity] = append(theirs[c.Entity], i)
@@ -51,18 +27,18 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		l, err := p.load(ctx, c.Entity)
+		l, err := p.functions.Load(ctx, c.Entity)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = l.apply(c)
+		out[i] = export.Apply(l, c)
 	}
 	for entity, numbers := range theirs {
-		of := make([]Call, len(numbers))
+		of := make([]function.Call, len(numbers))
 		for n, i := range numbers {
 			of[n] = calls[i]
 		}
-		made, err := p.registered[entity].call(ctx, of)
+		made, err := p.registered[entity].Call(ctx, of)
 		if err != nil {
 			return nil, err
 		}
@@ -71,104 +47,4 @@ func (p *Package) Apply(ctx context.Context, calls []Call) ([]Outcome, error) {
 		}
 	}
 	return out, nil
-}
-
-// load returns the part that an entity is in, evaluated. It is evaluated once.
-func (p *Package) load(ctx context.Context, ref model.Ref) (*loaded, error) {
-	e := p.evaluation
-	n := e.partOf(ref)
-	if l, done := p.loaded[n]; done {
-		return l, nil
-	}
-	l, ds, err := loadPackage(ctx, e.platform, e.dir, e.leftOut([]int{n}))
-	if err != nil {
-		return nil, err
-	}
-	if err := e.unchanged(); err != nil {
-		return nil, err
-	}
-	if l == nil {
-		return nil, fmt.Errorf("%s cannot be read again: %s", ref, ds[0].Message)
-	}
-	p.loaded[n] = l
-	return l, nil
-}
-
-func (l *loaded) apply(c Call) Outcome {
-	x := newExporter(l)
-	entity := l.value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
-	var out Outcome
-	x.guard(c.Entity, func() {
-		v := entity.FillPath(assignmentPath, l.ctx.BuildExpr(expr.Literal(c.Facts)))
-		out = x.call(v, c)
-		x.invalid(v, c)
-	})
-	out.Diagnostics = x.functionErrors()
-	return out
-}
-
-// call exports what a function of the assignment gives.
-func (x *exporter) call(v cue.Value, c Call) (out Outcome) {
-	switch {
-	case c.Shared:
-		out.Spec = x.shared(v, c.Entity)
-	case c.Field != "":
-		out.Spec, _ = x.data(field(v, c.Field), c.Entity.At(c.Field))
-	case c.Entity.Collection == "configs":
-		out.Values, out.Defaults, out.Overrides = x.trees(v, c.Entity)
-	default:
-		if x.check(v, entityShape(c.Entity.Collection), c.Entity) {
-			out.Spec, _ = x.entity(v, c.Entity)
-		}
-	}
-	return out
-}
-
-// shared exports the fields of a reconciler's backend that do not belong to one
-// assignment.
-func (x *exporter) shared(v cue.Value, ref model.Ref) model.Value {
-	for _, backend := range entityShape(ref.Collection).oneOf[0] {
-		options := field(v, backend)
-		if !options.Exists() {
-			continue
-		}
-		s := entityShape(ref.Collection).fields[backend].shape
-		var own []string
-		for _, name := range s.names() {
-			if s.fields[name].perAssignment {
-				own = append(own, name)
-			}
-		}
-		spec, _ := x.entity(options, ref.At(backend), own...)
-		for i := range x.ds {
-			x.ds[i].Message = "all assignments of a cluster type share this: " + x.ds[i].Message
-			x.ds[i].Hint = "use no facts but environment and clusterType, or give the cluster type a reconciler of its own"
-		}
-		return spec
-	}
-	return model.StructOf()
-}
-
-// invalid reports what CUE says against an entity where nothing else was reported.
-func (x *exporter) invalid(v cue.Value, c Call) {
-	if c.Field != "" || c.Shared || len(x.ds) > 0 {
-		return
-	}
-	if err := v.Validate(); err != nil {
-		for _, o := range x.problems(err) {
-			x.fail(c.Entity, o.diagnostic(nil, nil))
-		}
-	}
-}
-
-// functionErrors says of everything that went wrong that a function of the
-// assignment has no value. Sites stay references where CUE gives no position.
-func (x *exporter) functionErrors() []diag.Diagnostic {
-	for i := range x.ds {
-		x.ds[i].Code, x.ds[i].Severity = diag.Function, diag.Function.Severity()
-		if x.ds[i].Hint == "" || strings.HasPrefix(x.ds[i].Hint, "correct the reference") {
-			x.ds[i].Hint = "the assignment lacks a label, version or other fact that the expression uses: give it one, match fewer assignments, or write a default, *#assignment.labels.x | \"…\""
-		}
-	}
-	return x.ds
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -39,7 +42,7 @@ reconcilers: r: {#assignment: _, flux: interval: "\(#assignment.labels.interval)
 		model.Field{Name: "labels", Value: model.StructOf(model.Field{Name: "interval", Value: model.StringOf("5m")})},
 	)
 	none := model.StructOf(model.Field{Name: "labels", Value: model.StructOf()})
-	calls := []Call{
+	calls := []function.Call{
 		{Entity: model.Ref{Collection: "configs", Name: "f"}, Facts: facts},
 		{Entity: model.Ref{Collection: "configs", Name: "broken"}, Facts: facts},
 		{Entity: model.Ref{Collection: "namespaceServices", Name: "n"}, Facts: facts, Field: "pattern"},
@@ -47,17 +50,17 @@ reconcilers: r: {#assignment: _, flux: interval: "\(#assignment.labels.interval)
 		{Entity: model.Ref{Collection: "reconcilers", Name: "r"}, Facts: facts},
 		{Entity: model.Ref{Collection: "reconcilers", Name: "r"}, Facts: none, Shared: true},
 	}
-	apply := func(how string, c Cache) []Outcome {
-		e := newEnvironment(context.Background(), p, "dev", c)
-		e.asOne = how == "whole"
+	apply := func(how string, c memo.Cache) []function.Outcome {
+		e := incremental.New(p, "dev", c)
+		e.AsOne = how == "whole"
 		if how == "each" {
-			e.least = 1
+			e.Least = 1
 		}
-		pkg, ds, err := e.environment(nil, guests{})
+		pkg, ds, err := evaluateEnvironment(context.Background(), e, nil, Options{Cache: c})
 		if err != nil || len(ds) > 0 {
 			t.Fatal(err, ds)
 		}
-		outs := make([][]Outcome, 3)
+		outs := make([][]function.Outcome, 3)
 		var group sync.WaitGroup
 		for i := range outs {
 			group.Go(func() {
@@ -85,7 +88,7 @@ reconcilers: r: {#assignment: _, flux: interval: "\(#assignment.labels.interval)
 	}
 	c := newMemory()
 	for i, how := range []string{"each", "", "", "each"} {
-		var of Cache = c
+		var of memo.Cache = c
 		if i == 0 {
 			of = nil
 		}

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -33,7 +35,7 @@ func TestBrokenCache(t *testing.T) {
 		}
 		got := ask(t, p, "dev", "", c)
 		same(t, name, got, want)
-		if got.stats.Evaluated != got.stats.Parts {
+		if got.stats.Evaluated != got.stats.Units {
 			t.Errorf("%s: %+v", name, got.stats)
 		}
 	}
@@ -48,7 +50,7 @@ func TestForgottenPositions(t *testing.T) {
 	c := newMemory()
 	want := ask(t, p, "dev", "", c)
 	for key := range c.of {
-		delete(c.of, positionsOf(key))
+		delete(c.of, sha256.Sum256(append([]byte("positions "), key[:]...)))
 	}
 	got := ask(t, p, "dev", "", c)
 	same(t, "positions", got, want)
@@ -170,7 +172,7 @@ func TestStagesInParts(t *testing.T) {
 		root := open(t, map[string]string{"more.cue": "package platform\n\n" + c.text + "\n", "other.cue": "package platform\n\nconfigs: o: match: {}\n"}).Root
 		memory := newMemory()
 		var codes string
-		for i, how := range []Cache{nil, memory, memory} {
+		for i, how := range []memo.Cache{nil, memory, memory} {
 			p, _, err := source.Open(root)
 			if err != nil {
 				t.Fatal(err)
@@ -181,7 +183,7 @@ func TestStagesInParts(t *testing.T) {
 			}
 			var names []string
 			for _, s := range stages {
-				if s.Sick {
+				if s.Invalid {
 					s.Name += "!"
 				}
 				names = append(names, s.Name)

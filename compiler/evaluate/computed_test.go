@@ -13,6 +13,8 @@ import (
 	"cuelang.org/go/cue/cuecontext"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
@@ -30,7 +32,7 @@ func TestComputedEntities(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			files := computed(rand.New(rand.NewPCG(seed, 3)))
 			p := open(t, files)
-			check(t, p, "dev")
+			compareWays(t, p, "dev")
 			pkg, ds := environment(t, p)
 			for _, d := range ds {
 				if d.Severity == diag.Error {
@@ -38,7 +40,7 @@ func TestComputedEntities(t *testing.T) {
 				}
 			}
 			if pkg.Model != nil {
-				l, _, err := loadPackage(t.Context(), p, "environments/dev", nil)
+				l, _, err := loader.Platform(t.Context(), p, "environments/dev", nil)
 				if err != nil || l == nil {
 					t.Fatal(err)
 				}
@@ -124,10 +126,10 @@ func computed(r *rand.Rand) map[string]string {
 }
 
 // sameAsCUE compares what the model says with what CUE answers.
-func sameAsCUE(t *testing.T, l *loaded, m *model.Environment) {
+func sameAsCUE(t *testing.T, l *loader.Package, m *model.Environment) {
 	answers := expr.New(nil)
 	for _, c := range m.Configs {
-		sameTree(t, l.value.LookupPath(cue.MakePath(cue.Str("configs"), cue.Str(c.Name), cue.Str("values"))), c.Values, c.Name, answers)
+		sameTree(t, l.Value.LookupPath(cue.MakePath(cue.Str("configs"), cue.Str(c.Name), cue.Str("values"))), c.Values, c.Name, answers)
 	}
 	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
 		for _, c := range m.ClusterTypes {
@@ -141,10 +143,10 @@ func sameAsCUE(t *testing.T, l *loaded, m *model.Environment) {
 		}
 	}, answers.Satisfies)
 	for _, p := range m.SchedulingPolicies {
-		sel := l.value.LookupPath(cue.MakePath(cue.Str("schedulingPolicies"), cue.Str(p.Name), cue.Str("clusterTypes")))
+		sel := l.Value.LookupPath(cue.MakePath(cue.Str("schedulingPolicies"), cue.Str(p.Name), cue.Str("clusterTypes")))
 		var want []int
 		for i, c := range m.ClusterTypes {
-			v := sel.Unify(l.ctx.Encode(map[string]any{"name": c.Name, "labels": c.Labels}))
+			v := sel.Unify(l.Context.Encode(map[string]any{"name": c.Name, "labels": c.Labels}))
 			if v.Validate(cue.Concrete(true)) == nil && len(missing(sel, c)) == 0 {
 				want = append(want, i)
 			}
@@ -171,7 +173,7 @@ func sameTree(t *testing.T, v cue.Value, tree model.Tree, at string, answers *ex
 	switch tree.Kind {
 	case model.StructTree:
 		n := 0
-		for name, of := range fields(v) {
+		for name, of := range cuevalue.Fields(v) {
 			n++
 			next, ok := tree.Field(name)
 			if !ok {

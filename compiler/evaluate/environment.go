@@ -1,24 +1,24 @@
-// Package evaluate turns a platform's CUE into the model.
+// Package evaluate turns CUE into the model: of a platform, an environment or the base;
+// of an application's repository, its own file and its values.
 //
-// One environment is one CUE package. It is evaluated in parts where that cannot
-// be told from evaluating it at once: each part is some of its files, evaluated
-// in a context of its own that is dropped when its model is made; only what is a
-// function of the assignment keeps it. What a part gave is remembered by a digest
-// of all that can change it, so that after an edit little is evaluated.
+// An environment is one CUE package. Package incremental evaluates what the cache does not have of
+// it, package export makes the model of the CUE values, and package registration adds what registrations
+// provide. What needs all entities at once is checked last.
 //
-// An error stays with its entity, which is then sick and absent from the model,
-// unless it hides which entities there are: then the environment is evaluated in
-// one piece, and is uncertain, or nothing of it is readable at all.
+// An error stays with its entity, which is then invalid and absent from the model, unless it
+// hides which entities there are: then the environment is evaluated in one piece, and is
+// incomplete, or nothing of it is readable at all.
 package evaluate
 
 import (
 	"context"
-	"slices"
 	"sync"
 
-	"cuelang.org/go/cue"
-
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/worker"
@@ -33,23 +33,25 @@ type Package struct {
 	Base, Own model.Digest
 
 	// Stats say how much was evaluated.
-	Stats Stats
+	Stats incremental.Stats
 
 	// For functions of the assignment:
-	evaluation *evaluation
 	mu         sync.Mutex
-	loaded     map[int]*loaded // the parts that are
-	registered map[model.Ref]*guest
+	functions  *incremental.Functions
+	registered map[model.Ref]*registration.Evaluation // those of registrations
 }
+
+// Cache keeps what was evaluated, for what evaluates the same again.
+type Cache = memo.Cache
 
 // Options are what the evaluation of an environment may use.
 type Options struct {
 	// Cache remembers what was evaluated, which is not evaluated again. The result
 	// is the same without it.
-	Cache Cache
+	Cache memo.Cache
 	// Registry has what registrations refer to; without it they are all unknown.
-	Registry Registry
-	// Workers evaluate what registrations bring; nil for in this process, which a
+	Registry registration.Registry
+	// Workers evaluate what registrations provide; nil for in this process, which a
 	// comprehension without an end would take with it. They know Handler under
 	// HandlerName.
 	Workers *worker.Pool
@@ -61,149 +63,33 @@ type Options struct {
 //
 // stages are the environments that the base declares; nil where it cannot be
 // read.
-func Environment(ctx context.Context, p *source.Platform, name string, stages []Stage, o Options) (*Package, []diag.Diagnostic, error) {
+func Environment(ctx context.Context, p *source.Platform, name string, stages []model.Stage, o Options) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Stages or source.Open has reported it
 	}
-	return newEnvironment(ctx, p, name, o.Cache).environment(stages, guests{o.Registry, o.Workers})
+	return evaluateEnvironment(ctx, incremental.New(p, name, o.Cache), stages, o)
 }
 
-func newEnvironment(ctx context.Context, p *source.Platform, name string, c Cache) *evaluation {
-	return &evaluation{ctx: ctx, platform: p, name: name, dir: p.Dir(name), cache: c, least: batchEntities,
-		export: func(x *exporter) *part { return x.environment(name) }}
-}
-
-func (e *evaluation) environment(stages []Stage, g guests) (*Package, []diag.Diagnostic, error) {
-	r, ds, err := e.evaluate()
+func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, stages []model.Stage, o Options) (*Package, []diag.Diagnostic, error) {
+	r, ds, err := e.Evaluate(ctx)
 	if r == nil || err != nil {
 		return &Package{}, ds, err
 	}
-	// Who asks for positions must not keep CUE's values alive.
-	pkg := &Package{Stats: e.stats, evaluation: e, loaded: e.loaded}
-	e.loaded = nil
-	pkg.Base, pkg.Own = digests(e.sources, e.dir)
-	x := newExporter(nil)
-	x.resume(r, e.positions(r))
-	if e.platform.Hides(e.name) {
-		x.hideAll(e.name)
+	pkg := &Package{Stats: e.Stats, functions: e.Functions()}
+	pkg.Base, pkg.Own = e.Digests()
+	x := r.Resume(e.Positions(r))
+	if e.Platform.Hides(e.Name) {
+		x.HideAll(e.Name)
 	}
-	if pkg.registered, err = e.register(x, &r.Model, g); err != nil {
+	registrations := &registration.Evaluator{Environment: e.Name, Cache: o.Cache, Registry: o.Registry, Workers: o.Workers}
+	if pkg.registered, err = registrations.Register(ctx, x, &r.Model); err != nil {
 		return nil, nil, err
 	}
-	x.checkMany()
-	x.checkOwnStages(stages, e.name)
-	x.checkOwnRings(stages, &r.Model)
-	pkg.Model = x.finish(&r.Model)
-	return pkg, x.ds, nil
-}
-
-// resume takes up what was exported where it ended.
-func (x *exporter) resume(r *result, positions *model.Positions) {
-	x.positions, x.sick, x.uncertain = positions, r.Sick, r.Uncertain
-	for _, t := range r.Told {
-		x.ds, x.about = append(x.ds, t.Diagnostic), append(x.about, t.Of)
-	}
-	x.entities, x.uses = r.Entities, r.Uses
-}
-
-// finish checks what needs all entities at once.
-func (x *exporter) finish(env *model.Environment) *model.Environment {
-	x.checkReferences(env)
-	for ref := range x.sick {
-		switch ref.Collection {
-		case "clusterTypes", "workloads", "schedulingPolicies", "registrations":
-			x.uncertain = true
-		}
-	}
-	env.Positions, env.Sick, env.Uncertain = x.positions, x.sick, x.uncertain
-	return env
-}
-
-// hideAll marks the whole environment as not known: what it has may be in part
-// in what cannot be read, configs included, so that its output stays as it is.
-func (x *exporter) hideAll(environment string) {
-	x.sick[model.Ref{Collection: "environments", Name: environment}] = true
-	x.uncertain = true
-}
-
-func hasFunctions(m *model.Environment) bool {
-	return slices.ContainsFunc(m.Configs, func(c model.Config) bool { return c.Facts != nil }) ||
-		slices.ContainsFunc(m.NamespaceServices, func(s model.NamespaceService) bool { return s.Facts != nil }) ||
-		slices.ContainsFunc(m.Reconcilers, func(r model.Reconciler) bool { return r.Facts != nil })
-}
-
-// environment exports the model.
-func (x *exporter) environment(name string) *part {
-	x.checkEmbeds(name)
-	x.checkCollections(name)
-	env := model.Environment{Name: name}
-	x.gitOps(&env)
-	env.ClusterTypes = x.clusterTypes()
-	env.Clusters = x.clusters()
-	env.Workloads = x.workloads(name)
-	env.SchedulingPolicies = x.schedulingPolicies()
-	env.Configs = x.configs()
-	env.ConfigSchemas = x.configSchemas()
-	env.NamespaceServices = x.namespaceServices()
-	env.Reconcilers = x.reconcilers()
-	env.Registrations = x.registrations()
-	return x.part(env, nil)
-}
-
-// part is what was exported.
-func (x *exporter) part(env model.Environment, stages []Stage) *part {
-	slices.SortFunc(x.entities, compareEntities)
-	p := &part{Model: env, Entities: x.entities, Uses: x.uses, Stages: stages, Sick: x.sick}
-	p.Clean = !x.uncertain
-	for i, d := range x.ds {
-		p.Clean = p.Clean && x.about[i] != model.Ref{}
-		p.Told = append(p.Told, told{x.about[i], d})
-	}
-	return p
-}
-
-// tooMany is the number of fields from which on CUE's time for one struct grows
-// with its square.
-const tooMany = 10_000
-
-// each calls f for every healthy entity of a collection, sorted by name.
-func (x *exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
-	type entity struct {
-		name  string
-		value cue.Value
-	}
-	var all []entity
-	for name, v := range fields(field(x.value, collection)) {
-		ref := model.Ref{Collection: collection, Name: name}
-		if x.wants == nil || x.wants(ref) {
-			all = append(all, entity{name, v})
-			x.entities = append(x.entities, ref)
-		}
-	}
-	slices.SortFunc(all, func(a, b entity) int { return compareNames(a.name, b.name) })
-	if x.undeclared[collection] {
-		return
-	}
-	s := entityShape(collection)
-	defer func() { x.exported = model.Ref{} }()
-	for _, e := range all {
-		ref := model.Ref{Collection: collection, Name: e.name}
-		x.exported = ref
-		for _, p := range x.written(e.value) {
-			x.positions.Add(ref, p)
-		}
-		if !isName(e.name) {
-			x.fail(ref, badName(e.name))
-			continue
-		}
-		if isUnknown(e.value) && !e.value.LookupPath(assignmentPath).Exists() {
-			x.unknown(e.value, ref)
-			continue
-		}
-		healthy := false
-		x.guard(ref, func() { healthy = x.check(e.value, s, ref) })
-		if healthy || collection == "configs" || collection == "configSchemas" || collection == "workloads" {
-			x.guard(ref, func() { f(e.value, ref) })
-		}
-	}
+	x.Many()
+	s := &check.Stages{Entities: x}
+	s.Own(stages, e.Name)
+	s.OwnRings(stages, &r.Model)
+	x.References(&r.Model)
+	pkg.Model = x.Finish(&r.Model)
+	return pkg, x.Diagnostics, nil
 }

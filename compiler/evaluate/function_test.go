@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -54,7 +55,7 @@ func TestApply(t *testing.T) {
 		)
 	}
 	ref := model.Ref{Collection: "configs", Name: "c"}
-	out, err := pkg.Apply(context.Background(), []Call{{Entity: ref, Facts: facts("small")}, {Entity: ref, Facts: facts("large")}})
+	out, err := pkg.Apply(context.Background(), []function.Call{{Entity: ref, Facts: facts("small")}, {Entity: ref, Facts: facts("large")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +69,8 @@ func TestApply(t *testing.T) {
 // A fact that the assignment lacks is a diagnostic that names it.
 func TestApplyWithoutAFact(t *testing.T) {
 	pkg := healthy(t, `configs: c: {#assignment: _, match: {}, values: ZONE: "in \(#assignment.labels.zone)"}`)
-	call := Call{Entity: model.Ref{Collection: "configs", Name: "c"}, Facts: model.StructOf(model.Field{Name: "labels", Value: model.StructOf()})}
-	out, err := pkg.Apply(context.Background(), []Call{call})
+	call := function.Call{Entity: model.Ref{Collection: "configs", Name: "c"}, Facts: model.StructOf(model.Field{Name: "labels", Value: model.StructOf()})}
+	out, err := pkg.Apply(context.Background(), []function.Call{call})
 	if err != nil {
 		t.Fatal(err)
 	}

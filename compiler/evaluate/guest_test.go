@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
@@ -18,7 +20,7 @@ const workerArgument = "serve-as-a-worker"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerArgument {
-		if err := worker.Serve(os.Stdin, os.Stdout, map[string]worker.Handler{HandlerName: Handler()}); err != nil {
+		if err := worker.Serve(os.Stdin, os.Stdout, map[string]worker.Handler{registration.HandlerName: registration.Handler()}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -58,7 +60,7 @@ func TestGuestBeyond(t *testing.T) {
 				t.Errorf("got %q", ds)
 			}
 			m := pkg.Model
-			if !m.Sick[model.Ref{Collection: "registrations", Name: "app"}] || len(m.Workloads) != 1 || len(m.Configs) != 1 || m.Configs[0].Sick {
+			if !m.Invalid[model.Ref{Collection: "registrations", Name: "app"}] || len(m.Workloads) != 1 || len(m.Configs) != 1 || m.Configs[0].Invalid {
 				t.Errorf("got %+v", m)
 			}
 			pool.Limit = time.Minute
@@ -101,10 +103,10 @@ workloads: {}
 	if len(ds) > 0 {
 		t.Fatal(ds)
 	}
-	var calls []Call
-	for i := range 2*mostCalls + 1 {
+	var calls []function.Call
+	for i := range 2*1000 + 1 {
 		for _, name := range []string{"ends", "loops"} {
-			calls = append(calls, Call{
+			calls = append(calls, function.Call{
 				Entity: model.Ref{Collection: "configs", Name: name},
 				Facts:  model.StructOf(model.Field{Name: "workload", Value: model.StringOf(fmt.Sprint("w", i))}),
 			})

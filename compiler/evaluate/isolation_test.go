@@ -55,10 +55,10 @@ func TestIsolation(t *testing.T) {
 			if got := strings.Join(targets, " "); got != c.targets {
 				t.Errorf("targets %s, want %s", got, c.targets)
 			}
-			if pkg.Model.Uncertain != c.uncertain {
-				t.Errorf("uncertain: %v", pkg.Model.Uncertain)
+			if pkg.Model.Incomplete != c.uncertain {
+				t.Errorf("uncertain: %v", pkg.Model.Incomplete)
 			}
-			if kept := pkg.Model.Sick[model.Ref{Collection: "environments", Name: "dev"}]; kept != c.kept {
+			if kept := pkg.Model.Invalid[model.Ref{Collection: "environments", Name: "dev"}]; kept != c.kept {
 				t.Errorf("kept: %v", kept)
 			}
 		})
@@ -70,7 +70,7 @@ func TestIsolation(t *testing.T) {
 func TestHiddenFiles(t *testing.T) {
 	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n", "environments/dev/empty.cue": ""})
 	pkg, _ := environment(t, p)
-	if !pkg.Model.Uncertain || !pkg.Model.Sick[model.Ref{Collection: "environments", Name: "dev"}] {
+	if !pkg.Model.Incomplete || !pkg.Model.Invalid[model.Ref{Collection: "environments", Name: "dev"}] {
 		t.Error("an empty file hides nothing")
 	}
 	p = open(t, map[string]string{"environments/dev/dev.cue": "package platform\nconfigs: {"})

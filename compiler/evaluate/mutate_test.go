@@ -99,7 +99,7 @@ func TestSlipsInParts(t *testing.T) {
 				what := fmt.Sprintf("%s, step %d, %s", from, step, name)
 				got := ask(t, p, environment, []string{"", "each"}[step%2], c)
 				same(t, what, got, want)
-				if got.stats.Parts > 1 {
+				if got.stats.Units > 1 {
 					inParts++
 				}
 			}

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/testing/generate"
@@ -53,22 +55,22 @@ type answer struct {
 	positions map[model.Ref][]model.Position
 	ds        []diag.Diagnostic
 	base, own model.Digest
-	stats     Stats
+	stats     incremental.Stats
 }
 
 // ask evaluates an environment: in one piece, each component alone, or as it is
 // done where neither is asked for.
-func ask(t *testing.T, p *source.Platform, name string, how string, c Cache) answer {
+func ask(t *testing.T, p *source.Platform, name string, how string, c memo.Cache) answer {
 	t.Helper()
 	if !p.HasBase() || !p.Loadable(name) {
 		return answer{}
 	}
-	e := newEnvironment(context.Background(), p, name, c)
-	e.asOne = how == "whole"
+	e := incremental.New(p, name, c)
+	e.AsOne = how == "whole"
 	if how == "each" {
-		e.least = 1
+		e.Least = 1
 	}
-	pkg, ds, err := e.environment([]Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, guests{})
+	pkg, ds, err := evaluateEnvironment(context.Background(), e, []model.Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Options{Cache: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +131,8 @@ func same(t *testing.T, what string, got, want answer) {
 	}
 }
 
-// check evaluates an environment in every way, and returns how it was done in parts.
-func check(t *testing.T, p *source.Platform, name string) Stats {
+// compareWays evaluates an environment in every way, and returns how it was done in parts.
+func compareWays(t *testing.T, p *source.Platform, name string) incremental.Stats {
 	t.Helper()
 	want := ask(t, p, name, "whole", nil)
 	c := newMemory()
@@ -394,14 +396,14 @@ func TestPartsAreTheWhole(t *testing.T) {
 				}
 				files[filepath.Join("environments/dev", name)] = text
 			}
-			stats := check(t, open(t, files), "dev")
+			stats := compareWays(t, open(t, files), "dev")
 			// The empty file is a leaf.
 			want := c.parts
 			if want > 1 {
 				want++
 			}
-			if stats.Parts != want {
-				t.Errorf("%d parts (%s), want %d", stats.Parts, stats.Whole, want)
+			if stats.Units != want {
+				t.Errorf("%d parts (%s), want %d", stats.Units, stats.Whole, want)
 			}
 		})
 	}
@@ -433,7 +435,7 @@ func TestPlatformsInParts(t *testing.T) {
 		}
 		for _, s := range stages {
 			t.Run(filepath.Base(dir)+" "+s.Name, func(t *testing.T) {
-				if stats := check(t, p, s.Name); stats.Parts < 2 {
+				if stats := compareWays(t, p, s.Name); stats.Units < 2 {
 					t.Errorf("in one piece: %s", stats.Whole)
 				}
 			})
@@ -450,7 +452,7 @@ func TestGeneratedInParts(t *testing.T) {
 	if err != nil || len(ds) > 0 {
 		t.Fatal(err, ds)
 	}
-	if stats := check(t, p, "dev"); stats.Parts < 3 {
+	if stats := compareWays(t, p, "dev"); stats.Units < 3 {
 		t.Errorf("%+v", stats)
 	}
 }
@@ -504,7 +506,7 @@ func TestEditsInParts(t *testing.T) {
 		}
 		got := ask(t, p, "dev", []string{"", "each"}[step%2], c)
 		same(t, fmt.Sprintf("step %d, %s", step, name), got, ask(t, p, "dev", "whole", nil))
-		if got.stats.Parts > 1 {
+		if got.stats.Units > 1 {
 			parts++
 		}
 		if t.Failed() {

@@ -2,26 +2,26 @@ package evaluate
 
 import (
 	"context"
-	"math"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // stages evaluates the environments of a base with the given declarations beside
 // dev, by name.
-func stages(t *testing.T, declarations string, c Cache) (map[string]Stage, []diag.Diagnostic) {
+func stages(t *testing.T, declarations string, c memo.Cache) (map[string]model.Stage, []diag.Diagnostic) {
 	t.Helper()
 	p := open(t, map[string]string{"environments.cue": "package platform\n\n" + declarations})
 	all, ds, err := Stages(context.Background(), p, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]Stage{}
+	out := map[string]model.Stage{}
 	for _, s := range all {
 		out[s.Name] = s
 	}
@@ -111,30 +111,11 @@ func TestPromotion(t *testing.T) {
 		for _, d := range ds {
 			t.Errorf("%s: %s", d.Code, d.Message)
 		}
-		if got := of["prod"]; !reflect.DeepEqual(got.Promotion, want) || got.Sick {
+		if got := of["prod"]; !reflect.DeepEqual(got.Promotion, want) || got.Invalid {
 			t.Errorf("from %s: got\n%+v\nwant\n%+v", from, got.Promotion, want)
 		}
 		if got := of["dev"].Promotion; !reflect.DeepEqual(got, model.Promotion{Advance: model.LatestPassed}) {
 			t.Errorf("from %s: an environment that says nothing has %+v", from, got)
-		}
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"0s":                          0,
-		"90s":                         90 * time.Second,
-		"1h30m":                       90 * time.Minute,
-		"7d":                          7 * 24 * time.Hour,
-		"1d1d":                        48 * time.Hour,
-		"106751d":                     106751 * 24 * time.Hour,
-		"106752d":                     math.MaxInt64,
-		"106751d24h":                  math.MaxInt64,
-		"99999999999999999999999999d": math.MaxInt64,
-	} {
-		var got span
-		if err := got.UnmarshalText([]byte(text)); err != nil || time.Duration(got) != want {
-			t.Errorf("%s: %v, %v", text, time.Duration(got), err)
 		}
 	}
 }
@@ -185,7 +166,7 @@ func TestPromotionErrors(t *testing.T) {
 		if len(ds) != 1 || string(ds[0].Code)+" "+ds[0].Message != want || len(ds[0].Sites) == 0 {
 			t.Errorf("%s: %v", declaration, ds)
 		}
-		if s, there := all["dev"]; !there || !s.Sick {
+		if s, there := all["dev"]; !there || !s.Invalid {
 			t.Errorf("%s: the stage is taken for healthy", declaration)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/archive"
@@ -18,12 +21,12 @@ import (
 // repositories are what registrations are pinned to, by their names.
 type repositories map[string]*archive.Tree
 
-func (r repositories) Registered(_ context.Context, of *model.Registration) (*Registered, []diag.Diagnostic) {
+func (r repositories) Content(_ context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
 	tree, ok := r[of.Name]
 	if !ok {
 		return nil, []diag.Diagnostic{diag.New(diag.NotLocked, of.Git.Repo+" is not locked")}
 	}
-	return &Registered{
+	return &registration.Pinned{
 		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, *tree)),
 		Files: func() (*archive.Tree, []diag.Diagnostic, error) { return tree, nil, nil },
 	}, nil
@@ -33,7 +36,7 @@ func (r repositories) Registered(_ context.Context, of *model.Registration) (*Re
 // registrations that refer to the files of an archive, <registration>/<path>, of
 // which those that begin with "refused: " have no content. It returns a line for
 // each diagnostic. In workers it is the same.
-func withRegistered(t *testing.T, declarations, registered string, c Cache) (*Package, []string) {
+func withRegistered(t *testing.T, declarations, registered string, c memo.Cache) (*Package, []string) {
 	t.Helper()
 	pkg, ds := evaluateRegistered(t, declarations, registered, Options{Cache: c})
 	pool := newPool(t)
@@ -60,7 +63,7 @@ func evaluateRegistered(t *testing.T, declarations, registered string, o Options
 	}
 	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\n" + declarations})
 	o.Registry = repos
-	pkg, ds, err := Environment(t.Context(), p, "dev", []Stage{{Name: "dev"}}, o)
+	pkg, ds, err := Environment(t.Context(), p, "dev", []model.Stage{{Name: "dev"}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +150,13 @@ configs: "team-name": {
 	if at := m.Positions.Of(m.Workloads[0].TargetRef("night").At("environment")); len(at) != 1 || at[0] != (model.Position{File: "app@0a1b2c3d0a1b/deploy/jobs.yaml", Line: 13, Column: 20}) {
 		t.Errorf("night is at %v", at)
 	}
-	if len(m.Configs) != 2 || m.Configs[0].Name != "team-limits" || m.Configs[0].Layer != 2 || m.Configs[0].Sick {
+	if len(m.Configs) != 2 || m.Configs[0].Name != "team-limits" || m.Configs[0].Layer != 2 || m.Configs[0].Invalid {
 		t.Fatalf("got %+v", m.Configs)
 	}
 	if got := m.Configs[0].Match.String(); !strings.Contains(got, "front") || !strings.Contains(got, "east") {
 		t.Errorf("the match is %s", got)
 	}
-	made, err := pkg.Apply(t.Context(), []Call{{
+	made, err := pkg.Apply(t.Context(), []function.Call{{
 		Entity: model.Ref{Collection: "configs", Name: "team-name"},
 		Facts:  model.StructOf(model.Field{Name: "workload", Value: model.StringOf("shop")}),
 	}})
@@ -266,12 +269,12 @@ func TestRegisteredErrors(t *testing.T) {
 			}
 			for _, s := range c.sick {
 				collection, entity, _ := strings.Cut(s, ".")
-				if !pkg.Model.Sick[model.Ref{Collection: collection, Name: entity}] {
-					t.Errorf("%s is healthy: %v", s, pkg.Model.Sick)
+				if !pkg.Model.Invalid[model.Ref{Collection: collection, Name: entity}] {
+					t.Errorf("%s is healthy: %v", s, pkg.Model.Invalid)
 				}
 			}
-			if pkg.Model.Uncertain != c.unknown {
-				t.Errorf("uncertain: %v", pkg.Model.Uncertain)
+			if pkg.Model.Incomplete != c.unknown {
+				t.Errorf("uncertain: %v", pkg.Model.Incomplete)
 			}
 		})
 	}
@@ -290,7 +293,7 @@ func TestRegisteredConfigLimits(t *testing.T) {
 			if len(ds) != 1 || ds[0] != c.want {
 				t.Errorf("got %q, want %s", ds, c.want)
 			}
-			if len(pkg.Model.Configs) != 1 || !pkg.Model.Configs[0].Sick || !strings.Contains(pkg.Model.Configs[0].Match.String(), "east") {
+			if len(pkg.Model.Configs) != 1 || !pkg.Model.Configs[0].Invalid || !strings.Contains(pkg.Model.Configs[0].Match.String(), "east") {
 				t.Errorf("got %+v", pkg.Model.Configs)
 			}
 		})

@@ -1,6 +1,8 @@
 package evaluate
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestSelectors(t *testing.T) {
 	for match, want := range map[string]string{

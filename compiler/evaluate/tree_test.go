@@ -1,6 +1,8 @@
 package evaluate
 
-import "testing"
+import (
+	"testing"
+)
 
 // The classification of leaves: notes on language, sections 4b and 9.
 func TestTrees(t *testing.T) {
@@ -58,7 +60,7 @@ func TestPartsOfConfigs(t *testing.T) {
 	if got := outline(c.Values) + outline(c.Defaults) + outline(c.Overrides); got != `{A: 1}{B: [1], C: {d: "x"}}{E: false}` {
 		t.Error(got)
 	}
-	if c.Layer != 3 || c.Facts != nil || c.Sick {
+	if c.Layer != 3 || c.Facts != nil || c.Invalid {
 		t.Errorf("%+v", c)
 	}
 }

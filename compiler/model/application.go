@@ -50,8 +50,8 @@ type ApplicationTarget struct {
 	Layers []ApplicationLayer
 	// Contract is what the values must satisfy; nil for nothing.
 	Contract *Contract
-	// Sick says that its values cannot be read.
-	Sick bool
+	// Invalid says that its values cannot be read.
+	Invalid bool
 }
 
 // Ref of the target.

@@ -18,8 +18,8 @@ func sample() Environment {
 		Configs: []Config{{Name: "c", Layer: -3, Match: Selector{Op: OpAnd, Args: []Selector{{Op: OpEqual, Text: "x"}}},
 			Values: StructTreeOf(TreeField{"A", Tree{Kind: FinalLeaf, Final: value}}, TreeField{"B", Tree{Kind: OpenLeaf, Open: &Open{Default: &number}}})}},
 		ConfigSchemas: []ConfigSchema{{Lists: map[string]ListStrategy{"x": {Append: true}, "a": {MergeBy: "name"}}}},
-		Sick:          map[Ref]bool{{"configs", "x", ""}: true},
-		Uncertain:     true,
+		Invalid:       map[Ref]bool{{"configs", "x", ""}: true},
+		Incomplete:    true,
 	}
 }
 

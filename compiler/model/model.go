@@ -31,13 +31,13 @@ type Environment struct {
 	NamespaceServices  []NamespaceService
 	Reconcilers        []Reconciler
 
-	// Sick are the entities that have errors, as far as their names are known.
+	// Invalid are the entities that have errors, as far as their names are known.
 	// They are absent from the slices above.
-	Sick map[Ref]bool `json:"-"`
+	Invalid map[Ref]bool `json:"-"`
 
-	// Uncertain says that an error hides which assignments there are: nothing
+	// Incomplete says that an error hides which assignments there are: nothing
 	// that was built before may be removed.
-	Uncertain bool
+	Incomplete bool
 
 	Positions *Positions `json:"-"`
 }
@@ -234,8 +234,8 @@ type Config struct {
 	// MatchUnknown says that the selector could not be read: the config may
 	// concern every assignment.
 	MatchUnknown bool
-	// Sick says that the config has errors: the assignments that it matches fail.
-	Sick bool
+	// Invalid says that the config has errors: the assignments that it matches fail.
+	Invalid bool
 	// AllowEmpty says that Match may select nothing.
 	AllowEmpty bool
 	Layer      int
@@ -257,7 +257,7 @@ type ConfigSchema struct {
 	Name         string
 	Match        Selector
 	MatchUnknown bool
-	Sick         bool
+	Invalid      bool
 	AllowEmpty   bool // whether Match may select nothing
 	Schema       *Contract
 	Lists        map[string]ListStrategy // by CUE path

@@ -38,6 +38,10 @@ func IsDNSLabel(name string) bool {
 	return name != ""
 }
 
+// IsName says whether a key of a collection is a #Name of the schema: a DNS label. CUE
+// reports one that is not as a field that is not allowed.
+func IsName(key string) bool { return IsDNSLabel(key) && len(key) <= MaxLabel }
+
 // IsDNSSubdomain says whether a name is DNS labels with dots between them, but for
 // its length: what Kubernetes allows for most objects, though not for namespaces.
 func IsDNSSubdomain(name string) bool {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -54,6 +55,14 @@ func (r Ref) String() string {
 func (r Ref) At(path string) Ref {
 	r.Path = JoinPath(r.Path, path)
 	return r
+}
+
+// Entity returns the reference to the entity that r is in.
+func (r Ref) Entity() Ref { return Ref{Collection: r.Collection, Name: r.Name} }
+
+// CompareEntities orders references by the entities that they are in.
+func CompareEntities(a, b Ref) int {
+	return cmp.Or(strings.Compare(a.Collection, b.Collection), strings.Compare(a.Name, b.Name))
 }
 
 // JoinPath joins two CUE paths, either of which may be empty.
@@ -133,7 +142,7 @@ func (t *Positions) Of(r Ref) []Position {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if d := t.deferred[Ref{Collection: r.Collection, Name: r.Name}]; d != nil {
+	if d := t.deferred[r.Entity()]; d != nil {
 		t.read(d)
 	}
 	for {

@@ -146,3 +146,20 @@ type BudgetGate struct {
 	Assignments  *int `json:"assignments,omitempty"`
 	ClusterTypes *int `json:"clusterTypes,omitempty"`
 }
+
+// Stage is an environment as the platform's base declares it.
+type Stage struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	After       []string `json:"after"`
+	// GitOps is what the base says of it, and has not been checked; nil for nothing.
+	GitOps *GitOps `json:"gitops,omitempty"`
+	// Promotion is what the base says of how commits come to it.
+	Promotion Promotion `json:"-"`
+	// Invalid says that there are errors in what the base says of it: of Promotion,
+	// which then may lack anything, nothing may be taken for granted.
+	Invalid bool `json:"-"`
+	// NoRings says that the environment's own files have rings, and errors: those of
+	// Promotion are not known.
+	NoRings bool `json:"-"`
+}

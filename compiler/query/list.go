@@ -251,7 +251,7 @@ func Configs(b *compiler.Build) []Config {
 	out := []Config{}
 	for e := range readable(b) {
 		for i, c := range e.Model.Configs {
-			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Keys: []string{}, Assignments: e.Plan.Matches[i], Failed: c.Sick}
+			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Keys: []string{}, Assignments: e.Plan.Matches[i], Failed: c.Invalid}
 			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
 				keys("", t, &item.Keys)
 			}

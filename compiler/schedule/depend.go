@@ -75,7 +75,7 @@ func sick(env *model.Environment, fullName string) bool {
 			continue
 		}
 		w := model.Workload{Name: fullName[:i]}
-		if env.Sick[model.Ref{Collection: "workloads", Name: w.Name}] || env.Sick[w.TargetRef(fullName[i+1:])] {
+		if env.Invalid[model.Ref{Collection: "workloads", Name: w.Name}] || env.Invalid[w.TargetRef(fullName[i+1:])] {
 			return true
 		}
 	}

@@ -40,7 +40,7 @@ func TestDependencies(t *testing.T) {
 				" (w-sick has errors of its own: correct them first) [dev/a/w-x]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env := &model.Environment{Name: "dev", Uncertain: true, Sick: map[model.Ref]bool{
+			env := &model.Environment{Name: "dev", Incomplete: true, Invalid: map[model.Ref]bool{
 				{Collection: "workloads", Name: "sick"}:                              true,
 				{Collection: "workloads", Name: "w", Path: "deploymentTargets.sick"}: true,
 			}}

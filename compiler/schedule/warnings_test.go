@@ -39,7 +39,7 @@ func TestNoEffect(t *testing.T) {
 	_, ds := assign(t, env)
 	equal(t, "warnings", lines(ds), want)
 
-	env.Uncertain = true
+	env.Incomplete = true
 	_, ds = assign(t, env)
 	equal(t, "warnings of an uncertain environment", lines(ds), nil)
 }

@@ -62,7 +62,7 @@ func TestWhyNot(t *testing.T) {
 
 func TestWhyNotWithoutPolicies(t *testing.T) {
 	env := sample()
-	env.SchedulingPolicies, env.Uncertain = nil, true
+	env.SchedulingPolicies, env.Incomplete = nil, true
 	s, _ := assign(t, env)
 	why, ok := s.WhyNot("drone", "observability-prometheus")
 	const want = `observability-prometheus is not assigned to drone in dev

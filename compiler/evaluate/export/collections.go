@@ -1,0 +1,241 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/problem"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// collectionChecker checks what is around entities: which there are, and what else
+// stands in the package.
+type collectionChecker struct {
+	*reader
+	// undeclared are the collections that do not have the schema's type.
+	undeclared map[string]bool
+}
+
+// CheckCollections reports top-level fields that are no collection, and
+// collections of which CUE does not know all entities. env is the environment.
+func (x *collectionChecker) CheckCollections(env string) {
+	known := x.definite()
+	if x.checkDefinite(ofNoEntity) {
+		x.HideAll(env)
+	}
+	names := model.CollectionNames
+	for _, name := range names {
+		if x.checkComprehensions(name) {
+			x.HideAll(env)
+		}
+	}
+	it, err := x.Value.Fields()
+	if err != nil {
+		x.reportIncomplete(err, known, env)
+		return
+	}
+	for it.Next() {
+		name := it.Selector().Unquoted()
+		if slices.Contains(names, name) {
+			x.checkDeclared(name, env)
+			continue
+		}
+		hint := diag.DidYouMean(name, names)
+		if diag.Nearest(name, names) == "" {
+			hint = "make it a hidden field, _" + name + ", or a definition, #" + name + "; the collections are " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
+		}
+		x.Report(x.At(diag.New(diag.UnknownCollection, "unknown top-level field "+name), it.Value()).On(name).Hinting(hint))
+		x.HideAll(env)
+	}
+	for _, c := range names {
+		coll := x.Value.LookupPath(cue.MakePath(cue.Str(c)))
+		if !coll.Exists() {
+			continue
+		}
+		if _, conjuncts := coll.Expr(); len(conjuncts) > 1 {
+			for _, conjunct := range conjuncts {
+				if err := conjunct.Err(); err != nil {
+					x.reportIncomplete(err, known, env)
+				}
+			}
+		}
+	}
+	if err := x.Value.Validate(cue.Concrete(true)); err != nil {
+		x.reportIncomplete(err, known, env)
+	}
+}
+
+// checkDefinite reports what CUE says against the package as it stands, of paths
+// that concern says yes to, and returns whether there was something.
+func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) bool {
+	before := len(x.Diagnostics)
+	for _, o := range problem.In(x.Places, x.Value.Validate()) {
+		hasPath := len(o.Path) > 0
+		for _, o := range problem.Locate(x.Places, o) {
+			// What stands in a collection without a path, checkComprehensions reports.
+			if concerns(o.Path) && (hasPath || len(o.Path) == 0 || !slices.Contains(model.CollectionNames, o.Path[0])) {
+				x.Report(o.Diagnostic(nil, nil).On(problem.JoinPath(o.Path)))
+			}
+		}
+	}
+	return len(x.Diagnostics) > before
+}
+
+// checkComprehensions reports errors in what makes a collection's entities, and
+// returns whether there are some: an error in a list that a comprehension goes
+// through, or in its guard, leaves the whole collection empty, and its path is
+// that in the list. What entities report themselves is left to them.
+func (x *collectionChecker) checkComprehensions(collection string) bool {
+	coll := cuevalue.Field(x.Value, collection)
+	if !coll.Exists() {
+		return false
+	}
+	all := problem.In(x.Places, coll.Validate())
+	all = slices.DeleteFunc(all, func(o problem.Problem) bool { return len(o.Path) > 1 && o.Path[0] == collection })
+	if slices.ContainsFunc(x.Diagnostics, func(d diag.Diagnostic) bool { return d.Path == collection }) {
+		all = slices.DeleteFunc(all, func(o problem.Problem) bool { return slices.Equal(o.Path, []string{collection}) })
+	}
+	if len(all) == 0 {
+		return false
+	}
+	key := func(o problem.Problem) string { return problem.JoinPath(o.Path) + o.Messages[0] + fmt.Sprint(o.At) }
+	seen := map[string]bool{}
+	for _, entity := range cuevalue.Fields(coll) {
+		for _, o := range problem.In(x.Places, entity.Validate()) {
+			seen[key(o)] = true
+		}
+	}
+	before := len(x.Diagnostics)
+	for _, o := range all {
+		if seen[key(o)] {
+			continue
+		}
+		seen[key(o)] = true
+		d := diag.New(diag.Incomplete, fmt.Sprintf("which %s there are is not known: %s", collection, shape.Plain(o.Telling()))).On(collection).
+			Hinting("correct what the comprehension goes through, or what it depends on")
+		d = d.InEach(o.At...)
+		if len(o.At) == 0 {
+			d = x.At(d, coll)
+		}
+		x.Report(d)
+	}
+	return len(x.Diagnostics) > before
+}
+
+// ofNoEntity says whether a path is that of the whole package, of a whole
+// collection, or of something else that CUE checks: hidden fields and definitions
+// hold a platform's own assertions.
+func ofNoEntity(path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	isHidden := func(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") }
+	if !slices.Contains(model.CollectionNames, path[0]) {
+		return isHidden(path[0])
+	}
+	return len(path) == 1 || isHidden(path[1])
+}
+
+// checkDeclared reports a collection that is used without being declared as the
+// schema's: without the schema nothing of it is checked or has its defaults.
+func (x *collectionChecker) checkDeclared(name, env string) {
+	coll := cuevalue.Field(x.Value, name)
+	undeclared := false
+	for key, entity := range cuevalue.Fields(coll) {
+		if model.IsName(key) && cuevalue.Field(entity, "name").Exists() {
+			return // the schema gives every entity its name
+		}
+		undeclared = undeclared || model.IsName(key) && entity.IncompleteKind() == cue.StructKind
+	}
+	if !undeclared {
+		return
+	}
+	x.undeclared[name] = true
+	declaration := name + ": schema." + shape.Definition(name)
+	x.Report(x.At(diag.New(diag.UnknownCollection, name+" is not declared as a collection of the schema"), coll).On(name).
+		Hinting("write " + declaration + " in a file at the platform's root"))
+	x.HideAll(env)
+}
+
+// definite returns what CUE says against the package as it stands: what is no
+// matter of values that are not given yet. It is asked for once, when needed.
+func (x *collectionChecker) definite() func(message string) bool {
+	messages := sync.OnceValue(func() map[string]bool {
+		out := map[string]bool{}
+		for _, o := range problem.In(x.Places, x.Value.Validate()) {
+			for _, m := range o.Messages {
+				out[m] = true
+			}
+		}
+		return out
+	})
+	return func(message string) bool { return messages()[message] }
+}
+
+// reportIncomplete reports the errors that say that CUE left entities out: those of a
+// whole collection, or of the package itself.
+func (x *collectionChecker) reportIncomplete(err error, known func(string) bool, env string) {
+	for _, o := range problem.In(x.Places, err) {
+		if len(o.Path) > 1 || known(o.Messages[0]) {
+			continue
+		}
+		what, in := "which entities there are is not known", x.declarations()
+		if len(o.Path) == 1 {
+			what = fmt.Sprintf("which %s there are is not known", o.Path[0])
+			in = append(cuevalue.SourceNodes(cuevalue.Field(x.Value, o.Path[0])), in...)
+		}
+		d := x.because(diag.New(diag.Incomplete, what).On(problem.JoinPath(o.Path)), o, in)
+		if !slices.ContainsFunc(x.Diagnostics, func(e diag.Diagnostic) bool { return e.Message == d.Message && slices.Equal(e.Sites, d.Sites) }) {
+			x.Report(d)
+		}
+		// What a lost assignment needs is kept with it. What all may need is not.
+		if len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "workloads", "schedulingPolicies"}, o.Path[0]) {
+			x.Incomplete = true
+		} else {
+			x.HideAll(env)
+		}
+	}
+}
+
+// declarations are those of the package's files.
+func (x *collectionChecker) declarations() []ast.Node {
+	var out []ast.Node
+	for _, f := range x.Files {
+		for _, d := range f.Decls {
+			if _, isField := d.(*ast.Field); !isField {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// CheckEmbeds reports @embed attributes that CUE ignores because their file does
+// not enable them: what they would have given is absent without an error.
+func (x *collectionChecker) CheckEmbeds(environment string) {
+	for _, f := range x.Files {
+		enabled := slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
+			a, ok := d.(*ast.Attribute)
+			return ok && strings.HasPrefix(a.Text, "@extern(")
+		})
+		if enabled {
+			continue
+		}
+		ast.Walk(f, func(n ast.Node) bool {
+			if a, ok := n.(*ast.Attribute); ok && strings.HasPrefix(a.Text, "@embed(") {
+				x.Report(diag.New(diag.Compile, "@embed has no effect in this file").In(x.Of(a.Pos()), "").
+					Hinting("write @extern(embed) above the file's package clause"))
+				x.HideAll(environment)
+			}
+			return true
+		}, nil)
+	}
+}

@@ -1,0 +1,222 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/problem"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// contracts exports constraints on values that are composed later.
+type contracts struct{ *scope }
+
+// contract exports a constraint on composed values, opened at every level but
+// where it closes itself; nil where it is malformed, which is reported.
+func (x *contracts) contract(v cue.Value, ref model.Ref, enforce string) *model.Contract {
+	x.note(v, ref)
+	if cuevalue.Explicit(v) {
+		x.Fail(ref, diag.New(diag.BadContract, "a contract cannot use #assignment").
+			Hinting("a contract is the same for all that it applies to; match says which those are"))
+		return nil
+	}
+	if !x.checkContract(v, ref) {
+		return nil
+	}
+	e, err := cuevalue.Syntax(v)
+	if err != nil {
+		x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
+		return nil
+	}
+	text, err := cuevalue.Write(e)
+	if err != nil {
+		x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
+		return nil
+	}
+	c := &model.Contract{Ref: ref, Expr: model.Expr(text), Mentions: mentions(e), Advise: enforce == "advise"}
+	if !x.contractFields(v, ref, "", false, &c.Fields) {
+		return nil
+	}
+	slices.SortFunc(c.Fields, func(a, b model.ContractField) int { return strings.Compare(a.Path, b.Path) })
+	return c
+}
+
+func (x *contracts) checkContract(v cue.Value, ref model.Ref) bool {
+	if v.Validate() != nil {
+		return false // check has reported it
+	}
+	if cuevalue.IsUnknown(v) {
+		return x.checkConditions(v, ref)
+	}
+	if v.IncompleteKind()&cue.StructKind == 0 {
+		x.Fail(ref, diag.New(diag.BadContract, "a contract is a struct"))
+		return false
+	}
+	name := embeddedAsData(v)
+	if s := v.LookupPath(cue.MakePath(cue.Str("$schema"))); name == "" && s.Exists() && s.IsConcrete() {
+		name = "…"
+	}
+	if name != "" {
+		x.Fail(ref, diag.New(diag.DataSchema, "the embedded JSON Schema was read as data, and constrains nothing").
+			Hinting(fmt.Sprintf("write @embed(file=%q, type=jsonschema)", name)))
+		return false
+	}
+	return true
+}
+
+// embeddedAsData returns the data file that a contract is embedded from without
+// saying that it is a schema; "" for none.
+func embeddedAsData(v cue.Value) string {
+	for _, a := range v.Attributes(cue.FieldAttr) {
+		if a.Name() != "embed" {
+			continue
+		}
+		if _, given, err := a.Lookup(0, "type"); given || err != nil {
+			continue
+		}
+		if name, given, err := a.Lookup(0, "file"); given && err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// checkConditions looks at a contract whose fields depend on something: on its
+// own fields, if mode == "a" {…}, they may, since the values will give those; on
+// anything else they never come to be.
+func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
+	nodes := cuevalue.SourceNodes(v)
+	if len(v.Path().Selectors()) == 0 { // a package, all of which is its own
+		nodes = nil
+		for _, f := range x.Files {
+			for _, d := range f.Decls {
+				nodes = append(nodes, d)
+			}
+		}
+	}
+	for _, o := range problem.In(x.Places, v.Err()) {
+		for _, at := range o.At {
+			if name, isField := x.FieldAt(at); isField && !x.Contain(at, nodes) {
+				x.Fail(ref, diag.New(diag.BadContract, "the contract can never be checked: "+name+" has no value, and is no field of the contract").
+					Hinting("give "+name+" a value").At(ref, "").In(at, name+" is declared here"))
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// contractFields notes every path that the contract names, and where. It
+// returns whether their constraints can be used.
+func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, optional bool, out *[]model.ContractField) bool {
+	it, err := v.Fields(cue.Optional(true))
+	if err != nil {
+		return true
+	}
+	ok := true
+	for it.Next() {
+		label := model.Label(it.Selector().Unquoted())
+		at := model.JoinPath(path, label)
+		x.noteContract(it.Value(), ref.At(label))
+		leaf := it.Value().IncompleteKind() != cue.StructKind
+		optional := optional || it.FieldType()&cue.OptionalConstraint != 0
+		if leaf {
+			*out = append(*out, model.ContractField{Path: at, Optional: optional, Text: asWritten(it.Value())})
+			ok = x.checkPatterns(it.Value(), ref.At(label), diag.BadContract) && ok
+			continue
+		}
+		ok = x.contractFields(it.Value(), ref.At(label), at, optional, out) && ok
+	}
+	return ok
+}
+
+// asWritten is a constraint as its contract writes it, or else as CUE does.
+func asWritten(v cue.Value) string {
+	var parts []string
+	for _, n := range cuevalue.SourceNodes(v) {
+		f, ok := n.(*ast.Field)
+		if !ok {
+			parts = nil
+			break
+		}
+		if text, err := cuevalue.WriteWithoutComments(f.Value); err == nil && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) > 0 {
+		return strings.Join(parts, " & ")
+	}
+	e, err := cuevalue.Syntax(v)
+	if err != nil {
+		return ""
+	}
+	text, err := cuevalue.Write(e)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// mentions returns the top level fields that a contract speaks of, sorted; nil
+// where it may speak of any: a pattern, a closed struct, a validator.
+func mentions(e ast.Expr) []string {
+	if and, ok := e.(*ast.BinaryExpr); ok && and.Op == token.AND {
+		x, y := mentions(and.X), mentions(and.Y)
+		if x == nil || y == nil {
+			return nil
+		}
+		names := append(x, y...)
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	lit, ok := e.(*ast.StructLit)
+	if !ok {
+		return nil
+	}
+	names := []string{}
+	for _, d := range lit.Elts {
+		switch d := d.(type) {
+		case *ast.Ellipsis:
+			if d.Type != nil {
+				return nil
+			}
+		case *ast.Field:
+			name, isIdent, err := ast.LabelName(d.Label)
+			if err != nil {
+				return nil
+			}
+			if !isIdent || !strings.HasPrefix(name, "#") && !strings.HasPrefix(name, "_") {
+				names = append(names, name)
+			}
+		default:
+			return nil
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// changeFields are what a gate can say something of: the fields of gate.Change in package
+// promotion.
+var changeFields = []string{"assignments", "base", "clusterTypes", "created", "deleted", "environment", "errors", "kept", "own", "removals", "ring", "updated"}
+
+// checkChange reports fields of a constraint that no change has: where they are optional,
+// they would always be satisfied.
+func (x *contracts) checkChange(v cue.Value, ref model.Ref) {
+	it, err := v.Fields(cue.Optional(true))
+	for err == nil && it.Next() {
+		name := it.Selector().Unquoted()
+		if !slices.Contains(changeFields, name) {
+			at := ref.At(model.Label(name))
+			x.note(it.Value(), at)
+			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Hinting(diag.DidYouMean(name, changeFields)))
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Stages exports the environments.
+func (x *Exporter) Stages() *Result {
+	broken := x.Collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
+	if x.Collections.checkComprehensions("environments") || broken {
+		return x.result(model.Environment{}, nil)
+	}
+	stages := []model.Stage{}
+	x.each("environments", func(v cue.Value, ref model.Ref) {
+		s := model.Stage{Name: ref.Name}
+		if value, ok := x.read.entity(v, ref, "gates", "rings"); ok {
+			decode(value, &s)
+			s.Promotion = x.policies.promotion(v, value, ref)
+		}
+		stages = append(stages, s)
+	})
+	for _, ref := range x.Found.All { // those that have errors are there as well
+		if model.IsName(ref.Name) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == ref.Name }) {
+			stages = append(stages, model.Stage{Name: ref.Name})
+		}
+	}
+	slices.SortFunc(stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
+	return x.result(model.Environment{}, stages)
+}
+
+func (x *Exporter) gitOps(env *model.Environment) {
+	x.each("environments", func(v cue.Value, ref model.Ref) {
+		var e struct {
+			Description string        `json:"description"`
+			After       []string      `json:"after"`
+			GitOps      *model.GitOps `json:"gitops"`
+			Removals    struct {
+				Max json.RawMessage `json:"max"` // an int, or a text
+			} `json:"removals"`
+		}
+		if !x.read.decode(&e, v, ref, policyFields...) {
+			return
+		}
+		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.Written(v)) { // the base declares it
+			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "removals"}, policyFields...), "on environment "+ref.Name)
+		}
+		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
+			return
+		}
+		x.ownPolicy(v, ref)
+		if x.writtenIn(cuevalue.Field(v, "rings"), ownFolder(ref.Name)) != nil {
+			env.Rings = x.policies.rings(v, ref)
+		}
+		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
+		env.MaxRemovals = strings.Trim(string(e.Removals.Max), `"`)
+	})
+}
+
+// checkGitOps reports fields that are missing for one way to keep the tree, or
+// belong to the other, and completes the rest.
+func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Ref) bool {
+	switch {
+	case g.OCI == "" && g.Branch == "":
+		x.Fail(ref, diag.New(diag.Missing, "required field branch is missing").Hinting(`name the branch that holds the tree: branch: "..."`))
+	case g.OCI == "" && g.Tag != "":
+		x.Fail(ref.At("tag"), diag.New(diag.NotAllowed, "tag is for a tree in an OCI registry, and this one is in a git repository").
+			Hinting("name the branch that holds the tree with branch, and remove tag"))
+	case g.OCI != "" && g.Branch != "":
+		x.Fail(ref.At("branch"), diag.New(diag.NotAllowed, "branch is for a tree in a git repository, and this one is in an OCI registry").
+			Hinting("name the artifact's tag with tag, and remove branch"))
+	default:
+		if g.OCI != "" && g.Tag == "" {
+			g.Tag = environment
+		}
+		return true
+	}
+	return false
+}
+
+// Environment exports the model.
+func (x *Exporter) Environment(name string) *Result {
+	x.Collections.CheckEmbeds(name)
+	x.Collections.CheckCollections(name)
+	env := model.Environment{Name: name}
+	x.gitOps(&env)
+	env.ClusterTypes = entities(x, "clusterTypes", x.clusterType)
+	env.Clusters = entities(x, "clusters", x.cluster)
+	env.Workloads = x.Workloads(name)
+	env.SchedulingPolicies = entities(x, "schedulingPolicies", x.schedulingPolicy)
+	env.Configs = x.Configs()
+	env.ConfigSchemas = x.configSchemas()
+	env.NamespaceServices = x.namespaceServices()
+	env.Reconcilers = entities(x, "reconcilers", x.reconciler)
+	env.Registrations = entities(x, "registrations", x.registration)
+	return x.result(env, nil)
+}
+
+// ownPolicy notes where an environment has its rings, and warns of a policy of
+// promotion in the environment's own files, that the base does not know of.
+func (x *Exporter) ownPolicy(v cue.Value, ref model.Ref) {
+	if rings := cuevalue.Field(v, "rings"); rings.Exists() {
+		x.note(rings, ref.At("rings"))
+		it, err := rings.List()
+		for i := 0; err == nil && it.Next(); i++ {
+			x.note(cuevalue.Field(it.Value(), "select"), ref.At(fmt.Sprintf("rings[%d].select", i)))
+		}
+	}
+	x.withoutEffect(v, ref, ref.Name, slices.DeleteFunc(append([]string{"after"}, policyFields...), func(name string) bool {
+		return name == "rings" // which may follow from the environment's own cluster types
+	}), "on promotion")
+}
+
+// withoutEffect warns of fields of an environment that the own files of one say something
+// of, to which nobody listens.
+func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields []string, on string) {
+	for _, name := range fields {
+		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
+			On(ref.At(name).String()).Hinting("move it to the base, which says for all commits how they come to an environment")
+		d = d.InEach(x.writtenIn(cuevalue.Field(v, name), ownFolder(in))...)
+		if len(d.Sites) > 0 {
+			x.Report(d)
+		}
+	}
+}
+
+// ownFolder is the folder of an environment's own files.
+func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
+
+// policyFields are the fields of an environment that say how commits come to it.
+// What counts is what the base says of them, since it is the same for all commits
+// that are on their way. For after, which the base says as well, see gitOps.
+var policyFields = []string{"require", "advance", "gates", "rings", "promotion", "source"}

@@ -1,0 +1,196 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/problem"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// reader reads values that must be data, and says why others are none.
+type reader struct{ *scope }
+
+// entity exports all fields of an entity but some, as data.
+func (x *reader) entity(v cue.Value, ref model.Ref, but ...string) (model.Value, bool) {
+	var out []model.Field
+	ok := true
+	for name, of := range cuevalue.Fields(v) {
+		if slices.Contains(but, name) {
+			continue
+		}
+		f, good := x.data(of, ref.At(model.Label(name)))
+		out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
+	}
+	return model.StructOf(out...), ok
+}
+
+// decode reads all fields of an entity but some into a Go type, by its JSON tags. Of an
+// entity that is no data it reads nothing, and returns false.
+func (x *reader) decode(into any, v cue.Value, ref model.Ref, but ...string) bool {
+	value, ok := x.entity(v, ref, but...)
+	if ok {
+		decode(value, into)
+	}
+	return ok
+}
+
+// data exports concrete data, defaults taken. It reports what is not concrete,
+// and then returns false.
+func (x *reader) data(v cue.Value, ref model.Ref) (model.Value, bool) {
+	v, _ = v.Default()
+	x.note(v, ref)
+	switch {
+	case v.IncompleteKind() == cue.BottomKind:
+		return model.Value{}, x.notConcrete(v, ref)
+	case v.IncompleteKind() == cue.StructKind:
+		return x.structData(v, ref)
+	case v.IncompleteKind() == cue.ListKind && expr.IsFinalList(v):
+		it, err := v.List()
+		if err != nil {
+			return model.Value{}, x.notConcrete(v, ref)
+		}
+		var elems []model.Value
+		ok := true
+		for i := 0; it.Next(); i++ {
+			e, good := x.data(it.Value(), ref.At(fmt.Sprintf("[%d]", i)))
+			elems, ok = append(elems, e), ok && good
+		}
+		return model.ListOf(elems...), ok
+	case v.IsConcrete():
+		return x.scalar(v, ref)
+	}
+	return model.Value{}, x.notConcrete(v, ref)
+}
+
+func (x *reader) structData(v cue.Value, ref model.Ref) (model.Value, bool) {
+	var out []model.Field
+	ok := true
+	for name, of := range cuevalue.Fields(v) {
+		f, good := x.data(of, ref.At(model.Label(name)))
+		out, ok = append(out, model.Field{Name: name, Value: f}), ok && good
+	}
+	if expr.IsSecret(v) {
+		return x.secret(out, ref, ok)
+	}
+	return model.StructOf(out...), ok
+}
+
+func (x *reader) secret(of []model.Field, ref model.Ref, ok bool) (model.Value, bool) {
+	secret := model.SecretOf(of...)
+	for _, name := range []string{"store", "key"} {
+		if _, given := secret.Lookup(name); !given {
+			x.Fail(ref, diag.New(diag.Missing, fmt.Sprintf("the secret reference has no %s", name)).
+				Hinting("a reference to a secret has a store and a key"))
+			ok = false
+		}
+	}
+	return secret, ok
+}
+
+// scalar exports a concrete scalar.
+func (x *reader) scalar(v cue.Value, ref model.Ref) (model.Value, bool) {
+	switch v.Kind() {
+	case cue.BytesKind:
+		x.Fail(ref, diag.New(diag.Bytes, fmt.Sprintf("%s is of type bytes", ref.Path)).
+			Hinting("write a string, for instance with base64.Encode"))
+		return model.Value{}, false
+	case cue.FloatKind:
+		return x.float(v, ref)
+	}
+	value, err := expr.Scalar(v)
+	if err != nil {
+		panic(fmt.Sprintf("evaluate: %s: %v", ref, err)) // all kinds of scalars are data
+	}
+	return value, true
+}
+
+// float exports a number with the digits that its author wrote. Of two authors
+// neither is preferred: CUE would have the order of files decide.
+func (x *reader) float(v cue.Value, ref model.Ref) (model.Value, bool) {
+	spelt, err := expr.Spellings(v)
+	switch {
+	case err != nil:
+		x.Fail(ref, x.At(diag.New(diag.NumberRange, fmt.Sprintf("%s cannot be held: %v", ref.Path, err)), v).
+			Hinting("exponents go from -100000 to 100000: write a smaller number, or a string"))
+		return model.Value{}, false
+	case len(spelt) > 1:
+		d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: one number in two texts", ref.Path))
+		for _, s := range spelt {
+			d = d.In(x.Of(s.Pos), s.Value.Text())
+		}
+		x.Fail(ref, d.Hinting("applications get a number as it is written: write it in one way"))
+		return model.Value{}, false
+	}
+	return spelt[0].Value, true
+}
+
+// notConcrete reports why a value is no data; it returns false. What CUE says of
+// the value as it stands, check has reported.
+func (x *reader) notConcrete(v cue.Value, ref model.Ref) bool {
+	if v.Validate() != nil {
+		x.Invalid[ref.Entity()] = true
+		return false
+	}
+	if cuevalue.IsUnknown(v) {
+		x.unknown(v, ref)
+		return false
+	}
+	err := v.Validate(cue.Concrete(true))
+	if err == nil {
+		x.Fail(ref, diag.New(diag.NotConcrete, ref.Path+" has no value"))
+		return false
+	}
+	for _, o := range problem.In(x.Places, err) {
+		if len(o.Path) == 0 {
+			continue
+		}
+		var s *shape.Shape
+		if len(o.Path) > 2 && slices.Contains(model.CollectionNames, o.Path[0]) {
+			s = shape.Of(o.Path[0]).At(o.Path[2:])
+		}
+		d := o.Diagnostic(s, nil)
+		if len(d.Sites) == 0 {
+			d = d.At(ref, "")
+		}
+		x.Fail(ref, d)
+	}
+	return false
+}
+
+// decode reads exported data into a Go type by its JSON tags. The schema has
+// checked it, so that what does not fit is a mistake of ours.
+func decode(v model.Value, into any) {
+	if err := json.Unmarshal(v.AppendJSON(nil), into); err != nil {
+		panic(fmt.Sprintf("evaluate: the schema and %T differ: %v", into, err))
+	}
+}
+
+// elements calls f for each element of a list that is a field of a struct, where
+// there is one.
+func (x *reader) elements(of cue.Value, ref model.Ref, name string, f func(of cue.Value, ref model.Ref)) {
+	v := cuevalue.Field(of, name)
+	if !v.Exists() {
+		return
+	}
+	ref = ref.At(name)
+	x.note(v, ref)
+	v, _ = v.Default()
+	it, err := v.List()
+	if err != nil || !expr.IsFinalList(v) {
+		x.notConcrete(v, ref)
+		return
+	}
+	for i := 0; it.Next(); i++ {
+		at := ref.At(fmt.Sprintf("[%d]", i))
+		x.note(it.Value(), at)
+		f(it.Value(), at)
+	}
+}

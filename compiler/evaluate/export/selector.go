@@ -1,0 +1,190 @@
+package export
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// checkOneFile warns of a selector that several files write, each for itself: it is
+// all of them at once, so that each narrows what the others select. What templates
+// and definitions give it does not count, nor what says the same or nothing.
+func (x *selectors) checkOneFile(ref model.Ref) {
+	if strings.Contains(ref.Path, "[") {
+		return // CUE does not unify lists of different elements
+	}
+	var files, texts []string
+	d := diag.New(diag.SeveralFiles, "").On(ref.String())
+	for _, f := range x.Declared(append([]string{ref.Collection, ref.Name}, strings.Split(ref.Path, ".")...)) {
+		text, err := cuevalue.WriteWithoutComments(f.Value)
+		at := x.Of(f.Pos())
+		if err != nil || at.IsZero() || text == "{}" || text == "_" || slices.Contains(texts, text) {
+			continue
+		}
+		texts = append(texts, text)
+		if !slices.Contains(files, at.File) {
+			files = append(files, at.File)
+		}
+		d = d.In(at, "")
+	}
+	if len(files) > 1 {
+		d.Message = fmt.Sprintf("%s of %s is written in %d files, and selects only what all of them select", ref.Path, ref.Name, len(files))
+		x.Report(d.Hinting("write it in one file, or give what is another's a name of its own"))
+	}
+}
+
+// checkPatterns refuses regular expressions that are none: CUE only finds out
+// when it matches a string.
+func (x *scope) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
+	e, err := cuevalue.Syntax(v)
+	if err != nil {
+		return true // reported by whoever needs the syntax
+	}
+	ok := true
+	ast.Walk(e, func(n ast.Node) bool {
+		u, isUnary := n.(*ast.UnaryExpr)
+		if !isUnary || u.Op != token.MAT && u.Op != token.NMAT {
+			return true
+		}
+		if lit, isLiteral := u.X.(*ast.BasicLit); isLiteral && lit.Kind == token.STRING {
+			text, err := literal.Unquote(lit.Value)
+			if err == nil {
+				_, err = regexp.Compile(text)
+			}
+			if err != nil {
+				ok = false
+				x.Fail(ref, diag.New(code, fmt.Sprintf("the regular expression %s cannot be read: %s", lit.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: "))).
+					Hinting("the syntax is that of https://github.com/google/re2/wiki/Syntax"))
+			}
+		}
+		return true
+	}, nil)
+	return ok
+}
+
+// selectors compiles selectors, and refuses what has no meaning in one.
+type selectors struct{ *reader }
+
+// selector compiles a selector. It works on the syntax that CUE exports, which
+// has references, lets and or() resolved and disjunctions distributed, where
+// the value itself shows the schema's conjuncts as well. labels says whether
+// labels are a struct of their own among the facts.
+func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
+	x.noteAll(v, ref)
+	x.checkOneFile(ref)
+	if v.Validate() != nil {
+		return model.Selector{Op: model.OpNone}, false // check has reported it
+	}
+	if !x.checkSelector(v, ref, labels) {
+		return model.Selector{Op: model.OpNone}, false
+	}
+	e, err := cuevalue.Syntax(v, cue.Final(), cue.Optional(true))
+	if err == nil {
+		var s model.Selector
+		if s, err = compile(e); err == nil {
+			return s, true
+		}
+	}
+	x.Fail(ref, diag.New(diag.BadSelector, fmt.Sprintf("the selector cannot be used: %v", err)))
+	return model.Selector{Op: model.OpNone}, false
+}
+
+// optional compiles the selector that a field is; an absent one selects all.
+func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels bool) (model.Selector, bool) {
+	of := cuevalue.Field(v, name)
+	if !of.Exists() {
+		return model.Selector{Op: model.OpAll}, true
+	}
+	return x.selector(of, ref.At(name), labels)
+}
+
+// checkSelector refuses what has no meaning in a selector: pattern fields, which
+// vanish from the exported syntax, defaults, which would be taken, and
+// constraints that no fact can satisfy: facts are strings, some of which write a
+// number. labels says
+// whether the selector has its labels in a struct of their own.
+func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
+	if cuevalue.IsUnknown(v) {
+		x.unknown(v, ref)
+		return false
+	}
+	it, err := v.Fields(cue.Optional(true), cue.Patterns(true), cue.Hidden(true), cue.Definitions(true))
+	if err != nil || v.IncompleteKind() != cue.StructKind {
+		return x.checkDefault(v, ref)
+	}
+	ok := true
+	for it.Next() {
+		if kind := it.Selector().LabelType(); kind == cue.HiddenLabel || kind == cue.DefinitionLabel || kind == cue.HiddenDefinitionLabel {
+			name := it.Selector().String()
+			if cuevalue.IsUsed(name, cuevalue.SourceNodes(v)) {
+				continue // what other constraints share
+			}
+			x.Fail(ref, x.At(diag.New(diag.BadSelector, name+" is hidden, and selects nothing").
+				Hinting("write "+strings.TrimLeft(name, "_#")+", or quote the name if it begins so"), it.Value()))
+			ok = false
+			continue
+		}
+		if it.FieldType()&cue.PatternConstraint != 0 {
+			if s, err := cuevalue.Syntax(it.Value()); err == nil {
+				if text, err := cuevalue.Write(s); err == nil && text == "_" {
+					continue // the schema's own
+				}
+			}
+			x.Fail(ref, diag.New(diag.BadSelector, "a selector cannot have pattern fields").
+				Hinting("write each label by its name, with ? where it may be absent"))
+			ok = false
+			continue
+		}
+		name := it.Selector().Unquoted()
+		if labels && name == "labels" {
+			ok = x.checkSelector(it.Value(), ref.At(name), false) && ok
+		} else {
+			ok = x.checkFact(it.Value(), ref.At(model.Label(name)), name) && ok
+		}
+	}
+	return ok
+}
+
+// checkFact refuses a constraint on one fact that cannot be used.
+func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
+	kind := v.IncompleteKind()
+	switch {
+	case cuevalue.IsUnknown(v):
+		x.unknown(v, ref)
+		return false
+	case kind == cue.StructKind && name == "labels":
+		x.Fail(ref, diag.New(diag.BadSelector, "a match names labels directly, without labels").Hinting(`write match: region: "east"`))
+		return false
+	case kind&(cue.StringKind|cue.NumberKind) == 0 && kind != cue.BottomKind:
+		hint := "facts and labels are strings"
+		if text, err := v.MarshalJSON(); err == nil && kind == cue.BoolKind {
+			hint = fmt.Sprintf("write it as a string: %q", text)
+		}
+		x.Fail(ref, diag.New(diag.BadSelector, fmt.Sprintf("%s is a string, and can never be %s", name, shape.Article(kind.String()))).Hinting(hint))
+		return false
+	}
+	return x.checkDefault(v, ref) && x.checkPatterns(v, ref, diag.BadSelector)
+}
+
+func (x *selectors) checkDefault(v cue.Value, ref model.Ref) bool {
+	if v.IsConcrete() {
+		return true
+	}
+	if !cuevalue.MarksDefault(v) {
+		return true
+	}
+	x.Fail(ref, diag.New(diag.BadSelector, "a selector cannot have defaults").
+		Hinting("write the constraint without *: \"a\" | \"b\""))
+	return false
+}

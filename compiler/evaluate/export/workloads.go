@@ -1,0 +1,134 @@
+package export
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Workloads exports the workloads, with their deployment targets of the environment.
+func (x *Exporter) Workloads(environment string) []model.Workload {
+	return entities(x, "workloads", func(v cue.Value, ref model.Ref) (model.Workload, bool) { return x.workload(v, ref, environment) })
+}
+
+func (x *Exporter) workload(v cue.Value, ref model.Ref, environment string) (model.Workload, bool) {
+	var w struct {
+		model.Workload
+		Enforce string `json:"enforce"`
+	}
+	if x.Faulty(ref, "deploymentTargets") || !x.read.decode(&w, v, ref, "deploymentTargets", "requires", "manifests") {
+		return w.Workload, false
+	}
+	if w.Application == "" {
+		w.Application = w.Name
+	}
+	x.checkLabels(w.Labels, ref.At("labels"))
+	if r := cuevalue.Field(v, "requires"); r.Exists() {
+		if w.Requires = x.contracts.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
+			return w.Workload, false
+		}
+	}
+	var ok bool
+	if w.Chart, ok = x.trees.chartValues(v, ref); !ok {
+		return w.Workload, false
+	}
+	w.Targets = x.targets(v, &w.Workload, environment)
+	return w.Workload, true
+}
+
+// targets exports a workload's deployment targets of the environment. Those that
+// are invalid leave the others alone.
+func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) []model.DeploymentTarget {
+	var out []model.DeploymentTarget
+	all := cuevalue.Field(v, "deploymentTargets")
+	if all.Exists() && cuevalue.IsUnknown(all) {
+		x.read.unknown(all, model.Ref{Collection: "workloads", Name: w.Name, Path: "deploymentTargets"})
+	}
+	for name, of := range cuevalue.Fields(all) {
+		ref := w.TargetRef(name)
+		x.note(of, ref)
+		if x.Faulty(ref) {
+			continue // reported with its workload
+		}
+		if cuevalue.IsUnknown(of) {
+			x.read.unknown(of, ref)
+			continue
+		}
+		if t, in, ok := x.target(of, w, ref); ok {
+			x.Found.Uses = append(x.Found.Uses, check.Use{Ref: ref.At("environment"), Name: in, Elsewhere: x.Published[w.Name]})
+			if in == environment {
+				out = append(out, t)
+			} else {
+				x.checkPlace(t.FullName, in, environment, ref)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// checkPlace warns of a deployment target that is written in the folder of an
+// environment that it is not for: its own does not see it.
+func (x *Exporter) checkPlace(fullName, of, environment string, ref model.Ref) {
+	at := x.Positions.Of(ref)
+	hidden := len(at) > 0 && !slices.ContainsFunc(at, func(p model.Position) bool {
+		return !strings.HasPrefix(p.File, source.Environments+"/"+environment+"/")
+	})
+	if hidden {
+		x.Report(diag.New(diag.Unassigned, fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s", fullName, of, environment)).
+			At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or in %s/%s", source.Environments, of)))
+	}
+}
+
+// target exports a deployment target, and returns the environment that it is of.
+func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
+	before := len(x.Diagnostics)
+	value, ok := x.read.entity(v, ref, "requires", "manifests")
+	chart, good := x.trees.chartValues(v, ref)
+	manifests, whole := x.manifests(v, ref)
+	render, _ := cuevalue.Field(v, "render").Bool()
+	x.checkVerify(&manifests, render, ref.At("manifests"))
+	if !ok || !good || !whole || diag.Errors(x.Diagnostics[before:]) {
+		return model.DeploymentTarget{}, "", false
+	}
+	var t struct {
+		model.DeploymentTarget
+		Environment string `json:"environment"`
+		Enforce     string `json:"enforce"`
+	}
+	decode(value, &t)
+	t.FullName, t.Chart, t.Manifests = model.FullName(w.Name, t.Name), chart, manifests
+	x.checkLabels(t.Labels, ref.At("labels"))
+	labels := map[string]string{}
+	maps.Copy(labels, w.Labels)
+	maps.Copy(labels, t.Labels)
+	t.Labels = labels
+	if r := cuevalue.Field(v, "requires"); r.Exists() {
+		if t.Requires = x.contracts.contract(r, ref.At("requires"), t.Enforce); t.Requires == nil {
+			return model.DeploymentTarget{}, "", false
+		}
+	}
+	return t.DeploymentTarget, t.Environment, true
+}
+
+// impliedKeys are the facts that labels must not be named like.
+var impliedKeys = []string{"environment", "workspace", "workload", "deploymentTarget", "clusterType"}
+
+func (x *Exporter) checkLabels(labels map[string]string, ref model.Ref) {
+	for _, key := range impliedKeys {
+		if _, there := labels[key]; there {
+			at := ref.At(model.Label(key))
+			x.Fail(at, diag.New(diag.ImpliedLabel, "label "+key+" is named like an implied key").On(at.String()).
+				Hinting("give the label another name"))
+		}
+	}
+}

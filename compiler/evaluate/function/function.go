@@ -1,0 +1,28 @@
+// Package function has the calls of entities that are functions of the assignment: those
+// that use #assignment, and are evaluated again for each assignment that they are for.
+package function
+
+import (
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Call asks for an entity as a function of one assignment.
+type Call struct {
+	// Entity is a config, a namespace service or a reconciler.
+	Entity model.Ref
+	// Facts are the fields of #assignment that are known, as a struct.
+	Facts model.Value
+	// Field, if given, asks for that one field of the entity instead of all.
+	Field string
+	// Shared asks for the fields of a reconciler's backend that all assignments of
+	// a cluster type share. Facts hold what these have in common.
+	Shared bool
+}
+
+// Outcome is what a call gives: trees for a config, a Spec for anything else.
+type Outcome struct {
+	Values, Defaults, Overrides model.Tree
+	Spec                        model.Value
+	Diagnostics                 []diag.Diagnostic
+}

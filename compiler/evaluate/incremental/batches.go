@@ -1,0 +1,138 @@
+package incremental
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"runtime/debug"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// inUnits evaluates the units that are not in the cache. The error is errNotClean
+// where the package has to be evaluated in one piece, because of errors.
+func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
+	d := &e.partition
+	units := map[int]*export.Result{}
+	var missing []int
+	for n := sharedUnit; n < len(d.units); n++ {
+		p, ok := memo.Recall[export.Result](e.cache, e.keys.unit(n))
+		switch {
+		case !ok:
+			missing = append(missing, n)
+		case !p.Clean:
+			return nil, errNotClean
+		default:
+			units[n] = p
+		}
+	}
+	e.Stats.Units, e.Stats.Evaluated = len(d.units)+1, len(missing)
+	batches := d.batches(missing, e.Least)
+	if e.Least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
+		return nil, errNotClean // all of it at once is the whole
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers(batches, d))
+	for _, batch := range batches {
+		group.Go(func() error {
+			of, err := e.batch(ctx, batch)
+			if err != nil {
+				return err
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			maps.Copy(units, of)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	units[sharedUnit] = e.without(units[sharedUnit])
+	all := e.inOrder(units)
+	if repeats(all) {
+		return nil, errNotClean
+	}
+	return merge(e.Name, all), nil
+}
+
+// batch evaluates some units at once. The error is errNotClean as for inUnits.
+func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Result, error) {
+	x, all, err := e.reduced(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	if x == nil || !all.Clean || e.crosses(x) {
+		if len(batch) == 1 {
+			memo.Remember(e.cache, e.keys.unit(batch[0]), &export.Result{})
+		}
+		return nil, errNotClean
+	}
+	return e.keepUnits(x, all, batch), nil
+}
+
+// reduced evaluates a package without the files that some units do not need; the
+// exporter is nil where it is not readable.
+func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
+	l, _, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut(batch))
+	if l == nil || err != nil {
+		return nil, nil, err
+	}
+	x := export.New(l)
+	x.Wants = func(ref model.Ref) bool { return slices.Contains(batch, e.unitOf(ref)) }
+	var all *export.Result
+	if _, ok := finding.Guarded("the package", func() { all = e.export(x) }); !ok {
+		return nil, nil, nil // the whole says so
+	}
+	return x, all, nil
+}
+
+// crosses says whether a mistake in one unit was not repeated for another, which has it
+// as well when it is evaluated alone.
+func (e *Evaluation) crosses(x *export.Exporter) bool {
+	for pair := range x.Alike {
+		if e.partition.unitOf(pair[0]) != e.partition.unitOf(pair[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// leftOut returns the names of the files that a batch does not need.
+func (e *Evaluation) leftOut(batch []int) []string {
+	var out []string
+	if batch[0] != wholeUnit {
+		for _, i := range e.partition.leftOut(batch) {
+			out = append(out, e.sources.Files[i].Name)
+		}
+	}
+	return out
+}
+
+// heapPerByte is about how much memory CUE takes for each byte of sources, as
+// measured on generated platforms.
+const heapPerByte = 250
+
+// workers is how many batches are evaluated at once: as many as there are
+// processors, and as the soft memory limit of the process leaves room for.
+func workers(batches [][]int, d *partition) int {
+	largest := 1
+	for _, batch := range batches {
+		bytes := d.bytes
+		for _, n := range batch {
+			if n != sharedUnit {
+				bytes += d.units[n].bytes
+			}
+		}
+		largest = max(largest, bytes)
+	}
+	room := debug.SetMemoryLimit(-1) / int64(largest) / heapPerByte
+	return int(max(1, min(int64(runtime.GOMAXPROCS(0)), room)))
+}

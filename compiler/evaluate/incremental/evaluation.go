@@ -1,0 +1,142 @@
+// Package incremental evaluates a CUE package, and no more of it than has changed.
+//
+// A package is evaluated in units where that cannot be told from evaluating it at once.
+// Its files are divided by their syntax (profile, partition): some are shared, and the
+// others declare entities only. A unit is a set of such files that declare entities in
+// common, evaluated together with the shared files in a CUE context of its own; the shared
+// unit has all other entities. The context is dropped when the unit's model is made, unless
+// it has functions of the assignment.
+//
+// What a unit gives is cached under a digest of all that can change it. The result is the same with and
+// without a cache, whatever the units.
+package incremental
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Stats say how much of a package was evaluated.
+type Stats struct {
+	// Units is the number of units that the package is made of, one where it is
+	// evaluated in one piece. Evaluated of them were, the others were in the cache.
+	Units, Evaluated int
+	// Whole says why the package is not evaluated in units; "" where it is.
+	Whole string
+}
+
+// Evaluation evaluates one package of a platform: what is not in the cache, in as
+// few and as small pieces as give the same as the whole.
+type Evaluation struct {
+	Platform *source.Platform
+	Name     string // of the environment; "" for the base
+	Least    int    // the least number of entities to evaluate at once; 1 for each unit alone
+	AsOne    bool   // in one piece, for comparison
+	dir      string // of the package
+	cache    memo.Cache
+
+	// Stats are those of Evaluate.
+	Stats     Stats
+	sources   *source.Sources
+	partition partition
+	keys      *keys
+
+	mu     sync.Mutex
+	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
+	loaded map[int]*loader.Package                // of units with functions of the assignment
+	put    []entry                                // what is to be put into the cache
+}
+
+// New returns the evaluation of an environment, or of the platform's base for "". The cache
+// may be nil.
+func New(p *source.Platform, name string, c memo.Cache) *Evaluation {
+	return &Evaluation{Platform: p, Name: name, dir: p.Dir(name), cache: c, Least: batchEntities}
+}
+
+// export exports the package: the platform's base, or an environment.
+func (e *Evaluation) export(x *export.Exporter) *export.Result {
+	if e.Name == "" {
+		return x.Stages()
+	}
+	return x.Environment(e.Name)
+}
+
+// Evaluate exports the package. What needs all entities at once is not checked yet. It
+// is called once. The result is nil where nothing of the package is readable,
+// which the diagnostics say.
+func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
+	var err error
+	if e.sources, err = e.scan(); err != nil {
+		return nil, nil, err
+	}
+	e.fresh, e.loaded = map[int]map[model.Ref][]model.Position{}, map[int]*loader.Package{}
+	profiles := make([]profile, len(e.sources.Files))
+	for i := range e.sources.Files {
+		profiles[i] = e.profile(&e.sources.Files[i])
+	}
+	if e.partition = newPartition(e.sources, profiles); e.AsOne {
+		e.partition = partition{whole: "so it is asked for"}
+	}
+	e.keys = newKeys(e.Name, e.sources, &e.partition)
+	e.Stats = Stats{Units: 1, Whole: e.partition.whole}
+	if r, ok := memo.Recall[export.Result](e.cache, e.keys.whole); ok {
+		if e.partition.whole == "" {
+			e.partition.whole = notClean
+		}
+		e.Stats.Whole = e.partition.whole
+		return r, nil, nil
+	}
+	if e.partition.whole == "" {
+		switch p, err := e.inUnits(ctx); {
+		case err == nil:
+			return p, nil, e.remember()
+		case !errors.Is(err, errNotClean):
+			return nil, nil, err
+		}
+	}
+	r, ds, err := e.inOnePiece(ctx)
+	if err == nil && r != nil {
+		err = e.remember()
+	}
+	return r, ds, err
+}
+
+const notClean = "something is wrong in it"
+
+// errNotClean says that the package has to be evaluated in one piece.
+var errNotClean = errors.New(notClean)
+
+func (e *Evaluation) scan() (*source.Sources, error) {
+	return e.Platform.Sources(e.Name)
+}
+
+func (e *Evaluation) profile(f *source.File) profile {
+	key := profileKey(f)
+	if p, ok := memo.Recall[profile](e.cache, key); ok {
+		return *p
+	}
+	p := profileOf(f.Name, f.Data)
+	memo.Remember(e.cache, key, &p)
+	return p
+}
+
+// ErrChanged says that a file of the platform was changed while it was evaluated,
+// so that what was read may be partly old and partly new.
+var ErrChanged = errors.New("files of the platform were changed while it was compiled")
+
+// unchanged returns ErrChanged if the files are not those that were scanned.
+func (e *Evaluation) unchanged() error {
+	now, err := e.scan()
+	if err == nil && now.Digest() != e.sources.Digest() {
+		err = ErrChanged
+	}
+	return err
+}

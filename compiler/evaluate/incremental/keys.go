@@ -1,0 +1,73 @@
+package incremental
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"os"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// keys are the keys of one package of a platform.
+type keys struct {
+	whole  memo.Key // of the package in one piece
+	shared memo.Key // of the units
+	units  []memo.Key
+}
+
+// unit returns the key of a unit.
+func (k *keys) unit(n int) memo.Key {
+	switch n {
+	case wholeUnit:
+		return k.whole
+	case sharedUnit:
+		return k.shared
+	}
+	return k.units[n]
+}
+
+// newKeys makes the keys of an environment, or of the base for "".
+func newKeys(environment string, s *source.Sources, d *partition) *keys {
+	begin := func(kind string) hash.Hash {
+		h := sha256.New()
+		fmt.Fprintf(h, "%s %q %q %q %x\n", kind, environment, os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG"), s.Module)
+		return h
+	}
+	files := func(h hash.Hash, numbers []int) {
+		for _, i := range numbers {
+			of := s.Files[i].Digest()
+			h.Write(of[:])
+		}
+	}
+	k := &keys{}
+	h, all := begin("whole"), s.Digest()
+	h.Write(all[:])
+	k.whole = memo.Key(h.Sum(nil))
+	if d.whole != "" {
+		return k
+	}
+	h = begin("shared")
+	files(h, d.shared)
+	shared := memo.Key(h.Sum(nil))
+	h.Write(fmt.Appendf(nil, "without %q %q", d.twice, d.made))
+	k.shared = memo.Key(h.Sum(nil))
+	for _, c := range d.units {
+		h := begin("component")
+		h.Write(shared[:])
+		files(h, c.files)
+		k.units = append(k.units, memo.Key(h.Sum(nil)))
+	}
+	return k
+}
+
+// positionsKey is the key of the positions of what has another key.
+func positionsKey(key memo.Key) memo.Key {
+	return sha256.Sum256(append([]byte("positions "), key[:]...))
+}
+
+// profileKey is the key of a file's profile.
+func profileKey(f *source.File) memo.Key {
+	return sha256.Sum256(append([]byte("profile "), f.Content[:]...))
+}

@@ -1,0 +1,217 @@
+package incremental
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// partition is how a package is divided into units: the shared files alone, and
+// with them the files of each unit. What an entity is in such a reduced
+// package is what it is in the whole, because nothing in the files that are left
+// out is about it: they only declare other entities, and nothing refers to a
+// collection.
+type partition struct {
+	// whole says why the package is evaluated in one piece; "" where it is not.
+	whole  string
+	shared []int // the files, by their numbers
+	// units declare no entity in common.
+	units []unit
+	// twice are the entities that shared files declare as well as units, and
+	// made those of units that shared files may make as well: what the shared
+	// unit is depends on them, because it leaves them to the others.
+	twice, made []model.Ref
+	owner       map[model.Ref]int // the unit of each entity that one declares
+	bytes       int               // of the shared files
+}
+
+// unit is a set of leaf files that declare entities in common.
+type unit struct {
+	files    []int
+	entities []model.Ref
+	bytes    int
+}
+
+// sharedUnit is the number of the unit that has the entities of no other.
+const sharedUnit = -1
+
+// newPartition divides a package, given the profiles of its files.
+func newPartition(s *source.Sources, profiles []profile) partition {
+	d := partition{owner: map[model.Ref]int{}}
+	if s.Imported {
+		d.whole = "it imports itself"
+		return d
+	}
+	for i, p := range profiles {
+		if p.Whole != "" {
+			d.whole = fmt.Sprintf("%s: %s", s.Files[i].Name, p.Whole)
+			return d
+		}
+	}
+	first := map[model.Ref]int{} // the first leaf file that declares an entity
+	group := make([]int, len(profiles))
+	var find func(i int) int
+	find = func(i int) int {
+		if group[i] != i {
+			group[i] = find(group[i])
+		}
+		return group[i]
+	}
+	for i, p := range profiles {
+		group[i] = i
+		if !p.Leaf {
+			d.shared = append(d.shared, i)
+			d.bytes += len(s.Files[i].Data)
+			continue
+		}
+		for _, ref := range p.Entities {
+			if other, declared := first[ref]; declared {
+				group[find(i)] = find(other)
+			} else {
+				first[ref] = i
+			}
+		}
+	}
+	number := map[int]int{}
+	for i, p := range profiles {
+		if !p.Leaf {
+			continue
+		}
+		n, seen := number[find(i)]
+		if !seen {
+			n = len(d.units)
+			number[find(i)] = n
+			d.units = append(d.units, unit{})
+		}
+		c := &d.units[n]
+		c.files = append(c.files, i)
+		c.bytes += len(s.Files[i].Data)
+		for _, ref := range p.Entities {
+			if _, owned := d.owner[ref]; !owned {
+				d.owner[ref] = n
+				c.entities = append(c.entities, ref)
+			}
+		}
+	}
+	if len(d.units) == 0 {
+		d.whole = "no file declares entities only"
+		return d
+	}
+	return d.withTwice(s, profiles)
+}
+
+// withTwice finds the entities that shared files and units declare, and
+// whether the shared files leave the units to themselves. They do not where
+// one may refer to such an entity by its name, from the same struct: what it sees
+// there depends on the unit. A collection that they do not declare may be
+// anything.
+func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
+	for _, i := range d.shared {
+		for _, ref := range profiles[i].Entities {
+			if _, owned := d.owner[ref]; owned {
+				d.twice = append(d.twice, ref)
+			}
+		}
+	}
+	slices.SortFunc(d.twice, compareRefs)
+	d.twice = slices.Compact(d.twice)
+	d.findMade(profiles)
+	for _, c := range d.units {
+		for _, ref := range c.entities {
+			declared := slices.ContainsFunc(d.shared, func(i int) bool { return slices.Contains(profiles[i].Declares, ref.Collection) })
+			if !declared {
+				d.whole = ref.Collection + " is not declared as a collection of the schema"
+				return d
+			}
+		}
+	}
+	for _, i := range d.shared {
+		for _, ref := range d.twice {
+			if slices.Contains(profiles[i].Uses, ref.Name) {
+				d.whole = fmt.Sprintf("%s: it may refer to %s, of which another file says more", s.Files[i].Name, ref)
+			}
+		}
+	}
+	return d
+}
+
+// findMade finds the entities of units that there may be without them: those
+// of collections in which shared files make some, and the namespace service that
+// the schema has.
+func (d *partition) findMade(profiles []profile) {
+	makes := map[string]bool{}
+	for _, i := range d.shared {
+		for _, collection := range profiles[i].Makes {
+			makes[collection] = true
+		}
+	}
+	standard := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
+	for ref := range d.owner {
+		if makes[ref.Collection] || ref == standard {
+			d.made = append(d.made, ref)
+		}
+	}
+	slices.SortFunc(d.made, compareRefs)
+}
+
+// unitOf returns the number of the unit that an entity belongs to.
+func (d *partition) unitOf(ref model.Ref) int {
+	if n, owned := d.owner[ref.Entity()]; owned {
+		return n
+	}
+	return sharedUnit
+}
+
+// batchEntities is the least number of entities that are evaluated at once: CUE
+// evaluates the shared files and what they import each time.
+const batchEntities = 300
+
+// batches puts units together that are to be evaluated at once, of at least so
+// many entities, or each alone where that is one. The shared unit costs nothing
+// beside any other.
+func (d *partition) batches(units []int, least int) [][]int {
+	var out [][]int
+	var batch []int
+	entities, bytes := 0, 0
+	for _, n := range units {
+		batch = append(batch, n)
+		if n != sharedUnit {
+			entities += len(d.units[n].entities)
+			bytes += d.units[n].bytes
+		}
+		if least <= 1 || entities >= least && bytes >= d.bytes {
+			out, batch, entities, bytes = append(out, batch), nil, 0, 0
+		}
+	}
+	switch {
+	case len(batch) == 0:
+	case len(out) > 0 && least > 1 && entities < least/2:
+		out[len(out)-1] = append(out[len(out)-1], batch...)
+	default:
+		out = append(out, batch)
+	}
+	return out
+}
+
+// leftOut returns the files that a batch does not need.
+func (d *partition) leftOut(batch []int) []int {
+	var out []int
+	for n, c := range d.units {
+		if !slices.Contains(batch, n) {
+			out = append(out, c.files...)
+		}
+	}
+	return out
+}
+
+// all returns the numbers of the units.
+func (d *partition) all() []int {
+	out := make([]int, len(d.units))
+	for n := range out {
+		out[n] = n
+	}
+	return out
+}

@@ -1,0 +1,234 @@
+package incremental
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// profile is what a file says as far as it decides whether its package can be
+// evaluated in units. It depends on nothing but the file.
+type profile struct {
+	// Leaf says that the file only declares entities, each for itself: without it
+	// the package has fewer entities, and is the same otherwise.
+	Leaf bool
+	// Whole says why no package with this file can be evaluated in units; "" where
+	// it can.
+	Whole string
+	// Declares are the collections that the file declares as the schema's, sorted.
+	Declares []string
+	// Entities are those that the file declares by their names, once each.
+	Entities []model.Ref
+	// Makes are the collections in which the file makes entities whose names it does
+	// not say, sorted.
+	Makes []string
+	// Uses are the identifiers that stand in expressions, sorted.
+	Uses []string
+}
+
+// profileOf reads a file.
+func profileOf(name string, data []byte) profile {
+	var f *ast.File
+	var err error
+	if _, ok := finding.Guarded(name, func() { f, err = parser.ParseFile(name, data) }); !ok || err != nil {
+		return profile{Whole: "it does not parse"}
+	}
+	p := profile{Uses: usesIn(f), Leaf: true}
+	if f.PackageName() != source.Package {
+		return profile{Whole: "it is not of package " + source.Package}
+	}
+	for _, name := range p.Uses {
+		if slices.Contains(model.CollectionNames, name) {
+			p.Whole = "it refers to " + name
+		}
+	}
+	for _, d := range f.Decls {
+		p.declaration(d)
+	}
+	slices.SortFunc(p.Entities, compareRefs)
+	p.Entities = slices.Compact(p.Entities)
+	slices.Sort(p.Declares)
+	slices.Sort(p.Makes)
+	p.Makes = slices.Compact(p.Makes)
+	if p.Whole != "" {
+		return profile{Whole: p.Whole}
+	}
+	if p.Leaf {
+		p.Uses = nil
+	}
+	return p
+}
+
+func compareRefs(a, b model.Ref) int { return strings.Compare(a.String(), b.String()) }
+
+// shares notes that the file says something of more than the entities that it
+// declares by their names.
+func (p *profile) shares() { p.Leaf = false }
+
+// whole notes that it is not known which entities the file is about.
+func (p *profile) whole(format string, args ...any) {
+	p.Leaf = false
+	if p.Whole == "" {
+		p.Whole = fmt.Sprintf(format, args...)
+	}
+}
+
+// declaration looks at a declaration at the top of the file.
+func (p *profile) declaration(d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.Package, *ast.ImportDecl, *ast.CommentGroup:
+	case *ast.LetClause:
+		p.shares()
+	case *ast.Attribute:
+		if name, _ := d.Split(); name != "extern" {
+			p.whole("it has the attribute @%s", name)
+		}
+	case *ast.Field:
+		name, plain := plainLabel(d)
+		if !plain {
+			p.whole("a field at its top has no plain name")
+			return
+		}
+		if !slices.Contains(model.CollectionNames, name) {
+			p.shares()
+			return
+		}
+		if _, ok := loader.DeclaresCollection(d); ok && isOfSchema(d.Value) {
+			p.Declares = append(p.Declares, name)
+			p.shares()
+			return
+		}
+		lit, ok := d.Value.(*ast.StructLit)
+		if !ok {
+			p.whole("%s is not written as a struct", name)
+			return
+		}
+		for _, d := range lit.Elts {
+			p.member(name, d)
+		}
+	default:
+		p.whole("something at its top is no field")
+	}
+}
+
+// member looks at a declaration in a collection.
+func (p *profile) member(collection string, d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.CommentGroup:
+	case *ast.LetClause:
+		p.shares()
+	case *ast.Field:
+		if isPattern(d) || isMade(d) {
+			p.shares()
+			if isMade(d) {
+				p.Makes = append(p.Makes, collection)
+			}
+			return
+		}
+		name, plain := plainLabel(d)
+		if !plain {
+			p.whole("an entity of %s has no plain name", collection)
+			return
+		}
+		if _, isIdent, _ := ast.LabelName(d.Label); isIdent && strings.ContainsAny(name[:1], "_#") {
+			p.shares()
+			return
+		}
+		p.Entities = append(p.Entities, model.Ref{Collection: collection, Name: name})
+	case *ast.Comprehension:
+		p.shares()
+		p.Makes = append(p.Makes, collection)
+		lit, ok := d.Value.(*ast.StructLit)
+		if !ok || d.Fallback != nil {
+			p.whole("a comprehension in %s has more than one way", collection)
+			return
+		}
+		for _, d := range lit.Elts {
+			p.member(collection, d)
+		}
+	default:
+		p.whole("something in %s is no field", collection)
+	}
+}
+
+// plainLabel returns the name of a field that has one, and nothing else: no
+// alias, no constraint, no attribute.
+func plainLabel(f *ast.Field) (string, bool) {
+	switch f.Label.(type) {
+	case *ast.Ident, *ast.BasicLit:
+	default:
+		return "", false
+	}
+	name, _, err := ast.LabelName(f.Label)
+	_, isAlias := f.Value.(*ast.Alias)
+	return name, err == nil && name != "" && f.Alias == nil && f.Constraint == token.ILLEGAL && len(f.Attrs) == 0 && !isAlias
+}
+
+// isPattern says whether a field is a constraint on all fields of some names.
+func isPattern(f *ast.Field) bool {
+	_, isList := f.Label.(*ast.ListLit)
+	return isList && f.Alias == nil && f.Constraint == token.ILLEGAL && len(f.Attrs) == 0
+}
+
+// isMade says whether a field's name is an expression.
+func isMade(f *ast.Field) bool {
+	switch f.Label.(type) {
+	case *ast.Interpolation, *ast.ParenExpr:
+		return f.Alias == nil && f.Constraint == token.ILLEGAL && len(f.Attrs) == 0
+	}
+	return false
+}
+
+// isOfSchema says whether an expression selects from the schema's package.
+func isOfSchema(e ast.Expr) bool {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	id, _ := sel.X.(*ast.Ident)
+	spec, ok := cuevalue.ImportOf(id)
+	if !ok {
+		return false
+	}
+	path, err := literal.Unquote(spec.Path.Value)
+	return err == nil && ast.ParseImportPath(path).Path == loader.OurModule+"/schema"
+}
+
+// usesIn returns the identifiers that stand in a syntax tree as anything but the
+// name of a field or the part of a selector after its dot, sorted.
+func usesIn(n ast.Node) []string {
+	names := map[ast.Node]bool{}
+	found := map[string]bool{}
+	ast.Walk(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Package, *ast.ImportDecl:
+			return false
+		case *ast.Field:
+			names[n.Label] = true
+		case *ast.SelectorExpr:
+			names[n.Sel] = true
+		case *ast.Ident:
+			if !names[n] {
+				found[n.Name] = true
+			}
+		}
+		return true
+	}, nil)
+	out := make([]string, 0, len(found))
+	for name := range found {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

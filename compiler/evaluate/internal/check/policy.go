@@ -1,0 +1,194 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/window"
+	"github.com/kalypso-io/kalypso/internal/git"
+)
+
+// checkPolicies reports policies of promotion under which no commit would ever get
+// anywhere, or that leave open what they mean.
+func (x *Stages) checkPolicies(stages []model.Stage) {
+	up := x.upstreams(stages)
+	for i := range stages {
+		s := &stages[i]
+		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
+		if x.Invalid[ref] {
+			continue // what is not known would be missing
+		}
+		if len(p.After) == 0 && p.Any {
+			x.Fail(ref.At("require"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", of which any one could be enough").
+				Hinting("name the environments in after, or remove require"))
+		}
+		if len(p.After) == 0 && p.Advance == model.MatchUpstream {
+			x.Fail(ref.At("advance"), diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", whose commit it could match").
+				Hinting("name an environment in after, or choose another way to advance"))
+		}
+		if g := s.GitOps; g != nil && g.Branch != "" {
+			x.checkBranch(g.Branch, ref.At("gitops.branch"))
+		}
+		if p.Advance == model.Batch && p.Every == 0 {
+			x.Fail(ref.At("advance"), diag.New(diag.StopsNothing, "every commit comes at once: every is no time").Hinting("write how long, as 24h"))
+		}
+		if p.Source != nil {
+			if _, err := git.BranchRef(p.Source.Branch); err != nil {
+				x.Fail(ref.At("source.branch"), diag.New(diag.WrongValue, err.Error()))
+			}
+		}
+		x.checkGates(&p.Gates, ref.At("gates"), s.Name, up[s.Name], len(p.After) > 0)
+		x.checkRings(p, ref.At("rings"), s.Name, up[s.Name])
+	}
+}
+
+// checkBranch reports a branch that git has no name for, or that promotion needs for
+// itself.
+func (x *Stages) checkBranch(name string, ref model.Ref) {
+	if _, err := git.BranchRef(name); err != nil {
+		x.Fail(ref, diag.New(diag.WrongValue, err.Error()))
+	} else if strings.HasPrefix(name, "kalypso/") {
+		x.Fail(ref, diag.New(diag.WrongValue, "branches whose names begin with kalypso/ are those that promotion proposes changes from").
+			Hinting("choose another branch for the environment's tree"))
+	}
+}
+
+// checkHTTP reports a token that everybody on the way could read.
+func (x *Stages) checkHTTP(g *model.HTTPGate, ref model.Ref) {
+	u, err := url.Parse(g.URL)
+	if err != nil || u.Scheme != "http" || g.TokenFrom == "" || slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
+		return
+	}
+	x.Fail(ref.At("url"), diag.New(diag.WrongValue, "the token of $"+g.TokenFrom+" would be sent without encryption").
+		Hinting("use https, or leave tokenFrom out"))
+}
+
+// upstream are the environments that come before one; partly says that of some of
+// them it is not known what comes before those.
+type upstream struct {
+	names  []string
+	partly bool
+}
+
+func (x *Stages) upstreams(stages []model.Stage) map[string]upstream {
+	after := map[string][]string{}
+	for _, s := range stages {
+		if !x.Invalid[model.Ref{Collection: "environments", Name: s.Name}] {
+			after[s.Name] = s.After
+		}
+	}
+	out := map[string]upstream{}
+	for _, s := range stages {
+		var up upstream
+		for todo := slices.Clone(s.After); len(todo) > 0; todo = todo[1:] {
+			name := todo[0]
+			if name == s.Name || slices.Contains(up.names, name) {
+				continue
+			}
+			before, known := after[name]
+			up.names, up.partly = append(up.names, name), up.partly || !known
+			todo = append(todo, before...)
+		}
+		out[s.Name] = up
+	}
+	return out
+}
+
+// checkGates reports gates that cannot pass: follows says that something comes
+// before what they are the gates of.
+func (x *Stages) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
+	for i := range g.HTTP {
+		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
+	}
+	x.checkEffect(g, ref)
+	x.checkOpen([]*model.Gates{g}, ref)
+	if g.Soak != nil {
+		x.checkSoak(g.Soak.Environment, ref.At("soak"), environment, up, follows)
+	}
+	for i, w := range g.Windows {
+		var wrong *window.Error
+		if _, err := window.Parse(w.From, w.To, w.TZ); errors.As(err, &wrong) {
+			at := ref.At(fmt.Sprintf("windows[%d]", i)).At(wrong.Field)
+			d := diag.New(diag.BadWindow, "the window cannot be used: "+wrong.Why)
+			if wrong.Field == "tz" {
+				d = d.Hinting(`use the name that the IANA gives it, such as "Europe/Berlin"`)
+			}
+			x.Fail(at, d)
+		}
+	}
+}
+
+// checkEffect reports gates that can stop nothing, and those that nothing ever passes.
+func (x *Stages) checkEffect(g *model.Gates, ref model.Ref) {
+	stopsNothing := func(at model.Ref, why, hint string) {
+		x.Fail(at, diag.New(diag.StopsNothing, "the gate can stop nothing: "+why).Hinting(hint))
+	}
+	if g.Soak != nil && g.Soak.For == 0 {
+		stopsNothing(ref.At("soak.for"), "no time has to pass", "write how long, as 24h, or remove the gate")
+	}
+	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil {
+		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments or clusterTypes a step may change, or remove the gate")
+	}
+	team := func(name string) bool { return strings.Contains(name, "/") } // nobody knows who is in it
+	if a := g.Approvals; a != nil && a.From != nil && !slices.ContainsFunc(a.From, team) {
+		people := map[string]bool{}
+		for _, name := range a.From {
+			people[strings.ToLower(name)] = true
+		}
+		if len(people) < a.Count {
+			x.Fail(ref.At("approvals"), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and only %d may", a.Count, len(people))).
+				Hinting("name more people in from, or lower count"))
+		}
+	}
+}
+
+// checkOpen reports windows in which no commit can ever come.
+func (x *Stages) checkOpen(gates []*model.Gates, ref model.Ref) {
+	var deny []window.Window
+	var allow [][]window.Window
+	for _, g := range gates {
+		var own []window.Window
+		for _, w := range g.Windows {
+			parsed, err := window.Parse(w.From, w.To, w.TZ)
+			switch {
+			case err != nil:
+				return // checkGates says so
+			case w.Deny:
+				deny = append(deny, parsed)
+			default:
+				own = append(own, parsed)
+			}
+		}
+		if len(own) > 0 {
+			allow = append(allow, own)
+		}
+	}
+	// From long ago on: vet has no clock.
+	if at, _ := window.Opens(deny, allow, time.Unix(0, 0)); at.IsZero() && len(deny)+len(allow) > 0 {
+		x.Fail(ref.At("windows"), diag.New(diag.BadWindow, "the windows leave no time in which a commit may come").
+			Hinting("a commit comes in none of those with deny and, where there are others, within one of them"))
+	}
+}
+
+func (x *Stages) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
+	switch {
+	case in == "" && !follows:
+		x.Fail(ref, diag.New(diag.NoUpstream, "a commit comes to environment "+environment+" first, and has run nowhere before").
+			Hinting("name environments in after, or give the soak to the rings that come after others"))
+	case in != "" && !slices.Contains(x.names("environments"), in):
+		x.reference("environment", in, x.names("environments"), ref.At("environment"))
+	case in != "" && !slices.Contains(up.names, in) && !up.partly:
+		hint := "choose one of those that do: " + strings.Join(slices.Sorted(slices.Values(up.names)), ", ")
+		if len(up.names) == 0 {
+			hint = "name it in after"
+		}
+		x.Fail(ref.At("environment"), diag.New(diag.NoUpstream, fmt.Sprintf("environment %s does not come before %s, so a commit need not have run there", in, environment)).
+			Hinting(hint))
+	}
+}

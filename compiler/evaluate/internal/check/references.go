@@ -1,0 +1,134 @@
+// Package check checks what needs several entities at once: references, names, and how
+// commits come from environment to environment. It has no CUE, so that entities from a cache
+// are checked like those that were evaluated.
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Use is where something is referred to by its name.
+type Use struct {
+	Ref  model.Ref
+	Name string
+	// Elsewhere says that it need not be one of this platform.
+	Elsewhere bool
+}
+
+// Entities are those of a package, with what the checks of several at once need. They
+// have no CUE: what comes from a cache is checked like what was evaluated.
+type Entities struct {
+	*finding.Set
+	All  []model.Ref // invalid ones included
+	Uses []Use
+}
+
+// Finish makes the findings a part of the model. What hides assignments with its errors
+// makes the environment incomplete.
+func (x *Entities) Finish(env *model.Environment) *model.Environment {
+	for ref := range x.Invalid {
+		switch ref.Collection {
+		case "clusterTypes", "workloads", "schedulingPolicies", "registrations":
+			x.Incomplete = true
+		}
+	}
+	env.Positions, env.Invalid, env.Incomplete = x.Positions, x.Invalid, x.Incomplete
+	return env
+}
+
+// names returns the names of a collection's entities, invalid ones included, sorted.
+func (x *Entities) names(collection string) []string {
+	var names []string
+	for _, ref := range x.All {
+		if ref.Collection == collection {
+			names = append(names, ref.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
+	if !slices.Contains(among, name) {
+		x.Fail(ref, diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).
+			Hinting(diag.DidYouMean(name, among)))
+	}
+}
+
+// References reports references to what is not there, and full names that
+// two deployment targets have.
+func (x *Entities) References(env *model.Environment) {
+	environments := x.names("environments")
+	for _, u := range x.Uses {
+		if u.Elsewhere && !slices.Contains(environments, u.Name) {
+			d := diag.New(diag.UnknownReference, "there is no environment "+u.Name+": the deployment target is left out").At(u.Ref, "").On(u.Ref.String()).
+				Hinting(diag.DidYouMean(u.Name, environments))
+			d.Severity = diag.Warning
+			x.Fail(u.Ref, d)
+			continue
+		}
+		x.reference("environment", u.Name, environments, u.Ref)
+	}
+	reconcilers, services := x.names("reconcilers"), x.names("namespaceServices")
+	if !slices.Contains(services, shape.DefaultNamespaceService) {
+		services = append(services, shape.DefaultNamespaceService)
+	}
+	for _, c := range env.ClusterTypes {
+		ref := model.Ref{Collection: "clusterTypes", Name: c.Name}
+		x.reference("reconciler", c.Reconciler, reconcilers, ref.At("reconciler"))
+		x.reference("namespace service", c.NamespaceService, services, ref.At("namespaceService"))
+	}
+	clusterTypes := x.names("clusterTypes")
+	for _, c := range env.Clusters {
+		x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
+	}
+	env.ClusterTypes = slices.DeleteFunc(env.ClusterTypes, func(c model.ClusterType) bool {
+		return x.Invalid[model.Ref{Collection: "clusterTypes", Name: c.Name}]
+	})
+	x.fullNames(env)
+}
+
+func (x *Entities) fullNames(env *model.Environment) {
+	first := map[string]model.Ref{}
+	twice := map[string]bool{}
+	for i := range env.Workloads {
+		w := &env.Workloads[i]
+		for _, t := range w.Targets {
+			ref := w.TargetRef(t.Name)
+			other, there := first[t.FullName]
+			if !there {
+				first[t.FullName] = ref
+				continue
+			}
+			twice[t.FullName] = true
+			d := diag.New(diag.DuplicateTarget, fmt.Sprintf("deployment target %s of workload %s and one of workload %s have the full name %s", t.Name, w.Name, other.Name, t.FullName)).
+				At(other, "").At(ref, "").On(ref.String()).Hinting("rename one of the workloads or targets")
+			x.Fail(ref, d)
+			x.Invalid[other.Entity()] = true
+		}
+	}
+	for i := range env.Workloads {
+		env.Workloads[i].Targets = slices.DeleteFunc(env.Workloads[i].Targets, func(t model.DeploymentTarget) bool { return twice[t.FullName] })
+	}
+}
+
+// tooMany is the number of fields from which on CUE's time for one struct grows
+// with its square.
+const tooMany = 10_000
+
+// Many warns of collections that are too large for CUE.
+func (x *Entities) Many() {
+	for _, collection := range model.CollectionNames {
+		if names := x.names(collection); len(names) > tooMany {
+			first := model.Ref{Collection: collection, Name: names[0]}
+			x.Report(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)).
+				InEach(x.Positions.Of(first)...).On(collection).Hinting("split the environment, or give what is alike one name"))
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Stages checks environments against each other, and how commits come to them.
+type Stages struct{ *Entities }
+
+// Folders reports folders of environments without an entry.
+func (x *Stages) Folders(p *source.Platform) {
+	names := x.names("environments")
+	for _, folder := range p.Folders {
+		if slices.Contains(names, folder) {
+			continue
+		}
+		hint := fmt.Sprintf("declare it in the base: environments: %s: {}", model.Label(folder))
+		if !model.IsName(folder) {
+			hint = "rename the folder: the name of an environment has at most 63 lower case letters, digits and dashes"
+		}
+		x.Report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
+			In(p.FirstFile(folder), "").Hinting(hint))
+	}
+}
+
+// Declared reports entries that wait for what is not there, entries that wait for
+// each other, and policies that cannot be followed. Stages with errors are then invalid.
+func (x *Stages) Declared(stages []model.Stage) {
+	names := x.names("environments")
+	after := map[string][]string{}
+	for _, s := range stages {
+		after[s.Name] = s.After
+		for i, name := range s.After {
+			x.reference("environment", name, names, model.Ref{Collection: "environments", Name: s.Name, Path: fmt.Sprintf("after[%d]", i)})
+		}
+	}
+	if cycle := findCycle(after); cycle != nil {
+		d := diag.New(diag.EnvironmentCycle, "environments wait for each other: "+strings.Join(cycle, " after ")).
+			Hinting("remove one of the after entries")
+		for _, name := range cycle[1:] {
+			d = d.At(model.Ref{Collection: "environments", Name: name, Path: "after"}, "")
+		}
+		x.Fail(model.Ref{Collection: "environments", Name: cycle[0]}, d)
+	}
+	x.checkPolicies(stages)
+	for i := range stages {
+		s := &stages[i]
+		s.Invalid = x.Invalid[model.Ref{Collection: "environments", Name: s.Name}]
+	}
+}
+
+// Own reports environments that only the environment's own files
+// declare: what counts is what the base says, for all.
+func (x *Stages) Own(stages []model.Stage, name string) {
+	if stages == nil {
+		return
+	}
+	for _, key := range x.names("environments") {
+		if model.IsName(key) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == key }) {
+			ref := model.Ref{Collection: "environments", Name: key}
+			x.Report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)).InEach(x.Positions.Of(ref)...).On(ref.String()).
+				Hinting("declare it in the base, which all environments share"))
+		}
+	}
+}
+
+// findCycle returns the nodes of a cycle, the first one again at the end; nil
+// where there is none. It is the same whatever the order of the map.
+func findCycle(edges map[string][]string) []string {
+	var names []string
+	for n := range edges {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	done := map[string]bool{}
+	var path []string
+	var visit func(n string) []string
+	visit = func(n string) []string {
+		if i := slices.Index(path, n); i >= 0 {
+			return append(slices.Clone(path[i:]), n)
+		}
+		if done[n] {
+			return nil
+		}
+		path = append(path, n)
+		for _, m := range edges[n] {
+			if c := visit(m); c != nil {
+				return c
+			}
+		}
+		path = path[:len(path)-1]
+		done[n] = true
+		return nil
+	}
+	for _, n := range names {
+		if c := visit(n); c != nil {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package cuevalue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+)
+
+// ImportOf returns the import that an identifier refers to.
+func ImportOf(id *ast.Ident) (*ast.ImportSpec, bool) {
+	if id == nil {
+		return nil, false
+	}
+	spec, ok := id.Node.(*ast.ImportSpec)
+	return spec, ok
+}
+
+// Syntax returns a value as an expression that needs nothing around it but
+// CUE's builtin packages. Without options defaults and optional fields stay as
+// they are written; references are resolved. Where CUE cannot write that, it is
+// what the value evaluates to.
+func Syntax(v cue.Value, options ...cue.Option) (ast.Expr, error) {
+	e, err := Definition(v, options...)
+	if errors.Is(err, errExport) {
+		return evaluated(v)
+	}
+	return e, err
+}
+
+var errExport = errors.New("CUE cannot write it")
+
+// Definition returns a value as CUE's exporter writes it, with references between
+// its own parts. It cannot do so where a reference leads to a name that is no
+// identifier: it would call a let by that name, and panics.
+func Definition(v cue.Value, options ...cue.Option) (e ast.Expr, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e, err = nil, fmt.Errorf("%w: %v", errExport, p)
+		}
+	}()
+	switch n := v.Syntax(append(options, cue.InlineImports(true))...).(type) {
+	case *ast.File:
+		lit := &ast.StructLit{}
+		for _, d := range n.Decls {
+			switch d.(type) {
+			case *ast.ImportDecl, *ast.Package:
+			default:
+				lit.Elts = append(lit.Elts, d)
+			}
+		}
+		return unwrap(lit), nil
+	case ast.Expr:
+		return unwrap(n), nil
+	default:
+		return nil, fmt.Errorf("CUE has no syntax for it (%T)", n)
+	}
+}
+
+// unwrap takes a value out of the definition that CUE wraps it in when it was
+// written inside one, {_#def, _#def: X}. Left in, it would close X at every level.
+func unwrap(e ast.Expr) ast.Expr {
+	lit, ok := e.(*ast.StructLit)
+	if !ok {
+		return e
+	}
+	var rest []ast.Decl
+	var inner ast.Expr
+	for _, d := range lit.Elts {
+		switch d := d.(type) {
+		case *ast.EmbedDecl:
+			if id, ok := d.Expr.(*ast.Ident); ok && id.Name == wrapper {
+				continue
+			}
+			if len(lit.Elts) == 1 {
+				return d.Expr
+			}
+		case *ast.Field:
+			if name, _, err := ast.LabelName(d.Label); err == nil && name == wrapper {
+				inner = d.Value
+				continue
+			}
+		case *ast.ImportDecl:
+			continue
+		}
+		rest = append(rest, d)
+	}
+	if inner == nil {
+		return lit
+	}
+	if len(rest) == 0 {
+		return inner
+	}
+	// What stands beside the wrapper, such as the #x of a JSON Schema's $defs, is
+	// referred to from inside it.
+	return &ast.StructLit{Elts: append(rest, &ast.EmbedDecl{Expr: inner})}
+}
+
+// wrapper is the name that CUE's exporter gives to the definition around a value.
+const wrapper = "_#def"
+
+// Write prints an expression canonically, in one line where it has no comments.
+func Write(e ast.Expr) (string, error) {
+	b, err := format.Node(e, format.Simplify())
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(bytes.TrimSpace(b))), nil
+}
+
+// WriteWithoutComments prints an expression of a source file, which keeps its
+// comments.
+func WriteWithoutComments(e ast.Expr) (string, error) {
+	text, err := Write(e)
+	if err != nil || !strings.Contains(text, "//") {
+		return text, err
+	}
+	without, err := parser.ParseExpr("", text)
+	if err != nil {
+		return "", err
+	}
+	return Write(without)
+}
+
+// hasDefault says whether an expression marks a default.
+func hasDefault(e ast.Expr) bool {
+	return contains(e, func(n ast.Node) bool {
+		u, ok := n.(*ast.UnaryExpr)
+		return ok && u.Op == token.MUL
+	})
+}
+
+// contains says whether f holds for a node of a syntax tree.
+func contains(n ast.Node, f func(ast.Node) bool) bool {
+	found := false
+	ast.Walk(n, func(n ast.Node) bool {
+		found = found || f(n)
+		return !found
+	}, nil)
+	return found
+}

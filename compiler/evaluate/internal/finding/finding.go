@@ -1,0 +1,129 @@
+// Package finding collects what is found out about a package beside its values: where they
+// are written, and the diagnostics about them, each with the entity that it concerns.
+package finding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Set are what is known of a package beside its values: where they are
+// written, and the diagnostics about them.
+type Set struct {
+	Positions   *model.Positions
+	Diagnostics []diag.Diagnostic
+	Invalid     map[model.Ref]bool // the entities that have errors
+	faults      []string           // the paths of errors
+	// incomplete says that an error hides which assignments there are.
+	Incomplete bool
+
+	// exported is the entity that is being exported, and about has for each diagnostic
+	// the entity that it was reported for; zero for none.
+	Current model.Ref
+	About   []model.Ref
+	// alike says that a diagnostic of one entity was not repeated for another.
+	Alike map[[2]model.Ref]bool
+}
+
+func New() *Set {
+	return &Set{Positions: &model.Positions{}, Invalid: map[model.Ref]bool{}, Alike: map[[2]model.Ref]bool{}}
+}
+
+// Report adds a diagnostic, for the entity that is being exported.
+func (x *Set) Report(d diag.Diagnostic) {
+	x.Diagnostics, x.About = append(x.Diagnostics, d), append(x.About, x.Current)
+}
+
+// Fail reports a diagnostic about the entity that ref is in. An error makes the entity
+// invalid. What a template says wrong is wrong in each entity, and reported once.
+func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
+	if len(d.Sites) == 0 {
+		d = d.At(ref, "")
+	}
+	if d.Path == "" {
+		d.Path = ref.String()
+	}
+	known := slices.IndexFunc(x.Diagnostics, func(o diag.Diagnostic) bool {
+		return o.Code == d.Code && o.Message == d.Message && slices.Equal(x.sites(o), x.sites(d))
+	})
+	if known < 0 {
+		x.Report(d)
+	} else if x.About[known] != x.Current {
+		x.Alike[[2]model.Ref{x.About[known], x.Current}] = true
+	}
+	if d.Severity == diag.Error {
+		x.faults = append(x.faults, d.Path)
+		x.Invalid[ref.Entity()] = true
+	}
+}
+
+// sites returns the positions of a diagnostic.
+func (x *Set) sites(d diag.Diagnostic) []model.Position {
+	var out []model.Position
+	for _, s := range d.Sites {
+		if s.Position.IsZero() {
+			out = append(out, x.Positions.Of(s.Ref)...)
+		} else {
+			out = append(out, s.Position)
+		}
+	}
+	return out
+}
+
+// Faulty says whether an error is at a value, or in it but not in the part of
+// it that is named.
+func (x *Set) Faulty(ref model.Ref, but ...string) bool {
+	return slices.ContainsFunc(x.faults, func(path string) bool {
+		return Within(path, ref.String()) && !slices.ContainsFunc(but, func(name string) bool { return Within(path, ref.At(name).String()) })
+	})
+}
+
+// ReportedAt says whether there is a diagnostic about a value.
+func (x *Set) ReportedAt(ref model.Ref) bool {
+	return slices.ContainsFunc(x.Diagnostics, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
+}
+
+// HideAll marks the whole environment as not known: what it has may be in part
+// in what cannot be read, configs included, so that its output stays as it is.
+func (x *Set) HideAll(environment string) {
+	x.Invalid[model.Ref{Collection: "environments", Name: environment}] = true
+	x.Incomplete = true
+}
+
+// Guard calls f, which asks CUE about an entity, or about a part of one. Where CUE
+// panics, that is an error of the entity, and the others are exported. It returns
+// whether f came to its end.
+func (x *Set) Guard(ref model.Ref, f func()) bool {
+	what := ref.Path
+	if what == "" {
+		what = ref.Name
+	}
+	d, ok := Guarded(what, f)
+	if !ok {
+		x.Fail(ref, d)
+	}
+	return ok
+}
+
+// Guarded calls f, and returns whether it came to its end; else the diagnostic says
+// why.
+func Guarded(what string, f func()) (d diag.Diagnostic, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			d = diag.New(diag.Crash, fmt.Sprintf("CUE fails at %s, by a mistake of its own: %v", what, p)).
+				Hinting("write it in another way: with fewer comprehensions inside each other, or with names that are identifiers")
+		}
+	}()
+	f()
+	return d, true
+}
+
+// Within says whether a path is another, or below it.
+func Within(path, of string) bool {
+	rest, ok := strings.CutPrefix(path, of)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}

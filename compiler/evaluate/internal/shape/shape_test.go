@@ -1,0 +1,93 @@
+package shape
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Every field of the schema is known by its name, has its documentation, and
+// every definition its shape, so that no misspelt field can go unreported.
+func TestShapesCoverTheSchema(t *testing.T) {
+	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	shapes := Definitions()
+	for _, name := range files {
+		data, err := kalypso.Module.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			field, ok := d.(*ast.Field)
+			if !ok {
+				continue
+			}
+			definition, _, _ := ast.LabelName(field.Label)
+			s := shapes[definition]
+			if s == nil {
+				t.Errorf("%s has no shape", definition)
+				continue
+			}
+			lit, ok := field.Value.(*ast.StructLit)
+			if !ok {
+				continue
+			}
+			for _, e := range lit.Elts {
+				of, ok := e.(*ast.Field)
+				if !ok {
+					continue
+				}
+				name, _, err := ast.LabelName(of.Label)
+				if err != nil || strings.HasPrefix(name, "#") {
+					continue
+				}
+				if f, known := s.Fields[name]; !known || f.doc == "" {
+					t.Errorf("%s.%s is not known, or not documented", definition, name)
+				}
+			}
+		}
+	}
+	for _, name := range model.CollectionNames {
+		if s := Of(name); s == nil || len(s.Fields) == 0 {
+			t.Errorf("%s has no entities", name)
+		}
+	}
+}
+
+func TestShapes(t *testing.T) {
+	target := Of("workloads").Fields["deploymentTargets"].Pattern
+	if f := target.Fields["environment"]; !f.Required || f.Is == "" {
+		t.Errorf("environment: %+v", f)
+	}
+	if s := target.Fields["manifests"].Shape; len(s.OneOf) != 1 || strings.Join(s.OneOf[0], " ") != "git oci helm kustomize package ansible" {
+		t.Errorf("manifests: %+v", s.OneOf)
+	}
+	if s := target.Fields["requires"].Shape; !s.Open {
+		t.Error("requires is not open")
+	}
+	if s := Of("clusterTypes").Fields["configFormat"].Shape; strings.Join(s.Enum, " ") != "configmap env sh json yaml" {
+		t.Errorf("configFormat: %v", s.Enum)
+	}
+	service := Of("namespaceServices")
+	if s := service.Fields["limits"].Shape; s.Fields["Container"].Shape == nil || s.Pattern != nil {
+		t.Errorf("limits: %+v", s)
+	}
+	if s := service.Fields["networkPolicy"].Shape; s.Def != "#NetworkPolicy" || strings.Join(s.Enum, " ") != "none isolated" {
+		t.Errorf("networkPolicy: %+v", s)
+	}
+	if k := service.Fields["labels"].Keys; k.Allows("a b") || !k.Allows("example.com/a") {
+		t.Errorf("labels: %+v", k)
+	}
+}

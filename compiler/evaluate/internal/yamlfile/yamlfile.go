@@ -1,0 +1,305 @@
+// Package yamlfile reads YAML that others wrote as CUE does, in bounded time. Files that CUE
+// would take too long for, or read in another way than Helm, are diagnostics.
+package yamlfile
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"cuelang.org/go/cue/ast"
+	cueyaml "cuelang.org/go/encoding/yaml"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/yamlnodes"
+)
+
+// invalid says why a file is no YAML. The error has its name, which CUE knows
+// it by, and a line in its text.
+func invalid(name, file string, err error) diag.Diagnostic {
+	at := model.Position{File: name, Line: 1, Column: 1}
+	message := strings.TrimPrefix(cuevalue.FirstLine(err.Error()), file+":")
+	if line, rest, ok := strings.Cut(message, ":"); ok {
+		if n, err := strconv.Atoi(line); err == nil {
+			at.Line, message = n, rest
+		}
+	}
+	return diag.New(diag.Syntax, "the file is not valid YAML: "+strings.TrimSpace(message)).In(at, "").Hinting("correct the file")
+}
+
+// Read reads a file of YAML as CUE does, which knows it as at; the diagnostic
+// is in the file name. It answers soon whatever the file is, and so does CUE when
+// it evaluates what comes out.
+func Read(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
+	_, f, problem := Parse(name, at, data)
+	return f, problem
+}
+
+// Parse is readYAML, and returns the nodes of the documents too.
+func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, problem *diag.Diagnostic) {
+	docs, problem = check(name, data)
+	if problem != nil {
+		return nil, nil, problem
+	}
+	f, err := extract(at, data)
+	if err != nil {
+		d := invalid(name, at, err)
+		return nil, nil, &d
+	}
+	return docs, f, nil
+}
+
+// extract reads YAML as CUE does. CUE v0.17.1 panics on some files.
+func extract(file string, data []byte) (f *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("%s: it has a form that CUE cannot read: %v", file, p)
+		}
+	}()
+	return cueyaml.Extract(file, data)
+}
+
+// What YAML may make of CUE. At each bound CUE v0.17.1 takes a few seconds, or half a
+// gibibyte of memory.
+const (
+	mostEntries = 250_000
+	// mostIndicators is for the text, in which some are not entries.
+	mostIndicators = 4 * mostEntries
+	// mostPairs is for lists and mappings: CUE looks through all entries for each.
+	mostPairs = 1_000_000_000
+	// mostMergedPairs is for mappings with merge keys: CUE's reader unquotes all
+	// keys for each.
+	mostMergedPairs = 20_000_000
+	// mostAliased is what CUE's reader writes out for aliases. For merge keys, which
+	// can make a long way of a short text, it has no bound.
+	mostAliased = 50_000
+	// mostScanned is for lists and mappings in brackets that an alias writes: CUE's
+	// reader may look for the end of each in the whole file.
+	mostScanned = 1 << 30
+	// mostLevels is for how deep all values are together: each has a path.
+	mostLevels = 50_000_000
+	// mostDigits is for a number, which takes the square of it.
+	mostDigits = 1000
+)
+
+// check refuses files that CUE's reader or evaluator would take too long for,
+// or too much memory, and those that it cannot place.
+func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
+	if d, bad := badBreak(name, data); bad {
+		return nil, &d
+	}
+	unbounded := func(line, column int, why, hint string) *diag.Diagnostic {
+		d := diag.New(diag.Unbounded, "reading the file would take too long: "+why).
+			In(model.Position{File: name, Line: max(line, 1), Column: max(column, 1)}, "").Hinting(hint)
+		return &d
+	}
+	if yamlnodes.Most(data) > mostIndicators {
+		return nil, unbounded(1, 1, fmt.Sprintf("it has more than %d entries", mostEntries), "keep what is needed of it, or divide the file")
+	}
+	docs, cost, err := yamlnodes.Parse(data)
+	if e, refused := err.(*yamlnodes.Error); refused {
+		if e.Unbounded {
+			return nil, unbounded(e.Line, e.Column, e.Message, "write the file without it")
+		}
+		d := diag.New(diag.Syntax, "the file is not valid YAML: "+e.Message).
+			In(model.Position{File: name, Line: max(e.Line, 1), Column: max(e.Column, 1)}, "").Hinting("correct the file")
+		return nil, &d
+	}
+	for _, b := range []struct {
+		is, most  int64
+		why, hint string
+	}{
+		{cost.Aliased, mostAliased, "its aliases write out more than %d values", "write what is needed, without aliases"},
+		{cost.Merged, mostMergedPairs, "the mappings with a merge key, <<, have too many keys", "write the keys without merging"},
+		{scanned(cost, data), mostScanned, "its aliases refer to lists or mappings in brackets too often", "write what is needed, without aliases"},
+		{cost.Entries, mostEntries, "it has more than %d entries", "keep what is needed of it, or divide the file"},
+		{cost.Pairs, mostPairs, "a list or mapping has too many entries", "keep what is needed of it, or divide it"},
+		{cost.Levels, mostLevels, "its values nest too deep", "make the structure flatter, or divide the file"},
+	} {
+		if b.is > b.most {
+			why := b.why
+			if strings.Contains(why, "%d") {
+				why = fmt.Sprintf(why, b.most)
+			}
+			return nil, unbounded(1, 1, why, b.hint)
+		}
+	}
+	for _, doc := range docs {
+		if n := longNumber(doc); n != nil {
+			return nil, unbounded(n.Line, n.Column, fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
+		}
+		if d, bad := badNumber(name, doc); bad {
+			return nil, &d
+		}
+	}
+	return docs, nil
+}
+
+func scanned(cost yamlnodes.Cost, data []byte) int64 {
+	if cost.AliasedFlow > math.MaxInt64/int64(len(data)+1) {
+		return math.MaxInt64
+	}
+	return cost.AliasedFlow * int64(len(data))
+}
+
+// badBreak reports the first character that YAML takes for the end of a line and
+// CUE does not, so that it looks for values at wrong places, or beyond the end.
+func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return diag.New(diag.Syntax, "the file is UTF-16").In(model.Position{File: name, Line: 1, Column: 1}, "").Hinting("save the file as UTF-8"), true
+	}
+	at := bytes.IndexFunc(data, func(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' })
+	for i := 0; i < len(data); i++ {
+		cr := bytes.IndexByte(data[i:], '\r')
+		if cr < 0 {
+			break
+		}
+		i += cr
+		if i+1 == len(data) || data[i+1] != '\n' {
+			if at < 0 || i < at {
+				at = i
+			}
+			break
+		}
+	}
+	if at < 0 {
+		return d, false
+	}
+	r, _ := utf8.DecodeRune(data[at:])
+	line := bytes.Count(data[:at], []byte("\n"))
+	column := at - (bytes.LastIndexByte(data[:at], '\n') + 1)
+	return diag.New(diag.Syntax, fmt.Sprintf("the file has a line break of another kind, %U", r)).
+		In(model.Position{File: name, Line: line + 1, Column: column + 1}, "").
+		Hinting(fmt.Sprintf("end lines with a line feed; in a text, write \"\\u%04X\" in double quotes", r)), true
+}
+
+// longNumber returns the first number that is too long; nil for none.
+func longNumber(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.ScalarNode && len(n.Value) > mostDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) {
+		if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
+			return n
+		}
+	}
+	for _, of := range n.Content {
+		if found := longNumber(of); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// GivenTwice reports the first key that a mapping of a file has twice, of which CUE
+// makes one field with both values, and Helm takes the last.
+func GivenTwice(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
+	for _, doc := range docs {
+		if first, second := twins(doc); first != nil {
+			return diag.New(diag.Conflict, fmt.Sprintf("the key %s is given twice", nameOf(first))).
+				In(model.Position{File: name, Line: first.Line, Column: first.Column}, "").
+				In(model.Position{File: name, Line: second.Line, Column: second.Column}, "").
+				Hinting("keep one of them"), true
+		}
+	}
+	return d, false
+}
+
+// twins returns the first two keys of one mapping that are the same; nil for none.
+// Merge keys may repeat.
+func twins(n *yaml.Node) (first, second *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		keys := map[string]*yaml.Node{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if yamlnodes.IsMerge(key) {
+				continue
+			}
+			name := nameOf(key)
+			if first = keys[name]; first != nil {
+				return first, key
+			}
+			keys[name] = key
+		}
+	}
+	for _, of := range n.Content {
+		if first, second = twins(of); first != nil {
+			return first, second
+		}
+	}
+	return nil, nil
+}
+
+// nameOf is what CUE calls the field of a key, which is a scalar or refers to one.
+func nameOf(key *yaml.Node) string {
+	if key.Kind == yaml.AliasNode {
+		key = key.Alias
+	}
+	if key.ShortTag() == "!!null" {
+		return "null"
+	}
+	return key.Value
+}
+
+// wholeNumber matches decimal integers, which are !!float where they need more than
+// 64 bits.
+var wholeNumber = regexp.MustCompile(`^[-+]?[0-9][0-9_]*$`)
+
+// badNumber reports the first number that CUE's reader writes so that CUE cannot
+// read it: integers of more than 64 bits, infinity, and what is no number.
+func badNumber(name string, n *yaml.Node) (d diag.Diagnostic, found bool) {
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.ShortTag() == "!!float" {
+		at := model.Position{File: name, Line: n.Line, Column: n.Column}
+		v, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+		switch {
+		case err != nil: // .inf, .nan
+			return diag.New(diag.WrongValue, n.Value+" is no number that JSON has").In(at, "").
+				Hinting(fmt.Sprintf("quote it if it is a text, %q", n.Value)), true
+		case wholeNumber.MatchString(n.Value):
+			return diag.New(diag.WrongValue, fmt.Sprintf("the number %s is too large: an integer has 64 bits", n.Value)).In(at, "").
+				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write %g", n.Value, v)), true
+		}
+	}
+	for _, of := range n.Content {
+		if d, found = badNumber(name, of); found {
+			return d, true
+		}
+	}
+	return d, false
+}
+
+// ambiguous matches plain scalars that Helm and kubectl, who read YAML 1.1, take
+// for booleans or other numbers, and CUE, which reads YAML 1.2, for strings
+// (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
+var ambiguous = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+
+// Ambiguous reports the first scalar of a file that means one thing to Helm and
+// another here, so that a chart never gets something else than with Helm.
+func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
+	for _, doc := range docs {
+		if n := ambiguousScalar(doc); n != nil {
+			return diag.New(diag.WrongValue, fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
+				In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
+				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number", n.Value)), true
+		}
+	}
+	return d, false
+}
+
+// ambiguousScalar returns the first such scalar; nil for none. Aliases are not followed:
+// what they refer to is looked at where it stands.
+func ambiguousScalar(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && ambiguous.MatchString(n.Value) {
+		return n
+	}
+	for _, of := range n.Content {
+		if found := ambiguousScalar(of); found != nil {
+			return found
+		}
+	}
+	return nil
+}

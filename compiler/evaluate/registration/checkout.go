@@ -1,0 +1,230 @@
+package registration
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/load"
+	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
+)
+
+// checkout is a folder of this machine that holds what of a repository is needed to
+// load the package in one folder of it. It is plain data.
+type checkout struct {
+	Root   string // where the repository's root is
+	Prefix string // of positions: name@commit/
+	// Module is the folder of the module that the package is in, and Dir that of the
+	// package, with slashes and relative to the root.
+	Module, Dir string
+	Package     string   // its name
+	YAML        []string // files in its folder that may declare workloads
+}
+
+// newCheckout finds the package that a registration means among the files of a
+// commit.
+func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
+	files := tree.Data()
+	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: defaultPackage}
+	// Without a file that CUE reads it is not known what the folder provides.
+	unread := map[string]string{}
+	maps.Copy(unread, tree.Refused)
+	there := false
+	var cueFiles []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		there = there || c.Dir == "." || strings.HasPrefix(name, c.Dir+"/")
+		declares := c.declares(name)
+		switch {
+		case declares == "yaml" && !bytes.Contains(files[name], []byte(schedulerGroup)):
+			continue
+		case declares == "yaml":
+			c.YAML = append(c.YAML, name)
+		case declares == "cue":
+			cueFiles = append(cueFiles, name)
+		}
+		if len(files[name]) > source.MostEmbedded {
+			unread[name] = fmt.Sprintf("has more than %d MiB", source.MostEmbedded>>20)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		if c.declares(name) != "" || path.Ext(name) == ".cue" && strings.HasPrefix(name, c.within()) {
+			return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, unread[name])).
+				Hinting("keep it as a smaller file of the repository itself; kalypso.lock pins commit " + revision)}
+		}
+	}
+	switch {
+	case !there:
+		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the repository of registration %s has no folder %s", r.Name, c.Dir)).
+			Hinting("correct git.path; kalypso.lock pins commit " + revision)}
+	case len(cueFiles) == 0 && len(c.YAML) == 0:
+		return nil, []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.Dir, r.Name)).
+			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads of " + schedulerGroup)}
+	}
+	return c, c.findPackage(r.Name, cueFiles, files)
+}
+
+// ModuleOf returns the folder, relative to the root and with slashes, of the module
+// of what a registration provides: the nearest with a module file, else the
+// root.
+func ModuleOf(r *model.Registration, tree *archive.Tree) string {
+	dir := path.Clean(r.Git.Path)
+	for dir != "." && tree.Files[path.Join(dir, cuemodule.File)].Data == nil {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// prefixOf is what the names of a registration's files begin with in positions.
+func prefixOf(r *model.Registration, revision string) string {
+	return r.Name + "@" + revision[:min(12, len(revision))] + "/"
+}
+
+// declares says how a file may declare something, as cue or yaml; "" for files of
+// other folders and of other kinds.
+func (c *checkout) declares(name string) string {
+	base := path.Base(name)
+	if path.Dir(name) != c.Dir || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || strings.HasSuffix(base, "_tool.cue") || strings.HasSuffix(base, "_test.cue") {
+		return ""
+	}
+	switch path.Ext(base) {
+	case ".cue":
+		return "cue"
+	case ".yaml", ".yml":
+		return "yaml"
+	}
+	return ""
+}
+
+// within is what the names of all files of the module begin with.
+func (c *checkout) within() string {
+	if c.Module == "." {
+		return ""
+	}
+	return c.Module + "/"
+}
+
+// findPackage reads off the package's name: all CUE files of the folder are of it.
+func (c *checkout) findPackage(registration string, cueFiles []string, files map[string][]byte) []diag.Diagnostic {
+	first := ""
+	for _, name := range cueFiles {
+		f, err := parser.ParseFile(name, files[name], parser.PackageClauseOnly)
+		if err != nil || f.PackageName() == "" {
+			continue // loading reports it, or leaves it out
+		}
+		if first == "" {
+			first, c.Package = name, f.PackageName()
+		} else if f.PackageName() != c.Package {
+			at := func(name string) model.Position { return model.Position{File: c.Prefix + name, Line: 1, Column: 1} }
+			return []diag.Diagnostic{diag.New(diag.Registration, fmt.Sprintf("the folder of registration %s has two packages, %s and %s", registration, c.Package, f.PackageName())).
+				In(at(first), "").In(at(name), "").Hinting("keep what is registered in a folder of its own")}
+		}
+	}
+	return nil
+}
+
+// write writes the module's files that CUE may read: its sources, and what they
+// may embed.
+func (c *checkout) write(root string, files map[string][]byte, registration string) error {
+	c.Root = root
+	within := c.within()
+	write := func(name string, data []byte) error {
+		file := c.path(name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(file, data, 0o600)
+	}
+	for name, data := range files {
+		if !strings.HasPrefix(name, within) || len(data) > source.MostEmbedded || !filepath.IsLocal(filepath.FromSlash(name)) {
+			continue
+		}
+		if err := write(name, data); err != nil {
+			return err
+		}
+	}
+	if files[within+cuemodule.File] != nil {
+		return nil
+	}
+	return write(within+cuemodule.File, fmt.Appendf(nil, "module: %q\nlanguage: version: %q\n", "registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
+}
+
+// path returns where a file of the repository is.
+func (c *checkout) path(name string) string { return filepath.Join(c.Root, filepath.FromSlash(name)) }
+
+// checkedOut is the loaded package of a checkout.
+type checkedOut struct {
+	*loader.Package
+	failures  []failure       // errors in YAML
+	published map[string]bool // the workloads that are Workloads of the Kalypso scheduler
+}
+
+// load loads the package.
+func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, error) {
+	root := c.path(c.Module)
+	rel, err := filepath.Rel(filepath.FromSlash(c.Module), filepath.FromSlash(c.Dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	overlay, err := cuemodule.Overlay(root)
+	if err != nil {
+		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
+			In(model.Position{File: c.Prefix + path.Join(c.Module, cuemodule.File), Line: 1, Column: 1}, "")}, nil
+	}
+	overlay[filepath.Join(root, rel, loader.DeclarationsFile)] = load.FromString(c.declarations(r))
+	var ds []diag.Diagnostic
+	var failures []failure
+	published := map[string]bool{}
+	for i, name := range c.YAML {
+		data, err := os.ReadFile(c.path(name))
+		if err != nil {
+			return nil, nil, err
+		}
+		s := c.workloads(name, data)
+		ds = append(ds, s.ds...)
+		failures = append(failures, s.failures...)
+		for _, name := range s.workloads {
+			published[name] = true
+		}
+		for n, f := range s.files {
+			overlay[filepath.Join(root, rel, fmt.Sprintf("kalypso_workloads_%d_%d.cue", i, n))] = load.FromFile(f)
+		}
+	}
+	if diag.Errors(ds) {
+		for _, f := range failures {
+			ds = append(ds, f.d)
+		}
+		return nil, ds, nil
+	}
+	l, problems, err := loader.Folder(root, rel, c.Package, c.Prefix+c.within(), overlay)
+	if l == nil {
+		return nil, append(ds, problems...), err
+	}
+	return &checkedOut{l, failures, published}, append(ds, problems...), err
+}
+
+// declarations gives the collections the schema's types, and the workloads their
+// workspace.
+func (c *checkout) declarations(r *model.Registration) string {
+	text := "package " + c.Package + "\n\nimport \"kalypso.io/schema\"\n\n"
+	for _, name := range model.CollectionNames {
+		text += name + ": schema." + shape.Definition(name) + "\n"
+	}
+	if r.Workspace != "" {
+		text += fmt.Sprintf("workloads: [_]: workspace: *%q | _\n", r.Workspace)
+	}
+	return text
+}

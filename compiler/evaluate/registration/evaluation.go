@@ -1,0 +1,147 @@
+package registration
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/worker"
+)
+
+// Evaluation evaluates what one registration provides to an environment. Others write
+// it, so this is done in a worker, if there are any: a comprehension may have no end.
+type Evaluation struct {
+	environment  string
+	registration *model.Registration
+	pinned       *Pinned
+	workers      *worker.Pool
+	own          handler // evaluates it where there are no workers
+
+	beyond map[model.Ref]*worker.BeyondError // functions that were beyond the bounds
+}
+
+// key identifies what a registration provides to an environment.
+func (e *Evaluation) key() memo.Key {
+	h := sha256.New()
+	fmt.Fprintf(h, "registered %q %q %q", e.environment, e.pinned.Revision, e.pinned.Content)
+	for _, name := range variables {
+		fmt.Fprintf(h, " %q", os.Getenv(name))
+	}
+	h.Write(model.Encode(*e.registration))
+	return memo.Key(h.Sum(nil))
+}
+
+// provided evaluates what the registration provides. passing says that the result may
+// differ the next time.
+func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
+	answer, absent, err := e.ask(ctx, nil)
+	var beyond *worker.BeyondError
+	switch {
+	case errors.As(err, &beyond):
+		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s", e.registration.Name, beyond)).Hinting(e.boundedHint())
+		return &Provided{Unknown: true, Diagnostics: []diag.Diagnostic{d}}, true, nil
+	case err != nil:
+		return nil, false, err
+	case answer.Provided == nil:
+		return &Provided{Unknown: true, Diagnostics: answer.Diagnostics}, absent, nil
+	}
+	b = answer.Provided
+	b.Diagnostics = append(answer.Diagnostics, b.Diagnostics...)
+	return b, false, nil
+}
+
+func (e *Evaluation) boundedHint() string {
+	return "let its owners evaluate less, and run `kalypso lock --update " + e.registration.Name + "`"
+}
+
+// mostCalls is how many calls a worker gets at once, of which each takes less than
+// a millisecond.
+const mostCalls = 1000
+
+// Call calls one function of what the registration provides. Outcomes are in the order of
+// calls. A function that was beyond the bounds once is not called again.
+func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
+	var out []function.Outcome
+	for len(calls) > 0 {
+		some := calls[:min(len(calls), mostCalls)]
+		calls = calls[len(some):]
+		entity := some[0].Entity
+		beyond := e.beyond[entity]
+		if beyond == nil {
+			answer, _, err := e.ask(ctx, some)
+			switch {
+			case errors.As(err, &beyond):
+				if e.beyond == nil {
+					e.beyond = map[model.Ref]*worker.BeyondError{}
+				}
+				e.beyond[entity] = beyond
+			case err != nil:
+				return nil, err
+			case len(answer.Outcomes) != len(some):
+				return nil, fmt.Errorf("registration %s cannot be read again: %v", e.registration.Name, answer.Diagnostics)
+			default:
+				out = append(out, answer.Outcomes...)
+				continue
+			}
+		}
+		d := diag.New(diag.Unbounded, fmt.Sprintf("%s of registration %s cannot be evaluated: %s", entity, e.registration.Name, beyond)).
+			At(entity, "").Hinting(e.boundedHint())
+		for range some {
+			out = append(out, function.Outcome{Diagnostics: []diag.Diagnostic{d}})
+		}
+	}
+	return out, nil
+}
+
+// ask writes the files of the registration to a temporary folder, as CUE reads
+// them from a disk, and has them evaluated. absent says that there are none just
+// now. The error may be a *worker.BeyondError.
+func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *reply, absent bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	tree, ds, err := e.pinned.Files()
+	if err != nil {
+		return nil, false, err
+	}
+	if len(ds) > 0 {
+		return &reply{Diagnostics: ds}, true, nil
+	}
+	c, ds := newCheckout(e.registration, e.pinned.Revision, tree)
+	if len(ds) > 0 {
+		return &reply{Diagnostics: ds}, false, nil
+	}
+	tmp, remove, err := scratch.Dir("registration")
+	if err != nil {
+		return nil, false, err
+	}
+	defer remove() //nolint:errcheck // the next process removes what is left
+	if err := c.write(tmp, tree.Data(), e.registration.Name); err != nil {
+		return nil, false, err
+	}
+	modules, err := cuemodule.CacheDir()
+	if err != nil {
+		return nil, false, err
+	}
+	job := job{
+		Environment: e.environment, Registration: *e.registration, Checkout: *c, Key: e.key(), Calls: calls,
+		Variables: map[string]string{"CUE_CACHE_DIR": modules},
+	}
+	for _, name := range variables {
+		job.Variables[name] = os.Getenv(name)
+	}
+	if e.workers == nil {
+		answer, err = e.own.do(&job)
+	} else {
+		answer, err = worker.Do[reply](ctx, e.workers, HandlerName, job)
+	}
+	return answer, false, err
+}

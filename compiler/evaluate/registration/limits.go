@@ -1,0 +1,130 @@
+package registration
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// export exports what a registration provides; key is that of functions in it.
+func (c *checkedOut) export(environment string, r *model.Registration, key memo.Key) *Provided {
+	x := &limited{export.New(c.Package), r}
+	x.Published = c.published
+	for _, f := range c.failures {
+		x.Fail(f.ref, f.d)
+	}
+	x.Collections.CheckEmbeds(environment)
+	x.Collections.CheckCollections(environment)
+	x.checkProvided()
+	out := export.Result{Model: model.Environment{Name: environment}}
+	if r.Workloads {
+		out.Model.Workloads = x.checkWorkspaces(x.Workloads(environment))
+		for i := range out.Model.Workloads {
+			out.Model.Workloads[i].Registration = r.Name
+		}
+	}
+	if r.Configs {
+		out.Model.Configs = x.confine(x.Configs())
+	}
+	out.Digest(key)
+	whole := model.Ref{Collection: "environments", Name: environment}
+	unknown := x.Incomplete || x.Invalid[whole]
+	delete(x.Invalid, whole)
+	for i := range x.Diagnostics {
+		x.Diagnostics[i].Sites = resolved(x.Diagnostics[i].Sites, x.Positions)
+	}
+	return &Provided{
+		Workloads: out.Model.Workloads, Configs: out.Model.Configs,
+		Entities: x.Found.All, Uses: x.Found.Uses, Diagnostics: x.Diagnostics, Invalid: x.Invalid,
+		Unknown: unknown, Positions: x.Positions.All(),
+	}
+}
+
+// limited exports what a registration provides, and holds it to the limits of the
+// registration.
+type limited struct {
+	*export.Exporter
+	registration *model.Registration
+}
+
+// resolved returns sites as positions: the references in them may mean something
+// else in the platform.
+func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
+	var out []diag.Site
+	for _, s := range sites {
+		if !s.Position.IsZero() {
+			out = append(out, s)
+			continue
+		}
+		for _, p := range positions.Of(s.Ref) {
+			at := s
+			at.Position, at.Ref = p, model.Ref{}
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// checkProvided reports collections that the registration does not provide.
+func (x *limited) checkProvided() {
+	r := x.registration
+	for _, name := range model.CollectionNames {
+		if name == "workloads" && r.Workloads || name == "configs" && r.Configs {
+			continue
+		}
+		of := cuevalue.Field(x.Value, name)
+		for entity, v := range cuevalue.Fields(of) {
+			if name == "namespaceServices" && entity == shape.DefaultNamespaceService && len(x.Written(v)) == 0 {
+				continue // the schema's own
+			}
+			x.Report(x.At(diag.New(diag.Registration, fmt.Sprintf("registration %s does not provide %s", r.Name, name)), v).On(name).
+				Hinting("move them to the platform, or let the registration provide them, if they are workloads or configs"))
+			break
+		}
+	}
+}
+
+// checkWorkspaces reports workloads of another workspace than the registration's.
+func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
+	r := x.registration
+	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
+		if r.Workspace == "" || w.Workspace == r.Workspace {
+			return false
+		}
+		ref := model.Ref{Collection: "workloads", Name: w.Name, Path: "workspace"}
+		x.Fail(ref, diag.New(diag.Registration, fmt.Sprintf("workload %s is of workspace %s, and registration %s brings those of %s", w.Name, w.Workspace, r.Name, r.Workspace)).
+			Hinting("leave workspace out, or register it for the other workspace"))
+		return true
+	})
+}
+
+// confine puts configs under the limits of their registration.
+func (x *limited) confine(configs []model.Config) []model.Config {
+	r := x.registration
+	for i := range configs {
+		c := &configs[i]
+		ref := model.Ref{Collection: "configs", Name: c.Name}
+		if c.Layer < r.MinLayer || c.Layer > r.MaxLayer {
+			x.Fail(ref.At("layer"), diag.New(diag.Registration, fmt.Sprintf("config %s is in layer %d, and registration %s allows %d to %d", c.Name, c.Layer, r.Name, r.MinLayer, r.MaxLayer)).
+				Hinting("choose another layer, or raise the registration's layers"))
+		}
+		if cuevalue.Field(cuevalue.Field(cuevalue.Field(x.Value, "configs"), c.Name), "overrides").Exists() {
+			x.Fail(ref.At("overrides"), diag.New(diag.Registration, fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
+				Hinting("use values or defaults; only the platform's own configs overrule final values"))
+		}
+		c.Invalid = x.Invalid[ref]
+		if r.Match.Op != model.OpAll {
+			c.Match = model.Selector{Op: model.OpAnd, Args: []model.Selector{c.Match, r.Match}}
+		}
+		if c.MatchUnknown {
+			c.Match, c.MatchUnknown = r.Match, r.Match.Op == model.OpAll
+		}
+	}
+	return configs
+}
