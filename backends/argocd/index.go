@@ -91,7 +91,7 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 }
 
 // owners are all who name an Application or an AppProject of the cluster type.
-// The kinds are told apart by a prefix that no name can have.
+// A prefix that no name can have tells the kinds apart.
 func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	out := []delivery.Owner{
 		{Name: "Application " + delivery.RootName(ct), Of: "the root Application"},

@@ -99,7 +99,7 @@ func (o options) folderSync() *syncPolicy {
 
 // syncOf returns how a folder is synced. One that holds the workload itself is
 // synced as workloads are, which may mean by hand, and is tried again for as long
-// as it takes all the same.
+// which it also takes.
 func (o options) syncOf(f shared) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()

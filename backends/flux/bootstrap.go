@@ -73,7 +73,7 @@ func treeRef(ct *backends.ClusterType) kindReference {
 }
 
 // treeSource returns the source of the environment's tree. An artifact of
-// kalypso's has one layer, which Flux takes without being told which.
+// kalypso's has one layer, which Flux takes without its media type.
 func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.Diagnostic) {
 	g, ref := ct.GitOps, treeRef(ct)
 	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind, Metadata: delivery.ClusterTypeMeta(ref.Name, o.Namespace)}

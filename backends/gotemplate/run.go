@@ -118,11 +118,11 @@ func (s source) problem(format string, args ...any) diag.Diagnostic {
 	return diag.New(diag.Template, oneLine(fmt.Sprintf(format, args...))).On(s.ref.String()).At(s.ref.At("template"), "")
 }
 
-// failed takes apart what text/template says of a template that cannot be parsed
+// failed takes apart the message of text/template about a template that cannot be parsed
 // or run: its name, line, column, the expression, and what is wrong with it.
 var failed = regexp.MustCompile(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
 
-// missing is what it says of a key that is not there.
+// missing is its message about a key that is not there.
 var missing = regexp.MustCompile(`map has no entry for key "(.*)"$`)
 
 // failure returns an error of text/template as a diagnostic.

@@ -20,7 +20,7 @@ import (
 // yaml reads every document as API servers do (sigs.k8s.io/yaml), and leaves out
 // those that are empty. Kubernetes objects are written anew, so that no reader can
 // take them for anything else; other documents stay as the template wrote them,
-// for who reads them is not known.
+// since their readers are not known.
 func (o *output) yaml(a *backends.Assignment) (content, *diag.Diagnostic) {
 	out := content{resource: true}
 	var written [][]byte

@@ -204,7 +204,7 @@ func isLineBreak(r rune) bool {
 	return false
 }
 
-// key writes an entry: its key, and then its value, which is told where it is.
+// key writes an entry: its key, and then its value, which gets its place.
 // A key of several lines, or a long one, gets a line of its own, after "? ".
 func (w *writer) key(key string, indent int, value func(place) error) error {
 	w.begin(indent)

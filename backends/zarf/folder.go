@@ -88,7 +88,7 @@ const workspaceTemplate = `{{ .Files.Get "` + kubernetes.NamespaceFile + `" }}
 // workspaceChart makes a chart of the folder, for the workspace: Zarf installs
 // charts before manifests, and in their order.
 func (f *folder) workspaceChart() {
-	const version = "1.0.0" // a chart needs one; releases are told apart by Zarf's package
+	const version = "1.0.0" // a chart needs one; Zarf's package tells releases apart
 	f.files = append(f.files,
 		backends.File{Path: chartFile, Data: delivery.YAML(struct {
 			APIVersion  string `yaml:"apiVersion"`

@@ -187,7 +187,7 @@ type builtPlatform struct {
 	Stats   *build.Stats      `json:"stats,omitempty"`
 }
 
-// builtEnvironment is what became of an environment.
+// builtEnvironment is the result of an environment.
 type builtEnvironment struct {
 	Name string `json:"name"`
 	// Readable is false where errors hide the environment, whose output stays as

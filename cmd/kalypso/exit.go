@@ -28,10 +28,10 @@ const (
 	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
-// errPlatform says that the platform has errors, which are already told.
+// errPlatform says that the platform has errors, which are already printed.
 var errPlatform = errors.New("the platform has errors")
 
-// What stops a promotion, which is already told.
+// What stops a promotion, which is already printed.
 var (
 	errBlocked = errors.New("a promotion is blocked")
 	errPending = errors.New("a promotion is pending")
@@ -39,17 +39,17 @@ var (
 )
 
 // errDifference says that a difference was found where one was asked for, which
-// is already told.
+// is already printed.
 var errDifference = errors.New("a difference was found")
 
 // isTold says whether an error is only an exit code: what stops a promotion is in its
 // result.
 func isTold(err error) bool { return err == errBlocked || err == errPending || err == errHeld }
 
-// toldError is an error that is already told.
-type toldError struct{ error }
+// printedError is an error that is already printed.
+type printedError struct{ error }
 
-func (e toldError) Unwrap() error { return e.error }
+func (e printedError) Unwrap() error { return e.error }
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }

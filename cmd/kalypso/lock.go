@@ -154,7 +154,7 @@ func hiding(b *compiler.Build) []diag.Diagnostic {
 	}))
 }
 
-// lockedSource is what became of a source, as a result.
+// lockedSource is the result of a source.
 type lockedSource struct {
 	dependency.Entry
 	Status   dependency.Status `json:"status"`
@@ -245,5 +245,5 @@ func (g *global) failures(sources []dependency.Result) error {
 	if failed == nil {
 		return nil
 	}
-	return toldError{failed}
+	return printedError{failed}
 }

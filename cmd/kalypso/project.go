@@ -83,7 +83,7 @@ func (g *global) project(cmd *cobra.Command, environments []string, o applicatio
 	return nil
 }
 
-// projectedTarget is what became of a target, as a result.
+// projectedTarget is the result of a target.
 type projectedTarget struct {
 	Environment string `json:"environment"`
 	Target      string `json:"target"`

@@ -111,7 +111,7 @@ func (g *global) publishBuild(ctx context.Context, b *compiler.Build, to publish
 	return g.push(ctx, all, o)
 }
 
-// published is what became of an environment's tree.
+// published is the result of an environment's tree.
 type published struct {
 	Environment string `json:"environment"`
 	Reference   string `json:"reference"`

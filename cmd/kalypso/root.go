@@ -48,7 +48,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	err := root.ExecuteContext(ctx)
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(toldError)), isTold(err):
+	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(printedError)), isTold(err):
 	case errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintln(s.err, "kalypso: interrupted")
 		return 130

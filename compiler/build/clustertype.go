@@ -265,7 +265,7 @@ func (y *assembly) knownIndexKey(of cache.Key) cache.Key {
 }
 
 // contentDigest identifies the folder of a cluster type in which nothing failed,
-// and all that its record says of it, whatever they were made of; index is the
+// and its record, whatever they were made of; index is the
 // tree of the files at its root.
 func (y *assembly) contentDigest(n int, index tree.ID) (model.Digest, error) {
 	h := cache.NewHash("cluster type").String(string(index))

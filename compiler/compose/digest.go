@@ -9,7 +9,7 @@ import (
 )
 
 // digest identifies all that the assignment's graph is composed of, and all that
-// there is to say of it.
+// is reported about it.
 func (p *Plan) digest(i int) [sha256.Size]byte {
 	b := p.scratch[:0]
 	text := func(s string) {

@@ -56,8 +56,8 @@ func (e *NotAPlatformError) Error() string {
 }
 
 // Open finds the platform that dir is in, and looks at its files. The
-// diagnostics are about files that have no effect, or whose package cannot be
-// told; the error is about folders and files that cannot be read.
+// diagnostics are about files that have no effect, or whose package is not
+// known; the error is about folders and files that cannot be read.
 func Open(dir string) (*Platform, []diag.Diagnostic, error) {
 	root, err := Root(dir)
 	if err != nil {

@@ -197,7 +197,7 @@ func (b *Branch) place(ctx context.Context, placements []Placement, pack *git.Pa
 	if err != nil {
 		return nil, nil, err
 	}
-	if root.IsZero() { // a commit has a tree, be it empty
+	if root.IsZero() { // a commit has a tree, also an empty one
 		if root, err = w.add(git.TreeKind, nil); err != nil {
 			return nil, nil, err
 		}

@@ -83,7 +83,7 @@ func (e *RecordError) Error() string { return e.Path + " cannot be read: " + e.E
 
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// adoptable says whether --adopt goes on all the same. A record of another
+// adoptable says whether --adopt goes on with it. A record of another
 // version of kalypso is not there to be overwritten.
 func (e *RecordError) adoptable() bool { return !errors.Is(e.Err, errVersion) }
 

@@ -87,7 +87,7 @@ func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
 // instead is what an environment is taken for.
 type instead struct {
 	root   git.Hash
-	beside []treeEdit // what is beside the environment's files all the same
+	beside []treeEdit // what is beside the environment's files
 }
 
 // Instead takes the environment in a folder of the branch for what it is in another

@@ -26,7 +26,7 @@ type state struct {
 // problem is a diagnostic about a folder.
 type problem struct {
 	diag.Diagnostic
-	// adoptable says that --adopt goes on all the same.
+	// adoptable says that --adopt goes on with it.
 	adoptable bool
 }
 

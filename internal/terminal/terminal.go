@@ -9,8 +9,8 @@ import (
 // longest is how long an error is for people, in runes.
 const longest = 500
 
-// Line is text as one line that does nothing to a terminal, whatever a server
-// said.
+// Line is text as one line that does nothing to a terminal, whatever is in
+// it.
 func Line(text string) string {
 	line := []rune(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -71,7 +71,7 @@ func line(a *backends.Assignment, backend, address, secret string) string {
 	return fmt.Sprintf("reconcilers: %q: %s: credentials: %q: secretRef: %q", a.Reconciler.Ref.Name, backend, keyOf(address), secret)
 }
 
-// origin is where a source is, and what it says of credentials itself.
+// origin is where a source is, and its own credentials.
 type origin struct {
 	address, field string
 	own            string

@@ -42,7 +42,7 @@ type Options struct {
 	// Poll looks at the size, time and mode of every file twice a second instead of
 	// asking the system to tell.
 	Poll bool
-	// Warn is told, at most once, why files are polled though nobody asked for it.
+	// Warn is called, at most once, with the reason why files are polled though nobody asked for it.
 	Warn func(error)
 }
 
@@ -63,7 +63,7 @@ type Watcher struct {
 
 // Open begins to watch: changes from now on count. The error is a GoneError, or
 // about the root's files. A system that cannot tell of changes, or of no more of
-// them, is no error: the files are polled, and Warn is told.
+// them, is no error: the files are polled, and Warn is called.
 func Open(o Options) (*Watcher, error) {
 	w := &Watcher{scope: scope{o}, warn: o.Warn}
 	if o.Poll {
