@@ -105,7 +105,7 @@ func TestBlobWithin(t *testing.T) {
 		}
 		r := opened(t, dir)
 		check(t, r)
-		if len(r.bases.known) == 0 {
+		if len(r.objects.bases.known) == 0 {
 			t.Error("no object was a difference to another")
 		}
 	})
