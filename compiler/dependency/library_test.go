@@ -65,8 +65,8 @@ func (p place) open(t testing.TB) *dependency.Library {
 	return l
 }
 
-// code returns the one code of diagnostics, "" for none. Each has a way out, and no
-// site: who asks knows that.
+// code returns the one code of diagnostics, "" for none. Each has a hint, and no site, which
+// callers add.
 func code(t testing.TB, ds []diag.Diagnostic) diag.Code {
 	t.Helper()
 	if len(ds) == 0 {

@@ -2,11 +2,7 @@ package git
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -15,7 +11,7 @@ import (
 // abbreviation returns the one commit or tag whose id begins with the digits, which are at
 // least four, in lower case; zero where there is none.
 func (r *Repository) abbreviation(digits string) (Hash, error) {
-	ids, err := r.beginning(digits)
+	ids, err := r.objects.beginning(digits)
 	if err != nil {
 		return Hash{}, err
 	}
@@ -32,33 +28,6 @@ func (r *Repository) abbreviation(digits string) (Hash, error) {
 		return Hash{}, fmt.Errorf("%d commits and tags have ids that begin with %s; write more digits", n, digits)
 	}
 	return last, nil
-}
-
-// beginning returns the objects whose ids begin with the digits.
-func (r *Repository) beginning(digits string) (map[Hash]bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.list(); err != nil {
-		return nil, err
-	}
-	ids := map[Hash]bool{}
-	for _, p := range r.packs {
-		if err := p.beginning(digits, ids); err != nil {
-			return nil, err
-		}
-	}
-	for _, dir := range r.dirs {
-		entries, err := os.ReadDir(filepath.Join(dir, digits[:2]))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, e := range entries {
-			if id := digits[:2] + e.Name(); strings.HasPrefix(id, digits) && plumbing.IsHash(id) {
-				ids[plumbing.NewHash(id)] = true
-			}
-		}
-	}
-	return ids, nil
 }
 
 // beginning adds the objects of the pack whose ids begin with the digits, at

@@ -1,6 +1,6 @@
 package git
 
-import "container/list"
+import "github.com/golang/groupcache/lru"
 
 // mostBases is how many bytes of bases are cached (git's core.deltaBaseCacheLimit is 96
 // MiB).
@@ -11,11 +11,10 @@ const mostBases = 64 << 20
 const baseCost = 256
 
 // bases caches the bases of deltas, up to mostBases: without it, each of many versions of a
-// file would be computed from all earlier ones.
+// file would be computed from all earlier ones. The least recently used are dropped first.
 type bases struct {
 	size  int
-	known map[place]*list.Element
-	order list.List // of base, the last one used first
+	cache lru.Cache // of Object, by place
 }
 
 // place is where an object is.
@@ -24,37 +23,23 @@ type place struct {
 	offset int64
 }
 
-type base struct {
-	at     place
-	object Object
-}
-
-func (b base) size() int { return len(b.object.Data) + baseCost }
-
 // get returns an object, whose content must not be changed.
 func (b *bases) get(at place) (Object, bool) {
-	e, found := b.known[at]
+	o, found := b.cache.Get(at)
 	if !found {
 		return Object{}, false
 	}
-	b.order.MoveToFront(e)
-	return e.Value.(base).object, true
+	return o.(Object), true
 }
 
 // add caches an object, unless it is cached.
 func (b *bases) add(at place, o Object) {
-	if _, known := b.known[at]; known || len(o.Data) > mostBases/2 {
+	if _, known := b.cache.Get(at); known || len(o.Data) > mostBases/2 {
 		return
 	}
-	if b.known == nil {
-		b.known = map[place]*list.Element{}
-	}
-	held := base{at, o}
-	b.known[at] = b.order.PushFront(held)
-	b.size += held.size()
-	for b.size > mostBases {
-		last := b.order.Remove(b.order.Back()).(base)
-		delete(b.known, last.at)
-		b.size -= last.size()
+	b.cache.OnEvicted = func(_ lru.Key, o any) { b.size -= len(o.(Object).Data) + baseCost }
+	b.cache.Add(at, o)
+	for b.size += len(o.Data) + baseCost; b.size > mostBases; {
+		b.cache.RemoveOldest()
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // headOf returns the target of the HEAD in a git folder; "" for a detached one.
-func (r *Repository) headOf(dir string) (string, error) {
+func (r *refStore) headOf(dir string) (string, error) {
 	value, err := r.loose(dir, "HEAD")
 	if ref, found := symbolic(value); found {
 		return ref, nil
@@ -21,7 +21,7 @@ func (r *Repository) headOf(dir string) (string, error) {
 // none.
 func (r *Repository) CheckedOut(ref string) (string, error) {
 	if !r.bare {
-		head, err := r.headOf(r.dir)
+		head, err := r.refs.headOf(r.dir)
 		if err != nil {
 			return "", err
 		}
@@ -36,7 +36,7 @@ func (r *Repository) CheckedOut(ref string) (string, error) {
 	}
 	for _, e := range entries {
 		own := filepath.Join(linked, e.Name())
-		head, err := r.headOf(own)
+		head, err := r.refs.headOf(own)
 		if err != nil {
 			return "", err
 		}

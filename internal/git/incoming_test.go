@@ -104,8 +104,8 @@ func FuzzReceivePack(f *testing.F) {
 	})
 }
 
-// What is missing is brought, once, and read then.
-func TestMissingIsBrought(t *testing.T) {
+// Missing adds a missing object, which is then read.
+func TestMissingIsCalled(t *testing.T) {
 	r, _ := repository(t)
 	asked := 0
 	r.Missing = func(id Hash) error {

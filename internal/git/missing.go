@@ -86,60 +86,13 @@ func (r *Repository) Shallow() ([]Hash, error) {
 // Absent returns those of some objects that are not in the repository, each once and in the
 // same order. It reads no object, and does not call Missing.
 func (r *Repository) Absent(ids []Hash) ([]Hash, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var absent []Hash
+	var once []Hash
 	seen := map[Hash]bool{}
 	for _, id := range ids {
 		if !seen[id] {
 			seen[id] = true
-			absent = append(absent, id)
+			once = append(once, id)
 		}
 	}
-	for look := 0; look < mostLooks && len(absent) > 0; look++ {
-		if look > 0 || r.dirs == nil {
-			if err := r.list(); err != nil {
-				return nil, err
-			}
-		}
-		left, err := r.absent(absent)
-		if err == nil && (look > 0 || len(left) == 0) {
-			return left, nil
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("looking for objects of %s: %w", r.dir, err)
-		}
-	}
-	return absent, nil
-}
-
-// absent returns those of some objects that are not in the listed packs and folders.
-func (r *Repository) absent(ids []Hash) ([]Hash, error) {
-	var left []Hash
-	for _, id := range ids {
-		found, err := r.holds(id)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			left = append(left, id)
-		}
-	}
-	return left, nil
-}
-
-// holds reports whether an object is in the listed packs and folders.
-func (r *Repository) holds(id Hash) (bool, error) {
-	for _, p := range r.packs {
-		if _, found, err := p.find(id); err != nil || found {
-			return found, err
-		}
-	}
-	name := id.String()
-	for _, dir := range r.dirs {
-		if _, err := os.Stat(filepath.Join(dir, name[:2], name[2:])); err == nil {
-			return true, nil
-		}
-	}
-	return false, nil
+	return r.objects.absent(once)
 }

@@ -105,7 +105,7 @@ func TestBlobWithin(t *testing.T) {
 		}
 		r := opened(t, dir)
 		check(t, r)
-		if len(r.bases.known) == 0 {
+		if r.objects.bases.cache.Len() == 0 {
 			t.Error("no object was a difference to another")
 		}
 	})
@@ -123,11 +123,7 @@ func TestBasesAreBounded(t *testing.T) {
 		}
 	}
 	b.add(place{p, 99}, Object{BlobKind, make([]byte, mostBases)})
-	sum := 0
-	for e := b.order.Front(); e != nil; e = e.Next() {
-		sum += e.Value.(base).size()
-	}
-	if b.size != sum || sum > mostBases || len(b.known) != 4 || b.order.Len() != 4 {
-		t.Errorf("%d objects of %d bytes are held, counted as %d", len(b.known), sum, b.size)
+	if sum := b.cache.Len() * (len(large) + baseCost); b.size != sum || sum > mostBases || b.cache.Len() != 4 {
+		t.Errorf("%d objects of %d bytes are held, counted as %d", b.cache.Len(), sum, b.size)
 	}
 }

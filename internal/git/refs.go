@@ -24,9 +24,17 @@ func BranchRef(branch string) (string, error) {
 	return ref, nil
 }
 
+// refStore reads the refs of a repository, as its opened work tree sees them.
+type refStore struct {
+	dir string // shared by all work trees
+	own string // of the opened work tree: HEAD; else dir
+}
+
 // Ref returns the id of a ref; the zero Hash where there is no such ref. It fails for a
 // symbolic ref.
-func (r *Repository) Ref(ref string) (Hash, error) {
+func (r *Repository) Ref(ref string) (Hash, error) { return r.refs.id(ref) }
+
+func (r *refStore) id(ref string) (Hash, error) {
 	value, err := r.loose(r.dir, ref)
 	if err != nil {
 		return Hash{}, err
@@ -46,7 +54,7 @@ const maxSymbolic = 5
 
 // target returns the id of a ref, as seen by the opened work tree, with symbolic refs
 // followed; the zero Hash where there is none.
-func (r *Repository) target(ref string) (Hash, error) {
+func (r *refStore) target(ref string) (Hash, error) {
 	for range maxSymbolic {
 		value, err := r.loose(r.dirOf(ref), ref)
 		if err != nil {
@@ -70,7 +78,7 @@ func (r *Repository) target(ref string) (Hash, error) {
 
 // dirOf returns the folder with a ref's own file: some refs belong to the work tree
 // (https://git-scm.com/docs/git-worktree#_refs).
-func (r *Repository) dirOf(ref string) string {
+func (r *refStore) dirOf(ref string) string {
 	for _, folder := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
 		if strings.HasPrefix(ref, folder) {
 			return r.own
@@ -83,7 +91,7 @@ func (r *Repository) dirOf(ref string) string {
 }
 
 // loose reads a ref's own file below dir; "" where there is none.
-func (r *Repository) loose(dir, ref string) (string, error) {
+func (r *refStore) loose(dir, ref string) (string, error) {
 	file := filepath.Join(dir, filepath.FromSlash(ref))
 	// Old versions of git made HEAD a symbolic link.
 	if target, err := os.Readlink(file); err == nil && strings.HasPrefix(filepath.ToSlash(target), "refs/") {
@@ -117,7 +125,7 @@ func leadingID(value string) (Hash, bool) {
 }
 
 // packed looks a ref up in packed-refs.
-func (r *Repository) packed(ref string) (Hash, error) {
+func (r *refStore) packed(ref string) (Hash, error) {
 	var found Hash
 	err := r.eachPacked(func(id, name string) {
 		if name == ref {
@@ -128,7 +136,7 @@ func (r *Repository) packed(ref string) (Hash, error) {
 }
 
 // eachPacked calls a function for each ref in packed-refs.
-func (r *Repository) eachPacked(f func(id, ref string)) error {
+func (r *refStore) eachPacked(f func(id, ref string)) error {
 	file, err := os.Open(filepath.Join(r.dir, "packed-refs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,10 +8,8 @@
 package git
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/config"
@@ -34,16 +32,13 @@ type Repository struct {
 	Missing func(id Hash) error
 
 	dir      string // shared by all work trees: objects, refs, config
-	own      string // of the opened work tree: HEAD; else dir
 	workTree string
 	config   *config.Config
 	bare     bool
 	partial  bool // a partial clone
 
-	mu    sync.Mutex
-	packs []*pack // nil before the first lookup; in the order of the search
-	dirs  []string
-	bases bases
+	objects objectStore
+	refs    refStore
 }
 
 // Open opens the repository at dir: a bare one, the .git of another, or a folder with a
@@ -98,7 +93,9 @@ func open(own string) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{dir: common, own: own}
+	r := &Repository{
+		dir: common, objects: objectStore{folder: filepath.Join(common, "objects")}, refs: refStore{dir: common, own: own},
+	}
 	if r.config, err = readConfig(filepath.Join(common, "config")); err != nil {
 		return nil, err
 	}
@@ -122,14 +119,7 @@ func open(own string) (*Repository, error) {
 
 // Close closes all files. A closed Repository must not be used.
 func (r *Repository) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var errs []error
-	for _, p := range r.packs {
-		errs = append(errs, p.close())
-	}
-	r.packs, r.bases = nil, bases{}
-	return errors.Join(errs...)
+	return r.objects.close()
 }
 
 // Dir returns the folder that holds the objects and refs.

@@ -58,7 +58,7 @@ func (r *Repository) named(name string) (Hash, error) {
 	if plumbing.IsHash(name) {
 		return plumbing.NewHash(name), nil
 	}
-	if id, ok := r.shortRef(name); ok {
+	if id, ok := r.refs.shortRef(name); ok {
 		return id, nil
 	}
 	digits := name
@@ -107,7 +107,7 @@ func (r *Repository) follow(c revision, steps string) (revision, string, error) 
 
 // unknown returns the error for an unknown name, with suggestions.
 func (r *Repository) unknown(name string) error {
-	known, err := r.shortNames()
+	known, err := r.refs.shortNames()
 	if err != nil {
 		return err
 	}

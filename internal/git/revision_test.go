@@ -140,7 +140,7 @@ func TestShortNames(t *testing.T) {
 			run(t, "", "git", "-C", dir, "pack-refs", "--all", "--prune")
 		}
 		must(t, os.WriteFile(filepath.Join(dir, "refs/heads/a.lock"), nil, 0o644))
-		got, err := r.shortNames()
+		got, err := r.refs.shortNames()
 		const want = "a alias dead light main of-tree origin/HEAD origin/main topic/deep v1 v2"
 		if strings.Join(got, " ") != want || err != nil {
 			t.Errorf("packed %v: names are %s, want %s: %v", packed, got, want, err)

@@ -16,7 +16,7 @@ import (
 // shortRef returns the id of the first ref that a name can abbreviate, in the order of
 // gitrevisions(7). As git does, it skips refs that cannot be read, such as folders of
 // others.
-func (r *Repository) shortRef(name string) (Hash, bool) {
+func (r *refStore) shortRef(name string) (Hash, bool) {
 	for _, rule := range plumbing.RefRevParseRules {
 		ref := fmt.Sprintf(rule, name)
 		if !isRef(ref) {
@@ -39,7 +39,7 @@ func isRef(name string) bool {
 
 // shortNames returns the names of branches, tags and remotes' branches without
 // refs/heads and so on, sorted.
-func (r *Repository) shortNames() ([]string, error) {
+func (r *refStore) shortNames() ([]string, error) {
 	names := map[string]bool{}
 	add := func(ref string) {
 		if n := plumbing.ReferenceName(ref); (n.IsBranch() || n.IsTag() || n.IsRemote()) && isRef(ref) {

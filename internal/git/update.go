@@ -31,15 +31,25 @@ const (
 // the ref. The error is an ErrLostRace where the ref is not at from. The error for a lock
 // file that a killed process left names the file.
 func (r *Repository) Update(ref string, from, to Hash, by Signature, message string) error {
-	if err := r.update(ref, from, to, by, message); err != nil {
+	u := &refUpdate{repository: r, ref: ref, from: from, to: to, by: by, message: message, file: filepath.Join(r.dir, filepath.FromSlash(ref))}
+	if err := u.run(); err != nil {
 		return fmt.Errorf("updating %s of %s: %w", ref, r.dir, err)
 	}
 	return nil
 }
 
-func (r *Repository) update(ref string, from, to Hash, by Signature, message string) (err error) {
-	file := filepath.Join(r.dir, filepath.FromSlash(ref))
-	lock, err := r.lock(ref, from, file+".lock")
+// refUpdate moves one ref.
+type refUpdate struct {
+	repository *Repository
+	ref        string
+	file       string // of the ref
+	from, to   Hash
+	by         Signature
+	message    string
+}
+
+func (u *refUpdate) run() (err error) {
+	lock, err := u.lock()
 	if err != nil {
 		return err
 	}
@@ -50,38 +60,38 @@ func (r *Repository) update(ref string, from, to Hash, by Signature, message str
 			err = errors.Join(err, os.Remove(lock.Name()))
 		}
 	}()
-	if err := r.compare(ref, from); err != nil {
+	if err := u.compare(); err != nil {
 		return err
 	}
-	if from.IsZero() {
-		if err := r.vacant(ref, file); err != nil {
+	if u.from.IsZero() {
+		if err := u.vacant(); err != nil {
 			return err
 		}
 	}
-	if err := r.step("write", lock.Name()); err != nil {
+	if err := u.repository.step("write", lock.Name()); err != nil {
 		return err
 	}
-	if _, err := lock.WriteString(to.String() + "\n"); err != nil {
+	if _, err := lock.WriteString(u.to.String() + "\n"); err != nil {
 		return err
 	}
 	if err := errors.Join(lock.Sync(), lock.Close()); err != nil {
 		return err
 	}
-	if err := r.log(ref, from, to, by, message); err != nil {
+	if err := u.log(); err != nil {
 		return err
 	}
-	if err := r.step("rename", file); err != nil {
+	if err := u.repository.step("rename", u.file); err != nil {
 		return err
 	}
-	if err := os.Rename(lock.Name(), file); err != nil {
+	if err := os.Rename(lock.Name(), u.file); err != nil {
 		return err
 	}
 	locked = false
-	if err := syncDir(filepath.Dir(file)); err != nil || !from.IsZero() {
+	if err := syncDir(filepath.Dir(u.file)); err != nil || !u.from.IsZero() {
 		return err
 	}
 	// Its folders may be new as well.
-	for dir := filepath.Dir(file); dir != r.dir; {
+	for dir := filepath.Dir(u.file); dir != u.repository.dir; {
 		dir = filepath.Dir(dir)
 		if err := syncDir(dir); err != nil {
 			return err
@@ -90,8 +100,10 @@ func (r *Repository) update(ref string, from, to Hash, by Signature, message str
 	return nil
 }
 
-func (r *Repository) compare(ref string, from Hash) error {
-	is, err := r.Ref(ref)
+// compare returns an ErrLostRace unless the ref is at from.
+func (u *refUpdate) compare() error {
+	from := u.from
+	is, err := u.repository.Ref(u.ref)
 	switch {
 	case err != nil:
 		return err
@@ -106,8 +118,9 @@ func (r *Repository) compare(ref string, from Hash) error {
 }
 
 // lock makes a ref's lock file, and waits while another process has it.
-func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) {
-	if err := r.step("lock", file); err != nil {
+func (u *refUpdate) lock() (*os.File, error) {
+	file := u.file + ".lock"
+	if err := u.repository.step("lock", file); err != nil {
 		return nil, err
 	}
 	for end := time.Now().Add(lockWait); ; time.Sleep(lockRetry) {
@@ -127,7 +140,7 @@ func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) 
 			return nil, err
 		}
 		if time.Now().After(end) {
-			if lost := r.compare(ref, from); lost != nil {
+			if lost := u.compare(); lost != nil {
 				return nil, lost
 			}
 			return nil, fmt.Errorf("another process holds the lock %s; if none does, one was killed while it updated the branch: remove the file", file)
@@ -137,9 +150,9 @@ func (r *Repository) lock(ref string, from Hash, file string) (*os.File, error) 
 
 // vacant checks that a new ref is no folder of refs, and that none of its
 // folders is a ref.
-func (r *Repository) vacant(ref, file string) error {
-	var taken string
-	err := r.eachPacked(func(_, other string) {
+func (u *refUpdate) vacant() error {
+	ref, taken := u.ref, ""
+	err := u.repository.refs.eachPacked(func(_, other string) {
 		if strings.HasPrefix(other, ref+"/") || strings.HasPrefix(ref, other+"/") {
 			taken = other
 		}
@@ -151,7 +164,7 @@ func (r *Repository) vacant(ref, file string) error {
 		return fmt.Errorf("%s is there, and one cannot be the folder of the other", taken)
 	}
 	// A ref that was removed leaves its folders.
-	if err := removeEmpty(file); err != nil {
+	if err := removeEmpty(u.file); err != nil {
 		return fmt.Errorf("refs are there whose folder it would be: %w", err)
 	}
 	return nil
@@ -180,33 +193,33 @@ func removeEmpty(dir string) error {
 
 // log appends to the reflogs of a ref and of the HEAD that refers to it, where they exist
 // or core.logAllRefUpdates is set.
-func (r *Repository) log(ref string, from, to Hash, by Signature, message string) error {
-	subject, _, _ := strings.Cut(message, "\n")
+func (u *refUpdate) log() error {
+	subject, _, _ := strings.Cut(u.message, "\n")
 	what := "commit"
-	if from.IsZero() {
+	if u.from.IsZero() {
 		what = "commit (initial)"
 	}
-	line := fmt.Sprintf("%s %s %s\t%s: %s\n", from, to, by, what, subject)
-	logs := []string{ref}
-	head, err := r.headOf(r.dir)
+	line := fmt.Sprintf("%s %s %s\t%s: %s\n", u.from, u.to, u.by, what, subject)
+	logs := []string{u.ref}
+	head, err := u.repository.refs.headOf(u.repository.dir)
 	if err != nil {
 		return err
 	}
-	if head == ref {
+	if head == u.ref {
 		logs = append(logs, "HEAD")
 	}
 	for _, name := range logs {
-		if err := r.appendLog(name, line); err != nil {
+		if err := u.appendLog(name, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Repository) appendLog(name, line string) error {
-	file := filepath.Join(r.dir, "logs", filepath.FromSlash(name))
+func (u *refUpdate) appendLog(name, line string) error {
+	file := filepath.Join(u.repository.dir, "logs", filepath.FromSlash(name))
 	flags := os.O_WRONLY | os.O_APPEND
-	if r.logs() {
+	if u.repository.logs() {
 		flags |= os.O_CREATE
 		if err := removeEmpty(file); err != nil {
 			return err
@@ -215,7 +228,7 @@ func (r *Repository) appendLog(name, line string) error {
 			return err
 		}
 	}
-	if err := r.step("log", file); err != nil {
+	if err := u.repository.step("log", file); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(file, flags, 0o666)

@@ -192,6 +192,22 @@ type Status struct {
 	At time.Time
 }
 
+// Newest returns the newest of some statuses, which are sorted as Statuses sorts them, with
+// a name and by an author for which by holds; nil for none.
+func Newest(statuses []Status, name string, by func(author string) bool) *Status {
+	for _, s := range slices.Backward(statuses) {
+		if s.Name == name && by(s.By) {
+			return &s
+		}
+	}
+	return nil
+}
+
+// Same reports whether there is a status, and it has the state and the description of another.
+func (s *Status) Same(other Status) bool {
+	return s != nil && s.State == other.State && s.Description == other.Description
+}
+
 // Deployment is a deployment for the forge's pages.
 type Deployment struct {
 	Environment string // and ring, as environment/ring

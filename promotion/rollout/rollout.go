@@ -1,7 +1,7 @@
 // Package rollout computes the state of a rollout: how many clusters run what an
-// environment's tree wants of them. The input are the wanted assignments and the reports of
-// a Source: commit statuses of Flux and Argo CD, the objects of a cluster, or files of
-// Ansible. The output is the state of each assignment, and a count.
+// environment's tree wants of them. The wanted assignments and the reports of a Source go
+// in: commit statuses of Flux and Argo CD, the objects of a cluster, or files of Ansible.
+// The state of each assignment comes out, and a count.
 //
 // An assignment without reports is Unknown, and never taken for healthy.
 package rollout

@@ -349,8 +349,8 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// What a registry says reaches a terminal as one printable line, and what it
-// redirects to, which may be signed, is not told.
+// Messages of a registry are printed as one line, without the URLs of redirects, which may
+// be signed.
 func TestErrorsArePrintable(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)

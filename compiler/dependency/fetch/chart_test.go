@@ -195,7 +195,7 @@ func TestChartCredentials(t *testing.T) {
 	if len(asked) < 6 {
 		t.Errorf("%d requests", len(asked))
 	}
-	// Unless the user has told helm that they may.
+	// Unless helm's configuration allows it.
 	reindex(t, dir, other.URL+"/charts", nil)
 	entry(password, "  pass_credentials_all: true\n")
 	resolving(t, source)

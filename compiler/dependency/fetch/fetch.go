@@ -1,8 +1,8 @@
 // Package fetch fetches the content of sources from servers: git repositories, chart
-// repositories, OCI registries and registries of CUE modules. It is the only code of the
-// compiler that uses a network, and only `kalypso lock` and `kalypso vendor` call it. The
-// input is a [dependency.Source], or a [dependency.Entry] that pins one; the output is the
-// content as a build reads it, or an error with what the user can do.
+// repositories, OCI registries and registries of CUE modules. Builds do not use it, only
+// `kalypso lock` and `kalypso vendor` do. A [dependency.Source] goes in, or a
+// [dependency.Entry] that pins one; out comes the content as a build reads it, or an error
+// with what the user can do.
 //
 // # What content is
 //

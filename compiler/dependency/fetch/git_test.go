@@ -330,7 +330,7 @@ func TestGitWrongCredentials(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")
 	h.behind(func(rw http.ResponseWriter, r *http.Request) bool {
-		// It says again what it was told.
+		// It repeats the password.
 		_, pass, _ := r.BasicAuth()
 		http.Error(rw, "no: "+pass, map[bool]int{true: http.StatusUnauthorized, false: http.StatusForbidden}[pass != password])
 		return true

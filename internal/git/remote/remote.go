@@ -1,8 +1,7 @@
 // Package remote reads and writes git repositories that others write to as well: on a
-// server, or in a folder of this machine. The input is a URL, as git accepts it. The output
-// are refs, a local repository with the commits that were fetched, and pushes that move
-// each ref from exactly the commit that was seen to exactly the one that is wanted, or not
-// at all.
+// server, or in a folder of this machine. A URL goes in, as git accepts it. Out come refs,
+// a local repository with the commits that were fetched, and pushes that move each ref from
+// exactly the commit that was seen to exactly the one that is wanted, or not at all.
 //
 // # What is fetched
 //

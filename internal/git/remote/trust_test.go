@@ -20,8 +20,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
-// Credentials are found where git has them, are used to read and to write, and are
-// not told.
+// Credentials are found where git has them, are used to read and to write, and are not
+// in errors.
 func TestCredentials(t *testing.T) {
 	s := remotetest.Serve(t)
 	s.Guard()
@@ -57,7 +57,7 @@ func TestCredentials(t *testing.T) {
 			if latest, _ := os.ReadFile(arguments); strings.Contains(string(latest), remotetest.Password) || len(latest) == 0 {
 				t.Errorf("%s: arguments of git: %s", name, latest)
 			}
-			// The server repeats what it was told.
+			// The server repeats the password.
 			s.Before(func(w http.ResponseWriter, req *http.Request) bool {
 				http.Error(w, "no: "+remotetest.Password, http.StatusForbidden)
 				return true
@@ -120,7 +120,7 @@ func TestSHA256(t *testing.T) {
 			}
 		}
 	}
-	refused(remote.Native, "") // it is empty, of which git's command tells nothing
+	refused(remote.Native, "") // it is empty, which git's command does not report
 	repo.Commit("main", "a", "1")
 	refused(append(backends, "")...)
 }

@@ -60,13 +60,9 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		if err != nil {
 			return err
 		}
-		for _, status := range slices.Backward(all) {
-			if status.Name == s.Name && (f.viewer == "" || strings.EqualFold(status.By, f.viewer)) {
-				if status.State == s.State && status.Description == s.Description {
-					return nil
-				}
-				break
-			}
+		isViewer := func(author string) bool { return f.viewer == "" || strings.EqualFold(author, f.viewer) }
+		if forge.Newest(all, s.Name, isViewer).Same(s) {
+			return nil
 		}
 		_, r, err := f.api(ctx).CreateStatus(f.owner, f.name, commit.String(), gitea.CreateStatusOption{
 			State: gitea.StatusState(s.State), TargetURL: s.URL, Description: s.Description, Context: s.Name,

@@ -25,8 +25,7 @@ func limit(status int, times int, header ...string) forgetest.Fault {
 	return f
 }
 
-// The server's waits are kept, up to a minute; longer ones are for whoever runs
-// kalypso, who is told until when.
+// The server's waits are kept, up to a minute; for longer ones, the error has their end.
 func TestLimits(t *testing.T) {
 	noon := forgetest.NewClock().Now()
 	at := func(d time.Duration) string { return strconv.FormatInt(noon.Add(d).Unix(), 10) }

@@ -87,8 +87,9 @@ var buildStates = map[forge.State]gl.BuildStateValue{
 // changed may keep the old one: GitLab has no transition from pending to pending.
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
-		newest, err := f.newestStatus(ctx, commit, s.Name)
-		if err != nil || newest != nil && newest.State == s.State && newest.Description == s.Description {
+		all, err := f.statuses(ctx, commit, s.Name)
+		newest := forge.Newest(all, s.Name, func(author string) bool { return f.viewer == "" || author == f.viewer })
+		if err != nil || newest.Same(s) {
 			return err
 		}
 		_, _, err = f.api.Commits.SetCommitStatus(f.project, commit.String(), &gl.SetCommitStatusOptions{
@@ -99,17 +100,6 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		}
 		return f.fail("set the status "+s.Name+" of "+git.Short(commit), err)
 	})
-}
-
-// newestStatus returns the newest status of the viewer with a name; nil for none.
-func (f *Forge) newestStatus(ctx context.Context, commit git.Hash, name string) (*forge.Status, error) {
-	all, err := f.statuses(ctx, commit, name)
-	for _, s := range slices.Backward(all) {
-		if s.Name == name && (f.viewer == "" || s.By == f.viewer) {
-			return &s, err
-		}
-	}
-	return nil, err
 }
 
 // optional returns nil for an empty text.

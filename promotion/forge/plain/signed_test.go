@@ -186,7 +186,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// The command that people are told is one that counts.
+// The documented command makes a tag that counts.
 func TestGitTag(t *testing.T) {
 	if !keygen() {
 		t.Skip("ssh-keygen is not installed, which make test-all does")

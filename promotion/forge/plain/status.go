@@ -262,13 +262,9 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		return err
 	}
 	at := f.o.Now().Truncate(time.Second)
-	for _, old := range slices.Backward(history[commit]) {
-		if old.Name == s.Name && old.By == f.viewer(at) {
-			if old.State == s.State && old.Description == s.Description {
-				return nil
-			}
-			break
-		}
+	viewer := f.viewer(at)
+	if forge.Newest(history[commit], s.Name, func(author string) bool { return author == viewer }).Same(s) {
+		return nil
 	}
 	w := &writing{notes: f.notes}
 	id, err := f.add(w, tip, commit, s, at)

@@ -107,7 +107,7 @@ func open(t *testing.T, o kubernetes.Options) *kubernetes.Source {
 	return s
 }
 
-// wanted has assignment prod/edge/a, b ..., each brought by an object named a-assignment.
+// wanted has assignment prod/edge/a, b ..., each applied by an object named a-assignment.
 func wanted(backend string, names ...string) *rollout.Wanted {
 	w := &rollout.Wanted{Commits: []git.Hash{plumbing.NewHash(commit)}}
 	for _, n := range names {

@@ -4,7 +4,7 @@
 // and Argo CD's notifications
 // (https://argo-cd.readthedocs.io/en/stable/operator-manual/notifications/services/github).
 //
-// The input are statuses, the output are reports. Anybody who may set statuses can set any:
+// Statuses go in, and reports come out. Anybody who may set statuses can set any:
 // Options.By limits the authors.
 package status
 

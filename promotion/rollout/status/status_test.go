@@ -133,7 +133,7 @@ func TestBy(t *testing.T) {
 	}
 }
 
-// Two assignments with one name of an object cannot be told apart.
+// An object name that two assignments have is about neither.
 func TestAmbiguous(t *testing.T) {
 	w := wanted()
 	w.Assignments[1].Object = object
