@@ -10,7 +10,8 @@ import (
 )
 
 // Apply evaluates functions of assignments. Outcomes are in the order of calls.
-// Of the environment only the units that have the entities are evaluated for it, once. It may be called by several goroutines, one of which works at a time.
+// Of the environment only the units that have the entities are evaluated for it, once. It
+// may be called by several goroutines, one of which works at a time.
 func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
 	if p.functions == nil {
 		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")

@@ -41,19 +41,17 @@ type Package struct {
 	registered map[model.Ref]*registration.Evaluation // those of registrations
 }
 
-// Cache keeps what was evaluated, for what evaluates the same again.
+// Cache keeps what was evaluated. Results are the same without it.
 type Cache = memo.Cache
 
 // Options are what the evaluation of an environment may use.
 type Options struct {
-	// Cache remembers what was evaluated, which is not evaluated again. The result
-	// is the same without it.
+	// Cache has what was evaluated before; nil for none.
 	Cache memo.Cache
 	// Registry has what registrations refer to; without it they are all unknown.
 	Registry registration.Registry
-	// Workers evaluate what registrations provide; nil for in this process, which a
-	// comprehension without an end would take with it. They know Handler under
-	// HandlerName.
+	// Workers evaluate what registrations provide, with registration.Handler; nil for in
+	// this process, which a comprehension without an end never leaves.
 	Workers *worker.Pool
 }
 

@@ -89,8 +89,8 @@ func embeddedAsData(v cue.Value) string {
 }
 
 // checkConditions looks at a contract whose fields depend on something: on its
-// own fields, if mode == "a" {…}, they may, since the values will give those; on
-// anything else they never come to be.
+// own fields, if mode == "a" {…}, they may, since the values will give those. On
+// anything else they are never decided.
 func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 	nodes := cuevalue.SourceNodes(v)
 	if len(v.Path().Selectors()) == 0 { // a package, all of which is its own

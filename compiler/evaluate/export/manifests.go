@@ -29,7 +29,7 @@ func (x *Exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests
 }
 
 // checkVerify reports sources that are to be verified and cannot be, whether they are
-// assigned or not: who reads verify believes it.
+// assigned or not.
 func (x *Exporter) checkVerify(m *model.Manifests, rendered bool, ref model.Ref) {
 	locked := func(at string) {
 		x.Fail(ref.At(at+".verify"), diag.New(diag.Unverifiable, "what is rendered is fetched by `kalypso lock`, which verifies no signatures").

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// reader reads values that must be data, and says why others are none.
+// reader exports values that must be data, and reports why others are none.
 type reader struct{ *scope }
 
 // entity exports all fields of an entity but some, as data.
@@ -132,8 +132,8 @@ func (x *reader) float(v cue.Value, ref model.Ref) (model.Value, bool) {
 	return spelt[0].Value, true
 }
 
-// notConcrete reports why a value is no data; it returns false. What CUE says of
-// the value as it stands, check has reported.
+// notConcrete reports why a value is no data; it returns false. Errors of the value as
+// it is were reported by check.
 func (x *reader) notConcrete(v cue.Value, ref model.Ref) bool {
 	if v.Validate() != nil {
 		x.Invalid[ref.Entity()] = true
@@ -166,7 +166,7 @@ func (x *reader) notConcrete(v cue.Value, ref model.Ref) bool {
 }
 
 // decode reads exported data into a Go type by its JSON tags. The schema has
-// checked it, so that what does not fit is a mistake of ours.
+// checked it, so that what does not fit is a bug.
 func decode(v model.Value, into any) {
 	if err := json.Unmarshal(v.AppendJSON(nil), into); err != nil {
 		panic(fmt.Sprintf("evaluate: the schema and %T differ: %v", into, err))

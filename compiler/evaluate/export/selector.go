@@ -19,7 +19,7 @@ import (
 
 // checkOneFile warns of a selector that several files write, each for itself: it is
 // all of them at once, so that each narrows what the others select. What templates
-// and definitions give it does not count, nor what says the same or nothing.
+// and definitions give it does not count, nor what repeats it or is empty.
 func (x *selectors) checkOneFile(ref model.Ref) {
 	if strings.Contains(ref.Path, "[") {
 		return // CUE does not unify lists of different elements
@@ -112,8 +112,7 @@ func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels boo
 // checkSelector refuses what has no meaning in a selector: pattern fields, which
 // vanish from the exported syntax, defaults, which would be taken, and
 // constraints that no fact can satisfy: facts are strings, some of which write a
-// number. labels says
-// whether the selector has its labels in a struct of their own.
+// number. labels says whether the selector has its labels in a struct of their own.
 func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool {
 	if cuevalue.IsUnknown(v) {
 		x.unknown(v, ref)

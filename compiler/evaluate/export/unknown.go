@@ -56,8 +56,8 @@ func (x *reader) unknownParts(v cue.Value, ref model.Ref) bool {
 	return ok
 }
 
-// because adds to a diagnostic what it is that has no value: the fields that CUE
-// points to, or else what it says.
+// because adds to a diagnostic what has no value: the fields that CUE points to, or else
+// its message.
 func (x *reader) because(d diag.Diagnostic, o problem.Problem, in []ast.Node) diag.Diagnostic {
 	var names []string
 	var uses, declared []model.Position

@@ -61,7 +61,7 @@ type Provided struct {
 }
 
 // Register adds to the model what registrations provide, and to x the findings about it.
-// It returns the evaluations that have the provided functions of the assignment.
+// It returns, for each provided function of the assignment, the evaluation that has it.
 func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.Environment) (map[model.Ref]*Evaluation, error) {
 	functions := map[model.Ref]*Evaluation{}
 	own := map[model.Ref]bool{}

@@ -59,7 +59,7 @@ func (x *Stages) checkBranch(name string, ref model.Ref) {
 	}
 }
 
-// checkHTTP reports a token that everybody on the way could read.
+// checkHTTP reports a token that would be sent without encryption.
 func (x *Stages) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 	u, err := url.Parse(g.URL)
 	if err != nil || u.Scheme != "http" || g.TokenFrom == "" || slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
@@ -69,8 +69,8 @@ func (x *Stages) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 		Hinting("use https, or leave tokenFrom out"))
 }
 
-// upstream are the environments that come before one; partly says that of some of
-// them it is not known what comes before those.
+// upstream has the environments that come before one. partly says that some of them are
+// invalid, so that there may be more.
 type upstream struct {
 	names  []string
 	partly bool
@@ -100,8 +100,8 @@ func (x *Stages) upstreams(stages []model.Stage) map[string]upstream {
 	return out
 }
 
-// checkGates reports gates that cannot pass: follows says that something comes
-// before what they are the gates of.
+// checkGates reports gates that cannot pass. follows says that an environment or a ring
+// comes before the one that has the gates.
 func (x *Stages) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
 	for i := range g.HTTP {
 		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))

@@ -55,8 +55,8 @@ func (x *Stages) Declared(stages []model.Stage) {
 	}
 }
 
-// Own reports environments that only the environment's own files
-// declare: what counts is what the base says, for all.
+// Own reports environments that only the files of one environment declare: those of the
+// base count, for all.
 func (x *Stages) Own(stages []model.Stage, name string) {
 	if stages == nil {
 		return

@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// Package is a package in a CUE context of its own.
+// Package is a built package, in a CUE context of its own.
 type Package struct {
 	Context  *cue.Context
 	Value    cue.Value

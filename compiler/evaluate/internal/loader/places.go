@@ -18,7 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// DeclarationsFile holds what nobody wrote: it is no place to send a user to.
+// DeclarationsFile is the name of files that kalypso itself adds to a package. Their
+// positions mean nothing to users.
 const DeclarationsFile = "kalypso_registration.cue"
 
 // Places turns CUE's positions into those that a user can act on: of files of
@@ -32,6 +33,8 @@ type Places struct {
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
 }
 
+// NewPlaces returns the places of the files of a package, whose names are relative to root
+// and have a prefix. inst may be nil for none.
 func NewPlaces(root, prefix string, inst *build.Instance) *Places {
 	p := &Places{root: root, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
 	if inst == nil {
@@ -77,7 +80,7 @@ func (p *Places) relative(file string) string {
 	return filepath.ToSlash(file)
 }
 
-// Of returns the position, or a zero one if it says nothing to a user.
+// Of returns the position, or a zero one if it means nothing to users.
 func (p *Places) Of(pos token.Pos) model.Position {
 	if !pos.IsValid() || pos.Filename() == "" {
 		return model.Position{}
@@ -96,7 +99,7 @@ func (p *Places) Of(pos token.Pos) model.Position {
 	return model.Position{File: rel, Line: pos.Line(), Column: pos.Column()}
 }
 
-// All returns the positions that say something, once each.
+// All returns the positions that mean something to users, once each.
 func (p *Places) All(positions []token.Pos) []model.Position {
 	var out []model.Position
 	for _, pos := range positions {
@@ -109,7 +112,7 @@ func (p *Places) All(positions []token.Pos) []model.Position {
 
 // Written returns where the platform writes the value: one position for each
 // declaration, also for comprehensions, templates and lets. The parts of a
-// declaration, as in a: #A & {…}, are told from others by their lines.
+// declaration, as in a: #A & {…}, are distinguished from others by their lines.
 func (p *Places) Written(v cue.Value) []model.Position {
 	var out []model.Position
 	for _, at := range p.All(cuevalue.Positions(v)) {

@@ -36,7 +36,7 @@ func (o Problem) Contains(other Problem) bool {
 	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
 }
 
-// Problem is all that CUE says of one path.
+// Problem has all errors of CUE about one path.
 type Problem struct {
 	Path     []string
 	Messages []string
@@ -54,7 +54,8 @@ func (o Problem) Alternatives() bool {
 
 var emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
 
-// In groups an error by path, and drops the lines that only announce others.
+// In groups the errors that one of CUE consists of by their paths, and drops those that
+// only announce others.
 func In(p *loader.Places, err error) []Problem {
 	var out []Problem
 	for _, e := range errors.Errors(err) {

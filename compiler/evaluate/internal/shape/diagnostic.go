@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
-// Credentials says that an address of the shape has credentials, without repeating
-// it. name is how messages call it.
+// Credentials reports that an address of the shape has credentials, without repeating
+// it. name is what messages call it.
 func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool) {
 	what := credential.In(address)
 	if what == "" && s.Address != "#HTTPURL" && credential.HasQuery(address) {
@@ -26,6 +26,8 @@ func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool
 		Hinting("remove them from the URL, and withdraw them if others can see the file; " + hint), true
 }
 
+// UnknownField says that a struct has no such field; parent is nil where the schema does not
+// know the struct.
 func UnknownField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.UnknownField, "unknown field "+name)
 	if parent == nil {
@@ -38,6 +40,7 @@ func UnknownField(name string, parent *Shape) diag.Diagnostic {
 	return d.Hinting(diag.DidYouMean(name, parent.Names()))
 }
 
+// MissingField says that a struct lacks a field; parent is as for UnknownField.
 func MissingField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.Missing, "required field "+name+" is missing")
 	if parent != nil {
@@ -59,6 +62,7 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 	return d.Hinting("it is the name of " + of)
 }
 
+// BadName says that the key of an entity is no #Name.
 func BadName(name string) diag.Diagnostic {
 	return diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name)).
 		Hinting("use at most 63 lower case letters, digits and dashes, with a letter or digit first and last")

@@ -55,11 +55,12 @@ func (s *Shape) At(path []string) *Shape {
 // FactNames are the fields of #assignment, as schema.#Assignment declares them.
 func FactNames() []string { return Definitions()["#Assignment"].Names() }
 
+// DefaultNamespaceService is the name of the namespace service that the schema itself has.
 const DefaultNamespaceService = "default"
 
-// Shape is what the schema says of a value's fields, read off the schema's own
-// files: CUE enforces it, but reports neither all misspelt fields at once nor
-// what else could have been meant.
+// Shape has the fields of a value, or what else it may be, by the schema. CUE enforces
+// the same, but reports neither all misspelt fields at once nor what could have been
+// meant.
 type Shape struct {
 	Fields  map[string]Field
 	Pattern *Shape     // of fields whose names are a pattern
@@ -75,6 +76,7 @@ type Shape struct {
 	Address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
 }
 
+// Field is a field of a struct.
 type Field struct {
 	*Shape
 	Required bool
@@ -84,14 +86,14 @@ type Field struct {
 	doc           string // the field's documentation
 }
 
-// Keys is what the schema says of field names that it leaves open. The zero
-// keyShape allows any.
+// Keys are the field names that a pattern of the schema allows. The zero Keys allow any.
 type Keys struct {
 	names   bool           // they are #Name
 	matches *regexp.Regexp // they match
 	doc     string
 }
 
+// Allows says whether a field may have the name.
 func (k Keys) Allows(key string) bool {
 	return (!k.names || model.IsName(key)) && (k.matches == nil || k.matches.MatchString(key))
 }
