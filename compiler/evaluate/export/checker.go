@@ -17,6 +17,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// shapeCheck holds one value against its shape.
+type shapeCheck struct {
+	*scope
+	reported []string // the paths that there is a diagnostic about
+}
+
 // checkAddress reports credentials in an address. It looks at what is written, which
 // may be in conflict with something else.
 func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
@@ -83,12 +89,6 @@ func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Proble
 		}
 	}
 	return ok && !x.check(alone, s, ref.At(problem.JoinPath(relative)))
-}
-
-// shapeCheck holds one value against its shape.
-type shapeCheck struct {
-	*scope
-	reported []string // the paths that there is a diagnostic about
 }
 
 // checkShape reports unknown fields, missing ones, and groups of which not

@@ -17,6 +17,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// selectors compiles selectors, and refuses what has no meaning in one.
+type selectors struct{ *reader }
+
 // checkOneFile warns of a selector that several files write, each for itself: it is
 // all of them at once, so that each narrows what the others select. What templates
 // and definitions give it does not count, nor what repeats it or is empty.
@@ -72,9 +75,6 @@ func (x *scope) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
 	}, nil)
 	return ok
 }
-
-// selectors compiles selectors, and refuses what has no meaning in one.
-type selectors struct{ *reader }
 
 // selector compiles a selector. It works on the syntax that CUE exports, which
 // has references, lets and or() resolved and disjunctions distributed, where

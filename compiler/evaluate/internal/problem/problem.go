@@ -30,17 +30,17 @@ func JoinPath(path []string) string {
 // isIndex says whether an element of a path of CUE's is the index of a list.
 func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
-// Contains says whether another problem is inside the value that this one is
-// about.
-func (o Problem) Contains(other Problem) bool {
-	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
-}
-
 // Problem has all errors of CUE about one path.
 type Problem struct {
 	Path     []string
 	Messages []string
 	At       []model.Position
+}
+
+// Contains says whether another problem is inside the value that this one is
+// about.
+func (o Problem) Contains(other Problem) bool {
+	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
 }
 
 // Alternatives says whether the problem is that a struct is none of the

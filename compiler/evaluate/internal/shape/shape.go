@@ -3,6 +3,7 @@
 package shape
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,24 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
+
+// Shape has the fields of a value, or what else it may be, by the schema. CUE enforces
+// the same, but reports neither all misspelt fields at once nor what could have been
+// meant.
+type Shape struct {
+	Fields  map[string]Field
+	Pattern *Shape     // of fields whose names are a pattern
+	Keys    Keys       // what those names are
+	Open    bool       // any field may be there
+	OneOf   [][]string // groups of which exactly one field is given
+	Elem    *Shape     // of a list's elements
+	Enum    []string   // the strings that a scalar may be
+	Is      string     // what a scalar is, as the schema's documentation says it
+	Usual   string     // the schema's default of a scalar, as CUE writes it; "" for none
+	Literal []string   // what a struct may be instead, such as false
+	Def     string     // the definition that a struct is, where it may be a scalar as well
+	Address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
+}
 
 // Misspelt says whether a field that is absent seems to be there under a wrong
 // name, which is reported.
@@ -58,24 +77,6 @@ func FactNames() []string { return Definitions()["#Assignment"].Names() }
 // DefaultNamespaceService is the name of the namespace service that the schema itself has.
 const DefaultNamespaceService = "default"
 
-// Shape has the fields of a value, or what else it may be, by the schema. CUE enforces
-// the same, but reports neither all misspelt fields at once nor what could have been
-// meant.
-type Shape struct {
-	Fields  map[string]Field
-	Pattern *Shape     // of fields whose names are a pattern
-	Keys    Keys       // what those names are
-	Open    bool       // any field may be there
-	OneOf   [][]string // groups of which exactly one field is given
-	Elem    *Shape     // of a list's elements
-	Enum    []string   // the strings that a scalar may be
-	Is      string     // what a scalar is, as the schema's documentation says it
-	Usual   string     // the schema's default of a scalar, as CUE writes it; "" for none
-	Literal []string   // what a struct may be instead, such as false
-	Def     string     // the definition that a struct is, where it may be a scalar as well
-	Address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
-}
-
 // Field is a field of a struct.
 type Field struct {
 	*Shape
@@ -100,12 +101,7 @@ func (k Keys) Allows(key string) bool {
 
 // Names returns the field names, sorted.
 func (s *Shape) Names() []string {
-	var names []string
-	for n := range s.Fields {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(s.Fields))
 }
 
 // About returns the documentation of a field as a hint.
