@@ -164,8 +164,8 @@ func asWritten(v cue.Value) string {
 	return text
 }
 
-// mentions returns the top level fields that a contract speaks of, sorted; nil
-// where it may speak of any: a pattern, a closed struct, a validator.
+// mentions returns the top level fields that a contract constrains, sorted; nil
+// where it may constrain any: a pattern, a closed struct, a validator.
 func mentions(e ast.Expr) []string {
 	if and, ok := e.(*ast.BinaryExpr); ok && and.Op == token.AND {
 		x, y := mentions(and.X), mentions(and.Y)

@@ -38,6 +38,7 @@ func (x *Exporter) Stages() *Result {
 	return x.result(model.Environment{}, stages)
 }
 
+// gitOps exports the environment's own fields, and checks those of the others.
 func (x *Exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		var e struct {
@@ -143,6 +144,6 @@ func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields [
 func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
 
 // policyFields are the fields of an environment that say how commits come to it.
-// What counts is what the base says of them, since it is the same for all commits
-// that are on their way. For after, which the base says as well, see gitOps.
+// Those of the base count, since it is the same for all commits that are on their way.
+// For after, which the base has as well, see gitOps.
 var policyFields = []string{"require", "advance", "gates", "rings", "promotion", "source"}

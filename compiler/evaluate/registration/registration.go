@@ -126,7 +126,7 @@ func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provi
 }
 
 // addTo adds what a registration provides to the environment. What the platform
-// declares itself, own, nobody else can; of what two registrations provide neither
+// declares itself, own, registrations cannot; of what two of them provide neither
 // counts. It returns what is refused.
 func (p *Provided) addTo(x *check.Entities, env *model.Environment, r *model.Registration, own map[model.Ref]bool) (refused map[model.Ref]bool) {
 	refused, twice := p.claim(x, r, own)

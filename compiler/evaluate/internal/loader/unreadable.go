@@ -150,7 +150,7 @@ var builtinPackages = map[string]string{
 // OurModule is the path of the module kalypso.io, without its major version.
 var OurModule, _, _ = strings.Cut(kalypso.ModulePath, "@")
 
-// ourPackages are the import paths of the module that kalypso brings.
+// ourPackages are the import paths of the module kalypso.io.
 func ourPackages() []string {
 	var paths []string
 	for _, pattern := range []string{"*/*.cue", "*/*/*.cue"} {

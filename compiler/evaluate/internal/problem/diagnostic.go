@@ -62,8 +62,8 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 }
 
 // valueless says that a field has no value, only a constraint. Where the schema has a
-// default, the platform excludes it: with another default, since CUE chooses between two
-// for nobody, or with a constraint.
+// default, the platform excludes it: with another default, since CUE takes neither of
+// two, or with a constraint.
 func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
 	d := diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	if s == nil || s.Usual == "" {
