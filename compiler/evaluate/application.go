@@ -26,15 +26,15 @@ import (
 // ApplicationFiles are the names of the file that makes a folder an application's.
 var ApplicationFiles = source.ApplicationMarker.Files
 
-// NotAnApplicationError says that a folder is no application's.
+// NotAnApplicationError is the error for a folder without a file of an application.
 type NotAnApplicationError struct{ Dir string }
 
 func (e *NotAnApplicationError) Error() string {
 	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, or name that folder with -C", e.Dir, strings.Join(ApplicationFiles, " nor "))
 }
 
-// Application evaluates what is said in an application's folder: what to render,
-// and the values of each target. The application is nil where that is not known.
+// Application evaluates the folder of an application: what to render, and the values
+// of each target. Diagnostics are sorted. The application is nil where that is not known.
 // The error is about files that cannot be read.
 func Application(ctx context.Context, dir string) (*model.Application, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)

@@ -84,11 +84,11 @@ func TestApplicationWithEnvironments(t *testing.T) {
 		want   []string
 	}{
 		"a gate": {
-			"name: a\nmanifests: {kustomize: {}}\nenvironments:\n  dev:\n    gates: {soak: {for: 1h}}\n", true, []string{"dev (sick)"},
+			"name: a\nmanifests: {kustomize: {}}\nenvironments:\n  dev:\n    gates: {soak: {for: 1h}}\n", true, []string{"dev (invalid)"},
 			[]string{"K1206 a commit comes to environment dev first, and has run nowhere before @kalypso.yaml:5:13"},
 		},
 		"gitops": {
-			"name: a\nmanifests: {kustomize: {}}\nenvironments:\n  dev:\n    gitops: {repo: 'https://example.com/a'}\n", true, []string{"dev (sick)"},
+			"name: a\nmanifests: {kustomize: {}}\nenvironments:\n  dev:\n    gitops: {repo: 'https://example.com/a'}\n", true, []string{"dev (invalid)"},
 			[]string{"K1105 required field branch is missing @kalypso.yaml:5:5"},
 		},
 		"no folder": {
@@ -138,7 +138,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 			var names []string
 			for _, s := range stages {
 				if s.Invalid {
-					s.Name += " (sick)"
+					s.Name += " (invalid)"
 				}
 				names = append(names, s.Name)
 			}

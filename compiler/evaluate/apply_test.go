@@ -14,8 +14,8 @@ import (
 )
 
 // A function gives the same whether its package was evaluated in one piece, in
-// parts, or is only remembered, and whoever asks at the same time.
-func TestApplyInParts(t *testing.T) {
+// units, or is from the cache, and for several goroutines at once.
+func TestApplyInUnits(t *testing.T) {
 	p := open(t, map[string]string{
 		"environments/dev/shared.cue": "package platform\n\n_suffix: \"x\"\n",
 		"environments/dev/configs.cue": `package platform

@@ -157,11 +157,11 @@ namespaceServices: n: quota: pods: "3"
 	}
 }
 
-// The environments that the base declares are the same in parts, and remembered.
-func TestStagesInParts(t *testing.T) {
+// The environments that the base declares are the same in units, and cached.
+func TestStagesInUnits(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want string // the stages, sick ones with !
+		want string // the stages, invalid ones with !
 	}{
 		"declared in another file":  {"environments: stage: after: [\"dev\"]", "dev stage"},
 		"none in it":                {"configs: c: match: {}", "dev"},
@@ -202,7 +202,7 @@ func TestStagesInParts(t *testing.T) {
 	}
 }
 
-// Only the part whose file changes is evaluated again.
+// Only the unit whose file changes is evaluated again.
 func TestOneFileChanges(t *testing.T) {
 	files := map[string]string{"environments/dev/shared.cue": "package platform\n\n_x: 1\n"}
 	for _, name := range []string{"a", "b", "c"} {

@@ -22,7 +22,7 @@ import (
 
 // What is computed by comprehensions inside each other, over names that are no
 // identifiers, counts as what CUE makes of it: values, their defaults and
-// constraints, and selectors. The parts of the package say what the whole says.
+// constraints, and selectors. The units of the package give what the whole gives.
 func TestComputedEntities(t *testing.T) {
 	seeds := uint64(4)
 	if os.Getenv("KALYPSO_LONG") != "" {

@@ -12,9 +12,12 @@ package evaluate
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/export"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
@@ -24,7 +27,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
-// Package is an evaluated environment.
+// Package is an evaluated environment. It keeps the CUE values of entities that are
+// functions of the assignment, for Apply.
 type Package struct {
 	// Model is nil where nothing of the environment is readable.
 	Model *model.Environment
@@ -41,19 +45,17 @@ type Package struct {
 	registered map[model.Ref]*registration.Evaluation // those of registrations
 }
 
-// Cache keeps what was evaluated, for what evaluates the same again.
+// Cache keeps what was evaluated. Results are the same without it.
 type Cache = memo.Cache
 
 // Options are what the evaluation of an environment may use.
 type Options struct {
-	// Cache remembers what was evaluated, which is not evaluated again. The result
-	// is the same without it.
-	Cache memo.Cache
+	// Cache has what was evaluated before; nil for none.
+	Cache Cache
 	// Registry has what registrations refer to; without it they are all unknown.
 	Registry registration.Registry
-	// Workers evaluate what registrations provide; nil for in this process, which a
-	// comprehension without an end would take with it. They know Handler under
-	// HandlerName.
+	// Workers evaluate what registrations provide, with registration.Handler; nil for in
+	// this process, which a comprehension without an end never leaves.
 	Workers *worker.Pool
 }
 
@@ -92,4 +94,45 @@ func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, stages 
 	x.References(&r.Model)
 	pkg.Model = x.Finish(&r.Model)
 	return pkg, x.Diagnostics, nil
+}
+
+// Apply evaluates functions of assignments. Outcomes are in the order of calls.
+// Of the environment only the units that have the entities are evaluated for it, once. It
+// may be called by several goroutines, one of which works at a time.
+func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
+	if p.functions == nil {
+		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]function.Outcome, len(calls))
+	theirs := map[model.Ref][]int{} // functions of registrations -> calls
+	for i, c := range calls {
+		if p.registered[c.Entity] != nil {
+			theirs[c.Entity] = append(theirs[c.Entity], i)
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		l, err := p.functions.Load(ctx, c.Entity)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = export.Apply(l, c)
+	}
+	for entity, numbers := range theirs {
+		of := make([]function.Call, len(numbers))
+		for n, i := range numbers {
+			of[n] = calls[i]
+		}
+		made, err := p.registered[entity].Call(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range numbers {
+			out[i] = made[n]
+		}
+	}
+	return out, nil
 }

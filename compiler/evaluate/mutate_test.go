@@ -54,8 +54,8 @@ func mutate(draw *rand.Rand, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Whatever slip is made in a platform, its parts say what the whole says.
-func TestSlipsInParts(t *testing.T) {
+// Whatever slip is made in a platform, its units give what the whole gives.
+func TestSlipsInUnits(t *testing.T) {
 	steps := 8
 	if testing.Short() {
 		steps = 3

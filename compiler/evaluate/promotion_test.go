@@ -120,7 +120,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestPromotionErrors: whatever is wrong with a policy makes its stage sick, so that
+// TestPromotionErrors: whatever is wrong with a policy makes its stage invalid, so that
 // nobody takes it for one that asks for nothing.
 func TestPromotionErrors(t *testing.T) {
 	for declaration, want := range map[string]string{

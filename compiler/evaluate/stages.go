@@ -6,7 +6,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
-	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -14,7 +13,7 @@ import (
 // Stages evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable. The cache
 // is as for Environment.
-func Stages(ctx context.Context, p *source.Platform, c memo.Cache) ([]model.Stage, []diag.Diagnostic, error) {
+func Stages(ctx context.Context, p *source.Platform, c Cache) ([]model.Stage, []diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has said why nothing of the base counts
 	}

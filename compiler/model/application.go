@@ -8,8 +8,8 @@ type Application struct {
 	Manifests   ApplicationManifests `json:"manifests"`
 	Namespace   string               `json:"namespace"`
 
-	// KubernetesVersion and APIVersions are what a chart is told; "" and nil where
-	// the application does not say.
+	// KubernetesVersion and APIVersions are what a chart finds; "" and nil where
+	// the application does not give them.
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 

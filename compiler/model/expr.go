@@ -78,7 +78,7 @@ type Open struct {
 	// Constraint is what any value must satisfy, without the marks of defaults:
 	// of *"info" | string it is "info" | string.
 	Constraint Expr
-	// Default is the value where nobody gives another; nil for none.
+	// Default is the value where no other is given; nil for none.
 	Default *Value
 	// Text is the leaf as it was written, for messages.
 	Text string

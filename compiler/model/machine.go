@@ -25,7 +25,7 @@ type MachineFile struct {
 	Group   string  `json:"group,omitempty"`
 }
 
-// Unit is a systemd unit; one without any section is brought by a Debian package.
+// Unit is a systemd unit; one without any section comes with a Debian package.
 type Unit struct {
 	Unit    *Value `json:"unit,omitempty"`
 	Service *Value `json:"service,omitempty"`

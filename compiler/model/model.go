@@ -126,7 +126,7 @@ type Workload struct {
 	Description string
 	Workspace   string
 	Application string // the workload's name where the platform gives none
-	// Registration is what brings the workload; "" where the platform declares it.
+	// Registration is the one that provides the workload; "" where the platform declares it.
 	Registration string
 	Labels       map[string]string
 	Requires     *Contract
@@ -173,10 +173,10 @@ type Contract struct {
 	Ref Ref
 	// Expr is the constraint, opened at every level.
 	Expr Expr
-	// Mentions are the top level fields that the contract speaks of; nil where it
-	// speaks of all of them.
+	// Mentions are the top level fields that the contract constrains; nil where it
+	// may constrain any.
 	Mentions []string
-	// Fields are the paths that the contract names, sorted, with what it says of
+	// Fields are the paths that the contract names, sorted, with the constraint on
 	// each.
 	Fields []ContractField
 	// Advise says that a breach is reported, and does not fail the assignment.
@@ -228,7 +228,7 @@ type Pin struct {
 type Config struct {
 	Name string
 	// UnknownOf is the registration for whose configs, which are not known, this one
-	// stands: what it matches may need one of them. "" for what somebody wrote.
+	// stands: what it matches may need one of them. "" for a config that is written.
 	UnknownOf string
 	Match     Selector
 	// MatchUnknown says that the selector could not be read: the config may
@@ -240,7 +240,7 @@ type Config struct {
 	AllowEmpty bool
 	Layer      int
 	// Values are the config's values, defaults and overrides; zero trees where
-	// Function is set and Facts are needed first.
+	// Facts are needed first.
 	Values, Defaults, Overrides Tree
 	// Facts are the fields of #assignment that the values use, sorted; nil where
 	// they use none.

@@ -152,12 +152,11 @@ type Stage struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	After       []string `json:"after"`
-	// GitOps is what the base says of it, and has not been checked; nil for nothing.
+	// GitOps is as the base gives it, and has not been checked; nil for none.
 	GitOps *GitOps `json:"gitops,omitempty"`
-	// Promotion is what the base says of how commits come to it.
+	// Promotion is how commits come to it, by the base.
 	Promotion Promotion `json:"-"`
-	// Invalid says that there are errors in what the base says of it: of Promotion,
-	// which then may lack anything, nothing may be taken for granted.
+	// Invalid says that the base has errors in it. Promotion may lack anything then.
 	Invalid bool `json:"-"`
 	// NoRings says that the environment's own files have rings, and errors: those of
 	// Promotion are not known.

@@ -17,6 +17,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// shapeCheck holds one value against its shape.
+type shapeCheck struct {
+	*scope
+	reported []string // the paths that there is a diagnostic about
+}
+
 // checkAddress reports credentials in an address. It looks at what is written, which
 // may be in conflict with something else.
 func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
@@ -35,10 +41,9 @@ func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
 // checker holds values against the shapes of the schema.
 type checker struct{ *scope }
 
-// check reports everything that CUE and the schema say against an entity, or a
-// part of one, and returns whether it is valid. The schema's shape is asked
-// first: CUE hides a misspelt field behind any other error of its struct.
-// What is in some of its fields is left to others.
+// check reports all errors of an entity, or of a value in one, by the schema and by
+// CUE, and returns whether it is valid. The shape is checked first: CUE hides a misspelt
+// field behind any other error of its struct. The fields in but are not checked.
 func (x *checker) check(v cue.Value, s *shape.Shape, ref model.Ref, but ...string) bool {
 	before := len(x.Diagnostics)
 	shapes := &shapeCheck{scope: x.scope}
@@ -84,12 +89,6 @@ func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Proble
 		}
 	}
 	return ok && !x.check(alone, s, ref.At(problem.JoinPath(relative)))
-}
-
-// shapeCheck holds one value against its shape.
-type shapeCheck struct {
-	*scope
-	reported []string // the paths that there is a diagnostic about
 }
 
 // checkShape reports unknown fields, missing ones, and groups of which not

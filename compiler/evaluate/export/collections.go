@@ -24,9 +24,9 @@ type collectionChecker struct {
 	undeclared map[string]bool
 }
 
-// CheckCollections reports top-level fields that are no collection, and
+// checkCollections reports top-level fields that are no collection, and
 // collections of which CUE does not know all entities. env is the environment.
-func (x *collectionChecker) CheckCollections(env string) {
+func (x *collectionChecker) checkCollections(env string) {
 	known := x.definite()
 	if x.checkDefinite(ofNoEntity) {
 		x.HideAll(env)
@@ -73,8 +73,8 @@ func (x *collectionChecker) CheckCollections(env string) {
 	}
 }
 
-// checkDefinite reports what CUE says against the package as it stands, of paths
-// that concern says yes to, and returns whether there was something.
+// checkDefinite reports the errors of the package as it is, at paths that concerns
+// returns true for, and returns whether there are some.
 func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) bool {
 	before := len(x.Diagnostics)
 	for _, o := range problem.In(x.Places, x.Value.Validate()) {
@@ -165,8 +165,8 @@ func (x *collectionChecker) checkDeclared(name, env string) {
 	x.HideAll(env)
 }
 
-// definite returns what CUE says against the package as it stands: what is no
-// matter of values that are not given yet. It is asked for once, when needed.
+// definite returns whether a message is of an error of the package as it is, and not of
+// values that are not given yet. CUE is asked once, when it is first called.
 func (x *collectionChecker) definite() func(message string) bool {
 	messages := sync.OnceValue(func() map[string]bool {
 		out := map[string]bool{}
@@ -218,9 +218,9 @@ func (x *collectionChecker) declarations() []ast.Node {
 	return out
 }
 
-// CheckEmbeds reports @embed attributes that CUE ignores because their file does
+// checkEmbeds reports @embed attributes that CUE ignores because their file does
 // not enable them: what they would have given is absent without an error.
-func (x *collectionChecker) CheckEmbeds(environment string) {
+func (x *collectionChecker) checkEmbeds(environment string) {
 	for _, f := range x.Files {
 		enabled := slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
 			a, ok := d.(*ast.Attribute)

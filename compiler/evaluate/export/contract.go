@@ -89,8 +89,8 @@ func embeddedAsData(v cue.Value) string {
 }
 
 // checkConditions looks at a contract whose fields depend on something: on its
-// own fields, if mode == "a" {…}, they may, since the values will give those; on
-// anything else they never come to be.
+// own fields, if mode == "a" {…}, they may, since the values will give those. On
+// anything else they are never decided.
 func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 	nodes := cuevalue.SourceNodes(v)
 	if len(v.Path().Selectors()) == 0 { // a package, all of which is its own
@@ -164,8 +164,8 @@ func asWritten(v cue.Value) string {
 	return text
 }
 
-// mentions returns the top level fields that a contract speaks of, sorted; nil
-// where it may speak of any: a pattern, a closed struct, a validator.
+// mentions returns the top level fields that a contract constrains, sorted; nil
+// where it may constrain any: a pattern, a closed struct, a validator.
 func mentions(e ast.Expr) []string {
 	if and, ok := e.(*ast.BinaryExpr); ok && and.Op == token.AND {
 		x, y := mentions(and.X), mentions(and.Y)

@@ -14,10 +14,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// Stages exports the environments.
+// Stages exports the environments that the package declares, and nothing else of it.
 func (x *Exporter) Stages() *Result {
-	broken := x.Collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
-	if x.Collections.checkComprehensions("environments") || broken {
+	broken := x.collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
+	if x.collections.checkComprehensions("environments") || broken {
 		return x.result(model.Environment{}, nil)
 	}
 	stages := []model.Stage{}
@@ -38,6 +38,7 @@ func (x *Exporter) Stages() *Result {
 	return x.result(model.Environment{}, stages)
 }
 
+// gitOps exports the environment's own fields, and checks those of the others.
 func (x *Exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		var e struct {
@@ -87,10 +88,9 @@ func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Re
 	return false
 }
 
-// Environment exports the model.
+// Environment exports all entities of the package, as those of an environment.
 func (x *Exporter) Environment(name string) *Result {
-	x.Collections.CheckEmbeds(name)
-	x.Collections.CheckCollections(name)
+	x.CheckCollections(name)
 	env := model.Environment{Name: name}
 	x.gitOps(&env)
 	env.ClusterTypes = entities(x, "clusterTypes", x.clusterType)
@@ -103,6 +103,13 @@ func (x *Exporter) Environment(name string) *Result {
 	env.Reconcilers = entities(x, "reconcilers", x.reconciler)
 	env.Registrations = entities(x, "registrations", x.registration)
 	return x.result(env, nil)
+}
+
+// CheckCollections checks what the package has around its entities, where they are those of
+// an environment.
+func (x *Exporter) CheckCollections(environment string) {
+	x.collections.checkEmbeds(environment)
+	x.collections.checkCollections(environment)
 }
 
 // ownPolicy notes where an environment has its rings, and warns of a policy of
@@ -120,8 +127,8 @@ func (x *Exporter) ownPolicy(v cue.Value, ref model.Ref) {
 	}), "on promotion")
 }
 
-// withoutEffect warns of fields of an environment that the own files of one say something
-// of, to which nobody listens.
+// withoutEffect warns of fields of an environment that the files of one environment give,
+// without effect.
 func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields []string, on string) {
 	for _, name := range fields {
 		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
@@ -137,6 +144,6 @@ func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields [
 func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
 
 // policyFields are the fields of an environment that say how commits come to it.
-// What counts is what the base says of them, since it is the same for all commits
-// that are on their way. For after, which the base says as well, see gitOps.
+// Those of the base count, since it is the same for all commits that are on their way.
+// For after, which the base has as well, see gitOps.
 var policyFields = []string{"require", "advance", "gates", "rings", "promotion", "source"}

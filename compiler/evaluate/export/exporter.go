@@ -30,7 +30,7 @@ type Exporter struct {
 	selectors   *selectors
 	trees       *trees
 	policies    *policies
-	Collections *collectionChecker
+	collections *collectionChecker
 	Found       *check.Entities
 
 	// Wants says which entities to export; nil for all.
@@ -46,7 +46,7 @@ func New(l *loader.Package) *Exporter {
 	of := &selectors{read}
 	return &Exporter{
 		scope: s, read: read, shapes: &checker{s}, contracts: c, selectors: of, trees: &trees{read},
-		policies: &policies{read, of, c}, Collections: &collectionChecker{read, map[string]bool{}}, Found: &check.Entities{Set: s.Set},
+		policies: &policies{read, of, c}, collections: &collectionChecker{read, map[string]bool{}}, Found: &check.Entities{Set: s.Set},
 	}
 }
 
@@ -77,7 +77,7 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 		}
 	}
 	slices.SortFunc(all, func(a, b entity) int { return strings.Compare(a.name, b.name) })
-	if x.Collections.undeclared[collection] {
+	if x.collections.undeclared[collection] {
 		return
 	}
 	s := shape.Of(collection)

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Apply evaluates an entity for one assignment.
+// Apply exports an entity of a package for one assignment.
 func Apply(l *loader.Package, c function.Call) function.Outcome {
 	x := &applied{New(l)}
 	entity := l.Value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
@@ -74,7 +74,7 @@ func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
 	return model.StructOf()
 }
 
-// checkValid reports what CUE says against an entity where nothing else was reported.
+// checkValid reports the errors of an entity where nothing else was reported.
 func (x *applied) checkValid(v cue.Value, c function.Call) {
 	if c.Field != "" || c.Shared || len(x.Diagnostics) > 0 {
 		return
@@ -86,8 +86,7 @@ func (x *applied) checkValid(v cue.Value, c function.Call) {
 	}
 }
 
-// functionErrors says of everything that went wrong that a function of the
-// assignment has no value. Sites stay references where CUE gives no position.
+// functionErrors returns all diagnostics, as errors of a function of the assignment. Sites stay references where CUE gives no position.
 func (x *applied) functionErrors() []diag.Diagnostic {
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Code, x.Diagnostics[i].Severity = diag.Function, diag.Function.Severity()

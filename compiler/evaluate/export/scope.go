@@ -71,7 +71,7 @@ func (x *scope) writtenIn(v cue.Value, folder string) []model.Position {
 	return slices.DeleteFunc(x.Written(v), func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
 }
 
-// checkUnsound reports what CUE says against a whole package.
+// checkUnsound reports all errors of a package.
 func (x *scope) checkUnsound(ref model.Ref) {
 	for _, o := range problem.In(x.Places, x.Value.Validate()) {
 		for _, o := range problem.Locate(x.Places, o) {

@@ -15,6 +15,9 @@ import (
 // valueFields are the parts of a config that hold platform values.
 var valueFields = []string{"values", "defaults", "overrides"}
 
+// trees exports platform values, which may be open.
+type trees struct{ *reader }
+
 // trees exports the three parts of a config that hold values.
 func (x *trees) trees(v cue.Value, ref model.Ref) (values, defaults, overrides model.Tree) {
 	before := len(x.Diagnostics)
@@ -70,9 +73,6 @@ func (x *trees) chartValues(v cue.Value, ref model.Ref) (c model.ChartValues, ok
 	}
 	return c, !diag.Errors(x.Diagnostics[before:])
 }
-
-// trees exports platform values, which may be open.
-type trees struct{ *reader }
 
 // tree exports platform values as a tree whose leaves are final or open. What
 // cannot be a value is reported.

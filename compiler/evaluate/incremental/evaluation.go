@@ -1,14 +1,14 @@
 // Package incremental evaluates a CUE package, and no more of it than has changed.
 //
-// A package is evaluated in units where that cannot be told from evaluating it at once.
+// A package is evaluated in units where that gives the same as evaluating it at once.
 // Its files are divided by their syntax (profile, partition): some are shared, and the
 // others declare entities only. A unit is a set of such files that declare entities in
 // common, evaluated together with the shared files in a CUE context of its own; the shared
 // unit has all other entities. The context is dropped when the unit's model is made, unless
 // it has functions of the assignment.
 //
-// What a unit gives is cached under a digest of all that can change it. The result is the same with and
-// without a cache, whatever the units.
+// What a unit gives is cached under a digest of all that can change it. The result is the
+// same with and without a cache, whatever the units.
 package incremental
 
 import (

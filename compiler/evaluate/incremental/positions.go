@@ -16,7 +16,7 @@ func (e *Evaluation) Positions(r *export.Result) *model.Positions {
 	for _, ref := range r.Entities {
 		of[e.unitOf(ref)] = append(of[e.unitOf(ref)], ref)
 	}
-	// It is there where nobody declares it.
+	// There is one even where no file declares it.
 	standard := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
 	of[e.unitOf(standard)] = append(of[e.unitOf(standard)], standard)
 	t := &model.Positions{}

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -225,10 +226,5 @@ func usesIn(n ast.Node) []string {
 		}
 		return true
 	}, nil)
-	out := make([]string, 0, len(found))
-	for name := range found {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(found))
 }

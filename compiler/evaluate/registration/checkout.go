@@ -35,8 +35,7 @@ type checkout struct {
 	YAML        []string // files in its folder that may declare workloads
 }
 
-// newCheckout finds the package that a registration means among the files of a
-// commit.
+// newCheckout finds the package of a registration among the files of a commit.
 func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
 	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree), Prefix: prefixOf(r, revision), Package: defaultPackage}

@@ -101,7 +101,7 @@ func (s *scheduler) configSchema(e ast.Expr) (f *ast.File, at token.Pos, err err
 	if err := v.Err(); err != nil {
 		return nil, firstPosition(err, at), firstError(err)
 	}
-	// The original reads drafts 4, 6 and 7, and needs not be told which.
+	// The original reads drafts 4, 6 and 7, whichever the schema is of.
 	for _, version := range []jsonschema.Version{jsonschema.VersionDraft7, jsonschema.VersionDraft4} {
 		extracted, failed := jsonschema.Extract(v, &jsonschema.Config{DefaultVersion: version, MapRef: refer})
 		if failed == nil {

@@ -19,8 +19,7 @@ func (c *checkedOut) export(environment string, r *model.Registration, key memo.
 	for _, f := range c.failures {
 		x.Fail(f.ref, f.d)
 	}
-	x.Collections.CheckEmbeds(environment)
-	x.Collections.CheckCollections(environment)
+	x.CheckCollections(environment)
 	x.checkProvided()
 	out := export.Result{Model: model.Environment{Name: environment}}
 	if r.Workloads {
@@ -46,15 +45,14 @@ func (c *checkedOut) export(environment string, r *model.Registration, key memo.
 	}
 }
 
-// limited exports what a registration provides, and holds it to the limits of the
-// registration.
+// limited exports what a registration provides, within its limits.
 type limited struct {
 	*export.Exporter
 	registration *model.Registration
 }
 
-// resolved returns sites as positions: the references in them may mean something
-// else in the platform.
+// resolved returns sites as positions: their references may name other entities in
+// the platform.
 func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
 	var out []diag.Site
 	for _, s := range sites {

@@ -61,7 +61,7 @@ type Provided struct {
 }
 
 // Register adds to the model what registrations provide, and to x the findings about it.
-// It returns the evaluations that have the provided functions of the assignment.
+// It returns, for each provided function of the assignment, the evaluation that has it.
 func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.Environment) (map[model.Ref]*Evaluation, error) {
 	functions := map[model.Ref]*Evaluation{}
 	own := map[model.Ref]bool{}
@@ -126,7 +126,7 @@ func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provi
 }
 
 // addTo adds what a registration provides to the environment. What the platform
-// declares itself, own, nobody else can; of what two registrations provide neither
+// declares itself, own, registrations cannot; of what two of them provide neither
 // counts. It returns what is refused.
 func (p *Provided) addTo(x *check.Entities, env *model.Environment, r *model.Registration, own map[model.Ref]bool) (refused map[model.Ref]bool) {
 	refused, twice := p.claim(x, r, own)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,8 +56,8 @@ func (x *Stages) Declared(stages []model.Stage) {
 	}
 }
 
-// Own reports environments that only the environment's own files
-// declare: what counts is what the base says, for all.
+// Own reports environments that only the files of one environment declare: those of the
+// base count, for all.
 func (x *Stages) Own(stages []model.Stage, name string) {
 	if stages == nil {
 		return
@@ -73,11 +74,6 @@ func (x *Stages) Own(stages []model.Stage, name string) {
 // findCycle returns the nodes of a cycle, the first one again at the end; nil
 // where there is none. It is the same whatever the order of the map.
 func findCycle(edges map[string][]string) []string {
-	var names []string
-	for n := range edges {
-		names = append(names, n)
-	}
-	slices.Sort(names)
 	done := map[string]bool{}
 	var path []string
 	var visit func(n string) []string
@@ -98,7 +94,7 @@ func findCycle(edges map[string][]string) []string {
 		done[n] = true
 		return nil
 	}
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(edges)) {
 		if c := visit(n); c != nil {
 			return c
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Set are what is known of a package beside its values: where they are
-// written, and the diagnostics about them.
+// Set has the positions of a package's values, and the diagnostics about them. Its fields
+// may be read and added to; it is not for several goroutines.
 type Set struct {
 	Positions   *model.Positions
 	Diagnostics []diag.Diagnostic
@@ -29,6 +29,7 @@ type Set struct {
 	Alike map[[2]model.Ref]bool
 }
 
+// New returns an empty set.
 func New() *Set {
 	return &Set{Positions: &model.Positions{}, Invalid: map[model.Ref]bool{}, Alike: map[[2]model.Ref]bool{}}
 }
@@ -87,8 +88,8 @@ func (x *Set) ReportedAt(ref model.Ref) bool {
 	return slices.ContainsFunc(x.Diagnostics, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
 }
 
-// HideAll marks the whole environment as not known: what it has may be in part
-// in what cannot be read, configs included, so that its output stays as it is.
+// HideAll marks the whole environment as not known: any entity, configs included, may
+// be in what cannot be read. Its output stays as it is then.
 func (x *Set) HideAll(environment string) {
 	x.Invalid[model.Ref{Collection: "environments", Name: environment}] = true
 	x.Incomplete = true
@@ -96,7 +97,7 @@ func (x *Set) HideAll(environment string) {
 
 // Guard calls f, which asks CUE about an entity, or about a part of one. Where CUE
 // panics, that is an error of the entity, and the others are exported. It returns
-// whether f came to its end.
+// whether f returned.
 func (x *Set) Guard(ref model.Ref, f func()) bool {
 	what := ref.Path
 	if what == "" {
@@ -109,8 +110,8 @@ func (x *Set) Guard(ref model.Ref, f func()) bool {
 	return ok
 }
 
-// Guarded calls f, and returns whether it came to its end; else the diagnostic says
-// why.
+// Guarded calls f, and returns whether it returned. Where it panics, the diagnostic says
+// so; what names the place in it.
 func Guarded(what string, f func()) (d diag.Diagnostic, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -29,8 +29,8 @@ func packageFiles(inst *build.Instance) []*ast.File {
 }
 
 // checkEmbedded reports files that must not be embedded. The package must then
-// not be built, since that reads them: whoever writes the platform need not be
-// allowed to read what else the machine has, and a device or pipe never ends.
+// not be built, since that reads them: the author of the platform need not be
+// allowed to read other files of the machine, and a device or pipe never ends.
 func (p *Places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, f := range packageFiles(inst) {

@@ -1,5 +1,5 @@
-// Package loader loads a CUE package, without a network and without files that nobody allowed
-// it to read. What makes a whole package unreadable is a diagnostic. Of a loaded package it knows
+// Package loader loads a CUE package, without a network and without files that it must not
+// read. What makes a whole package unreadable is a diagnostic. Of a loaded package it knows
 // where values are written, as positions that mean something to users.
 package loader
 
@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// Package is a package in a CUE context of its own.
+// Package is a built package, in a CUE context of its own.
 type Package struct {
 	Context  *cue.Context
 	Value    cue.Value

@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Errors translates what makes a whole package unreadable; code is for the
-// errors that say nothing more exact of themselves.
+// Errors translates what makes a whole package unreadable. code is for errors of no known
+// kind.
 func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, e := range errors.Errors(err) {
@@ -61,8 +61,8 @@ func (p *Places) uses(name string) []model.Position {
 	return p.All(out)
 }
 
-// announcesSchemaError is what CUE says of an embedded JSON Schema before it
-// says what is wrong with it.
+// announcesSchemaError is the message of CUE that precedes the error of an embedded JSON
+// Schema.
 const announcesSchemaError = "constraints are not possible to satisfy"
 
 var positionPrefix = regexp.MustCompile(`(^|: )[^\s:]+:\d+:\d+: `)
@@ -147,9 +147,10 @@ var builtinPackages = map[string]string{
 	"toml": "encoding/toml", "uuid": "uuid", "yaml": "encoding/yaml",
 }
 
+// OurModule is the path of the module kalypso.io, without its major version.
 var OurModule, _, _ = strings.Cut(kalypso.ModulePath, "@")
 
-// ourPackages are the import paths of the module that kalypso brings.
+// ourPackages are the import paths of the module kalypso.io.
 func ourPackages() []string {
 	var paths []string
 	for _, pattern := range []string{"*/*.cue", "*/*/*.cue"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
 )
 
-// credentialsIn is credentials for the addresses that messages of CUE repeat.
+// credentialsIn reports credentials in the addresses that messages of CUE repeat.
 func (o Problem) credentialsIn(s *shape.Shape) (d diag.Diagnostic, found bool) {
 	if s == nil || s.Address == "" {
 		return d, false
@@ -30,7 +30,7 @@ func (o Problem) credentialsIn(s *shape.Shape) (d diag.Diagnostic, found bool) {
 	return d, found
 }
 
-// Diagnostic says what a problem inside an entity is. s is the shape of the
+// Diagnostic returns the diagnostic of a problem inside an entity. s is the shape of the
 // value that the path names, nil where the schema says nothing of it, and
 // parent that of the struct around it.
 func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
@@ -62,8 +62,8 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 }
 
 // valueless says that a field has no value, only a constraint. Where the schema has a
-// default, the platform excludes it: with another default, since CUE chooses between two
-// for nobody, or with a constraint.
+// default, the platform excludes it: with another default, since CUE takes neither of
+// two, or with a constraint.
 func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
 	d := diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	if s == nil || s.Usual == "" {
@@ -154,9 +154,9 @@ func bound(constraint string) string {
 	return "be " + constraint
 }
 
-// Telling is the message that says most: of a value with a default, CUE also
-// says that the value is not the default, and of one with alternatives that it
-// has not the type of the others.
+// Telling returns the most exact message: of a value with a default, CUE also reports
+// that the value is not the default, and of one with alternatives that it has not the
+// type of the others.
 func (o Problem) Telling() string {
 	for _, says := range []string{"out of bound", "mismatched types"} {
 		for _, message := range o.Messages {
@@ -187,10 +187,10 @@ func (o Problem) given(s *shape.Shape) string {
 	return "this"
 }
 
-// failed matches errors that more values would not heal.
+// failed matches errors that stay when more values are given.
 var failed = regexp.MustCompile(`division by zero|index out of range|invalid operands`)
 
-// Reason says in plain words why CUE could not finish a value, and the way out.
+// Reason returns why CUE could not finish a value, in plain words, and a hint.
 func Reason(message string) (why, hint string) {
 	message = strings.TrimPrefix(message, "invalid interpolation: ")
 	if name, ok := strings.CutPrefix(message, "undefined field: "); ok {

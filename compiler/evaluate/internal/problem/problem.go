@@ -30,17 +30,17 @@ func JoinPath(path []string) string {
 // isIndex says whether an element of a path of CUE's is the index of a list.
 func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
-// Contains says whether another problem is inside the value that this one is
-// about.
-func (o Problem) Contains(other Problem) bool {
-	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
-}
-
-// Problem is all that CUE says of one path.
+// Problem has all errors of CUE about one path.
 type Problem struct {
 	Path     []string
 	Messages []string
 	At       []model.Position
+}
+
+// Contains says whether another problem is inside the value that this one is
+// about.
+func (o Problem) Contains(other Problem) bool {
+	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
 }
 
 // Alternatives says whether the problem is that a struct is none of the
@@ -54,7 +54,8 @@ func (o Problem) Alternatives() bool {
 
 var emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
 
-// In groups an error by path, and drops the lines that only announce others.
+// In groups the errors that one of CUE consists of by their paths, and drops those that
+// only announce others.
 func In(p *loader.Places, err error) []Problem {
 	var out []Problem
 	for _, e := range errors.Errors(err) {

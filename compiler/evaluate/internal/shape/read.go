@@ -227,7 +227,7 @@ func hasAttribute(f *ast.Field, name string) bool {
 }
 
 // addPattern adds fields whose names are a pattern: [#Name], [N=#Name],
-// [=~"…"], [string], or an enumeration, which is as good as fields.
+// [=~"…"], [string], or an enumeration, which is the same as fields.
 func (r *shapeReader) addPattern(s *Shape, label *ast.ListLit, of Field) {
 	key := label.Elts[0]
 	if a, ok := key.(*ast.Alias); ok {

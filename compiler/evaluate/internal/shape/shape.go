@@ -3,6 +3,7 @@
 package shape
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,24 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
+
+// Shape has the fields of a value, or what else it may be, by the schema. CUE enforces
+// the same, but reports neither all misspelt fields at once nor what could have been
+// meant.
+type Shape struct {
+	Fields  map[string]Field
+	Pattern *Shape     // of fields whose names are a pattern
+	Keys    Keys       // what those names are
+	Open    bool       // any field may be there
+	OneOf   [][]string // groups of which exactly one field is given
+	Elem    *Shape     // of a list's elements
+	Enum    []string   // the strings that a scalar may be
+	Is      string     // what a scalar is, as the schema's documentation says it
+	Usual   string     // the schema's default of a scalar, as CUE writes it; "" for none
+	Literal []string   // what a struct may be instead, such as false
+	Def     string     // the definition that a struct is, where it may be a scalar as well
+	Address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
+}
 
 // Misspelt says whether a field that is absent seems to be there under a wrong
 // name, which is reported.
@@ -55,26 +74,10 @@ func (s *Shape) At(path []string) *Shape {
 // FactNames are the fields of #assignment, as schema.#Assignment declares them.
 func FactNames() []string { return Definitions()["#Assignment"].Names() }
 
+// DefaultNamespaceService is the name of the namespace service that the schema itself has.
 const DefaultNamespaceService = "default"
 
-// Shape is what the schema says of a value's fields, read off the schema's own
-// files: CUE enforces it, but reports neither all misspelt fields at once nor
-// what else could have been meant.
-type Shape struct {
-	Fields  map[string]Field
-	Pattern *Shape     // of fields whose names are a pattern
-	Keys    Keys       // what those names are
-	Open    bool       // any field may be there
-	OneOf   [][]string // groups of which exactly one field is given
-	Elem    *Shape     // of a list's elements
-	Enum    []string   // the strings that a scalar may be
-	Is      string     // what a scalar is, as the schema's documentation says it
-	Usual   string     // the schema's default of a scalar, as CUE writes it; "" for none
-	Literal []string   // what a struct may be instead, such as false
-	Def     string     // the definition that a struct is, where it may be a scalar as well
-	Address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
-}
-
+// Field is a field of a struct.
 type Field struct {
 	*Shape
 	Required bool
@@ -84,26 +87,21 @@ type Field struct {
 	doc           string // the field's documentation
 }
 
-// Keys is what the schema says of field names that it leaves open. The zero
-// keyShape allows any.
+// Keys are the field names that a pattern of the schema allows. The zero Keys allow any.
 type Keys struct {
 	names   bool           // they are #Name
 	matches *regexp.Regexp // they match
 	doc     string
 }
 
+// Allows says whether a field may have the name.
 func (k Keys) Allows(key string) bool {
 	return (!k.names || model.IsName(key)) && (k.matches == nil || k.matches.MatchString(key))
 }
 
 // Names returns the field names, sorted.
 func (s *Shape) Names() []string {
-	var names []string
-	for n := range s.Fields {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(s.Fields))
 }
 
 // About returns the documentation of a field as a hint.

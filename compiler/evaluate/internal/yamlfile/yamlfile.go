@@ -132,7 +132,7 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		}
 	}
 	for _, doc := range docs {
-		if n := longNumber(doc); n != nil {
+		if n := first(doc, isLongNumber); n != nil {
 			return nil, unbounded(n.Line, n.Column, fmt.Sprintf("a number has more than %d digits", mostDigits), "quote it if it is a text")
 		}
 		if d, bad := badNumber(name, doc); bad {
@@ -180,19 +180,24 @@ func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
 		Hinting(fmt.Sprintf("end lines with a line feed; in a text, write \"\\u%04X\" in double quotes", r)), true
 }
 
-// longNumber returns the first number that is too long; nil for none.
-func longNumber(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.ScalarNode && len(n.Value) > mostDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) {
-		if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
-			return n
-		}
+// first returns the first node in a document that is wanted; nil for none. Aliases are not
+// followed: what they refer to is looked at where it stands.
+func first(n *yaml.Node, wanted func(*yaml.Node) bool) *yaml.Node {
+	if wanted(n) {
+		return n
 	}
 	for _, of := range n.Content {
-		if found := longNumber(of); found != nil {
+		if found := first(of, wanted); found != nil {
 			return found
 		}
 	}
 	return nil
+}
+
+// isLongNumber says whether a node is a number that is too long.
+func isLongNumber(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && len(n.Value) > mostDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
+		(n.ShortTag() == "!!int" || n.ShortTag() == "!!float")
 }
 
 // GivenTwice reports the first key that a mapping of a file has twice, of which CUE
@@ -251,25 +256,28 @@ var wholeNumber = regexp.MustCompile(`^[-+]?[0-9][0-9_]*$`)
 
 // badNumber reports the first number that CUE's reader writes so that CUE cannot
 // read it: integers of more than 64 bits, infinity, and what is no number.
-func badNumber(name string, n *yaml.Node) (d diag.Diagnostic, found bool) {
-	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.ShortTag() == "!!float" {
-		at := model.Position{File: name, Line: n.Line, Column: n.Column}
-		v, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
-		switch {
-		case err != nil: // .inf, .nan
-			return diag.New(diag.WrongValue, n.Value+" is no number that JSON has").In(at, "").
-				Hinting(fmt.Sprintf("quote it if it is a text, %q", n.Value)), true
-		case wholeNumber.MatchString(n.Value):
-			return diag.New(diag.WrongValue, fmt.Sprintf("the number %s is too large: an integer has 64 bits", n.Value)).In(at, "").
-				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write %g", n.Value, v)), true
-		}
+func badNumber(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
+	value := func(n *yaml.Node) (float64, error) {
+		return strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	}
-	for _, of := range n.Content {
-		if d, found = badNumber(name, of); found {
-			return d, true
+	n := first(doc, func(n *yaml.Node) bool {
+		if n.Kind != yaml.ScalarNode || n.Style != 0 || n.ShortTag() != "!!float" {
+			return false
 		}
+		_, err := value(n)
+		return err != nil || wholeNumber.MatchString(n.Value)
+	})
+	if n == nil {
+		return d, false
 	}
-	return d, false
+	at := model.Position{File: name, Line: n.Line, Column: n.Column}
+	v, err := value(n)
+	if err != nil { // .inf, .nan
+		return diag.New(diag.WrongValue, n.Value+" is no number that JSON has").In(at, "").
+			Hinting(fmt.Sprintf("quote it if it is a text, %q", n.Value)), true
+	}
+	return diag.New(diag.WrongValue, fmt.Sprintf("the number %s is too large: an integer has 64 bits", n.Value)).In(at, "").
+		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write %g", n.Value, v)), true
 }
 
 // ambiguous matches plain scalars that Helm and kubectl, who read YAML 1.1, take
@@ -281,7 +289,7 @@ var ambiguous = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|O
 // another here, so that a chart never gets something else than with Helm.
 func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	for _, doc := range docs {
-		if n := ambiguousScalar(doc); n != nil {
+		if n := first(doc, isAmbiguous); n != nil {
 			return diag.New(diag.WrongValue, fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
 				In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
 				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number", n.Value)), true
@@ -290,16 +298,7 @@ func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	return d, false
 }
 
-// ambiguousScalar returns the first such scalar; nil for none. Aliases are not followed:
-// what they refer to is looked at where it stands.
-func ambiguousScalar(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.ScalarNode && n.Style == 0 && ambiguous.MatchString(n.Value) {
-		return n
-	}
-	for _, of := range n.Content {
-		if found := ambiguousScalar(of); found != nil {
-			return found
-		}
-	}
-	return nil
+// isAmbiguous says whether a node is such a scalar.
+func isAmbiguous(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Style == 0 && ambiguous.MatchString(n.Value)
 }

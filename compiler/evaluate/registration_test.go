@@ -175,51 +175,51 @@ func TestRegisteredErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		platform, registered string
 		want                 []string
-		sick                 []string
+		invalid              []string
 		unknown              bool
 	}{
 		"not locked": {
-			want: []string{"K3011 https://git.example.test/app is not locked @environments/dev/dev.cue:4:27"}, sick: []string{"registrations.app"}, unknown: true,
+			want: []string{"K3011 https://git.example.test/app is not locked @environments/dev/dev.cue:4:27"}, invalid: []string{"registrations.app"}, unknown: true,
 		},
 		"no folder": {
 			registered: "-- app/other/x.cue --\npackage x\n",
 			want:       []string{"K1305 the repository of registration app has no folder deploy @environments/dev/dev.cue:4:27"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"nothing in it": {
 			registered: "-- app/deploy/README.md --\nhello\n",
 			want:       []string{"K1305 folder deploy of the repository of registration app brings nothing @environments/dev/dev.cue:4:27"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"a file without content": {
 			registered: head + "-- app/deploy/more.cue --\nrefused: is a link that leaves\n-- app/deploy/notes.md --\nrefused: is a link that leaves\n",
 			want:       []string{"K1305 deploy/more.cue of the repository of registration app is a link that leaves @environments/dev/dev.cue:4:27"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"an import without content": {
 			registered: head + "-- app/cue.mod/module.cue --\nmodule: \"a.example@v0\"\nlanguage: version: \"v0.15.0\"\n-- app/lib/x.cue --\nrefused: is a link that leaves\n",
 			want:       []string{"K1305 lib/x.cue of the repository of registration app is a link that leaves @environments/dev/dev.cue:4:27"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"too large": {
 			registered: head + "-- app/deploy/more.cue --\npackage app\n//" + strings.Repeat("x", source.MostEmbedded) + "\n-- app/deploy/notes.md --\n" + strings.Repeat("x", source.MostEmbedded+1) + "\n",
 			want:       []string{"K1305 deploy/more.cue of the repository of registration app has more than 16 MiB @environments/dev/dev.cue:4:27"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"syntax": {
 			registered: head + "workloads: {\n",
 			want:       []string{"K1001 expected '}', found 'EOF' @app@0a1b2c3d0a1b/deploy/app.cue:3:14"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"misspelt": {
 			registered: head + "workloads: shop: {deploymentTarget: {}}\n",
 			want:       []string{"K1102 unknown field deploymentTarget @app@0a1b2c3d0a1b/deploy/app.cue:3:19"},
-			sick:       []string{"workloads.shop"}, unknown: true,
+			invalid:    []string{"workloads.shop"}, unknown: true,
 		},
 		"workspace of another": {
 			registered: head + "workloads: shop: workspace: \"mine\"\n",
 			want:       []string{"K1305 workload shop is of workspace mine, and registration app brings those of team @app@0a1b2c3d0a1b/deploy/app.cue:3:29"},
-			sick:       []string{"workloads.shop"}, unknown: true,
+			invalid:    []string{"workloads.shop"}, unknown: true,
 		},
 		"more than it provides": {
 			registered: head + "workloads: shop: {}\nconfigs: x: match: {}\n",
@@ -233,32 +233,32 @@ func TestRegisteredErrors(t *testing.T) {
 			platform:   `workloads: shop: workspace: "mine"`,
 			registered: head + "workloads: shop: {}\n",
 			want:       []string{"K1305 registration app brings workloads.shop, which there is already @app@0a1b2c3d0a1b/deploy/app.cue:3:12 @environments/dev/dev.cue:6:12"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"two packages": {
 			registered: head + "-- app/deploy/other.cue --\npackage other\n",
 			want:       []string{"K1305 the folder of registration app has two packages, app and other @app@0a1b2c3d0a1b/deploy/app.cue:1:1 @app@0a1b2c3d0a1b/deploy/other.cue:1:1"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"embeds what is outside": {
 			registered: "-- app/deploy/app.cue --\n@extern(embed)\npackage app\n\nworkloads: shop: description: _ @embed(file=\"../../../../etc/hostname\", type=text)\n",
 			want:       []string{"K1002 @embed cannot read a file of another folder @app@0a1b2c3d0a1b/deploy/app.cue:4:33"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"another kind": {
 			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: SchedulingPolicy\n",
 			want:       []string{"K1305 a registration brings Workloads of scheduler.kalypso.io, not SchedulingPolicy @app@0a1b2c3d0a1b/deploy/x.yaml:1:1"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"a YAML field": {
 			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata:\n  name: x\nspec:\n  deploymentTargets:\n  - name: y\n    enviroment: dev\n    manifests: {repo: \"https://x/y\", branch: main}\n",
 			want:       []string{"K1305 the deployment target has no field enviroment @app@0a1b2c3d0a1b/deploy/x.yaml:8:5"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"no YAML": {
 			registered: "-- app/deploy/x.yaml --\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: [\n",
 			want:       []string{"K1001 the file is not valid YAML: did not find expected node content @app@0a1b2c3d0a1b/deploy/x.yaml:2:1"},
-			sick:       []string{"registrations.app"}, unknown: true,
+			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestRegisteredErrors(t *testing.T) {
 			if !slices.Equal(ds, c.want) {
 				t.Errorf("got  %q\nwant %q", ds, c.want)
 			}
-			for _, s := range c.sick {
+			for _, s := range c.invalid {
 				collection, entity, _ := strings.Cut(s, ".")
 				if !pkg.Model.Invalid[model.Ref{Collection: collection, Name: entity}] {
 					t.Errorf("%s is healthy: %v", s, pkg.Model.Invalid)
@@ -300,7 +300,7 @@ func TestRegisteredConfigLimits(t *testing.T) {
 	}
 }
 
-// What was brought is remembered by the content, and the same.
+// What is provided is cached by the content, and the same.
 func TestRegisteredRemembered(t *testing.T) {
 	c := newMemory()
 	const files = "-- app/deploy/app.cue --\npackage app\n\nworkloads: shop: deploymentTargets: a: {environment: \"dev\", manifests: git: {repo: \"https://x/y\", branch: \"b\"}}\n-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n"

@@ -37,7 +37,7 @@ func newPool(t *testing.T) *worker.Pool {
 
 // A registration that is beyond all bounds is a diagnostic of itself, and is not
 // remembered, as it may be finished the next time.
-func TestGuestBeyond(t *testing.T) {
+func TestRegistrationBeyond(t *testing.T) {
 	const app = "-- app/deploy/app.cue --\npackage app\nimport \"list\"\n\nworkloads: shop: {}\n_y: list.Range(0, 3, 1)\n"
 	const limits = "-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n"
 	for name, c := range map[string]struct {
@@ -73,7 +73,7 @@ func TestGuestBeyond(t *testing.T) {
 
 // A function of the assignment that has no end fails its own calls, at once when
 // it is called again, and no others.
-func TestGuestFunctionBeyond(t *testing.T) {
+func TestRegisteredFunctionBeyond(t *testing.T) {
 	const files = `-- limits/x.cue --
 package limits
 

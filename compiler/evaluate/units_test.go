@@ -58,7 +58,7 @@ type answer struct {
 	stats     incremental.Stats
 }
 
-// ask evaluates an environment: in one piece, each component alone, or as it is
+// ask evaluates an environment: in one piece, each unit alone, or as it is
 // done where neither is asked for.
 func ask(t *testing.T, p *source.Platform, name string, how string, c memo.Cache) answer {
 	t.Helper()
@@ -131,13 +131,13 @@ func same(t *testing.T, what string, got, want answer) {
 	}
 }
 
-// compareWays evaluates an environment in every way, and returns how it was done in parts.
+// compareWays evaluates an environment in every way, and returns how it was done in units.
 func compareWays(t *testing.T, p *source.Platform, name string) incremental.Stats {
 	t.Helper()
 	want := ask(t, p, name, "whole", nil)
 	c := newMemory()
 	each := ask(t, p, name, "each", nil)
-	same(t, "each component alone", each, want)
+	same(t, "each unit alone", each, want)
 	same(t, "as it comes", ask(t, p, name, "", c), want)
 	puts := c.puts
 	warm := ask(t, p, name, "", c)
@@ -148,7 +148,7 @@ func compareWays(t *testing.T, p *source.Platform, name string) incremental.Stat
 	return each.stats
 }
 
-// nasty are packages of two files or more, and in how many parts they are
+// nasty are packages of two files or more, and in how many units they are
 // evaluated, but for that of the empty file: with an error or without, nothing
 // else may tell that they are. It is none where nothing is readable.
 var nasty = map[string]struct {
@@ -385,7 +385,7 @@ var nasty = map[string]struct {
 		"c.cue":  `configs: c: match: {}`}, 1},
 }
 
-func TestPartsAreTheWhole(t *testing.T) {
+func TestUnitsAreTheWhole(t *testing.T) {
 	for name, c := range nasty {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -423,7 +423,7 @@ func platforms(t *testing.T) []string {
 	return out
 }
 
-func TestPlatformsInParts(t *testing.T) {
+func TestPlatformsInUnits(t *testing.T) {
 	for _, dir := range platforms(t) {
 		p, _, err := source.Open(dir)
 		if err != nil {
@@ -443,7 +443,7 @@ func TestPlatformsInParts(t *testing.T) {
 	}
 }
 
-func TestGeneratedInParts(t *testing.T) {
+func TestGeneratedInUnits(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := generate.Write(dir, 7, generate.ForAssignments(400)); err != nil {
 		t.Fatal(err)
@@ -459,7 +459,7 @@ func TestGeneratedInParts(t *testing.T) {
 
 // Random entities in random files, edited at random, with what an edit may break:
 // what is remembered of one state must not change what is said of another.
-func TestEditsInParts(t *testing.T) {
+func TestEditsInUnits(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 5))
 	statements := []func(i int) string{
 		func(i int) string {
