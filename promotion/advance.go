@@ -67,7 +67,7 @@ func (s *Session) lockstep(ctx context.Context, st *stop, c *candidate) error {
 			if soaks.State == gate.Pending {
 				c.verdicts = append(c.verdicts, gate.Verdict{
 					Gate: "advance", Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
-					Reason: fmt.Sprintf("%s is on its way to %s: %s", short(has.Base), next.id(), soaks.Reason),
+					Reason: fmt.Sprintf("%s is on its way to %s: %s", has.Base.Short(), next.id(), soaks.Reason),
 				})
 				return nil
 			}
@@ -79,14 +79,14 @@ func (s *Session) lockstep(ctx context.Context, st *stop, c *candidate) error {
 // soaksFor is what the soak gates of a stop say of a base commit that is on its way there;
 // passed where nothing is asked of it, or it would not be let through anyway.
 func (s *Session) soaksFor(ctx context.Context, st *stop, of tree.Source) (gate.Verdict, error) {
-	if st.out.repository == nil || st.out.orders.rejected[hashOf(of.Base)] != nil || st.aborted(hashOf(of.Base)) != nil {
+	if st.out.repository == nil || st.out.orders.rejected[of.Base.Hash()] != nil || st.aborted(of.Base.Hash()) != nil {
 		return gate.Verdict{State: gate.Passed}, nil
 	}
 	newer, err := s.newer(st.has())
-	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == of.Base }) {
+	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
 		return gate.Verdict{State: gate.Passed}, err
 	}
-	c, err := s.gates(ctx, st, tree.Source{Base: of.Base, Environment: revision(st.out.own.Commit)}, Intent{})
+	c, err := s.gates(ctx, st, tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.out.own.Commit)}, Intent{})
 	if err != nil {
 		return gate.Verdict{}, err
 	}
@@ -151,7 +151,7 @@ func (s *Session) arrived(ctx context.Context, st *stop, newer []source.Base) ([
 			if _, known := reached[name]; !known {
 				reached[name] = true
 			}
-			if !held[up][revision(b.Commit)] {
+			if !held[up][tree.RevisionOf(b.Commit)] {
 				reached[name] = false
 				missing = up.id()
 			}
@@ -173,7 +173,7 @@ func (s *Session) arrived(ctx context.Context, st *stop, newer []source.Base) ([
 func (s *Session) hadSince(ctx context.Context, st *stop, of []source.Base) (map[tree.Revision]bool, error) {
 	wanted := map[tree.Revision]bool{}
 	for _, b := range of {
-		wanted[revision(b.Commit)] = true
+		wanted[tree.RevisionOf(b.Commit)] = true
 	}
 	had := map[tree.Revision]bool{}
 	older := 0
@@ -234,7 +234,7 @@ func (s *Session) preload(ctx context.Context, st *stop, of []source.Base) error
 		}
 		var commits []git.Hash
 		for _, b := range of {
-			v, err := up.out.history.visitOf(ctx, up.ringName(), revision(b.Commit))
+			v, err := up.out.history.visitOf(ctx, up.ringName(), tree.RevisionOf(b.Commit))
 			if err != nil {
 				return err
 			}
@@ -261,7 +261,7 @@ func (s *Session) match(ctx context.Context, st *stop, there []source.Base, othe
 	}
 	var c *candidate
 	for _, b := range there {
-		if revision(b.Commit) != common {
+		if tree.RevisionOf(b.Commit) != common {
 			others = append(others, Other{Commit: b.Commit.String(), Reason: "it is not what runs before: advance is match-upstream"})
 			continue
 		}

@@ -65,7 +65,7 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 		return stop, errors.Join(s.withdraw(ctx, st, stop), s.doubt(ctx, st, stop))
 	}
 	if wanted != nil && (wanted.Source != stop.Step.Source || wanted.Commit != stop.Step.Commit) {
-		return nil, fmt.Errorf("%w: it would be %s, and was %s", ErrPlanMoved, describe(stop.Step.Source), describe(wanted.Source))
+		return nil, fmt.Errorf("%w: it would be %s, and was %s", ErrPlanMoved, stop.Step.Source.Describe(), wanted.Source.Describe())
 	}
 	if st.out.tip.IsZero() && st.writes() == model.WritePullRequest && proposable(stop.Step) {
 		if err := s.begin(ctx, st, stop.Step.Source); err != nil {
@@ -75,7 +75,7 @@ func (s *Session) apply(ctx context.Context, st *stop, intent Intent, wanted *St
 			return stop, err
 		}
 	}
-	if base := stop.Step.Source.Base; intent.Commit != "" && st.aborted(hashOf(base)) != nil {
+	if base := stop.Step.Source.Base; intent.Commit != "" && st.aborted(base.Hash()) != nil {
 		if err := s.takeBack(ctx, st.out.repository, "abort", st.abortName()+"/"+string(base), "resume"); err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (s *Session) landed(ctx context.Context, st *stop, stop *Stop, commit git.H
 	stop.Hold = o.hold(st.ringName())
 	var err error
 	stop.Rollout, err = s.observe(ctx, st, true)
-	stop.Reason = "it got " + describe(st.has())
+	stop.Reason = "it got " + st.has().Describe()
 	return err
 }
 

@@ -131,7 +131,7 @@ func (s *Session) auditGone(ctx context.Context) ([]Event, error) {
 						continue
 					}
 					e := Event{Time: said.At.UTC(), Environment: environment, Ring: ring, What: string(said.State), By: terminal.Line(said.By), Reason: terminal.Line(said.Description)}
-					if e.Source.Base = revision(c); said.State == forge.Pending {
+					if e.Source.Base = tree.RevisionOf(c); said.State == forge.Pending {
 						e.What = "promoted"
 					}
 					out = append(out, e)
@@ -279,11 +279,11 @@ func (o *order) event() (Event, bool) {
 	e := Event{Time: o.at.UTC(), What: ordered[o.Kind], By: terminal.Line(o.By), Reason: terminal.Line(o.Reason)}
 	switch o.Kind {
 	case "reject", "readmit":
-		e.Source.Base = revision(hashOf(tree.Revision(o.About)))
+		e.Source.Base = tree.RevisionOf(tree.Revision(o.About).Hash())
 	case "abort", "resume":
 		var commit git.Hash
 		e.Environment, e.Ring, commit = o.candidate()
-		e.Source.Base = revision(commit)
+		e.Source.Base = tree.RevisionOf(commit)
 	default:
 		e.Environment = o.About
 	}

@@ -85,7 +85,7 @@ func (s *Session) newer(has tree.Source) ([]source.Base, error) {
 	if has.Base == "" {
 		return s.platform.bases.newest(mostNew)
 	}
-	all, found, err := s.platform.bases.until(hashOf(has.Base))
+	all, found, err := s.platform.bases.until(has.Base.Hash())
 	if err != nil || !found {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (st *stop) without(newer []source.Base, against map[tree.Source]string) (ke
 
 // with is a base commit with the environment's own files as they are now.
 func (st *stop) with(b source.Base) tree.Source {
-	return tree.Source{Base: revision(b.Commit), Environment: revision(st.out.own.Commit)}
+	return tree.Source{Base: tree.RevisionOf(b.Commit), Environment: tree.RevisionOf(st.out.own.Commit)}
 }
 
 // withoutRefused leaves out the base commits that somebody rejected, or called off, and
@@ -178,7 +178,7 @@ func (s *Session) gates(ctx context.Context, st *stop, of tree.Source, intent In
 // ownFirst is what speaks against a base commit with new files of the environment in a
 // ring after others: those go through the rings as well, whatever they come with.
 func (s *Session) ownFirst(ctx context.Context, st *stop, policy gate.Policy, of tree.Source, intent Intent) ([]gate.Verdict, error) {
-	facts := gate.CommitFacts{Now: s.now, Commit: hashOf(of.Base), Reachable: true, EnvironmentOnly: true}
+	facts := gate.CommitFacts{Now: s.now, Commit: of.Base.Hash(), Reachable: true, EnvironmentOnly: true}
 	for _, up := range s.upstream(st) {
 		stay, err := s.stay(ctx, up, of, true)
 		if err != nil {
@@ -190,7 +190,7 @@ func (s *Session) ownFirst(ctx context.Context, st *stop, policy gate.Policy, of
 	verdicts = slices.DeleteFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Passed })
 	for i := range verdicts {
 		verdicts[i].Name = "own files"
-		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s", short(of.Environment), verdicts[i].Reason)
+		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s", of.Environment.Short(), verdicts[i].Reason)
 	}
 	return verdicts, nil
 }
@@ -202,15 +202,15 @@ func (s *Session) endsHold(ctx context.Context, st *stop, of tree.Source) (bool,
 	if err != nil || hold == nil || hold.Base == "" {
 		return false, err
 	}
-	since, found, err := s.platform.bases.until(hashOf(hold.Base))
-	return found && slices.ContainsFunc(since, func(b source.Base) bool { return revision(b.Commit) == of.Base }), err
+	since, found, err := s.platform.bases.until(hold.Base.Hash())
+	return found && slices.ContainsFunc(since, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }), err
 }
 
 // configured returns the stop's base commit with the environment's own files as they
 // are now; nil where these are not new.
 func (s *Session) configured(ctx context.Context, st *stop, intent Intent) (*candidate, error) {
 	has := st.has()
-	own := revision(st.out.own.Commit)
+	own := tree.RevisionOf(st.out.own.Commit)
 	if has.Environment == own || has.Base == "" {
 		return nil, nil
 	}
@@ -224,18 +224,18 @@ func (s *Session) named(ctx context.Context, st *stop, intent Intent) (*candidat
 		return nil, err
 	}
 	has := st.has()
-	if has.Base != "" && revision(b.Commit) != has.Base {
+	if has.Base != "" && tree.RevisionOf(b.Commit) != has.Base {
 		newer, err := s.newer(has)
 		if err != nil {
 			return nil, err
 		}
-		_, known, err := s.platform.bases.until(hashOf(has.Base))
+		_, known, err := s.platform.bases.until(has.Base.Hash())
 		if err != nil {
 			return nil, err
 		}
 		if known && !slices.ContainsFunc(newer, func(n source.Base) bool { return n.Commit == b.Commit }) {
 			return nil, fmt.Errorf("%s has %s, and %s comes before that: `kalypso rollback --env %s --to %s` goes back, and keeps it there",
-				st.id(), short(has.Base), git.Short(b.Commit), st.stage.Name, git.Short(b.Commit))
+				st.id(), has.Base.Short(), git.Short(b.Commit), st.stage.Name, git.Short(b.Commit))
 		}
 	}
 	c, err := s.judged(ctx, st, b, intent)

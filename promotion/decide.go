@@ -63,7 +63,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		return nil, err
 	}
 	has := st.has()
-	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(revision(st.out.tip))}
+	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Ready, Has: has, Branch: st.out.branch, Tip: string(tree.RevisionOf(st.out.tip))}
 	if _, _, err := s.drifted(ctx, st, stop); err != nil || stop.State == Blocked {
 		return stop, err
 	}
@@ -78,7 +78,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	if before != nil && before.Base != "" {
 		hold.Base = before.Base // a second step back is still from there
 	}
-	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.out.sourceIn(target.record, st.ringName()).Base, Environment: revision(st.out.own.Commit)}}
+	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.out.sourceIn(target.record, st.ringName()).Base, Environment: tree.RevisionOf(st.out.own.Commit)}}
 	c := change{hold: hold, trailers: s.decided(d), decided: s.now}
 	if to.Exact {
 		step.Source = st.out.sourceIn(target.record, st.ringName())
@@ -95,7 +95,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 		return stop, nil
 	}
 	if step.Change != nil && step.Change.Errors > 0 && !st.stage.Promotion.AllowErrors {
-		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", short(step.Source.Base), count(step.Change.Errors, s.subject.Form().unit()))
+		stop.State, stop.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", step.Source.Base.Short(), count(step.Change.Errors, s.subject.Form().unit()))
 		return stop, nil
 	}
 	if step.prepared.report != nil {
@@ -105,7 +105,7 @@ func (s *Session) rollback(ctx context.Context, st *stop, to RollbackTo, d Decis
 	}
 	err = s.carryOut(ctx, st, stop, Intent{})
 	if err == nil && stop.State == Promoted {
-		stop.Reason = "it is back at " + short(stop.Has.Base) + ", and held until " + cmp.Or(hold.Until, "somebody releases it")
+		stop.Reason = "it is back at " + stop.Has.Base.Short() + ", and held until " + cmp.Or(hold.Until, "somebody releases it")
 	}
 	return stop, err
 }
@@ -131,7 +131,7 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 	if to.Commit == "" {
 		had, err := st.out.history.basesBefore(ctx, st.ringName())
 		had = slices.DeleteFunc(had, func(p past) bool { // a rejected commit comes nowhere
-			return st.out.orders.rejected[hashOf(st.out.sourceIn(p.record, st.ringName()).Base)] != nil
+			return st.out.orders.rejected[st.out.sourceIn(p.record, st.ringName()).Base.Hash()] != nil
 		})
 		steps := max(1, to.Steps)
 		switch {
@@ -149,10 +149,10 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 		return past{}, err
 	}
 	b, err := s.platform.resolve(to.Commit)
-	if err != nil && !isID(to.Commit) {
+	if err != nil && !tree.Revision(to.Commit).IsCommit() {
 		return past{}, err
 	}
-	wanted := revision(b.Commit)
+	wanted := tree.RevisionOf(b.Commit)
 	if err != nil {
 		wanted = tree.Revision(to.Commit) // it may not be in the branch's history any more
 	}
@@ -160,8 +160,8 @@ func (s *Session) earlier(ctx context.Context, st *stop, to RollbackTo) (past, e
 		if st.out.sourceIn(p.record, st.ringName()).Base != wanted {
 			continue
 		}
-		if o := st.out.orders.rejected[hashOf(wanted)]; o != nil {
-			return past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", short(wanted), terminal.Line(o.Reason), short(wanted))
+		if o := st.out.orders.rejected[wanted.Hash()]; o != nil {
+			return past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", wanted.Short(), terminal.Line(o.Reason), wanted.Short())
 		}
 		return p, nil
 	}
@@ -191,7 +191,7 @@ func (s *Session) prepareExact(st *stop, step *Step, target past, c change) erro
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	step.prepared = &prepared{commit: hashOf(tree.Revision(result.Commit)), packs: packsOf(pack), message: result.Message}
+	step.prepared = &prepared{commit: tree.Revision(result.Commit).Hash(), packs: packsOf(pack), message: result.Message}
 	step.Commit, step.Tree = string(result.Commit), target.record.Tree
 	return nil
 }
@@ -227,7 +227,7 @@ func (s *Session) Release(ctx context.Context, d Decision) ([]*Stop, error) {
 
 // restate writes another hold into the record.
 func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title string, d Decision) (*Stop, error) {
-	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip)), Hold: hold}
+	stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(tree.RevisionOf(st.out.tip)), Hold: hold}
 	before, _, err := s.held(ctx, st)
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	if err := pack.Finish(); err != nil {
 		return nil, err
 	}
-	commit := hashOf(tree.Revision(result.Commit))
+	commit := tree.Revision(result.Commit).Hash()
 	update := remote.Update{Ref: branchRef(st.out.branch), Old: st.out.tip, New: commit}
 	if err := st.out.repository.remote.Push(ctx, []remote.Update{update}, packsOf(pack), false); err != nil {
 		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
@@ -287,7 +287,7 @@ func (s *Session) restate(ctx context.Context, st *stop, hold *tree.Hold, title 
 	if err := s.landed(ctx, st, stop, commit); err != nil {
 		return nil, err
 	}
-	stop.State, stop.Reason = Held, "it is held at "+short(st.has().Base)
+	stop.State, stop.Reason = Held, "it is held at "+st.has().Base.Short()
 	if hold == nil {
 		stop.State, stop.Reason = Current, "it is released"
 	}
@@ -363,7 +363,7 @@ func (s *Session) rejection(commit string, f func(r *repository, id string) erro
 // removed, and their commits come only if somebody asks for them by name.
 func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 	return s.forEach(func(st *stop) (*Stop, error) {
-		stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Current, Has: st.has(), Branch: st.out.branch, Tip: string(revision(st.out.tip))}
+		stop := &Stop{Environment: st.stage.Name, Ring: st.ringName(), State: Current, Has: st.has(), Branch: st.out.branch, Tip: string(tree.RevisionOf(st.out.tip))}
 		proposal := st.out.repository.refs[branchRef(st.promotionBranch())]
 		if proposal.IsZero() {
 			stop.Reason = "nothing was proposed"
@@ -373,12 +373,12 @@ func (s *Session) Abort(ctx context.Context, d Decision) ([]*Stop, error) {
 			return stop, err
 		}
 		off := baseOf(st.out.repository, proposal)
-		if isID(string(off)) {
+		if off.IsCommit() {
 			if err := s.give(ctx, st.out.repository, &order{Kind: "abort", About: st.abortName() + "/" + string(off), Reason: d.Reason, By: s.request.By}); err != nil {
 				return nil, err
 			}
 		}
-		stop.Reason = "the proposal of " + short(off) + " is called off"
+		stop.Reason = "the proposal of " + off.Short() + " is called off"
 		text := "Called off"
 		if s.request.By != "" {
 			text += " by " + markdown(s.request.By)

@@ -64,7 +64,7 @@ func (s *Session) path(st *stop, step *Step) string {
 	var parts []string
 	for _, up := range s.upstream(st) {
 		has := up.has()
-		text := up.id() + " " + short(has.Base)
+		text := up.id() + " " + has.Base.Short()
 		if has.Base != step.Source.Base && has.Base != "" {
 			text += " (newer)"
 		}
@@ -72,9 +72,9 @@ func (s *Session) path(st *stop, step *Step) string {
 	}
 	from := "nothing"
 	if has := st.has(); has.Base != "" {
-		from = short(has.Base)
+		from = has.Base.Short()
 	}
-	parts = append(parts, fmt.Sprintf("**%s** `%s` → `%s`", st.id(), from, short(step.Source.Base)))
+	parts = append(parts, fmt.Sprintf("**%s** `%s` → `%s`", st.id(), from, step.Source.Base.Short()))
 	return strings.Join(parts, " → ")
 }
 
@@ -83,16 +83,16 @@ const mostCommits = 20
 
 // commits lists what comes with the step.
 func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
-	all, _, err := s.platform.bases.until(hashOf(st.has().Base))
+	all, _, err := s.platform.bases.until(st.has().Base.Hash())
 	if err != nil || step.Kind != Promote {
 		return
 	}
-	first := slices.IndexFunc(all, func(c source.Base) bool { return revision(c.Commit) == step.Source.Base })
+	first := slices.IndexFunc(all, func(c source.Base) bool { return tree.RevisionOf(c.Commit) == step.Source.Base })
 	if first < 0 {
 		return
 	}
 	all = all[first:]
-	if n := len(all); n > 0 && revision(all[n-1].Commit) == st.has().Base {
+	if n := len(all); n > 0 && tree.RevisionOf(all[n-1].Commit) == st.has().Base {
 		all = all[:n-1]
 	}
 	authors := map[string]bool{}

@@ -132,7 +132,7 @@ func (s *Session) wrong(ctx context.Context, o *output, i int, by past) (string,
 		}
 		promoted = promoted || o.isOwn(p)
 	}
-	if !promoted && !isID(string(by.record.Source.Base)) {
+	if !promoted && !by.record.Source.Base.IsCommit() {
 		return "", nil // `kalypso build` wrote it
 	}
 	said := fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so", git.Short(by.ID), o.branch)

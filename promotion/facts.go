@@ -79,7 +79,7 @@ func (s *Session) soaking(st *stop) []*stop {
 
 // commitFacts gathers what the gates of a stop ask of a base commit.
 func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (gate.CommitFacts, error) {
-	commit := hashOf(of.Base)
+	commit := of.Base.Hash()
 	hold, err := s.holdFacts(ctx, st)
 	if err != nil {
 		return gate.CommitFacts{}, err
@@ -166,7 +166,7 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 		if err != nil {
 			return stay, err
 		}
-		back = slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == of.Base })
+		back = slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base })
 	}
 	if back {
 		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
@@ -179,7 +179,7 @@ func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) 
 			return stay, err
 		}
 	}
-	c, err := s.courseDuring(ctx, st, v, hashOf(of.Base))
+	c, err := s.courseDuring(ctx, st, v, of.Base.Hash())
 	if err != nil {
 		return stay, err
 	}

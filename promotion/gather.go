@@ -147,7 +147,7 @@ func (o *output) recordIn(l git.Link) (git.Hash, error) {
 func clusterTypesOf(record *tree.Record) []git.Hash {
 	var ids []git.Hash
 	for _, ct := range record.ClusterTypes {
-		ids = append(ids, hashOf(tree.Revision(ct.Record)))
+		ids = append(ids, tree.Revision(ct.Record).Hash())
 	}
 	return ids
 }

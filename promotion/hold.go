@@ -118,13 +118,13 @@ func (s *Session) isBack(ctx context.Context, st *stop, had, has tree.Source, be
 		return true, nil
 	}
 	if had.Base != has.Base {
-		if since, found, err := s.platform.bases.until(hashOf(has.Base)); err != nil {
+		if since, found, err := s.platform.bases.until(has.Base.Hash()); err != nil {
 			return false, err
-		} else if _, known, err := s.platform.bases.until(hashOf(had.Base)); err != nil || found && known {
-			return found && slices.ContainsFunc(since[:len(since)-1], func(b source.Base) bool { return revision(b.Commit) == had.Base }), err
+		} else if _, known, err := s.platform.bases.until(had.Base.Hash()); err != nil || found && known {
+			return found && slices.ContainsFunc(since[:len(since)-1], func(b source.Base) bool { return tree.RevisionOf(b.Commit) == had.Base }), err
 		}
-	} else if newer, found, err := s.platform.newest(ctx, st.stage, hashOf(had.Environment), hashOf(has.Environment)); err != nil || found {
-		return revision(newer) == had.Environment, err
+	} else if newer, found, err := s.platform.newest(ctx, st.stage, had.Environment.Hash(), has.Environment.Hash()); err != nil || found {
+		return tree.RevisionOf(newer) == had.Environment, err
 	}
 	// Of a history that was rewritten, what came a second time came back.
 	earlier, back := false, false

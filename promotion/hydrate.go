@@ -124,7 +124,7 @@ func (s *Session) hydrate(ctx context.Context, st *stop) (*Stop, error) {
 			return nil, err
 		}
 		tip = step.prepared.commit
-		out.State, out.Reason = Proposed, "branch "+next.branch+" proposes "+describe(step.Source)
+		out.State, out.Reason = Proposed, "branch "+next.branch+" proposes "+step.Source.Describe()
 	}
 	notes, err := s.plainForge(next.repository)
 	if err != nil {

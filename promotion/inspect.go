@@ -24,7 +24,7 @@ type contents struct {
 func (c contents) Prefetch(ids []tree.ID) error {
 	hashes := make([]git.Hash, len(ids))
 	for i, id := range ids {
-		hashes[i] = hashOf(tree.Revision(id))
+		hashes[i] = tree.Revision(id).Hash()
 	}
 	// What was just made is not on the server.
 	hashes = slices.DeleteFunc(hashes, c.of.staging.Has)
@@ -32,7 +32,7 @@ func (c contents) Prefetch(ids []tree.ID) error {
 }
 
 func (c contents) Blob(id tree.ID) ([]byte, error) {
-	return c.of.staging.Blob(hashOf(tree.Revision(id)))
+	return c.of.staging.Blob(tree.Revision(id).Hash())
 }
 
 // inspect finds out what a prepared commit changes.

@@ -595,10 +595,10 @@ func (w *modelWorld) orders() string {
 func (w *modelWorld) source(of ruleSource) tree.Source {
 	var out tree.Source
 	if of.base >= 0 {
-		out.Base = revision(w.ids[of.base])
+		out.Base = tree.RevisionOf(w.ids[of.base])
 	}
 	if of.own >= 0 {
-		out.Environment = revision(w.ids[of.own])
+		out.Environment = tree.RevisionOf(w.ids[of.own])
 	}
 	return out
 }
@@ -609,7 +609,7 @@ func (w *modelWorld) name(of tree.Source) string {
 }
 
 func (w *modelWorld) number(r tree.Revision) int {
-	return slices.IndexFunc(w.ids, func(id git.Hash) bool { return revision(id) == r })
+	return slices.IndexFunc(w.ids, func(id git.Hash) bool { return tree.RevisionOf(id) == r })
 }
 
 // record reads the record in a commit; nil for none.

@@ -98,11 +98,11 @@ func (s *Session) sayEntered(ctx context.Context, st *stop, landed git.Hash) err
 		return err
 	}
 	if len(v.landings) > 0 && v.landings[0] == landed {
-		if err := s.say(ctx, st, s.ledger(st.out), hashOf(has.Base), forge.Pending, "rolling out, as GitOps commit "+git.Short(landed)); err != nil {
+		if err := s.say(ctx, st, s.ledger(st.out), has.Base.Hash(), forge.Pending, "rolling out, as GitOps commit "+git.Short(landed)); err != nil {
 			return err
 		}
 	}
-	text := fmt.Sprintf("rolling out %s", describe(has))
+	text := fmt.Sprintf("rolling out %s", has.Describe())
 	return s.say(ctx, st, st.out.repository.ledger(), landed, forge.Pending, text)
 }
 
@@ -110,7 +110,7 @@ func (s *Session) sayEntered(ctx context.Context, st *stop, landed git.Hash) err
 // it went well and only the environment's own files are new, and then of the GitOps
 // commit.
 func (s *Session) sayOutcome(ctx context.Context, st *stop, landed git.Hash, r *Rollout) error {
-	base := hashOf(st.has().Base)
+	base := st.has().Base.Hash()
 	ledger := s.ledger(st.out)
 	said, err := ledger.of(ctx, base)
 	if err != nil {
@@ -146,14 +146,6 @@ func (s *Session) say(ctx context.Context, st *stop, l *ledger, commit git.Hash,
 // isLast says whether no environment comes after one: what people call production.
 func (s *Session) isLast(environment string) bool {
 	return !slices.ContainsFunc(s.platform.stages, func(other evaluate.Stage) bool { return slices.Contains(other.After, environment) })
-}
-
-// describe names what a stop has.
-func describe(of tree.Source) string {
-	if of.Environment == "" || of.Environment == of.Base {
-		return short(of.Base)
-	}
-	return short(of.Base) + " with " + short(of.Environment)
 }
 
 // judge asks all sources of the policy, and says how far the rollout is.
@@ -283,7 +275,7 @@ func (s *Session) wantStatuses(ctx context.Context, st *stop, g *model.RolloutGa
 	if len(g.Status) == 0 {
 		return nil
 	}
-	commit := hashOf(st.has().Base)
+	commit := st.has().Base.Hash()
 	said, err := s.platform.repository.statusesOf(ctx, s.ledger(st.out), commit)
 	if err != nil {
 		return err

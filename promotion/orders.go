@@ -59,7 +59,7 @@ type orders struct {
 func (o *order) candidate() (environment, ring string, commit git.Hash) {
 	stop, id, _ := strings.Cut(o.About, "/")
 	environment, ring, _ = strings.Cut(stop, ".")
-	return environment, ring, hashOf(tree.Revision(id))
+	return environment, ring, tree.Revision(id).Hash()
 }
 
 // orders reads what was ordered. An order that cannot be read stops what it is about:
@@ -75,7 +75,7 @@ func (r *repository) orders(ctx context.Context, environment string) (*orders, e
 		case o.Kind == "freeze" && o.About == environment:
 			out.frozen = o
 		case o.Kind == "reject":
-			out.rejected[hashOf(tree.Revision(o.About))] = o
+			out.rejected[tree.Revision(o.About).Hash()] = o
 		case o.Kind == "abort":
 			name, ring, commit := o.candidate()
 			if name != environment {

@@ -48,7 +48,7 @@ func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool)
 		}
 		return out, nil
 	}
-	out.Tip = string(revision(st.out.tip))
+	out.Tip = string(tree.RevisionOf(st.out.tip))
 	if st.foreign(out) {
 		return out, nil
 	}
@@ -265,12 +265,12 @@ func (out *Stop) conclude() {
 		switch {
 		case step.prepared != nil && step.prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
 			// The policy lets errors pass, and there is nothing beside them.
-			out.State, out.Reason = Blocked, short(step.Source.Base)+" cannot be compiled at all"
+			out.State, out.Reason = Blocked, step.Source.Base.Short()+" cannot be compiled at all"
 		case step.prepared != nil && step.prepared.commit.IsZero() && step.Kind == RestoreKind:
 			out.State = Blocked
 			out.Reason = "what somebody changed is kept from an earlier commit and cannot be compiled: revert the commit that changed it"
 		case step.prepared != nil && step.prepared.commit.IsZero():
-			out.State, out.Reason, out.Step = Current, "it has "+short(step.Source.Base), nil
+			out.State, out.Reason, out.Step = Current, "it has "+step.Source.Base.Short(), nil
 		}
 		return
 	case gate.Blocked:
@@ -296,11 +296,11 @@ func (out *Stop) conclude() {
 func (out *Stop) title() string {
 	switch out.Step.Kind {
 	case Configure:
-		return "it can get its own files as of " + short(out.Step.Source.Environment)
+		return "it can get its own files as of " + out.Step.Source.Environment.Short()
 	case RestoreKind:
 		return "its files can be restored"
 	}
-	return "it can get " + short(out.Step.Source.Base)
+	return "it can get " + out.Step.Source.Base.Short()
 }
 
 // list names some of many.
@@ -310,5 +310,3 @@ func list(names []string, most int) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-func shortID(commit string) string { return short(tree.Revision(commit)) }

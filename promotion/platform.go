@@ -284,8 +284,8 @@ func (p *platform) refOrID(name string) git.Hash {
 			return id
 		}
 	}
-	if isID(name) {
-		return hashOf(tree.Revision(name))
+	if tree.Revision(name).IsCommit() {
+		return tree.Revision(name).Hash()
 	}
 	return git.Hash{}
 }

@@ -54,14 +54,14 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	p := &prepared{diagnostics: compiled.Diagnostics}
 	step.prepared = p
 	step.Change = &gate.Change{
-		Environment: st.stage.Name, Ring: st.ringName(), Base: hashOf(step.Source.Base), Own: hashOf(step.Source.Environment),
+		Environment: st.stage.Name, Ring: st.ringName(), Base: step.Source.Base.Hash(), Own: step.Source.Environment.Hash(),
 		Errors: compiled.Errors, Kept: compiled.Kept, Removals: compiled.Removals,
 	}
 	if compiled.Tree == nil {
 		step.Change.Errors = max(1, compiled.Errors)
-		p.obstacle = "nothing of it compiles at " + describe(step.Source)
+		p.obstacle = "nothing of it compiles at " + step.Source.Describe()
 		if p.missing = compiled.Missing; p.missing {
-			p.obstacle = short(step.Source.Base) + " does not have environment " + st.stage.Name
+			p.obstacle = step.Source.Base.Short() + " does not have environment " + st.stage.Name
 		}
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	p.commit, p.packs, p.message = hashOf(tree.Revision(result.Commit)), packsOf(pack), result.Message
+	p.commit, p.packs, p.message = tree.Revision(result.Commit).Hash(), packsOf(pack), result.Message
 	p.record = result.Changes[0].Record
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
 	step.NoOp = st.out.restored.IsZero() && len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
@@ -107,7 +107,7 @@ func (s *Session) setsBack(st *stop, step *Step, t *tree.Tree) (string, error) {
 	if st.ring == nil || st.out.record == nil || step.Kind == RollBack {
 		return "", nil
 	}
-	newer, found, err := s.platform.bases.until(hashOf(step.Source.Base))
+	newer, found, err := s.platform.bases.until(step.Source.Base.Hash())
 	if err != nil || !found {
 		return "", err
 	}
@@ -116,8 +116,8 @@ func (s *Session) setsBack(st *stop, step *Step, t *tree.Tree) (string, error) {
 		e := &st.out.record.ClusterTypes[i]
 		is := st.out.record.SourceOf(e)
 		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
-		if here && e.Ring != st.ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return revision(b.Commit) == is.Base }) {
-			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, short(is.Base)), nil
+		if here && e.Ring != st.ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
+			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, is.Base.Short()), nil
 		}
 	}
 	return "", nil
@@ -137,9 +137,9 @@ func packsOf(pack *git.PackWriter) []string {
 func (s *Session) compile(ctx context.Context, st *stop, of tree.Source, back bool) (out *Compiled, remove func() error, err error) {
 	var own map[string]source.Own
 	if of.Environment != "" {
-		own = map[string]source.Own{st.stage.Name: {Commit: hashOf(of.Environment), Path: s.platform.ownPath(st.stage)}}
+		own = map[string]source.Own{st.stage.Name: {Commit: of.Environment.Hash(), Path: s.platform.ownPath(st.stage)}}
 	}
-	dir, remove, err := s.platform.assemble(ctx, hashOf(of.Base), own)
+	dir, remove, err := s.platform.assemble(ctx, of.Base.Hash(), own)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,8 +181,8 @@ func (s *Session) commitInfo(st *stop, of tree.Source, message string, decided t
 			when = c.Committer.When
 		}
 	}
-	later(s.platform.repository, hashOf(of.Base))
-	later(s.platform.repository, hashOf(of.Environment))
+	later(s.platform.repository, of.Base.Hash())
+	later(s.platform.repository, of.Environment.Hash())
 	later(st.out.repository, st.out.tip)
 	by := s.committer(when)
 	return tree.CommitInfo{Message: message, RecordTrailer: recordTrailer, Name: by.Name, Email: by.Email, When: by.When, Sign: s.sign()}
@@ -245,11 +245,11 @@ func (s *Session) message(st *stop, step *Step, c *change) string {
 func (s *Session) title(st *stop, step *Step) string {
 	switch step.Kind {
 	case Configure:
-		return fmt.Sprintf("Configure %s as of %s", st.id(), short(step.Source.Environment))
+		return fmt.Sprintf("Configure %s as of %s", st.id(), step.Source.Environment.Short())
 	case RollBack:
-		return fmt.Sprintf("Roll %s back to %s", st.id(), short(step.Source.Base))
+		return fmt.Sprintf("Roll %s back to %s", st.id(), step.Source.Base.Short())
 	case RestoreKind:
-		return fmt.Sprintf("Restore %s at %s", st.id(), short(step.Source.Base))
+		return fmt.Sprintf("Restore %s at %s", st.id(), step.Source.Base.Short())
 	}
-	return fmt.Sprintf("Promote %s to %s", short(step.Source.Base), st.id())
+	return fmt.Sprintf("Promote %s to %s", step.Source.Base.Short(), st.id())
 }

@@ -130,7 +130,7 @@ func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before g
 		return nil, err
 	}
 	if superseded := baseOf(o.repository, before); superseded != "" && superseded != step.Source.Base {
-		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.", short(superseded), short(step.Source.Base))
+		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.", superseded.Short(), step.Source.Base.Short())
 		if err := o.repository.forge.Comment(ctx, change.Number, text); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
@@ -68,12 +69,12 @@ func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	has := st.has()
 	switch {
 	case has.Base != "":
-		if _, known, err := s.platform.bases.until(hashOf(has.Base)); err == nil && !known {
+		if _, known, err := s.platform.bases.until(has.Base.Hash()); err == nil && !known {
 			out.State = Blocked
-			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", short(has.Base), s.platform.branch)
+			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was rewritten: name the commit that comes next, with --commit", has.Base.Short(), s.platform.branch)
 			return nil
 		}
-		out.State, out.Reason = Current, "it has "+short(has.Base)
+		out.State, out.Reason = Current, "it has "+has.Base.Short()
 	default:
 		out.State, out.Reason = Waiting, "there is no commit yet"
 	}
@@ -82,11 +83,11 @@ func (s *Session) settled(ctx context.Context, st *stop, out *Stop) error {
 	}
 	for i, o := range out.Others {
 		if !o.Refused {
-			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", shortID(o.Commit), o.Reason)
+			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", tree.Revision(o.Commit).Short(), o.Reason)
 			return nil
 		}
 		if i == 0 && has.Base != "" {
-			out.Reason = fmt.Sprintf("it has %s; %s was %s", short(has.Base), shortID(o.Commit), o.Reason)
+			out.Reason = fmt.Sprintf("it has %s; %s was %s", has.Base.Short(), tree.Revision(o.Commit).Short(), o.Reason)
 		}
 	}
 	if out.Rollout != nil {

@@ -1,11 +1,8 @@
 package promotion
 
 import (
-	"encoding/hex"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -13,40 +10,6 @@ import (
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return terminal.Line(line)
-}
-
-// isID says whether a text is the id of a commit.
-func isID(text string) bool {
-	if len(text) != 40 {
-		return false
-	}
-	_, err := hex.DecodeString(text)
-	return err == nil
-}
-
-// hashOf returns a revision that is a commit; zero for one that is none.
-func hashOf(r tree.Revision) git.Hash {
-	var h git.Hash
-	if isID(string(r)) {
-		hex.Decode(h[:], []byte(r)) //nolint:errcheck // isID has looked
-	}
-	return h
-}
-
-// revision is the opposite of hashOf.
-func revision(h git.Hash) tree.Revision {
-	if h.IsZero() {
-		return ""
-	}
-	return tree.Revision(h.String())
-}
-
-// short is a revision as messages have it.
-func short(r tree.Revision) string {
-	if h := hashOf(r); !h.IsZero() {
-		return git.Short(h)
-	}
-	return string(r)
 }
 
 // trailerOf returns the value of a trailer of a commit's message; "" for none.

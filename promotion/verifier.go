@@ -61,17 +61,17 @@ func (v *verifier) recompile(ctx context.Context) error {
 // known says whether the commits are ones that can be promoted: those of branches that
 // are reviewed. What they are not, is a problem.
 func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool, error) {
-	if !isID(string(of.Base)) {
-		v.problem("%s was built from files, not from commits: %s", what, cmp.Or(short(of.Base), "none is named"))
+	if !of.Base.IsCommit() {
+		v.problem("%s was built from files, not from commits: %s", what, cmp.Or(of.Base.Short(), "none is named"))
 		return false, nil
 	}
-	if _, found, err := v.platform.bases.until(hashOf(of.Base)); err != nil {
+	if _, found, err := v.platform.bases.until(of.Base.Hash()); err != nil {
 		return false, err
 	} else if !found {
-		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, short(of.Base), v.platform.branch)
+		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, of.Base.Short(), v.platform.branch)
 		return false, nil
 	}
-	own := hashOf(of.Environment)
+	own := of.Environment.Hash()
 	if own.IsZero() {
 		if of.Environment != "" {
 			v.problem("%s has the environment's own files of %s, which is no commit", what, terminal.Line(string(of.Environment)))
@@ -84,14 +84,14 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 	}
 	found, err := v.platform.has(ctx, branch, own)
 	if err == nil && !found {
-		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s", what, short(of.Environment), branch)
+		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s", what, of.Environment.Short(), branch)
 	}
 	return found, err
 }
 
 func commitsOf(of tree.Source) []git.Hash {
-	out := []git.Hash{hashOf(of.Base)}
-	if own := hashOf(of.Environment); !own.IsZero() {
+	out := []git.Hash{of.Base.Hash()}
+	if own := of.Environment.Hash(); !own.IsZero() {
 		out = append(out, own)
 	}
 	return out
@@ -107,7 +107,7 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 	defer func() { err = errors.Join(err, remove()) }()
 	v.Verification.Diagnostics = append(v.Verification.Diagnostics, compiled.Diagnostics...)
 	if compiled.Tree == nil {
-		v.problem("%s does not compile at %s", st.id(), describe(has))
+		v.problem("%s does not compile at %s", st.id(), has.Describe())
 		return nil
 	}
 	if p := compiled.Options.Platform; p != v.at.record.Platform {
@@ -131,7 +131,7 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 			}
 		case e.Ring == st.ringName():
 			v.checked[ct.Name] = true
-			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, describe(v.at.record.SourceOf(e)), describe(has), st.id())
+			v.problem("cluster type %s is of %s, and not of %s as the record says of %s", ct.Name, v.at.record.SourceOf(e).Describe(), has.Describe(), st.id())
 		default:
 			moved = true
 		}
@@ -139,7 +139,7 @@ func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err err
 	// A ring whose cluster types came from others, and went to others, may have none yet.
 	backed := func(e tree.ClusterTypeEntry) bool { return v.at.record.SourceOf(&e) == has && st.covers(e.Name) }
 	if own > 0 && st.ring != nil && !moved && !slices.ContainsFunc(v.at.record.ClusterTypes, backed) {
-		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), describe(has))
+		v.problem("the record says that %s has %s, and no cluster type has it", st.id(), has.Describe())
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
 		return !found
 	})
 	if err == nil && !found {
-		v.problem("the record says that ring %s has %s, and no cluster type has it", terminal.Line(r.Name), describe(r.Source))
+		v.problem("the record says that ring %s has %s, and no cluster type has it", terminal.Line(r.Name), r.Source.Describe())
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func (v *verifier) rest(ctx context.Context) error {
 		case v.checked[e.Name]:
 			continue
 		case len(v.at.stage.Promotion.Rings) == 0 && len(v.at.record.Rings) == 0 && is != v.at.record.Source:
-			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, describe(is), describe(v.at.record.Source))
+			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, is.Describe(), v.at.record.Source.Describe())
 			continue
 		}
 		if of[is] == nil {
@@ -216,7 +216,7 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 			i = slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == name })
 		}
 		if i < 0 {
-			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, describe(of))
+			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, of.Describe())
 			continue
 		}
 		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler); err != nil {
@@ -292,7 +292,7 @@ func (v *verifier) folder(ctx context.Context, st *stop, clusterType string, f *
 	case recorded == nil:
 		v.problem("%s is compiled, and not in the tree", id)
 	case recorded.Kept != nil && f.Kept == nil:
-		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id, describe(recorded.Kept.Source))
+		v.problem("%s is kept from %s, and there is nothing wrong with it at its commits", id, recorded.Kept.Source.Describe())
 	case recorded.Kept != nil:
 		return v.kept(ctx, st, id, recorded)
 	case f.Kept != nil:

@@ -46,7 +46,7 @@ func (s *Session) Verify(ctx context.Context, head string) ([]*Verification, err
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
 		}
-		v.Commit = string(revision(at.tip))
+		v.Commit = string(tree.RevisionOf(at.tip))
 		err = s.verify(ctx, at, v)
 		if errors.Is(err, git.ErrLostRace) || ctx.Err() != nil || stopsForAll(err) {
 			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
@@ -122,7 +122,7 @@ func (o *output) atHead(ctx context.Context, head string) (*output, error) {
 		}
 	}
 	if id.IsZero() {
-		id = hashOf(tree.Revision(head))
+		id = tree.Revision(head).Hash()
 	}
 	if id.IsZero() {
 		return nil, fmt.Errorf("%s has no branch, tag or commit %s", o.repository.url, head)

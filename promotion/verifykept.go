@@ -40,7 +40,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.Clust
 			}
 		}
 	}
-	v.problem("%s is kept, and not what %s gives, which it is said to be of", recorded.Name, describe(of))
+	v.problem("%s is kept, and not what %s gives, which it is said to be of", recorded.Name, of.Describe())
 	return nil
 }
 
@@ -58,10 +58,10 @@ func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.
 			return false
 		}
 		e := &p.record.ClusterTypes[i]
-		if failed = o.repository.remote.Prefetch(ctx, []git.Hash{hashOf(tree.Revision(e.Record))}); failed != nil {
+		if failed = o.repository.remote.Prefetch(ctx, []git.Hash{tree.Revision(e.Record).Hash()}); failed != nil {
 			return false
 		}
-		data, err := o.repository.staging.Blob(hashOf(tree.Revision(e.Record)))
+		data, err := o.repository.staging.Blob(tree.Revision(e.Record).Hash())
 		if err != nil {
 			failed = err
 			return false
@@ -107,6 +107,6 @@ func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree
 			}
 		}
 	}
-	v.problem("%s is kept, and not what %s gives, which it is said to be of", id, describe(of))
+	v.problem("%s is kept, and not what %s gives, which it is said to be of", id, of.Describe())
 	return nil
 }

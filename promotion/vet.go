@@ -19,14 +19,14 @@ func (s *Session) Vet(ctx context.Context) (said []diag.Diagnostic, leftOut []st
 			return nil, nil, fmt.Errorf("%s: %s", st.id(), st.out.absent)
 		}
 		has := st.has()
-		if !isID(string(has.Base)) {
+		if !has.Base.IsCommit() {
 			leftOut = append(leftOut, st.id())
 			continue
 		}
 		if err := s.platform.repository.remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
-			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.id(), short(has.Base), err)
+			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.id(), has.Base.Short(), err)
 		}
-		compiled, remove, err := s.compile(ctx, st, tree.Source{Base: has.Base, Environment: revision(st.out.own.Commit)}, false)
+		compiled, remove, err := s.compile(ctx, st, tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.out.own.Commit)}, false)
 		if err != nil {
 			return nil, nil, err
 		}
