@@ -35,33 +35,33 @@ type Event struct {
 // Audit rebuilds what happened to environments from the history of their branches, the
 // statuses of their commits and the orders, oldest first. since leaves out what was
 // before; the zero Time for all.
-func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
+func (au *auditor) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 	var out []Event
-	for _, st := range s.asked() {
+	for _, st := range au.state.asked() {
 		if st.out.unreadable {
 			return nil, fmt.Errorf("%s: %s", st.id(), st.out.absent)
 		}
 		if st.out.repository == nil {
 			continue
 		}
-		events, err := s.auditStop(ctx, st, since)
+		events, err := au.auditStop(ctx, st, since)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", st.id(), err)
 		}
 		out = append(out, events...)
 	}
-	orders, err := s.auditOrders(ctx)
+	orders, err := au.auditOrders(ctx)
 	if err != nil {
 		return nil, err
 	}
-	gone, err := s.auditGone(ctx)
+	gone, err := au.auditGone(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out = slices.Concat(out, orders, gone)
-	for _, name := range s.request.Environments {
-		if s.outputs[name] == nil && !slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
-			return nil, &UnknownError{"environment", name, s.known()}
+	for _, name := range au.state.request.Environments {
+		if au.state.outputs[name] == nil && !slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
+			return nil, &UnknownError{What: "environment", Name: name, Known: au.state.known()}
 		}
 	}
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
@@ -71,11 +71,12 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 
 // auditStop compares each commit of the branch with the one before it, from the one on
 // that was there at a time.
-func (s *Session) auditStop(ctx context.Context, st *stop, since time.Time) ([]Event, error) {
-	if err := st.out.history.each(ctx, func(past) bool { return true }); err != nil {
+func (au *auditor) auditStop(ctx context.Context, st *stop, since time.Time) ([]Event, error) {
+	states, err := st.out.history.all(ctx)
+	if err != nil {
 		return nil, err
 	}
-	states := slices.Clone(st.out.history.states)
+	states = slices.Clone(states)
 	slices.Reverse(states)
 	var before past
 	// What came long after of what was there at the beginning is said of the commit before.
@@ -84,12 +85,12 @@ func (s *Session) auditStop(ctx context.Context, st *stop, since time.Time) ([]E
 	} else if n > 1 {
 		before, states = states[n-2], states[n-1:]
 	}
-	if err := s.preloadHistory(ctx, st, states); err != nil {
+	if err := au.preloadHistory(ctx, st, states); err != nil {
 		return nil, err
 	}
 	var out []Event
 	for _, now := range states {
-		events, err := s.difference(ctx, st, before, now)
+		events, err := au.difference(ctx, st, before, now)
 		if err != nil {
 			return nil, err
 		}
@@ -101,19 +102,19 @@ func (s *Session) auditStop(ctx context.Context, st *stop, since time.Time) ([]E
 
 // auditGone returns what statuses of base commits tell of environments that are not in
 // the policy any more, and of those whose branches are gone.
-func (s *Session) auditGone(ctx context.Context) ([]Event, error) {
-	bases, err := s.platform.bases.newest(mostNew)
+func (au *auditor) auditGone(ctx context.Context) ([]Event, error) {
+	bases, err := au.state.platform.bases.newest(mostNew)
 	if err != nil {
 		return nil, err
 	}
 	var out []Event
 	done := map[*ledger]bool{}
-	for _, stage := range s.platform.stages {
-		o := s.outputs[stage.Name]
-		if o.repository == nil || done[s.ledger(o)] {
+	for _, stage := range au.state.platform.stages {
+		o := au.state.outputs[stage.Name]
+		if o.repository == nil || done[au.state.ledger(o)] {
 			continue
 		}
-		ledger := s.ledger(o)
+		ledger := au.state.ledger(o)
 		done[ledger] = true
 		for some := range slices.Chunk(bases, 100) {
 			var commits []git.Hash
@@ -124,10 +125,10 @@ func (s *Session) auditGone(ctx context.Context) ([]Event, error) {
 				return nil, err
 			}
 			for _, c := range commits {
-				for _, said := range ledger.known[c] {
+				for _, said := range ledger.loaded(c) {
 					id, own := strings.CutPrefix(said.Name, statusName(""))
 					environment, ring, _ := strings.Cut(id, "/")
-					if known := s.outputs[environment]; !own || id == "gates" || known != nil && !known.tip.IsZero() || !s.audits(environment, ring) {
+					if known := au.state.outputs[environment]; !own || id == "gates" || known != nil && !known.tip.IsZero() || !au.audits(environment, ring) {
 						continue
 					}
 					e := Event{Time: said.At.UTC(), Environment: environment, Ring: ring, What: string(said.State), By: terminal.Line(said.By), Reason: terminal.Line(said.Description)}
@@ -143,12 +144,12 @@ func (s *Session) auditGone(ctx context.Context) ([]Event, error) {
 }
 
 // audits says whether a ring of an environment was asked for.
-func (s *Session) audits(environment, ring string) bool {
-	return (len(s.request.Environments) == 0 || slices.Contains(s.request.Environments, environment)) && (s.request.Ring == "" || ring == s.request.Ring)
+func (au *auditor) audits(environment, ring string) bool {
+	return (len(au.state.request.Environments) == 0 || slices.Contains(au.state.request.Environments, environment)) && (au.state.request.Ring == "" || ring == au.state.request.Ring)
 }
 
 // preloadHistory asks for the statuses of all commits of a history at once.
-func (s *Session) preloadHistory(ctx context.Context, st *stop, states []past) error {
+func (au *auditor) preloadHistory(ctx context.Context, st *stop, states []past) error {
 	var commits []git.Hash
 	for _, p := range states {
 		commits = append(commits, p.ID)
@@ -157,7 +158,7 @@ func (s *Session) preloadHistory(ctx context.Context, st *stop, states []past) e
 }
 
 // difference says what a commit did to a ring.
-func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([]Event, error) {
+func (au *auditor) difference(ctx context.Context, st *stop, before, now past) ([]Event, error) {
 	ring := st.ringName()
 	had, has := st.out.sourceIn(before.record, ring), st.out.sourceIn(now.record, ring)
 	e := Event{
@@ -175,7 +176,7 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 	if byHand && len(now.Parents) < 2 { // a merge is a way to promote
 		e.Reason = "by hand: " + terminal.Line(firstLine(now.Message))
 	}
-	back, err := s.wentBack(ctx, st, byHand, before, now)
+	back, err := au.wentBack(ctx, st, byHand, before, now)
 	if err != nil {
 		return nil, err
 	}
@@ -221,15 +222,13 @@ func (s *Session) difference(ctx context.Context, st *stop, before, now past) ([
 }
 
 // wentBack says whether a commit by hand is a rollback.
-func (s *Session) wentBack(ctx context.Context, st *stop, byHand bool, before, now past) (bool, error) {
+func (au *auditor) wentBack(ctx context.Context, st *stop, byHand bool, before, now past) (bool, error) {
 	had, has := st.out.sourceIn(before.record, st.ringName()), st.out.sourceIn(now.record, st.ringName())
 	if !byHand || had == has || before.record == nil || now.record == nil {
 		return false, nil
 	}
-	return s.isBack(ctx, st, had, has, before)
+	return au.records.isBack(ctx, st, had, has, before)
 }
-
-func sameHold(a, b *tree.Hold) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // ordered are what orders are called that were given, or taken back.
 var ordered = map[string]string{
@@ -238,17 +237,17 @@ var ordered = map[string]string{
 
 // auditOrders returns what was ordered about the environments that were asked for, by the
 // log of each repository and, of orders that somebody wrote by hand, by those that stand.
-func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
+func (au *auditor) auditOrders(ctx context.Context) ([]Event, error) {
 	var out []Event
 	of := map[*repository]bool{}
-	asked := s.askedOutputs()
-	for _, o := range s.outputs {
+	asked := au.state.askedOutputs()
+	for _, o := range au.state.outputs {
 		if o.repository != nil && (len(asked) == 0 || slices.Contains(asked, o)) {
 			of[o.repository] = true
 		}
 	}
-	for _, url := range slices.Sorted(maps.Keys(s.repositories)) {
-		r := s.repositories[url]
+	for _, url := range slices.Sorted(maps.Keys(au.state.opener.known)) {
+		r := au.state.opener.known[url]
 		if !of[r] {
 			continue
 		}
@@ -266,7 +265,7 @@ func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
 			}
 		}
 		for _, o := range all {
-			if e, known := o.event(); known && (e.Environment == "" || s.audits(e.Environment, s.request.Ring)) {
+			if e, known := eventOf(o); known && (e.Environment == "" || au.audits(e.Environment, au.state.request.Ring)) {
 				out = append(out, e)
 			}
 		}
@@ -274,8 +273,8 @@ func (s *Session) auditOrders(ctx context.Context) ([]Event, error) {
 	return out, nil
 }
 
-// event is an order as something that happened; false for one of an unknown kind.
-func (o *order) event() (Event, bool) {
+// eventOf returns an order as something that happened; false for one of an unknown kind.
+func eventOf(o *order) (Event, bool) {
 	e := Event{Time: o.at.UTC(), What: ordered[o.Kind], By: terminal.Line(o.By), Reason: terminal.Line(o.Reason)}
 	switch o.Kind {
 	case "reject", "readmit":

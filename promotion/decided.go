@@ -28,7 +28,7 @@ type proposal struct {
 }
 
 // proposed reads what is proposed for a stop; nil for nothing.
-func (s *Session) proposed(ctx context.Context, st *stop) (*proposal, error) {
+func (pl *planner) proposed(ctx context.Context, st *stop) (*proposal, error) {
 	o := st.out
 	head := o.repository.refs[branchRef(st.promotionBranch())]
 	if head.IsZero() {
@@ -68,7 +68,7 @@ func sameRecord(a, b *tree.Record) bool {
 
 // intruder is the commit that somebody else has pushed to the stop's promotion branch; nil
 // for none. What a forge makes to bring a change request up to date is none.
-func (s *Session) intruder(ctx context.Context, st *stop) (*git.Link, error) {
+func (pr *proposer) intruder(ctx context.Context, st *stop) (*git.Link, error) {
 	r := st.out.repository
 	head := r.refs[branchRef(st.promotionBranch())]
 	if head.IsZero() {
@@ -98,8 +98,8 @@ func (s *Session) intruder(ctx context.Context, st *stop) (*git.Link, error) {
 
 // giveWay blocks a stop whose promotion branch somebody else has pushed to, and says
 // whether it did.
-func (s *Session) giveWay(ctx context.Context, st *stop, stop *Stop) (bool, error) {
-	c, err := s.intruder(ctx, st)
+func (pr *proposer) giveWay(ctx context.Context, st *stop, stop *Stop) (bool, error) {
+	c, err := pr.intruder(ctx, st)
 	if err != nil || c == nil {
 		return false, err
 	}
@@ -111,18 +111,15 @@ func (s *Session) giveWay(ctx context.Context, st *stop, stop *Stop) (bool, erro
 // keepDecided leaves alone what a person decided and nobody has merged yet: until then,
 // the record does not know of it. A proposal past gates is not left alone while there is
 // an order against it.
-func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
-	p, err := s.proposed(ctx, st)
+func (pl *planner) keepDecided(ctx context.Context, st *stop, out *Stop) error {
+	p, err := pl.proposed(ctx, st)
 	if err != nil || p == nil || !p.decided || p.arrived {
 		return err
 	}
 	if trailerOf(p.Message, "Kalypso-Skip-Gates") != "" {
-		facts, err := s.commitFacts(ctx, st, p.source)
-		if err != nil {
+		orders, err := pl.judge.orders(ctx, st, p.source)
+		if err != nil || gate.Overall(orders) != gate.Passed {
 			return err
-		}
-		if orders := st.ordered(facts); gate.Overall(orders) != gate.Passed {
-			return nil
 		}
 	}
 	where := "branch " + st.promotionBranch()
@@ -138,7 +135,7 @@ func (s *Session) keepDecided(ctx context.Context, st *stop, out *Stop) error {
 		what += ", decided by " + terminal.Line(by)
 	}
 	what += ": " + terminal.Line(trailerOf(p.Message, "Kalypso-Reason"))
-	newer, err := s.newer(st.has())
+	newer, err := pl.state.newer(st.has())
 	if err != nil {
 		return err
 	}

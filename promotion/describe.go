@@ -12,16 +12,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
-	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // describe writes title and body of the change request that proposes a step. Of the
 // body, details go first where the forge allows no more.
-func (s *Session) describe(st *stop, step *Step) {
+func (m *maker) describe(st *stop, step *Step) {
 	limits := st.out.repository.forge.Limits()
-	step.Title = clip(s.title(st, step), limits.Title)
-	step.Body = within(limits.Body, s.head(st, step), s.reproduce(st, step), step.prepared.report, s.subject.Form())
+	step.Title = clip(m.title(st, step), limits.Title)
+	step.Body = within(limits.Body, m.head(st, step), m.reproduce(st, step), step.prepared.report, m.state.platform.subject.Form())
 }
 
 // within is a body of so many characters at most; 0 is no limit.
@@ -44,15 +43,15 @@ type marker struct {
 	Tree        tree.ID       `json:"tree"`
 }
 
-func (s *Session) head(st *stop, step *Step) string {
+func (m *maker) head(st *stop, step *Step) string {
 	var b strings.Builder
 	about, _ := json.Marshal(marker{st.stage.Name, st.ringName(), step.Source.Base, step.Source.Environment, step.Tree}) //nolint:errcheck // nothing in it fails
 	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", about)
 	fmt.Fprintf(&b, "### %s\n\n", markdown(step.Title))
-	fmt.Fprintln(&b, s.path(st, step))
+	fmt.Fprintln(&b, m.path(st, step))
 	fmt.Fprintln(&b)
-	s.commits(&b, st, step)
-	form := s.subject.Form()
+	m.commits(&b, st, step)
+	form := m.state.platform.subject.Form()
 	changes(&b, step, form)
 	fmt.Fprintf(&b, "**Risk**: %s\n\n", risk(step.Change, form))
 	verdicts(&b, step.Verdicts)
@@ -60,9 +59,9 @@ func (s *Session) head(st *stop, step *Step) string {
 }
 
 // path shows where the commit was, and where it goes.
-func (s *Session) path(st *stop, step *Step) string {
+func (m *maker) path(st *stop, step *Step) string {
 	var parts []string
-	for _, up := range s.upstream(st) {
+	for _, up := range m.state.upstream(st) {
 		has := up.has()
 		text := up.id() + " " + has.Base.Short()
 		if has.Base != step.Source.Base && has.Base != "" {
@@ -82,8 +81,8 @@ func (s *Session) path(st *stop, step *Step) string {
 const mostCommits = 20
 
 // commits lists what comes with the step.
-func (s *Session) commits(b *strings.Builder, st *stop, step *Step) {
-	all, _, err := s.platform.bases.until(st.has().Base.Hash())
+func (m *maker) commits(b *strings.Builder, st *stop, step *Step) {
+	all, _, err := m.state.platform.bases.until(st.has().Base.Hash())
 	if err != nil || step.Kind != Promote {
 		return
 	}
@@ -279,30 +278,6 @@ func fenced(text string) string {
 	return fence + "diff\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
 }
 
-func (s *Session) reproduce(st *stop, step *Step) string {
+func (m *maker) reproduce(st *stop, step *Step) string {
 	return fmt.Sprintf("Reproduce: `kalypso verify --env %s --head %s`\n", st.stage.Name, st.promotionBranch())
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// markdown is a text of others that means nothing to a forge: neither people nor other
-// requests are named by it, and it is no HTML. It may stand in a cell of a table.
-func markdown(text string) string { return plainly.Replace(terminal.Line(text)) }
-
-// plainly writes what means something in Markdown so that it does not, and breaks what
-// forges make links of, which they tell those whom or what the links are about.
-var plainly = strings.NewReplacer(
-	"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "|", "\\|", "~", "\\~", "<", "&lt;", ">", "&gt;",
-	"&", "&amp;\u200b", "#", "#\u200b", "@", "@\u200b", "!", "!\u200b", "://", ":\u200b//", "GH-", "GH\u200b-", "gh-", "gh\u200b-",
-)
-
-// code is a text of others in a span of code in a cell of a table, where nothing but the
-// span's end and the cell's means something.
-func code(text string) string {
-	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(terminal.Line(text)) + "`"
 }

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,242 +10,231 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
-// policy is what the gates of a stop ask.
-func (st *stop) policy() gate.Policy {
-	p := &st.stage.Promotion
-	out := gate.Policy{
-		Environment: st.stage.Name, Ring: st.ringName(),
-		After: st.stage.After, Any: p.Any, Gates: []model.Gates{p.Gates},
-		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable,
-	}
-	if st.ring != nil {
-		out.Gates = append(out.Gates, st.ring.Gates)
-		if len(st.ring.After) > 0 {
-			out.After, out.Rings, out.Any = st.ring.After, true, false
-		}
-	}
-	return out
-}
-
 // ordered are the verdicts of orders, and of the history: of what no policy has to name.
-func (st *stop) ordered(facts gate.CommitFacts) []gate.Verdict {
+func ordersAgainst(st *stop, facts gate.CommitFacts) []gate.Verdict {
 	return gate.Commit(gate.Policy{Environment: st.stage.Name, Ring: st.ringName()}, facts, gate.Skip{})
 }
 
-// rolloutGate is when a commit counts as having run in the stop.
-func (st *stop) rolloutGate() model.RolloutGate {
-	if st.ring != nil && st.ring.Gates.Rollout != nil {
-		return *st.ring.Gates.Rollout
-	}
-	if g := st.stage.Promotion.Gates.Rollout; g != nil {
-		return *g
-	}
-	return model.RolloutGate{Source: "any", Min: "100%"}
-}
-
-// upstream returns the stops that a commit must have been in before it comes to this
-// one.
-func (s *Session) upstream(st *stop) []*stop {
-	var out []*stop
-	p := st.policy()
-	for _, name := range p.After {
-		if !p.Rings {
-			out = append(out, s.stopsOf(name)...)
-			continue
-		}
-		for _, other := range s.stopsOf(st.stage.Name) {
-			if other.ringName() == name {
-				out = append(out, other)
-			}
-		}
-	}
-	return out
-}
-
-// soaking returns the stops that soak gates of a stop name beside upstream.
-func (s *Session) soaking(st *stop) []*stop {
-	var out []*stop
-	for _, g := range st.policy().Gates {
-		if g.Soak != nil && g.Soak.Environment != "" {
-			out = append(out, s.stopsOf(g.Soak.Environment)...)
-		}
-	}
-	return out
-}
-
 // commitFacts gathers what the gates of a stop ask of a base commit.
-func (s *Session) commitFacts(ctx context.Context, st *stop, of tree.Source) (gate.CommitFacts, error) {
+func (j *judge) commitFacts(ctx context.Context, st *stop, of tree.Source) (gate.CommitFacts, error) {
 	commit := of.Base.Hash()
-	hold, err := s.holdFacts(ctx, st)
+	hold, err := j.holdFacts(ctx, st)
 	if err != nil {
 		return gate.CommitFacts{}, err
 	}
 	facts := gate.CommitFacts{
-		Now: s.now, Commit: commit,
+		Now: j.state.now, Commit: commit,
 		EnvironmentOnly: st.has().Base == of.Base && st.has() != (tree.Source{}),
 		Hold:            hold,
-		Freeze:          st.out.orders.frozen.freeze(),
-		Rejected:        st.out.orders.rejected[commit].freeze(),
-		Aborted:         st.aborted(commit).freeze(),
+		Freeze:          freezeOf(st.out.orders.frozen),
+		Rejected:        freezeOf(st.out.orders.rejected[commit]),
+		Aborted:         freezeOf(st.aborted(commit)),
 	}
-	_, reachable, err := s.platform.bases.until(commit)
+	_, reachable, err := j.state.platform.bases.until(commit)
 	if err != nil {
 		return facts, err
 	}
 	facts.Reachable = reachable
-	if facts.EnvironmentOnly && s.request.AllRings {
+	if facts.EnvironmentOnly && j.state.request.AllRings {
 		return facts, nil
 	}
 	seen := map[*stop]bool{}
-	for _, other := range append(s.upstream(st), s.soaking(st)...) {
+	for _, other := range append(j.state.upstream(st), j.state.soaking(st)...) {
 		if seen[other] {
 			continue
 		}
 		seen[other] = true
-		stay, err := s.stay(ctx, other, of, facts.EnvironmentOnly)
+		stay, err := j.observer.stay(ctx, other, of, facts.EnvironmentOnly)
 		if err != nil {
 			return facts, fmt.Errorf("%s: %w", other.id(), err)
 		}
 		facts.Stays = append(facts.Stays, stay)
 	}
-	facts.Statuses, err = s.platform.repository.statusesOf(ctx, s.ledger(st.out), commit)
+	facts.Statuses, err = j.state.platform.repository.statusesOf(ctx, j.state.ledger(st.out), commit)
 	facts.StatusesKnown = err == nil
 	return facts, err
 }
 
-// statusesOf returns the statuses of a base commit, wherever they are kept.
-func (r *repository) statusesOf(ctx context.Context, ledger *ledger, commit git.Hash) ([]forge.Status, error) {
-	if r.plain {
-		return ledger.of(ctx, commit)
-	}
-	return r.ledger().of(ctx, commit)
-}
-
-// aborted is the order that calls off a candidate of the stop; nil for none.
-func (st *stop) aborted(commit git.Hash) *order { return st.out.orders.aborted[st.ringName()][commit] }
-
 // holdFacts is the hold of a stop that stands; nil for none.
-func (s *Session) holdFacts(ctx context.Context, st *stop) (*gate.Freeze, error) {
-	hold, since, err := s.held(ctx, st)
+func (j *judge) holdFacts(ctx context.Context, st *stop) (*gate.Freeze, error) {
+	hold, since, err := j.records.held(ctx, st)
 	if err != nil || hold == nil {
 		return nil, err
 	}
 	until, _ := time.Parse(time.RFC3339, hold.Until)
-	if !until.IsZero() && !s.now.Before(until) {
+	if !until.IsZero() && !j.state.now.Before(until) {
 		return nil, nil
 	}
 	return &gate.Freeze{Reason: hold.Reason, By: hold.By, At: since, Until: until}, nil
 }
 
-// stay returns the time of a base commit in a stop. own says that it is about the
-// environment's own files as well: what counts then is the rollout of both.
-func (s *Session) stay(ctx context.Context, st *stop, of tree.Source, own bool) (gate.Stay, error) {
-	stay := gate.Stay{Environment: st.stage.Name, Ring: st.ringName()}
-	if st.out.repository == nil || st.out.record == nil {
-		return stay, nil
+// freezeOf returns an order as gates take it; nil for none.
+func freezeOf(o *order) *gate.Freeze {
+	if o == nil {
+		return nil
 	}
-	if own {
-		return s.ownStay(ctx, st, of, stay)
-	}
-	v, err := st.out.history.visitOf(ctx, st.ringName(), of.Base)
-	if err != nil || len(v.landings) == 0 {
-		return stay, err
-	}
-	stay.Held = true
-	hold, _, err := s.held(ctx, st)
+	return &gate.Freeze{Reason: o.Reason, By: o.By, At: o.at, Until: o.Until}
+}
+
+// orders are what orders, and the history, say against commits in a stage.
+func (j *judge) orders(ctx context.Context, st *stop, of tree.Source) ([]gate.Verdict, error) {
+	facts, err := j.commitFacts(ctx, st, of)
 	if err != nil {
-		return stay, err
+		return nil, err
 	}
-	back := hold != nil && hold.Base == of.Base
-	if hold != nil && hold.Base != "" && !back { // nor what came between
-		newer, err := s.newer(st.has())
+	return ordersAgainst(st, facts), nil
+}
+
+// change asks the gates of a prepared change, in place of what they said before.
+func (j *judge) change(ctx context.Context, st *stop, step *Step, skip gate.Skip) error {
+	facts, err := j.changeFacts(ctx, st, step)
+	if err != nil {
+		return err
+	}
+	ofCommit := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return gate.IsPlanned(v.Gate) })
+	step.Verdicts = append(ofCommit, gate.Planned(ctx, policyOf(st, step), *facts, skip)...)
+	return nil
+}
+
+// changeFacts gathers what gates ask of a planned change.
+func (j *judge) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.ChangeFacts, error) {
+	facts := &gate.ChangeFacts{Now: j.state.now, Change: step.Change, Head: step.prepared.commit, Post: post, Satisfies: j.state.platform.subject.Satisfies}
+	if !st.wantsApprovals() {
+		return facts, nil
+	}
+	r := st.out.repository
+	switch {
+	case r.plain:
+		reviews, err := plainApprovals(ctx, r, st.stage.Name, step.prepared.commit)
+		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, cmp.Or(j.state.request.By, j.state.request.author(j.state.now).Email)
+		return facts, err
+	case st.writes() == model.WritePush:
+		facts.NoReviews = "commits are pushed to branch " + st.out.branch + " directly: promotion.write is push"
+		return facts, nil
+	}
+	open, err := r.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
+	if err != nil || open == nil {
+		return facts, err
+	}
+	facts.Author = open.Author
+	step.URL = open.URL
+	facts.Reviews, err = r.forge.Reviews(ctx, open.Number)
+	return facts, err
+}
+
+// policyOf is what the gates ask of a planned change: where no file changes, there is
+// nothing to approve, and no change request to approve it on.
+func policyOf(st *stop, step *Step) gate.Policy {
+	p := st.policy()
+	if step.NoOp {
+		for i := range p.Gates {
+			p.Gates[i].Approvals = nil
+		}
+	}
+	return p
+}
+
+// judged asks the gates of a base commit.
+func (j *judge) judged(ctx context.Context, st *stop, b source.Base, intent Intent) (*candidate, error) {
+	return j.gates(ctx, st, st.with(b), intent)
+}
+
+// gates asks the gates that need nothing but the commits.
+func (j *judge) gates(ctx context.Context, st *stop, of tree.Source, intent Intent) (*candidate, error) {
+	facts, err := j.commitFacts(ctx, st, of)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{source: of, kind: Promote}
+	switch has := st.has(); {
+	case has == (tree.Source{}):
+		c.kind = First
+	case has.Base == of.Base:
+		c.kind = Configure
+	}
+	if intent.Commit != "" { // somebody wants just this
+		facts.Aborted = nil
+		ends, err := j.endsHold(ctx, st, of)
 		if err != nil {
-			return stay, err
+			return nil, err
 		}
-		back = slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base })
-	}
-	if back {
-		stay.State, stay.Reason = forge.Failure, "it was rolled back from: "+hold.Reason
-		return stay, nil
-	}
-	if v.followed.IsZero() {
-		edited, err := s.edited(ctx, st.out)
-		if err != nil || edited != "" {
-			stay.State, stay.Reason = forge.Failure, edited
-			return stay, err
+		if ends {
+			facts.Hold = nil
 		}
 	}
-	c, err := s.courseDuring(ctx, st, v, of.Base.Hash())
-	if err != nil {
-		return stay, err
+	policy := st.policy()
+	if facts.EnvironmentOnly && j.state.request.AllRings && policy.Rings {
+		policy.After, policy.Rings = nil, false
 	}
-	stay.Entered, stay.State, stay.Since, stay.Reason = c.entered, c.state, c.since, c.reason
-	if v.followed.IsZero() {
-		return stay, nil
+	c.verdicts = gate.Commit(policy, facts, intent.Skip)
+	if policy.Rings && !facts.EnvironmentOnly && st.has().Environment != of.Environment && !j.state.request.AllRings {
+		verdicts, err := j.ownFirst(ctx, st, policy, of, intent)
+		if err != nil {
+			return nil, err
+		}
+		c.verdicts = append(c.verdicts, verdicts...)
 	}
-	// It left when the next one was first heard of. Where that was never told, it is
-	// taken to have left at once.
-	if stay.Left = stay.Since; stay.Left.IsZero() {
-		stay.Left = s.now
-	}
-	said, err := st.out.repository.ledger().of(ctx, v.followed)
-	if following, ok := courseOf(said, st.id(), st.rolloutGate().By); ok && following.entered.After(stay.Since) {
-		stay.Left = following.entered
-	}
-	return stay, err
+	return c, nil
 }
 
-// courseDuring is what was said of a base commit in its last stay in a stop, by what was
-// said of the GitOps commits of the stay: once it went well, it did. Where policies name
-// who may report, and they say nothing of these, what they say of the base commit counts.
-func (s *Session) courseDuring(ctx context.Context, st *stop, v visit, base git.Hash) (course, error) {
-	by := st.rolloutGate().By
-	ledger := st.out.repository.ledger()
-	if err := ledger.load(ctx, append(slices.Clone(v.landings), v.followed)...); err != nil {
-		return course{}, err
-	}
-	var out course
-	told := false
-	for _, landing := range v.landings {
-		c, ok := courseOf(ledger.known[landing], st.id(), by)
-		if !ok {
-			continue
+// ownFirst is what speaks against a base commit with new files of the environment in a
+// ring after others: those go through the rings as well, whatever they come with.
+func (j *judge) ownFirst(ctx context.Context, st *stop, policy gate.Policy, of tree.Source, intent Intent) ([]gate.Verdict, error) {
+	facts := gate.CommitFacts{Now: j.state.now, Commit: of.Base.Hash(), Reachable: true, EnvironmentOnly: true}
+	for _, up := range j.state.upstream(st) {
+		stay, err := j.observer.stay(ctx, up, of, true)
+		if err != nil {
+			return nil, err
 		}
-		if told {
-			c.entered = out.entered
-		}
-		if out, told = c, true; c.state == forge.Success {
-			break
-		}
+		facts.Stays = append(facts.Stays, stay)
 	}
-	if told || len(by) == 0 {
-		return out, nil
+	verdicts := gate.Commit(gate.Policy{Environment: policy.Environment, Ring: policy.Ring, After: policy.After, Rings: true, Skippable: policy.Skippable}, facts, intent.Skip)
+	verdicts = slices.DeleteFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Passed })
+	for i := range verdicts {
+		verdicts[i].Name = "own files"
+		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s", of.Environment.Short(), verdicts[i].Reason)
 	}
-	said, err := s.ledger(st.out).of(ctx, base)
-	out, _ = courseOf(said, st.id(), by)
-	return out, err
+	return verdicts, nil
 }
 
-// ownStay is the time of a commit with an environment's own files in a ring of it.
-func (s *Session) ownStay(ctx context.Context, st *stop, of tree.Source, stay gate.Stay) (gate.Stay, error) {
-	if st.has() != of {
-		return stay, nil
+// endsHold says whether promoting a commit by name ends the hold of a stop: it is the
+// one that was rolled back from, or a later one.
+func (j *judge) endsHold(ctx context.Context, st *stop, of tree.Source) (bool, error) {
+	hold, _, err := j.records.held(ctx, st)
+	if err != nil || hold == nil || hold.Base == "" {
+		return false, err
 	}
-	run, err := st.out.history.landed(ctx, st.ringName())
-	if err != nil || len(run) == 0 {
-		return stay, err
+	since, found, err := j.state.platform.bases.until(hold.Base.Hash())
+	return found && slices.ContainsFunc(since, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }), err
+}
+
+// soaksFor is what the soak gates of a stop say of a base commit that is on its way there;
+// passed where nothing is asked of it, or it would not be let through anyway.
+func (j *judge) soaksFor(ctx context.Context, st *stop, of tree.Source) (gate.Verdict, error) {
+	if st.out.repository == nil || st.out.orders.rejected[of.Base.Hash()] != nil || st.aborted(of.Base.Hash()) != nil {
+		return gate.Verdict{State: gate.Passed}, nil
 	}
-	said, err := st.out.repository.ledger().of(ctx, run[len(run)-1])
+	newer, err := j.state.newer(st.has())
+	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
+		return gate.Verdict{State: gate.Passed}, err
+	}
+	c, err := j.gates(ctx, st, tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.out.own.Commit)}, Intent{})
 	if err != nil {
-		return stay, err
+		return gate.Verdict{}, err
 	}
-	stay.Held = true
-	c, _ := courseOf(said, st.id(), st.rolloutGate().By)
-	stay.Entered, stay.State, stay.Since, stay.Reason = c.entered, c.state, c.since, c.reason
-	return stay, nil
+	waits := gate.Verdict{State: gate.Passed}
+	for _, v := range c.verdicts {
+		switch {
+		case v.Gate != "soak" && v.Gate != "after":
+		case v.State == gate.Blocked:
+			return v, nil
+		case v.State == gate.Pending && v.Gate == "soak":
+			waits = v
+		}
+	}
+	return waits, nil
 }

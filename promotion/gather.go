@@ -5,57 +5,16 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
-	"github.com/kalypso-io/kalypso/internal/git/remote"
 )
-
-// opened is a repository that was asked for its refs.
-type opened struct {
-	remote *remote.Remote
-	err    error
-}
-
-// openRemotes opens the repositories of all environments, beside each other.
-func (s *Session) openRemotes(ctx context.Context) {
-	s.opened = map[string]*opened{}
-	var all sync.WaitGroup
-	limit := make(chan struct{}, mostAtOnce)
-	for i := range s.platform.stages {
-		g := s.platform.stages[i].GitOps
-		if g == nil || g.Repo == "" || s.repositories[g.Repo] != nil || s.opened[g.Repo] != nil {
-			continue
-		}
-		o := &opened{}
-		s.opened[g.Repo] = o
-		all.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			o.remote, o.err = s.request.Remote(ctx, g.Repo)
-		})
-	}
-	all.Wait()
-}
-
-// mostAtOnce is how many repositories are asked at once.
-const mostAtOnce = 8
-
-// openRemote opens a repository, or returns what openRemotes got.
-func (s *Session) openRemote(ctx context.Context, url string) (*remote.Remote, error) {
-	if o := s.opened[url]; o != nil {
-		delete(s.opened, url)
-		return o.remote, o.err
-	}
-	return s.request.Remote(ctx, url)
-}
 
 // gather brings what is read of environments: from all repositories beside each other,
 // and from each in as few requests as there can be. What cannot be had is asked for
 // again by those who read it, and then it is an error of theirs.
-func (s *Session) gather(ctx context.Context) {
+func (s *sessionState) gather(ctx context.Context) {
 	of := map[*repository][]*output{}
 	for i := range s.platform.stages {
 		if out := s.outputs[s.platform.stages[i].Name]; out.repository != nil && !out.tip.IsZero() {
@@ -148,17 +107,6 @@ func clusterTypesOf(record *tree.Record) []git.Hash {
 	var ids []git.Hash
 	for _, ct := range record.ClusterTypes {
 		ids = append(ids, tree.Revision(ct.Record).Hash())
-	}
-	return ids
-}
-
-// orderIDs are the commits that the refs of orders name.
-func (r *repository) orderIDs() []git.Hash {
-	var ids []git.Hash
-	for ref, id := range r.refs {
-		if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
-			ids = append(ids, id)
-		}
 	}
 	return ids
 }

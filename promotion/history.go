@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
@@ -116,6 +117,12 @@ func (h *history) links() ([]git.Link, error) {
 	return links, nil
 }
 
+// all returns all states of the environment, newest first.
+func (h *history) all(ctx context.Context) ([]past, error) {
+	err := h.each(ctx, func(past) bool { return true })
+	return h.states, err
+}
+
 // landed returns the commit that brought what a ring has now; zero for nothing. run are
 // the commits since, that one included, newest first.
 func (h *history) landed(ctx context.Context, ring string) (run []git.Hash, err error) {
@@ -170,8 +177,8 @@ func (h *history) visitOf(ctx context.Context, ring string, base tree.Revision) 
 
 // basesOf returns the base commits that a ring had, the newest first, each once.
 func (h *history) basesOf(ctx context.Context, ring string) ([]past, error) {
-	err := h.each(ctx, func(past) bool { return true })
-	return h.distinct(h.states, ring), err
+	states, err := h.all(ctx)
+	return h.distinct(states, ring), err
 }
 
 // distinct are the newest states with each base commit that a ring had.
@@ -191,14 +198,39 @@ func (h *history) distinct(states []past, ring string) []past {
 // to it for the first time, the newest first, each once: where steps back lead. What it
 // was rolled back from is not among them.
 func (h *history) basesBefore(ctx context.Context, ring string) ([]past, error) {
-	if err := h.each(ctx, func(past) bool { return true }); err != nil {
+	states, err := h.all(ctx)
+	if err != nil {
 		return nil, err
 	}
 	has, first := h.out.has(ring).Base, 0
-	for i, p := range h.states {
+	for i, p := range states {
 		if h.out.sourceIn(p.record, ring).Base == has {
 			first = i
 		}
 	}
-	return h.distinct(h.states[min(first+1, len(h.states)):], ring), nil
+	return h.distinct(states[min(first+1, len(states)):], ring), nil
+}
+
+// hadSince returns which of some base commits a ring has or had.
+func (h *history) hadSince(ctx context.Context, ring string, of []source.Base) (map[tree.Revision]bool, error) {
+	wanted := map[tree.Revision]bool{}
+	for _, b := range of {
+		wanted[tree.RevisionOf(b.Commit)] = true
+	}
+	had := map[tree.Revision]bool{}
+	older := 0
+	var last tree.Revision
+	err := h.each(ctx, func(p past) bool {
+		is := h.out.sourceIn(p.record, ring).Base
+		switch {
+		case wanted[is]:
+			had[is], older = true, 0
+		case is != last: // others may be in the branch as well
+			older++
+		}
+		last = is
+		// What came before all that is wanted is not looked at, but for a rollback.
+		return len(had) < len(wanted) && older < firstDepth
+	})
+	return had, err
 }

@@ -36,14 +36,14 @@ func (c contents) Blob(id tree.ID) ([]byte, error) {
 }
 
 // inspect finds out what a prepared commit changes.
-func (s *Session) inspect(ctx context.Context, st *stop, step *Step) error {
+func (m *maker) inspect(ctx context.Context, st *stop, step *Step) error {
 	p := step.prepared
 	of := contents{ctx, st.out.repository}
 	var err error
 	if p.report, err = compare.Records(st.out.record, p.record, of); err != nil {
 		return err
 	}
-	if s.subject.Form().Targets {
+	if m.state.platform.subject.Form().Targets {
 		p.report = p.report.OfTargets()
 	}
 	a := p.report.Assignments
@@ -53,7 +53,7 @@ func (s *Session) inspect(ctx context.Context, st *stop, step *Step) error {
 		types[clusterTypeOf(id)] = true
 	}
 	step.Change.ClusterTypes = slices.Sorted(maps.Keys(types))
-	return s.countObjects(st, step, of)
+	return m.countObjects(st, step, of)
 }
 
 // clusterTypeOf returns the cluster type of the id of an assignment, or of a target.
@@ -69,7 +69,7 @@ func clusterTypeOf(id string) string {
 type object struct{ apiVersion, kind, namespace, name string }
 
 // countObjects counts the objects that come, change and go, by kind.
-func (s *Session) countObjects(st *stop, step *Step, of contents) error {
+func (m *maker) countObjects(st *stop, step *Step, of contents) error {
 	c := step.Change
 	c.Created, c.Updated, c.Deleted = map[string]int{}, map[string]int{}, map[string]int{}
 	all := slices.Concat(c.Assignments.Added, c.Assignments.Changed, c.Assignments.Removed)

@@ -2,13 +2,11 @@ package promotion
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
-	"github.com/kalypso-io/kalypso/promotion/forge/plain"
 )
 
 // statusName is the name of the commit statuses in which kalypso says what became of a
@@ -22,26 +20,6 @@ type ledger struct {
 	known map[git.Hash][]forge.Status
 }
 
-// ledger returns where it is kept what became of base commits in an environment: on the
-// platform's forge or, where that is nothing but git, in the notes of the GitOps
-// repository.
-func (s *Session) ledger(o *output) *ledger {
-	if !s.platform.repository.plain {
-		return s.platform.repository.ledger()
-	}
-	if o.repository.plain {
-		return o.repository.ledger()
-	}
-	return o.repository.elsewhere
-}
-
-func (r *repository) ledger() *ledger {
-	if r.statuses == nil {
-		r.statuses = newLedger(r.forge)
-	}
-	return r.statuses
-}
-
 func newLedger(f forge.Forge) *ledger {
 	return &ledger{forge: f, known: map[git.Hash][]forge.Status{}}
 }
@@ -53,6 +31,9 @@ func (l *ledger) of(ctx context.Context, commit git.Hash) ([]forge.Status, error
 	}
 	return l.known[commit], nil
 }
+
+// loaded returns what was said of a commit that load was asked for, oldest first.
+func (l *ledger) loaded(commit git.Hash) []forge.Status { return l.known[commit] }
 
 // load asks for what was said of some commits, at once.
 func (l *ledger) load(ctx context.Context, commits ...git.Hash) error {
@@ -93,35 +74,6 @@ type course struct {
 	reason  string
 }
 
-// plainLedgers are where it is kept in git notes what is said of a stop.
-func (s *Session) plainLedgers(st *stop) (out []*plain.Forge) {
-	if st.out.repository == nil {
-		return nil
-	}
-	for _, l := range []*ledger{s.ledger(st.out), st.out.repository.ledger()} {
-		if f, ok := l.forge.(*plain.Forge); ok && !slices.Contains(out, f) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// hold lets what is said of a stop wait for flush, which pushes it at once.
-func (s *Session) hold(st *stop) {
-	for _, f := range s.plainLedgers(st) {
-		f.Hold()
-	}
-}
-
-// flush pushes what was said of a stop.
-func (s *Session) flush(ctx context.Context, st *stop) error {
-	var errs []error
-	for _, f := range s.plainLedgers(st) {
-		errs = append(errs, f.Flush(ctx))
-	}
-	return errors.Join(errs...)
-}
-
 // courseOf reads the statuses of a commit about a ring. Success is latched: only another
 // stay of the commit ends it, which begins with a pending in words of its own, as they
 // name the GitOps commit. One in the words of an earlier one is of a runner that was late.
@@ -150,13 +102,4 @@ func courseOf(said []forge.Status, id string, by []string) (course, bool) {
 		c.reason, found = s.Description, true
 	}
 	return c, found
-}
-
-// clip cuts a text to a number of characters; 0 is no limit.
-func clip(text string, most int) string {
-	runes := []rune(text)
-	if most == 0 || len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-1]) + "…"
 }

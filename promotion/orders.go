@@ -12,7 +12,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
-	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // Orders are what people decided beside policies, each in a ref of the GitOps
@@ -36,16 +35,8 @@ type order struct {
 	By     string    `json:"by"`
 	Until  time.Time `json:"until,omitzero"`
 
-	at  time.Time
-	ref string
-	id  git.Hash
-}
-
-func (o *order) freeze() *gate.Freeze {
-	if o == nil {
-		return nil
-	}
-	return &gate.Freeze{Reason: o.Reason, By: o.By, At: o.at, Until: o.Until}
+	at time.Time
+	id git.Hash
 }
 
 // orders are those about one environment, and the rejections, which are about all.
@@ -62,9 +53,25 @@ func (o *order) candidate() (environment, ring string, commit git.Hash) {
 	return environment, ring, tree.Revision(id).Hash()
 }
 
+// gitRepository is a git repository as it was opened: its refs are those of then, with
+// what was pushed since. It is for one goroutine.
+type gitRepository struct {
+	url     string // without credentials
+	remote  *remote.Remote
+	refs    map[string]git.Hash
+	staging *git.Repository
+	ordered []*order // the orders; nil before they are read
+}
+
+// author is who makes commits, and signs them.
+type author struct {
+	git.Signature
+	sign func([]byte) (string, error) // nil for nothing
+}
+
 // orders reads what was ordered. An order that cannot be read stops what it is about:
 // somebody meant something by it.
-func (r *repository) orders(ctx context.Context, environment string) (*orders, error) {
+func (r *gitRepository) orders(ctx context.Context, environment string) (*orders, error) {
 	out := &orders{aborted: map[string]map[git.Hash]*order{}, rejected: map[git.Hash]*order{}}
 	all, err := r.readOrders(ctx)
 	if err != nil {
@@ -91,7 +98,7 @@ func (r *repository) orders(ctx context.Context, environment string) (*orders, e
 }
 
 // readOrders reads all orders of the repository, once.
-func (r *repository) readOrders(ctx context.Context) ([]*order, error) {
+func (r *gitRepository) readOrders(ctx context.Context) ([]*order, error) {
 	if r.ordered != nil {
 		return r.ordered, nil
 	}
@@ -116,13 +123,13 @@ func (r *repository) readOrders(ctx context.Context) ([]*order, error) {
 		if err != nil {
 			o = &order{Reason: "the order in " + ref + " cannot be read: " + err.Error()}
 		}
-		o.Kind, o.About, o.ref, o.id = kind, about, ref, id
+		o.Kind, o.About, o.id = kind, about, id
 		r.ordered = append(r.ordered, o)
 	}
 	return r.ordered, nil
 }
 
-func (r *repository) readOrder(id git.Hash) (*order, error) {
+func (r *gitRepository) readOrder(id git.Hash) (*order, error) {
 	c, err := r.remote.Objects().Commit(id)
 	if err != nil {
 		return nil, err
@@ -138,7 +145,7 @@ func (r *repository) readOrder(id git.Hash) (*order, error) {
 
 // give writes an order, over one of the same kind about the same. One that says the same
 // stands as it is.
-func (s *Session) give(ctx context.Context, r *repository, o *order) error {
+func (r *gitRepository) give(ctx context.Context, o *order, by author) error {
 	standing, err := r.readOrders(ctx)
 	if err != nil {
 		return err
@@ -148,7 +155,7 @@ func (s *Session) give(ctx context.Context, r *repository, o *order) error {
 	}
 	var refused *remote.RejectedError
 	for _, prefix := range []string{ordersRefs, ordersTags} {
-		if err := s.enter(ctx, r, prefix, o, o.Kind+"/"+o.About, true); !errors.As(err, &refused) {
+		if err := r.enter(ctx, prefix, o, o.Kind+"/"+o.About, true, by); !errors.As(err, &refused) {
 			return err
 		}
 	}
@@ -159,14 +166,15 @@ func (o *order) same(as *order) bool {
 	return o.Kind == as.Kind && o.About == as.About && o.Reason == as.Reason && o.By == as.By && o.Until.Equal(as.Until)
 }
 
-// takeBack ends an order, by one of another kind. Where there is none, nothing happens.
-func (s *Session) takeBack(ctx context.Context, r *repository, kind, about, by string) error {
+// takeBack ends an order of a kind, by another order about the same. Where there is none,
+// nothing happens.
+func (r *gitRepository) takeBack(ctx context.Context, o *order, kind string, by author) error {
 	for _, prefix := range []string{ordersRefs, ordersTags} {
-		name := kind + "/" + about
+		name := kind + "/" + o.About
 		if r.refs[prefix+name].IsZero() {
 			continue
 		}
-		if err := s.enter(ctx, r, prefix, &order{Kind: by, About: about, By: s.request.By}, name, false); err != nil {
+		if err := r.enter(ctx, prefix, o, name, false, by); err != nil {
 			return err
 		}
 	}
@@ -175,7 +183,7 @@ func (s *Session) takeBack(ctx context.Context, r *repository, kind, about, by s
 
 // enter adds an order to the log, together with what it does to a ref: that is the order
 // from now on, or is removed.
-func (s *Session) enter(ctx context.Context, r *repository, prefix string, o *order, name string, stands bool) error {
+func (r *gitRepository) enter(ctx context.Context, prefix string, o *order, name string, stands bool, by author) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // people read it
@@ -188,7 +196,7 @@ func (s *Session) enter(ctx context.Context, r *repository, prefix string, o *or
 		title += ": " + firstLine(o.Reason)
 	}
 	log, ref := prefix+ordersLog, prefix+name
-	id, packs, err := s.withoutFiles(r, s.committer(s.now), title+"\n\n"+text.String(), r.refs[log])
+	id, packs, err := r.withoutFiles(by, title+"\n\n"+text.String(), r.refs[log])
 	if err != nil {
 		return err
 	}
@@ -207,7 +215,7 @@ func (s *Session) enter(ctx context.Context, r *repository, prefix string, o *or
 }
 
 // orderLog returns all orders that were ever given or taken back, oldest first.
-func (r *repository) orderLog(ctx context.Context) ([]*order, error) {
+func (r *gitRepository) orderLog(ctx context.Context) ([]*order, error) {
 	var out []*order
 	for _, prefix := range []string{ordersRefs, ordersTags} {
 		head := r.refs[prefix+ordersLog]
@@ -232,18 +240,18 @@ func (r *repository) orderLog(ctx context.Context) ([]*order, error) {
 }
 
 // withoutFiles makes a commit that has no files, after another; the zero Hash is none.
-func (s *Session) withoutFiles(r *repository, by git.Signature, message string, after git.Hash) (id git.Hash, packs []string, err error) {
+func (r *gitRepository) withoutFiles(by author, message string, after git.Hash) (id git.Hash, packs []string, err error) {
 	pack := r.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // nothing but a temporary file is left
 	empty, err := pack.Add(git.TreeKind, nil)
 	if err != nil {
 		return id, nil, err
 	}
-	c := git.Commit{Tree: empty, Author: by, Committer: by, Message: message}
+	c := git.Commit{Tree: empty, Author: by.Signature, Committer: by.Signature, Message: message}
 	if !after.IsZero() {
 		c.Parents = []git.Hash{after}
 	}
-	content, err := c.Signed(s.sign())
+	content, err := c.Signed(by.sign)
 	if err != nil {
 		return id, nil, err
 	}
@@ -252,4 +260,15 @@ func (s *Session) withoutFiles(r *repository, by git.Signature, message string, 
 	}
 	err = pack.Finish()
 	return id, packsOf(pack), err
+}
+
+// orderIDs are the commits that the refs of orders name.
+func (r *gitRepository) orderIDs() []git.Hash {
+	var ids []git.Hash
+	for ref, id := range r.refs {
+		if strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -44,7 +44,7 @@ func noRings(stage *evaluate.Stage) error {
 }
 
 // openOutput reads where an environment's tree is.
-func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*output, error) {
+func (s *sessionState) openOutput(ctx context.Context, stage *evaluate.Stage) (*output, error) {
 	out := &output{stage: stage}
 	g := stage.GitOps
 	switch {
@@ -62,11 +62,11 @@ func (s *Session) openOutput(ctx context.Context, stage *evaluate.Stage) (*outpu
 	if out.own, err = s.platform.own(ctx, stage); err != nil {
 		return nil, err
 	}
-	if out.repository, err = s.repository(ctx, g.Repo); err != nil {
+	if out.repository, err = s.opener.repository(ctx, g.Repo); err != nil {
 		return nil, err
 	}
 	if s.platform.repository.plain && !out.repository.plain && out.repository.elsewhere == nil {
-		notes, err := s.plainForge(out.repository)
+		notes, err := s.opener.plainForge(out.repository)
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +92,12 @@ func (o *output) read(ctx context.Context) (err error) {
 	o.history = &history{out: o}
 	o.orders, err = o.repository.orders(ctx, o.stage.Name)
 	return err
+}
+
+// moved takes note of the branch being at another commit.
+func (o *output) moved(ctx context.Context, to git.Hash) error {
+	o.tip, o.history, o.restored = to, &history{out: o}, git.Hash{}
+	return o.look(ctx)
 }
 
 // look reads the branch as it is at the tip.
@@ -192,23 +198,45 @@ func (o *output) ringsIn(record *tree.Record) []tree.Ring {
 	return out
 }
 
-// covers says whether a cluster type is of the stop: it was built for the ring, or for
-// none that the policy has.
-func (st *stop) covers(clusterType string) bool {
-	of := st.out.record.RingOf(clusterType)
-	return st.ring == nil || of == st.ring.Name || st.stage.Promotion.Ring(of) == nil
-}
-
-// coversFile says it of a path in the environment's folder.
-func (st *stop) coversFile(path string) bool {
-	clusterType, _, _ := strings.Cut(path, "/")
-	return st.covers(clusterType)
-}
-
-// ownHold returns the hold of the stop alone: the environment's where it has no rings.
-func (st *stop) ownHold() *tree.Hold {
-	if hold := st.out.ringIn(st.out.record, st.ringName()).Hold; hold != nil || st.ring != nil || st.out.record == nil {
-		return hold
+// driftIn is the drift of the environment in a commit with a record, which may be nil.
+func (o *output) driftIn(ctx context.Context, at *tree.Branch, record *tree.Record) ([]tree.Drift, error) {
+	if record == nil {
+		return nil, nil
 	}
-	return st.out.record.Hold
+	err := o.repository.remote.Prefetch(ctx, clusterTypesOf(record))
+	if err != nil && !errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
+		return nil, err
+	}
+	return at.Drift(o.folder)
+}
+
+// atHead returns the output as it is at another head; "" for its branch.
+func (o *output) atHead(ctx context.Context, head string) (*output, error) {
+	if head == "" || o.repository == nil {
+		return o, nil
+	}
+	id := git.Hash{}
+	for _, ref := range []string{branchRef(head), "refs/tags/" + head, head} {
+		if known, ok := o.repository.refs[ref]; ok {
+			id = known
+		}
+	}
+	if id.IsZero() {
+		id = tree.Revision(head).Hash()
+	}
+	if id.IsZero() {
+		return nil, fmt.Errorf("%s has no branch, tag or commit %s", o.repository.url, head)
+	}
+	return o.atCommit(ctx, id)
+}
+
+// atCommit returns the environment as it is at a commit.
+func (o *output) atCommit(ctx context.Context, id git.Hash) (*output, error) {
+	return o.in(ctx, o.branch, id)
+}
+
+// in returns the environment as it is at a commit of another branch.
+func (o *output) in(ctx context.Context, branch string, tip git.Hash) (*output, error) {
+	other := &output{stage: o.stage, repository: o.repository, branch: branch, folder: o.folder, own: o.own, orders: o.orders}
+	return other, other.moved(ctx, tip)
 }

@@ -3,7 +3,6 @@ package promotion
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -15,7 +14,7 @@ import (
 // notes is a GitOps repository as package plain wants it, which keeps statuses and
 // approvals in it.
 type notes struct {
-	of *repository
+	of *gitRepository
 	// refs are as the session saw them, with what it pushed since; nil after somebody
 	// else was faster.
 	refs map[string]git.Hash
@@ -84,21 +83,6 @@ func (n *notes) Push(ctx context.Context, ref string, old, new git.Hash, objects
 // allowedSignersFile is where the platform says whose signatures count, in the format of
 // ssh-keygen(1).
 const allowedSignersFile = ".kalypso/allowed_signers"
-
-// plainForge keeps what forges keep in the repository itself.
-func (s *Session) plainForge(r *repository) (*plain.Forge, error) {
-	o := plain.Options{By: s.committer(s.now), Now: s.request.Now}
-	if s.request.Signer != nil {
-		o.Signer = s.request.Signer.SSH
-	}
-	if s.platform != nil {
-		o.AllowedSigners = s.platform.allowedSigners
-	}
-	if r.notes == nil {
-		r.notes = &notes{of: r, refs: maps.Clone(r.refs)}
-	}
-	return plain.New(r.notes, o)
-}
 
 // plainApprovals returns the signed tags that approve of a commit.
 func plainApprovals(ctx context.Context, r *repository, environment string, commit git.Hash) ([]forge.Review, error) {

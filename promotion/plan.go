@@ -1,16 +1,13 @@
 package promotion
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
@@ -25,10 +22,10 @@ type Plan struct {
 }
 
 // Plan says what could be done now for what was asked, and changes nothing.
-func (s *Session) Plan(ctx context.Context, intent Intent) (*Plan, error) {
-	p := &Plan{Inputs: s.inputs(), Commit: intent.Commit, Skip: intent.Skip}
-	for _, st := range s.asked() {
-		stop, err := s.plan(ctx, st, intent, false)
+func (pl *planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
+	p := &Plan{Inputs: pl.inputs(), Commit: intent.Commit, Skip: intent.Skip}
+	for _, st := range pl.state.asked() {
+		stop, err := pl.plan(ctx, st, intent)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", st.id(), err)
 		}
@@ -37,55 +34,71 @@ func (s *Session) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 	return p, nil
 }
 
-// plan says what could be done for one stop. With write, what is seen of its rollout is
-// said.
-func (s *Session) plan(ctx context.Context, st *stop, intent Intent, write bool) (*Stop, error) {
-	out := &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch}
+// look is what there is to know of a stage before it is decided what it may get next.
+type look struct {
+	status *Stop // its State is set where nothing can be decided
+	// recorded says that the record says what the stage has. drift says that its files are
+	// to be restored.
+	recorded, drift bool
+}
+
+// plan says what could be done for one stage, and changes nothing.
+func (pl *planner) plan(ctx context.Context, st *stop, intent Intent) (*Stop, error) {
+	l, err := pl.look(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if l.recorded {
+		if l.status.Rollout, err = pl.observer.observe(ctx, st); err != nil {
+			return nil, err
+		}
+	}
+	return l.status, pl.decide(ctx, st, l, intent)
+}
+
+// look reads what a stage has, and whether its branch is as it was left.
+func (pl *planner) look(ctx context.Context, st *stop) (l look, err error) {
+	out := statusOf(st)
+	l.status = out
 	if st.out.repository == nil {
 		out.State, out.Reason = Absent, st.out.absent
 		if st.out.unreadable {
 			out.State = Blocked
 		}
-		return out, nil
+		return l, nil
 	}
-	out.Tip = string(tree.RevisionOf(st.out.tip))
-	if st.foreign(out) {
-		return out, nil
+	if foreign(st, out) {
+		return l, nil
 	}
 	run, err := st.out.history.landed(ctx, st.ringName())
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	if out.Hold, _, err = s.held(ctx, st); err != nil {
-		return nil, err
+	if out.Hold, _, err = pl.records.held(ctx, st); err != nil {
+		return l, err
 	}
 	if len(run) > 0 {
 		out.Landed = run[len(run)-1].String()
 	}
-	drift, recorded, err := s.drifted(ctx, st, out)
-	if err != nil {
-		return out, err
-	}
-	if recorded { // else nobody knows what it has
-		if out.Rollout, err = s.observe(ctx, st, write); err != nil {
-			return nil, err
-		}
-	}
+	l.drift, l.recorded, err = pl.drifted(ctx, st, out)
+	return l, err
+}
+
+// decide says what a stage may get next, unless something is in the way.
+func (pl *planner) decide(ctx context.Context, st *stop, l look, intent Intent) error {
+	out := l.status
 	if out.State != "" {
-		return out, nil
+		return nil
 	}
-	if err := errors.Join(s.findGone(ctx, st, out), s.recordGone(ctx, st, out)); err != nil || out.State != "" {
-		return out, err
+	if err := errors.Join(pl.findGone(ctx, st, out), pl.recordGone(ctx, st, out)); err != nil || out.State != "" {
+		return err
 	}
-	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !drift {
-		if err := s.keepDecided(ctx, st, out); err != nil || out.State != "" {
-			return out, err
+	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !l.drift {
+		if err := pl.keepDecided(ctx, st, out); err != nil || out.State != "" {
+			return err
 		}
 	}
-	if err := s.next(ctx, st, out, intent, drift); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return pl.next(ctx, st, out, intent, l.drift)
 }
 
 // mostTried is how many candidates are compiled for a stop before it is blocked.
@@ -94,12 +107,12 @@ const mostTried = 5
 // next finds what a stop may get next. Where what a candidate would change speaks against
 // it, another one may go on: a broken commit does not hold up those before it, nor the
 // environment's own files.
-func (s *Session) next(ctx context.Context, st *stop, out *Stop, intent Intent, drift bool) error {
+func (pl *planner) next(ctx context.Context, st *stop, out *Stop, intent Intent, drift bool) error {
 	against := map[tree.Source]string{}
 	var found *Stop
 	for range mostTried {
 		try := *out
-		if err := s.try(ctx, st, &try, intent, drift, against); err != nil {
+		if err := pl.try(ctx, st, &try, intent, drift, against); err != nil {
 			return err
 		}
 		if found == nil {
@@ -112,7 +125,7 @@ func (s *Session) next(ctx context.Context, st *stop, out *Stop, intent Intent, 
 			found = &try
 			break
 		}
-		against[try.Step.Source] = reasonOf(try.Step.Verdicts)
+		against[try.Step.Source] = gate.Reason(try.Step.Verdicts)
 	}
 	*out = *found
 	return nil
@@ -127,24 +140,25 @@ func spokenAgainst(step *Step) bool {
 }
 
 // try says what becomes of the candidate for a stop that nothing speaks against yet.
-func (s *Session) try(ctx context.Context, st *stop, out *Stop, intent Intent, drift bool, against map[tree.Source]string) error {
-	c, others, err := s.choose(ctx, st, intent, against)
+func (pl *planner) try(ctx context.Context, st *stop, out *Stop, intent Intent, drift bool, against map[tree.Source]string) error {
+	ch := chooser{state: pl.state, records: pl.records, observer: pl.observer, judge: pl.judge, st: st, intent: intent}
+	c, others, err := ch.choose(ctx, against)
 	if err != nil {
 		return err
 	}
 	if drift && (c == nil || c.state() != gate.Passed) { // what waits need not hinder it
 		if c != nil {
-			others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: reasonOf(c.verdicts)})
+			others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
 		}
 		c = &candidate{source: st.has(), kind: RestoreKind}
 	}
 	out.Others = others
 	if c == nil {
-		return s.settled(ctx, st, out)
+		return pl.settled(ctx, st, out)
 	}
 	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts}
 	if c.state() == gate.Passed {
-		if err := s.planStep(ctx, st, out.Step, intent); err != nil {
+		if err := pl.planStep(ctx, st, out.Step, intent); err != nil {
 			return err
 		}
 	}
@@ -154,12 +168,12 @@ func (s *Session) try(ctx context.Context, st *stop, out *Stop, intent Intent, d
 
 // planStep compiles a candidate that passed the gates of the commit, and asks those of
 // the change.
-func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Intent) error {
+func (pl *planner) planStep(ctx context.Context, st *stop, step *Step, intent Intent) error {
 	c := change{verdicts: step.Verdicts, trailers: skipped(intent.Skip)}
 	if step.Kind == RestoreKind { // nothing is promoted that would end a hold
 		c.hold = st.ownHold()
 	}
-	if err := s.prepare(ctx, st, step, c); err != nil {
+	if err := pl.maker.prepare(ctx, st, step, c); err != nil {
 		return err
 	}
 	if step.prepared.obstacle != "" {
@@ -173,13 +187,16 @@ func (s *Session) planStep(ctx context.Context, st *stop, step *Step, intent Int
 	if step.prepared.commit.IsZero() && step.Change.Errors == 0 {
 		return nil
 	}
-	facts, err := s.changeFacts(ctx, st, step)
-	if err != nil {
+	if err := pl.judge.change(ctx, st, step, intent.Skip); err != nil {
 		return err
 	}
-	step.Verdicts = append(step.Verdicts, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
-	s.describe(st, step)
+	pl.maker.describe(st, step)
 	return nil
+}
+
+// askAgain asks the gates of a step's change again, in place of what they said before.
+func (pl *planner) askAgain(ctx context.Context, st *stop, step *Step, skip gate.Skip) error {
+	return pl.judge.change(ctx, st, step, skip)
 }
 
 // skipped are the trailers of a step for which gates were to be passed over.
@@ -193,68 +210,6 @@ func skipped(skip gate.Skip) []string {
 	}
 	return out
 }
-
-// policyOf is what the gates ask of a planned change: where no file changes, there is
-// nothing to approve, and no change request to approve it on.
-func (st *stop) policyOf(step *Step) gate.Policy {
-	p := st.policy()
-	if step.NoOp {
-		for i := range p.Gates {
-			p.Gates[i].Approvals = nil
-		}
-	}
-	return p
-}
-
-// changeFacts gathers what gates ask of a planned change.
-func (s *Session) changeFacts(ctx context.Context, st *stop, step *Step) (*gate.ChangeFacts, error) {
-	facts := &gate.ChangeFacts{Now: s.now, Change: step.Change, Head: step.prepared.commit, Post: post, Satisfies: s.subject.Satisfies}
-	if !st.wantsApprovals() {
-		return facts, nil
-	}
-	r := st.out.repository
-	switch {
-	case r.plain:
-		reviews, err := plainApprovals(ctx, r, st.stage.Name, step.prepared.commit)
-		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, cmp.Or(s.request.By, s.committer(s.now).Email)
-		return facts, err
-	case st.writes() == model.WritePush:
-		facts.NoReviews = "commits are pushed to branch " + st.out.branch + " directly: promotion.write is push"
-		return facts, nil
-	}
-	open, err := r.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
-	if err != nil || open == nil {
-		return facts, err
-	}
-	facts.Author = open.Author
-	step.URL = open.URL
-	facts.Reviews, err = r.forge.Reviews(ctx, open.Number)
-	return facts, err
-}
-
-// writes says how the stop's tree gets into its branch. The first tree of a branch is
-// pushed: nothing can be merged into a branch that is not there. Where it needs
-// approvals, the branch is begun without a tree.
-func (st *stop) writes() model.Write {
-	w := st.stage.Promotion.Write
-	if w == model.WriteDefault {
-		w = model.WritePullRequest
-		if st.out.repository.plain {
-			w = model.WritePush
-		}
-	}
-	if st.out.tip.IsZero() && !st.wantsApprovals() {
-		return model.WritePush
-	}
-	return w
-}
-
-func (st *stop) wantsApprovals() bool {
-	return slices.ContainsFunc(st.policy().Gates, func(g model.Gates) bool { return g.Approvals != nil })
-}
-
-// promotionBranch is the branch that proposes a stop's next tree.
-func (st *stop) promotionBranch() string { return "kalypso/promote/" + st.id() }
 
 // conclude says where a stop is, by the gates of its step.
 func (out *Stop) conclude() {
@@ -278,7 +233,7 @@ func (out *Stop) conclude() {
 	default:
 		out.State = Waiting
 	}
-	out.Reason = reasonOf(step.Verdicts)
+	out.Reason = gate.Reason(step.Verdicts)
 	for _, v := range step.Verdicts {
 		if v.State != gate.Passed && (v.Gate == "hold" || v.Gate == "freeze") {
 			out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
@@ -301,12 +256,4 @@ func (out *Stop) title() string {
 		return "its files can be restored"
 	}
 	return "it can get " + out.Step.Source.Base.Short()
-}
-
-// list names some of many.
-func list(names []string, most int) string {
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }

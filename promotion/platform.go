@@ -23,7 +23,7 @@ type platform struct {
 	repository *repository
 	branch     string
 	path       string // of the platform in the repository
-	marker     source.Marker
+	subject    Subject
 	head       git.Hash
 	stages     []evaluate.Stage
 	bases      *bases
@@ -31,8 +31,8 @@ type platform struct {
 	allowedSigners []byte
 }
 
-func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
-	repo, err := s.repository(ctx, s.request.Repository)
+func (s *sessionState) openPlatform(ctx context.Context) (*platform, error) {
+	repo, err := s.opener.repository(ctx, s.request.Repository)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,9 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	if err := repo.remote.Fetch(ctx, []git.Hash{p.head}, 0); err != nil {
 		return nil, err
 	}
-	if s.subject, err = p.subjectOf(s.request.Subjects); err != nil {
+	if p.subject, err = p.subjectOf(s.request.Subjects); err != nil {
 		return nil, err
 	}
-	p.marker = s.subject.Form().Marker
 	if p.allowedSigners, err = p.file(ctx, allowedSignersFile); err != nil {
 		return nil, err
 	}
@@ -60,17 +59,17 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	stages, ds, err := s.subject.Stages(ctx, dir)
+	stages, ds, err := p.subject.Stages(ctx, dir)
 	if err = errors.Join(err, remove()); err != nil {
 		return nil, err
 	}
 	s.Diagnostics = ds
 	sick := slices.ContainsFunc(stages, func(s evaluate.Stage) bool { return s.Sick })
 	if stages == nil || sick || diag.Errors(ds) {
-		return nil, &PlatformError{What: p.marker.What, Commit: git.Short(p.head), Diagnostics: ds}
+		return nil, &PlatformError{What: p.subject.Form().What, Commit: git.Short(p.head), Diagnostics: ds}
 	}
 	p.stages = stages
-	if err := s.readSources(ctx, p); err != nil {
+	if err := p.readSources(ctx); err != nil {
 		return nil, err
 	}
 	p.bases = basesOf(p.history(p.head))
@@ -79,7 +78,7 @@ func (s *Session) openPlatform(ctx context.Context) (*platform, error) {
 
 // readSources gives the environments whose own files are in another branch the rings that
 // those have.
-func (s *Session) readSources(ctx context.Context, p *platform) error {
+func (p *platform) readSources(ctx context.Context) error {
 	owns := map[string]source.Own{}
 	for i := range p.stages {
 		if p.stages[i].Promotion.Source == nil {
@@ -97,7 +96,7 @@ func (s *Session) readSources(ctx context.Context, p *platform) error {
 	if err != nil {
 		return err
 	}
-	stages, _, err := s.subject.Stages(ctx, dir)
+	stages, _, err := p.subject.Stages(ctx, dir)
 	for _, of := range stages {
 		if _, elsewhere := owns[of.Name]; elsewhere {
 			stage := p.stage(of.Name)
@@ -155,7 +154,7 @@ func (p *platform) stage(name string) *evaluate.Stage {
 // assemble writes the platform of a base commit into a temporary folder.
 func (p *platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string, func() error, error) {
 	return source.Assemble(ctx, source.Assembly{
-		Repository: p.repository.remote.Objects(), Marker: p.marker, Base: of, Path: p.path, Own: own, Prefetch: p.repository.remote.Prefetch,
+		Repository: p.repository.remote.Objects(), Marker: p.subject.Form().Marker, Base: of, Path: p.path, Own: own, Prefetch: p.repository.remote.Prefetch,
 	})
 }
 
@@ -288,4 +287,25 @@ func (p *platform) refOrID(name string) git.Hash {
 		return tree.Revision(name).Hash()
 	}
 	return git.Hash{}
+}
+
+// compile compiles a stop at some commits. What it gives is made of a temporary folder,
+// which remove deletes. back is that of CompileRequest.
+func (p *platform) compile(ctx context.Context, st *stop, of tree.Source, back bool) (out *Compiled, remove func() error, err error) {
+	var own map[string]source.Own
+	if of.Environment != "" {
+		own = map[string]source.Own{st.stage.Name: {Commit: of.Environment.Hash(), Path: p.ownPath(st.stage)}}
+	}
+	dir, remove, err := p.assemble(ctx, of.Base.Hash(), own)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := CompileRequest{Dir: dir, Environment: st.stage.Name, Source: of, Previous: st.out.record, Back: back}
+	if st.ring != nil {
+		r.Ring, r.Rings = st.ring.Name, st.stage.Promotion.Rings
+	}
+	if out, err = p.subject.Compile(ctx, r); err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return out, remove, nil
 }

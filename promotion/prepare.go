@@ -45,8 +45,8 @@ type change struct {
 // prepare compiles a stop at its commits, and makes the GitOps commit on top of the
 // branch's tip. Nothing is pushed. Where there is nothing that could be written, the step's
 // obstacle says why.
-func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (err error) {
-	compiled, remove, err := s.compile(ctx, st, step.Source, step.Kind == RollBack)
+func (m *maker) prepare(ctx context.Context, st *stop, step *Step, c change) (err error) {
+	compiled, remove, err := m.state.platform.compile(ctx, st, step.Source, step.Kind == RollBack)
 	if err != nil {
 		return err
 	}
@@ -65,11 +65,11 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 		}
 		return nil
 	}
-	if p.obstacle, err = s.setsBack(st, step, compiled.Tree); err != nil || p.obstacle != "" {
+	if p.obstacle, err = m.setsBack(st, step, compiled.Tree); err != nil || p.obstacle != "" {
 		return err
 	}
 	o := compiled.Options
-	o.Adopt, o.Files, o.Clock = s.request.Adopt, c.files, s.clock()
+	o.Adopt, o.Files, o.Clock = m.state.request.Adopt, c.files, m.state.request.clock()
 	o.Ring, o.Rings = st.ringName(), st.rings(step.Source, c.hold)
 	if st.ring == nil {
 		o.Hold = c.hold
@@ -77,7 +77,7 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	pack := st.out.repository.staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	placement := tree.Placement{Folder: st.out.folder, Tree: compiled.Tree, Options: o}
-	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, s.commitInfo(st, step.Source, s.message(st, step, &c), c.decided))
+	result, ds, err := st.out.at.Make([]tree.Placement{placement}, pack, m.commitInfo(st, step.Source, m.message(st, step, &c), c.decided))
 	if err != nil {
 		return err
 	}
@@ -97,17 +97,17 @@ func (s *Session) prepare(ctx context.Context, st *stop, step *Step, c change) (
 	p.record = result.Changes[0].Record
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
 	step.NoOp = st.out.restored.IsZero() && len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.out.record, p.record)
-	return s.inspect(ctx, st, step)
+	return m.inspect(ctx, st, step)
 }
 
 // setsBack says which cluster type of another ring, which the policy has in this one by
 // now, would get an older base commit than it has; "" for none. Only a person brings
 // something back.
-func (s *Session) setsBack(st *stop, step *Step, t *tree.Tree) (string, error) {
+func (m *maker) setsBack(st *stop, step *Step, t *tree.Tree) (string, error) {
 	if st.ring == nil || st.out.record == nil || step.Kind == RollBack {
 		return "", nil
 	}
-	newer, found, err := s.platform.bases.until(step.Source.Base.Hash())
+	newer, found, err := m.state.platform.bases.until(step.Source.Base.Hash())
 	if err != nil || !found {
 		return "", err
 	}
@@ -132,94 +132,12 @@ func packsOf(pack *git.PackWriter) []string {
 	return []string{pack.Path()}
 }
 
-// compile compiles a stop at some commits. What it gives is made of a temporary folder,
-// which remove deletes. back is that of CompileRequest.
-func (s *Session) compile(ctx context.Context, st *stop, of tree.Source, back bool) (out *Compiled, remove func() error, err error) {
-	var own map[string]source.Own
-	if of.Environment != "" {
-		own = map[string]source.Own{st.stage.Name: {Commit: of.Environment.Hash(), Path: s.platform.ownPath(st.stage)}}
-	}
-	dir, remove, err := s.platform.assemble(ctx, of.Base.Hash(), own)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := CompileRequest{Dir: dir, Environment: st.stage.Name, Source: of, Previous: st.out.record, Back: back}
-	if st.ring != nil {
-		r.Ring, r.Rings = st.ring.Name, st.stage.Promotion.Rings
-	}
-	if out, err = s.subject.Compile(ctx, r); err != nil {
-		return nil, nil, errors.Join(err, remove())
-	}
-	return out, remove, nil
-}
-
-// rings are those of the record after a step: this one has what it gets, and the others
-// what they have.
-func (st *stop) rings(gets tree.Source, hold *tree.Hold) []tree.Ring {
-	if st.ring == nil {
-		return nil
-	}
-	out := slices.DeleteFunc(st.out.ringsIn(st.out.record), func(r tree.Ring) bool { return r.Name == st.ring.Name })
-	out = append(out, tree.Ring{Name: st.ring.Name, Source: gets, Hold: hold})
-	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// commitInfo is what makes a commit the same whoever makes it: its time is that of the
-// newest commit that goes into it. Only what a person decides has a time of its own,
-// which nothing else tells.
-func (s *Session) commitInfo(st *stop, of tree.Source, message string, decided time.Time) tree.CommitInfo {
-	when := time.Unix(0, 0)
-	if decided.After(when) {
-		when = decided
-	}
-	later := func(r *repository, id git.Hash) {
-		if id.IsZero() {
-			return
-		}
-		if c, err := r.staging.Commit(id); err == nil && c.Committer.When.After(when) {
-			when = c.Committer.When
-		}
-	}
-	later(s.platform.repository, of.Base.Hash())
-	later(s.platform.repository, of.Environment.Hash())
-	later(st.out.repository, st.out.tip)
-	by := s.committer(when)
-	return tree.CommitInfo{Message: message, RecordTrailer: recordTrailer, Name: by.Name, Email: by.Email, When: by.When, Sign: s.sign()}
-}
-
-// clock is what records say of the clock.
-func (s *Session) clock() string {
-	if s.request.ClockSet {
-		return tree.ClockSet
-	}
-	return ""
-}
-
-// sign returns what signs commits; nil for nothing.
-func (s *Session) sign() func([]byte) (string, error) {
-	if s.request.Signer == nil {
-		return nil
-	}
-	return s.request.Signer.Sign
-}
-
-// committer is who makes commits: the same for all who run this, unless they say
-// otherwise.
-func (s *Session) committer(when time.Time) git.Signature {
-	by := git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: when.UTC()}
-	if s.request.Committer.Name != "" {
-		by.Name, by.Email = s.request.Committer.Name, s.request.Committer.Email
-	}
-	return by
-}
-
 // message is that of a commit, with trailers that mirror the record.
-func (s *Session) message(st *stop, step *Step, c *change) string {
+func (m *maker) message(st *stop, step *Step, c *change) string {
 	var b strings.Builder
 	title := c.title
 	if title == "" {
-		title = s.title(st, step)
+		title = m.title(st, step)
 	}
 	fmt.Fprintf(&b, "%s\n\n", title)
 	trailer := func(name, value string) {
@@ -234,7 +152,7 @@ func (s *Session) message(st *stop, step *Step, c *change) string {
 	if len(c.verdicts) > 0 {
 		trailer("Kalypso-Gates-Digest", gate.Digest(c.verdicts))
 	}
-	trailer("Kalypso-Clock", s.clock())
+	trailer("Kalypso-Clock", m.state.request.clock())
 	for _, line := range c.trailers {
 		fmt.Fprintln(&b, line)
 	}
@@ -242,7 +160,7 @@ func (s *Session) message(st *stop, step *Step, c *change) string {
 }
 
 // title says in a line what a step does.
-func (s *Session) title(st *stop, step *Step) string {
+func (m *maker) title(st *stop, step *Step) string {
 	switch step.Kind {
 	case Configure:
 		return fmt.Sprintf("Configure %s as of %s", st.id(), step.Source.Environment.Short())
@@ -252,4 +170,62 @@ func (s *Session) title(st *stop, step *Step) string {
 		return fmt.Sprintf("Restore %s at %s", st.id(), step.Source.Base.Short())
 	}
 	return fmt.Sprintf("Promote %s to %s", step.Source.Base.Short(), st.id())
+}
+
+// prepareExact makes a commit with the tree of an earlier one.
+func (m *maker) prepareExact(st *stop, step *Step, target past, c change) error {
+	if st.ring != nil && len(st.stage.Promotion.Rings) > 1 {
+		return errors.New("--exact brings the files of the whole environment back, and it has several rings: leave it out, so that the ring alone is compiled")
+	}
+	view, err := st.out.repository.view(st.out.branch, target.ID)
+	if err != nil {
+		return err
+	}
+	message := m.message(st, step, &c)
+	pack := st.out.repository.staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	result, err := st.out.at.Restore(st.out.folder, view, func(r *tree.Record) error {
+		r.Clock = m.state.request.clock()
+		st.setHold(r, c.hold)
+		return nil
+	}, pack, m.commitInfo(st, step.Source, message, c.decided))
+	if err != nil {
+		return err
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	step.prepared = &prepared{commit: tree.Revision(result.Commit).Hash(), packs: packsOf(pack), message: result.Message}
+	step.Commit, step.Tree = string(result.Commit), target.record.Tree
+	return nil
+}
+
+// restate makes a commit that changes nothing but the hold of a stage; nil where the record
+// says that already, unless there is to be one always.
+func (m *maker) restate(st *stop, c change, always bool) (*prepared, error) {
+	message := m.message(st, &Step{Kind: Configure, Source: st.has()}, &c)
+	pack := st.out.repository.staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	info := m.commitInfo(st, st.has(), message, c.decided)
+	info.Always = always
+	result, err := st.out.at.Restate(st.out.folder, func(r *tree.Record) error {
+		if !sameHold(st.ownHold(), c.hold) {
+			r.Clock = m.state.request.clock()
+		}
+		st.setHold(r, c.hold)
+		return nil
+	}, pack, info)
+	if err != nil || result.Commit == "" {
+		return nil, err
+	}
+	if err := pack.Finish(); err != nil {
+		return nil, err
+	}
+	return &prepared{commit: tree.Revision(result.Commit).Hash(), packs: packsOf(pack)}, nil
+}
+
+// commitInfo is what makes a commit the same whoever makes it.
+func (m *maker) commitInfo(st *stop, of tree.Source, message string, decided time.Time) tree.CommitInfo {
+	by := m.state.request.author(m.state.commitTime(st, of, decided))
+	return tree.CommitInfo{Message: message, RecordTrailer: recordTrailer, Name: by.Name, Email: by.Email, When: by.When, Sign: by.sign}
 }

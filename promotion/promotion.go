@@ -66,6 +66,26 @@ type Request struct {
 	AllRings bool
 }
 
+// author is who makes commits: the same for all who run this, unless they say otherwise.
+func (r *Request) author(when time.Time) author {
+	by := author{Signature: git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: when.UTC()}}
+	if r.Committer.Name != "" {
+		by.Name, by.Email = r.Committer.Name, r.Committer.Email
+	}
+	if r.Signer != nil {
+		by.sign = r.Signer.Sign
+	}
+	return by
+}
+
+// clock is what records say of the clock.
+func (r *Request) clock() string {
+	if r.ClockSet {
+		return tree.ClockSet
+	}
+	return ""
+}
+
 // Source is where rollouts are reported, of one kind as policies name them:
 // kubernetes or report.
 type Source struct {
@@ -132,6 +152,11 @@ type Stop struct {
 	Hold   *tree.Hold `json:"hold,omitempty"`
 	// Drift is what somebody did to the environment's tree, a line for each file.
 	Drift []string `json:"drift,omitempty"`
+}
+
+// statusOf returns where a stage is, before anything is known of its state.
+func statusOf(st *stop) *Stop {
+	return &Stop{Environment: st.stage.Name, Ring: st.ringName(), Has: st.has(), Branch: st.out.branch, Tip: string(tree.RevisionOf(st.out.tip))}
 }
 
 // ID returns environment, or environment/ring.

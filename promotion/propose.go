@@ -33,13 +33,13 @@ func proposable(step *Step) bool {
 // propose pushes the prepared commit to the promotion's own branch, opens a change
 // request or brings it up to date, and merges it where the policy says so and all gates
 // are passed.
-func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
+func (pr *proposer) propose(ctx context.Context, st *stop, stop *Stop, intent Intent) error {
 	o, step := st.out, stop.Step
-	if gives, err := s.giveWay(ctx, st, stop); err != nil || gives {
+	if gives, err := pr.giveWay(ctx, st, stop); err != nil || gives {
 		return err
 	}
 	before := o.repository.refs[branchRef(st.promotionBranch())]
-	if err := s.pushProposal(ctx, st, step); err != nil {
+	if err := pr.pushProposal(ctx, st, step); err != nil {
 		return err
 	}
 	stop.State = Proposed
@@ -49,23 +49,23 @@ func (s *Session) propose(ctx context.Context, st *stop, stop *Stop, intent Inte
 			stop.Reason = "branch " + st.promotionBranch() + " proposes it: " + accepts
 			return nil
 		}
-		if err := s.wantTags(st, stop); err != nil {
+		if err := pr.wantTags(st, stop); err != nil {
 			return err
 		}
 		stop.Reason += ", and then " + accepts
 		return nil
 	}
-	change, err := s.saveChange(ctx, st, step, before)
+	change, err := pr.saveChange(ctx, st, step, before)
 	if err != nil {
-		return s.raced(ctx, st, step, err)
+		return pr.raced(ctx, st, step, err)
 	}
 	step.URL = change.URL
-	return s.raced(ctx, st, step, s.merge(ctx, st, stop, change, intent))
+	return pr.raced(ctx, st, step, pr.merge(ctx, st, stop, change, intent))
 }
 
 // raced is an error of a forge about what was proposed; a lost race where that is not
 // there any more, or the branch has moved: forges have many words for it.
-func (s *Session) raced(ctx context.Context, st *stop, step *Step, err error) error {
+func (pr *proposer) raced(ctx context.Context, st *stop, step *Step, err error) error {
 	o := st.out
 	if err == nil || errors.Is(err, git.ErrLostRace) || o.tip == step.prepared.commit || stopsForAll(err) {
 		return err
@@ -83,20 +83,20 @@ func stopsForAll(err error) bool {
 }
 
 // pushProposal brings the promotion's own branch to the prepared commit.
-func (s *Session) pushProposal(ctx context.Context, st *stop, step *Step) error {
+func (pr *proposer) pushProposal(ctx context.Context, st *stop, step *Step) error {
 	o, ref := st.out, branchRef(st.promotionBranch())
 	before := o.repository.refs[ref]
 	if before == step.prepared.commit {
 		return nil
 	}
-	updates := append(s.inTheWay(st), remote.Update{Ref: ref, Old: before, New: step.prepared.commit})
+	updates := append(inTheWay(st), remote.Update{Ref: ref, Old: before, New: step.prepared.commit})
 	if len(updates) > 1 { // a ref cannot be made in the push that removes its folder's
 		if err := o.repository.remote.Push(ctx, updates[:len(updates)-1], nil, false); err != nil {
 			return err
 		}
 	}
 	if err := o.repository.remote.Push(ctx, updates[len(updates)-1:], step.prepared.packs, false); err != nil {
-		return s.explainPush(st, err)
+		return pr.pusher.explainPush(st, err)
 	}
 	o.repository.refs[ref] = step.prepared.commit
 	return nil
@@ -104,7 +104,7 @@ func (s *Session) pushProposal(ctx context.Context, st *stop, step *Step) error 
 
 // inTheWay are branches of earlier promotions whose names do not go together with that
 // of the stop's: kalypso/promote/prod and kalypso/promote/prod/eu.
-func (s *Session) inTheWay(st *stop) []remote.Update {
+func inTheWay(st *stop) []remote.Update {
 	var out []remote.Update
 	mine := branchRef(st.promotionBranch())
 	for _, ref := range slices.Sorted(maps.Keys(st.out.repository.refs)) {
@@ -119,7 +119,7 @@ func (s *Session) inTheWay(st *stop) []remote.Update {
 func isFolderOf(dir, ref string) bool { return len(ref) > len(dir) && ref[:len(dir)+1] == dir+"/" }
 
 // saveChange opens the change request of a step, or brings it up to date.
-func (s *Session) saveChange(ctx context.Context, st *stop, step *Step, before git.Hash) (*forge.Change, error) {
+func (pr *proposer) saveChange(ctx context.Context, st *stop, step *Step, before git.Hash) (*forge.Change, error) {
 	o := st.out
 	p := &st.stage.Promotion
 	change, err := o.repository.forge.SaveChange(ctx, forge.ChangeSpec{
@@ -157,7 +157,7 @@ const gatesStatus = "kalypso/gates"
 
 // gatesStatusOf is what the gates say, as a status of the head of a change request.
 func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
-	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: reasonOf(verdicts)}
+	status := forge.Status{Name: gatesStatus, State: forge.Pending, Description: gate.Reason(verdicts)}
 	switch gate.Overall(verdicts) {
 	case gate.Passed:
 		status.State = forge.Success
@@ -169,18 +169,15 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 
 // merge asks the gates again, now that there is something to approve, says what they
 // say, and merges where that is what the policy wants.
-func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge.Change, intent Intent) error {
+func (pr *proposer) merge(ctx context.Context, st *stop, stop *Stop, change *forge.Change, intent Intent) error {
 	o, step := st.out, stop.Step
 	if step.Kind != RollBack { // which asks no gate
-		facts, err := s.changeFacts(ctx, st, step)
-		if err != nil {
+		if err := pr.planner.askAgain(ctx, st, step, intent.Skip); err != nil {
 			return err
 		}
-		commitGates := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return gate.IsPlanned(v.Gate) })
-		step.Verdicts = append(commitGates, gate.Planned(ctx, st.policyOf(step), *facts, intent.Skip)...)
 	}
 	state, status := gate.Overall(step.Verdicts), gatesStatusOf(step.Verdicts)
-	if err := s.sayGates(ctx, st, step.prepared.commit, status); err != nil {
+	if err := pr.sayGates(ctx, st, step.prepared.commit, status); err != nil {
 		return err
 	}
 	stop.State, stop.Reason = Proposed, fmt.Sprintf("change request %d is open, %s: %s", change.Number, change.URL, status.Description)
@@ -194,7 +191,7 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 	if err != nil {
 		return err
 	}
-	if err := s.stillOrdered(st, step.Source.Base, now); err != nil {
+	if err := pr.pusher.stillOrdered(st, step.Source.Base, now); err != nil {
 		return err
 	}
 	done, err := o.repository.forge.Merge(ctx, change.Number, step.prepared.commit, forge.MergeOptions{
@@ -211,11 +208,11 @@ func (s *Session) merge(ctx context.Context, st *stop, stop *Stop, change *forge
 		stop.Reason = is + " the forge's own rules do not allow to merge it yet"
 		return nil
 	}
-	return s.merged(ctx, st, stop)
+	return pr.merged(ctx, st, stop)
 }
 
 // merged looks at the branch after the forge has merged.
-func (s *Session) merged(ctx context.Context, st *stop, stop *Stop) error {
+func (pr *proposer) merged(ctx context.Context, st *stop, stop *Stop) error {
 	refs, err := st.out.repository.remote.Refs(ctx)
 	if err != nil {
 		return err
@@ -226,27 +223,27 @@ func (s *Session) merged(ctx context.Context, st *stop, stop *Stop) error {
 		stop.Reason = "the forge has merged, and does not show it yet"
 		return nil
 	}
-	if err := s.landed(ctx, st, stop, tip); err != nil {
+	if err := pr.pusher.landed(ctx, st, stop, tip); err != nil {
 		return err
 	}
-	return s.tidy(ctx, st)
+	return pr.tidy(ctx, st)
 }
 
 // show pushes the commit of a step to the promotion's own branch, so that people who
 // approve by tags have something to tag.
-func (s *Session) show(ctx context.Context, st *stop, stop *Stop) error {
-	if gives, err := s.giveWay(ctx, st, stop); err != nil || gives {
+func (pr *proposer) show(ctx context.Context, st *stop, stop *Stop) error {
+	if gives, err := pr.giveWay(ctx, st, stop); err != nil || gives {
 		return err
 	}
-	if err := s.pushProposal(ctx, st, stop.Step); err != nil {
+	if err := pr.pushProposal(ctx, st, stop.Step); err != nil {
 		return err
 	}
-	return s.wantTags(st, stop)
+	return pr.wantTags(st, stop)
 }
 
 // wantTags says how a commit is approved of where there is no forge.
-func (s *Session) wantTags(st *stop, stop *Stop) error {
-	stop.Reason = reasonOf(stop.Step.Verdicts)
+func (pr *proposer) wantTags(st *stop, stop *Stop) error {
+	stop.Reason = gate.Reason(stop.Step.Verdicts)
 	tag, err := plain.ApprovalTag(st.stage.Name, stop.Step.Commit)
 	if err != nil {
 		return err
@@ -263,7 +260,7 @@ func pendingApprovals(step *Step) bool {
 // doubt takes back that all gates are passed, of a change request that is open while
 // nothing may come: else people merge it, or the forge does, what was rejected or frozen
 // since. What a person decided, and others have merged, is removed.
-func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
+func (pr *proposer) doubt(ctx context.Context, st *stop, stop *Stop) error {
 	if st.out.repository == nil || !slices.Contains([]State{Waiting, Blocked, Held}, stop.State) {
 		return nil
 	}
@@ -271,11 +268,11 @@ func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
 	if head.IsZero() || stop.Step != nil && stop.Step.prepared != nil && stop.Step.prepared.commit == head && proposable(stop.Step) {
 		return nil // propose has said what its own gates say
 	}
-	switch p, err := s.proposed(ctx, st); {
+	switch p, err := pr.planner.proposed(ctx, st); {
 	case err != nil:
 		return err
 	case p.decided && p.arrived:
-		return s.tidy(ctx, st)
+		return pr.tidy(ctx, st)
 	}
 	if st.out.repository.plain {
 		return nil
@@ -287,14 +284,14 @@ func (s *Session) doubt(ctx context.Context, st *stop, stop *Stop) error {
 	if stop.Step != nil && gate.Overall(stop.Step.Verdicts) != gate.Passed {
 		status = gatesStatusOf(stop.Step.Verdicts)
 	}
-	return s.sayGates(ctx, st, head, status)
+	return pr.sayGates(ctx, st, head, status)
 }
 
 // sayGates says of the head of a stop's change request what the gates say. Where they do
 // not all pass, the forge is first kept from merging by itself what it was asked to when
 // they did: it knows nothing but its own rules, and some forges take a newer head for the
 // one that they were asked to merge.
-func (s *Session) sayGates(ctx context.Context, st *stop, head git.Hash, status forge.Status) error {
+func (pr *proposer) sayGates(ctx context.Context, st *stop, head git.Hash, status forge.Status) error {
 	r := st.out.repository
 	if status.State != forge.Success {
 		said, err := r.ledger().of(ctx, head)
@@ -303,7 +300,7 @@ func (s *Session) sayGates(ctx context.Context, st *stop, head git.Hash, status 
 		}
 		said = slices.DeleteFunc(slices.Clone(said), func(s forge.Status) bool { return s.Name != gatesStatus })
 		if len(said) == 0 || said[len(said)-1].State == forge.Success {
-			if err := s.cancelMerge(ctx, st); err != nil {
+			if err := pr.cancelMerge(ctx, st); err != nil {
 				return err
 			}
 		}
@@ -311,7 +308,7 @@ func (s *Session) sayGates(ctx context.Context, st *stop, head git.Hash, status 
 	return r.ledger().say(ctx, head, status)
 }
 
-func (s *Session) cancelMerge(ctx context.Context, st *stop) error {
+func (pr *proposer) cancelMerge(ctx context.Context, st *stop) error {
 	open, err := st.out.repository.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
 	if err != nil || open == nil {
 		return err
@@ -321,11 +318,11 @@ func (s *Session) cancelMerge(ctx context.Context, st *stop) error {
 
 // withdraw closes the change request of a stop for which there is nothing to do any
 // more, unless something stops it only for now, and removes its branch.
-func (s *Session) withdraw(ctx context.Context, st *stop, stop *Stop) error {
+func (pr *proposer) withdraw(ctx context.Context, st *stop, stop *Stop) error {
 	if stop == nil || stop.State != Current || st.out.repository == nil || st.out.repository.refs[branchRef(st.promotionBranch())].IsZero() {
 		return nil
 	}
-	return s.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+markdown(stop.Reason)+".")
+	return pr.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+markdown(stop.Reason)+".")
 }
 
 // ownLabel is the label of change requests that kalypso opens, or has taken up.
@@ -333,7 +330,7 @@ const ownLabel = "kalypso/promotion"
 
 // close closes the change request of a stop, if kalypso opened one, and removes the
 // branch.
-func (s *Session) close(ctx context.Context, st *stop, comment string) error {
+func (pr *proposer) close(ctx context.Context, st *stop, comment string) error {
 	if !st.out.repository.plain {
 		open, err := st.out.repository.forge.FindChange(ctx, st.promotionBranch(), st.out.branch)
 		if err != nil {
@@ -352,17 +349,17 @@ func (s *Session) close(ctx context.Context, st *stop, comment string) error {
 			}
 		}
 	}
-	return s.tidy(ctx, st)
+	return pr.tidy(ctx, st)
 }
 
 // tidy removes the promotion's branch once what it proposed is there.
-func (s *Session) tidy(ctx context.Context, st *stop) error {
+func (pr *proposer) tidy(ctx context.Context, st *stop) error {
 	ref := branchRef(st.promotionBranch())
 	id := st.out.repository.refs[ref]
 	if id.IsZero() {
 		return nil
 	}
-	if c, err := s.intruder(ctx, st); err != nil || c != nil {
+	if c, err := pr.intruder(ctx, st); err != nil || c != nil {
 		return err
 	}
 	err := st.out.repository.remote.Push(ctx, []remote.Update{{Ref: ref, Old: id}}, nil, false)

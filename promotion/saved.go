@@ -12,8 +12,8 @@ import (
 // done.
 var ErrPlanMoved = errors.New("what the plan rests on has moved since it was made: plan again")
 
-func (s *Session) check(plan *Plan) error {
-	now := s.inputs()
+func (pl *planner) check(plan *Plan) error {
+	now := pl.inputs()
 	if !maps.EqualFunc(now, plan.Inputs, func(a, b map[string]string) bool { return maps.Equal(a, b) }) {
 		for url, refs := range plan.Inputs {
 			for ref, id := range refs {
@@ -48,7 +48,7 @@ func planned(plan *Plan, st *stop) *Step {
 }
 
 // inputs are the refs that decisions rest on.
-func (s *Session) inputs() map[string]map[string]string {
+func (pl *planner) inputs() map[string]map[string]string {
 	in := map[string]map[string]string{}
 	note := func(r *repository, ref string) {
 		if in[r.url] == nil {
@@ -59,11 +59,11 @@ func (s *Session) inputs() map[string]map[string]string {
 			in[r.url][ref] = id.String()
 		}
 	}
-	note(s.platform.repository, branchRef(s.platform.branch))
-	for _, stage := range s.platform.stages {
-		o := s.outputs[stage.Name]
+	note(pl.state.platform.repository, branchRef(pl.state.platform.branch))
+	for _, stage := range pl.state.platform.stages {
+		o := pl.state.outputs[stage.Name]
 		if from := stage.Promotion.Source; from != nil {
-			note(s.platform.repository, branchRef(from.Branch))
+			note(pl.state.platform.repository, branchRef(from.Branch))
 		}
 		if o.repository == nil {
 			continue

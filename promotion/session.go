@@ -1,11 +1,9 @@
 package promotion
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,26 +11,23 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
-	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
 // Session is the state of a platform's promotion as it was read. It is for one
 // goroutine. What others change meanwhile is found when something is written, which
 // then fails with git.ErrLostRace: a new Session sees it.
-type Session struct {
-	request      Request
-	now          time.Time
-	repositories map[string]*repository // by URL
-	opened       map[string]*opened     // by URL: those that are not among the repositories yet
-	unopened     map[string]error       // by URL: why those cannot be
-	platform     *platform
-	subject      Subject
-	outputs      map[string]*output     // by environment
-	byHand       map[handwritten]string // what edited has found
-	stops        []*stop                // in an order in which what others wait for comes first
+type sessionState struct {
+	request  Request
+	now      time.Time
+	opener   *opener
+	platform *platform
+	outputs  map[string]*output // by environment
+
+	stops []*stop // in an order in which what others wait for comes first
 	// Diagnostics are what the base of the platform's head has to say.
 	Diagnostics []diag.Diagnostic
 }
@@ -51,8 +46,9 @@ func (e *PlatformError) Error() string {
 
 // Open reads the state: the platform's head with its policies, and the records of all
 // environments that have a GitOps tree. Close ends it.
-func Open(ctx context.Context, r Request) (*Session, error) {
-	s := &Session{request: r, now: r.Now(), repositories: map[string]*repository{}, unopened: map[string]error{}, outputs: map[string]*output{}, byHand: map[handwritten]string{}}
+func openState(ctx context.Context, r Request) (*sessionState, error) {
+	s := &sessionState{request: r, now: r.Now(), outputs: map[string]*output{}}
+	s.opener = &opener{request: &s.request, now: s.now, known: map[string]*repository{}, unopened: map[string]error{}}
 	if err := s.read(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -60,36 +56,28 @@ func Open(ctx context.Context, r Request) (*Session, error) {
 }
 
 // Close releases the repositories.
-func (s *Session) Close() error {
+func (s *sessionState) Close() error {
 	if s.platform != nil {
 		s.platform.bases.stop()
 	}
-	var errs []error
-	for _, r := range s.repositories {
-		errs = append(errs, r.close())
-	}
-	for _, o := range s.opened {
-		if o.remote != nil {
-			errs = append(errs, o.remote.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return s.opener.close()
 }
 
-func (s *Session) read(ctx context.Context) error {
+func (s *sessionState) read(ctx context.Context) error {
 	var err error
 	if s.platform, err = s.openPlatform(ctx); err != nil {
 		return err
 	}
+	s.opener.allowedSigners = s.platform.allowedSigners
 	if repo := s.platform.repository; repo.plain { // now that it is known whose signatures count
-		if repo.forge, err = s.plainForge(repo); err != nil {
+		if repo.forge, err = s.opener.plainForge(repo); err != nil {
 			return err
 		}
 	}
 	if err := s.checkRequest(); err != nil {
 		return err
 	}
-	s.openRemotes(ctx)
+	s.opener.openRemotes(ctx, s.platform.stages)
 	for i := range s.platform.stages {
 		stage := &s.platform.stages[i]
 		if s.outputs[stage.Name], err = s.openOutput(ctx, stage); err != nil {
@@ -108,20 +96,13 @@ func (s *Session) read(ctx context.Context) error {
 		}
 	}
 	s.stops = s.order()
-	for _, o := range s.askedOutputs() {
-		if err := s.restore(ctx, o); err != nil {
-			if err := s.unreadable(ctx, o.stage, err); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 
 // unreadable takes note of an environment whose state cannot be read: it is blocked, and
 // others go on. Where it is the one that was asked for, that is an error, and so it is
 // where it has moved meanwhile.
-func (s *Session) unreadable(ctx context.Context, stage *evaluate.Stage, err error) error {
+func (s *sessionState) unreadable(ctx context.Context, stage *evaluate.Stage, err error) error {
 	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) || slices.Equal(s.request.Environments, []string{stage.Name}) {
 		return fmt.Errorf("environment %s: %w", stage.Name, err)
 	}
@@ -147,14 +128,14 @@ func (e *UnknownError) Error() string {
 }
 
 // known are the names of the environments.
-func (s *Session) known() (names []string) {
+func (s *sessionState) known() (names []string) {
 	for i := range s.platform.stages {
 		names = append(names, s.platform.stages[i].Name)
 	}
 	return names
 }
 
-func (s *Session) checkRequest() error {
+func (s *sessionState) checkRequest() error {
 	known := s.known()
 	for _, name := range s.request.Environments {
 		if !slices.Contains(known, name) && !s.request.Former {
@@ -184,35 +165,9 @@ func (s *Session) checkRequest() error {
 	return nil
 }
 
-// stop is one ring of an environment, or an environment without rings.
-type stop struct {
-	stage *evaluate.Stage
-	ring  *model.Ring // nil where there are none
-	out   *output
-}
-
-func (s *stop) ringName() string {
-	if s.ring == nil {
-		return ""
-	}
-	return s.ring.Name
-}
-
-func stopID(environment, ring string) string {
-	if ring == "" {
-		return environment
-	}
-	return environment + "/" + ring
-}
-
-func (s *stop) id() string { return stopID(s.stage.Name, s.ringName()) }
-
-// has returns what the record says that the stop has; the zero Source for nothing.
-func (s *stop) has() tree.Source { return s.out.has(s.ringName()) }
-
 // order returns all stops, each after what it waits for. The platform was checked for
 // cycles.
-func (s *Session) order() []*stop {
+func (s *sessionState) order() []*stop {
 	var out []*stop
 	done := map[string]bool{}
 	var environment func(name string)
@@ -234,7 +189,7 @@ func (s *Session) order() []*stop {
 }
 
 // ringsOf returns the stops of an environment, each after what it waits for.
-func (s *Session) ringsOf(stage *evaluate.Stage) []*stop {
+func (s *sessionState) ringsOf(stage *evaluate.Stage) []*stop {
 	rings := stage.Promotion.Rings
 	if len(rings) == 0 {
 		return []*stop{{stage: stage, out: s.outputs[stage.Name]}}
@@ -261,12 +216,12 @@ func (s *Session) ringsOf(stage *evaluate.Stage) []*stop {
 }
 
 // stopsOf returns the stops of an environment.
-func (s *Session) stopsOf(environment string) []*stop {
+func (s *sessionState) stopsOf(environment string) []*stop {
 	return slices.DeleteFunc(slices.Clone(s.stops), func(of *stop) bool { return of.stage.Name != environment })
 }
 
 // asked returns the stops that the request is about, in order.
-func (s *Session) asked() []*stop {
+func (s *sessionState) asked() []*stop {
 	return slices.DeleteFunc(slices.Clone(s.stops), func(of *stop) bool {
 		return len(s.request.Environments) > 0 && !slices.Contains(s.request.Environments, of.stage.Name) ||
 			s.request.Ring != "" && of.ringName() != s.request.Ring
@@ -274,7 +229,7 @@ func (s *Session) asked() []*stop {
 }
 
 // askedOutputs returns the trees of the environments that the request is about, in order.
-func (s *Session) askedOutputs() []*output {
+func (s *sessionState) askedOutputs() []*output {
 	var out []*output
 	for _, st := range s.asked() {
 		if !slices.Contains(out, st.out) {
@@ -284,77 +239,134 @@ func (s *Session) askedOutputs() []*output {
 	return out
 }
 
-// repository is a git repository with what it is hosted on.
-type repository struct {
-	url     string // without credentials
-	remote  *remote.Remote
-	refs    map[string]git.Hash
-	staging *git.Repository
-	forge   forge.Forge
-	plain   bool // nothing but git
-	// notes are where statuses and approvals are kept where there is no forge.
-	notes *notes
-	// statuses is the ledger; nil before it is asked for.
-	statuses *ledger
-	// elsewhere is a ledger in git notes, for what is said of commits of a platform that
-	// is on no forge; nil for none.
-	elsewhere *ledger
-	// ordered are the orders of the repository; nil before they are read.
-	ordered []*order
+// upstream returns the stops that a commit must have been in before it comes to this
+// one.
+func (s *sessionState) upstream(st *stop) []*stop {
+	var out []*stop
+	p := st.policy()
+	for _, name := range p.After {
+		if !p.Rings {
+			out = append(out, s.stopsOf(name)...)
+			continue
+		}
+		for _, other := range s.stopsOf(st.stage.Name) {
+			if other.ringName() == name {
+				out = append(out, other)
+			}
+		}
+	}
+	return out
 }
 
-// repository opens a repository, once for each URL.
-func (s *Session) repository(ctx context.Context, url string) (*repository, error) {
-	if known := s.repositories[url]; known != nil {
-		return known, nil
+// soaking returns the stops that soak gates of a stop name beside upstream.
+func (s *sessionState) soaking(st *stop) []*stop {
+	var out []*stop
+	for _, g := range st.policy().Gates {
+		if g.Soak != nil && g.Soak.Environment != "" {
+			out = append(out, s.stopsOf(g.Soak.Environment)...)
+		}
 	}
-	if err := s.unopened[url]; err != nil {
+	return out
+}
+
+// gone says why a branch that was there is not any more, or is another one; "" where it
+// never was, as far as statuses tell. The error is git.ErrLostRace where another run has
+// made the branch, or written to it, since the session was opened.
+func (s *sessionState) gone(ctx context.Context, st *stop) (string, error) {
+	ledger, most := s.ledger(st.out), mostJudged
+	if s.platform.repository.plain { // whose statuses are all here
+		most = mostNew
+	}
+	bases, err := s.platform.bases.newest(most)
+	if err != nil {
+		return "", err
+	}
+	for some := range slices.Chunk(bases, 20) {
+		var commits []git.Hash
+		for _, b := range some {
+			commits = append(commits, b.Commit)
+		}
+		if err := ledger.load(ctx, commits...); err != nil {
+			return "", err
+		}
+		for _, c := range commits {
+			told, ok := courseOf(ledger.loaded(c), st.id(), st.rolloutGate().By)
+			if !ok {
+				continue
+			}
+			refs, err := st.out.repository.remote.Refs(ctx)
+			if err != nil {
+				return "", err
+			}
+			if refs[branchRef(st.out.branch)] != st.out.tip {
+				return "", fmt.Errorf("%w: branch %s is new", git.ErrLostRace, st.out.branch)
+			}
+			what := "branch " + st.out.branch + " is gone from " + st.out.repository.url
+			if !st.out.tip.IsZero() {
+				what = "branch " + st.out.branch + " of " + st.out.repository.url + " does not have what was promoted to it"
+			}
+			return fmt.Sprintf("%s: %s came to %s at %s", what, git.Short(c), st.id(), told.entered.UTC().Format("2006-01-02 15:04Z")), nil
+		}
+	}
+	return "", nil
+}
+
+// newer returns the base commits after what a stop has, newest first. Where the history
+// does not have what it has, there are none: nobody knows what is newer.
+func (s *sessionState) newer(has tree.Source) ([]source.Base, error) {
+	if has.Base == "" {
+		return s.platform.bases.newest(mostNew)
+	}
+	all, found, err := s.platform.bases.until(has.Base.Hash())
+	if err != nil || !found {
 		return nil, err
 	}
-	r, err := s.openRepository(ctx, url)
-	if err != nil {
-		s.unopened[url] = err
-		return nil, errors.Join(err, r.close())
-	}
-	s.repositories[url] = r
-	return r, nil
+	return all[:len(all)-1], nil
 }
 
-// openRepository opens a repository; what it returns is to be closed, also with an error.
-func (s *Session) openRepository(ctx context.Context, url string) (r *repository, err error) {
-	r = &repository{}
-	if r.remote, err = s.openRemote(ctx, url); err != nil {
-		return r, err
+// mostJudged is how many base commits are judged for one stage. Beyond that nobody waits
+// for one of them.
+const mostJudged = 100
+
+// mostNew is how many base commits there are to choose from for a stage that has none.
+const mostNew = 2000
+
+// ledger returns where it is kept what became of base commits in an environment: on the
+// platform's forge or, where that is nothing but git, in the notes of the GitOps
+// repository.
+func (s *sessionState) ledger(o *output) *ledger {
+	if !s.platform.repository.plain {
+		return s.platform.repository.ledger()
 	}
-	r.url = r.remote.URL()
-	told, _ := r.remote.Advertised() // it has just been opened
-	r.refs = maps.Clone(told)
-	if r.staging, err = r.remote.Staging(); err != nil {
-		return r, err
+	if o.repository.plain {
+		return o.repository.ledger()
 	}
-	if r.forge, err = s.request.Forge(ctx, url); err != nil {
-		return r, err
-	}
-	if r.forge == nil {
-		r.plain = true
-		r.forge, err = s.plainForge(r)
-	}
-	return r, err
+	return o.repository.elsewhere
 }
 
-func (r *repository) close() error {
-	var errs []error
-	if r.staging != nil {
-		errs = append(errs, r.staging.Close())
-	}
-	if r.remote != nil {
-		errs = append(errs, r.remote.Close())
-	}
-	return errors.Join(errs...)
+// isLast says whether no environment comes after one: what people call production.
+func (s *sessionState) isLast(environment string) bool {
+	return !slices.ContainsFunc(s.platform.stages, func(other evaluate.Stage) bool { return slices.Contains(other.After, environment) })
 }
 
-// branchRef is the full name of a branch.
-func branchRef(branch string) string { return "refs/heads/" + branch }
-
-// defaultBranch is the branch that a repository begins with.
-func (r *repository) defaultBranch() string { return cmp.Or(r.remote.DefaultBranch(), "main") }
+// commitTime is the time of a commit of a stage: that of the newest commit that goes into it,
+// so that it is the same whoever makes it. Only what a person decides has a time of its
+// own, which nothing else tells.
+func (s *sessionState) commitTime(st *stop, of tree.Source, decided time.Time) time.Time {
+	when := time.Unix(0, 0)
+	if decided.After(when) {
+		when = decided
+	}
+	later := func(r *repository, id git.Hash) {
+		if id.IsZero() {
+			return
+		}
+		if c, err := r.staging.Commit(id); err == nil && c.Committer.When.After(when) {
+			when = c.Committer.When
+		}
+	}
+	later(s.platform.repository, of.Base.Hash())
+	later(s.platform.repository, of.Environment.Hash())
+	later(st.out.repository, st.out.tip)
+	return when
+}

@@ -28,23 +28,23 @@ type CommitStatus struct {
 
 // Status asks everything and writes nothing. most is how many of the newest base commits
 // it is about, beside those that stops have.
-func (s *Session) Status(ctx context.Context, most int) (*Status, error) {
-	plan, err := s.Plan(ctx, Intent{})
+func (pl *planner) Status(ctx context.Context, most int) (*Status, error) {
+	plan, err := pl.Plan(ctx, Intent{})
 	if err != nil {
 		return nil, err
 	}
 	out := &Status{Stops: plan.Stops, Commits: []CommitStatus{}}
-	bases, err := s.platform.bases.newest(max(most, 0))
+	bases, err := pl.state.platform.bases.newest(max(most, 0))
 	if err != nil {
 		return nil, err
 	}
 	held := map[*stop]map[string]bool{}
-	for _, st := range s.asked() {
+	for _, st := range pl.state.asked() {
 		held[st] = map[string]bool{}
 		if st.out.repository == nil || st.out.record == nil {
 			continue
 		}
-		had, err := s.hadSince(ctx, st, bases)
+		had, err := st.out.history.hadSince(ctx, st.ringName(), bases)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (s *Session) Status(ctx context.Context, most int) (*Status, error) {
 	}
 	for _, b := range bases {
 		c := CommitStatus{Commit: b.Commit.String(), Subject: firstLine(b.Message), Author: terminal.Line(b.Author), Stops: map[string]string{}}
-		for i, st := range s.asked() {
+		for i, st := range pl.state.asked() {
 			switch {
 			case string(st.has().Base) == c.Commit:
 				c.Stops[st.id()] = "here" + rolloutWord(out.Stops[i].Rollout)
@@ -74,16 +74,13 @@ func rolloutWord(r *Rollout) string {
 	return ", " + string(map[forge.State]string{forge.Success: "healthy", forge.Failure: "failed", forge.Pending: "rolling out"}[r.State])
 }
 
-// By is who runs this.
-func (s *Session) By() string { return s.request.By }
-
 // CheckSkip says what is wrong with gates that are to be passed over: that the policy of
 // a stop that was asked for does not let it.
-func (s *Session) CheckSkip(skip gate.Skip) error {
+func (pl *planner) CheckSkip(skip gate.Skip) error {
 	if len(skip.Gates) == 0 {
 		return nil
 	}
-	for _, st := range s.asked() {
+	for _, st := range pl.state.asked() {
 		if err := gate.CheckSkip(st.policy(), skip); err != nil {
 			return fmt.Errorf("%s: %w", st.id(), err)
 		}

@@ -13,11 +13,15 @@ import (
 
 // verifier compares what is at one head with what it is said to be compiled from.
 type verifier struct {
-	*Session
+	state *sessionState
 	*Verification
 	at *output
 	// checked are the cluster types that were compared, or of which a problem was said.
 	checked map[string]bool
+}
+
+func newVerifier(state *sessionState, v *Verification, at *output) *verifier {
+	return &verifier{state, v, at, map[string]bool{}}
 }
 
 // recompile compiles every ring at its recorded commits, and compares the records. What a
@@ -39,7 +43,7 @@ func (v *verifier) recompile(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, st := range v.stopsOf(v.at.stage.Name) {
+	for _, st := range v.state.stopsOf(v.at.stage.Name) {
 		at := &stop{stage: st.stage, ring: st.ring, out: v.at}
 		has := at.has()
 		if has == (tree.Source{}) {
@@ -65,10 +69,10 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 		v.problem("%s was built from files, not from commits: %s", what, cmp.Or(of.Base.Short(), "none is named"))
 		return false, nil
 	}
-	if _, found, err := v.platform.bases.until(of.Base.Hash()); err != nil {
+	if _, found, err := v.state.platform.bases.until(of.Base.Hash()); err != nil {
 		return false, err
 	} else if !found {
-		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, of.Base.Short(), v.platform.branch)
+		v.problem("%s is compiled from %s, which is no base commit in the history of branch %s", what, of.Base.Short(), v.state.platform.branch)
 		return false, nil
 	}
 	own := of.Environment.Hash()
@@ -78,11 +82,11 @@ func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool
 		}
 		return of.Environment == "", nil
 	}
-	branch := v.platform.branch
+	branch := v.state.platform.branch
 	if from := v.at.stage.Promotion.Source; from != nil {
 		branch = from.Branch
 	}
-	found, err := v.platform.has(ctx, branch, own)
+	found, err := v.state.platform.has(ctx, branch, own)
 	if err == nil && !found {
 		v.problem("%s has the environment's own files of %s, which is not in the history of branch %s", what, of.Environment.Short(), branch)
 	}
@@ -100,7 +104,7 @@ func commitsOf(of tree.Source) []git.Hash {
 // ring compiles a stop from nothing, so that nothing is taken from what is there but
 // folders that are kept.
 func (v *verifier) ring(ctx context.Context, st *stop, has tree.Source) (err error) {
-	compiled, remove, err := v.compile(ctx, st, has, false)
+	compiled, remove, err := v.state.platform.compile(ctx, st, has, false)
 	if err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 		return err
 	}
 	st := &stop{stage: v.at.stage, out: v.at}
-	compiled, remove, err := v.compile(ctx, st, of, false)
+	compiled, remove, err := v.state.platform.compile(ctx, st, of, false)
 	if err != nil {
 		return err
 	}

@@ -38,16 +38,16 @@ type VerifiedRing struct {
 // of a change request; "" for the environments' own branches. Kept folders are compared
 // with what their own commits give. What cannot be verified is a problem of its
 // environment. Nothing is written.
-func (s *Session) Verify(ctx context.Context, head string) ([]*Verification, error) {
+func (r *records) Verify(ctx context.Context, head string) ([]*Verification, error) {
 	var out []*Verification
-	for _, o := range s.askedOutputs() {
+	for _, o := range r.state.askedOutputs() {
 		v := &Verification{Environment: o.stage.Name}
 		at, err := o.atHead(ctx, head)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
 		}
 		v.Commit = string(tree.RevisionOf(at.tip))
-		err = s.verify(ctx, at, v)
+		err = r.verify(ctx, at, v)
 		if errors.Is(err, git.ErrLostRace) || ctx.Err() != nil || stopsForAll(err) {
 			return nil, fmt.Errorf("%s: %w", o.stage.Name, err)
 		}
@@ -60,8 +60,8 @@ func (s *Session) Verify(ctx context.Context, head string) ([]*Verification, err
 	return out, nil
 }
 
-func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err error) {
-	asked := len(s.request.Environments) > 0
+func (r *records) verify(ctx context.Context, at *output, v *Verification) (err error) {
+	asked := len(r.state.request.Environments) > 0
 	switch {
 	case at.repository == nil && at.stage.GitOps == nil && !asked:
 		v.Reason = at.absent
@@ -70,8 +70,8 @@ func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err 
 		v.problem("it cannot be verified: %s", at.absent)
 		return nil
 	case at.tip.IsZero() && !asked:
-		for _, st := range s.stopsOf(at.stage.Name) {
-			reason, err := s.gone(ctx, st)
+		for _, st := range r.state.stopsOf(at.stage.Name) {
+			reason, err := r.state.gone(ctx, st)
 			if err != nil {
 				return err
 			}
@@ -96,10 +96,10 @@ func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err 
 	if v.Problems, err = at.at.Check(at.folder); err != nil {
 		return err
 	}
-	if err := (&verifier{s, v, at, map[string]bool{}}).recompile(ctx); err != nil || len(v.Problems) > 0 {
+	if err := newVerifier(r.state, v, at).recompile(ctx); err != nil || len(v.Problems) > 0 {
 		return err
 	}
-	edited, err := s.edited(ctx, at)
+	edited, err := r.edited(ctx, at)
 	if edited != "" {
 		v.problem("%s", edited)
 	}
@@ -108,31 +108,4 @@ func (s *Session) verify(ctx context.Context, at *output, v *Verification) (err 
 
 func (v *Verification) problem(format string, args ...any) {
 	v.Problems = append(v.Problems, fmt.Sprintf(format, args...))
-}
-
-// atHead returns the output as it is at another head; "" for its branch.
-func (o *output) atHead(ctx context.Context, head string) (*output, error) {
-	if head == "" || o.repository == nil {
-		return o, nil
-	}
-	id := git.Hash{}
-	for _, ref := range []string{branchRef(head), "refs/tags/" + head, head} {
-		if known, ok := o.repository.refs[ref]; ok {
-			id = known
-		}
-	}
-	if id.IsZero() {
-		id = tree.Revision(head).Hash()
-	}
-	if id.IsZero() {
-		return nil, fmt.Errorf("%s has no branch, tag or commit %s", o.repository.url, head)
-	}
-	return o.atCommit(ctx, id)
-}
-
-// atCommit returns the output as it is at a commit.
-func (o *output) atCommit(ctx context.Context, id git.Hash) (*output, error) {
-	other := &output{stage: o.stage, repository: o.repository, branch: o.branch, folder: o.folder, own: o.own, tip: id, orders: o.orders}
-	other.history = &history{out: other}
-	return other, other.look(ctx)
 }

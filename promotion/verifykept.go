@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 // keptFiles compares a cluster type's own files that are kept with what the commits
@@ -24,7 +23,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.Clust
 		return err
 	}
 	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
-	compiled, remove, err := v.compile(ctx, alone, of, false)
+	compiled, remove, err := v.state.platform.compile(ctx, alone, of, false)
 	if err != nil {
 		return err
 	}
@@ -44,41 +43,6 @@ func (v *verifier) keptFiles(ctx context.Context, st *stop, recorded *tree.Clust
 	return nil
 }
 
-// wrote returns what the files of a cluster type were compiled from that are kept: the
-// newest state of the branch in which they were not; the zero Source for none.
-func (o *output) wrote(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.Source, error) {
-	var of tree.Source
-	var failed error
-	err := o.history.each(ctx, func(p past) bool {
-		if p.record == nil {
-			return true
-		}
-		i := slices.IndexFunc(p.record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Name == kept.Name })
-		if i < 0 {
-			return false
-		}
-		e := &p.record.ClusterTypes[i]
-		if failed = o.repository.remote.Prefetch(ctx, []git.Hash{tree.Revision(e.Record).Hash()}); failed != nil {
-			return false
-		}
-		data, err := o.repository.staging.Blob(tree.Revision(e.Record).Hash())
-		if err != nil {
-			failed = err
-			return false
-		}
-		ct, err := tree.ParseClusterTypeRecord(data)
-		switch {
-		case err != nil || tree.TreeID(ct.Files) != tree.TreeID(kept.Files):
-			return false
-		case ct.Kept != "":
-			return true
-		}
-		of = p.record.SourceOf(e)
-		return false
-	})
-	return of, errors.Join(err, failed)
-}
-
 // kept compares a kept folder with what the commits gave that it is of.
 func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree.AssignmentRecord) (err error) {
 	of := recorded.Kept.Source
@@ -86,7 +50,7 @@ func (v *verifier) kept(ctx context.Context, st *stop, id string, recorded *tree
 		return err
 	}
 	alone := &stop{stage: st.stage, out: &output{stage: st.stage, repository: st.out.repository}}
-	compiled, remove, err := v.compile(ctx, alone, of, false)
+	compiled, remove, err := v.state.platform.compile(ctx, alone, of, false)
 	if err != nil {
 		return err
 	}

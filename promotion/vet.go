@@ -13,7 +13,7 @@ import (
 // environment's own files is known to work with what runs there, before it is merged.
 // Environments without a record, or with one of files and not of commits, are left out,
 // and named. Nothing is written.
-func (s *Session) Vet(ctx context.Context) (said []diag.Diagnostic, leftOut []string, err error) {
+func Vet(ctx context.Context, s *sessionState) (said []diag.Diagnostic, leftOut []string, err error) {
 	for _, st := range s.asked() {
 		if st.out.unreadable {
 			return nil, nil, fmt.Errorf("%s: %s", st.id(), st.out.absent)
@@ -26,7 +26,7 @@ func (s *Session) Vet(ctx context.Context) (said []diag.Diagnostic, leftOut []st
 		if err := s.platform.repository.remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
 			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.id(), has.Base.Short(), err)
 		}
-		compiled, remove, err := s.compile(ctx, st, tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.out.own.Commit)}, false)
+		compiled, remove, err := s.platform.compile(ctx, st, tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.out.own.Commit)}, false)
 		if err != nil {
 			return nil, nil, err
 		}

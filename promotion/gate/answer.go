@@ -93,3 +93,15 @@ func utc(t time.Time) time.Time {
 	}
 	return t.UTC()
 }
+
+// Reason returns why a commit cannot go on, in one line.
+func Reason(verdicts []Verdict) string {
+	for _, state := range []State{Blocked, Pending} {
+		for _, v := range verdicts {
+			if v.State == state {
+				return v.Gate + ": " + v.Reason
+			}
+		}
+	}
+	return "every gate is passed"
+}
