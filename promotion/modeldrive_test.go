@@ -19,7 +19,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
 // modelWorld is a platform with its repositories and clusters, and the rules beside it.
@@ -87,11 +90,11 @@ func (w *modelWorld) push(policy *modelPolicy, text string, own map[string]strin
 		maps.Copy(c.ownBy, last.ownBy)
 		c.isBase = text != last.text || policy != last.policy
 	}
-	said, err := json.Marshal(policy)
+	statuses, err := json.Marshal(policy)
 	if err != nil {
 		panic(err)
 	}
-	files := map[string]string{"cue.mod/module.cue": "module: \"example.com/platform@v0\"\n", "policy.json": string(said), "base.txt": text}
+	files := map[string]string{"cue.mod/module.cue": "module: \"example.com/platform@v0\"\n", "policy.json": string(statuses), "base.txt": text}
 	for name, text := range own {
 		c.own[name], c.ownBy[name] = text, n
 		files["environments/"+name+"/own.txt"] = text
@@ -104,13 +107,13 @@ func (w *modelWorld) last() *ruleCommit { return &w.rules.commits[len(w.rules.co
 
 // bases returns the base commits, newest first.
 func (w *modelWorld) bases() []int {
-	return w.rules.newer(&ruleStop{has: ruleNothing})
+	return w.rules.newer(&ruleStage{has: ruleNothing})
 }
 
-func (w *modelWorld) request() Request {
+func (w *modelWorld) request() session.Request {
 	now := w.rules.now
-	return Request{
-		Repository: w.platform.url, Path: ".", Subjects: []Subject{modelSubject{w.gitops.url}},
+	return session.Request{
+		Repository: w.platform.url, Path: ".", Subjects: []subject.Subject{modelSubject{w.gitops.url}},
 		Remote: func(ctx context.Context, url string) (*remote.Remote, error) {
 			return remote.Open(ctx, url, remote.Options{Store: w.dir, Wait: time.Millisecond, Backend: remote.Native})
 		},
@@ -120,7 +123,7 @@ func (w *modelWorld) request() Request {
 			}
 			return nil, nil
 		},
-		Sources: []Source{{Kind: "report", Source: w.clusters}},
+		Sources: []session.Source{{Kind: "report", Source: w.clusters}},
 		Now:     func() time.Time { return now },
 		By:      "somebody",
 	}
@@ -128,7 +131,7 @@ func (w *modelWorld) request() Request {
 
 // session does something with a session, and again where others were faster, as the
 // command does.
-func (w *modelWorld) session(ctx context.Context, r Request, use func(*Session) error) error {
+func (w *modelWorld) session(ctx context.Context, r session.Request, use func(*Session) error) error {
 	for attempt := 1; ; attempt++ {
 		err := func() (err error) {
 			s, err := Open(ctx, r)
@@ -145,15 +148,15 @@ func (w *modelWorld) session(ctx context.Context, r Request, use func(*Session) 
 }
 
 // apply is a run of the engine.
-func (w *modelWorld) apply(ctx context.Context, r Request) error {
+func (w *modelWorld) apply(ctx context.Context, r session.Request) error {
 	return w.session(ctx, r, func(s *Session) error {
-		_, err := s.Apply(ctx, Intent{}, nil)
+		_, err := s.Apply(ctx, plan.Intent{}, nil)
 		return err
 	})
 }
 
-// decide is something that people do to a stop.
-func (w *modelWorld) decide(of *ruleStop, do func(context.Context, *Session) error) error {
+// decide is something that people do to a stage.
+func (w *modelWorld) decide(of *ruleStage, do func(context.Context, *Session) error) error {
 	r := w.request()
 	r.Environments, r.Ring = []string{of.environment}, of.ring
 	return w.session(context.Background(), r, func(s *Session) error { return do(context.Background(), s) })
@@ -162,12 +165,12 @@ func (w *modelWorld) decide(of *ruleStop, do func(context.Context, *Session) err
 // happen lets something happen to the world and to the rules.
 func (w *modelWorld) happen(e event) error {
 	r := w.rules
-	st := r.stops[e.a%len(r.stops)]
+	st := r.stages[e.a%len(r.stages)]
 	bases := w.bases()
 	if w.event, w.edited = e.what, nil; e.what != "run" {
 		w.quiet = 0
 	}
-	for _, s := range r.stops {
+	for _, s := range r.stages {
 		if s.drift {
 			w.edited = append(w.edited, s.environment)
 		}
@@ -213,7 +216,7 @@ func (w *modelWorld) happen(e event) error {
 		base := bases[e.a%min(len(bases), 3)]
 		r.rejected[base] = true
 		return w.decide(st, func(ctx context.Context, s *Session) error {
-			_, err := s.Reject(ctx, w.ids[base].String(), Decision{Reason: "it is bad"})
+			_, err := s.Reject(ctx, w.ids[base].String(), plan.Decision{Reason: "it is bad"})
 			return err
 		})
 	case "unreject":
@@ -230,7 +233,7 @@ func (w *modelWorld) happen(e event) error {
 }
 
 // change pushes to the platform.
-func (w *modelWorld) change(e event, st *ruleStop) {
+func (w *modelWorld) change(e event, st *ruleStage) {
 	last := w.last()
 	w.texts++
 	text := fmt.Sprintf("text%d %d", w.texts, w.texts)
@@ -263,16 +266,16 @@ func (w *modelWorld) change(e event, st *ruleStop) {
 		case len(to.After) > 0:
 			to.Soak = &model.SoakGate{For: time.Duration(e.c%4) * 20 * time.Minute}
 		}
-		said, _ := json.Marshal(p)
-		if before, _ := json.Marshal(last.policy); string(said) != string(before) {
+		statuses, _ := json.Marshal(p)
+		if before, _ := json.Marshal(last.policy); string(statuses) != string(before) {
 			w.push(p, last.text, nil)
 		}
 	}
 }
 
-// report lets clusters report about what a stop has.
-func (w *modelWorld) report(st *ruleStop, mode int) {
-	tip, there := w.gitops.refs()[branchRef(st.environment)]
+// report lets clusters report about what a stage has.
+func (w *modelWorld) report(st *ruleStage, mode int) {
+	tip, there := w.gitops.refs()[session.BranchRef(st.environment)]
 	if !there {
 		return
 	}
@@ -298,7 +301,7 @@ func (w *modelWorld) report(st *ruleStop, mode int) {
 }
 
 // edit changes a generated file by hand.
-func (w *modelWorld) edit(st *ruleStop, n int) {
+func (w *modelWorld) edit(st *ruleStage, n int) {
 	if st.has == ruleNothing {
 		return
 	}
@@ -308,7 +311,7 @@ func (w *modelWorld) edit(st *ruleStop, n int) {
 }
 
 func (w *modelWorld) once() error {
-	before, said := w.gitops.refs(), w.onForges()
+	before, statuses := w.gitops.refs(), w.onForges()
 	was := w.states()
 	if err := w.apply(context.Background(), w.request()); err != nil {
 		return err
@@ -326,8 +329,8 @@ func (w *modelWorld) once() error {
 	if after := w.gitops.refs(); !maps.Equal(before, after) {
 		return fmt.Errorf("%w: nothing was to do, and refs changed: %v, then %v", errDiffers, before, after)
 	}
-	if after := w.onForges(); said != after {
-		return fmt.Errorf("%w: nothing was to do, and the forge changed: %s, then %s", errDiffers, said, after)
+	if after := w.onForges(); statuses != after {
+		return fmt.Errorf("%w: nothing was to do, and the forge changed: %s, then %s", errDiffers, statuses, after)
 	}
 	return nil
 }
@@ -342,7 +345,7 @@ func (w *modelWorld) onForges() string {
 // states is what the rules know, to be compared.
 func (w *modelWorld) states() string {
 	var out []string
-	for _, s := range w.rules.stops {
+	for _, s := range w.rules.stages {
 		out = append(out, fmt.Sprint(s.id(), s.has, s.said, s.landing, s.landed, s.hold, s.drift))
 	}
 	return fmt.Sprint(out)
@@ -359,11 +362,11 @@ func (w *modelWorld) settle() {
 // settled has the engine run until nothing changes any more.
 func (w *modelWorld) settled() error {
 	for range len(w.ids) + 5 {
-		before, said := w.gitops.refs(), w.onForges()
+		before, statuses := w.gitops.refs(), w.onForges()
 		if err := w.apply(context.Background(), w.request()); err != nil {
 			return err
 		}
-		if maps.Equal(before, w.gitops.refs()) && said == w.onForges() {
+		if maps.Equal(before, w.gitops.refs()) && statuses == w.onForges() {
 			w.settle()
 			return w.compare()
 		}
@@ -438,9 +441,9 @@ func (w *modelWorld) overwrite() error {
 	return w.compare()
 }
 
-// merge has a person merge the change request of a stop, if its head says that all gates
+// merge has a person merge the change request of a stage, if its head says that all gates
 // are passed.
-func (w *modelWorld) merge(st *ruleStop) error {
+func (w *modelWorld) merge(st *ruleStage) error {
 	if w.forges == nil {
 		return nil
 	}
@@ -469,11 +472,11 @@ func (w *modelWorld) merge(st *ruleStop) error {
 	return w.once()
 }
 
-func (w *modelWorld) rollback(st *ruleStop, steps int, exact bool) error {
+func (w *modelWorld) rollback(st *ruleStage, steps int, exact bool) error {
 	to, there := w.rules.rollback(st, steps, exact)
 	before := w.gitops.refs()
 	err := w.decide(st, func(ctx context.Context, s *Session) error {
-		_, err := s.Rollback(ctx, RollbackTo{Steps: steps, Exact: exact}, Decision{Reason: "it is bad"})
+		_, err := s.Rollback(ctx, plan.RollbackTo{Steps: steps, Exact: exact}, plan.Decision{Reason: "it is bad"})
 		return err
 	})
 	if !there {
@@ -493,9 +496,9 @@ func (w *modelWorld) rollback(st *ruleStop, steps int, exact bool) error {
 	return w.compare()
 }
 
-func (w *modelWorld) hold(st *ruleStop, e event) error {
+func (w *modelWorld) hold(st *ruleStage, e event) error {
 	order := &ruleOrder{base: -1}
-	d := Decision{Reason: "wait"}
+	d := plan.Decision{Reason: "wait"}
 	if e.b%2 == 0 {
 		order.until = w.rules.now.Add(time.Duration(1+e.c%4) * 30 * time.Minute)
 		d.Until = order.until
@@ -526,20 +529,20 @@ func (w *modelWorld) hold(st *ruleStop, e event) error {
 	return w.compare()
 }
 
-func (w *modelWorld) freeze(st *ruleStop, e event) error {
+func (w *modelWorld) freeze(st *ruleStage, e event) error {
 	order := ruleOrder{base: -1}
 	if e.b%2 == 0 {
 		order.until = w.rules.now.Add(time.Duration(1+e.c%4) * 30 * time.Minute)
 	}
 	w.rules.frozen[st.environment] = order
 	return w.decide(st, func(ctx context.Context, s *Session) error {
-		_, err := s.Freeze(ctx, Decision{Reason: "holidays", Until: order.until})
+		_, err := s.Freeze(ctx, plan.Decision{Reason: "holidays", Until: order.until})
 		return err
 	})
 }
 
-func (w *modelWorld) named(st *ruleStop, base int, skips bool) error {
-	intent := Intent{Commit: w.ids[base].String()}
+func (w *modelWorld) named(st *ruleStage, base int, skips bool) error {
+	intent := plan.Intent{Commit: w.ids[base].String()}
 	if skips {
 		intent.Skip = gate.Skip{Gates: []string{"soak", "after", "budget"}, Reason: "it is urgent", By: "somebody"}
 	}
@@ -573,8 +576,8 @@ func (w *modelWorld) verify() error {
 // compare compares records of the repository with the rules, and looks for what must
 // never be there.
 func (w *modelWorld) compare() error {
-	for _, st := range w.rules.stops {
-		record := w.record(w.gitops.refs()[branchRef(st.environment)])
+	for _, st := range w.rules.stages {
+		record := w.record(w.gitops.refs()[session.BranchRef(st.environment)])
 		has := sourceIn(record, st.ring)
 		if want := w.source(st.has); has != want {
 			return fmt.Errorf("%w: %s has %s, and should have %s (%s)", errDiffers, st.id(), w.name(has), w.name(want), w.orders())
@@ -594,10 +597,10 @@ func (w *modelWorld) orders() string {
 func (w *modelWorld) source(of ruleSource) tree.Source {
 	var out tree.Source
 	if of.base >= 0 {
-		out.Base = revision(w.ids[of.base])
+		out.Base = tree.RevisionOf(w.ids[of.base])
 	}
 	if of.own >= 0 {
-		out.Environment = revision(w.ids[of.own])
+		out.Environment = tree.RevisionOf(w.ids[of.own])
 	}
 	return out
 }
@@ -608,7 +611,7 @@ func (w *modelWorld) name(of tree.Source) string {
 }
 
 func (w *modelWorld) number(r tree.Revision) int {
-	return slices.IndexFunc(w.ids, func(id git.Hash) bool { return revision(id) == r })
+	return slices.IndexFunc(w.ids, func(id git.Hash) bool { return tree.RevisionOf(id) == r })
 }
 
 // record reads the record in a commit; nil for none.
@@ -632,19 +635,19 @@ func (w *modelWorld) record(commit git.Hash) *tree.Record {
 
 // sourceIn and holdIn are what a record says of a ring, where policies do not change.
 func sourceIn(record *tree.Record, ring string) tree.Source {
-	return outputOf(record).sourceIn(record, ring)
+	return outputOf(record).SourceIn(record, ring)
 }
 
 func holdIn(record *tree.Record, ring string) *tree.Hold {
-	return outputOf(record).holdIn(record, ring)
+	return outputOf(record).HoldIn(record, ring)
 }
 
-func outputOf(record *tree.Record) *output {
+func outputOf(record *tree.Record) *session.Environment {
 	stage := &model.Stage{}
 	if record != nil {
 		for _, r := range record.Rings {
 			stage.Promotion.Rings = append(stage.Promotion.Rings, model.Ring{Name: r.Name})
 		}
 	}
-	return &output{stage: stage}
+	return &session.Environment{Policy: stage}
 }

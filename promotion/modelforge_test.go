@@ -9,6 +9,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // modelForge is what hosts both repositories of a world, which people do nothing wrong
@@ -39,18 +41,21 @@ func (f *modelForge) step(ctx context.Context, write bool, do func() error) erro
 	return err
 }
 
-func (f *modelForge) Kind() string       { return "model" }
+func (f *modelForge) Kind() string { return "model" }
+
 func (f *modelForge) Repository() string { return "https://forge.example.com" }
+
 func (f *modelForge) Limits() forge.Limits {
 	return forge.Limits{Title: 80, Body: 4000, StatusDescription: 140}
 }
+
 func (f *modelForge) Viewer(context.Context) (string, error) { return "kalypso[bot]", nil }
 
 // open returns the open request from a branch to another.
 func (f *modelForge) open(head, base string) *forge.Change {
 	for i, c := range f.requests {
 		if c.State == forge.ChangeOpen && f.heads[i] == head && c.Base == base {
-			c.Head = f.of.list()[branchRef(head)]
+			c.Head = f.of.list()[session.BranchRef(head)]
 			return c
 		}
 	}
@@ -72,7 +77,7 @@ func (f *modelForge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (out
 	err = f.step(ctx, true, func() error {
 		c := f.open(spec.Head, spec.Base)
 		if c == nil {
-			c = &forge.Change{Number: len(f.requests) + 1, Base: spec.Base, Author: "kalypso[bot]", State: forge.ChangeOpen, Head: f.of.list()[branchRef(spec.Head)]}
+			c = &forge.Change{Number: len(f.requests) + 1, Base: spec.Base, Author: "kalypso[bot]", State: forge.ChangeOpen, Head: f.of.list()[session.BranchRef(spec.Head)]}
 			f.requests, f.heads = append(f.requests, c), append(f.heads, spec.Head)
 		}
 		c.Title, c.Body, c.Labels = spec.Title, spec.Body, spec.Labels
@@ -105,17 +110,17 @@ func (f *modelForge) CancelMerge(ctx context.Context, _ int) error {
 	return f.step(ctx, true, func() error { return nil })
 }
 
-func (f *modelForge) merge(number int, head git.Hash, message string) error {
+func (f *modelForge) merge(number int, head git.Hash, text string) error {
 	c := f.requests[number-1]
 	refs := f.of.list()
-	if c.State != forge.ChangeOpen || refs[branchRef(f.heads[number-1])] != head {
+	if c.State != forge.ChangeOpen || refs[session.BranchRef(f.heads[number-1])] != head {
 		return git.ErrLostRace
 	}
 	root, parent, _ := f.of.parsed(head)
-	if parent != refs[branchRef(c.Base)] {
+	if parent != refs[session.BranchRef(c.Base)] {
 		return git.ErrLostRace
 	}
-	c.Merged = f.of.move(c.Base, root, []git.Hash{parent}, f.now(), message)
+	c.Merged = f.of.move(c.Base, root, []git.Hash{parent}, f.now(), text)
 	c.State = forge.ChangeMerged
 	return nil
 }
@@ -157,7 +162,7 @@ func (f *modelForge) Deploy(context.Context, forge.Deployment) error { return fo
 func (f *modelForge) passes(commit git.Hash) bool {
 	ok := false
 	for _, s := range f.said[commit] {
-		if s.Name == gatesStatus {
+		if s.Name == plan.GatesStatus {
 			ok = s.State == forge.Success
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // errNever is that something is in the repositories that must never be there.
@@ -22,7 +23,7 @@ var errNever = errors.New("this must never be")
 func (w *modelWorld) invariants() error {
 	tips := w.gitops.refs()
 	for _, e := range w.rules.policy().Environments {
-		tip := tips[branchRef(e.Name)]
+		tip := tips[session.BranchRef(e.Name)]
 		since := w.seen[e.Name]
 		w.seen[e.Name] = tip
 		for _, c := range w.branch(tip, since) {
@@ -31,7 +32,7 @@ func (w *modelWorld) invariants() error {
 			}
 		}
 	}
-	for _, st := range w.rules.stops {
+	for _, st := range w.rules.stages {
 		if w.event == "run" || w.event == "race" || w.event == "crash" {
 			if err := w.checkProposal(st); err != nil {
 				return err
@@ -54,8 +55,8 @@ type modelCommit struct {
 func (w *modelWorld) branch(tip, since git.Hash) []modelCommit {
 	var out []modelCommit
 	for tip != since {
-		_, parent, message := w.gitops.parsed(tip)
-		out = append(out, modelCommit{message == "by hand", w.record(parent), w.record(tip)})
+		_, parent, text := w.gitops.parsed(tip)
+		out = append(out, modelCommit{text == "by hand", w.record(parent), w.record(tip)})
 		tip = parent
 	}
 	slices.Reverse(out)
@@ -82,7 +83,7 @@ func (w *modelWorld) checkCommit(e *modelEnvironment, c modelCommit) error {
 	return nil
 }
 
-func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStop, c modelCommit, before, after tree.Source) error {
+func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStage, c modelCommit, before, after tree.Source) error {
 	from, to := w.number(before.Base), w.number(after.Base)
 	frozen, isFrozen := w.rules.frozen[e.Name]
 	hold := holdIn(c.before, st.ring)
@@ -108,7 +109,7 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStop, c modelCommit,
 		}
 	}
 	groups, any, _ := w.rules.before(st)
-	if !through(groups, any, func(up *ruleStop) bool { _, ok := w.proven(up, to); return ok && w.had(up, to) }) {
+	if !through(groups, any, func(up *ruleStage) bool { _, ok := w.proven(up, to); return ok && w.had(up, to) }) {
 		return errors.New("nothing proves that it went well before")
 	}
 	for _, g := range w.rules.gates(st) {
@@ -117,9 +118,9 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStop, c modelCommit,
 		}
 		in, some := groups, any
 		if g.Soak.Environment != "" {
-			in, some = [][]*ruleStop{w.rules.of(g.Soak.Environment)}, false
+			in, some = [][]*ruleStage{w.rules.of(g.Soak.Environment)}, false
 		}
-		if !through(in, some, func(up *ruleStop) bool {
+		if !through(in, some, func(up *ruleStage) bool {
 			at, ok := w.proven(up, to)
 			return ok && w.rules.now.Sub(at) >= g.Soak.For
 		}) {
@@ -129,14 +130,14 @@ func (w *modelWorld) checkStep(e *modelEnvironment, st *ruleStop, c modelCommit,
 	return nil
 }
 
-// had says whether the history of a stop's branch has a base commit.
-func (w *modelWorld) had(st *ruleStop, base int) bool {
-	all := w.branch(w.gitops.refs()[branchRef(st.environment)], git.Hash{})
+// had says whether the history of a stage's branch has a base commit.
+func (w *modelWorld) had(st *ruleStage, base int) bool {
+	all := w.branch(w.gitops.refs()[session.BranchRef(st.environment)], git.Hash{})
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return w.number(sourceIn(c.after, st.ring).Base) == base })
 }
 
-// proven says since when the notes say that a base commit went well in a stop.
-func (w *modelWorld) proven(st *ruleStop, base int) (at time.Time, ok bool) {
+// proven says since when the notes say that a base commit went well in a stage.
+func (w *modelWorld) proven(st *ruleStage, base int) (at time.Time, ok bool) {
 	for _, word := range w.words(st, base) {
 		if ok = word.state == forge.Success; ok {
 			at = word.at
@@ -150,8 +151,8 @@ type modelWord struct {
 	at    time.Time
 }
 
-// words returns what the note of a base commit says of a stop.
-func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
+// words returns what the note of a base commit says of a stage.
+func (w *modelWorld) words(st *ruleStage, base int) []modelWord {
 	var out []modelWord
 	entries := map[string]bool{}
 	add := func(name string, state forge.State, description string, at time.Time) {
@@ -179,20 +180,20 @@ func (w *modelWorld) words(st *ruleStop, base int) []modelWord {
 		return nil
 	}
 	for line := range strings.Lines(string(w.gitops.content(id, git.BlobKind))) {
-		var said struct {
+		var statuses struct {
 			Name, Description string
 			State             forge.State
 			At                time.Time
 		}
-		if json.Unmarshal([]byte(line), &said) == nil {
-			add(said.Name, said.State, said.Description, said.At)
+		if json.Unmarshal([]byte(line), &statuses) == nil {
+			add(statuses.Name, statuses.State, statuses.Description, statuses.At)
 		}
 	}
 	return out
 }
 
 // checkWords makes sure that a success stays one, and comes from somebody's report.
-func (w *modelWorld) checkWords(st *ruleStop) error {
+func (w *modelWorld) checkWords(st *ruleStage) error {
 	if st.has == ruleNothing {
 		return nil
 	}
@@ -218,7 +219,7 @@ func (w *modelWorld) checkWords(st *ruleStop) error {
 
 // checkProposal makes sure that a change request that says that all gates are passed is
 // one that may come.
-func (w *modelWorld) checkProposal(st *ruleStop) error {
+func (w *modelWorld) checkProposal(st *ruleStage) error {
 	if w.forges == nil {
 		return nil
 	}
@@ -232,7 +233,7 @@ func (w *modelWorld) checkProposal(st *ruleStop) error {
 	}
 	record := w.record(c.Head)
 	if hold := holdIn(record, st.ring); hold != nil {
-		return nil // somebody brings the stop back
+		return nil // somebody brings the stage back
 	}
 	has := sourceIn(record, st.ring)
 	to := ruleSource{w.number(has.Base), w.number(has.Environment)}

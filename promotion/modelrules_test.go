@@ -8,7 +8,9 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // rules are what promotion has to do, said a second time and as simply as it can be: no
@@ -16,7 +18,7 @@ import (
 type rules struct {
 	now      time.Time
 	commits  []ruleCommit
-	stops    []*ruleStop // in the order of the engine
+	stages   []*ruleStage // in the order of the engine
 	frozen   map[string]ruleOrder
 	forge    bool
 	rejected map[int]bool
@@ -45,7 +47,7 @@ type ruleSource struct{ base, own int } // commits; -1 for none
 
 var ruleNothing = ruleSource{-1, -1}
 
-type ruleStop struct {
+type ruleStage struct {
 	environment, ring string
 	has               ruleSource
 	past              []ruleSource // oldest first, has included
@@ -59,7 +61,7 @@ type ruleStop struct {
 	explicit          bool // what it has came by a person's word
 }
 
-// ruleStay is the time of a base commit in a stop.
+// ruleStay is the time of a base commit in a stage.
 type ruleStay struct {
 	base          int
 	entered, left time.Time
@@ -85,7 +87,7 @@ func (r *rules) environment(name string) *modelEnvironment {
 	return &p.Environments[i]
 }
 
-// order makes the stops: those that others wait for first.
+// order makes the stages: those that others wait for first.
 func (r *rules) order() {
 	done := map[string]bool{}
 	var visit func(name string)
@@ -103,7 +105,7 @@ func (r *rules) order() {
 			rings = e.Rings // which the generator makes in an order that will do
 		}
 		for _, ring := range rings {
-			r.stops = append(r.stops, &ruleStop{
+			r.stages = append(r.stages, &ruleStage{
 				environment: name, ring: ring.Name, has: ruleNothing, said: map[int]ruleWord{}, reports: map[string]ruleReport{},
 			})
 		}
@@ -113,14 +115,14 @@ func (r *rules) order() {
 	}
 }
 
-func (r *rules) of(environment string) []*ruleStop {
-	return slices.DeleteFunc(slices.Clone(r.stops), func(s *ruleStop) bool { return s.environment != environment })
+func (r *rules) of(environment string) []*ruleStage {
+	return slices.DeleteFunc(slices.Clone(r.stages), func(s *ruleStage) bool { return s.environment != environment })
 }
 
-func (s *ruleStop) id() string { return stopID(s.environment, s.ring) }
+func (s *ruleStage) id() string { return session.StageID(s.environment, s.ring) }
 
 // gates are those of the environment and of the ring.
-func (r *rules) gates(s *ruleStop) []modelGates {
+func (r *rules) gates(s *ruleStage) []modelGates {
 	e := r.environment(s.environment)
 	out := []modelGates{e.modelGates}
 	for _, ring := range e.Rings {
@@ -131,16 +133,16 @@ func (r *rules) gates(s *ruleStop) []modelGates {
 	return out
 }
 
-// before returns what comes before a stop: groups of stops, of which all have to be
+// before returns what comes before a stage: groups of stages, of which all have to be
 // passed, or with any only one.
-func (r *rules) before(s *ruleStop) (groups [][]*ruleStop, any, rings bool) {
+func (r *rules) before(s *ruleStage) (groups [][]*ruleStage, any, rings bool) {
 	e := r.environment(s.environment)
 	for _, ring := range e.Rings {
 		if ring.Name != s.ring || len(ring.After) == 0 {
 			continue
 		}
 		for _, name := range ring.After {
-			groups = append(groups, slices.DeleteFunc(r.of(s.environment), func(o *ruleStop) bool { return o.ring != name }))
+			groups = append(groups, slices.DeleteFunc(r.of(s.environment), func(o *ruleStage) bool { return o.ring != name }))
 		}
 		return groups, false, true
 	}
@@ -151,18 +153,18 @@ func (r *rules) before(s *ruleStop) (groups [][]*ruleStop, any, rings bool) {
 }
 
 // through says whether a question is answered by all groups, or by one with any; all
-// stops of a group have to.
-func through(groups [][]*ruleStop, any bool, ask func(*ruleStop) bool) bool {
+// stages of a group have to.
+func through(groups [][]*ruleStage, any bool, ask func(*ruleStage) bool) bool {
 	passed := 0
 	for _, group := range groups {
-		if !slices.ContainsFunc(group, func(s *ruleStop) bool { return !ask(s) }) {
+		if !slices.ContainsFunc(group, func(s *ruleStage) bool { return !ask(s) }) {
 			passed++
 		}
 	}
 	return passed == len(groups) || any && passed > 0
 }
 
-func (s *ruleStop) held(base int) *ruleStay {
+func (s *ruleStage) held(base int) *ruleStay {
 	for i := len(s.stays) - 1; i >= 0; i-- {
 		if s.stays[i].base == base {
 			return &s.stays[i]
@@ -172,7 +174,7 @@ func (s *ruleStop) held(base int) *ruleStay {
 }
 
 // mayCome answers the gates of the commit.
-func (r *rules) mayCome(s *ruleStop, to ruleSource, named bool, skip []string) bool {
+func (r *rules) mayCome(s *ruleStage, to ruleSource, named bool, skip []string) bool {
 	if r.rejected[to.base] {
 		return false
 	}
@@ -185,7 +187,7 @@ func (r *rules) mayCome(s *ruleStop, to ruleSource, named bool, skip []string) b
 	groups, any, rings := r.before(s)
 	onlyOwn := s.has.base == to.base
 	if (!onlyOwn || rings) && !slices.Contains(skip, "after") {
-		if !through(groups, any, func(up *ruleStop) bool { return up.succeeded(to, onlyOwn) }) {
+		if !through(groups, any, func(up *ruleStage) bool { return up.succeeded(to, onlyOwn) }) {
 			return false
 		}
 	}
@@ -196,10 +198,10 @@ func (r *rules) mayCome(s *ruleStop, to ruleSource, named bool, skip []string) b
 		if g.Soak == nil {
 			continue
 		}
-		soaked := func(up *ruleStop) bool { return up.soaked(to.base, g.Soak.For, r.now) }
+		soaked := func(up *ruleStage) bool { return up.soaked(to.base, g.Soak.For, r.now) }
 		switch {
 		case g.Soak.Environment != "":
-			if !through([][]*ruleStop{r.of(g.Soak.Environment)}, false, soaked) {
+			if !through([][]*ruleStage{r.of(g.Soak.Environment)}, false, soaked) {
 				return false
 			}
 		case len(groups) == 0 || !through(groups, any, soaked):
@@ -209,9 +211,9 @@ func (r *rules) mayCome(s *ruleStop, to ruleSource, named bool, skip []string) b
 	return true
 }
 
-// succeeded says whether a base commit's rollout went well in a stop; onlyOwn, that of
+// succeeded says whether a base commit's rollout went well in a stage; onlyOwn, that of
 // the environment's own files with it.
-func (s *ruleStop) succeeded(of ruleSource, onlyOwn bool) bool {
+func (s *ruleStage) succeeded(of ruleSource, onlyOwn bool) bool {
 	if onlyOwn {
 		return s.has == of && s.landing.state == forge.Success
 	}
@@ -220,12 +222,12 @@ func (s *ruleStop) succeeded(of ruleSource, onlyOwn bool) bool {
 
 // wentWell says whether the rollout of a base commit succeeded when it was last here, and
 // nobody rolled back from it.
-func (s *ruleStop) wentWell(base int) bool {
+func (s *ruleStage) wentWell(base int) bool {
 	stay := s.held(base)
 	return stay != nil && !stay.entered.IsZero() && s.said[base].state == forge.Success && (s.hold == nil || s.hold.base != base)
 }
 
-func (s *ruleStop) soaked(base int, wanted time.Duration, now time.Time) bool {
+func (s *ruleStage) soaked(base int, wanted time.Duration, now time.Time) bool {
 	stay, said := s.held(base), s.said[base]
 	if !s.wentWell(base) || now.Sub(said.since) < wanted {
 		return false
@@ -234,7 +236,7 @@ func (s *ruleStop) soaked(base int, wanted time.Duration, now time.Time) bool {
 }
 
 // fits answers the gates of the change.
-func (r *rules) fits(s *ruleStop, to ruleSource, skip []string) bool {
+func (r *rules) fits(s *ruleStage, to ruleSource, skip []string) bool {
 	if strings.Contains(r.commits[to.base].text, brokenBase) {
 		return false
 	}
@@ -248,7 +250,7 @@ func (r *rules) fits(s *ruleStop, to ruleSource, skip []string) bool {
 }
 
 // changed is how many assignments a step changes.
-func (r *rules) changed(s *ruleStop, to ruleSource) int {
+func (r *rules) changed(s *ruleStage, to ruleSource) int {
 	n := 0
 	for _, id := range r.environment(s.environment).assignments(s.ring) {
 		target := id[strings.LastIndex(id, "/")+1:]
@@ -259,7 +261,7 @@ func (r *rules) changed(s *ruleStop, to ruleSource) int {
 	return n
 }
 
-func (r *rules) content(s *ruleStop, target string, of ruleSource) string {
+func (r *rules) content(s *ruleStage, target string, of ruleSource) string {
 	own := ""
 	if of.own >= 0 {
 		own = r.commits[of.own].own[s.environment]
@@ -268,15 +270,15 @@ func (r *rules) content(s *ruleStop, target string, of ruleSource) string {
 }
 
 // own is the commit that last changed the environment's own files.
-func (r *rules) own(s *ruleStop) int {
+func (r *rules) own(s *ruleStage) int {
 	if n, there := r.commits[len(r.commits)-1].ownBy[s.environment]; there {
 		return n
 	}
 	return -1
 }
 
-// newer returns the base commits after what a stop has, newest first.
-func (r *rules) newer(s *ruleStop) []int {
+// newer returns the base commits after what a stage has, newest first.
+func (r *rules) newer(s *ruleStage) []int {
 	var out []int
 	for i := len(r.commits) - 1; i > s.has.base; i-- {
 		if r.commits[i].isBase {
@@ -286,15 +288,15 @@ func (r *rules) newer(s *ruleStop) []int {
 	return out
 }
 
-// choose returns what a stop may get now, beside what does not fit; ruleNothing for
+// choose returns what a stage may get now, beside what does not fit; ruleNothing for
 // nothing.
-func (r *rules) choose(s *ruleStop, unfit []ruleSource) ruleSource {
+func (r *rules) choose(s *ruleStage, unfit []ruleSource) ruleSource {
 	groups, any, _ := r.before(s)
 	newer := slices.DeleteFunc(r.newer(s), func(base int) bool {
 		return r.rejected[base] || slices.Contains(unfit, ruleSource{base, r.own(s)})
 	})
 	there := slices.DeleteFunc(slices.Clone(newer), func(base int) bool {
-		return !through(groups, any, func(up *ruleStop) bool { return up.held(base) != nil })
+		return !through(groups, any, func(up *ruleStage) bool { return up.held(base) != nil })
 	})
 	passes := func(base int) bool { return r.mayCome(s, ruleSource{base, r.own(s)}, false, nil) }
 	candidate := -1
@@ -322,7 +324,7 @@ func (r *rules) choose(s *ruleStop, unfit []ruleSource) ruleSource {
 	return ruleNothing
 }
 
-func (r *rules) upstreamHas(groups [][]*ruleStop, any bool, there []int) int {
+func (r *rules) upstreamHas(groups [][]*ruleStage, any bool, there []int) int {
 	common := -1
 	for _, up := range slices.Concat(groups...) {
 		switch is := up.has.base; {
@@ -341,7 +343,7 @@ func (r *rules) upstreamHas(groups [][]*ruleStop, any bool, there []int) int {
 
 // run does what a run of the engine has to do.
 func (r *rules) run(overwrite bool) {
-	for _, s := range r.stops {
+	for _, s := range r.stages {
 		r.observe(s)
 		if r.drifts(s.environment) && !overwrite {
 			continue
@@ -356,10 +358,10 @@ func (r *rules) run(overwrite bool) {
 	}
 }
 
-// fitting is the first that fits of what a stop may get.
-func (r *rules) fitting(s *ruleStop) ruleSource {
+// fitting is the first that fits of what a stage may get.
+func (r *rules) fitting(s *ruleStage) ruleSource {
 	var unfit []ruleSource
-	for range mostTried {
+	for range plan.MostTried {
 		to := r.choose(s, unfit)
 		if to == ruleNothing || r.fits(s, to, nil) {
 			return to
@@ -370,28 +372,28 @@ func (r *rules) fitting(s *ruleStop) ruleSource {
 }
 
 func (r *rules) drifts(environment string) bool {
-	return slices.ContainsFunc(r.of(environment), func(s *ruleStop) bool { return s.drift })
+	return slices.ContainsFunc(r.of(environment), func(s *ruleStage) bool { return s.drift })
 }
 
 // proposes says whether a step waits for people to merge its change request.
-func (r *rules) proposes(s *ruleStop, to ruleSource) bool {
+func (r *rules) proposes(s *ruleStage, to ruleSource) bool {
 	return r.forge && r.environment(s.environment).Manual && !r.empty(s.environment) && (s.drift || r.changed(s, to) > 0)
 }
 
 func (r *rules) empty(environment string) bool {
-	return !slices.ContainsFunc(r.of(environment), func(s *ruleStop) bool { return s.has != ruleNothing })
+	return !slices.ContainsFunc(r.of(environment), func(s *ruleStage) bool { return s.has != ruleNothing })
 }
 
-// land is a new tree in a stop, unless it is only proposed.
-func (r *rules) land(s *ruleStop, to ruleSource, hold *ruleOrder, explicit bool) {
+// land is a new tree in a stage, unless it is only proposed.
+func (r *rules) land(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool) {
 	if !r.proposes(s, to) {
 		r.arrive(s, to, hold, explicit)
 		r.observe(s)
 	}
 }
 
-// arrive is a new tree in a stop, which nobody has looked at yet.
-func (r *rules) arrive(s *ruleStop, to ruleSource, hold *ruleOrder, explicit bool) {
+// arrive is a new tree in a stage, which nobody has looked at yet.
+func (r *rules) arrive(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool) {
 	s.hold, s.drift = hold, false
 	if to == s.has {
 		return
@@ -406,7 +408,7 @@ func (r *rules) arrive(s *ruleStop, to ruleSource, hold *ruleOrder, explicit boo
 }
 
 // observe looks at the clusters.
-func (r *rules) observe(s *ruleStop) {
+func (r *rules) observe(s *ruleStage) {
 	if s.has == ruleNothing || s.landing.state == forge.Success {
 		return
 	}
@@ -430,7 +432,7 @@ func (r *rules) observe(s *ruleStop) {
 	}
 }
 
-func (r *rules) rolloutGate(s *ruleStop) model.RolloutGate {
+func (r *rules) rolloutGate(s *ruleStage) model.RolloutGate {
 	out := model.RolloutGate{Source: "any", Min: "100%"}
 	for _, g := range r.gates(s) {
 		if g.Rollout != nil {
@@ -440,7 +442,7 @@ func (r *rules) rolloutGate(s *ruleStop) model.RolloutGate {
 	return out
 }
 
-func (r *rules) judge(s *ruleStop) forge.State {
+func (r *rules) judge(s *ruleStage) forge.State {
 	g := r.rolloutGate(s)
 	if g.Source == "none" {
 		return forge.Success
@@ -472,8 +474,8 @@ func (r *rules) judge(s *ruleStop) forge.State {
 	return forge.Pending
 }
 
-// rollback brings a stop some base commits back. It says whether there is something.
-func (r *rules) rollback(s *ruleStop, steps int, exact bool) (ruleSource, bool) {
+// rollback brings a stage some base commits back. It says whether there is something.
+func (r *rules) rollback(s *ruleStage, steps int, exact bool) (ruleSource, bool) {
 	if s.has == ruleNothing || r.drifts(s.environment) {
 		return ruleNothing, false
 	}
@@ -497,7 +499,7 @@ func (r *rules) rollback(s *ruleStop, steps int, exact bool) (ruleSource, bool) 
 }
 
 // named promotes a commit by its name.
-func (r *rules) named(s *ruleStop, base int, skip []string) {
+func (r *rules) named(s *ruleStage, base int, skip []string) {
 	r.observe(s)
 	if r.drifts(s.environment) || base < s.has.base {
 		return

@@ -273,8 +273,8 @@ func (r *modelRepo) content(id git.Hash, kind git.Kind) []byte {
 }
 
 // parsed returns a commit's tree, its first parent and its message.
-func (r *modelRepo) parsed(id git.Hash) (tree, parent git.Hash, message string) {
-	head, message, _ := strings.Cut(string(r.content(id, git.CommitKind)), "\n\n")
+func (r *modelRepo) parsed(id git.Hash) (tree, parent git.Hash, text string) {
+	head, text, _ := strings.Cut(string(r.content(id, git.CommitKind)), "\n\n")
 	for line := range strings.Lines(head) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
@@ -284,7 +284,7 @@ func (r *modelRepo) parsed(id git.Hash) (tree, parent git.Hash, message string) 
 			parent = plumbing.NewHash(value)
 		}
 	}
-	return tree, parent, message
+	return tree, parent, text
 }
 
 // find returns what is at a path of a tree.
@@ -332,7 +332,7 @@ func (r *modelRepo) put(tree git.Hash, at, text string) git.Hash {
 }
 
 // commit commits files to a branch; others stay as they are.
-func (r *modelRepo) commit(branch string, when time.Time, message string, files map[string]string) git.Hash {
+func (r *modelRepo) commit(branch string, when time.Time, text string, files map[string]string) git.Hash {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	parent := r.list()["refs/heads/"+branch]
@@ -345,13 +345,13 @@ func (r *modelRepo) commit(branch string, when time.Time, message string, files 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		tree = r.put(tree, name, files[name])
 	}
-	return r.move(branch, tree, parents, when, message)
+	return r.move(branch, tree, parents, when, text)
 }
 
 // move moves a branch to a new commit.
-func (r *modelRepo) move(branch string, tree git.Hash, parents []git.Hash, when time.Time, message string) git.Hash {
+func (r *modelRepo) move(branch string, tree git.Hash, parents []git.Hash, when time.Time, text string) git.Hash {
 	by := git.Signature{Name: "someone", Email: "someone@example.com", When: when}
-	data, err := git.Commit{Tree: tree, Parents: parents, Author: by, Committer: by, Message: message}.Signed(nil)
+	data, err := git.Commit{Tree: tree, Parents: parents, Author: by, Committer: by, Message: text}.Signed(nil)
 	if err != nil {
 		panic(err)
 	}

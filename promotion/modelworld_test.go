@@ -18,6 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
 // modelPolicy is what the file policy.json of a model's platform says, and all that its
@@ -108,7 +109,7 @@ func (e *modelEnvironment) clusterTypes(ring string) []string {
 // own.txt of the environment. Of the base, target t2 has the first word only.
 type modelSubject struct{ repository string }
 
-func (modelSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
+func (modelSubject) Form() subject.Form { return subject.Form{Marker: source.PlatformMarker} }
 
 func (m modelSubject) Stages(_ context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
 	p, err := readModelPolicy(dir)
@@ -130,7 +131,7 @@ func readModelPolicy(dir string) (*modelPolicy, error) {
 // brokenBase is in a base.txt that does not compile.
 const brokenBase = "broken"
 
-func (m modelSubject) Compile(_ context.Context, r CompileRequest) (*Compiled, error) {
+func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*subject.Compiled, error) {
 	p, err := readModelPolicy(r.Dir)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (m modelSubject) Compile(_ context.Context, r CompileRequest) (*Compiled, e
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
-	out := &Compiled{Options: tree.Options{
+	out := &subject.Compiled{Options: tree.Options{
 		Platform: "example.com/platform@v0", Environment: r.Environment, Source: r.Source,
 		Compiler: tree.Compiler{Version: "v0", CUE: "v0", Schema: "v0"},
 	}}

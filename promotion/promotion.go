@@ -8,180 +8,153 @@
 // run does what can be done now, and ends; any number of runs may go on at once, and
 // any of them may be killed at any moment: the next one goes on.
 //
-// Open reads the state. Plan says what could be done, and changes nothing; Apply does
-// it. Rings of environments are called stops here, and an environment without rings is
-// one stop: what is asked, compiled and written is always about one of them.
+// A ring of an environment is a stage, and so is an environment without rings. The way of a
+// promotion goes through these packages, and never back:
+//
+//   - subject: what is promoted and compiled, a platform or an application.
+//   - ledger: what is written about commits beside the trees, statuses and orders.
+//   - session: the state as it was read, and what can be read off it.
+//   - verify: whether the records of trees are true, and so which holds stand.
+//   - observe: how far rollouts are.
+//   - plan: what each stage may get next, and the commit that would bring it.
+//   - apply: pushes that commit or proposes it, and writes what people decided.
+//
+// Package audit reads the state as well, for what happened before.
 package promotion
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/tree"
-	"github.com/kalypso-io/kalypso/internal/git"
-	"github.com/kalypso-io/kalypso/internal/git/remote"
-	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/apply"
+	"github.com/kalypso-io/kalypso/promotion/audit"
 	"github.com/kalypso-io/kalypso/promotion/gate"
-	"github.com/kalypso-io/kalypso/promotion/rollout"
-	"github.com/kalypso-io/kalypso/promotion/signature"
+	"github.com/kalypso-io/kalypso/promotion/observe"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
 // Request says what is promoted, and with what.
-type Request struct {
-	// Repository is the platform's git repository: a URL, or a folder. Branch is what is
-	// promoted from, "" for the repository's default; Path is the platform's folder in
-	// it, "." for its root.
-	Repository, Branch, Path string
-	// Head is a commit to take for the head of the branch; zero for what it is.
-	Head git.Hash
-	// Environments are those to work on, and Ring is a ring of the one; none and "" for
-	// all. The state of all others is read as far as gates need it.
-	Environments []string
-	Ring         string
-	// Former lets Environments name some that the policy does not have any more.
-	Former bool
-	// Subjects compile: the first of them counts that the head is one of.
-	Subjects []Subject
-	// Remote opens a git repository by its URL.
-	Remote func(ctx context.Context, url string) (*remote.Remote, error)
-	// Forge returns what a repository is hosted on; nil for nothing but git.
-	Forge func(ctx context.Context, url string) (forge.Forge, error)
-	// Sources are where rollouts are reported, beside commit statuses.
-	Sources []Source
-	// Now is the clock. ClockSet says that it was set, and is not that of the machine:
-	// records say so.
-	Now      func() time.Time
-	ClockSet bool
-	// By is who runs this, for what only people decide: rollbacks, holds, freezes.
-	By string
-	// Committer is who makes commits; the zero Signature for kalypso itself.
-	Committer git.Signature
-	// Signer signs commits; nil for none.
-	Signer *signature.Signer
-	// Overwrite restores what somebody else changed in the generated files, and Adopt
-	// takes over files that kalypso did not write.
-	Overwrite, Adopt bool
-	// AllRings lets changes of an environment's own files go to all rings at once.
-	AllRings bool
-}
-
-// Source is where rollouts are reported, of one kind as policies name them:
-// kubernetes or report.
-type Source struct {
-	Kind string
-	rollout.Source
-}
+type Request = session.Request
 
 // Intent is what a run is to do beside what policies say by themselves.
-type Intent struct {
-	// Commit is the base commit to promote, as git names it; "" for the candidate that
-	// the policy chooses.
-	Commit string
-	Skip   gate.Skip
+type Intent = plan.Intent
+
+// Session is a platform's promotion as it was read, and what can be done with it. It is for
+// one goroutine. What others change meanwhile is found when something is written, which
+// then fails with git.ErrLostRace: a new Session sees it.
+type Session struct {
+	state   *session.State
+	records *verify.Records
+	planner *plan.Planner
+	applier *apply.Applier
 }
 
-// State is where a stop is.
-type State string
-
-// The states of a stop, each computed anew in every run.
-const (
-	Current  State = "current"  // it has the newest commit that it may have
-	Ready    State = "ready"    // a commit passed all gates
-	Proposed State = "proposed" // a change request is open
-	Waiting  State = "waiting"  // a gate is pending
-	Blocked  State = "blocked"
-	Held     State = "held" // by a hold or a freeze
-	Promoted State = "promoted"
-	Absent   State = "absent" // it has no gitops, or no branch yet
-)
-
-// Kind is what a step does.
-type Kind string
-
-// The kinds of steps.
-const (
-	Promote     Kind = "promote"   // another base commit
-	Configure   Kind = "configure" // only the environment's own files are new
-	RollBack    Kind = "rollback"  // an earlier base commit
-	RestoreKind Kind = "restore"   // files that somebody else changed
-	First       Kind = "first"     // the branch's first tree
-)
-
-// Stop is what is to say of one ring of an environment.
-type Stop struct {
-	Environment string `json:"environment"`
-	Ring        string `json:"ring,omitempty"`
-	State       State  `json:"state"`
-	// Reason is one line for people.
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since,omitzero"`
-	Until  time.Time `json:"until,omitzero"`
-	// Has is what the record says; empty before the first promotion. Tip is the GitOps
-	// branch's commit, and Landed the one that brought Has.
-	Has    tree.Source `json:"has"`
-	Branch string      `json:"branch,omitempty"`
-	Tip    string      `json:"tip,omitempty"`
-	Landed string      `json:"landed,omitempty"`
-	// Rollout is what became of Has on the clusters.
-	Rollout *Rollout `json:"rollout,omitempty"`
-	// Step is what is to be done; nil for nothing.
-	Step *Step `json:"step,omitempty"`
-	// Others are newer base commits that are not the candidate, newest first, and why.
-	Others []Other    `json:"others,omitempty"`
-	Hold   *tree.Hold `json:"hold,omitempty"`
-	// Drift is what somebody did to the environment's tree, a line for each file.
-	Drift []string `json:"drift,omitempty"`
-}
-
-// ID returns environment, or environment/ring.
-func (s *Stop) ID() string { return stopID(s.Environment, s.Ring) }
-
-// Diagnostics are what the compiler has to say of the step, and what is in the way of its
-// files.
-func (s *Stop) Diagnostics() []diag.Diagnostic {
-	if s.Step == nil || s.Step.prepared == nil {
-		return nil
+// Open reads the state: the platform's head with its policies, and the records of all
+// environments that have a GitOps tree. Close ends it.
+func Open(ctx context.Context, r Request) (*Session, error) {
+	state, err := session.Open(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	return s.Step.prepared.diagnostics
+	records := verify.New(state)
+	if err := records.RestoreAll(ctx); err != nil {
+		return nil, errors.Join(err, state.Close())
+	}
+	observer := observe.New(state, records)
+	planner := plan.New(state, records, observer)
+	return &Session{state, records, planner, apply.New(state, records, observer, planner)}, nil
 }
 
-// Rollout is what became of a commit on the clusters.
-type Rollout struct {
-	State  forge.State     `json:"state"`
-	Since  time.Time       `json:"since,omitzero"`
-	Reason string          `json:"reason"`
-	Counts *rollout.Counts `json:"counts,omitempty"`
+// Close releases the repositories.
+func (s *Session) Close() error { return s.state.Close() }
+
+// By returns who runs this.
+func (s *Session) By() string { return s.state.Request.By }
+
+// CheckSkip returns what is wrong with gates that are to be passed over: that the policy of
+// a requested stage does not let it.
+func (s *Session) CheckSkip(skip gate.Skip) error { return s.planner.CheckSkip(skip) }
+
+// Plan returns what could be done now for the requested stages, and changes nothing.
+func (s *Session) Plan(ctx context.Context, intent Intent) (*plan.Plan, error) {
+	return s.planner.Plan(ctx, intent)
 }
 
-// Other is a base commit that is not the candidate.
-type Other struct {
-	Commit string `json:"commit"`
-	Reason string `json:"reason"`
-	// Refused says that somebody rejected it or called it off: nothing is waited for.
-	Refused bool `json:"refused,omitempty"`
+// Status returns where commits are. It asks everything and writes nothing. most is how many
+// of the newest base commits it is about, beside those that stages have.
+func (s *Session) Status(ctx context.Context, most int) (*plan.Status, error) {
+	return s.planner.Status(ctx, most)
 }
 
-// Step is a change that a stop may get.
-type Step struct {
-	Kind   Kind        `json:"kind"`
-	Source tree.Source `json:"source"`
-	// Verdicts are the gates' answers, in the order of their evaluation.
-	Verdicts []gate.Verdict `json:"gates"`
-	// Change is what would change; nil where that was not compiled, because a gate of
-	// the commit alone is not passed.
-	Change *gate.Change `json:"change,omitempty"`
-	// NoOp says that no file changes, only the record.
-	NoOp bool `json:"noOp,omitempty"`
-	// Tree is the id of the environment's tree without .kalypso after the step.
-	Tree tree.ID `json:"tree,omitempty"`
-	// Commit is the GitOps commit that was or would be made.
-	Commit string `json:"commit,omitempty"`
-	// URL is the change request's page; "" for none.
-	URL string `json:"url,omitempty"`
-	// Title and Body are those of the change request.
-	Title string `json:"title,omitempty"`
-	Body  string `json:"body,omitempty"`
+// Apply does what can be done now for the requested stages, and returns where each is then.
+// A stage that fails does not hinder the others: the error is those of all of them. With a
+// saved plan, nothing is done unless everything is as it was when the plan was made, and
+// then only what the plan says; the error is plan.ErrMoved otherwise.
+func (s *Session) Apply(ctx context.Context, intent Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
+	return s.applier.Apply(ctx, intent, saved)
+}
 
-	prepared *prepared
+// Hydrate compiles the platform's head for the requested environments, and pushes it to the
+// branches that GitOps Promoter takes proposals from. No gates are asked.
+func (s *Session) Hydrate(ctx context.Context) ([]*plan.StageStatus, error) {
+	return s.applier.Hydrate(ctx)
+}
+
+// Audit returns what happened to the requested environments from a time on, oldest first.
+func (s *Session) Audit(ctx context.Context, since time.Time) ([]audit.Event, error) {
+	return audit.New(s.state, s.records).Audit(ctx, since)
+}
+
+// Verify compiles what the records of the requested environments say, and compares. head is
+// a branch or a commit of the GitOps repository; "" for the environments' own branches.
+func (s *Session) Verify(ctx context.Context, head string) ([]*verify.Verification, error) {
+	return s.records.Verify(ctx, head)
+}
+
+// Vet compiles the environments' own files of the platform's head with the base commits
+// that run there. It returns the diagnostics, sorted, and which environments have none.
+func (s *Session) Vet(ctx context.Context) (ds []diag.Diagnostic, leftOut []string, err error) {
+	return verify.Vet(ctx, s.state)
+}
+
+// Rollback brings the requested stages back to an earlier base commit, and holds them there.
+func (s *Session) Rollback(ctx context.Context, to plan.RollbackTo, d plan.Decision) ([]*plan.StageStatus, error) {
+	return s.applier.Rollback(ctx, to, d)
+}
+
+// Hold keeps the requested stages at what they have.
+func (s *Session) Hold(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
+	return s.applier.Hold(ctx, d)
+}
+
+// Release ends the holds of the requested stages, also after a rollback.
+func (s *Session) Release(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
+	return s.applier.Release(ctx, d)
+}
+
+// Abort calls off what is proposed for the requested stages.
+func (s *Session) Abort(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
+	return s.applier.Abort(ctx, d)
+}
+
+// Freeze stops promotion to the requested environments, and returns which these are.
+func (s *Session) Freeze(ctx context.Context, d plan.Decision) ([]string, error) {
+	return s.applier.Freeze(ctx, d)
+}
+
+// Thaw ends the freezes of the requested environments, and returns which these are.
+func (s *Session) Thaw(ctx context.Context) ([]string, error) { return s.applier.Thaw(ctx) }
+
+// Reject makes sure that a base commit comes nowhere, and returns it.
+func (s *Session) Reject(ctx context.Context, commit string, d plan.Decision) (string, error) {
+	return s.applier.Reject(ctx, commit, d)
+}
+
+// Unreject takes a rejection back, and returns the commit.
+func (s *Session) Unreject(ctx context.Context, commit string) (string, error) {
+	return s.applier.Unreject(ctx, commit)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/audit"
 )
 
 func newAudit(g *global) *cobra.Command {
@@ -37,7 +38,7 @@ statuses and orders do.`,
 			if err != nil {
 				return err
 			}
-			var events []promotion.Event
+			var events []audit.Event
 			err = g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 				events, err = s.Audit(ctx, from)
 				return err
@@ -49,9 +50,9 @@ statuses and orders do.`,
 				return g.auditCSV(events)
 			}
 			if events == nil {
-				events = []promotion.Event{}
+				events = []audit.Event{}
 			}
-			return g.print(*o.output, list[promotion.Event]{apiVersion, "Audit", events}, func(w *tabwriter.Writer) { auditTable(w, events) })
+			return g.print(*o.output, list[audit.Event]{apiVersion, "Audit", events}, func(w *tabwriter.Writer) { auditTable(w, events) })
 		},
 	}
 	o.flags(cmd)
@@ -87,7 +88,7 @@ func readSince(text string) (time.Time, error) {
 }
 
 // eventRow is an event as the cells of a row.
-func eventRow(e promotion.Event) []string {
+func eventRow(e audit.Event) []string {
 	where := e.Environment
 	if e.Ring != "" {
 		where += "/" + e.Ring
@@ -97,7 +98,7 @@ func eventRow(e promotion.Event) []string {
 
 var eventColumns = []string{"time", "environment", "what", "base", "own", "commit", "by", "reason", "gates", "clock"}
 
-func (g *global) auditCSV(events []promotion.Event) error {
+func (g *global) auditCSV(events []audit.Event) error {
 	w := csv.NewWriter(g.out)
 	rows := [][]string{eventColumns}
 	for _, e := range events {
@@ -116,7 +117,7 @@ func harmless(row []string) []string {
 	return row
 }
 
-func auditTable(w *tabwriter.Writer, events []promotion.Event) {
+func auditTable(w *tabwriter.Writer, events []audit.Event) {
 	fmt.Fprintln(w, "TIME\tENVIRONMENT\tWHAT\tBASE\tCOMMIT\tBY\tREASON")
 	for _, e := range events {
 		row := eventRow(e)

@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 )
 
 // decide carries out what a person decided about environments.
 func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOptions, kind string, args []string,
-	do func(*promotion.Session, context.Context, promotion.Decision) ([]*promotion.Stop, error)) error {
+	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) error {
 	if err := o.named(args); err != nil {
 		return err
 	}
@@ -28,21 +29,21 @@ func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpti
 	if err != nil {
 		return err
 	}
-	var stops []*promotion.Stop
+	var stages []*plan.StageStatus
 	err = g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
-		stops, err = do(s, ctx, decision)
+		stages, err = do(s, ctx, decision)
 		return err
 	})
-	if len(stops) > 0 {
-		if err := g.tellErrorsOf(stops); err != nil {
+	if len(stages) > 0 {
+		if err := g.tellErrorsOf(stages); err != nil {
 			return err
 		}
-		if err := g.printStops(*o.output, kind, stops); err != nil {
+		if err := g.printStages(*o.output, kind, stages); err != nil {
 			return err
 		}
 	}
-	for _, s := range stops {
-		if s.State == promotion.Blocked && err == nil {
+	for _, s := range stages {
+		if s.State == plan.Blocked && err == nil {
 			err = errBlocked
 		}
 	}
@@ -51,7 +52,7 @@ func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpti
 
 // newDecision makes a command with which people decide about environments.
 func newDecision(g *global, use, short, long, example, kind string, d *decisionOptions, o *promotionOptions,
-	do func(*promotion.Session, context.Context, promotion.Decision) ([]*promotion.Stop, error)) *cobra.Command {
+	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error { return g.decide(cmd, o, d, kind, args, do) },
@@ -64,7 +65,7 @@ func newDecision(g *global, use, short, long, example, kind string, d *decisionO
 }
 
 func newRollback(g *global) *cobra.Command {
-	o, d, to := &promotionOptions{}, &decisionOptions{}, promotion.RollbackTo{}
+	o, d, to := &promotionOptions{}, &decisionOptions{}, plan.RollbackTo{}
 	cmd := newDecision(g, "rollback ENVIRONMENT --reason REASON", "Bring an environment back to an earlier commit",
 		`rollback compiles an earlier base commit with the environment's own files of today, so
 that corrections of those stay, and puts it where the environment is; with --exact it
@@ -76,7 +77,7 @@ requests gets one.`,
 		`  kalypso rollback prod --reason INC-42              # to what it had before
   kalypso rollback prod --ring eu --to 4f2a9c1 --reason INC-42`,
 		"Rollback", d, o,
-		func(s *promotion.Session, ctx context.Context, decision promotion.Decision) ([]*promotion.Stop, error) {
+		func(s *promotion.Session, ctx context.Context, decision plan.Decision) ([]*plan.StageStatus, error) {
 			if to.Steps < 1 {
 				return nil, usagef("--steps %d: at least one step back", to.Steps)
 			}
@@ -112,7 +113,7 @@ func newFreeze(g *global) *cobra.Command {
 a ref of the GitOps repository, refs/kalypso/freeze/ENVIRONMENT, which needs no pull
 request. thaw ends it.`, `  kalypso freeze prod --reason "year end" --until 2027-01-04T06:00Z
   kalypso freeze --all --reason INC-42`, "Freeze", d, o,
-		func(s *promotion.Session, ctx context.Context, decision promotion.Decision) ([]*promotion.Stop, error) {
+		func(s *promotion.Session, ctx context.Context, decision plan.Decision) ([]*plan.StageStatus, error) {
 			frozen, err := s.Freeze(ctx, decision)
 			for _, name := range frozen {
 				until := "somebody thaws it"
@@ -171,7 +172,7 @@ GitOps repositories; --undo removes it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			decision := promotion.Decision{}
+			decision := plan.Decision{}
 			if !undo {
 				var err error
 				if decision, err = d.decision(time.Time{}); err != nil {
@@ -181,7 +182,7 @@ GitOps repositories; --undo removes it.`,
 			return g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) error {
 				do, word := s.Reject, "rejected"
 				if undo {
-					do, word = func(ctx context.Context, commit string, _ promotion.Decision) (string, error) {
+					do, word = func(ctx context.Context, commit string, _ plan.Decision) (string, error) {
 						return s.Unreject(ctx, commit)
 					}, "no longer rejected"
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
-	"github.com/kalypso-io/kalypso/promotion"
 	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 )
 
 // exitCode is what a command says to its caller.
@@ -62,7 +62,7 @@ func exitOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, tree.ErrLostRace), errors.Is(err, promotion.ErrPlanMoved):
+	case errors.Is(err, tree.ErrLostRace), errors.Is(err, plan.ErrMoved):
 		return exitLostRace
 	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)):
 		return exitAuth

@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 )
 
 // promoteOptions are the flags of promote.
@@ -142,12 +143,12 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	case o.dryRun:
 		return g.promotePlan(cmd, o, "")
 	}
-	plan, err := o.readPlan(g)
+	saved, err := o.readPlan(g)
 	if err != nil {
 		return err
 	}
 	saveMemory()
-	if plan == nil {
+	if saved == nil {
 		if err := o.needsSome("promote"); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 	if err != nil {
 		return err
 	}
-	var stops []*promotion.Stop
+	var stages []*plan.StageStatus
 	end := time.Now().Add(wait)
 	for attempt := 1; ; attempt++ {
 		err = g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
@@ -164,28 +165,28 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 			if err != nil {
 				return err
 			}
-			stops, err = s.Apply(ctx, intent, plan)
+			stages, err = s.Apply(ctx, intent, saved)
 			return err
 		})
-		if wait == 0 || err != nil || !unfinished(stops) || time.Now().After(end) {
+		if wait == 0 || err != nil || !unfinished(stages) || time.Now().After(end) {
 			break
 		}
 		if err := pause(cmd.Context(), min(attempt+4, 12)); err != nil {
 			return err
 		}
 	}
-	if stops != nil {
-		if err := g.tellErrorsOf(stops); err != nil {
+	if stages != nil {
+		if err := g.tellErrorsOf(stages); err != nil {
 			return err
 		}
-		if err := g.printStops(*o.output, "Promotion", stops); err != nil {
+		if err := g.printStages(*o.output, "Promotion", stages); err != nil {
 			return err
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return o.verdict(stops)
+	return o.verdict(stages)
 }
 
 // hydrate writes what GitOps Promoter promotes.
@@ -193,13 +194,13 @@ func (g *global) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 	if err := o.needsSome("promote"); err != nil {
 		return err
 	}
-	var stops []*promotion.Stop
+	var stages []*plan.StageStatus
 	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
-		stops, err = s.Hydrate(ctx)
+		stages, err = s.Hydrate(ctx)
 		return err
 	})
-	if stops != nil {
-		if err := g.printStops(*o.output, "Hydration", stops); err != nil {
+	if stages != nil {
+		if err := g.printStages(*o.output, "Hydration", stages); err != nil {
 			return err
 		}
 	}
@@ -207,14 +208,14 @@ func (g *global) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 		return err
 	}
 	o.pendingOK = true // to propose is all that is wanted
-	return o.verdict(stops)
+	return o.verdict(stages)
 }
 
 // unfinished says whether waiting may help.
-func unfinished(stops []*promotion.Stop) bool {
-	for _, s := range stops {
+func unfinished(stages []*plan.StageStatus) bool {
+	for _, s := range stages {
 		rolling := s.Rollout != nil && s.Rollout.State == forge.Pending
-		if rolling || s.State == promotion.Waiting || s.State == promotion.Proposed || s.State == promotion.Promoted {
+		if rolling || s.State == plan.Waiting || s.State == plan.Proposed || s.State == plan.Promoted {
 			return true
 		}
 	}
@@ -244,7 +245,7 @@ func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) 
 	return intent, nil
 }
 
-func (o *promoteOptions) readPlan(g *global) (*promotion.Plan, error) {
+func (o *promoteOptions) readPlan(g *global) (*plan.Plan, error) {
 	if o.plan == "" {
 		return nil, nil
 	}
@@ -255,27 +256,27 @@ func (o *promoteOptions) readPlan(g *global) (*promotion.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return promotion.ParsePlan(data)
+	return plan.ParsePlan(data)
 }
 
 func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string) error {
-	var plan *promotion.Plan
+	var planned *plan.Plan
 	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
 		intent, err := o.intent(s)
 		if err != nil {
 			return err
 		}
-		plan, err = s.Plan(ctx, intent)
+		planned, err = s.Plan(ctx, intent)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := g.tellErrorsOf(plan.Stops); err != nil {
+	if err := g.tellErrorsOf(planned.Stages); err != nil {
 		return err
 	}
 	if save != "" {
-		data, err := plan.Encode()
+		data, err := planned.Encode()
 		if err != nil {
 			return err
 		}
@@ -283,18 +284,18 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 			return err
 		}
 	}
-	if err := g.print(*o.output, document[*promotion.Plan]{apiVersion, "PromotionPlan", plan}, func(w *tabwriter.Writer) { stopTable(w, plan.Stops) }); err != nil {
+	if err := g.print(*o.output, document[*plan.Plan]{apiVersion, "PromotionPlan", planned}, func(w *tabwriter.Writer) { stageTable(w, planned.Stages) }); err != nil {
 		return err
 	}
 	if *o.output == "table" {
-		g.tellSteps(plan.Stops)
+		g.tellSteps(planned.Stages)
 	}
-	return o.verdict(plan.Stops)
+	return o.verdict(planned.Stages)
 }
 
 // tellSteps prints what each step would change.
-func (g *global) tellSteps(stops []*promotion.Stop) {
-	for _, s := range stops {
+func (g *global) tellSteps(stages []*plan.StageStatus) {
+	for _, s := range stages {
 		if s.Step == nil || s.Step.Body == "" {
 			continue
 		}
@@ -306,58 +307,58 @@ func (g *global) tellSteps(stops []*promotion.Stop) {
 	}
 }
 
-// verdict is the exit code of what became of stops.
-func (o *promoteOptions) verdict(stops []*promotion.Stop) error {
-	state := promotion.Current
-	for _, s := range stops {
+// verdict is the exit code of the states of stages.
+func (o *promoteOptions) verdict(stages []*plan.StageStatus) error {
+	state := plan.Current
+	for _, s := range stages {
 		if rankOf(s.State) > rankOf(state) {
 			state = s.State
 		}
 		if s.Rollout != nil && s.Rollout.State == forge.Failure {
-			state = promotion.Blocked // people have to do something about it
+			state = plan.Blocked // people have to do something about it
 		}
 	}
 	switch {
-	case state == promotion.Blocked:
+	case state == plan.Blocked:
 		return errBlocked
-	case state == promotion.Held:
+	case state == plan.Held:
 		return errHeld
-	case rankOf(state) > 0 && !o.pendingOK && state != promotion.Ready:
+	case rankOf(state) > 0 && !o.pendingOK && state != plan.Ready:
 		return errPending
 	}
 	return nil
 }
 
 // rankOf orders states by how much people have to do about them.
-func rankOf(s promotion.State) int {
+func rankOf(s plan.State) int {
 	switch s {
-	case promotion.Blocked:
+	case plan.Blocked:
 		return 3
-	case promotion.Held:
+	case plan.Held:
 		return 2
-	case promotion.Waiting, promotion.Proposed:
+	case plan.Waiting, plan.Proposed:
 		return 1
 	}
 	return 0
 }
 
-func (g *global) printStops(output, kind string, stops []*promotion.Stop) error {
-	return g.print(output, list[*promotion.Stop]{apiVersion, kind, stops}, func(w *tabwriter.Writer) { stopTable(w, stops) })
+func (g *global) printStages(output, kind string, stages []*plan.StageStatus) error {
+	return g.print(output, list[*plan.StageStatus]{apiVersion, kind, stages}, func(w *tabwriter.Writer) { stageTable(w, stages) })
 }
 
-// stopTable prints stops, a line each.
-func stopTable(w *tabwriter.Writer, stops []*promotion.Stop) {
+// stageTable prints stages, a line each.
+func stageTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tROLLOUT\tREASON")
-	for _, s := range stops {
+	for _, s := range stages {
 		next, rollout, reason := cellsOf(s)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, reason)
 	}
 }
 
-// stopTableSince says since when as well.
-func stopTableSince(w *tabwriter.Writer, stops []*promotion.Stop) {
+// stageTableSince says since when as well.
+func stageTableSince(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tSINCE\tROLLOUT\tREASON")
-	for _, s := range stops {
+	for _, s := range stages {
 		next, rollout, reason := cellsOf(s)
 		since := "-"
 		if !s.Since.IsZero() {
@@ -367,12 +368,12 @@ func stopTableSince(w *tabwriter.Writer, stops []*promotion.Stop) {
 	}
 }
 
-// cellsOf are what tables have of a stop beside its state.
-func cellsOf(s *promotion.Stop) (next, rollout, reason string) {
+// cellsOf are what tables have of a stage beside its state.
+func cellsOf(s *plan.StageStatus) (next, rollout, reason string) {
 	next, rollout, reason = "-", "-", s.Reason
-	if s.Step != nil && s.State != promotion.Promoted {
+	if s.Step != nil && s.State != plan.Promoted {
 		next = shortOrNone(string(s.Step.Source.Base))
-		if s.Step.Kind == promotion.Configure {
+		if s.Step.Kind == plan.Configure {
 			next = "own " + shortOrNone(string(s.Step.Source.Environment))
 		}
 	}

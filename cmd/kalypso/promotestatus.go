@@ -9,6 +9,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 )
 
 func newPromoteStatus(g *global, o *promoteOptions) *cobra.Command {
@@ -21,7 +22,7 @@ it has, what became of that on the clusters, what may come next and what that wa
 for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 		Args: noArgs("promote status"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var status *promotion.Status
+			var status *plan.Status
 			err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
 				status, err = s.Status(ctx, most)
 				return err
@@ -29,23 +30,23 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 			if err != nil {
 				return err
 			}
-			return g.print(*o.output, document[*promotion.Status]{apiVersion, "PromotionStatus", status}, func(w *tabwriter.Writer) { statusTable(w, status) })
+			return g.print(*o.output, document[*plan.Status]{apiVersion, "PromotionStatus", status}, func(w *tabwriter.Writer) { statusTable(w, status) })
 		},
 	}
 	cmd.Flags().IntVar(&most, "commits", 10, "show this many of the newest commits")
 	return cmd
 }
 
-// statusTable prints the stops, what is to say about commits that wait, and which
+// statusTable prints the stages, what is to say about commits that wait, and which
 // commits are where.
-func statusTable(w *tabwriter.Writer, s *promotion.Status) {
-	stopTableSince(w, s.Stops)
-	for _, stop := range s.Stops {
-		if stop.Step == nil || len(stop.Step.Verdicts) == 0 {
+func statusTable(w *tabwriter.Writer, s *plan.Status) {
+	stageTableSince(w, s.Stages)
+	for _, stage := range s.Stages {
+		if stage.Step == nil || len(stage.Step.Verdicts) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s: %s %s\n", stop.ID(), stop.Step.Kind, shortOrNone(string(stop.Step.Source.Base)))
-		for _, v := range stop.Step.Verdicts {
+		fmt.Fprintf(w, "\n%s: %s %s\n", stage.ID(), stage.Step.Kind, shortOrNone(string(stage.Step.Source.Base)))
+		for _, v := range stage.Step.Verdicts {
 			name := v.Gate
 			if v.Name != "" {
 				name += " " + v.Name
@@ -53,26 +54,26 @@ func statusTable(w *tabwriter.Writer, s *promotion.Status) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", name, v.State, terminal.Line(v.Reason))
 		}
 	}
-	for _, stop := range s.Stops {
-		if len(stop.Others) > 0 {
+	for _, stage := range s.Stages {
+		if len(stage.Others) > 0 {
 			fmt.Fprintln(w)
 		}
-		for _, other := range stop.Others {
-			fmt.Fprintf(w, "%s: not %s: %s\n", stop.ID(), shortOrNone(other.Commit), terminal.Line(other.Reason))
+		for _, other := range stage.Others {
+			fmt.Fprintf(w, "%s: not %s: %s\n", stage.ID(), shortOrNone(other.Commit), terminal.Line(other.Reason))
 		}
 	}
 	if len(s.Commits) == 0 {
 		return
 	}
 	fmt.Fprint(w, "\nCOMMIT")
-	for _, stop := range s.Stops {
-		fmt.Fprintf(w, "\t%s", stop.ID())
+	for _, stage := range s.Stages {
+		fmt.Fprintf(w, "\t%s", stage.ID())
 	}
 	fmt.Fprintln(w, "\tSUBJECT")
 	for _, c := range s.Commits {
 		fmt.Fprint(w, shortOrNone(c.Commit))
-		for _, stop := range s.Stops {
-			text := c.Stops[stop.ID()]
+		for _, stage := range s.Stages {
+			text := c.Stages[stage.ID()]
 			if text == "" {
 				text = "-"
 			}

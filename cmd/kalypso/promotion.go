@@ -21,9 +21,12 @@ import (
 	"github.com/kalypso-io/kalypso/promotion"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/forges"
+	"github.com/kalypso-io/kalypso/promotion/plan"
 	"github.com/kalypso-io/kalypso/promotion/rollout/kubernetes"
 	"github.com/kalypso-io/kalypso/promotion/rollout/report"
+	"github.com/kalypso-io/kalypso/promotion/session"
 	"github.com/kalypso-io/kalypso/promotion/signature"
+	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
 // promotionOptions are the flags of all commands that read or write where commits are.
@@ -74,11 +77,11 @@ type decisionOptions struct {
 }
 
 // decision reads them.
-func (d *decisionOptions) decision(now time.Time) (promotion.Decision, error) {
+func (d *decisionOptions) decision(now time.Time) (plan.Decision, error) {
 	if d.reason == "" {
-		return promotion.Decision{}, usagef("say why, with --reason: it is what others see")
+		return plan.Decision{}, usagef("say why, with --reason: it is what others see")
 	}
-	out := promotion.Decision{Reason: d.reason}
+	out := plan.Decision{Reason: d.reason}
 	if d.until == "" {
 		return out, nil
 	}
@@ -161,9 +164,9 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 	if err := g.findPlatform(o, &r); err != nil {
 		return r, err
 	}
-	r.Subjects = []promotion.Subject{
-		promotion.Application(application.Request{Workers: g.workers}),
-		promotion.Platform(g.request(nil, c)),
+	r.Subjects = []subject.Subject{
+		subject.Application(application.Request{Workers: g.workers}),
+		subject.Platform(g.request(nil, c)),
 	}
 	store := remote.DefaultStore()
 	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
@@ -183,14 +186,14 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		if _, err := os.Stat(g.path(file)); err != nil {
 			return r, fmt.Errorf("--report: %w", err)
 		}
-		r.Sources = append(r.Sources, promotion.Source{Kind: "report", Source: report.New(g.path(file))})
+		r.Sources = append(r.Sources, session.Source{Kind: "report", Source: report.New(g.path(file))})
 	}
 	for _, file := range o.kubeconfigs {
 		clusters, err := kubernetes.New(kubernetes.Options{Kubeconfig: g.path(file)})
 		if err != nil {
 			return r, err
 		}
-		r.Sources = append(r.Sources, promotion.Source{Kind: "kubernetes", Source: clusters})
+		r.Sources = append(r.Sources, session.Source{Kind: "kubernetes", Source: clusters})
 	}
 	return r, nil
 }
@@ -272,7 +275,7 @@ func (g *global) withSession(cmd *cobra.Command, o *promotionOptions, use func(c
 		}
 		for attempt := 1; ; attempt++ {
 			err = g.once(cmd.Context(), r, use)
-			if !errors.Is(err, git.ErrLostRace) || errors.Is(err, promotion.ErrPlanMoved) || attempt == mostRaces {
+			if !errors.Is(err, git.ErrLostRace) || errors.Is(err, plan.ErrMoved) || attempt == mostRaces {
 				return err
 			}
 			if err := pause(cmd.Context(), attempt); err != nil {
@@ -284,7 +287,7 @@ func (g *global) withSession(cmd *cobra.Command, o *promotionOptions, use func(c
 
 func (g *global) once(ctx context.Context, r promotion.Request, use func(context.Context, *promotion.Session) error) (err error) {
 	s, err := promotion.Open(ctx, r)
-	if broken := (*promotion.PlatformError)(nil); errors.As(err, &broken) {
+	if broken := (*session.PlatformError)(nil); errors.As(err, &broken) {
 		if err := g.tell(g.err, broken.Diagnostics); err != nil {
 			return err
 		}
@@ -300,9 +303,9 @@ func (g *global) once(ctx context.Context, r promotion.Request, use func(context
 
 // tellErrorsOf tells the errors that steps have: what is in the way of files, and what is
 // wrong with the candidates. That something is wrong is in the result.
-func (g *global) tellErrorsOf(stops []*promotion.Stop) error {
+func (g *global) tellErrorsOf(stages []*plan.StageStatus) error {
 	var errs []diag.Diagnostic
-	for _, s := range stops {
+	for _, s := range stages {
 		for _, d := range s.Diagnostics() {
 			if d.Severity == diag.Error {
 				errs = append(errs, d)

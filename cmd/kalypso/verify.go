@@ -9,6 +9,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion"
+	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
 func newVerify(g *global) *cobra.Command {
@@ -28,7 +29,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 			if err := o.named(args); err != nil {
 				return err
 			}
-			var all []*promotion.Verification
+			var all []*verify.Verification
 			err := g.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 				all, err = s.Verify(ctx, head)
 				return err
@@ -36,7 +37,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 			if err != nil {
 				return err
 			}
-			if err := g.print(*o.output, list[*promotion.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) }); err != nil {
+			if err := g.print(*o.output, list[*verify.Verification]{apiVersion, "Verification", all}, func(w *tabwriter.Writer) { verificationTable(w, all) }); err != nil {
 				return err
 			}
 			for _, v := range all {
@@ -53,7 +54,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 	return cmd
 }
 
-func verificationTable(w *tabwriter.Writer, all []*promotion.Verification) {
+func verificationTable(w *tabwriter.Writer, all []*verify.Verification) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCOMMIT\tTREE\tRESULT")
 	for _, v := range all {
 		result := "as recorded"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// answer is what one part of a gate says, such as one ring of an environment.
+// answer is the answer of one part of a gate, such as one ring of an environment.
 type answer struct {
 	name string // of an environment or a ring; "" for a part of such
 	State
@@ -14,7 +14,8 @@ type answer struct {
 	since, until time.Time
 }
 
-// all is the answer where every part has to pass. Reasons are those of what stops it.
+// all returns the answer where every part has to pass. Its reasons are those of the parts
+// that do not.
 func all(parts []answer) answer {
 	var whole answer
 	worst := func(s State) []answer {
@@ -42,7 +43,7 @@ func all(parts []answer) answer {
 	return whole
 }
 
-// some is the answer where one part is enough: the first that passed, or what there
+// some returns the answer where one part is enough: the first that passed, or what there
 // is to wait for.
 func some(parts []answer) answer {
 	whole := answer{State: Blocked}
@@ -71,7 +72,7 @@ func reasons(parts []answer) []string {
 	return texts
 }
 
-// latest is when the newest part of an answer came to be.
+// latest returns when the newest part of an answer began.
 func latest(parts []answer) time.Time {
 	if len(parts) == 0 {
 		return time.Time{}
@@ -79,7 +80,7 @@ func latest(parts []answer) time.Time {
 	return slices.MaxFunc(parts, func(a, b answer) int { return a.since.Compare(b.since) }).since
 }
 
-// verdict is the answer as that of a gate.
+// verdict returns the answer as that of a gate.
 func (a answer) verdict(gate, name string) Verdict {
 	return Verdict{
 		Gate: gate, Name: cmp.Or(name, a.name), State: a.State, Reason: a.reason,
@@ -92,4 +93,17 @@ func utc(t time.Time) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+// Reason returns why a commit cannot go on, in one line: the first gate that is blocked,
+// or else the first that is pending.
+func Reason(verdicts []Verdict) string {
+	for _, state := range []State{Blocked, Pending} {
+		for _, v := range verdicts {
+			if v.State == state {
+				return v.Gate + ": " + v.Reason
+			}
+		}
+	}
+	return "every gate is passed"
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// approvals says whether enough people have approved the change request as it is.
+// approvals reports whether enough people have approved the change request as it is.
 func approvals(g *model.ApprovalsGate, f ChangeFacts) answer {
 	wanted := fmt.Sprintf("0 of %d", g.Count)
 	switch {
@@ -58,7 +58,7 @@ func weigh(g *model.ApprovalsGate, f ChangeFacts) answer {
 	return a
 }
 
-// tally is what reviews come to.
+// tally is the sum of reviews.
 type tally struct {
 	counted            map[string]bool // who, in lower case
 	stale, own, others int
@@ -94,6 +94,6 @@ func count(g *model.ApprovalsGate, f ChangeFacts) tally {
 	return t
 }
 
-// isUser says whether a name is that of a user; the others are teams, as
-// ORGANISATION/TEAM, and only a forge knows who is in them.
+// isUser reports whether a name is that of a user. The others are teams, as
+// ORGANISATION/TEAM, whose members only a forge knows.
 func isUser(name string) bool { return !strings.Contains(name, "/") }

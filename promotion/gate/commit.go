@@ -16,7 +16,7 @@ var (
 	plannedKinds = []string{"errors", "kept", "removals", "budget", "policy", "http", "approvals"}
 )
 
-// IsPlanned says whether a kind of gate is one of Planned.
+// IsPlanned reports whether a kind of gate is one of Planned.
 func IsPlanned(kind string) bool { return slices.Contains(plannedKinds, kind) }
 
 // Commit answers the gates that need nothing but the commit: reject, hold, freeze
@@ -57,7 +57,7 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	return skip(p, s, vs)
 }
 
-// place is what the policy is of, as ENVIRONMENT/RING.
+// place returns the place of the policy, as ENVIRONMENT/RING.
 func (p Policy) place() string { return place(p.Environment, p.Ring) }
 
 func place(environment, ring string) string {
@@ -67,7 +67,7 @@ func place(environment, ring string) string {
 	return environment + "/" + ring
 }
 
-// ordered is the verdict of an order to stop, until it ends.
+// ordered returns the verdict of an order, until it ends.
 func ordered(gate, what string, order *Freeze, now time.Time) []Verdict {
 	if order == nil {
 		return nil
@@ -83,7 +83,7 @@ func ordered(gate, what string, order *Freeze, now time.Time) []Verdict {
 	return []Verdict{v}
 }
 
-// why says who gave the order, when, and for what reason.
+// why returns who gave the order, when, and for what reason.
 func (f *Freeze) why() string {
 	var why string
 	if f.By != "" {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Digest is sha256:HEX of what was decided, for a trailer: which gates there were,
+// Digest returns sha256:HEX of what was decided, for a trailer: which gates there were,
 // what each answered, and why one was passed over. It is the same as long as that
 // is, whenever it is asked: reasons and times are left out, so a commit that has it
 // can be made again.

@@ -33,15 +33,15 @@ type Verdict struct {
 	State `json:"state"`
 	// Reason is one line for people: what is there, and what is wanted.
 	Reason string `json:"reason"`
-	// Since is when what the answer rests on came to be, and Until when a pending gate
-	// passes, or asks again; the zero Time where nobody knows.
+	// Since is when the cause of the answer began, and Until when a pending gate passes, or
+	// asks again; the zero Time where that is not known.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 	// Skipped is why the gate was passed over by --skip-gate: its State is Passed then.
 	Skipped string `json:"skipped,omitempty"`
 }
 
-// Overall is the answer of all gates together: blocked if one is, else pending if
+// Overall returns the answer of all gates together: blocked if one is, else pending if
 // one is, else passed. No verdict at all is passed.
 func Overall(vs []Verdict) State {
 	all := Passed
@@ -62,12 +62,12 @@ type Stay struct {
 	// Held says that the history of the environment's tree has the commit, which alone
 	// proves that it was there.
 	Held bool
-	// Entered is when it was first said of the commit that it rolls out there, and Left
-	// when the ring got another commit; Left is the zero Time while it is there.
+	// Entered is when the commit's rollout there was first reported, and Left when the ring
+	// got another commit; Left is the zero Time while it is there.
 	Entered, Left time.Time
-	// State is the newest word about the rollout: success, failure, or pending; and
-	// Since when it was said, by the clock of the forge. Success is latched: it stays
-	// where clusters change their mind later, and ends with a reported failure.
+	// State is the newest report of the rollout: success, failure, or pending; and Since
+	// when it was reported, by the clock of the forge. Success is latched: it stays where
+	// clusters report something else later, and ends with a reported failure.
 	State forge.State
 	Since time.Time
 	// Reason is what was counted: "73/100 healthy, 2 failed, 25 stale".

@@ -51,7 +51,7 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 
 const unplanned = "the change is not planned yet"
 
-// tolerated is the verdict on what a change goes on with only where it is allowed.
+// tolerated returns the verdict on what a change may have only where the policy allows it.
 func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	if count > 1 {
 		what += "s"
@@ -65,7 +65,7 @@ func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate)}}
 }
 
-// removals is the verdict on a change that takes too many assignments away.
+// removals returns the verdict on a change that takes too many assignments away.
 func removals(r Removals) []Verdict {
 	switch {
 	case r.Empties:
@@ -76,7 +76,7 @@ func removals(r Removals) []Verdict {
 	return nil
 }
 
-// budget says whether a change is small enough.
+// budget reports whether a change is small enough.
 func budget(g *model.BudgetGate, c *Change) answer {
 	if c == nil {
 		return answer{State: Pending, reason: unplanned}
@@ -98,7 +98,8 @@ func bounded(what string, count int, most *int) (string, bool) {
 	return fmt.Sprintf("%d of at most %d %s", count, *most, what), count <= *most
 }
 
-// asked is what somebody answers who gets the change as a document, where there is one.
+// asked returns the answer of somebody who gets the change as a document, where there is
+// one.
 func asked(c *Change, err error, ask func() answer) answer {
 	switch {
 	case c == nil:
@@ -109,7 +110,7 @@ func asked(c *Change, err error, ask func() answer) answer {
 	return ask()
 }
 
-// policy says whether a change satisfies a constraint.
+// policy reports whether a change satisfies a constraint.
 func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document json.RawMessage) answer {
 	if f.Satisfies == nil {
 		return answer{State: Pending, reason: "nothing here evaluates constraints"}

@@ -14,8 +14,8 @@ import (
 // said about the commit or the environment, and what the candidate is.
 var orders = []string{"reject", "hold", "freeze", "history", "errors", "kept"}
 
-// CheckSkip says what is wrong with gates to pass over, for who asked for it: there
-// is no such gate, the policy does not let it be passed over, or no reason is given.
+// CheckSkip returns what is wrong with gates to pass over: there is no such gate, the
+// policy does not let it be passed over, or no reason is given.
 func CheckSkip(p Policy, s Skip) error {
 	for _, gate := range s.Gates {
 		switch {
@@ -36,7 +36,7 @@ func (p Policy) skippable(gate string) bool {
 	return slices.Contains(p.Skippable, gate) && !slices.Contains(orders, gate)
 }
 
-// lets says which gates the policy lets be passed over.
+// lets returns which gates the policy lets be passed over.
 func (p Policy) lets() string {
 	may := slices.DeleteFunc(slices.Clone(p.Skippable), func(gate string) bool { return !p.skippable(gate) })
 	if len(may) == 0 {
@@ -46,8 +46,8 @@ func (p Policy) lets() string {
 	return "the policy of " + p.Environment + " lets only " + strings.Join(slices.Compact(may), ", ") + " be passed over"
 }
 
-// skip passes over the gates that it may, where they have not passed by themselves,
-// and says of others why it does not.
+// skip passes over the gates that it may, where they have not passed by themselves, and
+// adds to the others why it does not.
 func skip(p Policy, s Skip, vs []Verdict) []Verdict {
 	reason := printable(s.Reason)
 	for i := range vs {

@@ -54,9 +54,9 @@ func status(g model.StatusGate, f CommitFacts) answer {
 	return answer{State: Pending, reason: fmt.Sprintf("no status %s on %s", g.Name, git.Short(f.Commit)) + wantedBy(g.By)}
 }
 
-// newest returns the newest word of each who said something by a name that
-// matches, by name, and sorted by who. Of two of the same time, as clocks of forges
-// know seconds only, failure counts, then success: pending comes before its end.
+// newest returns the newest statuses of each reporter with a name that matches, by name,
+// and sorted by reporter. Of two of the same time, as clocks of forges know seconds only,
+// failure counts, then success: pending comes before its end.
 func newest(statuses []forge.Status, pattern string) map[string][]forge.Status {
 	type author struct{ name, by string }
 	last := map[author]forge.Status{}
@@ -87,7 +87,7 @@ func rank(s forge.State) int {
 	return slices.Index([]forge.State{forge.Pending, forge.Success, forge.Failure}, s)
 }
 
-// matches says whether a name is as a pattern has it, in which * stands for any text.
+// matches reports whether a name matches a pattern, in which * stands for any text.
 func matches(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -109,7 +109,7 @@ func matches(pattern, name string) bool {
 	return strings.HasSuffix(name, tail)
 }
 
-// word is what one status says.
+// word returns the answer of one status.
 func word(s forge.Status) answer {
 	a := answer{State: Pending, since: s.At, reason: printable(s.Name) + " is " + string(forge.Pending)}
 	switch s.State {
@@ -124,7 +124,8 @@ func word(s forge.Status) answer {
 	return a
 }
 
-// byOthers says that only those set a status whose word does not count.
+// byOthers returns that only those have set a status who do not count; "" where that is
+// not so.
 func byOthers(said []forge.Status, wanted []string) string {
 	s := said[0]
 	if i := slices.IndexFunc(said, func(s forge.Status) bool { return s.State == forge.Success }); i >= 0 {

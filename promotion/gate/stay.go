@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// after says whether the commit has passed what comes before: it was there, and its
+// after reports whether the commit has passed what comes before: it was there, and its
 // rollout has succeeded.
 func after(p Policy, f CommitFacts) []Verdict {
 	if len(p.After) == 0 {
@@ -65,8 +65,8 @@ func each(p Policy, f CommitFacts, ask func(Stay) answer) answer {
 	return whole
 }
 
-// everywhere asks all rings of an environment, or the one that is named. Where a
-// ring has two stays, both have to do.
+// everywhere asks all rings of an environment, or the one that is named. Where a ring has
+// two stays, both have to pass.
 func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) answer {
 	var here []Stay
 	for _, s := range stays {
@@ -90,7 +90,7 @@ func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) a
 	return all(parts)
 }
 
-// rolledOut says whether the rollout of a stay has succeeded.
+// rolledOut reports whether the rollout of a stay has succeeded.
 func rolledOut(s Stay) answer {
 	a := answer{State: Pending, since: s.Since}
 	switch {
@@ -117,8 +117,8 @@ func rolledOut(s Stay) answer {
 	return a
 }
 
-// soaked says whether a stay has lasted long enough, counted from when its rollout
-// was said to have succeeded to now, or to when the commit left.
+// soaked reports whether a stay has lasted long enough, counted from when its rollout was
+// reported to have succeeded to now, or to when the commit left.
 func soaked(s Stay, now time.Time, wanted time.Duration) answer {
 	a := rolledOut(s)
 	where := place(s.Environment, s.Ring)

@@ -12,15 +12,15 @@ import (
 // credential is the token of an HTTP gate in what a server repeats of a request.
 var credential = regexp.MustCompile(`(?i)\b(bearer[ :="']+)[^\s"',;]+`)
 
-// printable is a text from outside for a reason, without a token that it repeats.
+// printable returns a text from outside for a reason, without a token that it repeats.
 func printable(text string) string {
 	return strings.TrimSpace(terminal.Line(credential.ReplaceAllString(text, "${1}***")))
 }
 
-// instant is a time as reasons have it.
+// instant returns a time as reasons have it.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// span is a time span as users write it: 3h12m, 7d. Days begin at two of them, as
+// span returns a time span as users write it: 3h12m, 7d. Days begin at two of them, as
 // people say 24h and 36h.
 func span(d time.Duration) string {
 	if d <= 0 {
@@ -46,7 +46,7 @@ func span(d time.Duration) string {
 	return text
 }
 
-// elapsed is a time span for one that goes on: no seconds once it has minutes.
+// elapsed returns a time span for one that goes on: no seconds once it has minutes.
 func elapsed(d time.Duration) string {
 	if d >= time.Minute {
 		d = d.Truncate(time.Minute)
@@ -54,7 +54,7 @@ func elapsed(d time.Duration) string {
 	return span(d)
 }
 
-// list joins what is to be said, and only counts what would be too much for a line.
+// list joins texts, and only counts those that are too many for a line.
 func list(texts []string, separator string) string {
 	const most = 5
 	if len(texts) <= most {

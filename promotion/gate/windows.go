@@ -15,7 +15,7 @@ type opening struct {
 	Parsed window.Window
 }
 
-// windows says whether commits may come at a time: it has to be within none that
+// windows reports whether commits may come at a time: it has to be within none that
 // denies and, for each gate that has others, within one of them. So the windows of a
 // ring narrow those of its environment.
 func windows(p Policy, now time.Time) []Verdict {
@@ -67,7 +67,7 @@ func within(deny []opening, allow [][]opening, now time.Time) answer {
 	return answer{State: Passed, reason: "outside of " + list(descriptions(deny), " and ")}
 }
 
-// closed is the answer where no commit may come now: when it may, if ever.
+// closed returns the answer where no commit may come now: when it may, if ever.
 func closed(why string, since time.Time, deny []opening, allow [][]opening, now time.Time) answer {
 	until, state := opens(deny, allow, now)
 	a := answer{State: state, since: since, until: until}
@@ -105,7 +105,7 @@ func parsed(of []opening) []window.Window {
 	return out
 }
 
-// begin is when the first of the windows that contain a time began.
+// begin returns when the first of the windows that contain a time began.
 func begin(windows []opening, now time.Time) time.Time {
 	var first time.Time
 	for _, o := range windows {
@@ -116,7 +116,7 @@ func begin(windows []opening, now time.Time) time.Time {
 	return first
 }
 
-// last is when the last of the windows that contain a time began.
+// last returns when the last of the windows that contain a time began.
 func last(windows []opening, now time.Time) time.Time {
 	var at time.Time
 	for _, o := range windows {
@@ -135,7 +135,7 @@ func descriptions(windows []opening) []string {
 	return texts
 }
 
-// describe is a window as the policy has it.
+// describe returns a window as the policy has it.
 func describe(w model.Window) string {
 	text := fmt.Sprintf("%s to %s %s", w.From, w.To, w.TZ)
 	if w.Why != "" {

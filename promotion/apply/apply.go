@@ -1,0 +1,171 @@
+// Package apply carries out what package plan has planned, and what people decide. All
+// that promotion writes is written here: pushes, change requests, statuses and orders.
+//
+// Every push moves a ref from where it was read, or fails with git.ErrLostRace. So any
+// number of runs may go on at once, and any of them may be killed.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/observe"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// Applier carries out plans and decisions.
+type Applier struct {
+	state    *session.State
+	planner  *plan.Planner
+	reporter *reporter
+	pusher   *pusher
+	proposer *proposer
+}
+
+// New returns an Applier of a state.
+func New(state *session.State, records *verify.Records, observer *observe.Observer, planner *plan.Planner) *Applier {
+	reporter := &reporter{state, observer}
+	pusher := &pusher{state, records, reporter}
+	return &Applier{state, planner, reporter, pusher, &proposer{state, planner, pusher}}
+}
+
+// Apply does what can be done now for the stages of the request, one after the other, and
+// returns their statuses. A stage that fails does not keep the others: the error is those
+// of all of them. One whose server refuses the push is blocked. With a saved plan, nothing
+// is done unless everything is as it was when the plan was made, and then only the steps
+// of the plan.
+func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
+	if saved != nil {
+		if err := a.planner.Check(saved); err != nil {
+			return nil, err
+		}
+		intent = plan.Intent{Commit: saved.Commit, Skip: saved.Skip}
+		for _, p := range saved.Stages {
+			if !slices.ContainsFunc(a.state.Stages, func(st *session.Stage) bool { return st.ID() == p.ID() }) {
+				return nil, fmt.Errorf("%w (there is no %s)", plan.ErrMoved, p.ID())
+			}
+		}
+	}
+	var out []*plan.StageStatus
+	var errs []error
+	for _, st := range a.state.Requested() {
+		wanted := plan.StepOf(saved, st)
+		if saved != nil && wanted == nil {
+			continue
+		}
+		status, err := a.applyTo(ctx, st, intent, wanted)
+		err = errors.Join(err, a.reporter.flush(ctx, st))
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) && ctx.Err() == nil {
+			status, err = refusedStatus(st, status, refused), nil
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", st.ID(), err))
+			continue
+		}
+		out = append(out, status)
+	}
+	return out, errors.Join(errs...)
+}
+
+// applyTo does what can be done for one stage.
+func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.Intent, wanted *plan.Step) (*plan.StageStatus, error) {
+	a.reporter.hold(st)
+	status, err := a.reportAndPlan(ctx, st, intent)
+	if err == nil {
+		err = a.reporter.flush(ctx, st) // what goes on rests on it
+	}
+	if err != nil {
+		return status, err
+	}
+	a.reporter.hold(st)
+	if status.Step == nil {
+		return status, errors.Join(a.proposer.withdraw(ctx, st, status), a.proposer.retractGates(ctx, st, status))
+	}
+	if wanted != nil && (wanted.Source != status.Step.Source || wanted.Commit != status.Step.Commit) {
+		return nil, fmt.Errorf("%w: it would be %s, and was %s", plan.ErrMoved, status.Step.Source.Describe(), wanted.Source.Describe())
+	}
+	if st.Environment.Tip.IsZero() && st.Writes() == model.WritePullRequest && plan.Proposable(status.Step) {
+		if err := a.begin(ctx, st, status.Step.Source); err != nil {
+			return nil, err
+		}
+		if status, err = a.reportAndPlan(ctx, st, intent); err != nil || status.Step == nil {
+			return status, err
+		}
+	}
+	if base := status.Step.Source.Base; intent.Commit != "" && st.Aborted(base.Hash()) != nil {
+		if err := st.Environment.Repository.TakeBack(ctx, &ledger.Order{Kind: "resume", About: st.AbortName() + "/" + string(base), By: a.state.Request.By}, "abort", a.state.Request.Author(a.state.Now)); err != nil {
+			return nil, err
+		}
+	}
+	return status, errors.Join(a.carryOut(ctx, st, status, intent), a.proposer.retractGates(ctx, st, status))
+}
+
+// reportAndPlan plans a stage, after it has reported how far the rollout of what it has
+// is: what is planned rests on that.
+func (a *Applier) reportAndPlan(ctx context.Context, st *session.Stage, intent plan.Intent) (*plan.StageStatus, error) {
+	l, err := a.planner.Look(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if l.Recorded {
+		if l.Status.Rollout, err = a.reporter.observe(ctx, st); err != nil {
+			return nil, err
+		}
+	}
+	return l.Status, a.planner.Decide(ctx, st, l, intent)
+}
+
+// begin makes the branch of an environment, without files. The first tree needs approvals
+// as well, and nothing can be proposed to a branch that does not exist.
+func (a *Applier) begin(ctx context.Context, st *session.Stage, of tree.Source) error {
+	env := st.Environment
+	by := a.state.Request.Author(a.state.CommitTime(st, of, time.Time{}))
+	first, packs, err := env.Repository.WithoutFiles(by, "Begin the branch of "+st.Policy.Name+"\n", git.Hash{})
+	if err != nil {
+		return err
+	}
+	update := remote.Update{Ref: session.BranchRef(env.Branch), New: first}
+	if err := env.Repository.Remote.Push(ctx, []remote.Update{update}, packs, false); err != nil {
+		return explainPush(st, err)
+	}
+	if env.Repository.Refs, err = env.Repository.Remote.Refs(ctx); err != nil {
+		return err
+	}
+	return env.MoveTo(ctx, first)
+}
+
+// carryOut pushes or proposes the step of a stage, as far as its gates let it.
+func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.StageStatus, intent plan.Intent) error {
+	step := status.Step
+	direct := st.Writes() == model.WritePush || step.NoOp
+	if !direct && !plan.Proposable(step) || step.Prepared == nil || step.Prepared.Commit.IsZero() {
+		return nil
+	}
+	switch {
+	case direct && status.State == plan.Ready:
+		err := a.pusher.push(ctx, st, status)
+		if err == nil && !st.ProposalHead().IsZero() {
+			err = a.proposer.close(ctx, st, "There is nothing left to propose: "+message.Markdown(status.Reason)+".")
+		}
+		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) && step.NoOp && st.Writes() != model.WritePush {
+			return a.proposer.propose(ctx, st, status, intent) // the branch takes nothing but change requests
+		}
+		return err
+	case direct && plan.Proposable(step) && st.Environment.Repository.Plain && status.State == plan.Waiting && pendingApprovals(step):
+		return a.proposer.publish(ctx, st, status)
+	case direct:
+		return nil
+	}
+	return a.proposer.propose(ctx, st, status, intent)
+}

@@ -1,0 +1,144 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// gatesStatusOf returns the sum of verdicts, as a status of the head of a change request.
+func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
+	status := forge.Status{Name: plan.GatesStatus, State: forge.Pending, Description: gate.Reason(verdicts)}
+	switch gate.Overall(verdicts) {
+	case gate.Passed:
+		status.State = forge.Success
+	case gate.Blocked:
+		status.State = forge.Failure
+	}
+	return status
+}
+
+// retractGates retracts the success of all gates of an open change request while the stage
+// may get nothing. Otherwise people, or the forge, would merge what was rejected or frozen
+// since. A proposal that a person decided, and others have merged, is removed.
+func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
+	if st.Environment.Repository == nil || !slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
+		return nil
+	}
+	head := st.ProposalHead()
+	if head.IsZero() || status.Step != nil && status.Step.Prepared != nil && status.Step.Prepared.Commit == head && plan.Proposable(status.Step) {
+		return nil // propose has reported its own gates
+	}
+	switch p, err := pr.planner.Proposed(ctx, st); {
+	case err != nil:
+		return err
+	case p.Decided && p.Arrived:
+		return pr.removeBranch(ctx, st)
+	}
+	if st.Environment.Repository.Plain {
+		return nil
+	}
+	gates := forge.Status{Name: plan.GatesStatus, State: forge.Pending, Description: "not to be merged now: " + st.ID() + " is " + string(status.State)}
+	if status.State == plan.Blocked {
+		gates.State = forge.Failure
+	}
+	if status.Step != nil && gate.Overall(status.Step.Verdicts) != gate.Passed {
+		gates = gatesStatusOf(status.Step.Verdicts)
+	}
+	return pr.reportGates(ctx, st, head, gates)
+}
+
+// reportGates reports the sum of the gates for the head of a stage's change request. Where
+// they do not all pass, a merge that the forge was asked for is cancelled first: it knows
+// nothing but its own rules, and some forges take a newer head for the one that they were
+// asked to merge.
+func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git.Hash, status forge.Status) error {
+	r := st.Environment.Repository
+	if status.State != forge.Success {
+		statuses, err := r.Statuses().Of(ctx, head)
+		if err != nil {
+			return err
+		}
+		statuses = slices.DeleteFunc(slices.Clone(statuses), func(s forge.Status) bool { return s.Name != plan.GatesStatus })
+		if len(statuses) == 0 || statuses[len(statuses)-1].State == forge.Success {
+			if err := pr.cancelMerge(ctx, st); err != nil {
+				return err
+			}
+		}
+	}
+	return r.Statuses().Report(ctx, head, status)
+}
+
+// cancelMerge cancels what the forge was asked to merge for a stage.
+func (pr *proposer) cancelMerge(ctx context.Context, st *session.Stage) error {
+	open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+	if err != nil || open == nil {
+		return err
+	}
+	return st.Environment.Repository.Forge.CancelMerge(ctx, open.Number)
+}
+
+// withdraw closes the change request of a stage that may get nothing any more, and removes
+// its branch. One that is only kept for now keeps its change request.
+func (pr *proposer) withdraw(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
+	if status == nil || status.State != plan.Current || st.Environment.Repository == nil || st.ProposalHead().IsZero() {
+		return nil
+	}
+	return pr.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+message.Markdown(status.Reason)+".")
+}
+
+// ownLabel is the label of change requests that kalypso opens, or has taken up.
+const ownLabel = "kalypso/promotion"
+
+// close closes the change request of a stage, if kalypso opened it, and removes the
+// branch.
+func (pr *proposer) close(ctx context.Context, st *session.Stage, comment string) error {
+	if !st.Environment.Repository.Plain {
+		open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+		if err != nil {
+			return err
+		}
+		if open != nil {
+			viewer, err := st.Environment.Repository.Forge.Viewer(ctx)
+			if err != nil {
+				return err
+			}
+			if open.Author != viewer && !slices.Contains(open.Labels, ownLabel) {
+				return nil // others have opened it, from the branch that is left
+			}
+			if err := st.Environment.Repository.Forge.CloseChange(ctx, open.Number, comment); err != nil {
+				return err
+			}
+		}
+	}
+	return pr.removeBranch(ctx, st)
+}
+
+// removeBranch removes the promotion branch of a stage, unless somebody else has pushed to
+// it.
+func (pr *proposer) removeBranch(ctx context.Context, st *session.Stage) error {
+	ref := session.BranchRef(st.PromotionBranch())
+	id := st.Environment.Repository.Refs[ref]
+	if id.IsZero() {
+		return nil
+	}
+	if c, err := pr.foreignCommit(ctx, st); err != nil || c != nil {
+		return err
+	}
+	err := st.Environment.Repository.Remote.Push(ctx, []remote.Update{{Ref: ref, Old: id}}, nil, false)
+	if err == nil {
+		delete(st.Environment.Repository.Refs, ref)
+	}
+	if errors.Is(err, git.ErrLostRace) { // the forge removes it as well, or somebody proposes something new
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+// Package audit rebuilds what was promoted when, by whom and why, from the histories of
+// GitOps branches, statuses and orders. Nothing is written.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// Auditor rebuilds what happened.
+type Auditor struct {
+	state   *session.State
+	records *verify.Records
+}
+
+// New returns an Auditor of a state.
+func New(state *session.State, records *verify.Records) *Auditor { return &Auditor{state, records} }
+
+// Event is something that happened to a ring of an environment.
+type Event struct {
+	// Time is by the forge's clock where it has statuses of the commit, and else by the
+	// commit.
+	Time        time.Time   `json:"time"`
+	Environment string      `json:"environment"` // "" for all of them
+	Ring        string      `json:"ring,omitempty"`
+	What        string      `json:"what"` // promoted, configured, rolled back, held, released, removed, changed, success, failure, or what was ordered: frozen, thawed, rejected, readmitted, aborted, resumed
+	Source      tree.Source `json:"source"`
+	Commit      string      `json:"commit,omitempty"` // of the GitOps repository
+	By          string      `json:"by,omitempty"`
+	Reason      string      `json:"reason,omitempty"`
+	// Clock is as in records: tree.ClockSet where the clock of the run was set.
+	Clock string `json:"clock,omitempty"`
+	// Gates is the digest of the gates' answers that the commit has.
+	Gates string `json:"gates,omitempty"`
+}
+
+// Audit rebuilds what happened to the environments of the request from a time on, from the
+// history of their branches, the statuses of their commits and the orders. Events are
+// sorted by time. The zero Time is for all.
+func (au *Auditor) Audit(ctx context.Context, since time.Time) ([]Event, error) {
+	var out []Event
+	for _, st := range au.state.Requested() {
+		if st.Environment.Unreadable {
+			return nil, fmt.Errorf("%s: %s", st.ID(), st.Environment.Absent)
+		}
+		if st.Environment.Repository == nil {
+			continue
+		}
+		events, err := au.stage(ctx, st, since)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.ID(), err)
+		}
+		out = append(out, events...)
+	}
+	orders, err := au.orders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := au.removed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = slices.Concat(out, orders, gone)
+	for _, name := range au.state.Request.Environments {
+		if au.state.Environments[name] == nil && !slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
+			return nil, &session.UnknownError{What: "environment", Name: name, Known: au.state.Names()}
+		}
+	}
+	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })
+	slices.SortStableFunc(out, func(a, b Event) int { return a.Time.Compare(b.Time) })
+	return out, nil
+}
+
+// stage compares each commit of the branch with the one before it, from the one that was
+// there at a time.
+func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time) ([]Event, error) {
+	states, err := st.Environment.History.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states = slices.Clone(states)
+	slices.Reverse(states)
+	var before session.Past
+	// What was reported since about what was there at that time is in statuses of the commit before.
+	if n := slices.IndexFunc(states, func(p session.Past) bool { return !p.Committer.When.Before(since) }); n < 0 {
+		states = states[max(0, len(states)-1):]
+	} else if n > 1 {
+		before, states = states[n-2], states[n-1:]
+	}
+	if err := au.preloadHistory(ctx, st, states); err != nil {
+		return nil, err
+	}
+	var out []Event
+	for _, now := range states {
+		events, err := au.difference(ctx, st, before, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, events...)
+		before = now
+	}
+	return out, nil
+}
+
+// removed returns what statuses of base commits report about environments that are not in
+// the policy any more, and about those whose branches are gone.
+func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
+	bases, err := au.state.Platform.Bases.Newest(session.MostNew)
+	if err != nil {
+		return nil, err
+	}
+	var out []Event
+	done := map[*ledger.Statuses]bool{}
+	for _, stage := range au.state.Platform.Policies {
+		env := au.state.Environments[stage.Name]
+		if env.Repository == nil || done[au.state.Statuses(env)] {
+			continue
+		}
+		statuses := au.state.Statuses(env)
+		done[statuses] = true
+		for some := range slices.Chunk(bases, 100) {
+			var commits []git.Hash
+			for _, b := range some {
+				commits = append(commits, b.Commit)
+			}
+			if err := statuses.Load(ctx, commits...); err != nil {
+				return nil, err
+			}
+			for _, c := range commits {
+				for _, status := range statuses.Loaded(c) {
+					id, own := strings.CutPrefix(status.Name, ledger.StatusName(""))
+					environment, ring, _ := strings.Cut(id, "/")
+					if known := au.state.Environments[environment]; !own || id == "gates" || known != nil && !known.Tip.IsZero() || !au.audits(environment, ring) {
+						continue
+					}
+					e := Event{Time: status.At.UTC(), Environment: environment, Ring: ring, What: string(status.State), By: terminal.Line(status.By), Reason: terminal.Line(status.Description)}
+					if e.Source.Base = tree.RevisionOf(c); status.State == forge.Pending {
+						e.What = "promoted"
+					}
+					out = append(out, e)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// audits reports whether a ring of an environment is one of the request.
+func (au *Auditor) audits(environment, ring string) bool {
+	return (len(au.state.Request.Environments) == 0 || slices.Contains(au.state.Request.Environments, environment)) && (au.state.Request.Ring == "" || ring == au.state.Request.Ring)
+}
+
+// preloadHistory loads the statuses of all commits of a history at once.
+func (au *Auditor) preloadHistory(ctx context.Context, st *session.Stage, states []session.Past) error {
+	var commits []git.Hash
+	for _, p := range states {
+		commits = append(commits, p.ID)
+	}
+	return st.Environment.Repository.Statuses().Load(ctx, commits...)
+}
+
+// difference returns what a commit did to a stage.
+func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, now session.Past) ([]Event, error) {
+	ring := st.RingName()
+	had, has := st.Environment.SourceIn(before.Record, ring), st.Environment.SourceIn(now.Record, ring)
+	e := Event{
+		Time: now.Committer.When.UTC(), Environment: st.Policy.Name, Ring: ring, Source: has, Commit: now.ID.String(),
+		By: message.Trailer(now.Message, "Promoted-By"), Reason: message.Trailer(now.Message, "Kalypso-Reason"), Gates: message.Trailer(now.Message, "Kalypso-Gates-Digest"),
+		Clock: message.Trailer(now.Message, "Kalypso-Clock"),
+	}
+	if skipped := message.Trailer(now.Message, "Kalypso-Skip-Gates"); skipped != "" {
+		e.Reason = "past " + skipped + ": " + e.Reason
+	}
+	if e.By == "" {
+		e.By = terminal.Line(now.Author.Name)
+	}
+	manual := message.Trailer(now.Message, "Kalypso-Environment") == ""
+	if manual && len(now.Parents) < 2 { // a merge is a way to promote
+		e.Reason = "by hand: " + terminal.Line(message.FirstLine(now.Message))
+	}
+	back, err := au.wentBack(ctx, st, manual, before, now)
+	if err != nil {
+		return nil, err
+	}
+	switch wasHeld, held := st.Environment.HoldIn(before.Record, ring), st.Environment.HoldIn(now.Record, ring); {
+	case now.Record == nil && before.Record == nil:
+		return nil, nil
+	case now.Record == nil:
+		e.What = "removed"
+	case has.Base != had.Base && held != nil, back: // promotion ends holds
+		e.What = "rolled back"
+	case has.Base != had.Base:
+		e.What = "promoted"
+	case has.Environment != had.Environment:
+		e.What = "configured"
+	case held != nil && !session.SameHold(held, wasHeld):
+		e.What = "held"
+	case held == nil && wasHeld != nil:
+		e.What = "released"
+	case manual:
+		e.What, e.Reason = "changed", "by hand: "+terminal.Line(message.FirstLine(now.Message))
+	default:
+		return nil, nil // it was about another ring
+	}
+	statuses, err := st.Environment.Repository.Statuses().Of(ctx, now.ID)
+	if err != nil {
+		return nil, err
+	}
+	events := []Event{e}
+	for _, status := range statuses {
+		if status.Name != ledger.StatusName(st.ID()) {
+			continue
+		}
+		if status.State == "pending" {
+			events[0].Time = status.At.UTC()
+			continue
+		}
+		events = append(events, Event{
+			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: ring, What: string(status.State), Source: has,
+			Commit: now.ID.String(), By: terminal.Line(status.By), Reason: terminal.Line(status.Description),
+		})
+	}
+	return events, nil
+}
+
+// wentBack reports whether a commit that kalypso did not make is a rollback.
+func (au *Auditor) wentBack(ctx context.Context, st *session.Stage, manual bool, before, now session.Past) (bool, error) {
+	had, has := st.Environment.SourceIn(before.Record, st.RingName()), st.Environment.SourceIn(now.Record, st.RingName())
+	if !manual || had == has || before.Record == nil || now.Record == nil {
+		return false, nil
+	}
+	return au.records.IsBack(ctx, st, had, has, before)
+}
+
+// ordered are what orders are called that were given, or taken back.
+var ordered = map[string]string{
+	"freeze": "frozen", "thaw": "thawed", "reject": "rejected", "readmit": "readmitted", "abort": "aborted", "resume": "resumed",
+}
+
+// orders returns the orders about the environments of the request, by the log of each
+// repository and, of orders that somebody wrote by hand, by those that stand.
+func (au *Auditor) orders(ctx context.Context) ([]Event, error) {
+	var out []Event
+	of := map[*session.Repository]bool{}
+	asked := au.state.RequestedEnvironments()
+	for _, env := range au.state.Environments {
+		if env.Repository != nil && (len(asked) == 0 || slices.Contains(asked, env)) {
+			of[env.Repository] = true
+		}
+	}
+	for _, r := range au.state.Repositories() {
+		if !of[r] {
+			continue
+		}
+		all, err := r.OrderLog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		standing, err := r.Orders(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range standing {
+			if !slices.ContainsFunc(all, func(logged *ledger.Order) bool { return logged.ID == o.ID }) {
+				all = append(all, o)
+			}
+		}
+		for _, o := range all {
+			if e, known := eventOf(o); known && (e.Environment == "" || au.audits(e.Environment, au.state.Request.Ring)) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out, nil
+}
+
+// eventOf returns an order as an event; false for one of an unknown kind.
+func eventOf(o *ledger.Order) (Event, bool) {
+	e := Event{Time: o.At.UTC(), What: ordered[o.Kind], By: terminal.Line(o.By), Reason: terminal.Line(o.Reason)}
+	switch o.Kind {
+	case "reject", "readmit":
+		e.Source.Base = tree.RevisionOf(tree.Revision(o.About).Hash())
+	case "abort", "resume":
+		var commit git.Hash
+		e.Environment, e.Ring, commit = o.Candidate()
+		e.Source.Base = tree.RevisionOf(commit)
+	default:
+		e.Environment = o.About
+	}
+	return e, e.What != ""
+}

@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+)
+
+// Repository is a git repository as it was opened: its refs are those of then, with
+// what was pushed since. It is for one goroutine.
+type Repository struct {
+	URL     string // without credentials
+	Remote  *remote.Remote
+	Refs    map[string]git.Hash
+	Staging *git.Repository
+	ordered []*Order // the orders; nil before they are read
+}
+
+// Author makes commits, and signs them.
+type Author struct {
+	git.Signature
+	Sign func([]byte) (string, error) // nil for nothing
+}
+
+// MostDepth is how many commits of a history are read.
+const MostDepth = 20_000
+
+// WithoutFiles makes a commit that has no files, after another; the zero Hash is for none.
+// packs are to be pushed with it.
+func (r *Repository) WithoutFiles(by Author, text string, after git.Hash) (id git.Hash, packs []string, err error) {
+	pack := r.Staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // nothing but a temporary file is left
+	empty, err := pack.Add(git.TreeKind, nil)
+	if err != nil {
+		return id, nil, err
+	}
+	c := git.Commit{Tree: empty, Author: by.Signature, Committer: by.Signature, Message: text}
+	if !after.IsZero() {
+		c.Parents = []git.Hash{after}
+	}
+	content, err := c.Signed(by.Sign)
+	if err != nil {
+		return id, nil, err
+	}
+	if id, err = pack.Add(git.CommitKind, content); err != nil {
+		return id, nil, err
+	}
+	err = pack.Finish()
+	return id, Packs(pack), err
+}
+
+// Packs returns the files of a finished pack; none where it has no objects.
+func Packs(pack *git.PackWriter) []string {
+	if pack.Path() == "" {
+		return nil
+	}
+	return []string{pack.Path()}
+}
+
+// Notes is a repository as package plain takes it, which keeps statuses and approvals in
+// git notes and tags. It is for one goroutine.
+type Notes struct {
+	of *Repository
+	// refs are those of when it was opened, with what was pushed since; nil after a push
+	// has failed.
+	refs map[string]git.Hash
+}
+
+// NewNotes returns the notes of a repository.
+func NewNotes(r *Repository) *Notes { return &Notes{of: r, refs: maps.Clone(r.Refs)} }
+
+// HydratorNotes are the notes in which GitOps Promoter finds what a tree was made of.
+const HydratorNotes = "refs/notes/hydrator.metadata"
+
+const (
+	notesRefs    = "refs/notes/kalypso"
+	approvalTags = "refs/tags/kalypso/"
+)
+
+// Refs returns the refs as they were when the repository was opened, with what was pushed
+// since, once the objects of notes and tags are here. It asks anew only after a push has
+// failed: a session decides by one state.
+func (n *Notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
+	if n.refs == nil {
+		var err error
+		if n.refs, err = n.of.Remote.Refs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var statuses, others []git.Hash
+	for ref, id := range n.refs {
+		switch {
+		case n.of.Staging.Has(id):
+		case strings.HasPrefix(ref, notesRefs):
+			statuses = append(statuses, id)
+		case strings.HasPrefix(ref, approvalTags) || ref == HydratorNotes:
+			others = append(others, id)
+		}
+	}
+	// All of the history is needed, as it has who wrote what.
+	if len(statuses) > 0 {
+		if err := n.of.Remote.FetchFiles(ctx, statuses, MostDepth); err != nil {
+			if errors.Is(err, git.ErrLostRace) {
+				n.refs = nil
+			}
+			return nil, err
+		}
+	}
+	if len(others) == 0 {
+		return n.refs, nil
+	}
+	return n.refs, n.of.Remote.Fetch(ctx, others, 1)
+}
+
+// Object returns an object of the repository.
+func (n *Notes) Object(id git.Hash) (git.Object, error) { return n.of.Staging.Object(id) }
+
+// Push moves a ref to a new commit, with objects that a function adds to the pack.
+func (n *Notes) Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error {
+	pack := n.of.Staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	if err := objects(pack); err != nil {
+		return err
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	err := n.of.Remote.Push(ctx, []remote.Update{{Ref: ref, Old: old, New: new}}, Packs(pack), false)
+	if err != nil {
+		n.refs = nil
+		return err
+	}
+	n.refs[ref] = new
+	return nil
+}

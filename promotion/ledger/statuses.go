@@ -1,0 +1,115 @@
+// Package ledger reads and writes what is kept about commits beside the trees: statuses of
+// commits, on a forge or in git notes, and orders in refs of GitOps repositories.
+//
+// In come a repository and commits, out come statuses, the course of a rollout, and orders
+// that stand. What one has read is kept, so that all decisions of a run rest on one state.
+// It knows nothing of environments and policies.
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/message"
+)
+
+// Statuses are the statuses of commits on one forge, or in git notes, which report
+// rollouts. The time of a status is that of the forge. It is for one goroutine, and keeps
+// what it has read.
+type Statuses struct {
+	Forge forge.Forge
+	known map[git.Hash][]forge.Status
+}
+
+// NewStatuses returns the statuses of a forge.
+func NewStatuses(f forge.Forge) *Statuses {
+	return &Statuses{Forge: f, known: map[git.Hash][]forge.Status{}}
+}
+
+// Of returns the statuses of a commit, oldest first.
+func (l *Statuses) Of(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+	if err := l.Load(ctx, commit); err != nil {
+		return nil, err
+	}
+	return l.known[commit], nil
+}
+
+// Loaded returns the statuses of a commit that Load has read, oldest first.
+func (l *Statuses) Loaded(commit git.Hash) []forge.Status { return l.known[commit] }
+
+// Load reads the statuses of some commits, in one request.
+func (l *Statuses) Load(ctx context.Context, commits ...git.Hash) error {
+	var ask []git.Hash
+	for _, c := range commits {
+		if _, known := l.known[c]; !known && !c.IsZero() && !slices.Contains(ask, c) {
+			ask = append(ask, c)
+		}
+	}
+	if len(ask) == 0 {
+		return nil
+	}
+	statuses, err := l.Forge.Statuses(ctx, ask)
+	if err != nil {
+		return err
+	}
+	for _, c := range ask {
+		l.known[c] = statuses[c]
+	}
+	return nil
+}
+
+// Report writes a status of a commit.
+func (l *Statuses) Report(ctx context.Context, commit git.Hash, status forge.Status) error {
+	status.Description = message.Clip(status.Description, l.Forge.Limits().StatusDescription)
+	if err := l.Forge.SetStatus(ctx, commit, status); err != nil {
+		return err
+	}
+	delete(l.known, commit)
+	return nil
+}
+
+// StatusName returns the name of the commit statuses in which the rollout of a stage is
+// reported: kalypso/<environment>[/<ring>].
+func StatusName(id string) string { return "kalypso/" + id }
+
+// Course is the course of a commit's rollout in a stage, as statuses report it.
+type Course struct {
+	Entered time.Time // when its newest rollout was first reported
+	State   forge.State
+	Since   time.Time // of state
+	Reason  string
+}
+
+// CourseOf returns the course of a commit in a stage, by its statuses; false where none is
+// about it. Success is latched: only another stay of the commit ends it, which begins with
+// a pending status with a description of its own, as that names the GitOps commit. A
+// pending status with an earlier description is one of a runner that was late. Statuses of
+// others than those who may report are ignored; by is empty for everybody.
+func CourseOf(statuses []forge.Status, id string, by []string) (Course, bool) {
+	var c Course
+	found := false
+	entries := map[string]bool{}
+	for _, s := range statuses {
+		if s.Name != StatusName(id) || len(by) > 0 && !slices.Contains(by, s.By) {
+			continue
+		}
+		enters := s.State == forge.Pending
+		if enters && entries[s.Description] {
+			continue
+		}
+		if !found || enters {
+			c.Entered = s.At
+		}
+		if !found || enters || s.State != c.State {
+			c.State, c.Since = s.State, s.At
+		}
+		if enters {
+			entries[s.Description] = true
+		}
+		c.Reason, found = s.Description, true
+	}
+	return c, found
+}

@@ -1,0 +1,275 @@
+// Package observe finds out how far rollouts are: of what a stage has, and of base commits
+// that were in it.
+//
+// In come statuses and reports of clusters, out come a Rollout, or the Stay that gates ask
+// for. Nothing is written.
+package observe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/status"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// Observer finds out how far rollouts are. It writes nothing.
+type Observer struct {
+	state   *session.State
+	records *verify.Records
+}
+
+// New returns an Observer of a state.
+func New(state *session.State, records *verify.Records) *Observer { return &Observer{state, records} }
+
+// Rollout is how far a commit has come on the clusters.
+type Rollout struct {
+	State  forge.State     `json:"state"`
+	Since  time.Time       `json:"since,omitzero"`
+	Reason string          `json:"reason"`
+	Counts *rollout.Counts `json:"counts,omitempty"`
+}
+
+// Reported is what was reported of the rollout of what a stage has.
+type Reported struct {
+	ledger.Course
+	Known    bool       // something was reported
+	run      []git.Hash // the commits that have it, newest first
+	Deployed git.Hash   // the commit that deployed it
+	// Ignored is why a report of this run would not count; "" where it would.
+	Ignored string
+}
+
+// Reported returns what was reported of the rollout of what a stage has; nil where it has
+// nothing.
+func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported, error) {
+	if st.Environment.Repository == nil || st.Has() == (tree.Source{}) {
+		return nil, nil
+	}
+	run, err := st.Environment.History.Deployed(ctx, st.RingName())
+	if err != nil || len(run) == 0 {
+		return nil, err
+	}
+	r := &Reported{run: run, Deployed: run[len(run)-1]}
+	if err := ob.Reread(ctx, st, r); err != nil {
+		return nil, err
+	}
+	r.Ignored, err = ob.whyIgnored(ctx, st)
+	return r, err
+}
+
+// Reread reads the statuses again of the commit that deployed what a stage has.
+func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) error {
+	statuses, err := st.Environment.Repository.Statuses().Of(ctx, r.Deployed)
+	r.Course, r.Known = ledger.CourseOf(statuses, st.ID(), st.RolloutGate().By)
+	return err
+}
+
+// Observe returns how far the rollout of what a stage has is; nil where it has nothing.
+func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, error) {
+	r, err := ob.Reported(ctx, st)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return ob.Rollout(ctx, st, r)
+}
+
+// Rollout asks all sources of reports how far a rollout is. A success that was reported
+// stays one.
+func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
+	r, err := ob.progress(ctx, st, was)
+	if err != nil {
+		return nil, err
+	}
+	if was.Known && was.State == forge.Success { // the counts are those of now all the same
+		return &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: r.Counts}, nil
+	}
+	if r.Since = was.Since; !was.Known || r.State != was.State {
+		r.Since = ob.state.Now
+	}
+	if was.Ignored != "" && r.State != forge.Pending && r.State != was.State {
+		r.State, r.Reason = forge.Pending, r.Reason+"; "+was.Ignored
+	}
+	return r, nil
+}
+
+// whyIgnored returns why reports of this run would not count; "" where they do. It then
+// reports nothing, because the next run would report it again.
+func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, error) {
+	g := st.RolloutGate()
+	if len(g.By) == 0 {
+		return "", nil
+	}
+	for _, l := range []*ledger.Statuses{ob.state.Statuses(st.Environment), st.Environment.Repository.Statuses()} {
+		viewer, err := l.Forge.Viewer(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(g.By, viewer) {
+			return fmt.Sprintf("what became of it is not told, as gates.rollout.by of %s does not name %s", st.ID(), cmp.Or(terminal.Line(viewer), "who runs this")), nil
+		}
+	}
+	return "", nil
+}
+
+// progress returns how far a rollout is by all sources of the policy.
+func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
+	g := st.RolloutGate()
+	r := &Rollout{State: forge.Success, Reason: "it is in the tree, and the policy asks for no reports"}
+	switch {
+	case !g.AllowEmpty && !ob.wantsAny(st.Environment.Record, st.Covers):
+		r.State, r.Reason = forge.Pending, rollout.Empty
+	case g.Source != "none":
+		assignments, err := ob.wanted(st.Environment.Record, st.Covers)
+		if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+			return &Rollout{State: forge.Pending, Reason: err.Error()}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted := &rollout.Wanted{Environment: st.Policy.Name, Commits: was.run, Assignments: assignments}
+		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
+			return nil, err
+		}
+	}
+	if r.State == forge.Success && was.State != forge.Success {
+		if err := ob.wantStatuses(ctx, st, &g, r); err != nil {
+			return nil, err
+		}
+	}
+	if r.State == forge.Pending && g.Timeout > 0 && !was.Entered.IsZero() && ob.state.Now.Sub(was.Entered) >= g.Timeout {
+		r.State, r.Reason = forge.Failure, fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
+	}
+	return r, nil
+}
+
+// count counts the reports of a rollout.
+func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.RolloutGate, wanted *rollout.Wanted, r *Rollout) error {
+	var err error
+	if wanted.Commits, err = ob.untouched(ctx, st, wanted.Commits); err != nil {
+		return err
+	}
+	sources := ob.sources(st, g)
+	if len(sources) == 0 && len(wanted.Assignments) > 0 {
+		how := map[string]string{"report": "the reports with --report", "kubernetes": "the clusters with --kubeconfig"}[g.Source]
+		r.State, r.Reason = forge.Pending, "nobody was asked: give "+how
+		return nil
+	}
+	var reports []rollout.Report
+	var failed []string
+	for _, source := range sources {
+		more, err := source.Reports(ctx, wanted)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) {
+				return err
+			}
+			failed = append(failed, fmt.Sprintf("%s: %v", source.Name(), err))
+			continue
+		}
+		reports = append(reports, more...)
+	}
+	unreachable := rollout.Block
+	if g.Exclude {
+		unreachable = rollout.Exclude
+	}
+	r.Counts = rollout.Count(wanted, reports, rollout.Options{Now: ob.state.Now, StaleAfter: g.StaleAfter, Unreachable: unreachable})
+	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
+	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success, rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
+	r.Reason = reason
+	if len(failed) > 0 {
+		r.Reason += "; not asked: " + strings.Join(failed, "; ")
+	}
+	return nil
+}
+
+// untouched returns the commits in which the generated files of a stage are what was
+// promoted. Reports about other commits are about edited files.
+func (ob *Observer) untouched(ctx context.Context, st *session.Stage, run []git.Hash) ([]git.Hash, error) {
+	var out []git.Hash
+	for _, commit := range run {
+		view, err := st.Environment.Repository.View(st.Environment.Branch, commit)
+		if err != nil {
+			return nil, err
+		}
+		record, _, err := view.Record(st.Environment.Folder)
+		if err != nil {
+			return nil, err
+		}
+		drift, err := st.Environment.DriftIn(ctx, view, record)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(drift, func(d tree.Drift) bool { return st.CoversFile(d.Path) }) {
+			out = append(out, commit)
+		}
+	}
+	return out, nil
+}
+
+// wanted returns what a record wants of some cluster types.
+func (ob *Observer) wanted(record *tree.Record, in func(clusterType string) bool) ([]rollout.Assignment, error) {
+	if ob.state.Platform.Subject.Form().Targets {
+		return rollout.TargetsOf(record, in), nil
+	}
+	return rollout.WantedOf(record, in, record.ClustersOf)
+}
+
+// wantsAny reports whether wanted would return anything, by the record alone.
+func (ob *Observer) wantsAny(record *tree.Record, in func(clusterType string) bool) bool {
+	return slices.ContainsFunc(record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+		return in(e.Name) && (e.Assignments > 0 || ob.state.Platform.Subject.Form().Targets)
+	})
+}
+
+// sources returns where the policy of a stage takes reports from.
+func (ob *Observer) sources(st *session.Stage, g *model.RolloutGate) []rollout.Source {
+	var out []rollout.Source
+	if g.Source == "any" || g.Source == "status" {
+		out = append(out, status.New(st.Environment.Repository.Forge.Statuses, status.Options{By: g.By}))
+	}
+	for _, given := range ob.state.Request.Sources {
+		if g.Source == "any" || g.Source == given.Kind {
+			out = append(out, given.Source)
+		}
+	}
+	return out
+}
+
+// wantStatuses makes a rollout wait for statuses of the base commit.
+func (ob *Observer) wantStatuses(ctx context.Context, st *session.Stage, g *model.RolloutGate, r *Rollout) error {
+	if len(g.Status) == 0 {
+		return nil
+	}
+	commit := st.Has().Base.Hash()
+	statuses, err := ob.state.Platform.Repository.StatusesOf(ctx, ob.state.Statuses(st.Environment), commit)
+	if err != nil {
+		return err
+	}
+	verdicts := gate.Commit(
+		gate.Policy{Environment: st.Policy.Name, Ring: st.RingName(), Gates: []model.Gates{{Status: g.Status}}},
+		gate.CommitFacts{Now: ob.state.Now, Commit: commit, Reachable: true, Statuses: statuses, StatusesKnown: true}, gate.Skip{})
+	for _, v := range verdicts {
+		switch v.State {
+		case gate.Blocked:
+			r.State, r.Reason = forge.Failure, v.Reason
+			return nil
+		case gate.Pending:
+			r.State, r.Reason = forge.Pending, r.Reason+"; "+v.Reason
+		}
+	}
+	return nil
+}

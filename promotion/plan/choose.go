@@ -1,0 +1,382 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/observe"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// chooser chooses the candidate of a stage, for an intent.
+type chooser struct {
+	state    *session.State
+	records  *verify.Records
+	observer *observe.Observer
+	judge    *judge
+	st       *session.Stage
+	intent   Intent
+}
+
+// candidate is a base commit that a stage may get, with the verdicts of the gates that
+// need nothing but the commit.
+type candidate struct {
+	source   tree.Source
+	kind     Kind
+	verdicts []gate.Verdict
+}
+
+func (c *candidate) state() gate.State { return gate.Overall(c.verdicts) }
+
+// choose returns the candidate of the policy, or the commit that the intent names; nil
+// where there is nothing new. others are newer base commits, and why they are not the
+// candidate. excluded are sources that are ruled out, with the reasons: where the policy
+// wants the latest that passes, another commit is chosen, and else only the environment's
+// own files are.
+func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) (*candidate, []Other, error) {
+	if ch.intent.Commit != "" {
+		c, err := ch.named(ctx)
+		return c, nil, err
+	}
+	has := ch.st.Has()
+	newer, err := ch.state.Newer(has)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := newer
+	newer, left := ch.withoutExcluded(newer, excluded)
+	var c *candidate
+	var others []Other
+	if way := ch.st.Policy.Promotion.Advance; len(excluded) == 0 || way == model.LatestPassed || way == model.Lockstep || way == model.Batch {
+		if c, others, err = ch.advance(ctx, newer); err != nil {
+			return nil, nil, err
+		}
+	}
+	others = newestFirst(append(left, others...), all)
+	if c != nil && c.state() == gate.Passed || has == (tree.Source{}) {
+		return c, others, nil
+	}
+	// Where no base commit can go on, the environment's own files need not wait for one.
+	own, err := ch.configured(ctx)
+	if err != nil || own == nil || excluded[own.source] != "" || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
+		return c, others, err
+	}
+	if c != nil {
+		others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
+	}
+	return own, others, nil
+}
+
+// newestFirst sorts others as base commits are.
+func newestFirst(others []Other, bases []source.Base) []Other {
+	at := make(map[string]int, len(bases))
+	for i, b := range bases {
+		at[b.Commit.String()] = i
+	}
+	slices.SortStableFunc(others, func(a, b Other) int { return cmp.Compare(at[a.Commit], at[b.Commit]) })
+	return others
+}
+
+// withoutExcluded leaves out the base commits that are ruled out.
+func (ch *chooser) withoutExcluded(newer []source.Base, excluded map[tree.Source]string) (kept []source.Base, out []Other) {
+	for _, b := range newer {
+		if reason := excluded[ch.st.With(b)]; reason != "" {
+			out = append(out, Other{Commit: b.Commit.String(), Reason: reason})
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	return kept, out
+}
+
+// withoutRefused leaves out the base commits that somebody rejected or called off, and
+// those that are older than one that was called off.
+func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refused []Other) {
+	orders := ch.st.Environment.Orders
+	var newest git.Hash // of those that were called off
+	for _, b := range newer {
+		switch o, off := orders.Rejected[b.Commit], ch.st.Aborted(b.Commit); {
+		case o != nil:
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "rejected by " + terminal.Line(o.By) + ": " + terminal.Line(o.Reason), Refused: true})
+		case off != nil:
+			if newest.IsZero() {
+				newest = b.Commit
+			}
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "called off by " + terminal.Line(off.By) + ": " + terminal.Line(off.Reason), Refused: true})
+		case !newest.IsZero():
+			refused = append(refused, Other{Commit: b.Commit.String(), Reason: "older than " + git.Short(newest) + ", which was called off", Refused: true})
+		default:
+			kept = append(kept, b)
+		}
+	}
+	return kept, refused
+}
+
+// configured returns the stage's base commit with the environment's own files as they
+// are now; nil where these are not new.
+func (ch *chooser) configured(ctx context.Context) (*candidate, error) {
+	has := ch.st.Has()
+	own := tree.RevisionOf(ch.st.Environment.Own.Commit)
+	if has.Environment == own || has.Base == "" {
+		return nil, nil
+	}
+	return ch.judge.gates(ctx, ch.st, tree.Source{Base: has.Base, Environment: own}, ch.intent)
+}
+
+// named returns the candidate that the intent names; nil where the stage has it.
+func (ch *chooser) named(ctx context.Context) (*candidate, error) {
+	b, err := ch.state.Platform.Resolve(ch.intent.Commit)
+	if err != nil {
+		return nil, err
+	}
+	has := ch.st.Has()
+	if has.Base != "" && tree.RevisionOf(b.Commit) != has.Base {
+		newer, err := ch.state.Newer(has)
+		if err != nil {
+			return nil, err
+		}
+		_, known, err := ch.state.Platform.Bases.Until(has.Base.Hash())
+		if err != nil {
+			return nil, err
+		}
+		if known && !slices.ContainsFunc(newer, func(n source.Base) bool { return n.Commit == b.Commit }) {
+			return nil, fmt.Errorf("%s has %s, and %s comes before that: `kalypso rollback --env %s --to %s` goes back, and keeps it there",
+				ch.st.ID(), has.Base.Short(), git.Short(b.Commit), ch.st.Policy.Name, git.Short(b.Commit))
+		}
+	}
+	c, err := ch.judge.gates(ctx, ch.st, ch.st.With(b), ch.intent)
+	if err != nil || c.source != has {
+		return c, err
+	}
+	hold, _, err := ch.records.Held(ctx, ch.st)
+	if hold == nil {
+		return nil, err
+	}
+	return c, err
+}
+
+// advance chooses among newer base commits as the policy says.
+func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate, []Other, error) {
+	newer, refused := ch.withoutRefused(newer)
+	there, others, err := ch.arrived(ctx, newer)
+	others = append(others, refused...)
+	if err != nil || len(there) == 0 {
+		return nil, others, err
+	}
+	p := ch.st.Policy.Promotion.Advance
+	switch {
+	case p == model.MatchUpstream:
+		return ch.match(ctx, there, others)
+	case p == model.Queue && ch.st.Has() != (tree.Source{}):
+		return ch.queue(ctx, there, others)
+	case p == model.Latest:
+		c, err := ch.judge.gates(ctx, ch.st, ch.st.With(there[0]), ch.intent)
+		for _, b := range there[1:] {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "a newer commit is there: advance is latest"})
+		}
+		return c, others, err
+	}
+	c, others, err := ch.latestPassed(ctx, there, others)
+	if err != nil || c == nil || c.kind != Promote {
+		return c, others, err
+	}
+	switch p {
+	case model.Lockstep:
+		err = ch.lockstep(ctx, c)
+	case model.Batch:
+		err = ch.batch(ctx, c)
+	}
+	return c, others, err
+}
+
+// lockstep makes a candidate wait while another commit soaks in the stage, or in one after
+// it.
+func (ch *chooser) lockstep(ctx context.Context, c *candidate) error {
+	after := map[string]bool{ch.st.Policy.Name: true}
+	for _, next := range ch.state.Stages { // those before come first
+		if next != ch.st && !slices.ContainsFunc(next.Policy.After, func(name string) bool { return after[name] }) && next.Policy != ch.st.Policy {
+			continue
+		}
+		after[next.Policy.Name] = true
+		for _, up := range ch.state.UpstreamAndSoaking(next) {
+			has := up.Has()
+			if !after[up.Policy.Name] || has.Base == "" || has.Base == next.Has().Base || has.Base == c.source.Base {
+				continue
+			}
+			soaks, err := ch.judge.soaksFor(ctx, next, has)
+			if err != nil {
+				return err
+			}
+			if soaks.State == gate.Pending {
+				c.verdicts = append(c.verdicts, gate.Verdict{
+					Gate: "advance", Name: string(model.Lockstep), State: gate.Pending, Until: soaks.Until,
+					Reason: fmt.Sprintf("%s is on its way to %s: %s", has.Base.Short(), next.ID(), soaks.Reason),
+				})
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// batch makes a candidate wait until the time since the last deployment is over.
+func (ch *chooser) batch(ctx context.Context, c *candidate) error {
+	stay, err := ch.observer.Stay(ctx, ch.st, ch.st.Has(), false)
+	if err != nil || stay.Entered.IsZero() {
+		return err
+	}
+	if next := stay.Entered.Add(ch.st.Policy.Promotion.Every); ch.state.Now.Before(next) {
+		c.verdicts = append(c.verdicts, gate.Verdict{
+			Gate: "advance", Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
+			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on", stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
+		})
+	}
+	return nil
+}
+
+// arrived returns the base commits that are, or were, in the stages before this one, and
+// why the others are not. Where nothing comes before, that is all of them.
+func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.Base, []Other, error) {
+	before := ch.state.Upstream(ch.st)
+	if len(before) == 0 {
+		return newer, nil, nil
+	}
+	had := map[*session.Stage]map[tree.Revision]bool{}
+	for _, up := range before {
+		var err error
+		if had[up], err = up.Had(ctx, newer); err != nil {
+			return nil, nil, err
+		}
+	}
+	policy := ch.st.GatePolicy()
+	var there []source.Base
+	var others []Other
+	for _, b := range newer {
+		var missing string
+		reached := map[string]bool{}
+		for _, up := range before {
+			name := up.Policy.Name
+			if policy.Rings {
+				name = up.RingName()
+			}
+			if _, known := reached[name]; !known {
+				reached[name] = true
+			}
+			if !had[up][tree.RevisionOf(b.Commit)] {
+				reached[name] = false
+				missing = up.ID()
+			}
+		}
+		any := false
+		for _, ok := range reached {
+			any = any || ok
+		}
+		if missing == "" || policy.Any && any {
+			there = append(there, b)
+		} else {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it has not been in " + missing})
+		}
+	}
+	return there, others, nil
+}
+
+// latestPassed chooses the newest commit that passes; where none does, the newest that may
+// still pass by itself, so that people see what is waited for.
+func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
+	var waiting *candidate
+	for i, b := range there {
+		if i == session.MostJudged {
+			break
+		}
+		if i%20 == 0 {
+			if err := ch.preload(ctx, there[i:min(i+20, len(there))]); err != nil {
+				return nil, nil, err
+			}
+		}
+		c, err := ch.judge.gates(ctx, ch.st, ch.st.With(b), ch.intent)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.state() == gate.Passed {
+			if waiting != nil {
+				others = append(others, Other{Commit: string(waiting.source.Base), Reason: gate.Reason(waiting.verdicts)})
+			}
+			return c, others, nil
+		}
+		if waiting == nil || waiting.state() == gate.Blocked && c.state() == gate.Pending {
+			waiting, c = c, waiting
+		}
+		if c != nil {
+			others = append(others, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
+		}
+	}
+	return waiting, others, nil
+}
+
+// preload loads the statuses of several commits in the stages before, at once.
+func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
+	for _, up := range ch.state.UpstreamAndSoaking(ch.st) {
+		if up.Environment.Repository == nil || up.Environment.Record == nil {
+			continue
+		}
+		var commits []git.Hash
+		for _, b := range of {
+			v, err := up.Environment.History.VisitOf(ctx, up.RingName(), tree.RevisionOf(b.Commit))
+			if err != nil {
+				return err
+			}
+			commits = append(append(commits, v.Deployed...), v.Followed)
+		}
+		if err := up.Environment.Repository.Statuses().Load(ctx, commits...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// match chooses the commit that all stages before this one have now.
+func (ch *chooser) match(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
+	var common tree.Revision
+	for _, up := range ch.state.Upstream(ch.st) {
+		switch is := up.Has().Base; {
+		case ch.st.Policy.Promotion.Any && is == "":
+		case common == "":
+			common = is
+		case is != common && !ch.st.Policy.Promotion.Any:
+			return nil, append(others, Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil
+		}
+	}
+	var c *candidate
+	for _, b := range there {
+		if tree.RevisionOf(b.Commit) != common {
+			others = append(others, Other{Commit: b.Commit.String(), Reason: "it is not what runs before: advance is match-upstream"})
+			continue
+		}
+		var err error
+		if c, err = ch.judge.gates(ctx, ch.st, ch.st.With(b), ch.intent); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, others, nil
+}
+
+// queue chooses the first of the base commits that came to the stages before. Those that
+// did not come there are left out.
+func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
+	next := there[len(there)-1]
+	for _, later := range there[:len(there)-1] {
+		others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after the other, and " + git.Short(next.Commit) + " is next: advance is queue"})
+	}
+	c, err := ch.judge.gates(ctx, ch.st, ch.st.With(next), ch.intent)
+	return c, others, err
+}

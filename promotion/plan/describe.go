@@ -1,0 +1,290 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/subject"
+)
+
+// describe sets title and body of the change request that proposes a step. Where the forge
+// does not allow all of the body, its details are left out first.
+func (m *maker) describe(st *session.Stage, step *Step) {
+	limits := st.Environment.Repository.Forge.Limits()
+	step.Title = message.Clip(m.title(st, step), limits.Title)
+	step.Body = within(limits.Body, m.head(st, step), m.reproduce(st, step), step.Prepared.report, m.state.Platform.Subject.Form())
+}
+
+// within returns a body of at most a number of characters; 0 is no limit.
+func within(limit int, head, tail string, r *compare.Report, form subject.Form) string {
+	for _, most := range []int{200, 50, 10, 0} {
+		body := head + details(r, most, form) + tail
+		if limit == 0 || utf8.RuneCountInString(body) <= limit {
+			return body
+		}
+	}
+	return message.Clip(head, limit-utf8.RuneCountInString(tail)-2) + "\n\n" + tail
+}
+
+// marker begins the body of kalypso's change requests, for programs.
+type marker struct {
+	Environment string        `json:"environment"`
+	Ring        string        `json:"ring,omitempty"`
+	Base        tree.Revision `json:"base"`
+	Own         tree.Revision `json:"own"`
+	Tree        tree.ID       `json:"tree"`
+}
+
+// head returns the beginning of a body, which is never left out.
+func (m *maker) head(st *session.Stage, step *Step) string {
+	var b strings.Builder
+	about, _ := json.Marshal(marker{st.Policy.Name, st.RingName(), step.Source.Base, step.Source.Environment, step.Tree}) //nolint:errcheck // nothing in it fails
+	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", about)
+	fmt.Fprintf(&b, "### %s\n\n", message.Markdown(step.Title))
+	fmt.Fprintln(&b, m.path(st, step))
+	fmt.Fprintln(&b)
+	m.commits(&b, st, step)
+	form := m.state.Platform.Subject.Form()
+	changes(&b, step, form)
+	fmt.Fprintf(&b, "**Risk**: %s\n\n", risk(step.Change, form))
+	verdicts(&b, step.Verdicts)
+	return b.String()
+}
+
+// path returns where the commit was, and where it goes.
+func (m *maker) path(st *session.Stage, step *Step) string {
+	var parts []string
+	for _, up := range m.state.Upstream(st) {
+		has := up.Has()
+		text := up.ID() + " " + has.Base.Short()
+		if has.Base != step.Source.Base && has.Base != "" {
+			text += " (newer)"
+		}
+		parts = append(parts, "`"+text+"`")
+	}
+	from := "nothing"
+	if has := st.Has(); has.Base != "" {
+		from = has.Base.Short()
+	}
+	parts = append(parts, fmt.Sprintf("**%s** `%s` → `%s`", st.ID(), from, step.Source.Base.Short()))
+	return strings.Join(parts, " → ")
+}
+
+// mostCommits is how many commits a body lists.
+const mostCommits = 20
+
+// commits writes the list of base commits that come with a step.
+func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
+	all, _, err := m.state.Platform.Bases.Until(st.Has().Base.Hash())
+	if err != nil || step.Kind != Promote {
+		return
+	}
+	first := slices.IndexFunc(all, func(c source.Base) bool { return tree.RevisionOf(c.Commit) == step.Source.Base })
+	if first < 0 {
+		return
+	}
+	all = all[first:]
+	if n := len(all); n > 0 && tree.RevisionOf(all[n-1].Commit) == st.Has().Base {
+		all = all[:n-1]
+	}
+	authors := map[string]bool{}
+	for _, c := range all {
+		authors[c.Author] = true
+	}
+	fmt.Fprintf(b, "%s by %s:\n\n", message.Count(len(all), "commit"), message.Count(len(authors), "author"))
+	for _, c := range all[:min(len(all), mostCommits)] {
+		fmt.Fprintf(b, "- `%s` %s (%s)\n", git.Short(c.Commit), message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)), message.Markdown(message.Clip(c.Author, mostText)))
+	}
+	if len(all) > mostCommits {
+		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)
+	}
+	fmt.Fprintln(b)
+}
+
+// mostGroups is how many kinds of change a table has.
+const mostGroups = 20
+
+// changes writes the table of what differs, with equal changes as one row.
+func changes(b *strings.Builder, step *Step, form subject.Form) {
+	r := step.Prepared.report
+	if r == nil {
+		return
+	}
+	what := "Assignments"
+	if form.Targets {
+		what = "Targets"
+	}
+	fmt.Fprintf(b, "%s: %s\n\n", what, compare.Summary(r))
+	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed)
+	if rows == 0 {
+		return
+	}
+	if form.Targets {
+		fmt.Fprint(b, "| Change | Targets | Names |\n|---|---|---|\n")
+	} else {
+		fmt.Fprint(b, "| Change | Assignments | Cluster types |\n|---|---|---|\n")
+	}
+	row := func(what string, ids []string) {
+		types := map[string]int{}
+		for _, id := range ids {
+			types[clusterTypeOf(id)]++
+		}
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(types)) {
+			if !form.Targets {
+				name = fmt.Sprintf("%s (%d)", name, types[name])
+			}
+			names = append(names, name)
+		}
+		fmt.Fprintf(b, "| %s | %d | %s |\n", what, len(ids), message.List(names, 8))
+	}
+	if a := r.Assignments.Added; len(a) > 0 {
+		row("new "+form.Unit()+"s", a)
+	}
+	if a := r.Assignments.Removed; len(a) > 0 {
+		row("removed "+form.Unit()+"s", a)
+	}
+	for i := range r.Groups[:min(len(r.Groups), mostGroups)] {
+		g := &r.Groups[i]
+		if len(g.Assignments) > 0 {
+			row(summarize(g), g.Assignments)
+		}
+	}
+	if len(r.Groups) > mostGroups {
+		fmt.Fprintf(b, "| %d more changes | | |\n", len(r.Groups)-mostGroups)
+	}
+	fmt.Fprintln(b)
+}
+
+// mostText is how much of a text of others a body shows, in characters.
+const mostText = 120
+
+// mostValue is how much of a value a table shows, in characters.
+const mostValue = 60
+
+// summarize returns a group of changes as a cell of a table.
+func summarize(g *compare.Group) string {
+	where := g.File
+	if g.Object != nil {
+		where = g.Object.Kind + " " + g.Object.Name
+	}
+	what := message.Markdown(message.Clip(where, mostText))
+	if g.Path != "" {
+		what += " " + message.Code(message.Clip(g.Path, mostText))
+	}
+	switch g.Kind {
+	case compare.Added:
+		return what + " added" + value(": ", g.To)
+	case compare.Removed:
+		return what + " removed" + value(": ", g.From)
+	case compare.Changed, compare.Mode:
+		return what + value(" ", g.From) + " →" + value(" ", g.To)
+	case compare.Reordered:
+		return what + " in another order"
+	}
+	return what + " changed"
+}
+
+// value returns a value as code, after a separator; "" for none.
+func value(before string, v json.RawMessage) string {
+	if v == nil {
+		return ""
+	}
+	return before + message.Code(message.Clip(string(v), mostValue))
+}
+
+// risk returns the line about what people want to look at twice.
+func risk(c *gate.Change, form subject.Form) string {
+	var parts []string
+	deleted := 0
+	for _, n := range c.Deleted {
+		deleted += n
+	}
+	parts = append(parts, message.Count(deleted, "deletion"))
+	if n := c.Deleted["Namespace"]; n > 0 {
+		parts = append(parts, fmt.Sprintf("**%s deleted, with everything in them**", message.Count(n, "namespace")))
+	}
+	touched := func(kinds ...string) int {
+		n := 0
+		for _, kind := range kinds {
+			n += c.Created[kind] + c.Updated[kind] + c.Deleted[kind]
+		}
+		return n
+	}
+	parts = append(parts, message.Count(touched("CustomResourceDefinition"), "CRD change"), message.Count(touched("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"), "RBAC change"))
+	if c.Errors > 0 {
+		parts = append(parts, fmt.Sprintf("**%s with errors**", message.Count(c.Errors, form.Unit())))
+	}
+	if c.Kept > 0 {
+		parts = append(parts, fmt.Sprintf("**%s kept as they were**", message.Count(c.Kept, "folder")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// verdicts writes the table of verdicts.
+func verdicts(b *strings.Builder, vs []gate.Verdict) {
+	if len(vs) == 0 {
+		fmt.Fprint(b, "**Gates**: none\n\n")
+		return
+	}
+	fmt.Fprint(b, "| Gate | | |\n|---|---|---|\n")
+	for _, v := range vs {
+		name := v.Gate
+		if v.Name != "" {
+			name += " " + v.Name
+		}
+		state := string(v.State)
+		reason := message.Markdown(v.Reason)
+		switch {
+		case v.Skipped != "":
+			state = "🚨 **passed over**: " + message.Markdown(v.Skipped)
+		case v.Gate == "approvals" || v.Gate == "http": // others answer it, again and again
+			state, reason = "asked", "the status `"+GatesStatus+"` has the answer"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", message.Markdown(name), state, reason)
+	}
+	fmt.Fprintln(b)
+}
+
+// details returns the first of some changes in full, folded; "" for none.
+func details(r *compare.Report, most int, form subject.Form) string {
+	if r == nil || most == 0 || len(r.Groups) == 0 {
+		return ""
+	}
+	part := *r
+	part.Groups = r.Groups[:min(len(r.Groups), most)]
+	var text strings.Builder
+	if err := compare.WriteText(&text, &part, compare.TextOptions{Unit: form.Unit()}); err != nil {
+		return ""
+	}
+	title := "All changes"
+	if len(part.Groups) < len(r.Groups) {
+		title = fmt.Sprintf("The first %d of %d changes", len(part.Groups), len(r.Groups))
+	}
+	return "<details><summary>" + title + "</summary>\n\n" + fenced(text.String()) + "\n</details>\n\n"
+}
+
+// fenced returns a text as a block of code, whatever is in it.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "diff\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
+}
+
+// reproduce returns the end of a body: how to reproduce the commit.
+func (m *maker) reproduce(st *session.Stage, step *Step) string {
+	return fmt.Sprintf("Reproduce: `kalypso verify --env %s --head %s`\n", st.Policy.Name, st.PromotionBranch())
+}

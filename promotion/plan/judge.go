@@ -1,0 +1,313 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/plain"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/observe"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// judge gathers the facts of gates, and asks them.
+type judge struct {
+	state    *session.State
+	records  *verify.Records
+	observer *observe.Observer
+}
+
+// ordersAgainst returns the verdicts of orders and of the history, which no policy has to
+// name.
+func ordersAgainst(st *session.Stage, facts gate.CommitFacts) []gate.Verdict {
+	return gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, facts, gate.Skip{})
+}
+
+// commitFacts gathers what the gates of a stage ask about a base commit.
+func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Source) (gate.CommitFacts, error) {
+	commit := of.Base.Hash()
+	hold, err := j.holdFacts(ctx, st)
+	if err != nil {
+		return gate.CommitFacts{}, err
+	}
+	facts := gate.CommitFacts{
+		Now: j.state.Now, Commit: commit,
+		EnvironmentOnly: st.Has().Base == of.Base && st.Has() != (tree.Source{}),
+		Hold:            hold,
+		Freeze:          freezeOf(st.Environment.Orders.Frozen),
+		Rejected:        freezeOf(st.Environment.Orders.Rejected[commit]),
+		Aborted:         freezeOf(st.Aborted(commit)),
+	}
+	_, reachable, err := j.state.Platform.Bases.Until(commit)
+	if err != nil {
+		return facts, err
+	}
+	facts.Reachable = reachable
+	if facts.EnvironmentOnly && j.state.Request.AllRings {
+		return facts, nil
+	}
+	seen := map[*session.Stage]bool{}
+	for _, other := range j.state.UpstreamAndSoaking(st) {
+		if seen[other] {
+			continue
+		}
+		seen[other] = true
+		stay, err := j.observer.Stay(ctx, other, of, facts.EnvironmentOnly)
+		if err != nil {
+			return facts, fmt.Errorf("%s: %w", other.ID(), err)
+		}
+		facts.Stays = append(facts.Stays, stay)
+	}
+	facts.Statuses, err = j.state.Platform.Repository.StatusesOf(ctx, j.state.Statuses(st.Environment), commit)
+	facts.StatusesKnown = err == nil
+	return facts, err
+}
+
+// holdFacts returns the hold of a stage, unless its time is over; nil for none.
+func (j *judge) holdFacts(ctx context.Context, st *session.Stage) (*gate.Freeze, error) {
+	hold, since, err := j.records.Held(ctx, st)
+	if err != nil || hold == nil {
+		return nil, err
+	}
+	until, _ := time.Parse(time.RFC3339, hold.Until)
+	if !until.IsZero() && !j.state.Now.Before(until) {
+		return nil, nil
+	}
+	return &gate.Freeze{Reason: hold.Reason, By: hold.By, At: since, Until: until}, nil
+}
+
+// freezeOf returns an order as gates take it; nil for none.
+func freezeOf(o *ledger.Order) *gate.Freeze {
+	if o == nil {
+		return nil
+	}
+	return &gate.Freeze{Reason: o.Reason, By: o.By, At: o.At, Until: o.Until}
+}
+
+// orders returns the verdicts of orders and of the history about commits in a stage.
+func (j *judge) orders(ctx context.Context, st *session.Stage, of tree.Source) ([]gate.Verdict, error) {
+	facts, err := j.commitFacts(ctx, st, of)
+	if err != nil {
+		return nil, err
+	}
+	return ordersAgainst(st, facts), nil
+}
+
+// change asks the gates of a prepared change, and replaces their earlier verdicts.
+func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip gate.Skip) error {
+	facts, err := j.changeFacts(ctx, st, step)
+	if err != nil {
+		return err
+	}
+	ofCommit := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return gate.IsPlanned(v.Gate) })
+	step.Verdicts = append(ofCommit, gate.Planned(ctx, policyOf(st, step), *facts, skip)...)
+	return nil
+}
+
+// changeFacts gathers what gates ask about a planned change.
+func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) (*gate.ChangeFacts, error) {
+	facts := &gate.ChangeFacts{Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post, Satisfies: j.state.Platform.Subject.Satisfies}
+	if !st.WantsApprovals() {
+		return facts, nil
+	}
+	r := st.Environment.Repository
+	switch {
+	case r.Plain:
+		reviews, err := plainApprovals(ctx, r, st.Policy.Name, step.Prepared.Commit)
+		facts.Reviews, facts.Author = &forge.Reviews{Reviews: reviews}, cmp.Or(j.state.Request.By, j.state.Request.Author(j.state.Now).Email)
+		return facts, err
+	case st.Writes() == model.WritePush:
+		facts.NoReviews = "commits are pushed to branch " + st.Environment.Branch + " directly: promotion.write is push"
+		return facts, nil
+	}
+	open, err := r.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+	if err != nil || open == nil {
+		return facts, err
+	}
+	facts.Author = open.Author
+	step.URL = open.URL
+	facts.Reviews, err = r.Forge.Reviews(ctx, open.Number)
+	return facts, err
+}
+
+// policyOf returns what the gates of a planned change ask. Where no file changes, there is
+// nothing to approve.
+func policyOf(st *session.Stage, step *Step) gate.Policy {
+	p := st.GatePolicy()
+	if step.NoOp {
+		for i := range p.Gates {
+			p.Gates[i].Approvals = nil
+		}
+	}
+	return p
+}
+
+// gates asks the gates that need nothing but the commits.
+func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, intent Intent) (*candidate, error) {
+	facts, err := j.commitFacts(ctx, st, of)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{source: of, kind: Promote}
+	switch has := st.Has(); {
+	case has == (tree.Source{}):
+		c.kind = First
+	case has.Base == of.Base:
+		c.kind = Configure
+	}
+	if intent.Commit != "" { // somebody wants just this
+		facts.Aborted = nil
+		ends, err := j.endsHold(ctx, st, of)
+		if err != nil {
+			return nil, err
+		}
+		if ends {
+			facts.Hold = nil
+		}
+	}
+	policy := st.GatePolicy()
+	if facts.EnvironmentOnly && j.state.Request.AllRings && policy.Rings {
+		policy.After, policy.Rings = nil, false
+	}
+	c.verdicts = gate.Commit(policy, facts, intent.Skip)
+	if policy.Rings && !facts.EnvironmentOnly && st.Has().Environment != of.Environment && !j.state.Request.AllRings {
+		verdicts, err := j.ownFirst(ctx, st, policy, of, intent)
+		if err != nil {
+			return nil, err
+		}
+		c.verdicts = append(c.verdicts, verdicts...)
+	}
+	return c, nil
+}
+
+// ownFirst returns the verdicts that keep a base commit with new files of the environment
+// from a ring after others: those files go through the rings as well.
+func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Policy, of tree.Source, intent Intent) ([]gate.Verdict, error) {
+	facts := gate.CommitFacts{Now: j.state.Now, Commit: of.Base.Hash(), Reachable: true, EnvironmentOnly: true}
+	for _, up := range j.state.Upstream(st) {
+		stay, err := j.observer.Stay(ctx, up, of, true)
+		if err != nil {
+			return nil, err
+		}
+		facts.Stays = append(facts.Stays, stay)
+	}
+	verdicts := gate.Commit(gate.Policy{Environment: policy.Environment, Ring: policy.Ring, After: policy.After, Rings: true, Skippable: policy.Skippable}, facts, intent.Skip)
+	verdicts = slices.DeleteFunc(verdicts, func(v gate.Verdict) bool { return v.State == gate.Passed })
+	for i := range verdicts {
+		verdicts[i].Name = "own files"
+		verdicts[i].Reason = fmt.Sprintf("with the environment's own files of %s: %s", of.Environment.Short(), verdicts[i].Reason)
+	}
+	return verdicts, nil
+}
+
+// endsHold reports whether promoting a commit by name ends the hold of a stage: it is the
+// one that was rolled back from, or a later one.
+func (j *judge) endsHold(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
+	hold, _, err := j.records.Held(ctx, st)
+	if err != nil || hold == nil || hold.Base == "" {
+		return false, err
+	}
+	since, found, err := j.state.Platform.Bases.Until(hold.Base.Hash())
+	return found && slices.ContainsFunc(since, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }), err
+}
+
+// soaksFor returns the verdict of a stage's soak gates about a base commit that may come
+// to it next; passed where it has no such gate, or would not let the commit through
+// anyway.
+func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
+	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil || st.Aborted(of.Base.Hash()) != nil {
+		return gate.Verdict{State: gate.Passed}, nil
+	}
+	newer, err := j.state.Newer(st.Has())
+	if err != nil || !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
+		return gate.Verdict{State: gate.Passed}, err
+	}
+	c, err := j.gates(ctx, st, tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}, Intent{})
+	if err != nil {
+		return gate.Verdict{}, err
+	}
+	waits := gate.Verdict{State: gate.Passed}
+	for _, v := range c.verdicts {
+		switch {
+		case v.Gate != "soak" && v.Gate != "after":
+		case v.State == gate.Blocked:
+			return v, nil
+		case v.State == gate.Pending && v.Gate == "soak":
+			waits = v
+		}
+	}
+	return waits, nil
+}
+
+// plainApprovals returns the signed tags that approve of a commit.
+func plainApprovals(ctx context.Context, r *session.Repository, environment string, commit git.Hash) ([]forge.Review, error) {
+	f, ok := r.Forge.(*plain.Forge)
+	if !ok {
+		return nil, nil
+	}
+	return f.Approvals(ctx, environment, commit.String())
+}
+
+// Proposable reports whether people may look at a step: only gates that a change request
+// is for, or that may pass by themselves, do not pass.
+func Proposable(step *Step) bool {
+	for _, v := range step.Verdicts {
+		switch v.Gate {
+		case "approvals", "http", "policy", "budget":
+		default:
+			if v.State != gate.Passed {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// GatesStatus is the name of the status of a change request's head that sums up the gates.
+// Rules of the branch can require it.
+const GatesStatus = "kalypso/gates"
+
+// post sends a request to the service of an http gate, and returns the answer.
+func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if g.TokenFrom != "" {
+		token := os.Getenv(g.TokenFrom)
+		if token == "" {
+			return nil, fmt.Errorf("the environment has no $%s, which has the token", g.TokenFrom)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{Transport: httpclient.Transport(httpclient.Options{Dial: g.Timeout, Answer: g.Timeout})}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	return httpclient.ReadAll(response.Body, mostAnswer)
+}
+
+// mostAnswer is how many bytes an http gate's answer may have.
+const mostAnswer = 1 << 16

@@ -1,0 +1,281 @@
+// Package plan decides what each stage may get next, of the state that package session has
+// read.
+//
+// A Planner chooses a candidate by the policy, asks the gates of the commit, compiles it,
+// and asks the gates of the change. Out come values: a Plan with a StageStatus for each
+// stage, whose Step has a commit that is made and not pushed. Rollbacks, holds and
+// hydration are planned as well. Nothing is written.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/observe"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// Planner plans what stages may get. It writes nothing.
+type Planner struct {
+	state    *session.State
+	records  *verify.Records
+	observer *observe.Observer
+	judge    *judge
+	maker    *maker
+}
+
+// New returns a Planner of a state.
+func New(state *session.State, records *verify.Records, observer *observe.Observer) *Planner {
+	return &Planner{state, records, observer, &judge{state, records, observer}, &maker{state}}
+}
+
+// Intent is what a run is to do beside what policies say by themselves.
+type Intent struct {
+	// Commit is the base commit to promote, as git names it; "" for the candidate that
+	// the policy chooses.
+	Commit string
+	Skip   gate.Skip
+}
+
+// Plan is what could be done, and what that rests on.
+type Plan struct {
+	// Inputs are all that decisions rest on and that can move: refs of repositories, by
+	// URL and name. A plan that was saved is applied only while they are the same.
+	Inputs map[string]map[string]string `json:"inputs"`
+	Commit string                       `json:"commit,omitempty"` // of the request
+	Skip   gate.Skip                    `json:"skip,omitzero"`
+	Stages []*StageStatus               `json:"stops"`
+}
+
+// Plan returns what could be done now for the stages of the request.
+func (pl *Planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
+	p := &Plan{Inputs: pl.inputs(), Commit: intent.Commit, Skip: intent.Skip}
+	for _, st := range pl.state.Requested() {
+		status, err := pl.plan(ctx, st, intent)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.ID(), err)
+		}
+		p.Stages = append(p.Stages, status)
+	}
+	return p, nil
+}
+
+// Look is what a stage has, before it is decided what it may get next.
+type Look struct {
+	Status *StageStatus // its State is set where nothing can be decided
+	// Recorded says that the record says what the stage has, so that its rollout can be
+	// observed. drift says that its files are to be restored.
+	Recorded, drift bool
+}
+
+// plan returns what could be done for one stage.
+func (pl *Planner) plan(ctx context.Context, st *session.Stage, intent Intent) (*StageStatus, error) {
+	l, err := pl.Look(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if l.Recorded {
+		if l.Status.Rollout, err = pl.observer.Observe(ctx, st); err != nil {
+			return nil, err
+		}
+	}
+	return l.Status, pl.Decide(ctx, st, l, intent)
+}
+
+// Look reads what a stage has, and whether its branch is as it was left. The rollout is
+// not observed yet.
+func (pl *Planner) Look(ctx context.Context, st *session.Stage) (l Look, err error) {
+	out := StatusOf(st)
+	l.Status = out
+	if st.Environment.Repository == nil {
+		out.State, out.Reason = Absent, st.Environment.Absent
+		if st.Environment.Unreadable {
+			out.State = Blocked
+		}
+		return l, nil
+	}
+	if foreign(st, out) {
+		return l, nil
+	}
+	run, err := st.Environment.History.Deployed(ctx, st.RingName())
+	if err != nil {
+		return l, err
+	}
+	if out.Hold, _, err = pl.records.Held(ctx, st); err != nil {
+		return l, err
+	}
+	if len(run) > 0 {
+		out.Deployed = run[len(run)-1].String()
+	}
+	l.drift, l.Recorded, err = pl.drifted(ctx, st, out)
+	return l, err
+}
+
+// Decide completes the status of a look with what the stage may get next, and why it may
+// get nothing.
+func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent Intent) error {
+	out := l.Status
+	if out.State != "" {
+		return nil
+	}
+	if err := errors.Join(pl.findGone(ctx, st, out), pl.recordGone(ctx, st, out)); err != nil || out.State != "" {
+		return err
+	}
+	if intent.Commit == "" && len(intent.Skip.Gates) == 0 && !l.drift {
+		if err := pl.keepDecided(ctx, st, out); err != nil || out.State != "" {
+			return err
+		}
+	}
+	return pl.next(ctx, st, out, intent, l.drift)
+}
+
+// MostTried is how many candidates are compiled for a stage before it is blocked.
+const MostTried = 5
+
+// next finds what a stage may get next. Where the change of a candidate is blocked,
+// another one may go on: a broken commit does not hold up those before it, nor the
+// environment's own files.
+func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool) error {
+	excluded := map[tree.Source]string{}
+	var found *StageStatus
+	for range MostTried {
+		try := *out
+		if err := pl.try(ctx, st, &try, intent, drift, excluded); err != nil {
+			return err
+		}
+		if found == nil {
+			found = &try
+		}
+		if try.Step == nil || try.Step.Prepared == nil || intent.Commit != "" {
+			break
+		}
+		if !ruledOut(try.Step) {
+			found = &try
+			break
+		}
+		excluded[try.Step.Source] = gate.Reason(try.Step.Verdicts)
+	}
+	*out = *found
+	return nil
+}
+
+// ruledOut reports whether a step is blocked by gates that only the change decides:
+// nothing lets it pass but another commit or policy.
+func ruledOut(step *Step) bool {
+	return slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool {
+		return v.State == gate.Blocked && slices.Contains([]string{"errors", "kept", "removals", "budget", "policy"}, v.Gate)
+	})
+}
+
+// try plans the candidate of a stage that is not ruled out yet.
+func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool, excluded map[tree.Source]string) error {
+	ch := chooser{state: pl.state, records: pl.records, observer: pl.observer, judge: pl.judge, st: st, intent: intent}
+	c, others, err := ch.choose(ctx, excluded)
+	if err != nil {
+		return err
+	}
+	if drift && (c == nil || c.state() != gate.Passed) { // what waits does not keep files from being restored
+		if c != nil {
+			others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
+		}
+		c = &candidate{source: st.Has(), kind: Restore}
+	}
+	out.Others = others
+	if c == nil {
+		return pl.explainNothing(ctx, st, out)
+	}
+	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts}
+	if c.state() == gate.Passed {
+		if err := pl.planStep(ctx, st, out.Step, intent); err != nil {
+			return err
+		}
+	}
+	out.conclude()
+	return nil
+}
+
+// planStep compiles a candidate that passed the gates of the commit, and asks those of the
+// change.
+func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, intent Intent) error {
+	c := extra{verdicts: step.Verdicts, trailers: skipped(intent.Skip)}
+	if step.Kind == Restore { // nothing is promoted that would end a hold
+		c.hold = st.OwnHold()
+	}
+	if err := pl.maker.prepare(ctx, st, step, c); err != nil {
+		return err
+	}
+	if step.Prepared.obstacle != "" {
+		v := gate.Verdict{Gate: "errors", State: gate.Blocked, Reason: step.Prepared.obstacle}
+		if step.Prepared.missing {
+			v.State = gate.Pending
+		}
+		step.Verdicts = append(step.Verdicts, v)
+		return nil
+	}
+	if step.Prepared.Commit.IsZero() && step.Change.Errors == 0 {
+		return nil
+	}
+	if err := pl.judge.change(ctx, st, step, intent.Skip); err != nil {
+		return err
+	}
+	pl.maker.describe(st, step)
+	return nil
+}
+
+// AskAgain asks the gates of a step's change again, and replaces their verdicts.
+func (pl *Planner) AskAgain(ctx context.Context, st *session.Stage, step *Step, skip gate.Skip) error {
+	return pl.judge.change(ctx, st, step, skip)
+}
+
+// conclude sets the state of a stage, by the gates of its step.
+func (out *StageStatus) conclude() {
+	step := out.Step
+	switch gate.Overall(step.Verdicts) {
+	case gate.Passed:
+		out.State, out.Reason = Ready, out.title()
+		switch {
+		case step.Prepared != nil && step.Prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
+			// The policy lets errors pass, and there is nothing beside them.
+			out.State, out.Reason = Blocked, step.Source.Base.Short()+" cannot be compiled at all"
+		case step.Prepared != nil && step.Prepared.Commit.IsZero() && step.Kind == Restore:
+			out.State = Blocked
+			out.Reason = "what somebody changed is kept from an earlier commit and cannot be compiled: revert the commit that changed it"
+		case step.Prepared != nil && step.Prepared.Commit.IsZero():
+			out.State, out.Reason, out.Step = Current, "it has "+step.Source.Base.Short(), nil
+		}
+		return
+	case gate.Blocked:
+		out.State = Blocked
+	default:
+		out.State = Waiting
+	}
+	out.Reason = gate.Reason(step.Verdicts)
+	for _, v := range step.Verdicts {
+		if v.State != gate.Passed && (v.Gate == "hold" || v.Gate == "freeze") {
+			out.State, out.Reason, out.Since, out.Until = Held, v.Gate+": "+v.Reason, v.Since, v.Until
+			return
+		}
+	}
+	for _, v := range step.Verdicts {
+		if v.State != gate.Passed {
+			out.Since, out.Until = v.Since, v.Until
+			return
+		}
+	}
+}
+
+// title returns the reason of a stage that is ready.
+func (out *StageStatus) title() string {
+	switch out.Step.Kind {
+	case Configure:
+		return "it can get its own files as of " + out.Step.Source.Environment.Short()
+	case Restore:
+		return "its files can be restored"
+	}
+	return "it can get " + out.Step.Source.Base.Short()
+}

@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// maker makes the commits of steps, and pushes none.
+type maker struct{ state *session.State }
+
+// Prepared is a commit that was made for a stage and not pushed yet.
+type Prepared struct {
+	Commit git.Hash // zero where nothing at all differs
+	Packs  []string
+	record *tree.Record
+	report *compare.Report
+	// diagnostics are those of the compiler, about the environment.
+	diagnostics []diag.Diagnostic
+	Message     string
+	// obstacle is why nothing can be written, whatever the policy allows; "" where something
+	// can be.
+	obstacle string
+	missing  bool // the commit does not have the environment: a later one may
+}
+
+// extra is what a commit has beside what is compiled.
+type extra struct {
+	hold     *tree.Hold // of the stage
+	verdicts []gate.Verdict
+	files    map[string][]byte // beside the tree
+	trailers []string          // beside those of every commit
+	title    string
+	// decided is when a person decided it; the zero Time for what policies let through.
+	decided time.Time
+}
+
+// prepare compiles a stage at its commits, and makes the GitOps commit on top of the
+// branch's tip. Nothing is pushed. Where nothing can be written, the step's obstacle says
+// why.
+func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c extra) (err error) {
+	compiled, remove, err := m.state.Platform.Compile(ctx, st, step.Source, step.Kind == RollBack)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	p := &Prepared{diagnostics: compiled.Diagnostics}
+	step.Prepared = p
+	step.Change = &gate.Change{
+		Environment: st.Policy.Name, Ring: st.RingName(), Base: step.Source.Base.Hash(), Own: step.Source.Environment.Hash(),
+		Errors: compiled.Errors, Kept: compiled.Kept, Removals: compiled.Removals,
+	}
+	if compiled.Tree == nil {
+		step.Change.Errors = max(1, compiled.Errors)
+		p.obstacle = "nothing of it compiles at " + step.Source.Describe()
+		if p.missing = compiled.Missing; p.missing {
+			p.obstacle = step.Source.Base.Short() + " does not have environment " + st.Policy.Name
+		}
+		return nil
+	}
+	if p.obstacle, err = m.setsBack(st, step, compiled.Tree); err != nil || p.obstacle != "" {
+		return err
+	}
+	o := compiled.Options
+	o.Adopt, o.Files, o.Clock = m.state.Request.Adopt, c.files, m.state.Request.Clock()
+	o.Ring, o.Rings = st.RingName(), st.RecordRings(step.Source, c.hold)
+	if st.Ring == nil {
+		o.Hold = c.hold
+	}
+	pack := st.Environment.Repository.Staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	placement := tree.Placement{Folder: st.Environment.Folder, Tree: compiled.Tree, Options: o}
+	result, ds, err := st.Environment.Tree.Make(ctx, []tree.Placement{placement}, pack, m.commitInfo(st, step.Source, m.message(st, step, &c), c.decided))
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		p.diagnostics = append(p.diagnostics, ds...)
+		step.Change.Errors += len(ds)
+		p.obstacle = "its files cannot be written to branch " + st.Environment.Branch
+		if len(ds) > 0 {
+			p.obstacle += ": " + ds[0].Message
+		}
+		return nil
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	p.Commit, p.Packs, p.Message = tree.Revision(result.Commit).Hash(), ledger.Packs(pack), result.Message
+	p.record = result.Changes[0].Record
+	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
+	step.NoOp = st.Environment.Restored.IsZero() && len(result.Changes[0].Written) == 0 && len(result.Changes[0].Removed) == 0 && sameTree(st.Environment.Record, p.record)
+	return m.inspect(ctx, st, step)
+}
+
+// setsBack returns the obstacle where a cluster type of another ring, which the policy has
+// in this one now, would get an older base commit than it has; "" for none. Only a person
+// goes back.
+func (m *maker) setsBack(st *session.Stage, step *Step, t *tree.Tree) (string, error) {
+	if st.Ring == nil || st.Environment.Record == nil || step.Kind == RollBack {
+		return "", nil
+	}
+	newer, found, err := m.state.Platform.Bases.Until(step.Source.Base.Hash())
+	if err != nil || !found {
+		return "", err
+	}
+	newer = newer[:len(newer)-1]
+	for i := range st.Environment.Record.ClusterTypes {
+		e := &st.Environment.Record.ClusterTypes[i]
+		is := st.Environment.Record.SourceOf(e)
+		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
+		if here && e.Ring != st.Ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
+			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, is.Base.Short()), nil
+		}
+	}
+	return "", nil
+}
+
+func sameTree(before, after *tree.Record) bool { return before != nil && before.Tree == after.Tree }
+
+// prepareExact makes a commit with the tree of an earlier one.
+func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past, c extra) error {
+	if st.Ring != nil && len(st.Policy.Promotion.Rings) > 1 {
+		return errors.New("--exact brings the files of the whole environment back, and it has several rings: leave it out, so that the ring alone is compiled")
+	}
+	view, err := st.Environment.Repository.View(st.Environment.Branch, target.ID)
+	if err != nil {
+		return err
+	}
+	text := m.message(st, step, &c)
+	pack := st.Environment.Repository.Staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	result, err := st.Environment.Tree.Restore(st.Environment.Folder, view, func(r *tree.Record) error {
+		r.Clock = m.state.Request.Clock()
+		st.SetHold(r, c.hold)
+		return nil
+	}, pack, m.commitInfo(st, step.Source, text, c.decided))
+	if err != nil {
+		return err
+	}
+	if err := pack.Finish(); err != nil {
+		return err
+	}
+	step.Prepared = &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack), Message: result.Message}
+	step.Commit, step.Tree = string(result.Commit), target.Record.Tree
+	return nil
+}
+
+// restate makes a commit that changes nothing but the hold of a stage; nil where the
+// record has that hold, unless a commit is always wanted.
+func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, error) {
+	text := m.message(st, &Step{Kind: Configure, Source: st.Has()}, &c)
+	pack := st.Environment.Repository.Staging.NewPack()
+	defer pack.Abort() //nolint:errcheck // a temporary file is left
+	info := m.commitInfo(st, st.Has(), text, c.decided)
+	info.Always = always
+	result, err := st.Environment.Tree.Restate(st.Environment.Folder, func(r *tree.Record) error {
+		if !session.SameHold(st.OwnHold(), c.hold) {
+			r.Clock = m.state.Request.Clock()
+		}
+		st.SetHold(r, c.hold)
+		return nil
+	}, pack, info)
+	if err != nil || result.Commit == "" {
+		return nil, err
+	}
+	if err := pack.Finish(); err != nil {
+		return nil, err
+	}
+	return &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack)}, nil
+}
+
+// skipped returns the trailers of a step for which gates were to be passed over.
+func skipped(skip gate.Skip) []string {
+	if len(skip.Gates) == 0 {
+		return nil
+	}
+	out := []string{"Kalypso-Skip-Gates: " + strings.Join(skip.Gates, ", "), "Kalypso-Reason: " + message.Fold(skip.Reason)}
+	if skip.By != "" {
+		out = append(out, "Promoted-By: "+message.FirstLine(skip.By))
+	}
+	return out
+}
+
+// message returns the message of a commit, with trailers that mirror the record.
+func (m *maker) message(st *session.Stage, step *Step, c *extra) string {
+	var b strings.Builder
+	title := c.title
+	if title == "" {
+		title = m.title(st, step)
+	}
+	fmt.Fprintf(&b, "%s\n\n", title)
+	trailer := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	trailer("Kalypso-Environment", st.Policy.Name)
+	trailer("Kalypso-Ring", st.RingName())
+	trailer("Kalypso-Source-Commit", string(step.Source.Base))
+	trailer("Kalypso-Config-Commit", string(step.Source.Environment))
+	if len(c.verdicts) > 0 {
+		trailer("Kalypso-Gates-Digest", gate.Digest(c.verdicts))
+	}
+	trailer("Kalypso-Clock", m.state.Request.Clock())
+	for _, line := range c.trailers {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}
+
+// title returns what a step does, in a line.
+func (m *maker) title(st *session.Stage, step *Step) string {
+	switch step.Kind {
+	case Configure:
+		return fmt.Sprintf("Configure %s as of %s", st.ID(), step.Source.Environment.Short())
+	case RollBack:
+		return fmt.Sprintf("Roll %s back to %s", st.ID(), step.Source.Base.Short())
+	case Restore:
+		return fmt.Sprintf("Restore %s at %s", st.ID(), step.Source.Base.Short())
+	}
+	return fmt.Sprintf("Promote %s to %s", step.Source.Base.Short(), st.ID())
+}
+
+// commitInfo returns author, time and message of a commit, which are the same whoever
+// makes it.
+func (m *maker) commitInfo(st *session.Stage, of tree.Source, text string, decided time.Time) tree.CommitInfo {
+	by := m.state.Request.Author(m.state.CommitTime(st, of, decided))
+	return tree.CommitInfo{Message: text, RecordTrailer: session.RecordTrailer, Name: by.Name, Email: by.Email, When: by.When, Sign: by.Sign}
+}

@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// Proposal is the commit at the head of a stage's promotion branch.
+type Proposal struct {
+	*git.Commit
+	source tree.Source
+	hold   *tree.Hold
+	// Decided says that a person decided it, as the commit says: a rollback, or a promotion
+	// past gates. Policies alone would propose something else.
+	Decided bool
+	// Arrived says that the stage got it since it was proposed, however it was merged.
+	Arrived bool
+	// moved says that the environment's tree is another than it was proposed for. Other
+	// environments in the same branch do not count.
+	moved bool
+}
+
+// Proposed reads the proposal of a stage; nil for none.
+func (pl *Planner) Proposed(ctx context.Context, st *session.Stage) (*Proposal, error) {
+	env := st.Environment
+	head := st.ProposalHead()
+	if head.IsZero() {
+		return nil, nil
+	}
+	if err := env.Repository.Remote.Fetch(ctx, []git.Hash{head}, 1); err != nil {
+		return nil, err
+	}
+	c, err := env.Repository.Staging.Commit(head)
+	if err != nil {
+		return nil, err
+	}
+	at, err := env.Repository.View(st.PromotionBranch(), head)
+	if err != nil {
+		return nil, err
+	}
+	record, _, err := at.Record(env.Folder)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proposal{Commit: c, source: st.Environment.SourceIn(record, st.RingName()), hold: st.Environment.HoldIn(record, st.RingName()), Decided: message.Trailer(c.Message, "Kalypso-Reason") != ""}
+	p.moved = true
+	err = env.History.Each(ctx, func(was session.Past) bool {
+		if slices.Contains(c.Parents, was.ID) {
+			p.moved = !sameRecord(was.Record, env.Record)
+			return false
+		}
+		p.Arrived = st.Environment.SourceIn(was.Record, st.RingName()) == p.source && session.SameHold(st.Environment.HoldIn(was.Record, st.RingName()), p.hold)
+		return !p.Arrived
+	})
+	return p, err
+}
+
+func sameRecord(a, b *tree.Record) bool {
+	return a == b || a != nil && b != nil && bytes.Equal(a.Encode(), b.Encode())
+}
+
+// keepDecided keeps a proposal that a person decided and nobody has merged yet: until
+// then, the record does not have it. One past gates is not kept while there is an order
+// against it.
+func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *StageStatus) error {
+	p, err := pl.Proposed(ctx, st)
+	if err != nil || p == nil || !p.Decided || p.Arrived {
+		return err
+	}
+	if message.Trailer(p.Message, "Kalypso-Skip-Gates") != "" {
+		orders, err := pl.judge.orders(ctx, st, p.source)
+		if err != nil || gate.Overall(orders) != gate.Passed {
+			return err
+		}
+	}
+	where := "branch " + st.PromotionBranch()
+	if !st.Environment.Repository.Plain {
+		open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+		if err != nil || open == nil { // somebody has closed it
+			return err
+		}
+		where = fmt.Sprintf("change request %d, %s,", open.Number, open.URL)
+	}
+	what := fmt.Sprintf("%s proposes %q", where, message.FirstLine(p.Message))
+	if by := message.Trailer(p.Message, "Promoted-By"); by != "" {
+		what += ", decided by " + terminal.Line(by)
+	}
+	what += ": " + terminal.Line(message.Trailer(p.Message, "Kalypso-Reason"))
+	newer, err := pl.state.Newer(st.Has())
+	if err != nil {
+		return err
+	}
+	for _, b := range newer {
+		out.Others = append(out.Others, Other{Commit: b.Commit.String(), Reason: "what somebody decided comes first: " + message.FirstLine(p.Message)})
+	}
+	off := "`kalypso promote abort --env " + st.Policy.Name + "` calls it off"
+	out.Since = p.Committer.When.UTC()
+	if p.moved {
+		out.State, out.Reason = Blocked, fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.Environment.Branch, off)
+		return nil
+	}
+	out.State, out.Reason = Proposed, fmt.Sprintf("%s; it waits to be merged, and %s", what, off)
+	return nil
+}

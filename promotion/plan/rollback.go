@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/verify"
+)
+
+// Decision is what a person decides about stages, with the reason.
+type Decision struct {
+	Reason string
+	Until  time.Time // the zero Time for ever
+}
+
+// RollbackTo is where to go back to.
+type RollbackTo struct {
+	// Commit is an earlier base commit, as git names it; "" for Steps back.
+	Commit string
+	Steps  int
+	// Exact brings the very files back that were there, without compiling.
+	Exact bool
+}
+
+// Rollback returns how a stage goes back, with the step that does it. Gates are not asked.
+func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackTo, d Decision) (*StageStatus, error) {
+	target, err := pl.earlier(ctx, st, to)
+	if err != nil {
+		return nil, err
+	}
+	has := st.Has()
+	status := StatusOf(st)
+	status.State = Ready
+	if _, _, err := pl.drifted(ctx, st, status); err != nil || status.State == Blocked {
+		return status, err
+	}
+	if err := pl.recordGone(ctx, st, status); err != nil || status.State == Blocked {
+		return status, err
+	}
+	hold := &tree.Hold{Reason: d.Reason, By: pl.state.Request.By, Until: d.Deadline(), Base: has.Base}
+	before, _, err := pl.records.Held(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil && before.Base != "" {
+		hold.Base = before.Base // a second step back is still from there
+	}
+	step := &Step{Kind: RollBack, Source: tree.Source{Base: st.Environment.SourceIn(target.Record, st.RingName()).Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}}
+	c := extra{hold: hold, trailers: pl.decided(d), decided: pl.state.Now}
+	if to.Exact {
+		step.Source = st.Environment.SourceIn(target.Record, st.RingName())
+		err = pl.maker.prepareExact(st, step, target, c)
+	} else {
+		err = pl.maker.prepare(ctx, st, step, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	status.Step = step
+	if o := step.Prepared.obstacle; o != "" {
+		status.State, status.Reason = Blocked, o+"; --exact brings the files back as they were"
+		return status, nil
+	}
+	if step.Change != nil && step.Change.Errors > 0 && !st.Policy.Promotion.AllowErrors {
+		status.State, status.Reason = Blocked, fmt.Sprintf("%s does not compile with the environment's own files of today: %s with errors; --exact brings the files back as they were", step.Source.Base.Short(), message.Count(step.Change.Errors, pl.state.Platform.Subject.Form().Unit()))
+		return status, nil
+	}
+	if step.Prepared.report != nil {
+		pl.maker.describe(st, step)
+	} else {
+		step.Title, step.Body = pl.maker.title(st, step), pl.maker.title(st, step)+"\n\n"+d.Reason+"\n"
+	}
+	return status, nil
+}
+
+// decided returns the trailers of what a person decided.
+func (pl *Planner) decided(d Decision) []string {
+	out := []string{"Kalypso-Reason: " + message.Fold(d.Reason)}
+	if pl.state.Request.By != "" {
+		out = append(out, "Promoted-By: "+message.FirstLine(pl.state.Request.By))
+	}
+	return out
+}
+
+// Deadline returns Until as records have it; "" for none.
+func (d Decision) Deadline() string {
+	if d.Until.IsZero() {
+		return ""
+	}
+	return d.Until.UTC().Format(time.RFC3339)
+}
+
+// earlier returns the state of the environment to go back to.
+func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past, error) {
+	if to.Commit == "" {
+		had, err := st.Environment.History.BasesBefore(ctx, st.RingName())
+		had = slices.DeleteFunc(had, func(p session.Past) bool { // a rejected commit comes nowhere
+			return st.Environment.Orders.Rejected[st.Environment.SourceIn(p.Record, st.RingName()).Base.Hash()] != nil
+		})
+		steps := max(1, to.Steps)
+		switch {
+		case err != nil:
+			return session.Past{}, err
+		case len(had) == 0:
+			return session.Past{}, errors.New("it had no other base commit before what it has, so there is nothing to go back to")
+		case steps > len(had):
+			return session.Past{}, fmt.Errorf("it had %s before what it has, so there is nothing %s back", message.Count(len(had), "base commit"), message.Count(steps, "step"))
+		}
+		return had[steps-1], nil
+	}
+	had, err := st.Environment.History.BasesOf(ctx, st.RingName())
+	if err != nil {
+		return session.Past{}, err
+	}
+	b, err := pl.state.Platform.Resolve(to.Commit)
+	if err != nil && !tree.Revision(to.Commit).IsCommit() {
+		return session.Past{}, err
+	}
+	wanted := tree.RevisionOf(b.Commit)
+	if err != nil {
+		wanted = tree.Revision(to.Commit) // it may not be in the branch's history any more
+	}
+	for _, p := range had {
+		if st.Environment.SourceIn(p.Record, st.RingName()).Base != wanted {
+			continue
+		}
+		if o := st.Environment.Orders.Rejected[wanted.Hash()]; o != nil {
+			return session.Past{}, fmt.Errorf("%s is rejected: %s; `kalypso reject %s --undo` takes that back", wanted.Short(), terminal.Line(o.Reason), wanted.Short())
+		}
+		return p, nil
+	}
+	return session.Past{}, fmt.Errorf("it never had %s: `kalypso audit --env %s` lists what it had", to.Commit, st.Policy.Name)
+}
+
+// Restate makes a commit with another hold in the record of a stage. There is none where
+// the status is blocked, or the record has that hold.
+func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string, d Decision) (*StageStatus, *Prepared, error) {
+	status := StatusOf(st)
+	status.Hold = hold
+	before, _, err := pl.records.Held(ctx, st)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pl.recordGone(ctx, st, status); err != nil || status.State == Blocked {
+		return status, nil, err
+	}
+	if edited, err := pl.records.Edited(ctx, st.Environment); err != nil || edited != "" {
+		status.State, status.Reason = Blocked, fmt.Sprintf("%s; `kalypso promote --overwrite` restores what was, and `kalypso freeze %s` stops promotion at once", edited, st.Policy.Name)
+		return status, nil, err
+	}
+	if st.Has() == (tree.Source{}) && st.Environment.Hold(st.RingName()) == nil {
+		return nil, nil, fmt.Errorf("branch %s has nothing of it yet, so there is nothing to hold: `kalypso freeze %s` stops promotion to it", st.Environment.Branch, st.Policy.Name)
+	}
+	status.State, status.Reason = Held, "it was held already"
+	if hold == nil {
+		status.State, status.Reason = Current, "nothing held it"
+	}
+	c := extra{hold: hold, title: title, trailers: pl.decided(d), decided: pl.state.Now}
+	if hold == nil {
+		c.trailers = append(c.trailers, verify.ReleaseTrailer+": "+st.ID())
+	}
+	p, err := pl.maker.restate(st, c, hold == nil && before != nil) // also of one that the record does not have
+	return status, p, err
+}

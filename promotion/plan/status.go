@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/observe"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// State is where a stage is.
+type State string
+
+// The states of a stage, each computed anew in every run.
+const (
+	Current  State = "current"  // it has the newest commit that it may have
+	Ready    State = "ready"    // a commit passed all gates
+	Proposed State = "proposed" // a change request is open
+	Waiting  State = "waiting"  // a gate is pending
+	Blocked  State = "blocked"
+	Held     State = "held" // by a hold or a freeze
+	Promoted State = "promoted"
+	Absent   State = "absent" // it has no gitops, or no branch yet
+)
+
+// Kind is what a step does.
+type Kind string
+
+// The kinds of steps.
+const (
+	Promote   Kind = "promote"   // another base commit
+	Configure Kind = "configure" // only the environment's own files are new
+	RollBack  Kind = "rollback"  // an earlier base commit
+	Restore   Kind = "restore"   // files that somebody else changed
+	First     Kind = "first"     // the branch's first tree
+)
+
+// StageStatus is where a stage is, and what it may get.
+type StageStatus struct {
+	Environment string `json:"environment"`
+	Ring        string `json:"ring,omitempty"`
+	State       State  `json:"state"`
+	// Reason is one line for people.
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
+	// Has is what the record says; empty before the first promotion. Tip is the GitOps
+	// branch's commit, and Deployed the one that deployed Has.
+	Has      tree.Source `json:"has"`
+	Branch   string      `json:"branch,omitempty"`
+	Tip      string      `json:"tip,omitempty"`
+	Deployed string      `json:"landed,omitempty"`
+	// Rollout is how far Has has come on the clusters.
+	Rollout *observe.Rollout `json:"rollout,omitempty"`
+	// Step is what is to be done; nil for nothing.
+	Step *Step `json:"step,omitempty"`
+	// Others are newer base commits that are not the candidate, newest first, and why.
+	Others []Other    `json:"others,omitempty"`
+	Hold   *tree.Hold `json:"hold,omitempty"`
+	// Drift is what somebody did to the environment's tree, a line for each file.
+	Drift []string `json:"drift,omitempty"`
+}
+
+// StatusOf returns what a stage has. Its state is not known yet.
+func StatusOf(st *session.Stage) *StageStatus {
+	return &StageStatus{Environment: st.Policy.Name, Ring: st.RingName(), Has: st.Has(), Branch: st.Environment.Branch, Tip: string(tree.RevisionOf(st.Environment.Tip))}
+}
+
+// ID returns environment, or environment/ring.
+func (s *StageStatus) ID() string { return session.StageID(s.Environment, s.Ring) }
+
+// Diagnostics returns the diagnostics of the step's compilation, and of what blocks its
+// files.
+func (s *StageStatus) Diagnostics() []diag.Diagnostic {
+	if s.Step == nil || s.Step.Prepared == nil {
+		return nil
+	}
+	return s.Step.Prepared.diagnostics
+}
+
+// Other is a base commit that is not the candidate.
+type Other struct {
+	Commit string `json:"commit"`
+	Reason string `json:"reason"`
+	// Refused says that somebody rejected it or called it off: it is not waited for.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// Step is a change that a stage may get.
+type Step struct {
+	Kind   Kind        `json:"kind"`
+	Source tree.Source `json:"source"`
+	// Verdicts are the gates' answers, in the order of their evaluation.
+	Verdicts []gate.Verdict `json:"gates"`
+	// Change is what would change; nil where that was not compiled, because a gate of
+	// the commit alone is not passed.
+	Change *gate.Change `json:"change,omitempty"`
+	// NoOp says that no file changes, only the record.
+	NoOp bool `json:"noOp,omitempty"`
+	// Tree is the id of the environment's tree without .kalypso after the step.
+	Tree tree.ID `json:"tree,omitempty"`
+	// Commit is the GitOps commit that was or would be made.
+	Commit string `json:"commit,omitempty"`
+	// URL is the change request's page; "" for none.
+	URL string `json:"url,omitempty"`
+	// Title and Body are those of the change request.
+	Title string `json:"title,omitempty"`
+	Body  string `json:"body,omitempty"`
+
+	Prepared *Prepared `json:"-"`
+}
+
+// Status is where the newest base commits are.
+type Status struct {
+	Stages []*StageStatus `json:"stops"`
+	// Commits are the newest base commits, newest first.
+	Commits []CommitStatus `json:"commits"`
+}
+
+// CommitStatus is where a base commit is.
+type CommitStatus struct {
+	Commit  string `json:"commit"`
+	Subject string `json:"subject"`
+	Author  string `json:"author"`
+	// Stages has an entry for each stage that has or had the commit, by its ID: "here" with
+	// the state of its rollout, or "was here".
+	Stages map[string]string `json:"stops"`
+}
+
+// Status plans all stages of the request, and returns where the newest base commits are,
+// at most a number of them.
+func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
+	planned, err := pl.Plan(ctx, Intent{})
+	if err != nil {
+		return nil, err
+	}
+	out := &Status{Stages: planned.Stages, Commits: []CommitStatus{}}
+	bases, err := pl.state.Platform.Bases.Newest(max(most, 0))
+	if err != nil {
+		return nil, err
+	}
+	had := map[*session.Stage]map[tree.Revision]bool{}
+	for _, st := range pl.state.Requested() {
+		if had[st], err = st.Had(ctx, bases); err != nil {
+			return nil, err
+		}
+	}
+	for _, b := range bases {
+		c := CommitStatus{Commit: b.Commit.String(), Subject: message.FirstLine(b.Message), Author: terminal.Line(b.Author), Stages: map[string]string{}}
+		for i, st := range pl.state.Requested() {
+			switch {
+			case string(st.Has().Base) == c.Commit:
+				c.Stages[st.ID()] = "here" + rolloutWord(out.Stages[i].Rollout)
+			case had[st][tree.RevisionOf(b.Commit)]:
+				c.Stages[st.ID()] = "was here"
+			}
+		}
+		out.Commits = append(out.Commits, c)
+	}
+	return out, nil
+}
+
+// rolloutWord returns the state of a rollout as Status names it; "" for none.
+func rolloutWord(r *observe.Rollout) string {
+	if r == nil {
+		return ""
+	}
+	return ", " + string(map[forge.State]string{forge.Success: "healthy", forge.Failure: "failed", forge.Pending: "rolling out"}[r.State])
+}
+
+// CheckSkip returns an error where the policy of a stage of the request does not let gates
+// be passed over.
+func (pl *Planner) CheckSkip(skip gate.Skip) error {
+	if len(skip.Gates) == 0 {
+		return nil
+	}
+	for _, st := range pl.state.Requested() {
+		if err := gate.CheckSkip(st.GatePolicy(), skip); err != nil {
+			return fmt.Errorf("%s: %w", st.ID(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,334 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/message"
+)
+
+// History is the history of an environment's branch, commit by commit. It is read as far
+// as it is needed.
+type History struct {
+	of     *Environment
+	states []Past // newest first
+	depth  int    // how many commits were asked for; 0 for those of the first look
+	whole  bool   // there is nothing more
+}
+
+// Past is the environment in one commit of its branch.
+type Past struct {
+	git.Link
+	Record   *tree.Record // nil where it could not be read, or was not there
+	RecordID git.Hash     // of its file; zero where there is none
+}
+
+// The history is read in growing parts: what is asked for is mostly near its end.
+const (
+	firstDepth  = 32
+	depthFactor = 8
+)
+
+// Each calls a function with the states of the environment, newest first, until it returns
+// false.
+func (h *History) Each(ctx context.Context, f func(Past) bool) error {
+	for i := 0; ; i++ {
+		p, there, err := h.At(ctx, i)
+		if err != nil || !there || !f(p) {
+			return err
+		}
+	}
+}
+
+// At returns the state that is a number of commits before the newest; false where there
+// are not as many.
+func (h *History) At(ctx context.Context, i int) (Past, bool, error) {
+	for i >= len(h.states) {
+		if h.whole || h.of.Tip.IsZero() {
+			return Past{}, false, nil
+		}
+		if err := h.more(ctx); err != nil {
+			return Past{}, false, err
+		}
+	}
+	return h.states[i], true, nil
+}
+
+// more reads a greater part of the history.
+func (h *History) more(ctx context.Context) error {
+	h.depth = max(firstDepth, h.depth*depthFactor)
+	env := h.of
+	if err := env.Repository.Remote.Fetch(ctx, []git.Hash{env.Tip}, h.depth); err != nil {
+		return err
+	}
+	links, err := h.links()
+	if err != nil {
+		return err
+	}
+	h.whole = len(links) < h.depth || h.depth >= ledger.MostDepth || len(links[len(links)-1].Parents) == 0
+	var ids []git.Hash
+	records := map[git.Hash]git.Hash{} // commit -> its record
+	objects := env.Repository.Staging
+	for _, l := range links[len(h.states):] {
+		id, err := env.recordIn(l)
+		if err != nil {
+			return err
+		}
+		if !id.IsZero() {
+			records[l.ID] = id
+			ids = append(ids, id)
+		}
+	}
+	if err := env.Repository.Remote.Prefetch(ctx, ids); err != nil {
+		return err
+	}
+	for _, l := range links[len(h.states):] {
+		p := Past{Link: l, RecordID: records[l.ID]}
+		if id, ok := records[l.ID]; ok {
+			data, err := objects.Blob(id)
+			if err != nil {
+				return err
+			}
+			p.Record, _ = tree.ParseRecord(data, nil)
+		}
+		h.states = append(h.states, p)
+	}
+	return nil
+}
+
+// links returns the commits that are here, newest first.
+func (h *History) links() ([]git.Link, error) {
+	var links []git.Link
+	for l, err := range h.of.Repository.Staging.Mainline(h.of.Tip) {
+		if missing := (*git.MissingError)(nil); errors.As(err, &missing) && len(links) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the history of branch %s: %w", h.of.Branch, err)
+		}
+		if links = append(links, l); len(links) == h.depth {
+			break
+		}
+	}
+	return links, nil
+}
+
+// All returns all states of the environment, newest first.
+func (h *History) All(ctx context.Context) ([]Past, error) {
+	err := h.Each(ctx, func(Past) bool { return true })
+	return h.states, err
+}
+
+// Deployed returns the commits in which a ring has what it has now, newest first: the last
+// of them deployed it. None where it has nothing.
+func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, err error) {
+	has := h.of.has(ring)
+	if has == (tree.Source{}) {
+		return nil, nil
+	}
+	err = h.Each(ctx, func(p Past) bool {
+		if h.of.SourceIn(p.Record, ring) != has {
+			return false
+		}
+		run = append(run, p.ID)
+		return true
+	})
+	return run, err
+}
+
+// Visit is the last time that a base commit was in a ring.
+type Visit struct {
+	// Deployed are the commits that deployed it, and then other files of the environment
+	// with it, oldest first; none where it never was there.
+	Deployed []git.Hash
+	// Followed is the commit that deployed the next base commit; zero where it is still
+	// there.
+	Followed git.Hash
+}
+
+// VisitOf returns when a base commit was last in a ring.
+func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) (v Visit, err error) {
+	var newer git.Hash
+	var last tree.Source
+	err = h.Each(ctx, func(p Past) bool {
+		is := h.of.SourceIn(p.Record, ring)
+		n := len(v.Deployed)
+		switch {
+		case is.Base == base && n > 0 && is == last:
+			v.Deployed[n-1] = p.ID
+		case is.Base == base:
+			if n == 0 {
+				v.Followed = newer
+			}
+			v.Deployed = append(v.Deployed, p.ID)
+		case n > 0:
+			return false
+		}
+		newer, last = p.ID, is
+		return true
+	})
+	slices.Reverse(v.Deployed)
+	return v, err
+}
+
+// BasesOf returns the newest state with each base commit that a ring had, newest first.
+func (h *History) BasesOf(ctx context.Context, ring string) ([]Past, error) {
+	states, err := h.All(ctx)
+	return h.distinct(states, ring), err
+}
+
+// distinct returns the newest of some states with each base commit of a ring.
+func (h *History) distinct(states []Past, ring string) []Past {
+	var out []Past
+	var seen []tree.Revision
+	for _, p := range states {
+		if is := h.of.SourceIn(p.Record, ring).Base; is != "" && !slices.Contains(seen, is) {
+			seen = append(seen, is)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// BasesBefore returns the same of the base commits that a ring had before it had its
+// present one for the first time: the targets of rollbacks. What it was rolled back from
+// is not among them.
+func (h *History) BasesBefore(ctx context.Context, ring string) ([]Past, error) {
+	states, err := h.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has, first := h.of.has(ring).Base, 0
+	for i, p := range states {
+		if h.of.SourceIn(p.Record, ring).Base == has {
+			first = i
+		}
+	}
+	return h.distinct(states[min(first+1, len(states)):], ring), nil
+}
+
+// had returns which of some base commits a ring has or had.
+func (h *History) had(ctx context.Context, ring string, of []source.Base) (map[tree.Revision]bool, error) {
+	wanted := map[tree.Revision]bool{}
+	for _, b := range of {
+		wanted[tree.RevisionOf(b.Commit)] = true
+	}
+	had := map[tree.Revision]bool{}
+	older := 0
+	var last tree.Revision
+	err := h.Each(ctx, func(p Past) bool {
+		is := h.of.SourceIn(p.Record, ring).Base
+		switch {
+		case wanted[is]:
+			had[is], older = true, 0
+		case is != last: // others may be in the branch as well
+			older++
+		}
+		last = is
+		// What came before all that is wanted is not looked at, but for a rollback.
+		return len(had) < len(wanted) && older < firstDepth
+	})
+	return had, err
+}
+
+// RecordTrailer is the name of the trailer with the id of a record.
+const RecordTrailer = "Kalypso-Record"
+
+// IsOwn reports whether kalypso made a commit, and wrote the record that it has.
+func (env *Environment) IsOwn(p Past) bool {
+	return p.Record != nil && message.Trailer(p.Message, "Kalypso-Environment") == env.Policy.Name && message.Trailer(p.Message, RecordTrailer) == p.RecordID.String()
+}
+
+// Writer returns the message of kalypso's commit that wrote the record of a commit, also
+// where that came with a merge; "" where kalypso did not write it.
+func (env *Environment) Writer(ctx context.Context, p Past) (string, error) {
+	if env.IsOwn(p) {
+		return p.Message, nil
+	}
+	const deep = 2 // a forge merges into a proposal before that is merged
+	parents := p.Parents[min(1, len(p.Parents)):]
+	for range deep {
+		var older []git.Hash
+		for _, id := range parents {
+			q, err := env.pastAt(ctx, id)
+			if err != nil {
+				return "", err
+			}
+			if env.IsOwn(q) && q.RecordID == p.RecordID {
+				return q.Message, nil
+			}
+			older = append(older, q.Parents...)
+		}
+		if len(parents) != 1 || len(older) < 2 {
+			break
+		}
+		parents = older
+	}
+	return "", nil
+}
+
+// pastAt returns the environment in any commit.
+func (env *Environment) pastAt(ctx context.Context, id git.Hash) (Past, error) {
+	at, err := env.AtCommit(ctx, id)
+	if err != nil {
+		return Past{}, err
+	}
+	p, _, err := at.History.At(ctx, 0)
+	return p, err
+}
+
+// Introduced returns the commit that wrote a record, both as numbers of commits before the
+// newest.
+func (env *Environment) Introduced(ctx context.Context, i int) (int, error) {
+	p, there, err := env.History.At(ctx, i)
+	for err == nil && there {
+		var older Past
+		if older, there, err = env.History.At(ctx, i+1); err != nil || !there || older.RecordID != p.RecordID {
+			break
+		}
+		i++
+	}
+	return i, err
+}
+
+// CompiledFrom returns the commits that retained files of a cluster type were compiled
+// from: those of the newest state in which they were not retained. The zero Source where
+// the history has none.
+func (env *Environment) CompiledFrom(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.Source, error) {
+	var of tree.Source
+	var failed error
+	err := env.History.Each(ctx, func(p Past) bool {
+		if p.Record == nil {
+			return true
+		}
+		i := slices.IndexFunc(p.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Name == kept.Name })
+		if i < 0 {
+			return false
+		}
+		e := &p.Record.ClusterTypes[i]
+		if failed = env.Repository.Remote.Prefetch(ctx, []git.Hash{tree.Revision(e.Record).Hash()}); failed != nil {
+			return false
+		}
+		data, err := env.Repository.Staging.Blob(tree.Revision(e.Record).Hash())
+		if err != nil {
+			failed = err
+			return false
+		}
+		ct, err := tree.ParseClusterTypeRecord(data)
+		switch {
+		case err != nil || tree.TreeID(ct.Files) != tree.TreeID(kept.Files):
+			return false
+		case ct.Kept != "":
+			return true
+		}
+		of = p.Record.SourceOf(e)
+		return false
+	})
+	return of, errors.Join(err, failed)
+}

@@ -1,0 +1,319 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/subject"
+)
+
+// allowedSignersFile is where the platform says whose signatures count, in the format of
+// ssh-keygen(1).
+const allowedSignersFile = ".kalypso/allowed_signers"
+
+// Platform is the repository of the platform, or of the application, as it is at the
+// head of its branch.
+type Platform struct {
+	Repository *Repository
+	Branch     string
+	path       string // of the platform in the repository
+	Subject    subject.Subject
+	Head       git.Hash
+	Policies   []model.Stage
+	Bases      *Bases
+	// allowedSigners say whose signatures count; nil for nobody's.
+	allowedSigners []byte
+}
+
+// openPlatform reads the platform: its policies, its base commits, and where environments
+// have their own files.
+func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
+	repo, err := s.opener.repository(ctx, s.Request.Repository)
+	if err != nil {
+		return nil, err
+	}
+	p := &Platform{Repository: repo, Branch: s.Request.Branch, path: path.Clean(s.Request.Path)}
+	if p.Branch == "" {
+		p.Branch = repo.defaultBranch()
+	}
+	var ok bool
+	if p.Head, ok = repo.Refs[BranchRef(p.Branch)]; !s.Request.Head.IsZero() {
+		p.Head = s.Request.Head
+	} else if !ok {
+		return nil, fmt.Errorf("%s has no branch %s, so there is nothing to promote from; name another one with --from", repo.URL, p.Branch)
+	}
+	if err := repo.Remote.Fetch(ctx, []git.Hash{p.Head}, 0); err != nil {
+		return nil, err
+	}
+	if p.Subject, err = p.subjectOf(s.Request.Subjects); err != nil {
+		return nil, err
+	}
+	if p.allowedSigners, err = p.file(ctx, allowedSignersFile); err != nil {
+		return nil, err
+	}
+	dir, remove, err := p.assemble(ctx, p.Head, nil)
+	if err != nil {
+		return nil, err
+	}
+	stages, ds, err := p.Subject.Stages(ctx, dir)
+	if err = errors.Join(err, remove()); err != nil {
+		return nil, err
+	}
+	invalid := slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Invalid })
+	if stages == nil || invalid || diag.Errors(ds) {
+		return nil, &PlatformError{What: p.Subject.Form().What, Commit: git.Short(p.Head), Diagnostics: ds}
+	}
+	p.Policies = stages
+	if err := p.readSources(ctx); err != nil {
+		return nil, err
+	}
+	p.Bases = basesOf(p.history(p.Head))
+	return p, nil
+}
+
+// readSources reads the rings of environments whose own files are in another branch.
+func (p *Platform) readSources(ctx context.Context) error {
+	owns := map[string]source.Own{}
+	for i := range p.Policies {
+		if p.Policies[i].Promotion.Source == nil {
+			continue
+		}
+		// What cannot be read is an error of reading the environment.
+		if own, err := p.own(ctx, &p.Policies[i]); err == nil && !own.Commit.IsZero() {
+			owns[p.Policies[i].Name] = own
+		}
+	}
+	if len(owns) == 0 {
+		return nil
+	}
+	dir, remove, err := p.assemble(ctx, p.Head, owns)
+	if err != nil {
+		return err
+	}
+	stages, _, err := p.Subject.Stages(ctx, dir)
+	for _, of := range stages {
+		if _, elsewhere := owns[of.Name]; elsewhere {
+			policy := p.Policy(of.Name)
+			policy.Promotion.Rings, policy.NoRings = of.Promotion.Rings, of.NoRings
+		}
+	}
+	return errors.Join(err, remove())
+}
+
+// subjectOf returns the first of some subjects that the head is one of.
+func (p *Platform) subjectOf(subjects []subject.Subject) (subject.Subject, error) {
+	var wanted []string
+	for _, s := range subjects {
+		form := s.Form()
+		is, err := form.At(p.Repository.Remote.Objects(), p.Head, p.path)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			return s, nil
+		}
+		wanted = append(wanted, fmt.Sprintf("no %s (%s)", form.What, strings.Join(form.Files, " or ")))
+	}
+	where := "the root"
+	if p.path != "." {
+		where = "folder " + p.path
+	}
+	return nil, fmt.Errorf("%s of %s has at commit %s %s; name another folder with --path, or another branch with --from",
+		where, p.Repository.URL, git.Short(p.Head), strings.Join(wanted, " and "))
+}
+
+// file returns a file of the platform at the head; nil where there is none.
+func (p *Platform) file(ctx context.Context, name string) ([]byte, error) {
+	objects := p.Repository.Remote.Objects()
+	root, err := objects.CommitTree(p.Head)
+	if err != nil {
+		return nil, err
+	}
+	e, found, err := objects.Find(root, path.Join(p.path, name))
+	if err != nil || !found || e.Mode != git.FileMode {
+		return nil, err
+	}
+	return objects.Blob(e.ID)
+}
+
+// Policy returns the policy of an environment; nil for none.
+func (p *Platform) Policy(name string) *model.Stage {
+	for i := range p.Policies {
+		if p.Policies[i].Name == name {
+			return &p.Policies[i]
+		}
+	}
+	return nil
+}
+
+// assemble writes the platform of a base commit into a temporary folder.
+func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string, func() error, error) {
+	return source.Assemble(ctx, source.Assembly{
+		Repository: p.Repository.Remote.Objects(), Marker: p.Subject.Form().Marker, Base: of, Path: p.path, Own: own, Prefetch: p.Repository.Remote.Prefetch,
+	})
+}
+
+// own returns where an environment's own files are at the platform's head. The commit is
+// the newest that changed them; zero where there were none.
+func (p *Platform) own(ctx context.Context, policy *model.Stage) (source.Own, error) {
+	if from := policy.Promotion.Source; from != nil {
+		head := p.headOf(from.Branch)
+		if head.IsZero() {
+			return source.Own{}, fmt.Errorf("%s has no branch %s, which environments.%s.source names", p.Repository.URL, from.Branch, policy.Name)
+		}
+		if err := p.Repository.Remote.Fetch(ctx, []git.Hash{head}, 0); err != nil {
+			return source.Own{}, err
+		}
+		commit, err := p.history(head).Newest(from.Path)
+		return source.Own{Commit: commit, Path: from.Path}, err
+	}
+	folder := p.ownPath(policy)
+	commit, err := p.history(p.Head).Newest(folder)
+	return source.Own{Commit: commit, Path: folder}, err
+}
+
+// headOf returns the head of a branch; zero where there is none. A clone that was made of one
+// commit, as in CI, knows the others as branches of origin.
+func (p *Platform) headOf(branch string) git.Hash {
+	if head := p.Repository.Refs[BranchRef(branch)]; !head.IsZero() {
+		return head
+	}
+	return p.Repository.Refs["refs/remotes/origin/"+branch]
+}
+
+// ownPath returns the folder that an environment's own files are in.
+func (p *Platform) ownPath(policy *model.Stage) string {
+	if policy.Promotion.Source != nil {
+		return policy.Promotion.Source.Path
+	}
+	return p.history(p.Head).OwnPath(policy.Name)
+}
+
+// history returns the platform's branch, at one of its commits.
+func (p *Platform) history(head git.Hash) source.History {
+	return source.History{Repository: p.Repository.Remote.Objects(), Head: head, Path: p.path}
+}
+
+// historyOf returns the head of a branch, whose history it fetches; zero where there is
+// none.
+func (p *Platform) historyOf(ctx context.Context, branch string) (git.Hash, error) {
+	if branch == p.Branch {
+		return p.Head, nil
+	}
+	head := p.headOf(branch)
+	if head.IsZero() {
+		return head, nil
+	}
+	return head, p.Repository.Remote.Fetch(ctx, []git.Hash{head}, 0)
+}
+
+// Newest returns the newer one of two commits of an environment's own files, by the
+// history of their branch; false where that has neither.
+func (p *Platform) Newest(ctx context.Context, policy *model.Stage, a, b git.Hash) (git.Hash, bool, error) {
+	branch := p.Branch
+	if from := policy.Promotion.Source; from != nil {
+		branch = from.Branch
+	}
+	head, err := p.historyOf(ctx, branch)
+	if err != nil || head.IsZero() {
+		return head, false, err
+	}
+	for at, err := range p.Repository.Remote.Objects().Mainline(head) {
+		if err != nil || at.ID == a || at.ID == b {
+			return at.ID, err == nil, err
+		}
+	}
+	return git.Hash{}, false, nil
+}
+
+// Has reports whether a commit is in the history of a branch.
+func (p *Platform) Has(ctx context.Context, branch string, commit git.Hash) (bool, error) {
+	head, err := p.historyOf(ctx, branch)
+	if err != nil || head.IsZero() {
+		return false, err
+	}
+	for at, err := range p.Repository.Remote.Objects().Mainline(head) {
+		if err != nil || at.ID == commit {
+			return err == nil, err
+		}
+	}
+	_, merged, err := mergedInto(p.Repository.Remote.Objects(), head, commit)
+	return merged, err
+}
+
+// Resolve returns the base commit of a name: HEAD, which is that of the branch, a branch,
+// a tag, an id or the beginning of one, each also with ~N for the Nth before.
+func (p *Platform) Resolve(full string) (source.Base, error) {
+	name, back, counts := strings.Cut(full, "~")
+	n, err := strconv.Atoi(cmp.Or(back, "1"))
+	if counts && (err != nil || n < 0) {
+		return source.Base{}, fmt.Errorf("%s is no name of a commit: write ~N for the Nth before it", full)
+	}
+	if !counts {
+		n = 0
+	}
+	id, found := p.refOrID(name), false
+	for at, err := range p.Repository.Remote.Objects().Mainline(p.Head) {
+		if err != nil {
+			return source.Base{}, err
+		}
+		if found = found || at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name); !found {
+			continue
+		}
+		if n--; n < 0 {
+			if b, err := p.history(at.ID).Base(); err != nil || !b.Commit.IsZero() {
+				return b, err
+			}
+			break
+		}
+	}
+	return source.Base{}, fmt.Errorf("%s is no commit of branch %s of %s: only what is in its history can be promoted", full, p.Branch, p.Repository.URL)
+}
+
+// refOrID returns the commit of a ref or of a full id; zero for none.
+func (p *Platform) refOrID(name string) git.Hash {
+	if name == "HEAD" {
+		return p.Head
+	}
+	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name, name} {
+		if id, ok := p.Repository.Refs[ref]; ok {
+			return id
+		}
+	}
+	if tree.Revision(name).IsCommit() {
+		return tree.Revision(name).Hash()
+	}
+	return git.Hash{}
+}
+
+// Compile compiles a stage at some commits. The result reads a temporary folder, which
+// remove deletes. back is that of subject.CompileRequest.
+func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back bool) (out *subject.Compiled, remove func() error, err error) {
+	var own map[string]source.Own
+	if of.Environment != "" {
+		own = map[string]source.Own{st.Policy.Name: {Commit: of.Environment.Hash(), Path: p.ownPath(st.Policy)}}
+	}
+	dir, remove, err := p.assemble(ctx, of.Base.Hash(), own)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := subject.CompileRequest{Dir: dir, Environment: st.Policy.Name, Source: of, Previous: st.Environment.Record, Back: back}
+	if st.Ring != nil {
+		r.Ring, r.Rings = st.Ring.Name, st.Policy.Promotion.Rings
+	}
+	if out, err = p.Subject.Compile(ctx, r); err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return out, remove, nil
+}

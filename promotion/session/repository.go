@@ -1,0 +1,283 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/plain"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+)
+
+// opener opens repositories, each once, and keeps them.
+type opener struct {
+	request  *Request
+	now      time.Time
+	known    map[string]*Repository // by URL
+	opened   map[string]*opened     // by URL: those that are not known yet
+	unopened map[string]error       // by URL: why those cannot be
+	// allowedSigners say whose signatures count; nil before the platform was read.
+	allowedSigners []byte
+}
+
+// close releases the repositories.
+func (o *opener) close() error {
+	var errs []error
+	for _, r := range o.known {
+		errs = append(errs, r.close())
+	}
+	for _, other := range o.opened {
+		if other.remote != nil {
+			errs = append(errs, other.remote.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// opened is a repository of the request its refs.
+type opened struct {
+	remote *remote.Remote
+	err    error
+}
+
+// openRemotes opens the repositories of all environments, at once.
+func (o *opener) openRemotes(ctx context.Context, stages []model.Stage) {
+	o.opened = map[string]*opened{}
+	var all sync.WaitGroup
+	limit := make(chan struct{}, mostAtOnce)
+	for i := range stages {
+		g := stages[i].GitOps
+		if g == nil || g.Repo == "" || o.known[g.Repo] != nil || o.opened[g.Repo] != nil {
+			continue
+		}
+		to := &opened{}
+		o.opened[g.Repo] = to
+		all.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			to.remote, to.err = o.request.Remote(ctx, g.Repo)
+		})
+	}
+	all.Wait()
+}
+
+// mostAtOnce is how many repositories are asked at once.
+const mostAtOnce = 8
+
+// openRemote opens a repository, or returns what openRemotes got.
+func (o *opener) openRemote(ctx context.Context, url string) (*remote.Remote, error) {
+	if by := o.opened[url]; by != nil {
+		delete(o.opened, url)
+		return by.remote, by.err
+	}
+	return o.request.Remote(ctx, url)
+}
+
+// Repository is a git repository with what hosts it.
+type Repository struct {
+	ledger.Repository
+	Forge forge.Forge
+	Plain bool // nothing but git
+	// notes keep statuses and approvals where there is no forge.
+	notes *ledger.Notes
+	// statuses are nil before they are needed.
+	statuses *ledger.Statuses
+	// elsewhere are statuses in git notes, of commits of a platform that is on no forge; nil
+	// for none.
+	elsewhere *ledger.Statuses
+}
+
+// repository opens a repository, once for each URL.
+func (o *opener) repository(ctx context.Context, url string) (*Repository, error) {
+	if known := o.known[url]; known != nil {
+		return known, nil
+	}
+	if err := o.unopened[url]; err != nil {
+		return nil, err
+	}
+	r, err := o.openRepository(ctx, url)
+	if err != nil {
+		o.unopened[url] = err
+		return nil, errors.Join(err, r.close())
+	}
+	o.known[url] = r
+	return r, nil
+}
+
+// openRepository opens a repository; what it returns is to be closed, also with an error.
+func (o *opener) openRepository(ctx context.Context, url string) (r *Repository, err error) {
+	r = &Repository{}
+	if r.Remote, err = o.openRemote(ctx, url); err != nil {
+		return r, err
+	}
+	r.URL = r.Remote.URL()
+	refs, _ := r.Remote.Advertised() // it has just been opened
+	r.Refs = maps.Clone(refs)
+	if r.Staging, err = r.Remote.Staging(); err != nil {
+		return r, err
+	}
+	if r.Forge, err = o.request.Forge(ctx, url); err != nil {
+		return r, err
+	}
+	if r.Forge == nil {
+		r.Plain = true
+		r.Forge, err = o.plainForge(r)
+	}
+	return r, err
+}
+
+func (r *Repository) close() error {
+	var errs []error
+	if r.Staging != nil {
+		errs = append(errs, r.Staging.Close())
+	}
+	if r.Remote != nil {
+		errs = append(errs, r.Remote.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// BranchRef returns the full name of a branch.
+func BranchRef(branch string) string { return "refs/heads/" + branch }
+
+// defaultBranch returns the default branch of the repository.
+func (r *Repository) defaultBranch() string { return cmp.Or(r.Remote.DefaultBranch(), "main") }
+
+// plainForge returns what keeps in the repository itself what forges keep.
+func (o *opener) plainForge(r *Repository) (*plain.Forge, error) {
+	options := plain.Options{By: o.request.Author(o.now).Signature, Now: o.request.Now, AllowedSigners: o.allowedSigners}
+	if o.request.Signer != nil {
+		options.Signer = o.request.Signer.SSH
+	}
+	if r.notes == nil {
+		r.notes = ledger.NewNotes(&r.Repository)
+	}
+	return plain.New(r.notes, options)
+}
+
+// Statuses returns the statuses of the repository's commits.
+func (r *Repository) Statuses() *ledger.Statuses {
+	if r.statuses == nil {
+		r.statuses = ledger.NewStatuses(r.Forge)
+	}
+	return r.statuses
+}
+
+// StatusesOf returns the statuses of a base commit of the repository. Without a forge,
+// they are in the given notes of a GitOps repository.
+func (r *Repository) StatusesOf(ctx context.Context, statuses *ledger.Statuses, commit git.Hash) ([]forge.Status, error) {
+	if r.Plain {
+		return statuses.Of(ctx, commit)
+	}
+	return r.Statuses().Of(ctx, commit)
+}
+
+// gather fetches what is read of environments: from all repositories beside each other,
+// and from each in as few requests as possible. What it cannot get is fetched again by
+// those who read it, and then the error is theirs.
+func (s *State) gather(ctx context.Context) {
+	of := map[*Repository][]*Environment{}
+	for i := range s.Platform.Policies {
+		if env := s.Environments[s.Platform.Policies[i].Name]; env.Repository != nil && !env.Tip.IsZero() {
+			of[env.Repository] = append(of[env.Repository], env)
+		}
+	}
+	var all sync.WaitGroup
+	limit := make(chan struct{}, mostAtOnce)
+	for r, environments := range of {
+		all.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			_ = r.gather(ctx, environments)
+		})
+	}
+	all.Wait()
+}
+
+// gather fetches the newest commits of branches, the orders, and then the records.
+func (r *Repository) gather(ctx context.Context, environments []*Environment) error {
+	var deep []git.Hash
+	flat := r.OrderIDs()
+	for _, env := range environments {
+		if env.Aside {
+			flat = append(flat, env.Tip)
+		} else {
+			deep = append(deep, env.Tip)
+		}
+	}
+	if err := errors.Join(r.Remote.Fetch(ctx, deep, firstDepth), r.Remote.Fetch(ctx, flat, 1)); err != nil {
+		return err
+	}
+	var ids []git.Hash
+	for _, env := range environments {
+		records, err := env.recordIDs()
+		if err != nil {
+			return err
+		}
+		ids = append(ids, records...)
+	}
+	if err := r.Remote.Prefetch(ctx, ids); err != nil {
+		return err
+	}
+	ids = nil
+	for _, env := range environments {
+		at, err := r.View(env.Branch, env.Tip)
+		if err != nil {
+			return err
+		}
+		if record, _, err := at.Record(env.Folder); err == nil && record != nil && !env.Aside {
+			ids = append(ids, clusterTypesOf(record)...)
+		}
+	}
+	return r.Remote.Prefetch(ctx, ids)
+}
+
+// recordIDs returns the ids of an environment's records in the commits that are here, the
+// first of which are read in any case.
+func (env *Environment) recordIDs() (ids []git.Hash, err error) {
+	links, err := (&History{of: env, depth: firstDepth}).links()
+	if err != nil {
+		return nil, err
+	}
+	if env.Aside {
+		links = links[:1]
+	}
+	for _, l := range links {
+		id, err := env.recordIn(l)
+		if err != nil {
+			return nil, err
+		}
+		if !id.IsZero() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// recordIn returns the id of the environment's record in a commit; zero where it has none.
+func (env *Environment) recordIn(l git.Link) (git.Hash, error) {
+	e, found, err := env.Repository.Staging.Find(l.Tree, path.Join(env.Folder, tree.RecordPath))
+	if err != nil || !found || e.Mode != git.FileMode {
+		return git.Hash{}, err
+	}
+	return e.ID, nil
+}
+
+// clusterTypesOf returns the ids of the records of cluster types.
+func clusterTypesOf(record *tree.Record) []git.Hash {
+	var ids []git.Hash
+	for _, ct := range record.ClusterTypes {
+		ids = append(ids, tree.Revision(ct.Record).Hash())
+	}
+	return ids
+}

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/signature"
+	"github.com/kalypso-io/kalypso/promotion/subject"
+)
+
+// Request says what is promoted, and with what.
+type Request struct {
+	// Repository is the platform's git repository: a URL, or a folder. Branch is what is
+	// promoted from, "" for the repository's default; Path is the platform's folder in
+	// it, "." for its root.
+	Repository, Branch, Path string
+	// Head is a commit to take for the head of the branch; zero for what it is.
+	Head git.Hash
+	// Environments are those to work on, and Ring is a ring of the one; none and "" for
+	// all. The state of all others is read as far as gates need it.
+	Environments []string
+	Ring         string
+	// Former lets Environments name some that the policy does not have any more.
+	Former bool
+	// Subjects compile: the first of them counts that the head is one of.
+	Subjects []subject.Subject
+	// Remote opens a git repository by its URL.
+	Remote func(ctx context.Context, url string) (*remote.Remote, error)
+	// Forge returns what a repository is hosted on; nil for nothing but git.
+	Forge func(ctx context.Context, url string) (forge.Forge, error)
+	// Sources are where rollouts are reported, beside commit statuses.
+	Sources []Source
+	// Now is the clock. ClockSet says that it was set, and is not that of the machine:
+	// records say so.
+	Now      func() time.Time
+	ClockSet bool
+	// By is who runs this, for what only people decide: rollbacks, holds, freezes.
+	By string
+	// Committer is who makes commits; the zero Signature for kalypso itself.
+	Committer git.Signature
+	// Signer signs commits; nil for none.
+	Signer *signature.Signer
+	// Overwrite restores what somebody else changed in the generated files, and Adopt
+	// takes over files that kalypso did not write.
+	Overwrite, Adopt bool
+	// AllRings lets changes of an environment's own files go to all rings at once.
+	AllRings bool
+}
+
+// Author returns who makes commits: kalypso itself, unless the request has a committer.
+func (r *Request) Author(when time.Time) ledger.Author {
+	by := ledger.Author{Signature: git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: when.UTC()}}
+	if r.Committer.Name != "" {
+		by.Name, by.Email = r.Committer.Name, r.Committer.Email
+	}
+	if r.Signer != nil {
+		by.Sign = r.Signer.Sign
+	}
+	return by
+}
+
+// Clock returns the clock as records name it.
+func (r *Request) Clock() string {
+	if r.ClockSet {
+		return tree.ClockSet
+	}
+	return ""
+}
+
+// Source is where rollouts are reported, of one kind as policies name them:
+// kubernetes or report.
+type Source struct {
+	Kind string
+	rollout.Source
+}
+
+// UnknownError is the error where there is no environment or ring of a name.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("there is no %s %s", e.What, e.Name)
+	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
+		return text + "; " + hint
+	}
+	if len(e.Known) == 0 {
+		return text + "; there are none"
+	}
+	return text + "; there are " + strings.Join(e.Known, ", ")
+}
+
+// checkRequest returns an error where the request names what the policy does not have.
+func (s *State) checkRequest() error {
+	known := s.Names()
+	for _, name := range s.Request.Environments {
+		if !slices.Contains(known, name) && !s.Request.Former {
+			return &UnknownError{"environment", name, known}
+		}
+	}
+	if s.Request.Ring == "" {
+		return nil
+	}
+	if len(s.Request.Environments) != 1 {
+		return errors.New("a ring is one of an environment: name the environment")
+	}
+	policy := s.Platform.Policy(s.Request.Environments[0])
+	if policy == nil {
+		return nil // a former one, of which everything is looked for
+	}
+	if policy.NoRings {
+		return fmt.Errorf("environment %s: %w", policy.Name, noRings(policy))
+	}
+	var rings []string
+	for _, ring := range policy.Promotion.Rings {
+		rings = append(rings, ring.Name)
+	}
+	if !slices.Contains(rings, s.Request.Ring) {
+		return &UnknownError{"ring of environment " + policy.Name, s.Request.Ring, rings}
+	}
+	return nil
+}

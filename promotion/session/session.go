@@ -1,0 +1,349 @@
+// Package session reads the state of a platform's promotion: repositories, the platform
+// with its policies, and the GitOps branch of each environment with its record, history
+// and orders.
+//
+// Open reads the state. What is asked of it later is read then, and kept. Nothing is
+// written. State has what concerns all stages, Platform the base commits, Environment one
+// GitOps branch, and Stage one ring of it.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/plain"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+)
+
+// State is the state of a platform's promotion as it was read. It is for one goroutine.
+// What others change meanwhile is found when something is written, which then fails with
+// git.ErrLostRace: a new State sees it.
+type State struct {
+	Request      Request
+	Now          time.Time
+	Platform     *Platform
+	Environments map[string]*Environment // by name
+	// Stages are in an order in which those that others wait for come first.
+	Stages []*Stage
+	opener *opener
+}
+
+// PlatformError is the error where the platform's head has errors in its base. Nothing can be
+// promoted, because policies cannot be read.
+type PlatformError struct {
+	What        string // platform, or application
+	Commit      string
+	Diagnostics []diag.Diagnostic
+}
+
+func (e *PlatformError) Error() string {
+	return "the base of the " + e.What + " has errors at commit " + e.Commit + ", so that its policies are not known: nothing is promoted"
+}
+
+// Open reads the state: the platform's head with its policies, and the records of all
+// environments that have a GitOps tree. Close ends it.
+func Open(ctx context.Context, r Request) (*State, error) {
+	s := &State{Request: r, Now: r.Now(), Environments: map[string]*Environment{}}
+	s.opener = &opener{request: &s.Request, now: s.Now, known: map[string]*Repository{}, unopened: map[string]error{}}
+	if err := s.read(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close releases the repositories.
+func (s *State) Close() error {
+	if s.Platform != nil {
+		s.Platform.Bases.stop()
+	}
+	return s.opener.close()
+}
+
+func (s *State) read(ctx context.Context) error {
+	var err error
+	if s.Platform, err = s.openPlatform(ctx); err != nil {
+		return err
+	}
+	s.opener.allowedSigners = s.Platform.allowedSigners
+	if repo := s.Platform.Repository; repo.Plain { // now that it is known whose signatures count
+		if repo.Forge, err = s.opener.plainForge(repo); err != nil {
+			return err
+		}
+	}
+	if err := s.checkRequest(); err != nil {
+		return err
+	}
+	s.opener.openRemotes(ctx, s.Platform.Policies)
+	for i := range s.Platform.Policies {
+		policy := &s.Platform.Policies[i]
+		if s.Environments[policy.Name], err = s.openEnvironment(ctx, policy); err != nil {
+			if err := s.Unreadable(ctx, policy, err); err != nil {
+				return err
+			}
+		}
+	}
+	s.gather(ctx)
+	for i := range s.Platform.Policies {
+		policy := &s.Platform.Policies[i]
+		if err := s.Environments[policy.Name].read(ctx); err != nil {
+			if err := s.Unreadable(ctx, policy, err); err != nil {
+				return err
+			}
+		}
+	}
+	s.Stages = s.stagesInOrder()
+	return nil
+}
+
+// Unreadable takes note of an environment whose state cannot be read: it is blocked, and
+// others go on. It returns the error where the environment is the only one requested, and
+// where it has moved meanwhile.
+func (s *State) Unreadable(ctx context.Context, policy *model.Stage, err error) error {
+	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) || slices.Equal(s.Request.Environments, []string{policy.Name}) {
+		return fmt.Errorf("environment %s: %w", policy.Name, err)
+	}
+	s.Environments[policy.Name] = &Environment{Policy: policy, Absent: err.Error(), Unreadable: true}
+	return nil
+}
+
+// stagesInOrder returns all stages, each after what it waits for. The platform was checked for
+// cycles.
+func (s *State) stagesInOrder() []*Stage {
+	var out []*Stage
+	done := map[string]bool{}
+	var environment func(name string)
+	environment = func(name string) {
+		policy := s.Platform.Policy(name)
+		if policy == nil || done[name] {
+			return
+		}
+		done[name] = true
+		for _, before := range policy.After {
+			environment(before)
+		}
+		out = append(out, s.inOrder(policy)...)
+	}
+	for i := range s.Platform.Policies {
+		environment(s.Platform.Policies[i].Name)
+	}
+	return out
+}
+
+// inOrder returns the stages of an environment, each after what it waits for.
+func (s *State) inOrder(policy *model.Stage) []*Stage {
+	rings := policy.Promotion.Rings
+	if len(rings) == 0 {
+		return []*Stage{{Policy: policy, Environment: s.Environments[policy.Name]}}
+	}
+	var out []*Stage
+	done := map[string]bool{}
+	var ring func(i int)
+	ring = func(i int) {
+		if done[rings[i].Name] {
+			return
+		}
+		done[rings[i].Name] = true
+		for _, before := range rings[i].After {
+			if n := slices.IndexFunc(rings, func(r model.Ring) bool { return r.Name == before }); n >= 0 {
+				ring(n)
+			}
+		}
+		out = append(out, &Stage{Policy: policy, Ring: &rings[i], Environment: s.Environments[policy.Name]})
+	}
+	for i := range rings {
+		ring(i)
+	}
+	return out
+}
+
+// Names returns the names of the environments of the policy.
+func (s *State) Names() (names []string) {
+	for i := range s.Platform.Policies {
+		names = append(names, s.Platform.Policies[i].Name)
+	}
+	return names
+}
+
+// StagesOf returns the stages of an environment.
+func (s *State) StagesOf(environment string) []*Stage {
+	return slices.DeleteFunc(slices.Clone(s.Stages), func(of *Stage) bool { return of.Policy.Name != environment })
+}
+
+// Requested returns the stages of the request, in order.
+func (s *State) Requested() []*Stage {
+	return slices.DeleteFunc(slices.Clone(s.Stages), func(of *Stage) bool {
+		return len(s.Request.Environments) > 0 && !slices.Contains(s.Request.Environments, of.Policy.Name) ||
+			s.Request.Ring != "" && of.RingName() != s.Request.Ring
+	})
+}
+
+// RequestedEnvironments returns the environments of the request, in order.
+func (s *State) RequestedEnvironments() []*Environment {
+	var out []*Environment
+	for _, st := range s.Requested() {
+		if !slices.Contains(out, st.Environment) {
+			out = append(out, st.Environment)
+		}
+	}
+	return out
+}
+
+// Upstream returns the stages that a commit must have been in before it comes to a stage.
+func (s *State) Upstream(st *Stage) []*Stage {
+	var out []*Stage
+	p := st.GatePolicy()
+	for _, name := range p.After {
+		if !p.Rings {
+			out = append(out, s.StagesOf(name)...)
+			continue
+		}
+		for _, other := range s.StagesOf(st.Policy.Name) {
+			if other.RingName() == name {
+				out = append(out, other)
+			}
+		}
+	}
+	return out
+}
+
+// UpstreamAndSoaking returns those and the stages that the soak gates of a stage name. A stage
+// may be in it twice.
+func (s *State) UpstreamAndSoaking(st *Stage) []*Stage {
+	out := s.Upstream(st)
+	for _, g := range st.GatePolicy().Gates {
+		if g.Soak != nil && g.Soak.Environment != "" {
+			out = append(out, s.StagesOf(g.Soak.Environment)...)
+		}
+	}
+	return out
+}
+
+// Gone returns why a branch does not have what was promoted to a stage: it is gone, or is
+// another one. "" where nothing was promoted, by the statuses of base commits. The error
+// is git.ErrLostRace where another run has written the branch since the state was read.
+func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
+	statuses, most := s.Statuses(st.Environment), MostJudged
+	if s.Platform.Repository.Plain { // whose statuses are all here
+		most = MostNew
+	}
+	bases, err := s.Platform.Bases.Newest(most)
+	if err != nil {
+		return "", err
+	}
+	for some := range slices.Chunk(bases, 20) {
+		var commits []git.Hash
+		for _, b := range some {
+			commits = append(commits, b.Commit)
+		}
+		if err := statuses.Load(ctx, commits...); err != nil {
+			return "", err
+		}
+		for _, c := range commits {
+			course, ok := ledger.CourseOf(statuses.Loaded(c), st.ID(), st.RolloutGate().By)
+			if !ok {
+				continue
+			}
+			refs, err := st.Environment.Repository.Remote.Refs(ctx)
+			if err != nil {
+				return "", err
+			}
+			if refs[BranchRef(st.Environment.Branch)] != st.Environment.Tip {
+				return "", fmt.Errorf("%w: branch %s is new", git.ErrLostRace, st.Environment.Branch)
+			}
+			what := "branch " + st.Environment.Branch + " is gone from " + st.Environment.Repository.URL
+			if !st.Environment.Tip.IsZero() {
+				what = "branch " + st.Environment.Branch + " of " + st.Environment.Repository.URL + " does not have what was promoted to it"
+			}
+			return fmt.Sprintf("%s: %s came to %s at %s", what, git.Short(c), st.ID(), course.Entered.UTC().Format("2006-01-02 15:04Z")), nil
+		}
+	}
+	return "", nil
+}
+
+// Newer returns the base commits after what a stage has, newest first; none where the
+// history does not have that.
+func (s *State) Newer(has tree.Source) ([]source.Base, error) {
+	if has.Base == "" {
+		return s.Platform.Bases.Newest(MostNew)
+	}
+	all, found, err := s.Platform.Bases.Until(has.Base.Hash())
+	if err != nil || !found {
+		return nil, err
+	}
+	return all[:len(all)-1], nil
+}
+
+// MostJudged is how many base commits are judged for one stage. Older ones are not waited
+// for.
+const MostJudged = 100
+
+// MostNew is how many base commits there are to choose from for a stage that has none.
+const MostNew = 2000
+
+// Statuses returns the statuses in which rollouts of base commits in an environment are
+// reported: on the platform's forge or, where it has none, in the notes of the GitOps
+// repository.
+func (s *State) Statuses(env *Environment) *ledger.Statuses {
+	if !s.Platform.Repository.Plain {
+		return s.Platform.Repository.Statuses()
+	}
+	if env.Repository.Plain {
+		return env.Repository.Statuses()
+	}
+	return env.Repository.elsewhere
+}
+
+// IsLast reports whether no environment comes after one: production.
+func (s *State) IsLast(environment string) bool {
+	return !slices.ContainsFunc(s.Platform.Policies, func(other model.Stage) bool { return slices.Contains(other.After, environment) })
+}
+
+// CommitTime returns the time of a commit of a stage: that of the newest commit that goes
+// into it, so that the commit is the same whoever makes it. What a person decides has its
+// own time; the zero Time for none.
+func (s *State) CommitTime(st *Stage, of tree.Source, decided time.Time) time.Time {
+	when := time.Unix(0, 0)
+	if decided.After(when) {
+		when = decided
+	}
+	later := func(r *Repository, id git.Hash) {
+		if id.IsZero() {
+			return
+		}
+		if c, err := r.Staging.Commit(id); err == nil && c.Committer.When.After(when) {
+			when = c.Committer.When
+		}
+	}
+	later(s.Platform.Repository, of.Base.Hash())
+	later(s.Platform.Repository, of.Environment.Hash())
+	later(st.Environment.Repository, st.Environment.Tip)
+	return when
+}
+
+// PlainForge returns what reads and writes the notes of a repository.
+func (s *State) PlainForge(r *Repository) (*plain.Forge, error) { return s.opener.plainForge(r) }
+
+// Repositories returns all repositories that are open, sorted by URL.
+func (s *State) Repositories() []*Repository {
+	var out []*Repository
+	for _, url := range slices.Sorted(maps.Keys(s.opener.known)) {
+		out = append(out, s.opener.known[url])
+	}
+	return out
+}
+
+// ServerFailed reports whether an error is about the server, and not about the request.
+func ServerFailed(err error) bool {
+	return errors.As(err, new(*forge.AuthError)) || errors.As(err, new(*forge.UnavailableError)) || errors.Is(err, context.Canceled)
+}

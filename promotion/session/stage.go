@@ -1,0 +1,185 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+	"github.com/kalypso-io/kalypso/promotion/ledger"
+)
+
+// Stage is one ring of an environment, or an environment without rings. What is asked,
+// compiled and written is always about one of them.
+type Stage struct {
+	Policy      *model.Stage // of the environment
+	Ring        *model.Ring  // nil where there are none
+	Environment *Environment
+}
+
+// In returns the stage with another state of its environment.
+func (st *Stage) In(env *Environment) *Stage {
+	return &Stage{Policy: st.Policy, Ring: st.Ring, Environment: env}
+}
+
+// RingName returns the name of the ring; "" for none.
+func (st *Stage) RingName() string {
+	if st.Ring == nil {
+		return ""
+	}
+	return st.Ring.Name
+}
+
+// StageID returns environment, or environment/ring.
+func StageID(environment, ring string) string {
+	if ring == "" {
+		return environment
+	}
+	return environment + "/" + ring
+}
+
+// ID returns environment, or environment/ring.
+func (st *Stage) ID() string { return StageID(st.Policy.Name, st.RingName()) }
+
+// Has returns what the record says that the stage has; the zero Source for nothing.
+func (st *Stage) Has() tree.Source { return st.Environment.has(st.RingName()) }
+
+// GatePolicy returns what the gates of the stage ask.
+func (st *Stage) GatePolicy() gate.Policy {
+	p := &st.Policy.Promotion
+	out := gate.Policy{
+		Environment: st.Policy.Name, Ring: st.RingName(),
+		After: st.Policy.After, Any: p.Any, Gates: []model.Gates{p.Gates},
+		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable,
+	}
+	if st.Ring != nil {
+		out.Gates = append(out.Gates, st.Ring.Gates)
+		if len(st.Ring.After) > 0 {
+			out.After, out.Rings, out.Any = st.Ring.After, true, false
+		}
+	}
+	return out
+}
+
+// RolloutGate returns when a commit counts as having run in the stage.
+func (st *Stage) RolloutGate() model.RolloutGate {
+	if st.Ring != nil && st.Ring.Gates.Rollout != nil {
+		return *st.Ring.Gates.Rollout
+	}
+	if g := st.Policy.Promotion.Gates.Rollout; g != nil {
+		return *g
+	}
+	return model.RolloutGate{Source: "any", Min: "100%"}
+}
+
+// Had returns which of some base commits the stage has or had. Of those that were there long
+// before, it may miss some.
+func (st *Stage) Had(ctx context.Context, of []source.Base) (map[tree.Revision]bool, error) {
+	if st.Environment.Repository == nil || st.Environment.Record == nil {
+		return nil, nil
+	}
+	return st.Environment.History.had(ctx, st.RingName(), of)
+}
+
+// With returns a base commit with the environment's own files as they are now.
+func (st *Stage) With(b source.Base) tree.Source {
+	return tree.Source{Base: tree.RevisionOf(b.Commit), Environment: tree.RevisionOf(st.Environment.Own.Commit)}
+}
+
+// Aborted returns the order that calls off a candidate of the stage; nil for none.
+func (st *Stage) Aborted(commit git.Hash) *ledger.Order {
+	return st.Environment.Orders.Aborted[st.RingName()][commit]
+}
+
+// AbortName returns how orders that call off a candidate of the stage name it.
+func (st *Stage) AbortName() string {
+	if st.Ring == nil {
+		return st.Policy.Name
+	}
+	return st.Policy.Name + "." + st.RingName()
+}
+
+// Writes returns how the stage's tree gets into its branch. The first tree of a branch is
+// pushed: nothing can be merged into a branch that is not there. Where it needs
+// approvals, the branch is begun without a tree.
+func (st *Stage) Writes() model.Write {
+	w := st.Policy.Promotion.Write
+	if w == model.WriteDefault {
+		w = model.WritePullRequest
+		if st.Environment.Repository.Plain {
+			w = model.WritePush
+		}
+	}
+	if st.Environment.Tip.IsZero() && !st.WantsApprovals() {
+		return model.WritePush
+	}
+	return w
+}
+
+// WantsApprovals reports whether a gate asks people to approve.
+func (st *Stage) WantsApprovals() bool {
+	return slices.ContainsFunc(st.GatePolicy().Gates, func(g model.Gates) bool { return g.Approvals != nil })
+}
+
+// PromotionBranch returns the branch that proposes the stage's next tree.
+func (st *Stage) PromotionBranch() string { return "kalypso/promote/" + st.ID() }
+
+// ProposalHead returns the head of that branch; the zero Hash where there is none.
+func (st *Stage) ProposalHead() git.Hash {
+	return st.Environment.Repository.Refs[BranchRef(st.PromotionBranch())]
+}
+
+// Covers reports whether a cluster type is of the stage: it was built for the ring, or for
+// none that the policy has.
+func (st *Stage) Covers(clusterType string) bool {
+	of := st.Environment.Record.RingOf(clusterType)
+	return st.Ring == nil || of == st.Ring.Name || st.Policy.Promotion.Ring(of) == nil
+}
+
+// CoversFile reports the same of a path in the environment's folder.
+func (st *Stage) CoversFile(path string) bool {
+	clusterType, _, _ := strings.Cut(path, "/")
+	return st.Covers(clusterType)
+}
+
+// OwnHold returns the hold of the stage alone: the environment's where it has no rings.
+func (st *Stage) OwnHold() *tree.Hold {
+	if hold := st.Environment.ringIn(st.Environment.Record, st.RingName()).Hold; hold != nil || st.Ring != nil || st.Environment.Record == nil {
+		return hold
+	}
+	return st.Environment.Record.Hold
+}
+
+// SetHold sets the hold of the stage in a record, in which there may be rings that are not in
+// the policy any more.
+func (st *Stage) SetHold(r *tree.Record, hold *tree.Hold) {
+	if st.Ring == nil {
+		for i := range r.Rings {
+			r.Rings[i].Hold = nil
+		}
+		r.Hold = hold
+		return
+	}
+	if r.Hold != nil || r.Ring(st.Ring.Name) == nil {
+		r.Rings, r.Hold = st.Environment.ringsIn(r), nil
+	}
+	if ring := r.Ring(st.Ring.Name); ring != nil {
+		ring.Hold = hold
+	}
+}
+
+// RecordRings returns the rings of the record after a step, sorted by name: this one has
+// what it gets, and the others what they have. nil for an environment without rings.
+func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold) []tree.Ring {
+	if st.Ring == nil {
+		return nil
+	}
+	out := slices.DeleteFunc(st.Environment.ringsIn(st.Environment.Record), func(r tree.Ring) bool { return r.Name == st.Ring.Name })
+	out = append(out, tree.Ring{Name: st.Ring.Name, Source: gets, Hold: hold})
+	slices.SortFunc(out, func(a, b tree.Ring) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

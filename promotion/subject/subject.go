@@ -1,0 +1,155 @@
+// Package subject is what is promoted: a platform, or an application of its own. Each
+// compiles the environments of a folder with the files of a commit.
+package subject
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/promotion/gate"
+)
+
+// Subject is what is promoted: a platform, or an application of its own. It compiles
+// folders that hold the files of commits.
+type Subject interface {
+	// Form says how it differs from other subjects.
+	Form() Form
+	// Stages returns the environments that the base in a folder declares, sorted by
+	// name; nil where nothing of it can be read.
+	Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error)
+	// Compile compiles one environment, or a ring of it.
+	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
+	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
+	// what is violated, a line each.
+	Satisfies(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
+}
+
+// Form is how subjects differ.
+type Form struct {
+	// Marker is what a commit must have to be one of this subject.
+	source.Marker
+	// Targets says that the folder of each cluster type in the tree is one thing to
+	// deploy, a target with files and no assignments.
+	Targets bool
+}
+
+// Unit returns what is deployed by itself, for messages.
+func (f Form) Unit() string {
+	if f.Targets {
+		return "target"
+	}
+	return "assignment"
+}
+
+// CompileRequest says what to compile.
+type CompileRequest struct {
+	Dir         string
+	Environment string
+	Source      tree.Source
+	// Ring is the part to compile, and Rings are all parts; "" and none for everything.
+	Ring  string
+	Rings []model.Ring
+	// Previous is the record of what is there; nil for nothing.
+	Previous *tree.Record
+	// Back says that people go back to an earlier state: selectors may select nothing that
+	// selected something since.
+	Back bool
+}
+
+// Compiled is a compiled environment, or a ring of it.
+type Compiled struct {
+	// Tree is nil where errors hide the environment, or it is Missing: the commit does not
+	// have it.
+	Tree        *tree.Tree
+	Missing     bool
+	Options     tree.Options
+	Diagnostics []diag.Diagnostic
+	Errors      int // assignments, or targets, with an error
+	Kept        int // folders that stay as they were
+	Removals    gate.Removals
+}
+
+// Platform returns the Subject that is a platform. The request gives the cache, the store
+// and the workers.
+func Platform(r compiler.Request) Subject { return platformSubject{r} }
+
+type platformSubject struct{ request compiler.Request }
+
+func (p platformSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
+
+func (p platformSubject) Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
+	r := p.request
+	r.Dir = dir
+	return compiler.Stages(ctx, r)
+}
+
+func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
+	r := p.request
+	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
+	r.Ring, r.Rings = c.Ring, c.Rings
+	r.AllowRemovals = true // the gate says whether they are
+	if c.Back {
+		r.AllowEmpty = []string{compiler.AllEmpty}
+	}
+	r.Previous = map[string]*tree.Record{c.Environment: c.Previous}
+	b, err := compiler.Compile(ctx, r)
+	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
+		return &Compiled{Missing: true, Errors: 1}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := b.Environments[0]
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Summary.Kept}
+	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
+	out.Options.Ring = c.Ring
+	return out, nil
+}
+
+// countErrors counts the assignments that errors concern; an error that concerns none by
+// name counts as well.
+func countErrors(ds []diag.Diagnostic) int {
+	failed := map[string]bool{}
+	for _, d := range ds {
+		if d.Severity != diag.Error {
+			continue
+		}
+		for _, id := range d.Assignments {
+			failed[id] = true
+		}
+		if len(d.Assignments) == 0 {
+			failed[d.Path] = true
+		}
+	}
+	return len(failed)
+}
+
+func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr, document json.RawMessage) ([]string, error) {
+	return satisfies(p.request.Workers, constraint, document)
+}
+
+// satisfies evaluates the constraint of a policy gate, in workers that can be killed;
+// nil for in this process.
+func satisfies(workers *worker.Pool, constraint model.Expr, document json.RawMessage) ([]string, error) {
+	var value model.Value
+	if err := json.Unmarshal(document, &value); err != nil {
+		return nil, err
+	}
+	result := expr.New(expr.In(workers)).Eval([]expr.Call{{Contract: constraint, Value: &value}})[0]
+	var out []string
+	for _, p := range result.Problems {
+		if p.Unbounded {
+			return nil, errors.New("the constraint takes too long, or too much memory")
+		}
+		out = append(out, p.Path+": "+p.Message)
+	}
+	return out, nil
+}

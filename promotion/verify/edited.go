@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// Records answers whether the records in GitOps branches are true: what somebody edited in
+// them, and which holds stand. It keeps what it found, and is for one goroutine.
+type Records struct {
+	state *session.State
+	found map[recordKey]string // what is wrong with a record; "" for nothing
+}
+
+// New returns the Records of a state.
+func New(state *session.State) *Records {
+	return &Records{state: state, found: map[recordKey]string{}}
+}
+
+// recordKey is an environment in the commit that wrote its record.
+type recordKey struct {
+	environment string
+	commit      git.Hash
+}
+
+// A record says which commits an environment was compiled from, and which clusters are to
+// report, and gates rest on that. Each commit of kalypso's names the id of the record that
+// it wrote. What another commit says in a record counts if the branch had just that
+// before, if it was merged, or if it is what its commits compile to.
+
+// Edited returns what is wrong with what somebody wrote into the record of an environment;
+// "" for nothing.
+func (r *Records) Edited(ctx context.Context, env *session.Environment) (string, error) {
+	if env.Record == nil || !env.Restored.IsZero() {
+		return "", nil
+	}
+	return r.editedAt(ctx, env, 0)
+}
+
+// editedAt is Edited at a number of commits before the newest.
+func (r *Records) editedAt(ctx context.Context, env *session.Environment, i int) (string, error) {
+	by, err := env.Introduced(ctx, i)
+	if err != nil {
+		return "", err
+	}
+	p, _, err := env.History.At(ctx, by)
+	if err != nil || p.Record == nil {
+		return "", err
+	}
+	key := recordKey{env.Policy.Name, p.ID}
+	if known, ok := r.found[key]; ok {
+		return known, nil
+	}
+	problem, err := r.wrong(ctx, env, by, p)
+	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
+		problem, err = "somebody changed the record of branch "+env.Branch+": "+err.Error(), nil
+	}
+	if err == nil {
+		r.found[key] = problem
+	}
+	return problem, err
+}
+
+// wrong returns what is wrong with the record that a commit wrote.
+func (r *Records) wrong(ctx context.Context, env *session.Environment, i int, by session.Past) (string, error) {
+	if text, err := env.Writer(ctx, by); err != nil || text != "" {
+		return "", err
+	}
+	promoted := false
+	for older := i + 1; ; older++ {
+		p, there, err := env.History.At(ctx, older)
+		if err != nil {
+			return "", err
+		}
+		if !there {
+			break
+		}
+		if p.RecordID == by.RecordID { // what was there before is as good as it was
+			return r.editedAt(ctx, env, older)
+		}
+		promoted = promoted || env.IsOwn(p)
+	}
+	if !promoted && !by.Record.Source.Base.IsCommit() {
+		return "", nil // `kalypso build` wrote it
+	}
+	wrong := fmt.Sprintf("commit %s changed the record of branch %s by hand, and what it says is not so", git.Short(by.ID), env.Branch)
+	for _, st := range r.state.StagesOf(env.Policy.Name) {
+		hold, _, err := r.heldAt(ctx, st.In(env), i)
+		if err != nil {
+			return "", err
+		}
+		if is := env.HoldIn(by.Record, st.RingName()); is != nil && !session.SameHold(is, hold) {
+			return fmt.Sprintf("%s: %s is held for another reason, or for another time", wrong, st.ID()), nil
+		}
+	}
+	at, err := env.AtCommit(ctx, by.ID)
+	if err != nil {
+		return "", err
+	}
+	v := &Verification{}
+	if err := newVerifier(r.state, v, at).recompile(ctx); err != nil || len(v.Problems) == 0 {
+		return "", err
+	}
+	return wrong + ": " + v.Problems[0], nil
+}

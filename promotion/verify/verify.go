@@ -1,0 +1,149 @@
+// Package verify compares records and trees of GitOps branches with what their commits
+// compile to.
+//
+// A record says which commits an environment was compiled from, and gates rest on that.
+// Records answers whether that is true, which holds stand, and what to restore. Nothing is
+// written.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// Verification is the result of comparing an environment's tree with what its record says.
+type Verification struct {
+	Environment string `json:"environment"`
+	// Commit is that of the GitOps repository; "" where there is none yet.
+	Commit string `json:"commit"`
+	OK     bool   `json:"ok"`
+	// Reason is why there is nothing to verify; "" where there is something.
+	Reason string `json:"reason,omitempty"`
+	// Problems are what is not as it should be, a line each.
+	Problems []string `json:"problems,omitempty"`
+	// Tree is the id of the tree that the record says, without .kalypso.
+	Tree  tree.ID        `json:"tree,omitempty"`
+	Rings []VerifiedRing `json:"rings,omitempty"`
+
+	Diagnostics []diag.Diagnostic `json:"-"`
+}
+
+// VerifiedRing is a ring that was compiled again.
+type VerifiedRing struct {
+	Ring   string      `json:"ring,omitempty"`
+	Source tree.Source `json:"source"`
+}
+
+// Verify compiles what the records of environments say, and compares the ids of the
+// trees. head is a branch or a commit of the GitOps repository to look at, such as that
+// of a change request; "" for the environments' own branches. Kept folders are compared
+// with what their own commits give. What cannot be verified is a problem of its
+// environment. Nothing is written.
+func (r *Records) Verify(ctx context.Context, head string) ([]*Verification, error) {
+	var out []*Verification
+	for _, env := range r.state.RequestedEnvironments() {
+		v := &Verification{Environment: env.Policy.Name}
+		at, err := env.AtHead(ctx, head)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", env.Policy.Name, err)
+		}
+		v.Commit = string(tree.RevisionOf(at.Tip))
+		err = r.verify(ctx, at, v)
+		if errors.Is(err, git.ErrLostRace) || ctx.Err() != nil || session.ServerFailed(err) {
+			return nil, fmt.Errorf("%s: %w", env.Policy.Name, err)
+		}
+		if err != nil {
+			v.problem("it cannot be verified: %v", err)
+		}
+		v.OK = len(v.Problems) == 0
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// verify verifies an environment. An error is one of reading.
+func (r *Records) verify(ctx context.Context, at *session.Environment, v *Verification) (err error) {
+	asked := len(r.state.Request.Environments) > 0
+	switch {
+	case at.Repository == nil && at.Policy.GitOps == nil && !asked:
+		v.Reason = at.Absent
+		return nil
+	case at.Repository == nil:
+		v.problem("it cannot be verified: %s", at.Absent)
+		return nil
+	case at.Tip.IsZero() && !asked:
+		for _, st := range r.state.StagesOf(at.Policy.Name) {
+			reason, err := r.state.Gone(ctx, st)
+			if err != nil {
+				return err
+			}
+			if reason != "" {
+				v.problem("%s", reason)
+				return nil
+			}
+		}
+		v.Reason = "there is no tree yet"
+		return nil
+	case at.Tip.IsZero():
+		v.problem("branch %s does not exist", at.Branch)
+		return nil
+	case len(at.Problems) > 0:
+		v.problem("%s", at.Problems[0].Message)
+		return nil
+	case at.Record == nil:
+		v.problem("there is no record in branch %s, so that nothing says what its tree is", at.Branch)
+		return nil
+	}
+	v.Tree = at.Record.Tree
+	if v.Problems, err = at.Tree.Check(at.Folder); err != nil {
+		return err
+	}
+	if err := newVerifier(r.state, v, at).recompile(ctx); err != nil || len(v.Problems) > 0 {
+		return err
+	}
+	edited, err := r.Edited(ctx, at)
+	if edited != "" {
+		v.problem("%s", edited)
+	}
+	return err
+}
+
+func (v *Verification) problem(format string, args ...any) {
+	v.Problems = append(v.Problems, fmt.Sprintf(format, args...))
+}
+
+// Vet compiles the stages of the request with the environments' own files at the
+// platform's head and the base commits of their records, so that a change of those files
+// is known to work with what runs there. It returns the diagnostics, sorted. Stages
+// without a record, or with one of files and not of commits, are left out and returned by
+// name. Nothing is written.
+func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut []string, err error) {
+	for _, st := range s.Requested() {
+		if st.Environment.Unreadable {
+			return nil, nil, fmt.Errorf("%s: %s", st.ID(), st.Environment.Absent)
+		}
+		has := st.Has()
+		if !has.Base.IsCommit() {
+			leftOut = append(leftOut, st.ID())
+			continue
+		}
+		if err := s.Platform.Repository.Remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
+			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.ID(), has.Base.Short(), err)
+		}
+		compiled, remove, err := s.Platform.Compile(ctx, st, tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := remove(); err != nil {
+			return nil, nil, err
+		}
+		ds = append(ds, compiled.Diagnostics...)
+	}
+	return diag.Sort(ds), leftOut, nil
+}
