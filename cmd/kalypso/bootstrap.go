@@ -63,7 +63,7 @@ func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster
 		if _, err := g.out.Write(objects); err != nil {
 			return err
 		}
-		if err := g.tell(g.err, ds); err != nil {
+		if err := g.report(g.err, ds); err != nil {
 			return err
 		}
 		if diag.Errors(ds) {

@@ -140,7 +140,7 @@ func (g *global) build(cmd *cobra.Command, environments []string, o *buildOption
 		return err
 	}
 	defer b.Close() //nolint:errcheck // a temporary folder is left
-	if err := g.tell(g.err, b.Diagnostics); err != nil {
+	if err := g.report(g.err, b.Diagnostics); err != nil {
 		return err
 	}
 	if o.stats {

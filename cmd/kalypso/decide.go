@@ -35,7 +35,7 @@ func (g *global) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpti
 		return err
 	})
 	if len(stages) > 0 {
-		if err := g.tellErrorsOf(stages); err != nil {
+		if err := g.reportErrorsOf(stages); err != nil {
 			return err
 		}
 		if err := g.printStages(*o.output, kind, stages); err != nil {

@@ -25,8 +25,8 @@ var diagnosticWriters = map[string]func(io.Writer, []diag.Diagnostic) error{
 	},
 }
 
-// tell writes diagnostics as --diagnostics says.
-func (g *global) tell(w io.Writer, ds []diag.Diagnostic) error {
+// report writes diagnostics as --diagnostics says.
+func (g *global) report(w io.Writer, ds []diag.Diagnostic) error {
 	if g.diagnostics == "github" || g.diagnostics == "sarif" {
 		ds = fromWorkingDirectory(g.dir, ds)
 	}
@@ -75,9 +75,9 @@ func toRoot(dir string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// tellErrors tells the errors of a platform beside a result that is not about
+// reportErrors reports the errors of a platform beside a result that is not about
 // them, and returns errPlatform if there are some.
-func (g *global) tellErrors(b *compiler.Build) error {
+func (g *global) reportErrors(b *compiler.Build) error {
 	var errs []diag.Diagnostic
 	for _, d := range b.Diagnostics {
 		if d.Severity == diag.Error {
@@ -87,7 +87,7 @@ func (g *global) tellErrors(b *compiler.Build) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	if err := g.tell(g.err, errs); err != nil {
+	if err := g.report(g.err, errs); err != nil {
 		return err
 	}
 	return errPlatform

@@ -108,7 +108,7 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err != nil {
 		return err
 	}
-	if err := g.tellDifference(d); err != nil {
+	if err := g.reportDifference(d); err != nil {
 		return err
 	}
 	if *o.output == "table" {
@@ -131,9 +131,9 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	return nil
 }
 
-// tellDifference says what is wrong, and what is not compared because of that.
-func (g *global) tellDifference(d *compiler.Difference) error {
-	if err := g.tell(g.err, d.Diagnostics()); err != nil {
+// reportDifference says what is wrong, and what is not compared because of that.
+func (g *global) reportDifference(d *compiler.Difference) error {
+	if err := g.report(g.err, d.Diagnostics()); err != nil {
 		return err
 	}
 	const named = 3

@@ -72,7 +72,7 @@ func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, t
 			return err
 		}
 		if !ok {
-			return g.tellErrors(b)
+			return g.reportErrors(b)
 		}
 		if key != "" && x.Assigned && len(x.Values) == 0 {
 			fmt.Fprintf(g.err, "kalypso: %s has no value %s\n", x.DeploymentTarget, key)
@@ -82,7 +82,7 @@ func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, t
 			return err
 		}
 		id := environment + "/" + clusterType + "/" + target
-		return g.tell(g.err, about(b.Diagnostics, id))
+		return g.report(g.err, about(b.Diagnostics, id))
 	})
 }
 

@@ -94,7 +94,7 @@ func getCommand[T any](g *global, name, kind, what string, of func(*compiler.Bui
 			if err := g.print(*output, list[T]{apiVersion, kind, items}, func(w *tabwriter.Writer) { table(w, items) }); err != nil {
 				return err
 			}
-			return g.tellErrors(b)
+			return g.reportErrors(b)
 		})
 	}
 	return cmd

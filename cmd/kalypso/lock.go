@@ -83,7 +83,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := g.tell(g.err, ds); err != nil {
+	if err := g.report(g.err, ds); err != nil {
 		return err
 	}
 	if len(dependency.UnreadableLock(ds)) > 0 {

@@ -59,7 +59,7 @@ func (g *global) project(cmd *cobra.Command, environments []string, o applicatio
 	if err != nil {
 		return err
 	}
-	if err := g.tell(g.err, a.Diagnostics); err != nil {
+	if err := g.report(g.err, a.Diagnostics); err != nil {
 		return err
 	}
 	items := []projectedTarget{}

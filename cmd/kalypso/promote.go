@@ -176,7 +176,7 @@ func (g *global) promote(cmd *cobra.Command, o *promoteOptions) error {
 		}
 	}
 	if stages != nil {
-		if err := g.tellErrorsOf(stages); err != nil {
+		if err := g.reportErrorsOf(stages); err != nil {
 			return err
 		}
 		if err := g.printStages(*o.output, "Promotion", stages); err != nil {
@@ -272,7 +272,7 @@ func (g *global) promotePlan(cmd *cobra.Command, o *promoteOptions, save string)
 	if err != nil {
 		return err
 	}
-	if err := g.tellErrorsOf(planned.Stages); err != nil {
+	if err := g.reportErrorsOf(planned.Stages); err != nil {
 		return err
 	}
 	if save != "" {

@@ -288,7 +288,7 @@ func (g *global) withSession(cmd *cobra.Command, o *promotionOptions, use func(c
 func (g *global) once(ctx context.Context, r promotion.Request, use func(context.Context, *promotion.Session) error) (err error) {
 	s, err := promotion.Open(ctx, r)
 	if broken := (*session.PlatformError)(nil); errors.As(err, &broken) {
-		if err := g.tell(g.err, broken.Diagnostics); err != nil {
+		if err := g.report(g.err, broken.Diagnostics); err != nil {
 			return err
 		}
 		fmt.Fprintf(g.err, "kalypso: %v\n", broken)
@@ -301,9 +301,9 @@ func (g *global) once(ctx context.Context, r promotion.Request, use func(context
 	return use(ctx, s)
 }
 
-// tellErrorsOf tells the errors that steps have: what is in the way of files, and what is
+// reportErrorsOf reports the errors that steps have: what is in the way of files, and what is
 // wrong with the candidates. That something is wrong is in the result.
-func (g *global) tellErrorsOf(stages []*plan.StageStatus) error {
+func (g *global) reportErrorsOf(stages []*plan.StageStatus) error {
 	var errs []diag.Diagnostic
 	for _, s := range stages {
 		for _, d := range s.Diagnostics() {
@@ -315,5 +315,5 @@ func (g *global) tellErrorsOf(stages []*plan.StageStatus) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return g.tell(g.err, errs)
+	return g.report(g.err, errs)
 }

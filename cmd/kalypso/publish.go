@@ -95,7 +95,7 @@ func (g *global) publishFolder(ctx context.Context, to publish.Target, o *publis
 }
 
 func (g *global) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target, o *publishOptions) error {
-	if err := g.tell(g.err, b.Diagnostics); err != nil {
+	if err := g.report(g.err, b.Diagnostics); err != nil {
 		return err
 	}
 	if b.Failed() {

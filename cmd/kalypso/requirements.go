@@ -43,7 +43,7 @@ what gives it a value, and which are missing.`,
 			if err != nil {
 				return err
 			}
-			return g.tellErrors(b)
+			return g.reportErrors(b)
 		})
 	}
 	return cmd

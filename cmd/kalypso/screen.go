@@ -84,7 +84,7 @@ func (s *screen) page(page *bytes.Buffer, b built) error {
 	if s.diagnostics == "text" {
 		return diag.WriteText(page, b.Diagnostics, emphasis(s.out))
 	}
-	return s.tell(s.out, b.Diagnostics)
+	return s.report(s.out, b.Diagnostics)
 }
 
 // counted says how many errors and warnings there are.

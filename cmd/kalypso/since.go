@@ -31,7 +31,7 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 	if err != nil {
 		return err
 	}
-	if err := g.tellDifference(d); err != nil {
+	if err := g.reportDifference(d); err != nil {
 		return err
 	}
 	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes, LeftOut: d.Report.LeftOut}

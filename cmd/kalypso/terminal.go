@@ -45,7 +45,7 @@ func (g *global) showProgress(ctx context.Context, r *compiler.Request) (stop fu
 		o.Size = sizeOf(g.err)
 	}
 	d := progress.Start(o)
-	r.Progress = d.Tell
+	r.Progress = d.Report
 	forget := context.AfterFunc(ctx, d.Stop)
 	return func() {
 		forget()

@@ -45,7 +45,7 @@ func (g *global) vendor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := g.tell(g.err, ds); err != nil {
+	if err := g.report(g.err, ds); err != nil {
 		return err
 	}
 	if diag.Errors(ds) {

@@ -40,7 +40,7 @@ GitOps trees: what a change of these files is going to meet. That is for pull re
 
 // tellAll prints what there is to say about a platform.
 func (g *global) tellAll(ds []diag.Diagnostic) error {
-	if err := g.tell(g.out, ds); err != nil {
+	if err := g.report(g.out, ds); err != nil {
 		return err
 	}
 	if diag.Errors(ds) {

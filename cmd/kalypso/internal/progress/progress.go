@@ -83,8 +83,8 @@ func tick(end <-chan struct{}, first, every time.Duration, show func()) {
 	}
 }
 
-// Tell takes note of how far an environment is.
-func (d *Display) Tell(p build.Progress) {
+// Report takes note of how far an environment is.
+func (d *Display) Report(p build.Progress) {
 	if d == nil {
 		return
 	}

@@ -19,16 +19,16 @@ func TestLines(t *testing.T) {
 		var out output
 		d := Start(Options{Out: &out})
 		defer d.Stop()
-		d.Tell(at("dev", 0, 100_000))
-		d.Tell(at("prod", 5, 5))
-		d.Tell(at("dev", 12_000, 100_000))
-		d.Tell(at("dev", 11_000, 100_000)) // overtaken
+		d.Report(at("dev", 0, 100_000))
+		d.Report(at("prod", 5, 5))
+		d.Report(at("dev", 12_000, 100_000))
+		d.Report(at("dev", 11_000, 100_000)) // overtaken
 		out.after(t, 9900*time.Millisecond, "")
 		out.after(t, 200*time.Millisecond, "dev: 12,000 of 100,000 assignments\n")
-		d.Tell(at("qa", 1, 2_000_000))
+		d.Report(at("qa", 1, 2_000_000))
 		out.after(t, 10*time.Second, "qa: 1 of 2,000,000 assignments\n") // dev did not move
-		d.Tell(at("dev", 100_000, 100_000))
-		d.Tell(at("qa", 999, 2_000_000))
+		d.Report(at("dev", 100_000, 100_000))
+		d.Report(at("qa", 999, 2_000_000))
 		d.Stop()
 		d.Stop()
 		out.after(t, time.Minute, "")
@@ -42,13 +42,13 @@ func TestBars(t *testing.T) {
 		d := Start(Options{Out: &out, Size: func() (int, int) { return columns, rows }})
 		out.after(t, 290*time.Millisecond, "")
 		out.after(t, 20*time.Millisecond, "reading the platform\x1b[K\n\x1b[J")
-		d.Tell(at("prod", 2_000, 4_000))
-		d.Tell(at("dev", 0, 10))
+		d.Report(at("prod", 2_000, 4_000))
+		d.Report(at("dev", 0, 10))
 		out.after(t, 100*time.Millisecond, "\r\x1b[1A"+
 			"dev  [                                ] 0 of 10 assignments\x1b[K\n"+
 			"prod [============>            ] 2,000 of 4,000 assignments\x1b[K\n\x1b[J")
 		out.after(t, time.Second, "") // nothing moves
-		d.Tell(at("dev", 10, 10))
+		d.Report(at("dev", 10, 10))
 		rows = 2 // room for one line, and the cursor's
 		out.after(t, 100*time.Millisecond, "\r\x1b[2Aand 2 more\x1b[K\n\x1b[J")
 		rows, columns = 24, 12
@@ -64,12 +64,12 @@ func TestNothingOfShortBuilds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
 		d := Start(Options{Out: &out, Size: func() (int, int) { return 80, 24 }})
-		d.Tell(at("dev", 1, 2))
+		d.Report(at("dev", 1, 2))
 		time.Sleep(patience - time.Millisecond)
 		d.Stop()
 		out.after(t, time.Minute, "")
 		var none *Display
-		none.Tell(at("dev", 1, 2))
+		none.Report(at("dev", 1, 2))
 		none.Stop()
 	})
 }
@@ -81,14 +81,14 @@ func TestTimeLeft(t *testing.T) {
 		d := Start(Options{Out: &out, Size: func() (int, int) { return 80, 24 }})
 		time.Sleep(redraw / 2) // between two drawings
 		for done := range 40 {
-			d.Tell(at("dev", done*10, 1000))
+			d.Report(at("dev", done*10, 1000))
 			time.Sleep(redraw)
 		}
 		synctest.Wait()
 		if s := out.take(); !strings.Contains(s, " assignments, 6s left\x1b[K") {
 			t.Errorf("%q", s)
 		}
-		d.Tell(at("dev", 1000, 1000))
+		d.Report(at("dev", 1000, 1000))
 		time.Sleep(redraw)
 		synctest.Wait()
 		if s := out.take(); !strings.Contains(s, "] 1,000 of 1,000 assignments\x1b[K") {
@@ -105,7 +105,7 @@ func TestManyGoroutines(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for i := range 1000 {
-				d.Tell(at("dev", i, 1000))
+				d.Report(at("dev", i, 1000))
 			}
 			d.Stop()
 		})
