@@ -51,39 +51,18 @@ func newPartition(s *source.Sources, profiles []profile) partition {
 			return d
 		}
 	}
-	first := map[model.Ref]int{} // the first leaf file that declares an entity
-	group := make([]int, len(profiles))
-	var find func(i int) int
-	find = func(i int) int {
-		if group[i] != i {
-			group[i] = find(group[i])
-		}
-		return group[i]
-	}
+	group := groups(profiles)
+	number := map[int]int{} // of the unit of each group
 	for i, p := range profiles {
-		group[i] = i
 		if !p.Leaf {
 			d.shared = append(d.shared, i)
 			d.bytes += len(s.Files[i].Data)
 			continue
 		}
-		for _, ref := range p.Entities {
-			if other, declared := first[ref]; declared {
-				group[find(i)] = find(other)
-			} else {
-				first[ref] = i
-			}
-		}
-	}
-	number := map[int]int{}
-	for i, p := range profiles {
-		if !p.Leaf {
-			continue
-		}
-		n, seen := number[find(i)]
+		n, seen := number[group[i]]
 		if !seen {
 			n = len(d.units)
-			number[find(i)] = n
+			number[group[i]] = n
 			d.units = append(d.units, unit{})
 		}
 		c := &d.units[n]
@@ -101,6 +80,37 @@ func newPartition(s *source.Sources, profiles []profile) partition {
 		return d
 	}
 	return d.withTwice(s, profiles)
+}
+
+// groups returns a number for each file, which is the same for leaf files that declare an
+// entity in common, directly or by way of others.
+func groups(profiles []profile) []int {
+	first := map[model.Ref]int{} // the first leaf file that declares an entity
+	group := make([]int, len(profiles))
+	var find func(i int) int
+	find = func(i int) int {
+		if group[i] != i {
+			group[i] = find(group[i])
+		}
+		return group[i]
+	}
+	for i, p := range profiles {
+		group[i] = i
+		if !p.Leaf {
+			continue
+		}
+		for _, ref := range p.Entities {
+			if other, declared := first[ref]; declared {
+				group[find(i)] = find(other)
+			} else {
+				first[ref] = i
+			}
+		}
+	}
+	for i := range group {
+		group[i] = find(i)
+	}
+	return group
 }
 
 // withTwice finds the entities that shared files and units declare, and
