@@ -135,7 +135,7 @@ func TestRules(t *testing.T) {
 				t.Errorf("naive: %v", got)
 			}
 			var lines []string
-			for _, m := range Why(r.selector, r.facts, satisfies) {
+			for _, m := range NewIndex(slices.Values([]Facts{r.facts}), satisfies).Why(r.selector, 0) {
 				lines = append(lines, m.String())
 			}
 			if got := strings.Join(lines, "; "); got != r.why {

@@ -38,15 +38,9 @@ func (m Mismatch) have() string {
 	return strings.Join(quoted, " and ")
 }
 
-// Why returns the constraints of a selector that do not hold for these facts, in
-// the selector's order: none exactly where the selector holds. Of alternatives,
-// it gives those of the nearest, the one with the fewest mismatches.
-func Why(s model.Selector, f Facts, satisfies Satisfier) []Mismatch {
-	return NewIndex(slices.Values([]Facts{f}), satisfies).Why(s, 0)
-}
-
-// Why returns the constraints of a selector that do not hold for entity i, as
-// the function Why does.
+// Why returns the constraints of a selector that do not hold for entity i, in the
+// selector's order: none exactly where the selector holds. Of alternatives, it gives those
+// of the nearest, the one with the fewest mismatches.
 func (x *Index) Why(s model.Selector, i int) []Mismatch {
 	return x.mismatches(&s, &x.root, int32(i), "")
 }
