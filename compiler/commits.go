@@ -50,22 +50,22 @@ func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 // in, the own files of environments that have them in a branch, in a folder of its own.
 // It returns base where no environment has. With a revision, it says what environments
 // are compiled from.
-func checkOut(ctx context.Context, r Request, stages []model.Stage, base *checkout) (*checkout, error) {
-	elsewhere := slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Promotion.Source != nil })
+func checkOut(ctx context.Context, r Request, declarations []model.Declaration, base *checkout) (*checkout, error) {
+	elsewhere := slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Promotion.Source != nil })
 	if r.Revision == "" && (!elsewhere || r.Source != nil) {
 		return base, nil
 	}
-	root, repo, rel, err := repositoryOf(r, stages)
+	root, repo, rel, err := repositoryOf(r, declarations)
 	if err != nil {
 		return nil, err
 	}
-	out, err := checkOutOwn(ctx, r, source.Assembly{Repository: repo, Path: rel, Folder: root}, stages, base)
+	out, err := checkOutOwn(ctx, r, source.Assembly{Repository: repo, Path: rel, Folder: root}, declarations, base)
 	return out, errors.Join(err, repo.Close())
 }
 
-func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []model.Stage, base *checkout) (*checkout, error) {
+func checkOutOwn(ctx context.Context, r Request, a source.Assembly, declarations []model.Declaration, base *checkout) (*checkout, error) {
 	var err error
-	if a.Own, err = ownFiles(a.Repository, stages); err != nil {
+	if a.Own, err = ownFiles(a.Repository, declarations); err != nil {
 		return nil, err
 	}
 	var sources map[string]tree.Source
@@ -74,7 +74,7 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []mod
 		if a.Base, err = resolve(a.Repository, r); err != nil {
 			return nil, err
 		}
-		if sources, err = sourcesOf(source.History{Repository: a.Repository, Head: a.Base, Path: a.Path}, stages, a.Own); err != nil {
+		if sources, err = sourcesOf(source.History{Repository: a.Repository, Head: a.Base, Path: a.Path}, declarations, a.Own); err != nil {
 			return nil, err
 		}
 	}
@@ -90,21 +90,21 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly, stages []mod
 
 // repositoryOf opens the repository that a request's platform is in. It returns the
 // platform's root, and where that is in the repository.
-func repositoryOf(r Request, stages []model.Stage) (root string, repo *git.Repository, rel string, err error) {
+func repositoryOf(r Request, declarations []model.Declaration) (root string, repo *git.Repository, rel string, err error) {
 	if root, err = source.Root(r.Dir); err != nil {
 		return "", nil, "", err
 	}
 	repo, rel, err = source.Repository(root)
 	if err != nil && r.Revision == "" {
-		err = errors.Join(inNoRepository(root, stages), err)
+		err = errors.Join(inNoRepository(root, declarations), err)
 	}
 	return root, repo, rel, err
 }
 
 // inNoRepository says what is missing where environments have their own files in a
 // branch, and the platform is in no repository.
-func inNoRepository(root string, stages []model.Stage) error {
-	for _, s := range stages {
+func inNoRepository(root string, declarations []model.Declaration) error {
+	for _, s := range declarations {
 		if from := s.Promotion.Source; from != nil {
 			return fmt.Errorf("environments.%s.source: the environment's own files are in branch %s of the platform's repository, and that of %s cannot be read", s.Name, from.Branch, root)
 		}
@@ -114,9 +114,9 @@ func inNoRepository(root string, stages []model.Stage) error {
 
 // ownFiles returns where the environments have their own files that have them in a
 // branch.
-func ownFiles(repo *git.Repository, stages []model.Stage) (map[string]source.Own, error) {
+func ownFiles(repo *git.Repository, declarations []model.Declaration) (map[string]source.Own, error) {
 	own := map[string]source.Own{}
-	for _, s := range stages {
+	for _, s := range declarations {
 		if from := s.Promotion.Source; from != nil {
 			head, err := branchOf(repo, from.Branch)
 			if err != nil {
@@ -160,13 +160,13 @@ func branchOf(repo *git.Repository, name string) (git.Hash, error) {
 
 // sourcesOf returns the commits that environments are compiled from at a head: the newest
 // base commit, and the newest that changed the environment's own files.
-func sourcesOf(h source.History, stages []model.Stage, own map[string]source.Own) (map[string]tree.Source, error) {
+func sourcesOf(h source.History, declarations []model.Declaration, own map[string]source.Own) (map[string]tree.Source, error) {
 	base, err := h.Base()
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]tree.Source{}
-	for _, s := range stages {
+	for _, s := range declarations {
 		var of tree.Source
 		if !base.Commit.IsZero() {
 			of.Base = tree.Revision(base.Commit.String())

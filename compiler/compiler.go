@@ -75,9 +75,9 @@ type Request struct {
 // Build is a compiled platform.
 type Build struct {
 	Platform *source.Platform
-	// Stages are the environments that the base declares, sorted; nil where the
+	// Declarations are the environments that the base declares, sorted; nil where the
 	// base cannot be read.
-	Stages []model.Stage
+	Declarations []model.Declaration
 	// Environments are those that were asked for, in the order of their names.
 	Environments []*build.Environment
 	// Diagnostics of all of it have positions and are sorted by them.
@@ -165,11 +165,11 @@ func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error)
 	if err := b.open(ctx, r, base); err != nil {
 		return nil, err
 	}
-	stages, ds, err := evaluate.Stages(ctx, b.Platform, b.meter.Packages())
+	declarations, ds, err := evaluate.Declarations(ctx, b.Platform, b.meter.Packages())
 	if err != nil {
 		return nil, err
 	}
-	b.Stages, b.Diagnostics = stages, append(b.Diagnostics, ds...)
+	b.Declarations, b.Diagnostics = declarations, append(b.Diagnostics, ds...)
 	return ds, nil
 }
 
@@ -202,7 +202,7 @@ func (b *Build) open(ctx context.Context, r Request, c *checkout) error {
 // bring adds the environments' own files of other branches to what the base is read
 // from, and the commits that environments are compiled from where a revision is.
 func (b *Build) bring(ctx context.Context, r Request, ds []diag.Diagnostic) error {
-	whole, err := checkOut(ctx, r, b.Stages, b.checkout)
+	whole, err := checkOut(ctx, r, b.Declarations, b.checkout)
 	if err != nil || whole == b.checkout {
 		return err
 	}
@@ -236,7 +236,7 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 		return err
 	}
 	of := &build.Request{
-		Platform: b.Platform, Stages: b.Stages, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers,
+		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers,
 		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings,
 		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Progress: r.Progress, Incomplete: losesSome(ds),
 	}
@@ -296,10 +296,10 @@ func each[E any](ctx context.Context, of []E, f func(ctx context.Context, i int)
 // cannot be read the folders say which there are.
 func (b *Build) environments(asked []string) ([]string, error) {
 	var known []string
-	for _, s := range b.Stages {
+	for _, s := range b.Declarations {
 		known = append(known, s.Name)
 	}
-	if b.Stages == nil {
+	if b.Declarations == nil {
 		known = b.Platform.Folders
 	}
 	if len(asked) == 0 {

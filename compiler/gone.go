@@ -14,11 +14,11 @@ import (
 // platform no longer has. It looks only where all environments were built. record
 // returns the record of a folder, nil for none, and where it is, for people.
 func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(folder string) (*tree.Record, string)) {
-	if o.Flat || len(r.Environments) > 0 || b.Stages == nil {
+	if o.Flat || len(r.Environments) > 0 || b.Declarations == nil {
 		return
 	}
 	for _, folder := range folders {
-		if slices.ContainsFunc(b.Stages, func(s model.Stage) bool { return s.Name == folder }) {
+		if slices.ContainsFunc(b.Declarations, func(s model.Declaration) bool { return s.Name == folder }) {
 			continue
 		}
 		of, at := record(folder)

@@ -159,5 +159,5 @@ func (b *Build) certain() bool {
 			return false
 		}
 	}
-	return b.Stages != nil
+	return b.Declarations != nil
 }

@@ -28,7 +28,7 @@ func (b *Build) checkOwnBranch(dir string) {
 	for _, name := range []string{repo.RemoteURL("origin"), repo.WorkTree(), repo.Dir()} {
 		own[sameRepository(name)] = name != ""
 	}
-	for _, s := range b.Stages {
+	for _, s := range b.Declarations {
 		g := s.GitOps
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
 			g = e.Model.GitOps
@@ -37,7 +37,7 @@ func (b *Build) checkOwnBranch(dir string) {
 			continue
 		}
 		what := ""
-		for _, of := range b.Stages {
+		for _, of := range b.Declarations {
 			if from := of.Promotion.Source; from != nil && from.Branch == g.Branch && source.Overlap(from.Path, g.Path) {
 				what = "the own files of environment " + of.Name
 			}

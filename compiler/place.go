@@ -51,7 +51,7 @@ func placeOf(environment string, g *model.GitOps) place {
 // their output as it is. Of an environment that is not compiled the base says where it is.
 func (b *Build) checkPlaces() {
 	places := map[place][]string{} // to environments
-	for _, s := range b.Stages {
+	for _, s := range b.Declarations {
 		gitops := s.GitOps
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
 			gitops = e.Model.GitOps

@@ -13,24 +13,24 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Stages returns the environments that a platform's base declares, with their
+// Declarations returns the environments that a platform's base declares, with their
 // policies of promotion, sorted by name; nil where nothing of the base can be read.
 // Diagnostics are those of the base, sorted. Of the environments' own files nothing is
 // read but rings.
-func Stages(ctx context.Context, r Request) ([]model.Stage, []diag.Diagnostic, error) {
+func Declarations(ctx context.Context, r Request) ([]model.Declaration, []diag.Diagnostic, error) {
 	b, _, err := begin(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	err = b.readRings(ctx, r)
-	return b.Stages, diag.Sort(b.Diagnostics), errors.Join(err, b.Close())
+	return b.Declarations, diag.Sort(b.Diagnostics), errors.Join(err, b.Close())
 }
 
 // readRings gives the environments the rings that their own files have. What these say
 // is evaluated only where they name rings at all.
 func (b *Build) readRings(ctx context.Context, r Request) error {
-	for i := range b.Stages {
-		s := &b.Stages[i]
+	for i := range b.Declarations {
+		s := &b.Declarations[i]
 		has, err := b.namesRings(s.Name)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		if !has {
 			continue
 		}
-		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Stages,
+		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Declarations,
 			evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers})
 		switch {
 		case err != nil:

@@ -643,7 +643,7 @@ func holdIn(record *tree.Record, ring string) *tree.Hold {
 }
 
 func outputOf(record *tree.Record) *session.Environment {
-	stage := &model.Stage{}
+	stage := &model.Declaration{}
 	if record != nil {
 		for _, r := range record.Rings {
 			stage.Promotion.Rings = append(stage.Promotion.Rings, model.Ring{Name: r.Name})

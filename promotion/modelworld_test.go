@@ -59,11 +59,11 @@ func (g *modelGates) gates() model.Gates {
 }
 
 // stages is the policy as the engine wants it.
-func (p *modelPolicy) stages(repository string) []model.Stage {
-	var out []model.Stage
+func (p *modelPolicy) stages(repository string) []model.Declaration {
+	var out []model.Declaration
 	for i := range p.Environments {
 		e := &p.Environments[i]
-		s := model.Stage{
+		s := model.Declaration{
 			Name: e.Name, After: e.After,
 			GitOps: &model.GitOps{Repo: repository, Branch: e.Name, Path: "."},
 			Promotion: model.Promotion{
@@ -111,7 +111,7 @@ type modelSubject struct{ repository string }
 
 func (modelSubject) Form() subject.Form { return subject.Form{Marker: source.PlatformMarker} }
 
-func (m modelSubject) Stages(_ context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
+func (m modelSubject) Declarations(_ context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
 	p, err := readModelPolicy(dir)
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ func environmentArgs(g *global) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		g.progress = progressNone // the shell is where it would be
 		err := g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
-			for _, s := range b.Stages {
+			for _, s := range b.Declarations {
 				if !slices.Contains(given, s.Name) {
 					names = append(names, s.Name)
 				}

@@ -35,8 +35,8 @@ import (
 // Request says how environments are built. It is the same for all of a build, and nothing
 // changes it.
 type Request struct {
-	Platform *source.Platform
-	Stages   []model.Stage
+	Platform     *source.Platform
+	Declarations []model.Declaration
 	// Backends are by their key in #Reconciler.
 	Backends map[string]backends.Backend
 	Library  *dependency.Library

@@ -53,7 +53,7 @@ func (p *Planned) OCI() *tree.OCI {
 func (p *Planned) plan(ctx context.Context, out *reports) error {
 	r := p.request
 	start := time.Now()
-	pkg, ds, err := evaluate.Environment(ctx, r.Platform, p.Name, r.Stages,
+	pkg, ds, err := evaluate.Environment(ctx, r.Platform, p.Name, r.Declarations,
 		evaluate.Options{Cache: r.Meter.Packages(), Registry: r.Registry, Workers: r.Workers})
 	r.Meter.took(cache.Model, start)
 	if err != nil {
@@ -108,12 +108,12 @@ func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
 // checkRings reports cluster types that are not in one ring of those that the
 // environment has.
 func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
-	stages := p.request.Stages
-	n := slices.IndexFunc(stages, func(s model.Stage) bool { return s.Name == p.Name })
-	if n < 0 || stages[n].Invalid {
+	declarations := p.request.Declarations
+	n := slices.IndexFunc(declarations, func(s model.Declaration) bool { return s.Name == p.Name })
+	if n < 0 || declarations[n].Invalid {
 		return nil
 	}
-	rings := stages[n].Promotion.Rings
+	rings := declarations[n].Promotion.Rings
 	if p.Model.Rings != nil { // its own files have others
 		rings = p.Model.Rings
 	}

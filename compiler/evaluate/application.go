@@ -42,11 +42,11 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 		return nil, nil, err
 	}
 	defer a.remove() //nolint:errcheck // the next process removes what is left
-	app, stages, ds, err := a.read(ctx)
+	app, declarations, ds, err := a.read(ctx)
 	if app == nil || err != nil {
 		return nil, ds, err
 	}
-	ds = append(ds, a.withoutFolder(stages)...)
+	ds = append(ds, a.withoutFolder(declarations)...)
 	for i := range app.Targets {
 		more, err := a.target(ctx, &app.Targets[i], app.Positions)
 		if err != nil {
@@ -58,33 +58,33 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 	return app, diag.Sort(ds), nil
 }
 
-// ApplicationStages returns the environments that an application's own file declares,
-// as Stages does for a platform, and those that are only folders: these have nothing
+// ApplicationDeclarations returns the environments that an application's own file declares,
+// as Declarations does for a platform, and those that are only folders: these have nothing
 // but a name. They are nil where the file cannot be read. Diagnostics are about that
 // file alone, and not about values.
-func ApplicationStages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
+func ApplicationDeclarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer a.remove() //nolint:errcheck // the next process removes what is left
-	_, stages, ds, err := a.declared(ctx)
-	if stages == nil || err != nil {
+	_, declarations, ds, err := a.declared(ctx)
+	if declarations == nil || err != nil {
 		return nil, diag.Sort(ds), err
 	}
 	targets, _ := a.targets() // what is wrong with them is no matter of policies
 	for _, t := range targets {
-		if model.IsName(t.Environment) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == t.Environment }) {
-			stages = append(stages, model.Stage{Name: t.Environment})
+		if model.IsName(t.Environment) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == t.Environment }) {
+			declarations = append(declarations, model.Declaration{Name: t.Environment})
 		}
 	}
-	slices.SortFunc(stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
-	return stages, diag.Sort(ds), nil
+	slices.SortFunc(declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
+	return declarations, diag.Sort(ds), nil
 }
 
 // read evaluates the application's own file, and finds the targets.
-func (a *application) read(ctx context.Context) (*model.Application, []model.Stage, []diag.Diagnostic, error) {
-	app, stages, ds, err := a.declared(ctx)
+func (a *application) read(ctx context.Context) (*model.Application, []model.Declaration, []diag.Diagnostic, error) {
+	app, declarations, ds, err := a.declared(ctx)
 	if app == nil || err != nil {
 		return nil, nil, ds, err
 	}
@@ -94,34 +94,34 @@ func (a *application) read(ctx context.Context) (*model.Application, []model.Sta
 	}
 	var more []diag.Diagnostic
 	app.Targets, more = a.targets()
-	return app, stages, append(ds, more...), nil
+	return app, declarations, append(ds, more...), nil
 }
 
 // declared evaluates the application's own file. The application is nil where it is not
-// known what it renders; errors in its environments leave that alone. Stages are nil
+// known what it renders; errors in its environments leave that alone. Declarations are nil
 // where it is not known which there are.
-func (a *application) declared(ctx context.Context) (*model.Application, []model.Stage, []diag.Diagnostic, error) {
+func (a *application) declared(ctx context.Context) (*model.Application, []model.Declaration, []diag.Diagnostic, error) {
 	l, ds, err := a.load(ctx, "kalypso_application", []string{a.file}, "schema.#Application")
 	if l == nil || err != nil {
 		return nil, nil, ds, err
 	}
-	app, stages, ds, ok := export.Application(l)
+	app, declarations, ds, ok := export.Application(l)
 	for i := range ds {
 		if len(ds[i].Sites) == 0 {
 			ds[i] = ds[i].In(model.Position{File: a.file, Line: 1, Column: 1}, "")
 		}
 	}
 	if !ok {
-		return nil, stages, ds, nil
+		return nil, declarations, ds, nil
 	}
-	return app, stages, ds, nil
+	return app, declarations, ds, nil
 }
 
 // withoutFolder warns of environments that are declared and have no target.
-func (a *application) withoutFolder(stages []model.Stage) []diag.Diagnostic {
+func (a *application) withoutFolder(declarations []model.Declaration) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	targets, _ := a.targets()
-	for _, s := range stages {
+	for _, s := range declarations {
 		if s.Promotion.Source != nil || slices.ContainsFunc(targets, func(t model.ApplicationTarget) bool { return t.Environment == s.Name }) {
 			continue
 		}

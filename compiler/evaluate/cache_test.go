@@ -177,12 +177,12 @@ func TestStagesInUnits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stages, ds, err := Stages(context.Background(), p, how)
+			declarations, ds, err := Declarations(context.Background(), p, how)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var names []string
-			for _, s := range stages {
+			for _, s := range declarations {
 				if s.Invalid {
 					s.Name += "!"
 				}

@@ -63,16 +63,16 @@ type Options struct {
 // positions or references into Model.Positions. The error is about files that
 // cannot be read.
 //
-// stages are the environments that the base declares; nil where it cannot be
+// declarations are of the environments that the base has; nil where it cannot be
 // read.
-func Environment(ctx context.Context, p *source.Platform, name string, stages []model.Stage, o Options) (*Package, []diag.Diagnostic, error) {
+func Environment(ctx context.Context, p *source.Platform, name string, declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
 	if !p.HasBase() || !p.Loadable(name) {
-		return &Package{}, nil, nil // Stages or source.Open has reported it
+		return &Package{}, nil, nil // Declarations or source.Open has reported it
 	}
-	return evaluateEnvironment(ctx, incremental.New(p, name, o.Cache), stages, o)
+	return evaluateEnvironment(ctx, incremental.New(p, name, o.Cache), declarations, o)
 }
 
-func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, stages []model.Stage, o Options) (*Package, []diag.Diagnostic, error) {
+func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
 	r, ds, err := e.Evaluate(ctx)
 	if r == nil || err != nil {
 		return &Package{}, ds, err
@@ -88,9 +88,9 @@ func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, stages 
 		return nil, nil, err
 	}
 	x.Many()
-	s := &check.Stages{Entities: x}
-	s.Own(stages, e.Name)
-	s.OwnRings(stages, &r.Model)
+	s := &check.Declarations{Entities: x}
+	s.Own(declarations, e.Name)
+	s.OwnRings(declarations, &r.Model)
 	x.References(&r.Model)
 	pkg.Model = x.Finish(&r.Model)
 	return pkg, x.Diagnostics, nil

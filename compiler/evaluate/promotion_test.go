@@ -14,14 +14,14 @@ import (
 
 // stages evaluates the environments of a base with the given declarations beside
 // dev, by name.
-func stages(t *testing.T, declarations string, c memo.Cache) (map[string]model.Stage, []diag.Diagnostic) {
+func policiesOf(t *testing.T, declarations string, c memo.Cache) (map[string]model.Declaration, []diag.Diagnostic) {
 	t.Helper()
 	p := open(t, map[string]string{"environments.cue": "package platform\n\n" + declarations})
-	all, ds, err := Stages(context.Background(), p, c)
+	all, ds, err := Declarations(context.Background(), p, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]model.Stage{}
+	out := map[string]model.Declaration{}
 	for _, s := range all {
 		out[s.Name] = s
 	}
@@ -107,7 +107,7 @@ func TestPromotion(t *testing.T) {
 		},
 	}
 	for _, from := range []string{"files", "cache"} {
-		of, ds := stages(t, everyField, c)
+		of, ds := policiesOf(t, everyField, c)
 		for _, d := range ds {
 			t.Errorf("%s: %s", d.Code, d.Message)
 		}
@@ -162,7 +162,7 @@ func TestPromotionErrors(t *testing.T) {
 		`after: ["nowhere"], gates: soak: for: "24h"`:                "K1301 there is no environment nowhere",
 		`after: ["dev"], gates: soak: {for: "1h", environment: "x"}`: "K1204 environments wait for each other: dev after dev",
 	} {
-		all, ds := stages(t, "_x: string\nenvironments: dev: {"+declaration+"}", nil)
+		all, ds := policiesOf(t, "_x: string\nenvironments: dev: {"+declaration+"}", nil)
 		if len(ds) != 1 || string(ds[0].Code)+" "+ds[0].Message != want || len(ds[0].Sites) == 0 {
 			t.Errorf("%s: %v", declaration, ds)
 		}
@@ -175,7 +175,7 @@ func TestPromotionErrors(t *testing.T) {
 // TestPolicyGateIsOpen: what a gate does not speak of may be in a change, also where
 // it is a closed definition.
 func TestPolicyGateIsOpen(t *testing.T) {
-	of, ds := stages(t, "#Few: deleted: close({Namespace?: <=5})\n#Some: created: n?: int\n"+
+	of, ds := policiesOf(t, "#Few: deleted: close({Namespace?: <=5})\n#Some: created: n?: int\n"+
 		`environments: dev: gates: policy: [{name: "few", change: #Few}, {name: "some", change: #Some}]`, nil)
 	if len(ds) > 0 || len(of["dev"].Promotion.Gates.Policy) != 2 {
 		t.Fatal(of["dev"], ds)

@@ -63,7 +63,7 @@ func evaluateRegistered(t *testing.T, declarations, registered string, o Options
 	}
 	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n\n" + declarations})
 	o.Registry = repos
-	pkg, ds, err := Environment(t.Context(), p, "dev", []model.Stage{{Name: "dev"}}, o)
+	pkg, ds, err := Environment(t.Context(), p, "dev", []model.Declaration{{Name: "dev"}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func ask(t *testing.T, p *source.Platform, name string, how string, c memo.Cache
 	if how == "each" {
 		e.Least = 1
 	}
-	pkg, ds, err := evaluateEnvironment(context.Background(), e, []model.Stage{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Options{Cache: c})
+	pkg, ds, err := evaluateEnvironment(context.Background(), e, []model.Declaration{{Name: "dev"}, {Name: "prod"}, {Name: "stage"}, {Name: "plant"}}, Options{Cache: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,11 +429,11 @@ func TestPlatformsInUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stages, _, err := Stages(context.Background(), p, nil)
+		declarations, _, err := Declarations(context.Background(), p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range stages {
+		for _, s := range declarations {
 			t.Run(filepath.Base(dir)+" "+s.Name, func(t *testing.T) {
 				if stats := compareWays(t, p, s.Name); stats.Units < 2 {
 					t.Errorf("in one piece: %s", stats.Whole)

@@ -1,5 +1,5 @@
 // Package model is the evaluated platform as Go types: what `evaluate` makes of
-// the CUE sources, and all that later stages know of them.
+// the CUE sources, and all that later steps know of them.
 //
 // A leaf of the model is either data, a Value, or an expression, what must stay
 // CUE because it is not concrete: an Expr holds it as text of its own. All

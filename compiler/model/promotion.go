@@ -147,8 +147,8 @@ type BudgetGate struct {
 	ClusterTypes *int `json:"clusterTypes,omitempty"`
 }
 
-// Stage is an environment as the platform's base declares it.
-type Stage struct {
+// Declaration is an environment as the platform's base declares it.
+type Declaration struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	After       []string `json:"after"`

@@ -19,7 +19,7 @@ import (
 
 // Environment is an environment's GitOps tree, as it is in its branch.
 type Environment struct {
-	Policy     *model.Stage
+	Policy     *model.Declaration
 	Aside      bool        // the request is not about it
 	Repository *Repository // nil where there is no git branch to promote to
 	Absent     string      // why there is none
@@ -44,12 +44,12 @@ func (env *Environment) Name() string { return env.Policy.Name }
 
 // noRings returns the error of an environment whose rings are not known, because its own
 // files have errors.
-func noRings(policy *model.Stage) error {
+func noRings(policy *model.Declaration) error {
 	return fmt.Errorf("which rings it has is not known, because its own files have errors; see `kalypso vet %s`", policy.Name)
 }
 
 // openEnvironment finds out where an environment's tree is.
-func (s *State) openEnvironment(ctx context.Context, policy *model.Stage) (*Environment, error) {
+func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) (*Environment, error) {
 	out := &Environment{Policy: policy}
 	g := policy.GitOps
 	switch {

@@ -30,7 +30,7 @@ type Platform struct {
 	path       string // of the platform in the repository
 	Subject    subject.Subject
 	Head       git.Hash
-	Policies   []model.Stage
+	Policies   []model.Declaration
 	Bases      *Bases
 	// allowedSigners say whose signatures count; nil for nobody's.
 	allowedSigners []byte
@@ -66,11 +66,11 @@ func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	stages, ds, err := p.Subject.Stages(ctx, dir)
+	stages, ds, err := p.Subject.Declarations(ctx, dir)
 	if err = errors.Join(err, remove()); err != nil {
 		return nil, err
 	}
-	invalid := slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Invalid })
+	invalid := slices.ContainsFunc(stages, func(s model.Declaration) bool { return s.Invalid })
 	if stages == nil || invalid || diag.Errors(ds) {
 		return nil, &PlatformError{What: p.Subject.Form().What, Commit: git.Short(p.Head), Diagnostics: ds}
 	}
@@ -101,7 +101,7 @@ func (p *Platform) readSources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stages, _, err := p.Subject.Stages(ctx, dir)
+	stages, _, err := p.Subject.Declarations(ctx, dir)
 	for _, of := range stages {
 		if _, elsewhere := owns[of.Name]; elsewhere {
 			policy := p.Policy(of.Name)
@@ -148,7 +148,7 @@ func (p *Platform) file(ctx context.Context, name string) ([]byte, error) {
 }
 
 // Policy returns the policy of an environment; nil for none.
-func (p *Platform) Policy(name string) *model.Stage {
+func (p *Platform) Policy(name string) *model.Declaration {
 	for i := range p.Policies {
 		if p.Policies[i].Name == name {
 			return &p.Policies[i]
@@ -166,7 +166,7 @@ func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]sou
 
 // own returns where an environment's own files are at the platform's head. The commit is
 // the newest that changed them; zero where there were none.
-func (p *Platform) own(ctx context.Context, policy *model.Stage) (source.Own, error) {
+func (p *Platform) own(ctx context.Context, policy *model.Declaration) (source.Own, error) {
 	if from := policy.Promotion.Source; from != nil {
 		head := p.headOf(from.Branch)
 		if head.IsZero() {
@@ -193,7 +193,7 @@ func (p *Platform) headOf(branch string) git.Hash {
 }
 
 // ownPath returns the folder that an environment's own files are in.
-func (p *Platform) ownPath(policy *model.Stage) string {
+func (p *Platform) ownPath(policy *model.Declaration) string {
 	if policy.Promotion.Source != nil {
 		return policy.Promotion.Source.Path
 	}
@@ -220,7 +220,7 @@ func (p *Platform) historyOf(ctx context.Context, branch string) (git.Hash, erro
 
 // Newest returns the newer one of two commits of an environment's own files, by the
 // history of their branch; false where that has neither.
-func (p *Platform) Newest(ctx context.Context, policy *model.Stage, a, b git.Hash) (git.Hash, bool, error) {
+func (p *Platform) Newest(ctx context.Context, policy *model.Declaration, a, b git.Hash) (git.Hash, bool, error) {
 	branch := p.Branch
 	if from := policy.Promotion.Source; from != nil {
 		branch = from.Branch

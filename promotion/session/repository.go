@@ -51,7 +51,7 @@ type opened struct {
 }
 
 // openRemotes opens the repositories of all environments, at once.
-func (o *opener) openRemotes(ctx context.Context, stages []model.Stage) {
+func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
 	o.opened = map[string]*opened{}
 	var all sync.WaitGroup
 	limit := make(chan struct{}, mostAtOnce)

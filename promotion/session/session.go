@@ -109,7 +109,7 @@ func (s *State) read(ctx context.Context) error {
 // Unreadable takes note of an environment whose state cannot be read: it is blocked, and
 // others go on. It returns the error where the environment is the only one requested, and
 // where it has moved meanwhile.
-func (s *State) Unreadable(ctx context.Context, policy *model.Stage, err error) error {
+func (s *State) Unreadable(ctx context.Context, policy *model.Declaration, err error) error {
 	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) || slices.Equal(s.Request.Environments, []string{policy.Name}) {
 		return fmt.Errorf("environment %s: %w", policy.Name, err)
 	}
@@ -141,7 +141,7 @@ func (s *State) stagesInOrder() []*Stage {
 }
 
 // inOrder returns the stages of an environment, each after what it waits for.
-func (s *State) inOrder(policy *model.Stage) []*Stage {
+func (s *State) inOrder(policy *model.Declaration) []*Stage {
 	rings := policy.Promotion.Rings
 	if len(rings) == 0 {
 		return []*Stage{{Policy: policy, Environment: s.Environments[policy.Name]}}
@@ -306,7 +306,7 @@ func (s *State) Statuses(env *Environment) *ledger.Statuses {
 
 // IsLast reports whether no environment comes after one: production.
 func (s *State) IsLast(environment string) bool {
-	return !slices.ContainsFunc(s.Platform.Policies, func(other model.Stage) bool { return slices.Contains(other.After, environment) })
+	return !slices.ContainsFunc(s.Platform.Policies, func(other model.Declaration) bool { return slices.Contains(other.After, environment) })
 }
 
 // CommitTime returns the time of a commit of a stage: that of the newest commit that goes

@@ -16,8 +16,8 @@ import (
 // Stage is one ring of an environment, or an environment without rings. What is asked,
 // compiled and written is always about one of them.
 type Stage struct {
-	Policy      *model.Stage // of the environment
-	Ring        *model.Ring  // nil where there are none
+	Policy      *model.Declaration // of the environment
+	Ring        *model.Ring        // nil where there are none
 	Environment *Environment
 }
 

@@ -23,8 +23,8 @@ func (a applicationSubject) Form() Form {
 	return Form{Marker: source.ApplicationMarker, Targets: true}
 }
 
-func (a applicationSubject) Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
-	return evaluate.ApplicationStages(ctx, dir)
+func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
+	return evaluate.ApplicationDeclarations(ctx, dir)
 }
 
 // Compile projects the targets of an environment. Without any there is no tree: what

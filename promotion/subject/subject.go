@@ -22,9 +22,9 @@ import (
 type Subject interface {
 	// Form says how it differs from other subjects.
 	Form() Form
-	// Stages returns the environments that the base in a folder declares, sorted by
+	// Declarations returns the environments that the base in a folder declares, sorted by
 	// name; nil where nothing of it can be read.
-	Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error)
+	Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error)
 	// Compile compiles one environment, or a ring of it.
 	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
 	// Satisfies evaluates a constraint of a policy gate on a JSON document: it returns
@@ -85,10 +85,10 @@ type platformSubject struct{ request compiler.Request }
 
 func (p platformSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
-func (p platformSubject) Stages(ctx context.Context, dir string) ([]model.Stage, []diag.Diagnostic, error) {
+func (p platformSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
 	r := p.request
 	r.Dir = dir
-	return compiler.Stages(ctx, r)
+	return compiler.Declarations(ctx, r)
 }
 
 func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {

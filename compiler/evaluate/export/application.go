@@ -11,7 +11,7 @@ import (
 // Application exports an application's own file, with the environments that it
 // declares. The diagnostics may have no sites. Not ok says that it is not known what
 // the application renders; errors in its environments leave that alone.
-func Application(l *loader.Package) (app *model.Application, stages []model.Stage, ds []diag.Diagnostic, ok bool) {
+func Application(l *loader.Package) (app *model.Application, declarations []model.Declaration, ds []diag.Diagnostic, ok bool) {
 	x := New(l)
 	ref := model.Ref{Collection: "application"}
 	app = &model.Application{Positions: x.Positions, Rings: map[string][]model.Ring{}}
@@ -21,11 +21,11 @@ func Application(l *loader.Package) (app *model.Application, stages []model.Stag
 		decode(value, app)
 	}
 	ok = !diag.Errors(x.Diagnostics)
-	stages = x.Stages().Stages
-	s := &check.Stages{Entities: x.Found}
-	s.Declared(stages)
-	for i := range stages {
-		s := &stages[i]
+	declarations = x.Declarations().Declarations
+	s := &check.Declarations{Entities: x.Found}
+	s.Declared(declarations)
+	for i := range declarations {
+		s := &declarations[i]
 		at := model.Ref{Collection: "environments", Name: s.Name}
 		if s.GitOps != nil && !x.checkGitOps(s.GitOps, s.Name, at.At("gitops")) {
 			s.Invalid = true
@@ -35,7 +35,7 @@ func Application(l *loader.Package) (app *model.Application, stages []model.Stag
 		}
 	}
 	diag.Resolve(x.Diagnostics, x.Positions)
-	return app, stages, x.Diagnostics, ok
+	return app, declarations, x.Diagnostics, ok
 }
 
 // Contract exports a package that is a contract as a whole; nil where it is

@@ -14,28 +14,28 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// Stages exports the environments that the package declares, and nothing else of it.
-func (x *Exporter) Stages() *Result {
+// Declarations exports the environments that the package declares, and nothing else of it.
+func (x *Exporter) Declarations() *Result {
 	broken := x.collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
 	if x.collections.checkComprehensions("environments") || broken {
 		return x.result(model.Environment{}, nil)
 	}
-	stages := []model.Stage{}
+	declarations := []model.Declaration{}
 	x.each("environments", func(v cue.Value, ref model.Ref) {
-		s := model.Stage{Name: ref.Name}
+		s := model.Declaration{Name: ref.Name}
 		if value, ok := x.read.entity(v, ref, "gates", "rings"); ok {
 			decode(value, &s)
 			s.Promotion = x.policies.promotion(v, value, ref)
 		}
-		stages = append(stages, s)
+		declarations = append(declarations, s)
 	})
 	for _, ref := range x.Found.All { // those that have errors are there as well
-		if model.IsName(ref.Name) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == ref.Name }) {
-			stages = append(stages, model.Stage{Name: ref.Name})
+		if model.IsName(ref.Name) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == ref.Name }) {
+			declarations = append(declarations, model.Declaration{Name: ref.Name})
 		}
 	}
-	slices.SortFunc(stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
-	return x.result(model.Environment{}, stages)
+	slices.SortFunc(declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
+	return x.result(model.Environment{}, declarations)
 }
 
 // gitOps exports the environment's own fields, and checks those of the others.

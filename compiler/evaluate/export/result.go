@@ -11,9 +11,9 @@ import (
 )
 
 // result is what was exported.
-func (x *Exporter) result(env model.Environment, stages []model.Stage) *Result {
+func (x *Exporter) result(env model.Environment, declarations []model.Declaration) *Result {
 	slices.SortFunc(x.Found.All, model.CompareEntities)
-	r := &Result{Model: env, Entities: x.Found.All, Uses: x.Found.Uses, Stages: stages, Invalid: x.Invalid, Incomplete: x.Incomplete}
+	r := &Result{Model: env, Entities: x.Found.All, Uses: x.Found.Uses, Declarations: declarations, Invalid: x.Invalid, Incomplete: x.Incomplete}
 	r.Clean = !x.Incomplete
 	for i, d := range x.Diagnostics {
 		r.Clean = r.Clean && x.About[i] != model.Ref{}
@@ -35,8 +35,8 @@ type Result struct {
 	Entities []model.Ref
 	// Uses are the environments that deployment targets name.
 	Uses []check.Use
-	// Stages are the environments, of the base.
-	Stages []model.Stage
+	// Declarations are the environments, of the base.
+	Declarations []model.Declaration
 	// Reported are the diagnostics, and Invalid the entities that have errors.
 	Reported []reported
 	Invalid  map[model.Ref]bool

@@ -64,7 +64,7 @@ func New(p *source.Platform, name string, c memo.Cache) *Evaluation {
 // export exports the package: the platform's base, or an environment.
 func (e *Evaluation) export(x *export.Exporter) *export.Result {
 	if e.Name == "" {
-		return x.Stages()
+		return x.Declarations()
 	}
 	return x.Environment(e.Name)
 }

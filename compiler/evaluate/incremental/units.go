@@ -33,9 +33,9 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 		p := out[d.unitOf(u.Ref)]
 		p.Uses = append(p.Uses, u)
 	}
-	for _, s := range all.Stages {
+	for _, s := range all.Declarations {
 		p := out[d.unitOf(model.Ref{Collection: "environments", Name: s.Name})]
-		p.Stages = append(p.Stages, s)
+		p.Declarations = append(p.Declarations, s)
 	}
 	for _, t := range all.Reported {
 		p := out[d.unitOf(t.About)]
@@ -89,7 +89,7 @@ func repeats(units []*export.Result) bool {
 
 // merge puts the units of a package together.
 func merge(name string, units []*export.Result) *export.Result {
-	out := &export.Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Stages: []model.Stage{}, Invalid: map[model.Ref]bool{}}
+	out := &export.Result{Clean: true, Model: model.Environment{Name: name, NamespaceServices: []model.NamespaceService{}}, Declarations: []model.Declaration{}, Invalid: map[model.Ref]bool{}}
 	m := &out.Model
 	for _, p := range units {
 		of := &p.Model
@@ -101,14 +101,14 @@ func merge(name string, units []*export.Result) *export.Result {
 		}
 		out.Entities = append(out.Entities, p.Entities...)
 		out.Uses = append(out.Uses, p.Uses...)
-		out.Stages = append(out.Stages, p.Stages...)
+		out.Declarations = append(out.Declarations, p.Declarations...)
 		out.Reported = append(out.Reported, p.Reported...)
 		maps.Copy(out.Invalid, p.Invalid)
 	}
 	for _, c := range model.Collections {
 		c.Sort(m)
 	}
-	slices.SortFunc(out.Stages, func(a, b model.Stage) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(out.Entities, model.CompareEntities)
 	slices.SortStableFunc(out.Uses, func(a, b check.Use) int { return model.CompareEntities(a.Ref, b.Ref) })
 	return out

@@ -16,10 +16,10 @@ import (
 
 // checkPolicies reports policies of promotion under which no commit would ever get
 // anywhere, or that leave open what they mean.
-func (x *Stages) checkPolicies(stages []model.Stage) {
-	up := x.upstreams(stages)
-	for i := range stages {
-		s := &stages[i]
+func (x *Declarations) checkPolicies(declarations []model.Declaration) {
+	up := x.upstreams(declarations)
+	for i := range declarations {
+		s := &declarations[i]
 		ref, p := model.Ref{Collection: "environments", Name: s.Name}, &s.Promotion
 		if x.Invalid[ref] {
 			continue // what is not known would be missing
@@ -50,7 +50,7 @@ func (x *Stages) checkPolicies(stages []model.Stage) {
 
 // checkBranch reports a branch that git has no name for, or that promotion needs for
 // itself.
-func (x *Stages) checkBranch(name string, ref model.Ref) {
+func (x *Declarations) checkBranch(name string, ref model.Ref) {
 	if _, err := git.BranchRef(name); err != nil {
 		x.Fail(ref, diag.New(diag.WrongValue, err.Error()))
 	} else if strings.HasPrefix(name, "kalypso/") {
@@ -60,7 +60,7 @@ func (x *Stages) checkBranch(name string, ref model.Ref) {
 }
 
 // checkHTTP reports a token that would be sent without encryption.
-func (x *Stages) checkHTTP(g *model.HTTPGate, ref model.Ref) {
+func (x *Declarations) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 	u, err := url.Parse(g.URL)
 	if err != nil || u.Scheme != "http" || g.TokenFrom == "" || slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
 		return
@@ -76,15 +76,15 @@ type upstream struct {
 	partly bool
 }
 
-func (x *Stages) upstreams(stages []model.Stage) map[string]upstream {
+func (x *Declarations) upstreams(declarations []model.Declaration) map[string]upstream {
 	after := map[string][]string{}
-	for _, s := range stages {
+	for _, s := range declarations {
 		if !x.Invalid[model.Ref{Collection: "environments", Name: s.Name}] {
 			after[s.Name] = s.After
 		}
 	}
 	out := map[string]upstream{}
-	for _, s := range stages {
+	for _, s := range declarations {
 		var up upstream
 		for todo := slices.Clone(s.After); len(todo) > 0; todo = todo[1:] {
 			name := todo[0]
@@ -102,7 +102,7 @@ func (x *Stages) upstreams(stages []model.Stage) map[string]upstream {
 
 // checkGates reports gates that cannot pass. follows says that an environment or a ring
 // comes before the one that has the gates.
-func (x *Stages) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
+func (x *Declarations) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
 	for i := range g.HTTP {
 		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
 	}
@@ -125,7 +125,7 @@ func (x *Stages) checkGates(g *model.Gates, ref model.Ref, environment string, u
 }
 
 // checkEffect reports gates that can stop nothing, and those that nothing ever passes.
-func (x *Stages) checkEffect(g *model.Gates, ref model.Ref) {
+func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 	stopsNothing := func(at model.Ref, why, hint string) {
 		x.Fail(at, diag.New(diag.StopsNothing, "the gate can stop nothing: "+why).Hinting(hint))
 	}
@@ -149,7 +149,7 @@ func (x *Stages) checkEffect(g *model.Gates, ref model.Ref) {
 }
 
 // checkOpen reports windows in which no commit can ever come.
-func (x *Stages) checkOpen(gates []*model.Gates, ref model.Ref) {
+func (x *Declarations) checkOpen(gates []*model.Gates, ref model.Ref) {
 	var deny []window.Window
 	var allow [][]window.Window
 	for _, g := range gates {
@@ -176,7 +176,7 @@ func (x *Stages) checkOpen(gates []*model.Gates, ref model.Ref) {
 	}
 }
 
-func (x *Stages) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
+func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
 	switch {
 	case in == "" && !follows:
 		x.Fail(ref, diag.New(diag.NoUpstream, "a commit comes to environment "+environment+" first, and has run nowhere before").
@@ -195,7 +195,7 @@ func (x *Stages) checkSoak(in string, ref model.Ref, environment string, up upst
 
 // checkRings reports rings that are named alike, or wait for each other or for what
 // is not there, and gates of theirs.
-func (x *Stages) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
+func (x *Declarations) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
 	var names []string
 	after, rest := map[string][]string{}, ""
 	for i := range p.Rings {
@@ -238,11 +238,11 @@ func (x *Stages) checkRings(p *model.Promotion, ref model.Ref, environment strin
 }
 
 // OwnRings reports rings of the environment's own files that cannot be followed.
-func (x *Stages) OwnRings(stages []model.Stage, env *model.Environment) {
-	n := slices.IndexFunc(stages, func(s model.Stage) bool { return s.Name == env.Name })
+func (x *Declarations) OwnRings(declarations []model.Declaration, env *model.Environment) {
+	n := slices.IndexFunc(declarations, func(s model.Declaration) bool { return s.Name == env.Name })
 	if n < 0 || env.Rings == nil {
 		return
 	}
-	x.checkRings(&model.Promotion{After: stages[n].After, Rings: env.Rings, Gates: stages[n].Promotion.Gates}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
-		env.Name, x.upstreams(stages)[env.Name])
+	x.checkRings(&model.Promotion{After: declarations[n].After, Rings: env.Rings, Gates: declarations[n].Promotion.Gates}, model.Ref{Collection: "environments", Name: env.Name, Path: "rings"},
+		env.Name, x.upstreams(declarations)[env.Name])
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// Stages checks environments against each other, and how commits come to them.
-type Stages struct{ *Entities }
+// Declarations checks environments against each other, and how commits come to them.
+type Declarations struct{ *Entities }
 
 // Folders reports folders of environments without an entry.
-func (x *Stages) Folders(p *source.Platform) {
+func (x *Declarations) Folders(p *source.Platform) {
 	names := x.names("environments")
 	for _, folder := range p.Folders {
 		if slices.Contains(names, folder) {
@@ -31,11 +31,11 @@ func (x *Stages) Folders(p *source.Platform) {
 }
 
 // Declared reports entries that wait for what is not there, entries that wait for
-// each other, and policies that cannot be followed. Stages with errors are then invalid.
-func (x *Stages) Declared(stages []model.Stage) {
+// each other, and policies that cannot be followed. Those with errors are then invalid.
+func (x *Declarations) Declared(declarations []model.Declaration) {
 	names := x.names("environments")
 	after := map[string][]string{}
-	for _, s := range stages {
+	for _, s := range declarations {
 		after[s.Name] = s.After
 		for i, name := range s.After {
 			x.reference("environment", name, names, model.Ref{Collection: "environments", Name: s.Name, Path: fmt.Sprintf("after[%d]", i)})
@@ -49,21 +49,21 @@ func (x *Stages) Declared(stages []model.Stage) {
 		}
 		x.Fail(model.Ref{Collection: "environments", Name: cycle[0]}, d)
 	}
-	x.checkPolicies(stages)
-	for i := range stages {
-		s := &stages[i]
+	x.checkPolicies(declarations)
+	for i := range declarations {
+		s := &declarations[i]
 		s.Invalid = x.Invalid[model.Ref{Collection: "environments", Name: s.Name}]
 	}
 }
 
 // Own reports environments that only the files of one environment declare: those of the
 // base count, for all.
-func (x *Stages) Own(stages []model.Stage, name string) {
-	if stages == nil {
+func (x *Declarations) Own(declarations []model.Declaration, name string) {
+	if declarations == nil {
 		return
 	}
 	for _, key := range x.names("environments") {
-		if model.IsName(key) && !slices.ContainsFunc(stages, func(s model.Stage) bool { return s.Name == key }) {
+		if model.IsName(key) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
 			x.Report(diag.New(diag.UndeclaredEnvironment, fmt.Sprintf("environment %s is declared in the files of %s only", key, name)).InEach(x.Positions.Of(ref)...).On(ref.String()).
 				Hinting("declare it in the base, which all environments share"))

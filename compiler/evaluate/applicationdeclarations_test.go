@@ -13,15 +13,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// applicationStages evaluates an application whose kalypso.cue has some declarations
+// applicationDeclarations evaluates an application whose kalypso.cue has some declarations
 // beside what it renders.
-func applicationStages(t *testing.T, file, declarations string) ([]model.Stage, []diag.Diagnostic) {
+func applicationDeclarations(t *testing.T, file, declarations string) ([]model.Declaration, []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(declarations), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	stages, ds, err := ApplicationStages(t.Context(), dir)
+	stages, ds, err := ApplicationDeclarations(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func applicationStages(t *testing.T, file, declarations string) ([]model.Stage, 
 
 // What an application says of its environments is what a platform says in these words,
 // wrong or right.
-func TestApplicationStages(t *testing.T) {
+func TestApplicationDeclarations(t *testing.T) {
 	t.Parallel()
 	for name, declarations := range map[string]string{
 		"every field":        everyField,
@@ -47,8 +47,8 @@ func TestApplicationStages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			byName, want := stages(t, declarations, nil)
-			got, ds := applicationStages(t, "kalypso.cue", "name: \"a\"\nmanifests: kustomize: {}\nenvironments: dev: {}\n"+declarations)
+			byName, want := policiesOf(t, declarations, nil)
+			got, ds := applicationDeclarations(t, "kalypso.cue", "name: \"a\"\nmanifests: kustomize: {}\nenvironments: dev: {}\n"+declarations)
 			if len(got) != len(byName) {
 				t.Errorf("got %d stages, and a platform has %d", len(got), len(byName))
 			}
@@ -131,7 +131,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("said %q, want %q", got, c.want)
 			}
-			stages, more, err := ApplicationStages(t.Context(), dir)
+			stages, more, err := ApplicationDeclarations(t.Context(), dir)
 			if err != nil || diag.Errors(ds) != diag.Errors(more) {
 				t.Errorf("said %q of stages, %v", said(more), err)
 			}

@@ -10,10 +10,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// Stages evaluates the platform's base, and returns the environments that it
+// Declarations evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable. The cache
 // is as for Environment.
-func Stages(ctx context.Context, p *source.Platform, c Cache) ([]model.Stage, []diag.Diagnostic, error) {
+func Declarations(ctx context.Context, p *source.Platform, c Cache) ([]model.Declaration, []diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has said why nothing of the base counts
 	}
@@ -29,12 +29,12 @@ func Stages(ctx context.Context, p *source.Platform, c Cache) ([]model.Stage, []
 		return nil, ds, err
 	}
 	x := r.Resume(e.Positions(r))
-	if r.Stages != nil {
+	if r.Declarations != nil {
 		x.Many()
-		s := &check.Stages{Entities: x}
+		s := &check.Declarations{Entities: x}
 		s.Folders(p)
-		s.Declared(r.Stages)
+		s.Declared(r.Declarations)
 		diag.Resolve(x.Diagnostics, x.Positions)
 	}
-	return r.Stages, x.Diagnostics, nil
+	return r.Declarations, x.Diagnostics, nil
 }
