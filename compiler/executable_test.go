@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // executableMark is before the content of an executable file where files are held
@@ -47,6 +48,7 @@ func withScript(files []backends.File, any byte) []backends.File {
 // and builds them in every way: a file whose mode alone changes is a file that
 // changes. No other test may run meanwhile.
 func TestExecutableFilesInEveryWay(t *testing.T) {
+	isolated.OnlyAll(t, "it builds histories of platforms in six ways")
 	defer compiler.WrapBackends(func(b backends.Backend) backends.Backend { return scripted{b} })()
 	shared := openCache(t, cache.Options{Dir: t.TempDir()})
 	defer closeCache(t, shared)

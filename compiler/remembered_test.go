@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // everyPart adds to the test platform what can matter to an assignment, by file.
@@ -118,6 +119,7 @@ schedulingPolicies: ahead: {deploymentTargets: name: "test", clusterTypes: {}, p
 // is that of a cold build; so it is once the change is undone, when nothing is
 // computed again.
 func TestAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
+	isolated.OnlyAll(t, "it changes a platform a hundred times")
 	root := t.TempDir()
 	platform, out := filepath.Join(root, "platform"), filepath.Join(root, "out")
 	if err := os.CopyFS(platform, os.DirFS("../testdata/platform")); err != nil {

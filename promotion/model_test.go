@@ -22,7 +22,7 @@ func TestModel(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	seeds, events := 20, 10
+	seeds, events := 10, 10
 	switch {
 	case os.Getenv("KALYPSO_LONG") != "":
 		seeds, events = 1000, 40

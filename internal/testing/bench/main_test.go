@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // TestMain lets the test binary be the processes that the program starts.
@@ -26,6 +28,7 @@ func TestMain(m *testing.M) {
 // changes its folders only, and that CUE composes the same values, is among what
 // it checks itself.
 func TestMeasures(t *testing.T) {
+	isolated.OnlyAll(t, "it measures a small platform in all ways")
 	dir, profiles, page := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"stale\n"+pageEnd+"after\n"), 0o644); err != nil {
 		t.Fatal(err)

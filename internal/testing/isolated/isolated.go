@@ -38,6 +38,15 @@ func Environment() {
 	}
 }
 
+// OnlyAll skips a test that takes long, unless make test-all runs it. What it skips is
+// listed by make test.
+func OnlyAll(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("KALYPSO_ALL") == "" {
+		t.Skip(why + "; make test-all runs it")
+	}
+}
+
 var (
 	// settings are variables, and prefixes of variables that end with _.
 	settings = []string{

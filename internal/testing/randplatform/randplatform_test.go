@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
@@ -87,6 +88,7 @@ func TestUndoRestores(t *testing.T) {
 // TestEveryEditIsMade makes each kind of edit on many platforms: it says
 // something where, and only where, it did something.
 func TestEveryEditIsMade(t *testing.T) {
+	isolated.OnlyAll(t, "it compiles a thousand platforms")
 	for i, kind := range editKinds {
 		made, changed := 0, 0
 		for seed := range uint64(60) {
@@ -142,6 +144,7 @@ func TestPlatformsCompile(t *testing.T) {
 // TestMistakesAreErrors makes each mistake until one is an error: some depend on
 // what there is to break.
 func TestMistakesAreErrors(t *testing.T) {
+	isolated.OnlyAll(t, "it compiles a thousand platforms")
 	const sound = 4
 	if failed(t, New(sound)) {
 		t.Fatalf("the platform of seed %d has errors of its own", sound)
