@@ -1,11 +1,11 @@
 // Package backends is the wall between what kalypso decides and what a
 // reconciler pulls: a Backend turns assignments into files.
 //
-// A backend is two pure functions and a third for the reconciler's own set-up.
-// It reads no file, no clock and no environment, and never sees CUE: what it
-// gets is plain data, what it gives is bytes. To add one, write its package
-// beside this file, add its options to #Reconciler in schema/reconciler.cue,
-// and list it in package compiler.
+// A backend is pure functions: one for the files of an assignment's folder, one for
+// those at a cluster type's root, one for the reconciler's own set-up, and what others
+// have to know of it. It reads no file, no clock and no environment, and never sees CUE:
+// what it gets is plain data, what it gives is bytes. docs/architecture.md says how to
+// add one.
 package backends
 
 import (

@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkAssign makes 100,000 assignments of 1,000 targets and 300 cluster
-// types by 400 policies (DESIGN section 11).
+// types by 400 policies.
 func BenchmarkAssign(b *testing.B) {
 	env := &model.Environment{Name: "dev"}
 	for i := range 300 {

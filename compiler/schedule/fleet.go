@@ -49,7 +49,7 @@ func newFleet(env *model.Environment, satisfies selector.Satisfier) *fleet {
 	return f
 }
 
-// targetFacts are the facts of deployment targets (DESIGN section 3).
+// targetFacts are the facts of deployment targets.
 func (f *fleet) targetFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for _, t := range f.targets {
@@ -69,7 +69,7 @@ func (f *fleet) targetFacts() iter.Seq[selector.Facts] {
 	}
 }
 
-// typeFacts are the facts of cluster types (DESIGN section 3).
+// typeFacts are the facts of cluster types.
 func (f *fleet) typeFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for _, c := range f.types {

@@ -47,7 +47,7 @@ func (m *memory) satisfies(e model.Expr, value string) bool {
 
 // negated says whether an expression excludes values, as !=, !~ and matchN(0, …)
 // do, instead of demanding one. Of a name with several values, a demand is met by one of them,
-// an exclusion only by all (DESIGN section 3).
+// an exclusion only by all.
 func negated(e model.Expr) bool {
 	text := strings.TrimLeft(string(e), " \t\n(")
 	return strings.HasPrefix(text, "!=") || strings.HasPrefix(text, "!~") || strings.HasPrefix(text, "matchN(0,")
