@@ -6,6 +6,8 @@ PACKAGES   = ./...
 # All targets have the same flags, so that none repeats what go has cached of another.
 TEST       = $(GO) run ./internal/testing/gotest
 FLAGS      = -timeout 60m
+# Packages with tests that only make test-all runs, by their names.
+SLOW       = $$(git grep -l '^func TestSlow' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 EXAMPLE   ?= hello-world
 export CGO_ENABLED = 0
 # A hook of git says where its repository is; tests have others.
@@ -23,9 +25,10 @@ example: build ## compile an example platform into out/, and show what came out
 test: ## the tests; lists those that test-all runs, and what they need
 	$(TEST) -- $(FLAGS) $(PACKAGES)
 
-test-all: ## all tests: with real Debians, and in a home that somebody uses; a skipped one is a failure
+test-all: ## all tests: also the slow ones, with real Debians, and in a home that somebody uses; a skipped one is a failure
 	.ci/tools
-	KALYPSO_ALL=1 $(TEST) -all -- $(FLAGS) $(PACKAGES)
+	$(TEST) -all -- $(FLAGS) $(PACKAGES)
+	KALYPSO_ALL=1 $(TEST) -all -- $(FLAGS) -run '^TestSlow' $(SLOW)
 	KALYPSO_ALL=1 .ci/used-home
 
 test-long: ## all tests, with random platforms and histories by the hundred: hours

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // checkout are the files of a module as git has them, or would: what lies about
@@ -92,11 +94,9 @@ func TestInstallable(t *testing.T) {
 	publish(t, module.Version{Path: mod.Module.Mod.Path, Version: "v0.0.1-test"})
 }
 
-// TestInstall installs the checkout as people install a release.
-func TestInstall(t *testing.T) {
-	if os.Getenv("KALYPSO_ALL") == "" {
-		t.Skip("it compiles kalypso once more, which make test-all does")
-	}
+// TestSlowInstall installs the checkout as people install a release.
+func TestSlowInstall(t *testing.T) {
+	isolated.Slow(t, "it compiles kalypso once more")
 	version := module.Version{Path: "github.com/kalypso-io/kalypso", Version: fmt.Sprintf("v0.0.1-test.%d", rand.Uint32())}
 	proxy, bin := publish(t, version), t.TempDir()
 	// The dependencies' packages are compiled already where they lie in the user's module

@@ -44,18 +44,18 @@ func withScript(files []backends.File, any byte) []backends.File {
 	return files
 }
 
-// TestExecutableFilesInEveryWay edits random platforms whose folders have scripts,
+// TestSlowExecutableFilesInEveryWay edits random platforms whose folders have scripts,
 // and builds them in every way: a file whose mode alone changes is a file that
 // changes. No other test may run meanwhile.
-func TestExecutableFilesInEveryWay(t *testing.T) {
-	isolated.OnlyAll(t, "it builds histories of platforms in six ways")
+func TestSlowExecutableFilesInEveryWay(t *testing.T) {
+	isolated.Slow(t, "it builds histories of platforms in six ways")
 	defer compiler.WrapBackends(func(b backends.Backend) backends.Backend { return scripted{b} })()
 	shared := openCache(t, cache.Options{Dir: t.TempDir()})
 	defer closeCache(t, shared)
-	for seed := range howMany(2, 4, 20) {
+	for seed := range howMany(t, 2, 4, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			h := history{seed: uint64(5000 + seed)}
-			for i := range howMany(6, 12, 40) {
+			for i := range howMany(t, 6, 12, 40) {
 				h.edits = append(h.edits, i+1)
 			}
 			holds(t, h, []variant{incremental, cached, damaged, committed(shared), affected(shared), shardedTogether(shared)})

@@ -150,8 +150,15 @@ func (b childBuild) run() (killed bool, err error) {
 // TestManyProcesses has several processes build one platform into one output with
 // one cache at once, after every edit. What they leave is what one of them would
 // have left.
-func TestManyProcesses(t *testing.T) {
-	for seed := range uint64(howMany(1, 3, 20)) {
+func TestManyProcesses(t *testing.T) { manyProcesses(t) }
+
+func TestSlowManyProcesses(t *testing.T) {
+	isolated.Slow(t, "it has more processes build at once")
+	manyProcesses(t)
+}
+
+func manyProcesses(t *testing.T) {
+	for seed := range uint64(howMany(t, 1, 3, 20)) {
 		for _, inGit := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d git=%t", seed, inGit), func(t *testing.T) {
 				p, r := randplatform.New(2000+seed), rand.New(rand.NewPCG(seed, 5))
@@ -160,7 +167,7 @@ func TestManyProcesses(t *testing.T) {
 				b.to(t, root, inGit)
 				var before map[string]string
 				var did []string
-				for range howMany(2, 3, 8) {
+				for range howMany(t, 2, 3, 8) {
 					if err := p.Write(b.Platform); err != nil {
 						t.Fatal(err)
 					}
@@ -244,8 +251,15 @@ func (b childBuild) again(t *testing.T, want outcome) string {
 // TestKilledBuilds kills builds. The next one finishes what the killed one left: it
 // gives what it would have given without the kill, and what a build without a
 // cache makes of the same folder.
-func TestKilledBuilds(t *testing.T) {
-	seeds, kills := howMany(2, 5, 60), atomic.Int64{}
+func TestKilledBuilds(t *testing.T) { killedBuilds(t) }
+
+func TestSlowKilledBuilds(t *testing.T) {
+	isolated.Slow(t, "it kills more builds")
+	killedBuilds(t)
+}
+
+func killedBuilds(t *testing.T) {
+	seeds, kills := howMany(t, 2, 5, 60), atomic.Int64{}
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -267,7 +281,7 @@ func killEach(t *testing.T, seed uint64) (kills int) {
 	b.to(t, root, seed%3 == 2)
 	did := []string{fmt.Sprintf("seed %d", 3000+seed)}
 	var before map[string]string
-	for range howMany(4, 8, 20) {
+	for range howMany(t, 4, 8, 20) {
 		if err := p.Write(b.Platform); err != nil {
 			t.Fatal(err)
 		}

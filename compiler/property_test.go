@@ -15,27 +15,35 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 func isLong() bool { return os.Getenv("KALYPSO_LONG") != "" }
 
-// howMany is a number of cases: that of make test, of make test-all, or of make
-// test-long.
-func howMany(test, all, long int) int {
+// howMany is a number of cases: that of make test or, in a slow test, that of make
+// test-all or of make test-long.
+func howMany(t *testing.T, test, all, long int) int {
 	switch {
+	case !isolated.IsSlow(t):
+		return test
 	case isLong():
 		return long
-	case os.Getenv("KALYPSO_ALL") != "":
-		return all
 	}
-	return test
+	return all
 }
 
 // TestEditsEqualFromScratch edits random platforms, and builds them in every way in
 // which they can be built, each in two: nothing but the platform and the output
 // folder may matter. With KALYPSO_LONG=1 each is built in all ways.
-func TestEditsEqualFromScratch(t *testing.T) {
+func TestEditsEqualFromScratch(t *testing.T) { editsEqualFromScratch(t) }
+
+func TestSlowEditsEqualFromScratch(t *testing.T) {
+	isolated.Slow(t, "it builds more random platforms")
+	editsEqualFromScratch(t)
+}
+
+func editsEqualFromScratch(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	dir := t.TempDir()
 	shared := openCache(t, cache.Options{Dir: dir})
@@ -43,7 +51,7 @@ func TestEditsEqualFromScratch(t *testing.T) {
 		{cached, incremental}, {sharing(shared), affected(shared)}, {cached, shardedTogether(shared)}, {damaged, committed(shared)},
 		{cached, shardedApart(shared)}, {sharing(shared), incremental}, {cached, affected(shared)},
 	}
-	seeds, steps := howMany(7, 26, 130), howMany(10, 20, 40)
+	seeds, steps := howMany(t, 7, 26, 130), howMany(t, 10, 20, 40)
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -96,8 +104,15 @@ func verifyShared(t *testing.T, dir string, seeds int) {
 
 // TestProcessorsAndOrderDoNotMatter builds random platforms with one processor
 // and with many, and written in another way.
-func TestProcessorsAndOrderDoNotMatter(t *testing.T) {
-	for seed := range uint64(howMany(3, 12, 120)) {
+func TestProcessorsAndOrderDoNotMatter(t *testing.T) { processorsAndOrderDoNotMatter(t) }
+
+func TestSlowProcessorsAndOrderDoNotMatter(t *testing.T) {
+	isolated.Slow(t, "it builds more random platforms")
+	processorsAndOrderDoNotMatter(t)
+}
+
+func processorsAndOrderDoNotMatter(t *testing.T) {
+	for seed := range uint64(howMany(t, 3, 12, 120)) {
 		r := rand.New(rand.NewPCG(seed, 99))
 		p := randplatform.New(1000 + seed)
 		did := []string{fmt.Sprintf("seed %d", 1000+seed)}

@@ -114,12 +114,12 @@ schedulingPolicies: ahead: {deploymentTargets: name: "test", clusterTypes: {}, p
 `,
 }
 
-// TestAllThatIsRememberedIsKnownByItsParts changes the parts of what assignments
+// TestSlowAllThatIsRememberedIsKnownByItsParts changes the parts of what assignments
 // are made of, one at a time. With a cache that holds everything else, the result
 // is that of a cold build; so it is once the change is undone, when nothing is
 // computed again.
-func TestAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
-	isolated.OnlyAll(t, "it changes a platform a hundred times")
+func TestSlowAllThatIsRememberedIsKnownByItsParts(t *testing.T) {
+	isolated.Slow(t, "it changes a platform a hundred times")
 	root := t.TempDir()
 	platform, out := filepath.Join(root, "platform"), filepath.Join(root, "out")
 	if err := os.CopyFS(platform, os.DirFS("../testdata/platform")); err != nil {

@@ -12,21 +12,30 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
 // TestModel lets random things happen to random platforms, and compares what the engine
 // does with what the rules say, run by run. What the invariants say is looked for in the
 // repositories themselves. With KALYPSO_LONG=1 there are many more of them.
-func TestModel(t *testing.T) {
+func TestModel(t *testing.T) { randomEvents(t) }
+
+func TestSlowModel(t *testing.T) {
+	isolated.Slow(t, "it goes through more random events")
+	randomEvents(t)
+}
+
+func randomEvents(t *testing.T) {
 	remotetest.Isolate(t)
 	server := newModelServer(t, false)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	seeds, events := 10, 10
 	switch {
+	case !isolated.IsSlow(t):
 	case os.Getenv("KALYPSO_LONG") != "":
 		seeds, events = 1000, 40
-	case os.Getenv("KALYPSO_ALL") != "":
+	default:
 		seeds = 60
 	}
 	t.Run("seeds", func(t *testing.T) {

@@ -97,9 +97,9 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestLint runs ansible-lint on all of a tree but the playbooks of users. Trees of other
+// TestSlowLint runs ansible-lint on all of a tree but the playbooks of users. Trees of other
 // platforms have no other forms.
-func TestLint(t *testing.T) {
+func TestSlowLint(t *testing.T) {
 	needTools(t)
 	all := platforms(t)
 	for _, name := range []string{"package", "playbook-rendered"} {

@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/ansible"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // tools are the programs that the tests run, by the Debian package that has them.
@@ -25,9 +26,7 @@ var tools = map[string]string{
 // needTools installs the programs that are missing, in runs of the tests that may.
 func needTools(t *testing.T) {
 	t.Helper()
-	if os.Getenv("KALYPSO_ALL") == "" {
-		t.Skip("it needs root and a Debian with Ansible, on which make test-all runs it")
-	}
+	isolated.Slow(t, "it needs root and a Debian with Ansible")
 	unlock := lock(t)
 	defer unlock()
 	var missing []string

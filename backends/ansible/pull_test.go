@@ -22,9 +22,9 @@ const workloads = `---
         mode: "0644"
 `
 
-// TestPull has a machine pull the tree from git, with the units that Bootstrap
+// TestSlowPull has a machine pull the tree from git, with the units that Bootstrap
 // installs, and run two playbooks: one of a repository, one of the folder.
-func TestPull(t *testing.T) {
+func TestSlowPull(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, releases[0])
 	m.write("/srv/packages/Packages", "", 0o644)

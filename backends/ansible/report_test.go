@@ -35,9 +35,9 @@ const reporting = `
           ansible.builtin.debug: {msg: it did}
 `
 
-// TestReport holds what the role reports against the reader of reports, with the
+// TestSlowReport holds what the role reports against the reader of reports, with the
 // commit of the repository and, where there is none, with one that is given.
-func TestReport(t *testing.T) {
+func TestSlowReport(t *testing.T) {
 	needTools(t)
 	dir := t.TempDir()
 	tree, reports := filepath.Join(dir, "tree"), filepath.Join(dir, "reports")

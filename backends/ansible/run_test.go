@@ -16,10 +16,10 @@ import (
 // releases are the Debians whose Ansible the output runs with: 2.14 and 2.19.
 var releases = []string{"bookworm", "trixie"}
 
-// TestMachine runs a platform on a machine while it changes: each step is a build
+// TestSlowMachine runs a platform on a machine while it changes: each step is a build
 // and a run. What a step is to do is checked on the machine, and that the same
 // once more changes nothing.
-func TestMachine(t *testing.T) {
+func TestSlowMachine(t *testing.T) {
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// lifecycle are the steps of TestMachine.
+// lifecycle are the steps of TestSlowMachine.
 type lifecycle struct {
 	*machine
 	url, digest string

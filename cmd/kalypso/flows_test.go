@@ -19,9 +19,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestFlows drives the program over real repositories: random platforms, and random
+// TestSlowFlows drives the program over real repositories: random platforms, and random
 // people, clusters and runners. After each step a checker, which knows nothing of the
 // product, looks at the repositories with git. KALYPSO_FLOWS=10m goes on for that long,
 // and KALYPSO_FLOWS_SEED=N repeats one flow.
@@ -29,7 +31,7 @@ import (
 // Flows of seeds below calm have one runner at a time, which nobody kills: they go the same
 // way every time: with KALYPSO_FLOWS_DIR they do it there, and leave what they did in the
 // file steps; KALYPSO_FLOWS_PROGRAM is another program kalypso than that of the tests.
-func TestFlows(t *testing.T) {
+func TestSlowFlows(t *testing.T) {
 	span, seed := time.Minute, uint64(1)
 	switch long, one := os.Getenv("KALYPSO_FLOWS"), os.Getenv("KALYPSO_FLOWS_SEED"); {
 	case one != "":
@@ -44,8 +46,8 @@ func TestFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 		span, seed = d, uint64(time.Now().Unix())*1000
-	case os.Getenv("KALYPSO_ALL") == "":
-		t.Skip("takes a minute; make test-all runs it")
+	default:
+		isolated.Slow(t, "it takes a minute")
 	}
 	for end := time.Now().Add(span); ; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newFlow(t, seed).run() })

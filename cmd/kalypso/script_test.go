@@ -49,24 +49,26 @@ var gitVariables = []string{
 
 // TestScript runs the command line as users do, with the real cue beside it.
 // KALYPSO_UPDATE=1 writes the expected output anew.
-func TestScript(t *testing.T) {
+func TestScript(t *testing.T) { scripts(t, "script") }
+
+func TestSlowScript(t *testing.T) {
+	isolated.Slow(t, "it takes a minute")
+	scripts(t, "slow")
+}
+
+// scripts runs the scripts of a folder of testdata.
+func scripts(t *testing.T, folder string) {
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	registry := ocitest.New(t, nil)
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join(repository, "testdata", "script"),
+		Dir:                 filepath.Join(repository, "testdata", folder),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("KALYPSO_UPDATE") != "",
 		Cmds:                commands(repository),
-		Condition: func(name string) (bool, error) {
-			if name == "all" {
-				return os.Getenv("KALYPSO_ALL") != "", nil
-			}
-			return false, fmt.Errorf("there is no condition %s", name)
-		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CUE_REGISTRY", "none")
 			e.Setenv("KALYPSO_TEST_CLOCK", "anywhere") // servers of scripts have no other

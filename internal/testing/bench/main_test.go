@@ -24,11 +24,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestMeasures runs all of the program on a small platform of each kind. That a changed value
+// TestSlowMeasures runs all of the program on a small platform of each kind. That a changed value
 // changes its folders only, and that CUE composes the same values, is among what
 // it checks itself.
-func TestMeasures(t *testing.T) {
-	isolated.OnlyAll(t, "it measures a small platform in all ways")
+func TestSlowMeasures(t *testing.T) {
+	isolated.Slow(t, "it measures a small platform in all ways")
 	dir, profiles, page := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"stale\n"+pageEnd+"after\n"), 0o644); err != nil {
 		t.Fatal(err)

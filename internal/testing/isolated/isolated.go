@@ -38,14 +38,23 @@ func Environment() {
 	}
 }
 
-// OnlyAll skips a test that takes long, unless make test-all runs it. What it skips is
-// listed by make test.
-func OnlyAll(t testing.TB, why string) {
+// slow begins the names of tests that take long, or need more than others. make test-all
+// runs them by that name, so that go takes all others from its cache.
+const slow = "TestSlow"
+
+// Slow skips a test unless make test-all runs it; make test lists it with the reason.
+func Slow(t testing.TB, reason string) {
 	t.Helper()
+	if !IsSlow(t) {
+		t.Fatalf("make test-all does not run %s: its name has to begin with %s", t.Name(), slow)
+	}
 	if os.Getenv("KALYPSO_ALL") == "" {
-		t.Skip(why + "; make test-all runs it")
+		t.Skip(reason + "; make test-all runs it")
 	}
 }
+
+// IsSlow says whether a test, or the one that runs it, is one of make test-all alone.
+func IsSlow(t testing.TB) bool { return strings.HasPrefix(t.Name(), slow) }
 
 var (
 	// settings are variables, and prefixes of variables that end with _.

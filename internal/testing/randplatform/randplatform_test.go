@@ -85,10 +85,10 @@ func TestUndoRestores(t *testing.T) {
 	}
 }
 
-// TestEveryEditIsMade makes each kind of edit on many platforms: it says
+// TestSlowEveryEditIsMade makes each kind of edit on many platforms: it says
 // something where, and only where, it did something.
-func TestEveryEditIsMade(t *testing.T) {
-	isolated.OnlyAll(t, "it compiles a thousand platforms")
+func TestSlowEveryEditIsMade(t *testing.T) {
+	isolated.Slow(t, "it compiles a thousand platforms")
 	for i, kind := range editKinds {
 		made, changed := 0, 0
 		for seed := range uint64(60) {
@@ -141,10 +141,10 @@ func TestPlatformsCompile(t *testing.T) {
 	}
 }
 
-// TestMistakesAreErrors makes each mistake until one is an error: some depend on
+// TestSlowMistakesAreErrors makes each mistake until one is an error: some depend on
 // what there is to break.
-func TestMistakesAreErrors(t *testing.T) {
-	isolated.OnlyAll(t, "it compiles a thousand platforms")
+func TestSlowMistakesAreErrors(t *testing.T) {
+	isolated.Slow(t, "it compiles a thousand platforms")
 	const sound = 4
 	if failed(t, New(sound)) {
 		t.Fatalf("the platform of seed %d has errors of its own", sound)
