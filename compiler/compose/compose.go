@@ -4,7 +4,8 @@
 // they are functions of the assignment.
 //
 // Assignments with the same configs, contracts and facts form a tuple, which is
-// composed once. Data unify in Go; CUE is asked only for what is open.
+// composed once. Data unify in Go; CUE is asked only for what is open. Both ways are here,
+// one beside the other, since they have to give the same.
 package compose
 
 import (

@@ -14,6 +14,9 @@
 // no part of the tree, tells which files have to be read to be compared.
 //
 // All paths are relative to the environment's folder, with slashes.
+//
+// The package is larger than others, since the writers of folders and of branches share
+// their rules: records, ownership, comparison and plans, of which nothing is for others.
 package tree
 
 import (
