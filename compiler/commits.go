@@ -17,6 +17,7 @@ import (
 type checkout struct {
 	dir     string
 	remove  func() error
+	base    git.Hash               // the commit of the base; zero where that is a folder that people work in
 	sources map[string]tree.Source // by environment; nil where the base is a folder that people work in
 }
 
@@ -39,8 +40,10 @@ func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 		return nil, err
 	}
 	var out *checkout
-	base, err := resolve(repo, r)
-	if err == nil {
+	base, err := repo.Resolve(r.Revision)
+	if err != nil {
+		err = fmt.Errorf("reading revision %s: %w", r.Revision, err)
+	} else {
 		out, err = assemble(ctx, source.Assembly{Repository: repo, Path: rel, Base: base})
 	}
 	return out, errors.Join(err, repo.Close())
@@ -49,7 +52,7 @@ func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 // checkOut adds to the checkout of a base, which is nil for a folder that people work
 // in, the own files of environments that have them in a branch, in a folder of its own.
 // It returns base where no environment has. With a revision, it says what environments
-// are compiled from.
+// are compiled from: the commit that base has, wherever the revision is by now.
 func checkOut(ctx context.Context, r Request, declarations []model.Declaration, base *checkout) (*checkout, error) {
 	elsewhere := slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Promotion.Source != nil })
 	if r.Revision == "" && (!elsewhere || r.Source != nil) {
@@ -70,10 +73,7 @@ func checkOutOwn(ctx context.Context, r Request, a source.Assembly, declarations
 	}
 	var sources map[string]tree.Source
 	if r.Revision != "" {
-		a.Folder = ""
-		if a.Base, err = resolve(a.Repository, r); err != nil {
-			return nil, err
-		}
+		a.Folder, a.Base = "", base.base
 		if sources, err = sourcesOf(source.History{Repository: a.Repository, Head: a.Base, Path: a.Path}, declarations, a.Own); err != nil {
 			return nil, err
 		}
@@ -128,22 +128,13 @@ func ownFiles(repo *git.Repository, declarations []model.Declaration) (map[strin
 	return own, nil
 }
 
-// resolve returns the commit of the revision that a request names.
-func resolve(repo *git.Repository, r Request) (git.Hash, error) {
-	id, err := repo.Resolve(r.Revision)
-	if err != nil {
-		return git.Hash{}, fmt.Errorf("reading revision %s: %w", r.Revision, err)
-	}
-	return id, nil
-}
-
 // assemble puts a platform together in a folder.
 func assemble(ctx context.Context, a source.Assembly) (*checkout, error) {
 	dir, remove, err := source.Assemble(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	return &checkout{dir: dir, remove: remove}, nil
+	return &checkout{dir: dir, remove: remove, base: a.Base}, nil
 }
 
 // branchOf returns a branch of a repository or, where it has none of that name, what it

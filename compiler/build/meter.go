@@ -125,7 +125,7 @@ func (m *Meter) put(level cache.Level, key cache.Key, data []byte) {
 	}
 }
 
-// Packages is where the parts of evaluated packages are kept; nil for nowhere.
+// Packages is where the units of evaluated packages are kept; nil for nowhere.
 func (m *Meter) Packages() evaluate.Cache {
 	if m.cache == nil {
 		return nil
