@@ -49,11 +49,13 @@ func isTold(err error) bool { return err == errBlocked || err == errPending || e
 // printedError is an error that is already printed.
 type printedError struct{ error }
 
+// Unwrap returns the error that was printed.
 func (e printedError) Unwrap() error { return e.error }
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
+// Unwrap returns what is wrong with the use.
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

@@ -180,6 +180,7 @@ type UnknownEnvironmentError struct {
 	Known []string
 }
 
+// Error names the environment, and the one that was probably meant.
 func (e *UnknownEnvironmentError) Error() string {
 	s := "there is no environment " + e.Name
 	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {

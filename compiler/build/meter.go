@@ -98,6 +98,7 @@ type table interface {
 
 type noTable struct{}
 
+// Head and Body find nothing, Put keeps nothing, and Flush and Release do nothing.
 func (noTable) Head(cache.Key) ([]byte, bool) { return nil, false }
 func (noTable) Body(cache.Key) ([]byte, bool) { return nil, false }
 func (noTable) Put(cache.Key, []byte, []byte) {}

@@ -46,3 +46,14 @@ func TestReport(t *testing.T) {
 		t.Error("half an event is no error")
 	}
 }
+
+// A slow test that is skipped has a run of its own; any other one lacks something.
+func TestLacking(t *testing.T) {
+	for test, want := range map[string]bool{"TestOne": true, "TestSlowOne": false, "TestSlowOne/x": false, "TestOne/TestSlow": true} {
+		r := report{output: map[name]*strings.Builder{}}
+		r.take(event{Action: "skip", Package: "a", Test: test})
+		if r.lacking != want {
+			t.Errorf("%s that is skipped: got %v, want %v", test, r.lacking, want)
+		}
+	}
+}

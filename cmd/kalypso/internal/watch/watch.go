@@ -49,6 +49,7 @@ type Options struct {
 // GoneError says that the folder that is watched does not exist any more.
 type GoneError struct{ Root string }
 
+// Error names the folder.
 func (e *GoneError) Error() string { return fmt.Sprintf("%s is gone", e.Root) }
 
 // Watcher watches files. It is not for use by several goroutines.
