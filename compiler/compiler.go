@@ -90,13 +90,19 @@ type Build struct {
 	checkout *checkout // nil where the platform is a folder that people work in
 }
 
-// Close removes what was put together for the build, of commits. What the build's trees
-// are made of is gone then.
+// Close removes what the build has in temporary files: what its trees are made of.
 func (b *Build) Close() error {
-	if b == nil || b.checkout == nil {
+	if b == nil {
 		return nil
 	}
-	return b.checkout.remove()
+	var errs []error
+	for _, e := range b.Environments {
+		errs = append(errs, e.Close())
+	}
+	if b.checkout != nil {
+		errs = append(errs, b.checkout.remove())
+	}
+	return errors.Join(errs...)
 }
 
 // Failed says whether the platform has errors.

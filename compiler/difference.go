@@ -245,14 +245,14 @@ func compared(ctx context.Context, e *build.Environment, unknown map[string]bool
 				},
 			})
 		}
-		for _, f := range content.Folders {
+		for i, f := range content.Folders {
 			blobs := map[string]tree.Blob{}
 			for _, file := range f.Files {
 				blobs[file.Path] = file.Blob()
 			}
 			out = append(out, compare.Folder{
 				Environment: e.Name, ClusterType: ct.Name, Assignment: f.Info.DeploymentTarget,
-				Tree: tree.TreeID(blobs), Files: func() ([]backends.File, error) { return f.Content(ctx) },
+				Tree: tree.TreeID(blobs), Files: func() ([]backends.File, error) { return content.FilesOf(ctx, i) },
 			})
 		}
 	}

@@ -174,14 +174,22 @@ func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*sub
 
 func modelType(name, base, own string, outside bool) tree.ClusterType {
 	content := &tree.Content{Files: []backends.File{{Path: "README.md", Data: []byte(name + "\n")}}}
+	var made [][]backends.File
 	for _, target := range modelTargets {
 		text := modelContent(target, base, own)
 		file := backends.File{Path: "deploy.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + target + "\ndata:\n  text: " + text + "\n")}
 		content.Folders = append(content.Folders, tree.Folder{
 			Info:   backends.Folder{DeploymentTarget: target, Workload: "w", Workspace: "w", Namespace: "n", Backend: "ansible"},
 			Files:  []tree.File{tree.FileOf(file)},
-			Values: model.DigestBytes([]byte(text)), Content: func(context.Context) ([]backends.File, error) { return []backends.File{file}, nil },
+			Values: model.DigestBytes([]byte(text)),
 		})
+		made = append(made, []backends.File{file})
+	}
+	content.Make = func(_ context.Context, folders []int) (out [][]backends.File, _ error) {
+		for _, i := range folders {
+			out = append(out, made[i])
+		}
+		return out, nil
 	}
 	return tree.ClusterType{Name: name, Outside: outside, Digest: model.DigestBytes([]byte(name + base + own)), Content: func(context.Context) (*tree.Content, error) { return content, nil }}
 }

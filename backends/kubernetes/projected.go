@@ -73,6 +73,11 @@ func SplitCRDs(data []byte, objects []backends.Object) (crds, others []byte) {
 	return bytes.Join(apart[0], []byte(separator)), bytes.Join(apart[1], []byte(separator))
 }
 
+// CRD returns the CustomResourceDefinition with a name.
+func CRD(name string) backends.Object {
+	return backends.Object{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
+}
+
 // IsCRD says whether an object is a CustomResourceDefinition.
 func IsCRD(o backends.Object) bool {
 	return o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"

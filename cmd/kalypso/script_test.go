@@ -157,7 +157,7 @@ func cachedCommand(ts *testscript.TestScript, neg bool, args []string) {
 		c.Put(cache.Model, key(n), []byte("a model"))
 	}
 	for n := range 3 {
-		c.Table(cache.Assignment, "dev/small").Put(key(n), []byte("head"), []byte("body"))
+		c.Table(cache.Assignment, "dev/small").Put(key(n), []byte("summary"))
 	}
 	ts.Check(c.Close())
 }

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -24,12 +25,14 @@ type assignments struct {
 	emitter *emitter
 	targets sync.Map // targetID -> cache.Key
 	rows    []row    // by assignment
+	spill   spill    // the files of those that were emitted
 }
 
 // row is the result of one assignment.
 type row struct {
 	key    cache.Key // of its emission; zero where it failed before
 	head   []byte    // an emissionHead, as it is in the cache; nil where it failed before
+	files  extent    // of the spill; nowhere for those that were not emitted
 	failed bool
 	// without are the CustomResourceDefinitions, by name, that another assignment of
 	// the cluster type brings for both.
@@ -64,7 +67,6 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 				if err != nil {
 					return err
 				}
-				as.putAway(ct)
 				progress(as.spans[ct].next - as.spans[ct].first)
 			}
 			return nil
@@ -74,6 +76,7 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 		return err
 	}
 	_ = as.tuples.table().Flush()
+	as.tuples.table().Release()
 	out.add(as.tuples.diagnostics(s)...)
 	ds, err := as.diagnostics(ctx)
 	if err != nil {
@@ -112,21 +115,18 @@ func (as *assignments) failedIn(at span) bool {
 	return slices.ContainsFunc(as.rows[at.first:at.next], func(r row) bool { return r.failed })
 }
 
-// putAway writes what was emitted of a cluster type to the cache, and leaves nothing of
-// the cache's table in memory but the heads.
+// putAway writes what is known of a cluster type to the cache, and leaves nothing of the
+// cache's table in memory but the heads.
 func (as *assignments) putAway(ct int) {
 	table := as.table(as.Model.ClusterTypes[ct].Name)
 	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
 	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
-	size := 0
 	for i := range rows {
-		size += len(rows[i].head)
-	}
-	heads := make([]byte, 0, size)
-	for i := range rows {
-		begin := len(heads)
-		if heads = append(heads, rows[i].head...); rows[i].head != nil {
-			rows[i].head = heads[begin:len(heads):len(heads)]
+		if rows[i].files.block == 0 {
+			continue
+		}
+		if head, ok := table.Get(rows[i].key); ok {
+			rows[i].head = head // which shares its memory with others
 		}
 	}
 	table.Release()
@@ -150,7 +150,7 @@ func (as *assignments) buildClusterType(ctx context.Context, s span, composer *c
 			continue
 		}
 		var ok bool
-		if r.head, ok = as.tableOf(i).Head(r.key); ok {
+		if r.head, ok = as.tableOf(i).Get(r.key); ok {
 			if head, good := decodeHead(r.head); good {
 				r.failed = head.failed
 				continue
@@ -204,16 +204,18 @@ func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backe
 	if err != nil {
 		return nil, err
 	}
-	objects := map[int][]backends.Object{}
+	objects, files := map[int][]backends.Object{}, make([][]backends.File, len(missing))
 	for n, i := range missing {
 		head := emitted[n].head
-		objects[i] = emitted[n].Objects
+		objects[i], files[n] = emitted[n].Objects, emitted[n].Files
 		r := &as.rows[i]
 		r.head, r.failed = head.encode(), head.failed
 		if !head.passing {
-			table := as.tableOf(i)
-			table.Put(r.key, r.head, encodeBody(emitted[n].Files, emitted[n].Objects))
+			as.tableOf(i).Put(r.key, r.head)
 		}
+	}
+	for n, at := range as.spill.add(files) {
+		as.rows[missing[n]].files = at
 	}
 	return objects, nil
 }
@@ -246,15 +248,41 @@ func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, erro
 		if err != nil {
 			return nil, err
 		}
-		g, err := as.tuples.graph(ctx, as.Plan.TupleOf[i])
-		if err != nil {
+		if ds, err = as.located(ctx, i, ds); err != nil {
 			return nil, err
 		}
 		for _, d := range ds {
-			out = append(out, locate(d, g).For(as.id(i)))
+			out = append(out, d.For(as.id(i)))
 		}
 	}
 	return out, nil
+}
+
+// located adds to the diagnostics of an assignment where the values come from that each is
+// about.
+func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic) ([]diag.Diagnostic, error) {
+	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Path != "" }) {
+		return ds, nil
+	}
+	tuple := as.Plan.TupleOf[i]
+	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].head).Key(as.tuples.all[tuple].key).Sum()
+	var out []diag.Diagnostic
+	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
+		return out, nil
+	}
+	g, err := as.tuples.graph(ctx, tuple)
+	if err != nil {
+		return nil, err
+	}
+	out = nil
+	for _, d := range ds {
+		out = append(out, locate(d, g))
+	}
+	text, err := json.Marshal(out)
+	if err == nil {
+		table.Put(key, text)
+	}
+	return out, err
 }
 
 // locate adds where the values come from to a diagnostic about one of them.
@@ -290,28 +318,46 @@ func (as *assignments) folder(i int, head emissionHead) backends.Folder {
 	}
 }
 
-// content returns the files of an assignment that was emitted: from the cache, or
-// emitted once more.
-func (as *assignments) content(ctx context.Context, i int) ([]backends.File, error) {
-	table := as.tableOf(i)
-	if body, ok := table.Body(as.rows[i].key); ok {
-		if files, _, err := decodeBody(body); err == nil {
-			return files, nil
+// contents returns the files of assignments that were emitted: those that are held, and
+// the others emitted once more.
+func (as *assignments) contents(ctx context.Context, numbers []int) ([][]backends.File, error) {
+	held := make([]extent, len(numbers))
+	for n, i := range numbers {
+		held[n] = as.rows[i].files
+	}
+	out := as.spill.read(held)
+	var missing []int
+	for n, i := range numbers {
+		if out[n] == nil {
+			missing = append(missing, i)
 		}
 	}
-	emission, err := as.emitAgain(ctx, i)
-	return emission.Files, err
+	emitted, err := as.emitAgain(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for n := range numbers {
+		if out[n] == nil {
+			out[n], emitted = emitted[0].Files, emitted[1:]
+		}
+	}
+	return out, nil
 }
 
-func (as *assignments) emitAgain(ctx context.Context, i int) (backends.Emission, error) {
-	emitted, err := as.emitter.emissions(ctx, []int{i}, as.leftOut([]int{i}))
+// emitAgain emits assignments of which only the heads are known.
+func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission, error) {
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	emitted, err := as.emitter.emissions(ctx, numbers, as.leftOut(numbers))
 	if err != nil {
-		return backends.Emission{}, err
+		return nil, err
 	}
-	if head := emitted[0].head; head.failed {
-		// The content of its source has gone since: nothing else fails now and not before.
-		return backends.Emission{}, fmt.Errorf("%s was built, and cannot be built once more (%s): build again",
-			as.id(i), codes(head.diagnostics))
+	for n, i := range numbers {
+		if head := emitted[n].head; head.failed {
+			// The content of its source has gone since: nothing else fails now and not before.
+			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i), codes(head.diagnostics))
+		}
 	}
-	return emitted[0].Emission, nil
+	return emitted, nil
 }

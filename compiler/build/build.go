@@ -154,6 +154,14 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	return e.checkRemovals(&changes{k, e.assignments, types, e.reports})
 }
 
+// Close removes what the build holds of the content of its tree.
+func (e *Environment) Close() error {
+	if e.assignments == nil {
+		return nil
+	}
+	return e.assignments.spill.close()
+}
+
 // Diagnostics are those of the environment so far. They have positions after Build.
 func (e *Environment) Diagnostics() []diag.Diagnostic { return e.reports.all }
 

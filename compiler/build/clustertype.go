@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ type clusterType struct {
 // digests of its assignments are looked at.
 func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.Model.ClusterTypes[n]
-	defer y.assignments.table(ct.Name).Release()
+	defer y.assignments.putAway(n)
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
 	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n])
 	if whole && y.reconciler(ct) != nil {
@@ -87,13 +88,12 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 			}
 			out.tree.Digest, out.diagnostics = digest, known.Diagnostics
 			out.tree.Content = func(context.Context) (*tree.Content, error) {
-				defer y.assignments.table(ct.Name).Release()
 				folders, err := y.folders(n)
 				if err != nil {
 					return nil, err
 				}
-				files, _, _, err := y.index(ct, folders)
-				return &tree.Content{Files: files, Folders: folders, Clusters: y.clusterNames(ct.Name), Denied: y.keeper.retained.deniedOf(ct.Name)}, err
+				files, kept, _ := y.index(ct, folders)
+				return y.content(n, files, kept, folders), nil
 			}
 			return out, nil
 		}
@@ -102,10 +102,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	if err != nil {
 		return out, err
 	}
-	files, kept, ds, err := y.index(ct, folders)
-	if err != nil {
-		return out, err
-	}
+	files, kept, ds := y.index(ct, folders)
 	if whole && kept == "" {
 		known := indexHead{Tree: tree.OfFiles(files), Diagnostics: ds}
 		y.rememberIndex(ct, y.key(n), known)
@@ -117,9 +114,28 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	out.summary = Summary{ClusterTypes: 1}
 	out.summary.count(folders)
 	out.summary.Failed = y.lost(n, folders)
-	content := &tree.Content{Files: files, Kept: kept, Folders: folders, Clusters: y.clusterNames(ct.Name), Denied: y.keeper.retained.deniedOf(ct.Name)}
+	content := y.content(n, files, kept, folders)
 	out.tree.Content = func(context.Context) (*tree.Content, error) { return content, nil }
 	return out, nil
+}
+
+// content is what is in the folder of a cluster type.
+func (y *assembly) content(n int, files []backends.File, kept string, folders []tree.Folder) *tree.Content {
+	name := y.Model.ClusterTypes[n].Name
+	return &tree.Content{
+		Files: files, Kept: kept, Folders: folders, Clusters: y.clusterNames(name), Denied: y.keeper.retained.deniedOf(name),
+		Make: func(ctx context.Context, wanted []int) ([][]backends.File, error) {
+			numbers := make([]int, len(wanted))
+			for k, f := range wanted {
+				i, assigned := y.Schedule.Index(name, folders[f].Info.DeploymentTarget)
+				if !assigned {
+					return nil, fmt.Errorf("folder %s/%s is kept, and has no content", name, folders[f].Info.DeploymentTarget)
+				}
+				numbers[k] = i
+			}
+			return y.assignments.contents(ctx, numbers)
+		},
+	}
 }
 
 // lost counts the assignments that failed and have nothing to keep.
@@ -174,11 +190,9 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 			return nil, err
 		}
 		out = append(out, tree.Folder{
-			Info:    y.assignments.folder(i, head),
-			Files:   head.files,
-			Content: func(ctx context.Context) ([]backends.File, error) { return y.assignments.content(ctx, i) },
-			Values:  y.assignments.tuples.head(i).Digest,
-
+			Info:      y.assignments.folder(i, head),
+			Files:     head.files,
+			Values:    y.assignments.tuples.head(i).Digest,
 			Selection: y.selection(i),
 		})
 	}
@@ -204,40 +218,23 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 }
 
 // index makes the files at a cluster type's root; kept is the reason why it cannot.
-func (y *assembly) index(ct *model.ClusterType, folders []tree.Folder) (files []backends.File, kept string, ds []diag.Diagnostic, err error) {
+func (y *assembly) index(ct *model.ClusterType, folders []tree.Folder) (files []backends.File, kept string, ds []diag.Diagnostic) {
 	r := y.reconciler(ct)
 	if !y.Reconciled(ct) {
-		return nil, "the reconciler " + ct.Reconciler + " has errors", nil, nil
+		return nil, "the reconciler " + ct.Reconciler + " has errors", nil
 	}
 	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
-		return nil, "folders of another reconciler are kept", nil, nil // settle has reported it
+		return nil, "folders of another reconciler are kept", nil // settle has reported it
 	}
 	all := infos(folders)
-	text, err := json.Marshal(all)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	table, key := y.assignments.table(ct.Name), y.indexKey("index", ct).Bytes(text).Sum()
-	if body, ok := table.Body(key); ok {
-		if files, _, err := decodeBody(body); err == nil {
-			if head, ok := table.Head(key); ok && json.Unmarshal(head, &ds) == nil {
-				return files, "", ds, nil
-			}
-		}
-	}
 	files, ds = y.backend(ct).Index(y.delivered(ct), all)
 	if !diag.Errors(ds) {
 		ds = append(ds, unwritable(y.backend(ct), model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
 	}
 	if diag.Errors(ds) {
-		return nil, "errors: " + codes(ds), ds, nil
+		return nil, "errors: " + codes(ds), ds
 	}
-	head, err := json.Marshal(ds)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	table.Put(key, head, encodeBody(files, nil))
-	return files, "", ds, nil
+	return files, "", ds
 }
 
 // indexHead is what every build needs of the files at a cluster type's root.
@@ -249,14 +246,14 @@ type indexHead struct {
 // knownIndex returns what the cache knows of a cluster type's index by the key of
 // the cluster type.
 func (y *assembly) knownIndex(ct *model.ClusterType, of cache.Key) (known indexHead, ok bool) {
-	text, ok := y.assignments.table(ct.Name).Head(y.knownIndexKey(of))
+	text, ok := y.assignments.table(ct.Name).Get(y.knownIndexKey(of))
 	return known, ok && json.Unmarshal(text, &known) == nil
 }
 
 func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, known indexHead) {
 	text, err := json.Marshal(known)
 	if err == nil {
-		y.assignments.table(ct.Name).Put(y.knownIndexKey(of), text, nil)
+		y.assignments.table(ct.Name).Put(y.knownIndexKey(of), text)
 	}
 }
 

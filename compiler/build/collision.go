@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -16,70 +17,96 @@ type collision struct {
 	message, hint string // "" for the usual
 }
 
-// collisions finds the objects that two assignments of a cluster type create.
-// fresh are those of assignments that were emitted just now; those of the others
-// are only read where the cache does not know that nothing collides.
+// collisions finds the objects that two assignments of a cluster type create. fresh are those
+// of assignments that were emitted just now. Objects are told apart by their ids in the heads;
+// which they are is looked up where two are the same.
 func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]backends.Object) ([]collision, error) {
 	s := as.spans[ct]
 	proof := as.key("objects differ")
 	for i := s.first; i < s.next; i++ {
 		if head, ok := decodeHead(as.rows[i].head); ok && !as.rows[i].failed {
-			proof.Bytes(head.objects[:])
+			proof.Bytes(head.objects)
 		}
 	}
 	table, key := as.table(as.Model.ClusterTypes[ct].Name), proof.Sum()
-	if _, proven := table.Head(key); proven {
+	if _, proven := table.Get(key); proven {
 		return nil, nil
 	}
 	var out []collision
-	shared := 0
-	owner := map[backends.Object]int{}
+	same := false
+	owner := map[objectDigest]int{}
 	for i := s.first; i < s.next; i++ {
-		if as.rows[i].failed {
+		head, ok := decodeHead(as.rows[i].head)
+		if !ok || as.rows[i].failed {
 			continue
 		}
-		objects, there := fresh[i]
-		if !there {
-			var err error
-			if objects, err = as.objects(ctx, i); err != nil {
+		for id := range head.eachObject {
+			j, taken := owner[id]
+			if !taken {
+				owner[id] = i
+				continue
+			}
+			if j == i {
+				continue
+			}
+			same = true
+			c := collision{first: j, second: i}
+			found, err := as.collision(ctx, &c, id, fresh)
+			if err != nil {
 				return nil, err
 			}
-		}
-		for _, o := range objects {
-			if j, taken := owner[o]; !taken {
-				owner[o] = i
-			} else if j != i {
-				c := collision{first: j, second: i, object: o}
-				if kubernetes.IsCRD(o) {
-					shared++
-					var err error
-					if c.message, c.hint, err = as.definitionCollision(c); err != nil {
-						return nil, err
-					} else if c.message == "" {
-						continue
-					}
-				}
+			if found {
 				out = append(out, c)
 			}
 		}
 	}
-	if len(out)+shared == 0 {
-		table.Put(key, nil, nil)
+	if !same {
+		table.Put(key, nil)
 	}
 	return out, nil
 }
 
-// objects returns those of an assignment that was emitted: from the cache, or
-// emitted once more.
-func (as *assignments) objects(ctx context.Context, i int) ([]backends.Object, error) {
-	table := as.tableOf(i)
-	if body, ok := table.Body(as.rows[i].key); ok {
-		if _, objects, err := decodeBody(body); err == nil {
-			return objects, nil
-		}
+// collision says whether two assignments create one object, of which they have the same id,
+// and fills in which.
+func (as *assignments) collision(ctx context.Context, c *collision, id objectDigest, fresh map[int][]backends.Object) (bool, error) {
+	definition, err := as.sharedDefinition(c, id)
+	if err != nil {
+		return false, err
 	}
-	emission, err := as.emitAgain(ctx, i)
-	return emission.Objects, err
+	if definition != nil {
+		c.object = *definition
+	} else {
+		first, err := as.objects(ctx, c.first, fresh)
+		if err != nil {
+			return false, err
+		}
+		second, err := as.objects(ctx, c.second, fresh)
+		if err != nil {
+			return false, err
+		}
+		n := slices.IndexFunc(second, func(o backends.Object) bool { return objectID(o) == id && slices.Contains(first, o) })
+		if n < 0 {
+			return false, nil
+		}
+		c.object = second[n]
+	}
+	if kubernetes.IsCRD(c.object) {
+		c.message, c.hint, err = as.definitionCollision(*c)
+		return err == nil && c.message != "", err
+	}
+	return true, nil
+}
+
+// objects returns those of an assignment that was emitted.
+func (as *assignments) objects(ctx context.Context, i int, fresh map[int][]backends.Object) ([]backends.Object, error) {
+	if objects, there := fresh[i]; there {
+		return objects, nil
+	}
+	emitted, err := as.emitAgain(ctx, []int{i})
+	if err != nil {
+		return nil, err
+	}
+	return emitted[0].Objects, nil
 }
 
 // collide fails assignments that create one object: those of one cluster type, and

@@ -148,7 +148,7 @@ func (as *assignments) emitWithout(ctx context.Context, i int, without map[strin
 		h.String(name)
 	}
 	r.key, r.without = h.Sum(), without
-	if head, ok := as.tableOf(i).Head(r.key); ok {
+	if head, ok := as.tableOf(i).Get(r.key); ok {
 		if decoded, good := decodeHead(head); good {
 			r.head, r.failed = head, decoded.failed
 			return nil
@@ -156,6 +156,25 @@ func (as *assignments) emitWithout(ctx context.Context, i int, without map[strin
 	}
 	_, err := as.emit(ctx, []int{i})
 	return err
+}
+
+// sharedDefinition returns the CustomResourceDefinition with an id that two assignments
+// render; nil where it is none.
+func (as *assignments) sharedDefinition(c *collision, id objectDigest) (*backends.Object, error) {
+	first, err := as.definitions(c.first)
+	if err != nil {
+		return nil, err
+	}
+	second, err := as.definitions(c.second)
+	if err != nil {
+		return nil, err
+	}
+	for name := range first {
+		if o := kubernetes.CRD(name); second[name] != "" && objectID(o) == id {
+			return &o, nil
+		}
+	}
+	return nil, nil
 }
 
 // definitionCollision says why two assignments cannot share a

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -16,17 +15,17 @@ import (
 
 // emissionHead is what every build needs of an assignment's emission.
 //
-// In the cache it is a byte of flags, the digest of the objects, the folder's tree
-// id, and, as uvarints of their lengths with their bytes: the diagnostics in JSON,
-// what Index needs to know, what outlives the assignment in JSON, and each file's path, followed by its id, its size and
-// whether it is executable.
+// In the cache it is a byte of flags, the folder's tree id, the number of objects as a
+// uvarint with their ids, and, as uvarints of their lengths with their bytes: the
+// diagnostics in JSON, what Index needs to know, what outlives the assignment in JSON, and
+// each file's path, followed by its id, its size and whether it is executable.
 type emissionHead struct {
 	failed, orphan bool
 	// passing says that the next build may see something else, so that the head is
 	// not kept.
 	passing        bool
 	hasDiagnostics bool
-	objects        [objectsSize]byte
+	objects        []byte // an objectDigest of each, in the order of the emission
 	tree           [idSize]byte
 	diagnostics    []diag.Diagnostic
 	shared         json.RawMessage
@@ -42,26 +41,18 @@ const (
 	headDiagnostics
 )
 
-// objectsSize is the size of a digest of objects, and idSize that of git's ids.
+// idSize is the size of git's ids.
 const (
-	objectsSize = 16
-	idSize      = 20
-	fixedSize   = 1 + objectsSize + idSize
+	idSize    = 20
+	fixedSize = 1 + idSize
 )
 
-// objectsDigest identifies the objects of an emission, in any order.
-func objectsDigest(objects []backends.Object) (digest [objectsSize]byte) {
-	names := make([]string, len(objects))
-	for i, o := range objects {
-		names[i] = fmt.Sprintf("%q %q %q %q\n", o.Group, o.Kind, o.Namespace, o.Name)
-	}
-	slices.Sort(names)
-	h := sha256.New()
-	for _, name := range names {
-		h.Write([]byte(name))
-	}
-	copy(digest[:], h.Sum(nil))
-	return digest
+// objectDigest tells an object from others. Two that have the same are looked at.
+type objectDigest [8]byte
+
+func objectID(o backends.Object) objectDigest {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", o.Group, o.Kind, o.Namespace, o.Name))
+	return objectDigest(sum[:8])
 }
 
 func appendBytes[T ~string | ~[]byte](b []byte, s T) []byte {
@@ -79,7 +70,8 @@ func (h *emissionHead) encode() []byte {
 			flags |= f.flag
 		}
 	}
-	b := append(append([]byte{flags}, h.objects[:]...), h.tree[:]...)
+	b := binary.AppendUvarint(append([]byte{flags}, h.tree[:]...), uint64(len(h.objects)/len(objectDigest{})))
+	b = append(b, h.objects...)
 	if len(h.diagnostics) > 0 {
 		text, _ := json.Marshal(h.diagnostics) // of strings and numbers
 		b = appendBytes(b, text)
@@ -94,7 +86,7 @@ func (h *emissionHead) encode() []byte {
 	return b
 }
 
-// decodeHead reads the part of a head that has a fixed place.
+// decodeHead reads the part of a head that every build needs.
 func decodeHead(b []byte) (h emissionHead, ok bool) {
 	if len(b) < fixedSize {
 		return h, false
@@ -105,9 +97,22 @@ func decodeHead(b []byte) (h emissionHead, ok bool) {
 		hasDiagnostics: b[0]&headDiagnostics != 0,
 		rest:           b[fixedSize:],
 	}
-	copy(h.objects[:], b[1:])
-	copy(h.tree[:], b[1+objectsSize:])
+	copy(h.tree[:], b[1:])
+	n, size := binary.Uvarint(h.rest)
+	if size <= 0 || n > uint64(len(h.rest)-size)/uint64(len(objectDigest{})) {
+		return h, false
+	}
+	h.objects, h.rest = h.rest[size:size+int(n)*len(objectDigest{})], h.rest[size+int(n)*len(objectDigest{}):]
 	return h, true
+}
+
+// eachObject yields the ids of the objects of a head that was decoded.
+func (h *emissionHead) eachObject(yield func(objectDigest) bool) {
+	for rest := h.objects; len(rest) > 0; rest = rest[len(objectDigest{}):] {
+		if !yield(objectDigest(rest[:len(objectDigest{})])) {
+			return
+		}
+	}
 }
 
 var errHead = errors.New("the head of an emission is damaged")
@@ -197,61 +202,4 @@ func (h *emissionHead) decode() (err error) {
 		h.files = append(h.files, f)
 	}
 	return nil
-}
-
-// encodeBody writes files and objects as uvarints of their numbers and, for each
-// of their parts, of its length with its bytes. Whether a file is executable is a
-// byte.
-func encodeBody(files []backends.File, objects []backends.Object) []byte {
-	b := binary.AppendUvarint(nil, uint64(len(files)))
-	for _, f := range files {
-		b = appendBool(appendBytes(appendBytes(b, f.Path), f.Data), f.Executable)
-	}
-	b = binary.AppendUvarint(b, uint64(len(objects)))
-	for _, o := range objects {
-		for _, s := range []string{o.Group, o.Kind, o.Namespace, o.Name} {
-			b = appendBytes(b, s)
-		}
-	}
-	return b
-}
-
-// decodeBody reads what encodeBody writes, and nothing else.
-func decodeBody(b []byte) (files []backends.File, objects []backends.Object, err error) {
-	take := func() []byte {
-		if err != nil {
-			return nil
-		}
-		var taken []byte
-		taken, b, err = takeBytes(b)
-		return taken
-	}
-	takeBool := func() (is bool) {
-		if err == nil {
-			is, b, err = takeBool(b)
-		}
-		return is
-	}
-	count := func() int {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > uint64(len(b)) {
-			err = errHead
-			return 0
-		}
-		b = b[size:]
-		return int(n)
-	}
-	for range count() {
-		files = append(files, backends.File{Path: string(take()), Data: take(), Executable: takeBool()})
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for range count() {
-		objects = append(objects, backends.Object{Group: string(take()), Kind: string(take()), Namespace: string(take()), Name: string(take())})
-	}
-	if err == nil && len(b) > 0 {
-		err = errHead
-	}
-	return files, objects, err
 }

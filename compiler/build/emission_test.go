@@ -3,7 +3,9 @@ package build
 import (
 	"bytes"
 	"encoding/hex"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -11,15 +13,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-func emissionOf(files ...backends.File) ([]byte, []byte) {
-	head := emissionHead{orphan: true, shared: []byte(`{"a":1}`), diagnostics: []diag.Diagnostic{diag.New(diag.ForeignFile, "m")}}
+func emissionOf(files ...backends.File) []byte {
+	object := objectID(backends.Object{Group: "g", Kind: "k", Namespace: "n", Name: "o"})
+	head := emissionHead{orphan: true, objects: object[:], shared: []byte(`{"a":1}`), diagnostics: []diag.Diagnostic{diag.New(diag.ForeignFile, "m")}}
 	blobs := map[string]tree.Blob{}
 	for _, f := range files {
 		head.files = append(head.files, tree.FileOf(f))
 		blobs[f.Path] = tree.BlobOf(f)
 	}
 	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(blobs)))
-	return head.encode(), encodeBody(files, []backends.Object{{Group: "g", Kind: "k", Namespace: "n", Name: "o"}})
+	return head.encode()
 }
 
 var emitted = []backends.File{
@@ -29,7 +32,7 @@ var emitted = []backends.File{
 }
 
 func TestEmissionsComeBack(t *testing.T) {
-	encoded, body := emissionOf(emitted...)
+	encoded := emissionOf(emitted...)
 	head, ok := decodeHead(encoded)
 	if err := head.decode(); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -42,57 +45,73 @@ func TestEmissionsComeBack(t *testing.T) {
 	if again := head.encode(); !bytes.Equal(again, encoded) {
 		t.Errorf("%q is %q", encoded, again)
 	}
-	files, objects, err := decodeBody(body)
-	if err != nil || !reflect.DeepEqual(files, emitted) || len(objects) != 1 || objects[0].Name != "o" {
-		t.Errorf("%v %v %v", files, objects, err)
+	for id := range head.eachObject {
+		if id != objectID(backends.Object{Group: "g", Kind: "k", Namespace: "n", Name: "o"}) {
+			t.Errorf("the object comes back as %x", id)
+		}
 	}
 }
 
 // Only what was written is read: a file with a mode that is none, and what is cut
 // off or too long, are damage.
 func TestDamagedEmissions(t *testing.T) {
-	encoded, body := emissionOf(emitted[1])
-	mode := bytes.Index(body, []byte("#!/bin/sh\n")) + len("#!/bin/sh\n")
-	spoilt := bytes.Clone(body)
-	spoilt[mode] = 2
-	if _, _, err := decodeBody(spoilt); err == nil {
-		t.Error("a body with an unknown mode is read")
-	}
-	if _, _, err := decodeBody(append(bytes.Clone(body), 0)); err == nil {
-		t.Error("a body that is too long is read")
-	}
-	spoilt = bytes.Clone(encoded)
+	encoded := emissionOf(emitted[1])
+	spoilt := bytes.Clone(encoded)
 	spoilt[len(spoilt)-1] = 2
 	for what, data := range map[string][]byte{"an unknown mode": spoilt, "no mode": encoded[:len(encoded)-1], "half a file": encoded[:len(encoded)-2]} {
 		if head, ok := decodeHead(data); ok && head.decode() == nil {
 			t.Errorf("a head with %s is read", what)
 		}
 	}
-	for n := range body {
-		if _, _, err := decodeBody(body[:n]); err == nil {
-			t.Errorf("%d bytes of a body are read", n)
+	many := bytes.Clone(encoded)
+	many[fixedSize] = 200
+	if _, ok := decodeHead(many); ok {
+		t.Error("a head with more objects than it has room for is read")
+	}
+}
+
+// What is held comes back, from memory and from the file, and what cannot be held does not.
+func TestSpill(t *testing.T) {
+	s := &spill{}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	r := rand.New(rand.NewPCG(1, 2))
+	var at []extent
+	var want [][]backends.File
+	for range 24 {
+		var some [][]backends.File
+		for range 1 + r.IntN(40) {
+			random := make([]byte, r.IntN(200_000)) // which cannot be compressed
+			for i := range random {
+				random[i] = byte(r.Uint32())
+			}
+			some = append(some, append(slices.Clone(emitted), backends.File{Path: "random", Data: random}))
+		}
+		some = append(some, []backends.File{})
+		at, want = append(at, s.add(some)...), append(want, some...)
+	}
+	if s.size == 0 {
+		t.Error("nothing is in the file: the test does not test much")
+	}
+	s.broken, s.held = true, maxHeld
+	lost := s.add(want[:1])
+	for i, got := range s.read(append(slices.Clone(at), lost...)) {
+		switch {
+		case i == len(at):
+			if got != nil {
+				t.Error("what cannot be held comes back")
+			}
+		case !reflect.DeepEqual(got, want[i]):
+			t.Fatalf("the files of %d come back as others", i)
 		}
 	}
 }
 
-func FuzzDecodeBody(f *testing.F) {
-	_, body := emissionOf(emitted...)
-	f.Add(body)
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		files, objects, err := decodeBody(b)
-		if err != nil {
-			return
-		}
-		again, _, err := decodeBody(encodeBody(files, objects))
-		if err != nil || len(again) != len(files) {
-			t.Errorf("%q is read as %v, and that as %v, %v", b, files, again, err)
-		}
-	})
-}
-
 func FuzzDecodeHead(f *testing.F) {
-	head, _ := emissionOf(emitted...)
+	head := emissionOf(emitted...)
 	f.Add(head)
 	f.Add(make([]byte, fixedSize))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -40,11 +40,16 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 	out := make([]emission, len(numbers))
 	assigned := make([]*backends.Assignment, len(numbers)) // nil where it has failed
 	late := make([]compose.Late, len(numbers))
+	tuples := make([]int32, len(numbers))
 	for n, i := range numbers {
-		g, err := e.tuples.values(ctx, e.Plan.TupleOf[i])
-		if err != nil {
-			return nil, err
-		}
+		tuples[n] = e.Plan.TupleOf[i]
+	}
+	values, err := e.tuples.values(ctx, tuples)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range numbers {
+		g := values[tuples[n]]
 		a := e.assignment(i, g)
 		ds := e.fillChart(&e.Schedule.Assignments[i], a)
 		ds = append(slices.Clip(ds), e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests)...)
@@ -115,7 +120,10 @@ func (m *emission) emit(backend backends.Backend, a *backends.Assignment) {
 	head.orphan = orphans(a.NamespaceService.Value)
 	head.shared = emitted.Shared
 	head.retention = retentionOf(backend, a)
-	head.objects = objectsDigest(emitted.Objects)
+	for _, o := range emitted.Objects {
+		id := objectID(o)
+		head.objects = append(head.objects, id[:]...)
+	}
 	blobs := map[string]tree.Blob{}
 	for _, f := range emitted.Files {
 		file := tree.FileOf(f)

@@ -27,7 +27,7 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 	var todo []function.Call
 	for i, c := range calls {
 		keys[i] = f.callKey(c)
-		if text, ok := table.Body(keys[i]); ok && model.Decode(text, &out[i]) == nil {
+		if text, ok := table.Get(keys[i]); ok && model.Decode(text, &out[i]) == nil {
 			continue
 		}
 		out[i] = function.Outcome{}
@@ -45,7 +45,7 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 	for n, i := range missing {
 		out[i] = made[n]
 		if !diag.Passing(made[n].Diagnostics) {
-			table.Put(keys[i], nil, model.Encode(made[n]))
+			table.Put(keys[i], model.Encode(made[n]))
 		}
 	}
 	return out, nil

@@ -89,21 +89,19 @@ func (m *Meter) took(level cache.Level, start time.Time) {
 // table is where results of one kind are kept; that of a build without a cache
 // keeps none.
 type table interface {
-	Head(cache.Key) ([]byte, bool)
-	Body(cache.Key) ([]byte, bool)
-	Put(key cache.Key, head, body []byte)
+	Get(cache.Key) ([]byte, bool)
+	Put(cache.Key, []byte)
 	Flush() error
 	Release()
 }
 
 type noTable struct{}
 
-// Head and Body find nothing, Put keeps nothing, and Flush and Release do nothing.
-func (noTable) Head(cache.Key) ([]byte, bool) { return nil, false }
-func (noTable) Body(cache.Key) ([]byte, bool) { return nil, false }
-func (noTable) Put(cache.Key, []byte, []byte) {}
-func (noTable) Flush() error                  { return nil }
-func (noTable) Release()                      {}
+// Get finds nothing, Put keeps nothing, and Flush and Release do nothing.
+func (noTable) Get(cache.Key) ([]byte, bool) { return nil, false }
+func (noTable) Put(cache.Key, []byte)        {}
+func (noTable) Flush() error                 { return nil }
+func (noTable) Release()                     {}
 
 func (m *Meter) table(level cache.Level, name string) table {
 	if m.cache == nil {

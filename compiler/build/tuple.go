@@ -27,7 +27,7 @@ type tuple struct {
 	head    tupleHead
 
 	mu    sync.Mutex
-	graph *compose.Graph // nil where it is in the cache, or no longer needed
+	graph *compose.Graph // nil where it was not composed, or is no longer needed
 	users atomic.Int32   // assignments that may still need the graph
 }
 
@@ -71,7 +71,7 @@ func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compos
 	}
 	for _, n := range mine {
 		t := ts.all[n]
-		if text, ok := table.Head(t.key); !ok || json.Unmarshal(text, &t.head) != nil {
+		if text, ok := table.Get(t.key); !ok || json.Unmarshal(text, &t.head) != nil {
 			missing = append(missing, n)
 		}
 	}
@@ -107,7 +107,7 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 			if err != nil {
 				return err
 			}
-			table.Put(t.key, head, g.AppendBinary(nil))
+			table.Put(t.key, head)
 		}
 		g.DropProvenance()
 		t.graph = g
@@ -127,31 +127,49 @@ func (ts *tuples) wait(ctx context.Context, numbers []int32) error {
 	return nil
 }
 
-// values returns the graph of a tuple whose head is known, perhaps without its
-// provenance.
-func (ts *tuples) values(ctx context.Context, n int32) (*compose.Graph, error) {
-	t := ts.all[n]
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.graph == nil {
-		g, err := ts.graph(ctx, n)
-		if err != nil {
+// values returns the graphs of tuples whose heads are known, perhaps without their
+// provenance. Those that no assignment of the build waits for are not held.
+func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compose.Graph, error) {
+	out := make(map[int32]*compose.Graph, len(numbers))
+	var missing []int32
+	for _, n := range numbers {
+		if _, seen := out[n]; seen {
+			continue
+		}
+		t := ts.all[n]
+		t.mu.Lock()
+		out[n] = t.graph
+		t.mu.Unlock()
+		if out[n] == nil {
+			missing = append(missing, n)
+		}
+	}
+	if len(missing) == 0 {
+		return out, nil
+	}
+	prepared, err := ts.Plan.Prepare(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	composer := ts.Plan.NewComposer()
+	for _, n := range missing {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		g := composer.Compose(n, prepared)
 		g.DropProvenance()
-		t.graph = g
-	}
-	return t.graph, nil
-}
-
-// graph returns the whole graph of a tuple, from the cache or composed anew.
-func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
-	t := ts.all[n]
-	if body, ok := ts.table().Body(t.key); ok {
-		if g, err := compose.DecodeGraph(body); err == nil {
-			return g, nil
+		out[n] = g
+		if t := ts.all[n]; t.users.Load() > 0 {
+			t.mu.Lock()
+			t.graph = g
+			t.mu.Unlock()
 		}
 	}
+	return out, nil
+}
+
+// graph returns the whole graph of a tuple.
+func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 	prepared, err := ts.Plan.Prepare(ctx, []int32{n})
 	if err != nil {
 		return nil, err

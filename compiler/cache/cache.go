@@ -16,7 +16,7 @@
 //
 // Results that are few and large are single entries (Get, Put). Results that are
 // many and small, and that are used together, belong in a [Table]: it keeps
-// thousands of them in a few files.
+// thousands of them in one file.
 package cache
 
 import (
@@ -106,7 +106,6 @@ type Cache struct {
 	store    *store       // nil where nothing can be written at all: everything is a miss
 	remove   func() error // removes a temporary folder; nil where it is to stay
 	remote   *remote
-	kept     blocks
 
 	mu      sync.Mutex
 	closed  bool
@@ -295,15 +294,15 @@ func (c *Cache) Table(l Level, name string) *Table {
 	key := tableKey{l, name}
 	t := c.tables[key]
 	if t == nil {
-		t = &Table{c: c, level: l, name: name, id: tableID(l, name), at: map[Key]int{}, released: map[digest]*section{}}
+		t = &Table{c: c, level: l, name: name, id: tableID(l, name)}
 		c.tables[key] = t
 	}
 	return t
 }
 
-// tableID is the action that a table's manifest is stored under.
+// tableID is the action that a table is stored under.
 func tableID(l Level, name string) Key {
-	return NewHash("kalypso cache table v1").String(string(l)).String(name).Sum()
+	return NewHash("kalypso cache table v2").String(string(l)).String(name).Sum()
 }
 
 // Flush writes what the tables hold, so that other processes find it, and the end

@@ -70,12 +70,11 @@ func TestStats(t *testing.T) {
 			if _, ok := c.Get(Model, key(n)); !ok {
 				c.Put(Model, key(n), []byte("m"))
 			}
-			if _, ok := table.Head(key(n)); !ok {
-				table.Put(key(n), []byte("h"), []byte("b"))
-				table.Put(key(n), []byte("h"), []byte("b"))
+			if _, ok := table.Get(key(n)); !ok {
+				table.Put(key(n), []byte("r"))
+				table.Put(key(n), []byte("r"))
 			}
-			table.Head(key(n))
-			table.Body(key(n))
+			table.Get(key(n))
 			c.Get(Model, key(n)) // of what it put itself: not reused
 		}
 		closeCache(t, c)
@@ -103,21 +102,20 @@ func TestOff(t *testing.T) {
 	dir := t.TempDir()
 	on := open(t, Options{Dir: dir})
 	on.Put(Model, key(1), []byte("on"))
-	on.Table(Tuple, "t").Put(key(1), []byte("on"), nil)
+	on.Table(Tuple, "t").Put(key(1), []byte("on"))
 	closeCache(t, on)
 
 	off := open(t, Options{Dir: dir, Mode: Off, Remote: newMemory()})
 	wantEntry(t, off, Model, key(1), "")
-	wantTable(t, off.Table(Tuple, "t"), key(1), nil)
+	wantTable(t, off.Table(Tuple, "t"), key(1), "")
 	off.Put(Model, key(1), []byte("off"))
 	wantEntry(t, off, Model, key(1), "off")
-	big := strings.Repeat("b", 3*blockSize)
-	off.Table(Tuple, "t").Put(key(1), []byte("off"), []byte(big))
-	wantTable(t, off.Table(Tuple, "t"), key(1), &pair{"off", big})
+	off.Table(Tuple, "t").Put(key(1), []byte("off"))
+	wantTable(t, off.Table(Tuple, "t"), key(1), "off")
 	if err := off.Table(Tuple, "t").Flush(); err != nil {
 		t.Fatal(err)
 	}
-	wantTable(t, off.Table(Tuple, "t"), key(1), &pair{"off", big})
+	wantTable(t, off.Table(Tuple, "t"), key(1), "off")
 	closeCache(t, off)
 	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
@@ -134,13 +132,13 @@ func TestFlush(t *testing.T) {
 	long := open(t, Options{Dir: dir})
 	for i := range 2 {
 		for _, name := range []string{"a", "b"} {
-			long.Table(Tuple, name).Put(key(i), []byte(name), nil)
+			long.Table(Tuple, name).Put(key(i), []byte(name))
 		}
 		long.Flush()
 		other := open(t, Options{Dir: dir})
 		for _, name := range []string{"a", "b"} {
-			wantTable(t, other.Table(Tuple, name), key(i), &pair{name, ""})
-			wantTable(t, long.Table(Tuple, name), key(i), &pair{name, ""})
+			wantTable(t, other.Table(Tuple, name), key(i), name)
+			wantTable(t, long.Table(Tuple, name), key(i), name)
 		}
 		closeCache(t, other)
 	}
@@ -191,8 +189,8 @@ func TestUnusable(t *testing.T) {
 		c.Put(Model, key(1), []byte("one"))
 		wantEntry(t, c, Model, key(1), "")
 		table := c.Table(Tuple, "t")
-		table.Put(key(1), []byte("h"), []byte("b"))
-		wantTable(t, table, key(1), nil)
+		table.Put(key(1), []byte("r"))
+		wantTable(t, table, key(1), "")
 		if table.Flush() != nil || c.Close() == nil {
 			t.Error("Close must say why nothing was kept, and Flush has nothing to say")
 		}
@@ -241,8 +239,8 @@ func TestErr(t *testing.T) {
 		c.Put(Model, key(n), []byte("one"))
 	}
 	table := c.Table(Tuple, "t")
-	table.Put(key(1), []byte("head"), []byte("body"))
-	wantTable(t, table, key(1), &pair{"head", "body"})
+	table.Put(key(1), []byte("result"))
+	wantTable(t, table, key(1), "result")
 	if table.Flush() == nil {
 		t.Error("Flush says nothing")
 	}
@@ -258,13 +256,13 @@ func TestClosed(t *testing.T) {
 	c := open(t, Options{Dir: t.TempDir()})
 	table := c.Table(Tuple, "t")
 	c.Put(Model, key(1), []byte("one"))
-	table.Put(key(1), nil, nil)
+	table.Put(key(1), []byte("one"))
 	closeCache(t, c)
 	closeCache(t, c)
 	wantEntry(t, c, Model, key(1), "")
-	wantTable(t, table, key(1), nil)
+	wantTable(t, table, key(1), "")
 	c.Put(Model, key(2), []byte("two"))
-	table.Put(key(2), nil, nil)
+	table.Put(key(2), nil)
 	if err := errors.Join(table.Flush(), c.Err()); err != nil {
 		t.Error(err)
 	}
@@ -277,7 +275,7 @@ func TestDeterministic(t *testing.T) {
 		dir := t.TempDir()
 		c := open(t, Options{Dir: dir})
 		for n := range 500 {
-			c.Table(Tuple, fmt.Sprint(n%3)).Put(key(n), fmt.Append(nil, "head", n), []byte(strings.Repeat(fmt.Sprint(n), n)))
+			c.Table(Tuple, fmt.Sprint(n%3)).Put(key(n), []byte(strings.Repeat(fmt.Sprint(n), n)))
 		}
 		c.Put(Model, key(1), []byte("one"))
 		closeCache(t, c)

@@ -16,9 +16,7 @@ const (
 	damageKeys    = 120
 )
 
-func damagePair(n int) pair {
-	return pair{fmt.Sprintf("head %d", n), strings.Repeat(fmt.Sprintf("body %d ", n), 1+n*30)}
-}
+func damaged(n int) string { return strings.Repeat(fmt.Sprintf("result %d ", n), 1+n*4) }
 
 // fillDamaged puts what is not there, and fails if what is there is not what was
 // put. It returns how many results were there.
@@ -38,22 +36,15 @@ func fillDamaged(t *testing.T, dir string) (found int) {
 	}
 	for n := range damageKeys {
 		table := c.Table(Tuple, fmt.Sprint("table ", n%2))
-		want := damagePair(n)
-		head, headOK := table.Head(key(n))
-		body, bodyOK := table.Body(key(n))
-		if headOK && string(head) != want.head || bodyOK && string(body) != want.body {
-			t.Fatalf("%d of a table is %q %.40q", n, head, body)
+		got, ok := table.Get(key(n))
+		if ok && string(got) != damaged(n) {
+			t.Fatalf("%d of a table is %.40q", n, got)
 		}
-		if headOK && bodyOK {
+		if ok {
 			found++
 			continue
 		}
-		table.Put(key(n), []byte(want.head), []byte(want.body))
-		if n == damageKeys/2 || n == damageKeys*9/10 {
-			if err := table.Flush(); err != nil { // so that there are several segments
-				t.Fatal(err)
-			}
-		}
+		table.Put(key(n), []byte(damaged(n)))
 	}
 	closeCache(t, c)
 	return found
@@ -85,8 +76,8 @@ func TestDamage(t *testing.T) {
 	misses := 0
 	for n := range 600 {
 		name := names[n%len(names)]
-		damaged, how := damage(r, original, names, name)
-		if err := os.WriteFile(name, damaged, 0o666); err != nil {
+		text, how := damage(r, original, names, name)
+		if err := os.WriteFile(name, text, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		t.Run(fmt.Sprintf("%d %s %s", n, how, filepath.Base(name)), func(t *testing.T) {
@@ -193,12 +184,8 @@ func wantNoLie(t *testing.T, dir string) {
 	}
 	for n := range damageKeys {
 		table := c.Table(Tuple, fmt.Sprint("table ", n%2))
-		want := damagePair(n)
-		if head, ok := table.Head(key(n)); ok && string(head) != want.head {
-			t.Errorf("head %d is %q", n, head)
-		}
-		if body, ok := table.Body(key(n)); ok && string(body) != want.body {
-			t.Errorf("body %d is %q", n, body)
+		if got, ok := table.Get(key(n)); ok && string(got) != damaged(n) {
+			t.Errorf("%d is %.40q", n, got)
 		}
 	}
 	closeCache(t, c)
@@ -210,12 +197,12 @@ func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})
 	c.Put(Model, key(1), []byte("one"))
-	c.Table(Tuple, "a").Put(key(1), []byte("head"), []byte("body"))
+	c.Table(Tuple, "a").Put(key(1), []byte("result"))
 	closeCache(t, c)
 
 	c = open(t, Options{Dir: dir})
 	entry, _, _ := c.store.get(entryID(Model, key(1)))
-	manifest, _, _ := c.store.get(tableID(Tuple, "a"))
+	whole, _, _ := c.store.get(tableID(Tuple, "a"))
 	plant := func(id Key, data []byte) {
 		if _, err := c.store.put(id, data); err != nil {
 			t.Fatal(err)
@@ -223,32 +210,26 @@ func TestForeign(t *testing.T) {
 	}
 	plant(entryID(Model, key(2)), entry)
 	plant(entryID(Tuple, key(1)), entry)
-	plant(entryID(Model, key(3)), manifest)
-	plant(tableID(Tuple, "b"), manifest)
-	plant(tableID(Assignment, "a"), manifest)
+	plant(entryID(Model, key(3)), whole)
+	plant(tableID(Tuple, "b"), whole)
+	plant(tableID(Assignment, "a"), whole)
 	plant(tableID(Tuple, "c"), entry)
-	// A manifest of its own that names another table's segment.
-	segments, _ := c.Table(Tuple, "a").manifest()
-	plant(tableID(Tuple, "d"), c.Table(Tuple, "d").header().seal(encodeManifest(segments)))
-	// A manifest that says something else of a segment than its index.
-	more := slices.Clone(segments)
-	more[0].entries++
-	plant(tableID(Tuple, "e"), c.Table(Tuple, "e").header().seal(encodeManifest(more)))
+	plant(tableID(Tuple, "d"), c.Table(Tuple, "d").header().seal([]byte("no rows")))
 
 	wantEntry(t, c, Model, key(2), "")
 	wantEntry(t, c, Tuple, key(1), "")
 	wantEntry(t, c, Model, key(3), "")
-	for _, name := range []string{"b", "c", "d", "e"} {
-		wantTable(t, c.Table(Tuple, name), key(1), nil)
+	for _, name := range []string{"b", "c", "d"} {
+		wantTable(t, c.Table(Tuple, name), key(1), "")
 	}
-	wantTable(t, c.Table(Assignment, "a"), key(1), nil)
+	wantTable(t, c.Table(Assignment, "a"), key(1), "")
 	wantEntry(t, c, Model, key(1), "one")
-	wantTable(t, c.Table(Tuple, "a"), key(1), &pair{"head", "body"})
+	wantTable(t, c.Table(Tuple, "a"), key(1), "result")
 	closeCache(t, c)
 }
 
-// flipInData damages the last block of every data file that is there.
-func flipInData(t *testing.T, dir string) {
+// flipInTables damages every table that is there.
+func flipInTables(t *testing.T, dir string) {
 	t.Helper()
 	stored, err := storedFiles(dir)
 	if err != nil {
@@ -260,7 +241,7 @@ func flipInData(t *testing.T, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h, _, ok := parseHeader(text); !ok || h.kind != kindData {
+		if h, _, ok := parseHeader(text); !ok || h.kind != kindTable {
 			continue
 		}
 		text[len(text)-1] ^= 1
@@ -270,6 +251,6 @@ func flipInData(t *testing.T, dir string) {
 		flipped++
 	}
 	if flipped == 0 {
-		t.Fatal("no data file")
+		t.Fatal("no table")
 	}
 }

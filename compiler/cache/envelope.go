@@ -25,10 +25,8 @@ const (
 type kind byte
 
 const (
-	kindEntry    kind = 'e' // a single result
-	kindManifest kind = 'm' // the segments of a table
-	kindIndex    kind = 'i' // the index of a segment
-	kindData     kind = 'd' // the bodies of a segment
+	kindEntry kind = 'e' // a single result
+	kindTable kind = 't' // the rows of a table
 )
 
 // A header says what a file holds.
@@ -125,16 +123,4 @@ func (r *reader) uint32() (n uint32) {
 		n = binary.BigEndian.Uint32(b)
 	}
 	return n
-}
-
-func (r *reader) uint64() (n uint64) {
-	if b := r.bytes(8); b != nil {
-		n = binary.BigEndian.Uint64(b)
-	}
-	return n
-}
-
-func (r *reader) digest() (d digest) {
-	copy(d[:], r.bytes(len(d)))
-	return d
 }

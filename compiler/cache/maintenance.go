@@ -33,8 +33,7 @@ func recognise(dir string) (bool, error) {
 }
 
 // Size returns how large the files of a cache folder are together, and how many
-// entries it has: single results, and keys of tables, each counted in every
-// segment that holds it. A folder that is not there has none; one that is no
+// entries it has: single results, and results in tables. A folder that is not there has none; one that is no
 // cache is an error.
 func Size(dir string) (size int64, entries int, err error) {
 	ours, err := recognise(dir)
@@ -98,7 +97,7 @@ func Clean(dir string) error {
 }
 
 // VerifyAll reads every file of a cache folder, and removes what is damaged, what
-// is not what its name says, and tables' files that cannot be read. It returns
+// is not what its name says, and tables that cannot be read. It returns
 // the names of what was bad, from the folder, with slashes, sorted, and how many
 // files it looked at. A folder that is not there has none; one that is no cache
 // is an error.
@@ -198,8 +197,7 @@ func outputDamaged(f storedFile, id digest) bool {
 	return sha256.Sum256(data) != id
 }
 
-// verifyAction removes an action that is damaged or another's, and what is bad
-// of the table that it names.
+// verifyAction removes an action that is damaged or another's.
 func (i *inspection) verifyAction(f storedFile, id Key) {
 	data, _, ok := i.store.get(id)
 	if !ok {
@@ -211,14 +209,7 @@ func (i *inspection) verifyAction(f storedFile, id Key) {
 	h, payload, ok := unseal(data)
 	switch {
 	case ok && h.kind == kindEntry && len(h.name) == len(Key{}) && entryID(h.level, Key([]byte(h.name))) == id:
-	case ok && h.kind == kindManifest && tableID(h.level, h.name) == id:
-		segments, ok := decodeManifest(payload)
-		if !ok {
-			i.remove(f.path)
-		}
-		for _, s := range segments {
-			i.verifySegment(h, s)
-		}
+	case ok && h.kind == kindTable && tableID(h.level, h.name) == id && whole(payload):
 	default:
 		i.remove(f.path)
 	}
@@ -235,40 +226,10 @@ func (i *inspection) actionDamaged(path string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// verifySegment removes the index of a table's segment if it is not one, or if it
-// does not agree with the data file. Without the index nobody reads the data.
-func (i *inspection) verifySegment(table header, s segment) {
-	text, ok := i.store.blob(s.id, s.indexSize)
-	if !ok {
-		return
-	}
-	x, ok := decodeIndex(text, table.level, table.name)
-	if !ok || x.data != s.data || x.dataSize != s.dataSize || x.n != s.entries ||
-		i.store.has(s.data, s.dataSize) && !bodiesMatch(x, i.store.path(s.data)) {
-		i.remove(i.store.path(s.id))
-	}
-}
-
-// bodiesMatch says whether a data file holds the bodies that the index promises.
-func bodiesMatch(x *index, file string) bool {
-	rows := make([][]row, len(x.blocks))
-	for i := range x.n {
-		if r := x.row(i); r.length > 0 {
-			rows[r.block] = append(rows[r.block], r)
-		}
-	}
-	for n, b := range x.blocks {
-		raw, err := b.read(file)
-		if err != nil {
-			return false
-		}
-		for _, r := range rows[n] {
-			if sumOf(raw[r.offset:r.offset+r.length]) != r.sum {
-				return false
-			}
-		}
-	}
-	return true
+// whole says whether a payload is that of a table.
+func whole(payload []byte) bool {
+	_, ok := decodeRows(payload)
+	return ok
 }
 
 // entries is how many results an action stands for.
@@ -278,15 +239,11 @@ func (i *inspection) entries(id Key) int {
 		return 0
 	}
 	h, payload, ok := unseal(data)
-	if !ok || h.kind != kindManifest {
+	if !ok || h.kind != kindTable {
 		return 1
 	}
-	n := 0
-	segments, _ := decodeManifest(payload)
-	for _, s := range segments {
-		n += s.entries
-	}
-	return n
+	rows, _ := decodeRows(payload)
+	return len(rows)
 }
 
 // skipRemoved passes over files that were removed meanwhile.

@@ -29,9 +29,9 @@ func runChild(t *testing.T, test string, env ...string) {
 	}
 }
 
-// processPair is an entry that a process of that number puts.
-func processPair(process, n int) (Key, pair) {
-	return key(process*10_000 + n), pair{fmt.Sprint(process, n), strings.Repeat(fmt.Sprint(process, n, " "), 1+n)}
+// processResult is what a process of that number puts.
+func processResult(process, n int) (Key, string) {
+	return key(process*10_000 + n), strings.Repeat(fmt.Sprint(process, n, " "), 1+n)
 }
 
 const processEntries = 200
@@ -41,25 +41,25 @@ const processEntries = 200
 func putInProcess(t *testing.T, dir string, process, processes int, progress func()) {
 	c := open(t, Options{Dir: dir})
 	for n := range processEntries {
-		k, p := processPair(process, n)
+		k, p := processResult(process, n)
 		for _, table := range []*Table{c.Table(Tuple, "shared"), c.Table(Tuple, fmt.Sprint("own", process))} {
-			table.Put(k, []byte(p.head), []byte(p.body))
+			table.Put(k, []byte(p))
 			if n%50 == 25 {
 				if err := table.Flush(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		c.Put(Model, k, []byte(p.body))
+		c.Put(Model, k, []byte(p))
 		c.Put(Model, key(-1), []byte("the same in all"))
 		progress()
-		wantEntry(t, c, Model, k, p.body)
+		wantEntry(t, c, Model, k, p)
 		for other := range processes {
-			k, p := processPair(other, n)
-			if got, ok := c.Get(Model, k); ok && string(got) != p.body {
+			k, p := processResult(other, n)
+			if got, ok := c.Get(Model, k); ok && string(got) != p {
 				t.Fatalf("entry %d of process %d is %.40q", n, other, got)
 			}
-			if got, ok := c.Table(Tuple, "shared").Body(k); ok && string(got) != p.body {
+			if got, ok := c.Table(Tuple, "shared").Get(k); ok && string(got) != p {
 				t.Fatalf("%d of process %d is %.40q", n, other, got)
 			}
 		}
@@ -86,14 +86,14 @@ func TestProcesses(t *testing.T) {
 	lost := 0
 	for process := range processes {
 		for n := range processEntries {
-			k, p := processPair(process, n)
-			wantEntry(t, c, Model, k, p.body)
-			wantTable(t, c.Table(Tuple, fmt.Sprint("own", process)), k, &p)
-			if _, ok := c.Table(Tuple, "shared").Head(k); !ok {
-				lost++ // not used by the processes that compacted the table
+			k, p := processResult(process, n)
+			wantEntry(t, c, Model, k, p)
+			wantTable(t, c.Table(Tuple, fmt.Sprint("own", process)), k, p)
+			if _, ok := c.Table(Tuple, "shared").Get(k); !ok {
+				lost++ // not used by the processes that wrote the table
 				continue
 			}
-			wantTable(t, c.Table(Tuple, "shared"), k, &p)
+			wantTable(t, c.Table(Tuple, "shared"), k, p)
 		}
 	}
 	if lost > processes*processEntries/10 {
@@ -105,19 +105,19 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// Two processes that flush one table at once both keep their segments.
+// Two processes that flush one table at once keep what both put.
 func TestTwoFlushes(t *testing.T) {
 	dir := t.TempDir()
 	one, two := open(t, Options{Dir: dir}), open(t, Options{Dir: dir})
-	wantTable(t, one.Table(Tuple, "t"), key(1), nil)
-	wantTable(t, two.Table(Tuple, "t"), key(1), nil)
-	one.Table(Tuple, "t").Put(key(1), []byte("one"), nil)
-	two.Table(Tuple, "t").Put(key(2), []byte("two"), nil)
+	wantTable(t, one.Table(Tuple, "t"), key(1), "")
+	wantTable(t, two.Table(Tuple, "t"), key(1), "")
+	one.Table(Tuple, "t").Put(key(1), []byte("one"))
+	two.Table(Tuple, "t").Put(key(2), []byte("two"))
 	closeCache(t, one)
 	closeCache(t, two)
 	c := open(t, Options{Dir: dir})
-	wantTable(t, c.Table(Tuple, "t"), key(1), &pair{"one", ""})
-	wantTable(t, c.Table(Tuple, "t"), key(2), &pair{"two", ""})
+	wantTable(t, c.Table(Tuple, "t"), key(1), "one")
+	wantTable(t, c.Table(Tuple, "t"), key(2), "two")
 	closeCache(t, c)
 }
 
@@ -154,9 +154,9 @@ func TestKill(t *testing.T) {
 	}
 	c := open(t, Options{Dir: dir})
 	for n := range processEntries {
-		k, p := processPair(0, n)
-		wantEntry(t, c, Model, k, p.body)
-		wantTable(t, c.Table(Tuple, "own0"), k, &p)
+		k, p := processResult(0, n)
+		wantEntry(t, c, Model, k, p)
+		wantTable(t, c.Table(Tuple, "own0"), k, p)
 	}
 	closeCache(t, c)
 	if bad, _, err := VerifyAll(dir); len(bad) > 0 || err != nil {

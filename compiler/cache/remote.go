@@ -16,9 +16,8 @@ import (
 // with care is not, except in the mode Verify: who may write to a remote cache is
 // trusted as much as who runs builds.
 //
-// The keys are of lower-case letters, digits and slashes. What a key "blob/<hex>"
-// names never changes, and the hexadecimal number is its SHA-256; what other keys
-// name can be replaced. This package verifies again whatever it gets.
+// The keys are of lower-case letters, digits and slashes. What a key names can be
+// replaced. This package verifies again whatever it gets.
 type Remote interface {
 	// Get returns what key names, or an error that is [ErrNotFound].
 	Get(ctx context.Context, key string) ([]byte, error)
@@ -37,9 +36,8 @@ const (
 	remoteTimeout  = 30 * time.Second
 )
 
-func entryName(id Key) string   { return "entry/" + hex.EncodeToString(id[:]) }
-func tableName(id Key) string   { return "table/" + hex.EncodeToString(id[:]) }
-func blobName(id digest) string { return "blob/" + hex.EncodeToString(id[:]) }
+func entryName(id Key) string { return "entry/" + hex.EncodeToString(id[:]) }
+func tableName(id Key) string { return "table/" + hex.EncodeToString(id[:]) }
 
 // A remote asks a Remote as long as it is worth it. A nil *remote has nothing.
 type remote struct {

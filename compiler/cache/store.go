@@ -18,14 +18,13 @@ import (
 
 // The layout of a cache folder. go-internal/cache names files by hash:
 // XX/<hash>-a says which output an action has, and XX/<hash>-d is an output, named by
-// its own SHA-256. A single result and a table's manifest are an action with its
-// output; indexes and data files of segments are outputs that a manifest names.
+// its own SHA-256. A single result is an action with its output, and so is a table.
 const (
 	readmeFile  = "README"
 	tmpFolder   = "tmp"     // files that are being written
 	trimmedFile = "trimmed" // its time is that of the last trim
 	trimLock    = "trim.lock"
-	lockFile    = "lock" // in XX: locked while the manifest of a table of XX is written
+	lockFile    = "lock" // in XX: locked while a table of XX is written
 )
 
 const readme = `This folder is a cache of kalypso, a compiler for GitOps platforms.
@@ -107,25 +106,41 @@ func ourName(name string) bool {
 	return len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// get returns an action's output, and its hash.
-func (s *store) get(id Key) ([]byte, digest, bool) {
+// output returns the hash of an action's output, which is there in full length.
+func (s *store) output(id Key) (digest, bool) {
 	// The library opens what is there, and a pipe or device has no end.
 	if info, err := os.Lstat(s.action(id)); err != nil || !info.Mode().IsRegular() {
-		return nil, digest{}, false
+		return digest{}, false
 	}
 	found, err := s.files.Get(gocache.ActionID(id))
 	if err != nil || !s.has(digest(found.OutputID), found.Size) {
-		return nil, digest{}, false
+		return digest{}, false
 	}
-	data, e, err := s.files.GetBytes(gocache.ActionID(id))
-	return data, digest(e.OutputID), err == nil
+	return digest(found.OutputID), true
+}
+
+// getTries is how often an action is looked up whose output goes, because another process
+// replaces it.
+const getTries = 3
+
+// get returns an action's output, and its hash.
+func (s *store) get(id Key) ([]byte, digest, bool) {
+	for range getTries {
+		if _, ok := s.output(id); !ok {
+			continue
+		}
+		if data, e, err := s.files.GetBytes(gocache.ActionID(id)); err == nil {
+			return data, digest(e.OutputID), true
+		}
+	}
+	return nil, digest{}, false
 }
 
 // put stores an action's output, and returns its hash.
 func (s *store) put(id Key, data []byte) (digest, error) {
 	// The library writes an output in place. One that is there already, it only
 	// reads; so nobody ever sees half of one.
-	if file, err := s.writeBlob(data); err != nil {
+	if file, err := s.write(data); err != nil {
 		return file, err
 	}
 	if info, err := os.Lstat(s.action(id)); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
@@ -153,68 +168,36 @@ func (s *store) has(id digest, size int64) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == size
 }
 
-// blob returns an output of that length and hash.
-func (s *store) blob(id digest, size int64) ([]byte, bool) {
-	if !s.has(id, size) {
-		return nil, false
-	}
-	data, err := os.ReadFile(s.path(id))
-	return data, err == nil && sha256.Sum256(data) == id
-}
-
-// writeBlob stores an output, which appears whole.
-func (s *store) writeBlob(data []byte) (digest, error) {
+// write stores an output, which appears whole.
+func (s *store) write(data []byte) (digest, error) {
 	id := digest(sha256.Sum256(data))
-	name, err := s.temporary()
-	if err != nil {
-		return id, err
-	}
-	if err := os.WriteFile(name, data, 0o666); err != nil {
-		os.Remove(name)
-		return id, err
-	}
-	return id, s.adopt(name, id)
-}
-
-// temporary makes an empty file in the folder for files that are being written.
-func (s *store) temporary() (string, error) {
 	f, err := os.CreateTemp(filepath.Join(s.dir, tmpFolder), "new-")
 	if err != nil {
-		return "", err
+		return id, err
 	}
-	return f.Name(), f.Close()
-}
-
-// adopt makes a temporary file the output of that hash, or removes it.
-func (s *store) adopt(name string, id digest) error {
-	to := s.path(id)
-	os.Chmod(name, 0o644) // CreateTemp makes files that only their owner can read
-	err := os.Rename(name, to)
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Close()) // CreateTemp makes files that only their owner can read
+	if err == nil {
+		err = os.Rename(f.Name(), s.path(id))
+	}
 	if err != nil {
-		os.Remove(name)
+		os.Remove(f.Name())
 	}
-	return err
+	return id, err
 }
 
-// retiredBy is how far back the time of a retired file is set.
-const retiredBy = 10 * 365 * 24 * time.Hour
+// remove removes an output that was replaced. Another process that is about to read it looks
+// its action up again.
+func (s *store) remove(id digest) { os.Remove(s.path(id)) }
 
-// retire marks an output that no manifest names any more, so that a trim removes
-// it ahead of anything else: its time of use is set ten years back. It is not
-// removed at once, because another process may still read it.
-func (s *store) retire(id digest) {
-	past := time.Now().Add(-retiredBy)
-	os.Chtimes(s.files.OutputFile(gocache.OutputID(id)), past, past)
-}
-
-// lockWait is how long a process waits for another that writes a manifest, and
+// lockWait is how long a process waits for another that writes a table, and
 // lockRetry how often it looks.
 const (
 	lockWait  = 30 * time.Second
 	lockRetry = 5 * time.Millisecond
 )
 
-// lock lets one process at a time write the manifest of a table.
+// lock lets one process at a time write a table.
 func (s *store) lock(table Key) (unlock func(), err error) {
 	l := flock.New(filepath.Join(s.dir, fmt.Sprintf("%02x", table[0]), lockFile), flock.SetPermissions(0o666))
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)

@@ -2,207 +2,130 @@ package cache
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// Table is a map from keys to results that belong together: all assignments of
-// one cluster type, all tuples of one environment. An entry has a small part, the
-// head, and a large one, the body. Any number of goroutines may use a Table.
+// Table is a map from keys to small results that belong together: all assignments of one
+// cluster type, all tuples of one environment. Any number of goroutines may use it.
 //
-// A table is a log of segments: each Flush appends one, and merges small ones.
-// Entries that go unused while their segment is merged again and again are
-// dropped. What another process flushes after this one first used the table is
-// not seen.
+// A table is one file, which is read whole when it is first asked, and replaced whole by
+// a Flush. What another process flushes after this one first used the table is not seen,
+// and not lost.
 type Table struct {
 	c     *Cache
 	level Level
 	name  string
 	id    Key
 
-	mu       sync.RWMutex
-	loaded   bool       // segments are those of the manifest
-	asked    bool       // those of the remote manifest too
-	adopted  []segment  // those that came from it since the last Flush
-	segments []*section // oldest first
-	pending  *writer    // what was put since the last Flush; nil if nothing
-	at       map[Key]int
-	released map[digest]*section // what is known of segments that are no longer in memory
-
-	broken sync.Map // Key -> true: a body was asked for in vain
-
-	uploading sync.Mutex
-	replaced  map[digest]bool // indexes of segments that compaction replaced
+	mu     sync.RWMutex
+	loaded bool   // rows are those of the folder
+	asked  bool   // and of the remote cache
+	file   digest // what the rows of the folder were read from
+	rows   []row  // sorted by key
+	puts   map[Key][]byte
+	dirty  bool // rows have something that the folder does not
 }
 
-// A section is a segment in memory.
-type section struct {
-	segment
-	owner uint64 // of its blocks
-	index *index
-	used  []atomic.Uint32 // a bit for each entry that this process used or put
-	old   bool            // it was there before, so this process could have used all that it needs
+// A row is a result in a table. Those that nothing asks for any more age, and go.
+type row struct {
+	key  Key
+	data []byte
+	age  uint8  // how often the table was written since the row was last used
+	used uint32 // 1 where this process used or put it; atomic
 }
 
-func (t *Table) newSection(s segment, x *index) *section {
-	return &section{segment: s, owner: t.c.kept.newOwner(), index: x, used: make([]atomic.Uint32, (x.n+31)/32)}
-}
+func (r *row) isUsed() bool { return atomic.LoadUint32(&r.used) != 0 }
 
-func (s *section) isUsed(i int) bool { return s.used[i/32].Load()&(1<<(i%32)) != 0 }
+// use marks a row, and says whether it was not marked before.
+func (r *row) use() bool { return atomic.CompareAndSwapUint32(&r.used, 0, 1) }
 
-// use marks an entry, and says whether it was not marked before.
-func (s *section) use(i int) bool {
-	bit := uint32(1) << (i % 32)
-	return s.used[i/32].Or(bit)&bit == 0
-}
-
-func (s *section) useAll() {
-	for i := range s.used {
-		s.used[i].Store(^uint32(0))
+// find returns the row with a key; nil for none.
+func find(rows []row, k Key) *row {
+	i, found := slices.BinarySearchFunc(rows, k, func(r row, k Key) int { return bytes.Compare(r.key[:], k[:]) })
+	if !found {
+		return nil
 	}
+	return &rows[i]
 }
 
-func (t *Table) newWriter() *writer {
-	return &writer{store: t.c.store, owner: t.c.kept.newOwner(), level: t.level, table: t.name}
-}
+func (t *Table) header() header { return header{kindTable, t.level, t.name} }
 
-func (t *Table) header() header { return header{kindManifest, t.level, t.name} }
-
-// Head returns the small part of an entry, from memory: the first call of a table
-// reads all of them. The bytes belong to the table and must not be changed.
-func (t *Table) Head(k Key) (head []byte, ok bool) {
-	t.find(k,
-		func(i int) { head, ok = t.pending.head(i), true },
-		func(s *section, i int) bool { head, ok = s.index.head(i), true; return true })
-	return head, ok
-}
-
-// Body returns the large part of an entry, which it reads from disk, together
-// with its neighbours. The bytes are the caller's. It can fail where Head
-// succeeds, if the file is damaged or was removed.
-func (t *Table) Body(k Key) (body []byte, ok bool) {
-	t.find(k,
-		func(i int) {
-			got, err := t.pending.body(i, &t.c.kept)
-			body, ok = bytes.Clone(got), err == nil
-		},
-		func(s *section, i int) bool {
-			var got []byte
-			if got, ok = t.read(s, i); !ok {
-				t.broken.Store(k, true)
-			}
-			body = bytes.Clone(got)
-			return ok
-		})
-	return body, ok
-}
-
-// find calls one of the functions with where a key's entry is, or none. The
-// table is locked for reading meanwhile. The second one says whether the entry
-// was of use.
-func (t *Table) find(k Key, pending func(int), stored func(*section, int) bool) {
+// Get returns what was put under a key. The bytes belong to the table and must not be
+// changed.
+func (t *Table) Get(k Key) ([]byte, bool) {
 	if !t.c.open() {
-		return
+		return nil, false
 	}
 	t.load()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if i, ok := t.at[k]; ok {
-		pending(i)
-		return
+	if data, ok := t.puts[k]; ok {
+		return data, true
 	}
-	s, i := t.lookup(k, t.c.mode == Verify)
-	if s == nil && t.wantsRemote() {
+	r := t.find(k)
+	if r == nil && t.wantsRemote() {
 		t.mu.RUnlock()
 		t.ask()
 		t.mu.RLock()
-		s, i = t.lookup(k, false)
+		r = t.find(k)
 	}
-	if s != nil && stored(s, i) && s.use(i) {
-		t.c.count(t.level, Stats{Reused: 1})
-	}
-}
-
-// lookup finds a key's newest entry in the segments; ofMine looks only at what
-// this process put.
-func (t *Table) lookup(k Key, ofMine bool) (*section, int) {
-	for n := len(t.segments) - 1; n >= 0; n-- {
-		s := t.segments[n]
-		if i, ok := s.index.find(k); ok && (!ofMine || s.isUsed(i)) {
-			return s, i
-		}
-	}
-	return nil, 0
-}
-
-// read returns an entry's body, which the caller must copy.
-func (t *Table) read(s *section, i int) ([]byte, bool) {
-	r := s.index.row(i)
-	if r.length == 0 {
-		return nil, true
-	}
-	raw, err := t.c.kept.get(blockKey{s.owner, r.block}, s.index.blocks[r.block], func() ([]byte, error) {
-		return t.readBlock(s, r.block)
-	})
-	if err != nil {
+	if r == nil {
 		return nil, false
 	}
-	body := raw[r.offset : r.offset+r.length]
-	return body, sumOf(body) == r.sum
+	if r.use() {
+		t.c.count(t.level, Stats{Reused: 1})
+	}
+	return r.data, true
 }
 
-// readBlock reads a block from the folder, where the data file may have to come
-// from the remote cache first.
-func (t *Table) readBlock(s *section, number uint32) ([]byte, error) {
-	b := s.index.blocks[number]
-	raw, err := b.read(t.c.store.path(s.data))
-	if err != nil && t.fetchBlob(s.data, s.dataSize) {
-		raw, err = b.read(t.c.store.path(s.data))
+// find returns a row that may be the answer: in the mode Verify only what this process put.
+func (t *Table) find(k Key) *row {
+	r := find(t.rows, k)
+	if r != nil && t.c.mode == Verify && !r.isUsed() {
+		return nil
 	}
-	if err == nil {
-		t.c.count(t.level, Stats{ReadBytes: int64(b.size)})
-	}
-	return raw, err
+	return r
 }
 
-// Put stores an entry, whose parts it copies; it is found at once, by this
-// process. A second Put of a key is ignored, until the next Flush; after it, and
-// if the table had the entry before, one that is equal. In the mode Verify both
-// are compared with what was there.
+// Put stores a result, which must not be changed from then on; it is found at once, by this
+// process. A second Put of a key is ignored, until the next Flush; after it, and if the table had the key before, one
+// that is equal. In the mode Verify both are compared with what was there.
 //
-// It does what it can: errors are remembered by the Cache. A body of more than
-// 256 MiB is not stored.
-func (t *Table) Put(k Key, head, body []byte) {
+// It does what it can: errors are remembered by the Cache. A result of more than 16 MiB is
+// not stored.
+func (t *Table) Put(k Key, data []byte) {
 	if !t.c.open() {
 		return
 	}
-	if len(body) > maxBlock {
-		t.fail(errFull)
+	if len(data) > maxResult {
+		_ = t.fail(errFull)
 		return
 	}
 	t.load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i, ok := t.at[k]; ok {
-		if t.c.mode == Verify && !t.equalsPending(i, head, body) {
+	if before, again := t.puts[k]; again {
+		if t.c.mode == Verify && !bytes.Equal(before, data) {
 			t.c.lie(tableLie(t.level, t.name, k))
 		}
 		return
 	}
-	sum := sumOf(body)
-	if t.c.mode == Verify && t.confirms(k, head, body) || t.c.mode != Verify && t.has(k, head, sum) {
+	if r := find(t.rows, k); r != nil && bytes.Equal(r.data, data) {
+		if r.use() && t.c.mode == Verify {
+			t.c.count(t.level, Stats{Computed: 1})
+		}
 		return
+	} else if r != nil && t.c.mode == Verify {
+		t.c.lie(tableLie(t.level, t.name, k))
 	}
-	if t.pending == nil {
-		t.pending = t.newWriter()
+	if t.puts == nil {
+		t.puts = map[Key][]byte{}
 	}
-	n := len(t.pending.entries)
-	if err := t.pending.add(k, head, body, sum, 0); err != nil {
-		t.fail(err)
-		return
-	}
-	t.at[k] = n
+	t.puts[k] = data
 	t.c.count(t.level, Stats{Computed: 1})
 }
 
@@ -213,43 +136,163 @@ func (t *Table) fail(err error) error {
 	return err
 }
 
-func (t *Table) equalsPending(i int, head, body []byte) bool {
-	got, err := t.pending.body(i, &t.c.kept)
-	return bytes.Equal(t.pending.head(i), head) && (err != nil || bytes.Equal(got, body))
+var errFull = errors.New("too large for the cache")
+
+// load reads the table from the folder, once.
+func (t *Table) load() {
+	t.mu.RLock()
+	loaded := t.loaded
+	t.mu.RUnlock()
+	if loaded {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.loaded {
+		t.rows, t.file = t.read()
+		t.loaded = true
+	}
 }
 
-// has says whether a segment that is loaded has an equal entry, and nobody asked
-// for its body in vain.
-func (t *Table) has(k Key, head []byte, sum bodySum) bool {
-	s, i := t.lookup(k, false)
-	if s == nil || s.index.row(i).sum != sum || !bytes.Equal(s.index.head(i), head) {
-		return false
-	}
-	if _, broken := t.broken.Load(k); broken {
-		return false
-	}
-	s.use(i)
-	return true
-}
-
-// confirms says whether the segments hold an equal entry, which then counts as put
-// by this process. One that differs is a lie; one whose body cannot be read is
-// none.
-func (t *Table) confirms(k Key, head, body []byte) bool {
-	s, i := t.lookup(k, false)
-	if s == nil {
-		return false
-	}
-	got, ok := t.read(s, i)
+// read returns the rows in the folder, and the hash of their file. A file that is damaged
+// has none.
+func (t *Table) read() ([]row, digest) {
+	data, file, ok := t.c.store.get(t.id)
 	if !ok {
-		return false
+		return nil, digest{}
 	}
-	if !bytes.Equal(s.index.head(i), head) || !bytes.Equal(got, body) {
-		t.c.lie(tableLie(t.level, t.name, k))
-		return false
+	t.c.count(t.level, Stats{ReadBytes: int64(len(data))})
+	rows, _ := t.parse(data)
+	return rows, file
+}
+
+func (t *Table) parse(data []byte) ([]row, bool) {
+	payload, ok := t.header().open(data)
+	if !ok {
+		return nil, false
 	}
-	if s.use(i) {
-		t.c.count(t.level, Stats{Computed: 1})
+	return decodeRows(payload)
+}
+
+// Release lets go of what the table has in memory: what is asked for next is read again.
+// What was put and not flushed stays, and so does what a process that verifies has used.
+func (t *Table) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.puts) == 0 && !t.dirty && t.c.mode != Verify {
+		t.rows, t.loaded = nil, false
 	}
-	return true
+}
+
+// Flush makes what was put visible to other processes. Any number of processes may flush a
+// table at once: the results of all are kept. Its error is remembered by the Cache as well;
+// the results are then lost.
+func (t *Table) Flush() error {
+	if !t.c.open() {
+		return nil
+	}
+	t.mu.RLock()
+	clean := len(t.puts) == 0 && !t.dirty
+	t.mu.RUnlock()
+	if clean {
+		return nil
+	}
+	t.load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows = merge(rowsOf(t.puts), t.rows)
+	t.puts, t.dirty = nil, false
+	if err := t.publish(); err != nil {
+		return t.fail(err)
+	}
+	t.upload()
+	return nil
+}
+
+// publish replaces the file of the table, whose rows are those of the file that was read, and
+// more. The rows are cut to what a table may hold.
+func (t *Table) publish() error {
+	unlock, err := t.c.store.lock(t.id)
+	if err != nil {
+		return err // the rows are still good for this process
+	}
+	defer unlock()
+	before, there := t.c.store.output(t.id)
+	if there && before != t.file {
+		others, _ := t.read()
+		t.rows = merge(t.rows, others)
+	}
+	t.rows = age(t.rows)
+	data := t.header().seal(packRows(t.rows))
+	if t.file, err = t.c.store.put(t.id, data); err != nil {
+		return err
+	}
+	t.c.wrote(t.level, int64(len(data)))
+	if there && t.file != before {
+		t.c.store.remove(before)
+	}
+	return nil
+}
+
+// wantsRemote says whether the remote table should be asked for. It is asked for at most
+// once, when something is not in the folder.
+func (t *Table) wantsRemote() bool {
+	return t.c.mode == On && !t.asked && t.c.remote.usable()
+}
+
+// ask merges the remote table into this one.
+func (t *Table) ask() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked {
+		return
+	}
+	t.asked = true
+	if there, _ := t.remote(); len(there) > 0 {
+		n := len(t.rows)
+		t.rows = merge(t.rows, there)
+		t.dirty = len(t.rows) > n
+	}
+}
+
+func (t *Table) remote() (rows []row, err error) {
+	_, err = t.c.remote.get(tableName(t.id), func(data []byte) (ok bool) {
+		rows, ok = t.parse(data)
+		return ok
+	})
+	return rows, err
+}
+
+// uploadTries is how often a remote table is written at most.
+const uploadTries = 5
+
+// upload brings what this process used to the remote table, in the background. Machines that
+// end together write it at once, no lock is between them, and the last one holds. So it is
+// read just before it is written, and again afterwards: what another machine left out is
+// added again.
+func (t *Table) upload() {
+	if !t.c.remote.writable() {
+		return
+	}
+	var mine []row
+	for i := range t.rows {
+		if r := &t.rows[i]; r.isUsed() {
+			mine = append(mine, row{key: r.key, data: r.data, used: 1})
+		}
+	}
+	t.c.remote.later(func() {
+		for range uploadTries {
+			there, err := t.remote()
+			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errForeign) {
+				return // writing could lose what others wrote
+			}
+			if !slices.ContainsFunc(mine, func(r row) bool { return find(there, r.key) == nil }) {
+				return
+			}
+			all := age(merge(mine, there))
+			if !t.c.remote.put(tableName(t.id), t.header().seal(packRows(all))) {
+				return
+			}
+		}
+	})
 }

@@ -9,34 +9,22 @@ import (
 	"testing"
 )
 
-// A pair is an entry of a table.
-type pair struct{ head, body string }
-
-// wantTable checks an entry of a table; nil is a miss.
-func wantTable(t *testing.T, table *Table, k Key, want *pair) {
+// wantTable checks a result in a table; "" is a miss.
+func wantTable(t *testing.T, table *Table, k Key, want string) {
 	t.Helper()
-	head, headOK := table.Head(k)
-	body, bodyOK := table.Body(k)
-	if headOK != (want != nil) || bodyOK != (want != nil) {
-		t.Fatalf("%s: head %t, body %t; want %t", k, headOK, bodyOK, want != nil)
-	}
-	if want != nil && (string(head) != want.head || string(body) != want.body) {
-		t.Fatalf("%s is %.40q %.40q, want %.40q %.40q", k, head, body, want.head, want.body)
+	got, ok := table.Get(k)
+	if string(got) != want || ok != (want != "") {
+		t.Fatalf("%s is %.40q, %t; want %.40q", k, got, ok, want)
 	}
 }
 
-// randomPair makes an entry that only its key determines: bodies of all sizes
-// around a block.
-func randomPair(n int) pair {
+// randomResult makes a result that only its key determines.
+func randomResult(n int) string {
 	r := rand.New(rand.NewPCG(uint64(n), 7))
-	sizes := []int{0, 1, 100, 255, 256, 257, 4096, 20_000}
-	if r.IntN(50) == 0 {
-		sizes = []int{blockSize - 1, blockSize, blockSize + 1, 3 * blockSize}
-	}
+	sizes := []int{1, 100, 255, 256, 257, 4096, 20_000}
 	size := sizes[r.IntN(len(sizes))]
 	line := fmt.Sprintf("line of %d: %x\n", n, r.Uint64())
-	body := strings.Repeat(line, 1+size/len(line))[:size]
-	return pair{strings.Repeat(fmt.Sprint(n), r.IntN(40)), body}
+	return strings.Repeat(line, 1+size/len(line))[:size]
 }
 
 // A table over many processes is a map. Whatever is asked for in every round is
@@ -47,12 +35,12 @@ func TestTableIsAMap(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			r := rand.New(rand.NewPCG(seed, 1))
-			want := map[int]pair{}
+			want := map[int]string{}
 			for range 15 {
 				c := open(t, Options{Dir: dir})
 				table := c.Table(Tuple, "a map")
 				for n, p := range want {
-					wantTable(t, table, key(n), &p)
+					wantTable(t, table, key(n), p)
 				}
 				for range r.IntN(200) + 1 {
 					switch n := r.IntN(600); r.IntN(10) {
@@ -61,20 +49,20 @@ func TestTableIsAMap(t *testing.T) {
 							t.Fatal(err)
 						}
 					case 1, 2, 3, 4:
-						p := randomPair(n)
-						table.Put(key(n), []byte(p.head), []byte(p.body))
+						p := randomResult(n)
+						table.Put(key(n), []byte(p))
 						want[n] = p
 					default:
 						if p, ok := want[n]; ok {
-							wantTable(t, table, key(n), &p)
+							wantTable(t, table, key(n), p)
 						} else {
-							wantTable(t, table, key(n), nil)
+							wantTable(t, table, key(n), "")
 						}
 					}
 				}
 				closeCache(t, c)
-				if n := len(segmentsIn(t, dir, "a map")); n > fewSegments {
-					t.Fatalf("%d segments", n)
+				if files, _ := storedFiles(dir); len(files) != 2 {
+					t.Fatalf("%d files, and not an action and its output", len(files))
 				}
 			}
 			if bad, _, err := VerifyAll(dir); len(bad) > 0 || err != nil {
@@ -84,33 +72,59 @@ func TestTableIsAMap(t *testing.T) {
 	}
 }
 
-// segmentsIn reads the manifest of a table of the level Tuple.
-func segmentsIn(t *testing.T, dir, name string) []segment {
-	t.Helper()
+// What nothing asks for any more stays as long as there is room for it, and the youngest of
+// it longest.
+func TestUnusedResultsGo(t *testing.T) {
+	dir := t.TempDir()
+	const size = fewUnused / 4
+	of := func(n int) []byte { return bytes.Repeat([]byte{byte(n)}, size) }
+	write := func(n int) {
+		c := open(t, Options{Dir: dir})
+		c.Table(Tuple, "t").Put(key(n), of(n))
+		closeCache(t, c)
+	}
+	for n := range 12 {
+		write(n)
+	}
+	rows, _ := open(t, Options{Dir: dir}).Table(Tuple, "t").read()
+	if len(rows) != 1+timesUsed {
+		t.Errorf("%d results stay", len(rows))
+	}
+	for n := 12 - len(rows); n < 12; n++ {
+		if find(rows, key(n)) == nil {
+			t.Errorf("%d of 12 is gone, which was put last", n)
+		}
+	}
+	// The more are used, the more may be unused.
 	c := open(t, Options{Dir: dir})
-	segments, _ := c.Table(Tuple, name).manifest()
-	return segments
+	for n := 100; n < 120; n++ {
+		c.Table(Tuple, "t").Put(key(n), of(n))
+	}
+	closeCache(t, c)
+	write(200)
+	rows, _ = open(t, Options{Dir: dir}).Table(Tuple, "t").read()
+	if len(rows) != 1+timesUsed {
+		t.Errorf("%d results stay beside one", len(rows))
+	}
+	c = open(t, Options{Dir: dir})
+	for n := 300; n < 303; n++ {
+		c.Table(Tuple, "t").Put(key(n), of(n))
+	}
+	closeCache(t, c)
+	if rows, _ = open(t, Options{Dir: dir}).Table(Tuple, "t").read(); len(rows) != 8 {
+		t.Errorf("%d results stay, three of which were put now", len(rows))
+	}
 }
 
-// What a table keeps and gives does not share memory with what callers change.
-func TestTableCopies(t *testing.T) {
-	dir := t.TempDir()
-	for range 2 {
-		c := open(t, Options{Dir: dir})
-		table := c.Table(Tuple, "t")
-		head, body := []byte("head"), []byte("body")
-		table.Put(key(1), head, body)
-		clear(head)
-		clear(body)
-		for range 2 {
-			got, _ := table.Body(key(1))
-			clear(got)
-		}
-		wantTable(t, table, key(1), &pair{"head", "body"})
-		if got, _ := table.Head(key(1)); len(got) != cap(got) {
-			t.Error("appending to a head changes the next one")
-		}
-		closeCache(t, c)
+// A table is bounded, whatever is put into it.
+func TestTableIsBounded(t *testing.T) {
+	data := make([]byte, maxResult)
+	rows := make([]row, maxTable/maxResult+5)
+	for n := range rows {
+		rows[n] = row{key: Key{byte(n)}, data: data, used: 1}
+	}
+	if left := age(rows); len(left) != maxTable/(maxResult+rowSize) {
+		t.Errorf("%d of %d results are left", len(left), len(rows))
 	}
 }
 
@@ -122,7 +136,7 @@ func TestTablesAreApart(t *testing.T) {
 	}{{Tuple, "a"}, {Tuple, "b"}, {Assignment, "a"}, {Tuple, ""}, {"", "tuplea"}, {Tuple, "a/../b\x00"}, {Tuple, strings.Repeat("n", 5000)}}
 	c := open(t, Options{Dir: dir})
 	for i, n := range names {
-		c.Table(n.level, n.name).Put(key(0), fmt.Append(nil, i), fmt.Append(nil, "body", i))
+		c.Table(n.level, n.name).Put(key(0), fmt.Append(nil, "result ", i))
 		if first, second := c.Table(n.level, n.name), c.Table(n.level, n.name); first != second {
 			t.Error("two tables of one name")
 		}
@@ -130,8 +144,8 @@ func TestTablesAreApart(t *testing.T) {
 	closeCache(t, c)
 	c = open(t, Options{Dir: dir})
 	for i, n := range names {
-		wantTable(t, c.Table(n.level, n.name), key(0), &pair{fmt.Sprint(i), fmt.Sprint("body", i)})
-		wantTable(t, c.Table(n.level, n.name), key(1), nil)
+		wantTable(t, c.Table(n.level, n.name), key(0), fmt.Sprint("result ", i))
+		wantTable(t, c.Table(n.level, n.name), key(1), "")
 	}
 	closeCache(t, c)
 }
@@ -141,31 +155,31 @@ func TestSecondPut(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})
 	table := c.Table(Tuple, "t")
-	table.Put(key(1), []byte("first"), nil)
-	table.Put(key(1), []byte("second"), nil)
-	wantTable(t, table, key(1), &pair{"first", ""})
+	table.Put(key(1), []byte("first"))
+	table.Put(key(1), []byte("second"))
+	wantTable(t, table, key(1), "first")
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	table.Put(key(1), []byte("first"), nil)
-	if table.pending != nil {
+	table.Put(key(1), []byte("first"))
+	if table.puts != nil {
 		t.Error("an equal entry is stored again")
 	}
-	table.Put(key(1), []byte("third"), nil)
-	wantTable(t, table, key(1), &pair{"third", ""})
+	table.Put(key(1), []byte("third"))
+	wantTable(t, table, key(1), "third")
 	closeCache(t, c)
 	c = open(t, Options{Dir: dir})
-	wantTable(t, c.Table(Tuple, "t"), key(1), &pair{"third", ""})
+	wantTable(t, c.Table(Tuple, "t"), key(1), "third")
 	closeCache(t, c)
 }
 
 func TestTooLarge(t *testing.T) {
 	c := open(t, Options{Dir: t.TempDir()})
 	table := c.Table(Tuple, "t")
-	table.Put(key(1), nil, make([]byte, maxBlock+1))
-	wantTable(t, table, key(1), nil)
-	table.Put(key(2), []byte("h"), []byte("b"))
-	wantTable(t, table, key(2), &pair{"h", "b"})
+	table.Put(key(1), make([]byte, maxResult+1))
+	wantTable(t, table, key(1), "")
+	table.Put(key(2), []byte("r"))
+	wantTable(t, table, key(2), "r")
 	if err := c.Close(); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("the error is %v", err)
 	}
@@ -182,22 +196,19 @@ func TestGoroutines(t *testing.T) {
 				table := c.Table(Tuple, "shared")
 				for i := range 300 {
 					n := (i*7 + g*31) % 400
-					p := randomPair(n)
-					head, ok := table.Head(key(n))
-					if ok && string(head) != p.head {
-						t.Errorf("head of %d is %q", n, head)
-					}
-					if body, ok := table.Body(key(n)); ok && string(body) != p.body {
-						t.Errorf("body of %d is wrong", n)
+					p := randomResult(n)
+					got, ok := table.Get(key(n))
+					if ok && string(got) != p {
+						t.Errorf("%d is %.40q", n, got)
 					}
 					if round > 0 && !ok {
 						t.Errorf("%d is gone in round %d", n, round)
 					}
 					if !ok {
-						table.Put(key(n), []byte(p.head), []byte(p.body))
+						table.Put(key(n), []byte(p))
 					}
-					c.Put(Model, key(n), []byte(p.head))
-					if got, ok := c.Get(Model, key(n)); ok && !bytes.Equal(got, []byte(p.head)) {
+					c.Put(Model, key(n), []byte(p))
+					if got, ok := c.Get(Model, key(n)); ok && !bytes.Equal(got, []byte(p)) {
 						t.Errorf("entry %d is wrong", n)
 					}
 					if i%100 == 50 {

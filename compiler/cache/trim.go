@@ -16,8 +16,6 @@ import (
 const (
 	// trimInterval is how often a trim is due.
 	trimInterval = time.Hour
-	// grace is how long a retired file stays, for processes that still read it.
-	grace = time.Hour
 	// abandoned is when nobody writes a temporary file any more.
 	abandoned = 24 * time.Hour
 )
@@ -30,8 +28,8 @@ type storedFile struct {
 }
 
 // trim removes what was not used for longest, until the folder is no larger than
-// it may be, if that is due. The library notes uses to the hour. Retired and
-// abandoned files go in any case.
+// it may be, if that is due. The library notes uses to the hour. Abandoned files go in any
+// case.
 func (s *store) trim(maxBytes int64, due bool) error {
 	marker := filepath.Join(s.dir, trimmedFile)
 	if info, err := os.Stat(marker); !due && err == nil {
@@ -53,7 +51,7 @@ func (s *store) trim(maxBytes int64, due bool) error {
 		return err
 	}
 	s.removeAbandoned()
-	removeDown(files, maxBytes, time.Now())
+	removeDown(files, maxBytes)
 	if err := os.WriteFile(marker, nil, 0o666); err != nil {
 		return err
 	}
@@ -61,9 +59,9 @@ func (s *store) trim(maxBytes int64, due bool) error {
 	return os.Chtimes(marker, now, now)
 }
 
-// removeDown removes retired files, and then as many as it takes. What cannot be
-// removed now stays until the next trim.
-func removeDown(files []storedFile, maxBytes int64, now time.Time) {
+// removeDown removes as many files as it takes, the ones that were used last at last. What
+// cannot be removed now stays until the next trim.
+func removeDown(files []storedFile, maxBytes int64) {
 	slices.SortFunc(files, func(a, b storedFile) int {
 		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.path, b.path))
 	})
@@ -72,10 +70,11 @@ func removeDown(files []storedFile, maxBytes int64, now time.Time) {
 		total += f.size
 	}
 	for _, f := range files {
-		if retired := f.used.Before(now.Add(-retiredBy - grace)); total > maxBytes || retired {
-			os.Remove(f.path)
-			total -= f.size
+		if total <= maxBytes {
+			return
 		}
+		os.Remove(f.path)
+		total -= f.size
 	}
 }
 

@@ -85,32 +85,3 @@ func BenchmarkPlan(b *testing.B) {
 		plan()
 	}
 }
-
-// BenchmarkGraph writes and reads the binary form of one of 200 graphs.
-func BenchmarkGraph(b *testing.B) {
-	size := generate.ForAssignments(200)
-	size.DistinctTuples = true
-	all := graphs(b, planned(b, size)())
-	var forms [][]byte
-	length := 0
-	for _, g := range all {
-		forms = append(forms, g.AppendBinary(nil))
-		length += len(forms[len(forms)-1])
-	}
-	b.Run("append", func(b *testing.B) {
-		b.ReportAllocs()
-		var form []byte
-		for i := 0; b.Loop(); i++ {
-			form = all[i%len(all)].AppendBinary(form[:0])
-		}
-		b.ReportMetric(float64(length)/float64(len(all)), "B/graph")
-	})
-	b.Run("decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			if _, err := compose.DecodeGraph(forms[i%len(forms)]); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

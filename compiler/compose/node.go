@@ -21,17 +21,14 @@ type root struct {
 type site struct {
 	root *root
 	path string      // in the values, which it has in common with the tree
-	tree *model.Tree // what stands there; nil where text says it
-	text string      // "" for the value of the leaf as JSON
+	tree *model.Tree // what stands there; nil for the value of the leaf
 }
 
 // origin is the provenance of a leaf with a value at the site.
 func (s *site) origin(v model.Value) Origin {
-	o := Origin{Kind: s.root.kind, Name: s.root.name, Layer: s.root.layer, Ref: s.root.ref.At(s.path), Text: s.text}
+	o := Origin{Kind: s.root.kind, Name: s.root.name, Layer: s.root.layer, Ref: s.root.ref.At(s.path)}
 	if s.tree == nil {
-		if s.text == "" {
-			o.Text = v.String()
-		}
+		o.Text = v.String()
 		return o
 	}
 	switch s.tree.Kind {

@@ -277,3 +277,11 @@ func (p *provenance) isAbove(path string) bool {
 	}
 	return false
 }
+
+// data is the value of a leaf of data.
+func (s *site) data() model.Value {
+	if s.tree.Kind == model.FinalLeaf {
+		return s.tree.Final
+	}
+	return model.StructOf()
+}

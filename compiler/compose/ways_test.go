@@ -200,7 +200,6 @@ func TestShortWays(t *testing.T) {
 		got := composedBy(short, eval, layers, rules, contracts)
 		want := composedBy(longWays(layers, contracts), eval, layers, rules, contracts)
 		sameGraph(t, got, want)
-		sameDecoded(t, got)
 		if t.Failed() {
 			for _, l := range layers {
 				t.Logf("%s in layer %d: %+v", l.config.Name, l.config.Layer, l)
@@ -214,4 +213,28 @@ func TestShortWays(t *testing.T) {
 	if failed == 0 || failed > rounds*9/10 {
 		t.Errorf("%d of %d fail: the test does not test much", failed, rounds)
 	}
+}
+
+// sameGraph checks that nothing tells two graphs apart.
+func sameGraph(t *testing.T, got, want *Graph) {
+	t.Helper()
+	for what, same := range map[string]bool{
+		"values":       got.Values.Equal(want.Values),
+		"plain values": got.Plain.Equal(want.Plain),
+		"secrets":      slices.EqualFunc(got.Secrets, want.Secrets, func(a, b Secret) bool { return a.Path == b.Path && a.Ref.Equal(b.Ref) }),
+		"failed":       got.Failed == want.Failed,
+		"digest":       got.Digest == want.Digest,
+		"needs":        slices.Equal(got.Needs, want.Needs),
+		"lists":        slices.Equal(got.Lists(), want.Lists()),
+		"leaves":       slices.EqualFunc(got.Leaves(), want.Leaves(), sameLeaf),
+		"diagnostics":  fmt.Sprintf("%+v", got.Diagnostics()) == fmt.Sprintf("%+v", want.Diagnostics()),
+	} {
+		if !same {
+			t.Errorf("other %s:\ngot  %+v\nwant %+v", what, got, want)
+		}
+	}
+}
+
+func sameLeaf(a, b Leaf) bool {
+	return a.Path == b.Path && a.Value.Equal(b.Value) && slices.Equal(a.From, b.From) && slices.Equal(a.Replaced, b.Replaced)
 }

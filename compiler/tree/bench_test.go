@@ -28,12 +28,20 @@ func generated(assignments, changed int, version string) *Tree {
 			Name: name, Digest: model.DigestBytes([]byte(digest)),
 			Content: func(context.Context) (*Content, error) {
 				c := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
-				for a := first; a < first+100; a++ {
-					text := fmt.Sprintf("assignment: %d\n", a)
+				text := func(a int) string {
 					if a == changed {
-						text += version
+						return fmt.Sprintf("assignment: %d\n%s", a, version)
 					}
-					c.Folders = append(c.Folders, generatedFolder(a, text))
+					return fmt.Sprintf("assignment: %d\n", a)
+				}
+				for a := first; a < first+100; a++ {
+					c.Folders = append(c.Folders, generatedFolder(a, text(a)))
+				}
+				c.Make = func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+					for _, i := range folders {
+						made = append(made, generatedFiles(text(first+i)))
+					}
+					return made, nil
 				}
 				return c, nil
 			},
@@ -44,24 +52,22 @@ func generated(assignments, changed int, version string) *Tree {
 
 var filler = strings.Repeat("key: value\n", 80)
 
-func generatedFolder(a int, text string) Folder {
-	names := []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"}
-	content := func(context.Context) ([]backends.File, error) {
-		var files []backends.File
-		for _, name := range names {
-			files = append(files, backends.File{Path: name, Data: []byte(text + name + filler)})
-		}
-		return files, nil
+func generatedFiles(text string) (files []backends.File) {
+	for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
+		files = append(files, backends.File{Path: name, Data: []byte(text + name + filler)})
 	}
+	return files
+}
+
+func generatedFolder(a int, text string) Folder {
 	f := Folder{
 		Info: backends.Folder{
 			DeploymentTarget: fmt.Sprintf("workload-%06d-target", a), Workload: "workload", Workspace: "team",
 			Namespace: fmt.Sprintf("dev-workload-%06d-target", a), Backend: "flux",
 		},
-		Values: model.DigestBytes([]byte(text)), Content: content,
+		Values: model.DigestBytes([]byte(text)),
 	}
-	files, _ := content(context.Background())
-	for _, file := range files {
+	for _, file := range generatedFiles(text) {
 		f.Files = append(f.Files, FileOf(file))
 	}
 	return f

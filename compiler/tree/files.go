@@ -25,15 +25,21 @@ func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 			return nil, err
 		}
 		add(ct.Name, content.Files)
-		for _, f := range content.Folders {
-			if f.Kept != nil {
-				continue
+		var folders []int
+		for i, f := range content.Folders {
+			if f.Kept == nil {
+				folders = append(folders, i)
 			}
-			files, err := f.Content(ctx)
-			if err != nil {
-				return nil, err
-			}
-			add(ct.Name+"/"+f.Info.DeploymentTarget, files)
+		}
+		if len(folders) == 0 {
+			continue
+		}
+		made, err := content.Make(ctx, folders)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range folders {
+			add(ct.Name+"/"+content.Folders[i].Info.DeploymentTarget, made[n])
 		}
 	}
 	return out, nil
@@ -46,4 +52,13 @@ func OfFiles(files []backends.File) ID {
 		blobs[f.Path] = BlobOf(f)
 	}
 	return TreeID(blobs)
+}
+
+// FilesOf returns the files of the folder with a number, with their bytes.
+func (c *Content) FilesOf(ctx context.Context, folder int) ([]backends.File, error) {
+	made, err := c.Make(ctx, []int{folder})
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
 }

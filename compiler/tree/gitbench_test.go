@@ -26,11 +26,21 @@ func hugeTree(version string) *Tree {
 			Name: name, Digest: model.DigestBytes([]byte(name + of)),
 			Content: func(context.Context) (*Content, error) {
 				content := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
-				for a := range perType {
+				target := func(a int) string { return fmt.Sprintf("workload-%03d-target", a) }
+				version := func(a int) string {
 					if a > 0 {
-						of = ""
+						return ""
 					}
-					content.Folders = append(content.Folders, hugeFolder(name, fmt.Sprintf("workload-%03d-target", a), of))
+					return of
+				}
+				for a := range perType {
+					content.Folders = append(content.Folders, hugeFolder(name, target(a), version(a)))
+				}
+				content.Make = func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+					for _, a := range folders {
+						made = append(made, hugeFiles(name, target(a), version(a)))
+					}
+					return made, nil
 				}
 				return content, nil
 			},
@@ -41,23 +51,21 @@ func hugeTree(version string) *Tree {
 
 func hugeFolder(clusterType, target, version string) Folder {
 	f := Folder{Info: backends.Folder{DeploymentTarget: target, Workload: "workload", Backend: "flux"}, Values: "values"}
-	all := func(context.Context) ([]backends.File, error) {
-		var files []backends.File
-		for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
-			data := fmt.Appendf(nil, "# %s/%s/%s %s\n", clusterType, target, name, version)
-			for i := 0; len(data) < 1000; i++ {
-				data = fmt.Appendf(data, "  setting-%d: value of %s\n", i, target)
-			}
-			files = append(files, backends.File{Path: name, Data: data})
-		}
-		return files, nil
-	}
-	f.Content = all
-	files, _ := all(context.Background())
-	for _, file := range files {
+	for _, file := range hugeFiles(clusterType, target, version) {
 		f.Files = append(f.Files, FileOf(file))
 	}
 	return f
+}
+
+func hugeFiles(clusterType, target, version string) (files []backends.File) {
+	for _, name := range []string{"kustomization.yaml", "namespace.yaml", "platform-config.yaml", "reconciler.yaml"} {
+		data := fmt.Appendf(nil, "# %s/%s/%s %s\n", clusterType, target, name, version)
+		for i := 0; len(data) < 1000; i++ {
+			data = fmt.Appendf(data, "  setting-%d: value of %s\n", i, target)
+		}
+		files = append(files, backends.File{Path: name, Data: data})
+	}
+	return files
 }
 
 // BenchmarkCommit commits 100,000 assignments to a new branch (cold), the same

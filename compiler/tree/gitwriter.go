@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/git"
 )
@@ -193,11 +194,23 @@ func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([
 		changes = append(changes, treeEdit{path: strings.TrimPrefix(name, p.name+"/")})
 	}
 	for _, m := range p.missing {
-		written, err := e.files(ctx, p.name, out, m)
+		for _, f := range out.files(m) {
+			name := strings.TrimPrefix(m.dir+"/"+f.Path, p.name+"/")
+			changes = append(changes, treeEdit{name, &git.Entry{Mode: f.Blob().mode(), ID: hash(f.ID)}})
+		}
+	}
+	if e.pack != nil {
+		err := out.read(ctx, p.missing, func(_ missing, made []backends.File) error {
+			for _, f := range made {
+				if _, err := e.add(git.BlobKind, f.Data); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, written...)
 	}
 	var all []treeEdit
 	if len(changes) > 0 {
@@ -229,31 +242,6 @@ func (e *gitEnvironment) edit(ctx context.Context, p *typePlan, out *outcome) ([
 		all = append(all, treeEdit{record, &git.Entry{Mode: git.FileMode, ID: id}})
 	}
 	return all, nil
-}
-
-// files writes missing files, and returns their changes to the cluster type's
-// tree.
-func (e *gitEnvironment) files(ctx context.Context, clusterType string, out *outcome, m missing) ([]treeEdit, error) {
-	changes := make([]treeEdit, 0, len(m.names))
-	for _, f := range out.announced(m.folder) {
-		if n := len(changes); n < len(m.names) && f.Path == m.names[n] {
-			p := strings.TrimPrefix(m.dir+"/"+f.Path, clusterType+"/")
-			changes = append(changes, treeEdit{p, &git.Entry{Mode: f.Blob().mode(), ID: hash(f.ID)}})
-		}
-	}
-	if e.pack == nil {
-		return changes, nil
-	}
-	made, err := out.read(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range made {
-		if _, err := e.add(git.BlobKind, f.Data); err != nil {
-			return nil, err
-		}
-	}
-	return changes, nil
 }
 
 // finish makes the environment's tree of the changes of its cluster types.

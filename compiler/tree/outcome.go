@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -175,30 +176,71 @@ func (out *outcome) announced(folder int) []File {
 	return out.groups[i].files
 }
 
-// read returns files with their content, in their order. It fails if that is not
-// what was announced.
-func (out *outcome) read(ctx context.Context, m missing) ([]backends.File, error) {
-	var files []backends.File
-	switch {
-	case m.folder < 0:
-		files = out.content.Files
-	case out.content.Folders[m.folder].Content == nil:
-		return nil, fmt.Errorf("folder %s has no content", m.dir)
-	default:
-		var err error
-		if files, err = out.content.Folders[m.folder].Content(ctx); err != nil {
-			return nil, fmt.Errorf("the content of folder %s: %w", m.dir, err)
+// atOnce is for how many folders files are made at a time.
+const atOnce = 128
+
+// read calls a function with files that are missing and their content, group by group.
+// It fails if the content is not what was announced.
+func (out *outcome) read(ctx context.Context, all []missing, each func(missing, []backends.File) error) error {
+	for part := range slices.Chunk(all, atOnce) {
+		var folders []int
+		for _, m := range part {
+			if m.folder >= 0 {
+				folders = append(folders, m.folder)
+			}
+		}
+		var made [][]backends.File
+		if len(folders) > 0 {
+			if out.content.Make == nil {
+				return fmt.Errorf("the folders of cluster type %s have no content", out.record.Name)
+			}
+			var err error
+			if made, err = out.content.Make(ctx, folders); err != nil {
+				return fmt.Errorf("the content of cluster type %s: %w", out.record.Name, err)
+			}
+			if len(made) != len(folders) {
+				return fmt.Errorf("cluster type %s gives the content of %d folders, and not of %d", out.record.Name, len(made), len(folders))
+			}
+		}
+		for _, m := range part {
+			files := out.content.Files
+			if m.folder >= 0 {
+				files, made = made[0], made[1:]
+			}
+			wanted, err := out.wanted(m, files)
+			if err == nil {
+				err = each(m, wanted)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
-	var made []backends.File
-	for at, f := range out.announced(m.folder) {
-		if len(made) == len(m.names) || f.Path != m.names[len(made)] {
-			continue
-		}
+	return nil
+}
+
+// wanted returns those of the files of a group that are missing.
+func (out *outcome) wanted(m missing, files []backends.File) ([]backends.File, error) {
+	wanted := make([]backends.File, 0, len(m.names))
+	for at, f := range out.files(m) {
 		if at >= len(files) || FileOf(files[at]) != f {
 			return nil, fmt.Errorf("file %s/%s has other content than was announced", m.dir, f.Path)
 		}
-		made = append(made, files[at])
+		wanted = append(wanted, files[at])
 	}
-	return made, nil
+	return wanted, nil
+}
+
+// files yields the files of a group that are missing, with their numbers in it.
+func (out *outcome) files(m missing) iter.Seq2[int, File] {
+	return func(yield func(int, File) bool) {
+		names := m.names
+		for at, f := range out.announced(m.folder) {
+			if len(names) > 0 && f.Path == names[0] {
+				if names = names[1:]; !yield(at, f) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -99,6 +99,11 @@ func TestOutsideAfterAKilledWrite(t *testing.T) {
 	})
 }
 
+// making gives the same files whatever folders are asked for.
+func making(made ...[]backends.File) func(context.Context, []int) ([][]backends.File, error) {
+	return func(context.Context, []int) ([][]backends.File, error) { return made, nil }
+}
+
 // Content that cannot be had, or is not what was announced, changes nothing.
 func TestContentThatIsNotAsAnnounced(t *testing.T) {
 	failed := errors.New("no content")
@@ -109,22 +114,21 @@ func TestContentThatIsNotAsAnnounced(t *testing.T) {
 		want    string
 	}{
 		{name: "other bytes", spoil: func(c *Content) {
-			c.Folders[0].Content = func(context.Context) ([]backends.File, error) {
-				return []backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.sh", Data: []byte("b2")}}, nil
-			}
+			c.Make = making([]backends.File{{Path: "a.yaml", Data: []byte("zz")}, {Path: "b.sh", Data: []byte("b2")}})
 		}, want: "other content than was announced"},
 		{name: "another mode", spoil: func(c *Content) {
-			c.Folders[0].Content = func(context.Context) ([]backends.File, error) {
-				return []backends.File{{Path: "a.yaml", Data: []byte("a2")}, {Path: "b.sh", Data: []byte("b2"), Executable: true}}, nil
-			}
+			c.Make = making([]backends.File{{Path: "a.yaml", Data: []byte("a2")}, {Path: "b.sh", Data: []byte("b2"), Executable: true}})
 		}, want: "other content than was announced"},
 		{name: "fewer files", spoil: func(c *Content) {
-			c.Folders[0].Content = func(context.Context) ([]backends.File, error) { return nil, nil }
+			c.Make = making(nil)
 		}, want: "other content than was announced"},
+		{name: "fewer folders", spoil: func(c *Content) {
+			c.Make = making()
+		}, want: "the content of 0 folders"},
 		{name: "an error", spoil: func(c *Content) {
-			c.Folders[0].Content = func(context.Context) ([]backends.File, error) { return nil, failed }
+			c.Make = func(context.Context, []int) ([][]backends.File, error) { return nil, failed }
 		}, want: "no content"},
-		{name: "no function", spoil: func(c *Content) { c.Folders[0].Content = nil }, want: "no content"},
+		{name: "no function", spoil: func(c *Content) { c.Make = nil }, want: "no content"},
 		{name: "no id", spoil: func(c *Content) { c.Folders[0].Files[0].ID = "HEAD" }, want: "not a git id"},
 		{name: "an error of the cluster type", content: func() error { return failed }, want: "no content"},
 	} {

@@ -56,6 +56,11 @@ type Content struct {
 	// record stay as they are; "" where Files are known.
 	Kept    string
 	Folders []Folder // sorted by deployment target
+	// Make returns the bytes of the Files of folders, which are given by their numbers in
+	// Folders: with the same paths in the same order. It is called only for folders that are
+	// written and not kept, by several goroutines. Files that do not have the ids and modes of
+	// Files are an error.
+	Make func(ctx context.Context, folders []int) ([][]backends.File, error)
 	// Clusters are the names of those that pull the folder, sorted, where they are known.
 	Clusters []string
 	// Denied are the pairs that policies take away, sorted by deployment target.
@@ -69,10 +74,6 @@ type Folder struct {
 	Info backends.Folder
 	// Files by path in the folder, sorted; nil in a kept folder.
 	Files []File
-	// Content returns the bytes of Files, with the same paths in the same order. It
-	// is called only where they have to be written, by several goroutines for
-	// different folders. Files that do not have the ids and modes of Files are an error.
-	Content func(context.Context) ([]backends.File, error)
 	// Values is the digest of the composed configuration; "" in a kept folder.
 	Values model.Digest
 	// Selection is what selected the assignment; zero in a kept folder.

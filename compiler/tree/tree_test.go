@@ -76,9 +76,14 @@ func (ct plainType) digest() model.Digest {
 }
 
 func (ct plainType) content() *Content {
-	c := &Content{Files: ct.Files, Kept: ct.Kept}
+	c := &Content{Files: ct.Files, Kept: ct.Kept, Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+		for _, i := range folders {
+			made = append(made, ct.Folders[i].Files)
+		}
+		return made, nil
+	}}
 	for _, f := range ct.Folders {
-		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept, Content: func(context.Context) ([]backends.File, error) { return f.Files, nil }}
+		folder := Folder{Info: f.Info, Values: f.Values, Kept: f.Kept}
 		for _, file := range f.Files {
 			folder.Files = append(folder.Files, FileOf(file))
 		}

@@ -8,11 +8,14 @@ import (
 	"maps"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/backends"
 )
 
 // carryOut makes the changes of a plan, in the order that lets the next run go
@@ -165,14 +168,15 @@ func (w *writer) stageAll(ctx context.Context) error {
 			n += len(m.names)
 		}
 	}
-	atOnce := canSyncAll && n >= syncAtOnce
+	syncAll := canSyncAll && n >= syncAtOnce
 	if err := w.mkdir(stagedPath(recordsFolder)); err != nil {
 		return err
 	}
-	var g errgroup.Group
-	g.SetLimit(w.workers)
+	var files, makers errgroup.Group
+	files.SetLimit(w.workers)
+	makers.SetLimit(runtime.GOMAXPROCS(0))
 	var failed atomic.Bool
-	stage := func(f func() error) {
+	in := func(g *errgroup.Group, f func() error) {
 		g.Go(func() error {
 			if failed.Load() {
 				return nil
@@ -190,34 +194,33 @@ func (w *writer) stageAll(ctx context.Context) error {
 		}
 		out, err := p.remake(ctx, w.before.record)
 		if err != nil {
-			return errors.Join(err, g.Wait())
+			return errors.Join(err, makers.Wait(), files.Wait())
 		}
 		if p.record {
-			stage(func() error {
+			in(&files, func() error {
 				return w.in(stagedPath(recordsFolder), func(in *os.Root) error {
-					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), out.encoded, permissions(false), !atOnce)
+					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), out.encoded, permissions(false), !syncAll)
 				})
 			})
 		}
-		for _, m := range p.missing {
-			stage(func() error { return w.stageInto(ctx, out, m, !atOnce) })
-		}
+		in(&makers, func() error {
+			return out.read(ctx, p.missing, func(m missing, made []backends.File) error {
+				in(&files, func() error { return w.stageInto(m, made, !syncAll) })
+				return nil
+			})
+		})
 	}
-	if err := g.Wait(); err != nil {
+	if err := errors.Join(makers.Wait(), files.Wait()); err != nil {
 		return err
 	}
-	if err := w.completeAll(); err != nil || !atOnce {
+	if err := w.completeAll(); err != nil || !syncAll {
 		return err
 	}
 	return w.syncAll()
 }
 
 // stageInto writes files of a group into the staging folder.
-func (w *writer) stageInto(ctx context.Context, out *outcome, m missing, sync bool) error {
-	made, err := out.read(ctx, m)
-	if err != nil {
-		return err
-	}
+func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
 	for dir, names := range m.byFolder {
 		if err := w.mkdir(stagedPath(dir)); err != nil {
 			return err
