@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Declarations returns the environments that a platform's base declares, with their
@@ -53,7 +53,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 }
 
 // ringsWord is the field's name, and not a part of another, as in an import of strings.
-var ringsWord = regexp.MustCompile(`\brings\b`)
+var ringsWord = lazyregexp.New(`\brings\b`)
 
 // namesRings says whether the name is in an environment's own files.
 func (b *Build) namesRings(environment string) (bool, error) {

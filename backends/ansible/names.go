@@ -1,28 +1,29 @@
 package ansible
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // The forms of names on a machine. Those of schema/manifests.cue are the same;
 // what comes from a pin or another program is held against them here.
 var (
-	userName    = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)                                     // useradd(8)
-	machinePath = regexp.MustCompile(`^(/\.{0,2}[A-Za-z0-9_@:+-][A-Za-z0-9._@:+-]*)+$`)              // no "..", nothing to quote
-	fileMode    = regexp.MustCompile(`^0[0-7]{3}$`)                                                  //
-	debName     = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)                                       // Debian Policy 5.6.1
-	debVersion  = regexp.MustCompile(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]*$`)                            // Debian Policy 5.6.12
-	unitName    = regexp.MustCompile(`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|path)$`)             // systemd.unit(5)
-	directive   = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)                                          // systemd.syntax(7)
-	sha256      = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)                                        //
-	httpURL     = regexp.MustCompile(`^https?://[!-z~]+$`)                                           // RFC 3986 has no braces
-	relative    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`) //
-	revision    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]*$`)                             // git-check-ref-format(1), and nothing to quote
-	repository  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~:/@+%-]*$`)                           // a URL or user@host:path without a query
-	variable    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)                                     // of Ansible, and of an environment
-	plugin      = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*){0,2}$`)                  //
+	userName    = lazyregexp.New(`^[a-z_][a-z0-9_-]{0,31}$`)                                     // useradd(8)
+	machinePath = lazyregexp.New(`^(/\.{0,2}[A-Za-z0-9_@:+-][A-Za-z0-9._@:+-]*)+$`)              // no "..", nothing to quote
+	fileMode    = lazyregexp.New(`^0[0-7]{3}$`)                                                  //
+	debName     = lazyregexp.New(`^[a-z0-9][a-z0-9+.-]+$`)                                       // Debian Policy 5.6.1
+	debVersion  = lazyregexp.New(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]*$`)                            // Debian Policy 5.6.12
+	unitName    = lazyregexp.New(`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|path)$`)             // systemd.unit(5)
+	directive   = lazyregexp.New(`^[A-Z][A-Za-z0-9]*$`)                                          // systemd.syntax(7)
+	sha256      = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)                                        //
+	httpURL     = lazyregexp.New(`^https?://[!-z~]+$`)                                           // RFC 3986 has no braces
+	relative    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`) //
+	revision    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]*$`)                             // git-check-ref-format(1), and nothing to quote
+	repository  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._~:/@+%-]*$`)                           // a URL or user@host:path without a query
+	variable    = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)                                     // of Ansible, and of an environment
+	plugin      = lazyregexp.New(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*){0,2}$`)                  //
 )
 
 // templated says whether Ansible would take a text for a template.

@@ -2,7 +2,6 @@ package flux
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Values of single clusters. All clusters of a type apply the same folders. Where
@@ -29,7 +29,7 @@ const clustersFolder = "clusters"
 var disabled = map[string]string{"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
 
 // variableName is what can be the name of a variable after a prefix.
-var variableName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+var variableName = lazyregexp.New(`^[A-Za-z0-9_]+$`)
 
 // Each value is two variables. Flux replaces text, which is read as YAML
 // afterwards, so that one holds the value's JSON, and the other its text as a JSON

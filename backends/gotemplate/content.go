@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // content is what a file holds.
@@ -103,11 +103,11 @@ func (o *output) beginning(line int) int {
 
 // numbered is how readers of YAML say which line they mean, which is counted from
 // the beginning of what they read.
-var numbered = regexp.MustCompile(`line (\d+): `)
+var numbered = lazyregexp.New(`line (\d+): `)
 
 // parser is what go.yaml.in/yaml/v2 says where its parser fails, which names the
 // line before: it counts from 0 there, and from 1 where its scanner fails.
-var parser = regexp.MustCompile(`did not find expected (',' or '[\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)`)
+var parser = lazyregexp.New(`did not find expected (',' or '[\]}]'|'-' indicator|<document start>|key|node content)|found (duplicate %|incompatible YAML|undefined tag)`)
 
 // lineIn returns the line that a message names, and the message without it.
 func lineIn(message string) (line int, rest string) {

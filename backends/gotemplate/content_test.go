@@ -110,7 +110,7 @@ func bomb() string {
 // Which functions there are is a promise: one that a newer sprig brings must be
 // looked at before templates may use it.
 func TestFunctions(t *testing.T) {
-	got := strings.Join(sortedKeys(functions), "\n") + "\n"
+	got := strings.Join(sortedKeys(functions()), "\n") + "\n"
 	if os.Getenv("KALYPSO_UPDATE") == "1" {
 		if err := os.WriteFile("testdata/functions.txt", []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -124,17 +124,17 @@ func TestFunctions(t *testing.T) {
 		if all[name] == nil {
 			t.Errorf("sprig has no function %s that could be refused", name)
 		}
-		if functions[name] != nil || instead(name) == "" {
+		if functions()[name] != nil || instead(name) == "" {
 			t.Errorf("%s is refused, and there", name)
 		}
 	}
 	for name := range shallow {
-		if functions[name] == nil {
+		if functions()[name] == nil {
 			t.Errorf("there is no function %s", name)
 		}
 	}
 	for name := range growth {
-		if functions[name] == nil {
+		if functions()[name] == nil {
 			t.Errorf("there is no function %s", name)
 		}
 	}

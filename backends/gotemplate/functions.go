@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -19,7 +20,7 @@ import (
 
 // functions are those that templates may use: sprig's, but for those that are
 // refused, and kalypso's own in the place of some of them.
-var functions = func() map[string]any {
+var functions = sync.OnceValue(func() map[string]any {
 	all := map[string]any(sprig.TxtFuncMap())
 	for name := range refused {
 		delete(all, name)
@@ -43,7 +44,7 @@ var functions = func() map[string]any {
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	})
 	return all
-}()
+})
 
 // toYAML writes a value as YAML without the newline at the end.
 func toYAML(x any) (string, error) {

@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // directive is one of a format, with its flags, numbers and verb
 // (https://pkg.go.dev/fmt#hdr-Printing). None of the first is a verb, so that what
 // follows them is.
-var directive = regexp.MustCompile(`(?s)%([-+# 0-9.*\[\]]*)(.)`)
+var directive = lazyregexp.New(`(?s)%([-+# 0-9.*\[\]]*)(.)`)
 
 // printf is fmt.Sprintf, but that a format which does not fit what is formatted is
 // an error, and so is one that writes where in memory a value is: that is

@@ -35,7 +35,7 @@ const (
 )
 
 // parseFunctions is what the parser needs to know: that there are such functions.
-var parseFunctions = func() template.FuncMap {
+var parseFunctions = sync.OnceValue(func() template.FuncMap {
 	all := template.FuncMap{
 		markFunction:  func(int) string { return "" },
 		weighFunction: func(any) any { return nil },
@@ -43,14 +43,14 @@ var parseFunctions = func() template.FuncMap {
 		enterFunction: func() string { return "" },
 		leaveFunction: func() string { return "" },
 	}
-	for name, f := range functions {
+	for name, f := range functions() {
 		all[name] = f
 	}
 	for name := range refused {
 		all[name] = func(...any) string { return "" } // found by name, with its line
 	}
 	return all
-}()
+})
 
 // programs remembers programs by path and text: the assignments of a cluster type
 // share them. It is emptied when it is full.
@@ -74,7 +74,7 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 	if len(s.text) > maxOutput {
 		return nil, []diag.Diagnostic{s.problem("the template of %s has %d bytes, and %s is the most", s.path, len(s.text), mebibytes(maxOutput))}
 	}
-	t, err := template.New(s.path).Funcs(parseFunctions).Option("missingkey=error").Parse(s.text)
+	t, err := template.New(s.path).Funcs(parseFunctions()).Option("missingkey=error").Parse(s.text)
 	if err != nil {
 		return nil, []diag.Diagnostic{s.failure(err)}
 	}
@@ -217,7 +217,7 @@ func (i *instrument) calls(n *parse.IdentifierNode) {
 		i.ds = append(i.ds, i.problem("the template of %s calls %s in line %d, which %s", i.path, n.Ident, line, why).Hinting(instead(n.Ident)))
 	case strings.HasPrefix(n.Ident, "kalypso"):
 		i.ds = append(i.ds, i.problem("the template of %s calls %s in line %d, which is kalypso's own", i.path, n.Ident, line))
-	case functions[n.Ident] != nil:
+	case functions()[n.Ident] != nil:
 		i.used[n.Ident] = true
 	}
 }

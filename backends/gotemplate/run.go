@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // output is what a run made, with where in the template it comes from.
@@ -91,7 +91,7 @@ func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnos
 		markFunction: r.mark, weighFunction: r.weighed, showFunction: r.shown, enterFunction: r.enter, leaveFunction: r.leave,
 	}
 	for _, name := range p.used {
-		bound[name] = r.bound(name, functions[name])
+		bound[name] = r.bound(name, functions()[name])
 	}
 	t, err := p.template.Clone()
 	if err == nil {
@@ -120,10 +120,10 @@ func (s source) problem(format string, args ...any) diag.Diagnostic {
 
 // failed takes apart the message of text/template about a template that cannot be parsed
 // or run: its name, line, column, the expression, and what is wrong with it.
-var failed = regexp.MustCompile(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
+var failed = lazyregexp.New(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
 
 // missing is its message about a key that is not there.
-var missing = regexp.MustCompile(`map has no entry for key "(.*)"$`)
+var missing = lazyregexp.New(`map has no entry for key "(.*)"$`)
 
 // failure returns an error of text/template as a diagnostic.
 func (s source) failure(err error) diag.Diagnostic {
@@ -151,7 +151,7 @@ func (s source) failure(err error) diag.Diagnostic {
 }
 
 // own are the calls that the instrumentation has put into an expression.
-var own = regexp.MustCompile(` \| (?:` + weighFunction + `|` + showFunction + `)\b`)
+var own = lazyregexp.New(` \| (?:` + weighFunction + `|` + showFunction + `)\b`)
 
 func withoutOwn(text string) string { return own.ReplaceAllString(text, "") }
 

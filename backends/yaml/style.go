@@ -1,9 +1,10 @@
 package yaml
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // style is how a string is written.
@@ -125,7 +126,7 @@ var words = map[string]bool{
 // (https://yaml.org/type/{int,float,timestamp}.html), of the core schema of 1.2
 // and of the Go and Python readers, and little else: underscores anywhere,
 // prefixes in either case, exponents without a sign.
-var number = regexp.MustCompile(`^(?:` + strings.Join([]string{
+var number = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`[-+]?[0-9_]+`,
 	`[-+]?0[bB][01_]+`,
 	`[-+]?0[oO][0-7_]+`,

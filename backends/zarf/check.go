@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // marker is what Zarf replaces in all text that it deploys, and in zarf.yaml, if
 // it knows the name (variables.ReplaceTextTemplate of Zarf).
-var marker = regexp.MustCompile(`###ZARF_[A-Z0-9_]+###`)
+var marker = lazyregexp.New(`###ZARF_[A-Z0-9_]+###`)
 
 // maxLine is the length of a line from which on Zarf loses what follows: it reads
 // files with a buffer of this size, and does not look whether that was enough.

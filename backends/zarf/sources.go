@@ -2,12 +2,12 @@ package zarf
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // sources are what the GitOps agents of a site pull for objects of Flux and Argo
@@ -115,8 +115,8 @@ func (s *sources) gitRepository(o model.Value) {
 
 // What Zarf reads as a repository and as a ref (transform.GitURLSplitRef).
 var (
-	gitURL = regexp.MustCompile(`^[a-z]+://[!-"$->@-~]+/[\w.-]+/?$`)
-	gitRef = regexp.MustCompile(`^[/+\w.-]+$`)
+	gitURL = lazyregexp.New(`^[a-z]+://[!-"$->@-~]+/[\w.-]+/?$`)
+	gitRef = lazyregexp.New(`^[/+\w.-]+$`)
 )
 
 // repo adds the git repository of an object. Without a ref it is brought whole.

@@ -2,7 +2,6 @@ package zarf
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // workload adds what the assignment deploys.
@@ -118,7 +118,7 @@ func (f *folder) refuse(field, message, hint string) {
 	f.report(delivery.Unsupported(f.a, field, message).Hinting(hint))
 }
 
-var commit = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var commit = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // kustomization adds a folder of a git repository as Kustomize fetches it
 // (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).

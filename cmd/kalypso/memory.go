@@ -5,21 +5,17 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/collector"
 )
 
-// The collector's settings, where GOGC and GOMEMLIMIT say nothing else. A command
-// runs for seconds: most need no collection at all below softMemory, and what
-// needs more gets twice what lives.
-const (
-	collectAt  = 400     // percent of what lives
-	softMemory = 1 << 30 // bytes
-)
+// softMemory is the collector's limit in bytes, where GOMEMLIMIT says nothing else. A
+// command runs for seconds: most need no collection at all below it, and what needs more
+// gets twice what lives.
+const softMemory = 1 << 30
 
 // tuneMemory makes the collector fit for commands that run once.
 func tuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(softMemory)
 		afterCollection(raiseLimit)
@@ -56,7 +52,7 @@ func saveMemory() {
 	}
 	afterCollection(func() {
 		live := max(1, lives())
-		debug.SetGCPercent(int(max(100, min(collectAt, 100*(littleHeap-live)/live))))
+		debug.SetGCPercent(int(max(100, min(collector.Percent, 100*(littleHeap-live)/live))))
 	})
 }
 

@@ -2,13 +2,13 @@ package compose
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // leaf composes a path to which every part contributes a leaf.
@@ -354,9 +354,9 @@ func origins(d diag.Diagnostic, from []Origin) diag.Diagnostic {
 }
 
 var (
-	breaks  = regexp.MustCompile(`\s*\n\s*`)
-	opening = regexp.MustCompile(`([{\[(]), `)
-	closing = regexp.MustCompile(`, ([}\])])`)
+	breaks  = lazyregexp.New(`\s*\n\s*`)
+	opening = lazyregexp.New(`([{\[(]), `)
+	closing = lazyregexp.New(`, ([}\])])`)
 )
 
 // oneLine writes an expression in one line, for people.

@@ -2,12 +2,12 @@ package dependency
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // texts are the text fields of an entry.
@@ -123,13 +123,13 @@ func exactOf(s Source) string {
 
 // revisions are the descriptions of the revision of each kind.
 var revisions = map[Kind]struct {
-	pattern *regexp.Regexp
+	pattern lazyregexp.Regexp
 	what    string
 }{
-	Git:    {regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`), "the full id of a commit"},
-	Chart:  {regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+_-]*$`), "the version of a chart"},
-	OCI:    {regexp.MustCompile(`^sha256:[0-9a-f]{64}$`), "sha256: and 64 hexadecimal digits"},
-	Module: {regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$`), "the version of a module"},
+	Git:    {lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`), "the full id of a commit"},
+	Chart:  {lazyregexp.New(`^v?[0-9][0-9A-Za-z.+_-]*$`), "the version of a chart"},
+	OCI:    {lazyregexp.New(`^sha256:[0-9a-f]{64}$`), "sha256: and 64 hexadecimal digits"},
+	Module: {lazyregexp.New(`^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$`), "the version of a module"},
 }
 
 func (e *Entry) soundRevision() bool { return revisions[e.Kind].pattern.MatchString(e.Revision) }

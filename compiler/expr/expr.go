@@ -8,7 +8,6 @@ package expr
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Call is one question: what the unification of everything in it is.
@@ -104,7 +104,7 @@ func (e *Evaluator) guarded(ask func() Result) (r Result) {
 }
 
 // decimal matches the text of a number as CUE writes it.
-var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+var decimal = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // Satisfies says whether a string satisfies a constraint. A constraint on numbers
 // is asked of the number that the string writes in decimal: of any other it never
@@ -252,8 +252,8 @@ func (e *Evaluator) contract(text model.Expr) (cue.Value, error) {
 func failed(err error) Result { return Result{Problems: []Problem{{Message: err.Error()}}} }
 
 var (
-	emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
-	conflicting      = regexp.MustCompile(`^conflicting values ("(?:[^"\\]|\\.)*") and ("(?:[^"\\]|\\.)*")$`)
+	emptyDisjunction = lazyregexp.New(`^\d+ errors in empty disjunction`)
+	conflicting      = lazyregexp.New(`^conflicting values ("(?:[^"\\]|\\.)*") and ("(?:[^"\\]|\\.)*")$`)
 )
 
 // problems groups an error by path.

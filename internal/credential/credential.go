@@ -4,10 +4,11 @@ package credential
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // In returns which part of an address is a credential, or may be one, such as "the user
@@ -86,9 +87,9 @@ func isSecret(name string) bool {
 // badPort and before match what may be before a host in a text, and parameter a part of a
 // query or a fragment.
 var (
-	badPort   = regexp.MustCompile("://[^/?#\\s\"'`@]*:[0-9]*[^0-9/\\s\"'`@][^\\s\"'`@]*@")
-	before    = regexp.MustCompile("([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\s\"'`]*)@")
-	parameter = regexp.MustCompile("([?&;#])([^=&;?#\\s\"'`]+)=([^&;#\\s\"'`]+)")
+	badPort   = lazyregexp.New("://[^/?#\\s\"'`@]*:[0-9]*[^0-9/\\s\"'`@][^\\s\"'`@]*@")
+	before    = lazyregexp.New("([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\s\"'`]*)@")
+	parameter = lazyregexp.New("([?&;#])([^=&;?#\\s\"'`]+)=([^&;#\\s\"'`]+)")
 )
 
 // Hide returns a text without the credentials of its URLs: the part before a host is

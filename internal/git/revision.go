@@ -3,13 +3,13 @@ package git
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Resolve returns the commit of a revision, as git rev-parse does: the name of a branch, a
@@ -46,8 +46,8 @@ func formError(rev string) error {
 }
 
 var (
-	abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,39}$`)
-	described   = regexp.MustCompile(`-g([0-9a-fA-F]{4,40})$`)
+	abbreviated = lazyregexp.New(`^[0-9a-fA-F]{4,39}$`)
+	described   = lazyregexp.New(`-g([0-9a-fA-F]{4,40})$`)
 )
 
 // named returns the object of a name without ~ and ^, looked up in git's order.
@@ -74,7 +74,7 @@ func (r *Repository) named(name string) (Hash, error) {
 	return Hash{}, r.unknown(name)
 }
 
-var leap = regexp.MustCompile(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
+var leap = lazyregexp.New(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
 
 // follow applies the first of the steps to a commit.
 func (r *Repository) follow(c revision, steps string) (revision, string, error) {

@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // shortRef returns the id of the first ref that a name can abbreviate, in the order of
@@ -29,7 +30,7 @@ func (r *refStore) shortRef(name string) (Hash, bool) {
 	return Hash{}, false
 }
 
-var rootRef = regexp.MustCompile(`^[A-Z_]*HEAD$`)
+var rootRef = lazyregexp.New(`^[A-Z_]*HEAD$`)
 
 // isRef reports whether a full name can be that of a ref: not every file of the repository
 // is one.

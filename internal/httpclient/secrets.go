@@ -3,13 +3,13 @@ package httpclient
 import (
 	"errors"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/internal/credential"
 
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -36,7 +36,7 @@ func (s *Secrets) Add(words ...string) {
 }
 
 // query is a URL up to its path, and the query or fragment after it.
-var query = regexp.MustCompile(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
+var query = lazyregexp.New(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
 
 // Clean returns a text as one line without passwords, the user names beside them, and
 // the queries of URLs: those after a redirect may be signed.

@@ -13,11 +13,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // MaxDepth bounds how deep a document nests. The deepest schemas of CRDs nest about
@@ -100,7 +101,7 @@ func Most(text []byte) (n int64) {
 
 // tagDirective matches %TAG at the beginning of a line. YAML 1.1, which the parser
 // reads, has more line breaks than others.
-var tagDirective = regexp.MustCompile(`(?:^|[\n\r\x{85}\x{2028}\x{2029}\x{feff}])%TAG`)
+var tagDirective = lazyregexp.New(`(?:^|[\n\r\x{85}\x{2028}\x{2029}\x{feff}])%TAG`)
 
 func checkDirectives(text []byte) error {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {

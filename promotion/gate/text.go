@@ -2,15 +2,15 @@ package gate
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 // credential is the token of an HTTP gate in what a server repeats of a request.
-var credential = regexp.MustCompile(`(?i)\b(bearer[ :="']+)[^\s"',;]+`)
+var credential = lazyregexp.New(`(?i)\b(bearer[ :="']+)[^\s"',;]+`)
 
 // printable returns a text from outside for a reason, without a token that it repeats.
 func printable(text string) string {

@@ -3,8 +3,9 @@ package rollout
 import (
 	"fmt"
 	"math/big"
-	"regexp"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Policy is how much of a rollout must be healthy.
@@ -29,7 +30,7 @@ const (
 )
 
 // minForm is the form of Min. It bounds the length, because a policy is text.
-var minForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,64})?%$|^[0-9]{1,9}$`)
+var minForm = lazyregexp.New(`^[0-9]{1,9}(\.[0-9]{1,64})?%$|^[0-9]{1,9}$`)
 
 // parseMin returns the share of a Min, or else its number.
 func parseMin(min string) (share *big.Rat, number int64, err error) {

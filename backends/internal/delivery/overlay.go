@@ -10,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // overlay returns the source that holds an overlay, at the overlay's path, with
@@ -49,7 +50,7 @@ func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnos
 }
 
 // namePrefix begins the name of an object (RFC 1123).
-var namePrefix = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+var namePrefix = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*$`)
 
 // badPatch says what kustomize would refuse a patch for; "" for nothing.
 func badPatch(p model.KustomPatch) (problem, hint string) {
@@ -92,8 +93,8 @@ func firstLine(err error) string {
 // An image's name has no tag and no digest: a registry with its port, and a path
 // (https://pkg.go.dev/github.com/distribution/reference).
 var (
-	imageName = regexp.MustCompile(`^([A-Za-z0-9.-]+(:[0-9]+)?/)?[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
-	imageTag  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	imageName = lazyregexp.New(`^([A-Za-z0-9.-]+(:[0-9]+)?/)?[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+	imageTag  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 )
 
 // badImage says why an image cannot be replaced; "" where it can.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 const (
@@ -38,11 +38,11 @@ func Fits(p string) error {
 
 // element is one element of a path, as the schema has it: it begins with neither
 // a dot, as .git and .. do, nor a dash, which programs take for an option.
-var element = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+var element = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // device is a name that Windows keeps for a device, whatever ending it has
 // (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
-var device = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
+var device = lazyregexp.New(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
 // CheckPath says why a path cannot be that of a file in a folder, or nothing.
 func CheckPath(p string) error {

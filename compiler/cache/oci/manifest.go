@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // The media types of an entry.
@@ -38,7 +39,7 @@ const (
 
 // plainKey matches the keys whose tag has dashes for slashes. No such key has a dash or an
 // underscore, so no two have the same tag, and none has that of a hash.
-var plainKey = regexp.MustCompile(`^[a-z0-9][a-z0-9/]{0,127}$`)
+var plainKey = lazyregexp.New(`^[a-z0-9][a-z0-9/]{0,127}$`)
 
 // tagOf returns the tag of a key, which the distribution specification limits to
 // [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}. Other keys are hashed.

@@ -2,13 +2,13 @@ package kustomize
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // reference is what a field of a kustomization names.
@@ -24,12 +24,12 @@ type reference struct {
 // (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
 func remote(value string) bool { return address.MatchString(value) }
 
-var address = regexp.MustCompile(`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
+var address = lazyregexp.New(`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
 
 // startsRemote says whether Kustomize could take a text for an address.
 func startsRemote(text string) bool { return addressStart.MatchString(text) }
 
-var addressStart = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*:/|[^/@\s]*@|github\.com[/:])`)
+var addressStart = lazyregexp.New(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*:/|[^/@\s]*@|github\.com[/:])`)
 
 // folderFields are the fields that name folders with kustomizations, or files.
 func folderFields(k *types.Kustomization) []reference {

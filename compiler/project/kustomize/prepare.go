@@ -2,7 +2,6 @@ package kustomize
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Where things lie in the file system in memory.
@@ -28,8 +28,8 @@ func local(message string) string {
 }
 
 var (
-	generator = regexp.MustCompile(`(?s)generator &\{0x[0-9a-f]+ .*?\}: (id |found )`)
-	pointer   = regexp.MustCompile(`\b0x[0-9a-f]{9,16}\b`)
+	generator = lazyregexp.New(`(?s)generator &\{0x[0-9a-f]+ .*?\}: (id |found )`)
+	pointer   = lazyregexp.New(`\b0x[0-9a-f]{9,16}\b`)
 )
 
 // prepared is a source that can be built: it was looked through, and its changes

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
@@ -77,12 +77,12 @@ type remote struct {
 }
 
 var (
-	hosts = regexp.MustCompile(`^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$`)
+	hosts = lazyregexp.New(`^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$`)
 	// helper matches a URL for a remote helper of git, which may be any program.
-	helper = regexp.MustCompile(`^[A-Za-z0-9]+::`)
+	helper = lazyregexp.New(`^[A-Za-z0-9]+::`)
 	// scp matches [USER@]HOST:PATH without a slash before the colon: git-clone(1).
-	scp    = regexp.MustCompile(`^(?:[^@/]*@)?(\[[0-9A-Fa-f:.]+\]|[^:/\[]+):(.*)$`)
-	drive  = regexp.MustCompile(`^[A-Za-z]:([\\/]|$)`)
+	scp    = lazyregexp.New(`^(?:[^@/]*@)?(\[[0-9A-Fa-f:.]+\]|[^:/\[]+):(.*)$`)
+	drive  = lazyregexp.New(`^[A-Za-z]:([\\/]|$)`)
 	errURL = errors.New("the address of the remote is not one that git has: https://HOST/PATH, ssh://HOST/PATH or HOST:PATH")
 )
 
@@ -187,7 +187,7 @@ func actions(env func(string) string) string {
 }
 
 // apis matches the path of the API of an instance.
-var apis = regexp.MustCompile(`/api(/v[0-9]+)?/?$`)
+var apis = lazyregexp.New(`/api(/v[0-9]+)?/?$`)
 
 // at returns the instance of a variable's value, if the remote is on it; nil if not. Over
 // SSH, only the host name is compared.

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // drafts are those of the default of WORK_IN_PROGRESS_PREFIXES
 // (https://docs.gitea.com/administration/config-cheat-sheet).
-var drafts = server.Drafts{Prefix: "WIP: ", Pattern: regexp.MustCompile(`(?i)^\s*((wip:|\[wip\])\s*)+`)}
+var drafts = server.Drafts{Prefix: "WIP: ", Pattern: lazyregexp.New(`(?i)^\s*((wip:|\[wip\])\s*)+`)}
 
 // FindChange implements forge.Forge.
 func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Change, error) {

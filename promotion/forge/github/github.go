@@ -12,12 +12,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // name matches the names of owners and repositories, and no other path.
-var name = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
+var name = lazyregexp.New(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
 // New returns a repository of a host as a forge. It makes no request, but runs gh where
 // that keeps the token. Without a token, the error is a *forge.AuthError.

@@ -4,24 +4,24 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	gl "gitlab.com/gitlab-org/api/client-go/v2"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
 // drafts are as in https://docs.gitlab.com/user/project/merge_requests/drafts/.
-var drafts = server.Drafts{Prefix: "Draft: ", Pattern: regexp.MustCompile(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)}
+var drafts = server.Drafts{Prefix: "Draft: ", Pattern: lazyregexp.New(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)}
 
 // action matches a line that GitLab would execute and remove
 // (https://docs.gitlab.com/user/project/quick_actions/).
-var action = regexp.MustCompile(`(?m)^([ \t]*)/([A-Za-z])`)
+var action = lazyregexp.New(`(?m)^([ \t]*)/([A-Za-z])`)
 
 // escapeCommands returns a text without quick actions: titles of commits, which are in
 // descriptions, could otherwise approve and merge as kalypso's user.

@@ -4,20 +4,20 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
 // short is how many digits of a digest are in a tag's name.
 const short = 12
 
-var hexadecimal = regexp.MustCompile(`^[0-9a-f]{12,}$`)
+var hexadecimal = lazyregexp.New(`^[0-9a-f]{12,}$`)
 
 // ApprovalTag returns the name of the tag that approves a digest for an environment: `git
 // tag -s NAME COMMIT` makes it, with gpg.format=ssh. A tag is of one person, so further

@@ -2,11 +2,11 @@ package plain
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // fanOut is how many notes are in one folder at most; beyond that, each is in a folder of
@@ -193,8 +193,8 @@ func (w *writing) write(entries []git.Entry) git.Hash {
 }
 
 var (
-	noteName = regexp.MustCompile(`^[0-9a-f]{3,40}$`)
-	fanName  = regexp.MustCompile(`^[0-9a-f]{2}$`)
+	noteName = lazyregexp.New(`^[0-9a-f]{3,40}$`)
+	fanName  = lazyregexp.New(`^[0-9a-f]{2}$`)
 )
 
 func isNote(e git.Entry) bool { return e.Mode != git.FolderMode && noteName.MatchString(e.Name) }

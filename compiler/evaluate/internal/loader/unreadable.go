@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Errors translates what makes a whole package unreadable. code is for errors of no known
@@ -44,7 +44,7 @@ func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 	})
 }
 
-var missingReference = regexp.MustCompile(`^reference (\S+) is not found$`)
+var missingReference = lazyregexp.New(`^reference (\S+) is not found$`)
 
 // uses returns where an identifier that refers to nothing stands: CUE does not
 // say so where it stands in a hidden field at the top.
@@ -65,7 +65,7 @@ func (p *Places) uses(name string) []model.Position {
 // Schema.
 const announcesSchemaError = "constraints are not possible to satisfy"
 
-var positionPrefix = regexp.MustCompile(`(^|: )[^\s:]+:\d+:\d+: `)
+var positionPrefix = lazyregexp.New(`(^|: )[^\s:]+:\d+:\d+: `)
 
 // withoutPositions returns the first line of an error without the positions that
 // CUE puts into the text, and without the platform's root.
@@ -78,36 +78,36 @@ func (p *Places) withoutPositions(message string) string {
 // package, as users should read them. $1 is the group of
 // the pattern that matches.
 var unreadableKinds = []struct {
-	says    *regexp.Regexp
+	says    lazyregexp.Regexp
 	code    diag.Code
 	message string
 	hint    string
 }{
-	{regexp.MustCompile(`cannot find package "([^"]+)"|cannot find module providing package (\S+)|no dependency found for (?:package )?"?([^\s"]+)`), diag.Import,
+	{lazyregexp.New(`cannot find package "([^"]+)"|cannot find module providing package (\S+)|no dependency found for (?:package )?"?([^\s"]+)`), diag.Import,
 		"there is no package $1", "correct the import path, or let cue.mod/module.cue depend on its module (`cue mod tidy`) and run `kalypso lock`: a build itself never reaches the network"},
-	{regexp.MustCompile(`builtin package "([^"]+)" undefined`), diag.Import,
+	{lazyregexp.New(`builtin package "([^"]+)" undefined`), diag.Import,
 		"there is no package $1", "a path without a dot in its first part is a package of CUE itself; one of the platform begins with the platform's module path"},
-	{regexp.MustCompile(`^reference "(#assignment)" not found`), diag.Compile,
+	{lazyregexp.New(`^reference "(#assignment)" not found`), diag.Compile,
 		"reference $1 is not found", "declare it beside the values: $1: schema.#Assignment"},
-	{regexp.MustCompile(`^reference "([^"]+)" not found`), diag.Compile,
+	{lazyregexp.New(`^reference "([^"]+)" not found`), diag.Compile,
 		"reference $1 is not found", "declare $1, correct its spelling, or quote it if it is text: \"$1\""},
-	{regexp.MustCompile(`imported and not used: "([^"]+)"`), diag.Compile,
+	{lazyregexp.New(`imported and not used: "([^"]+)"`), diag.Compile,
 		"package $1 is imported and not used", "remove the import"},
-	{regexp.MustCompile(`^unreferenced alias or let clause (\S+)`), diag.Compile,
+	{lazyregexp.New(`^unreferenced alias or let clause (\S+)`), diag.Compile,
 		"$1 is declared and not used", "remove it, or make it a hidden field: _$1"},
-	{regexp.MustCompile(`^@embed: open (.+?): no such file or directory`), diag.Compile,
+	{lazyregexp.New(`^@embed: open (.+?): no such file or directory`), diag.Compile,
 		"there is no file $1 to embed", "the path counts from the folder of the file that names it"},
-	{regexp.MustCompile(`^@embed: cannot refer to parent directory`), diag.Compile,
+	{lazyregexp.New(`^@embed: cannot refer to parent directory`), diag.Compile,
 		"@embed cannot read a file of another folder", "embed the file in the folder where it lies, as a definition or hidden field, and refer to that"},
-	{regexp.MustCompile(`^@embed: failed to decode file: (.+)`), diag.Compile,
+	{lazyregexp.New(`^@embed: failed to decode file: (.+)`), diag.Compile,
 		"the embedded file cannot be read: $1", "correct the file"},
-	{regexp.MustCompile(`^@embed: (invalid value .+ \(does not satisfy matchN\).*)`), diag.Compile,
+	{lazyregexp.New(`^@embed: (invalid value .+ \(does not satisfy matchN\).*)`), diag.Compile,
 		"CUE cannot embed the JSON Schema: $1", "a schema whose root asks an empty object for something (oneOf, anyOf, minProperties) cannot be embedded: put that under a property, or write the contract in CUE"},
-	{regexp.MustCompile(`^@embed: (.+)`), diag.Compile,
+	{lazyregexp.New(`^@embed: (.+)`), diag.Compile,
 		"the file cannot be embedded: $1", "correct the file, or the attribute"},
-	{regexp.MustCompile(`^string literal not terminated`), diag.Syntax,
+	{lazyregexp.New(`^string literal not terminated`), diag.Syntax,
 		"a string is not terminated", `close it with " on the same line; text of several lines stands between """`},
-	{regexp.MustCompile(`^missing ',' (.+)`), diag.Syntax,
+	{lazyregexp.New(`^missing ',' (.+)`), diag.Syntax,
 		"a comma or a new line is missing $1", "separate fields and elements by commas or new lines"},
 }
 

@@ -2,13 +2,13 @@ package problem
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // credentialsIn reports credentials in the addresses that messages of CUE repeat.
@@ -91,10 +91,10 @@ func (o Problem) name() string {
 }
 
 var (
-	mismatch = regexp.MustCompile(` \(mismatched types (\S+) and (\S+)\)$`)
+	mismatch = lazyregexp.New(` \(mismatched types (\S+) and (\S+)\)$`)
 	// schemaType matches a conflict with a type that only the schema writes.
-	schemaType = regexp.MustCompile(` and (\{\.\.\.\}|\[\.\.\..*\]|\{\[string\]:.*\}) \(`)
-	outside    = regexp.MustCompile(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
+	schemaType = lazyregexp.New(` and (\{\.\.\.\}|\[\.\.\..*\]|\{\[string\]:.*\}) \(`)
+	outside    = lazyregexp.New(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
 )
 
 // wrongValue says that a value has the wrong type, or breaks a constraint.
@@ -168,7 +168,7 @@ func (o Problem) Telling() string {
 	return o.Messages[0]
 }
 
-var conflicting = regexp.MustCompile(`conflicting values ("(?:[^"\\]|\\.)*"|\S+) and (.+?)( \(mismatched types .*)?$`)
+var conflicting = lazyregexp.New(`conflicting values ("(?:[^"\\]|\\.)*"|\S+) and (.+?)( \(mismatched types .*)?$`)
 
 // given finds the value that the user gave, which is in every line of a failed
 // disjunction, beside an alternative of the schema.
@@ -188,7 +188,7 @@ func (o Problem) given(s *shape.Shape) string {
 }
 
 // failed matches errors that stay when more values are given.
-var failed = regexp.MustCompile(`division by zero|index out of range|invalid operands`)
+var failed = lazyregexp.New(`division by zero|index out of range|invalid operands`)
 
 // Reason returns why CUE could not finish a value, in plain words, and a hint.
 func Reason(message string) (why, hint string) {

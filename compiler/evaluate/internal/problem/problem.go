@@ -3,7 +3,6 @@
 package problem
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // JoinPath writes the path of a CUE error as model.Ref does.
@@ -52,7 +52,7 @@ func (o Problem) Alternatives() bool {
 	})
 }
 
-var emptyDisjunction = regexp.MustCompile(`^\d+ errors in empty disjunction`)
+var emptyDisjunction = lazyregexp.New(`^\d+ errors in empty disjunction`)
 
 // In groups the errors that one of CUE consists of by their paths, and drops those that
 // only announce others.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/yamlnodes"
 )
 
@@ -252,7 +252,7 @@ func nameOf(key *yaml.Node) string {
 
 // wholeNumber matches decimal integers, which are !!float where they need more than
 // 64 bits.
-var wholeNumber = regexp.MustCompile(`^[-+]?[0-9][0-9_]*$`)
+var wholeNumber = lazyregexp.New(`^[-+]?[0-9][0-9_]*$`)
 
 // badNumber reports the first number that CUE's reader writes so that CUE cannot
 // read it: integers of more than 64 bits, infinity, and what is no number.
@@ -283,7 +283,7 @@ func badNumber(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 // ambiguous matches plain scalars that Helm and kubectl, who read YAML 1.1, take
 // for booleans or other numbers, and CUE, which reads YAML 1.2, for strings
 // (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
-var ambiguous = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+var ambiguous = lazyregexp.New(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 
 // Ambiguous reports the first scalar of a file that means one thing to Helm and
 // another here, so that a chart never gets something else than with Helm.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -44,7 +44,7 @@ func bare(host string) string {
 	return host
 }
 
-var segment = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+var segment = lazyregexp.New(`^[A-Za-z0-9_.-]+$`)
 
 // Path returns the segments of a repository's path, without slashes around it and at least
 // two. They need no escaping in URLs.

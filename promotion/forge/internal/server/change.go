@@ -2,15 +2,16 @@ package server
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Drafts is how a forge marks change requests as drafts: in their titles.
 type Drafts struct {
-	Prefix  string         // of titles that are written
-	Pattern *regexp.Regexp // matches the prefixes of titles that are read
+	Prefix  string            // of titles that are written
+	Pattern lazyregexp.Regexp // matches the prefixes of titles that are read
 }
 
 // Title returns a title with the prefix of a draft, or without any.
