@@ -100,31 +100,35 @@ func over2(a, b work) func(*measured) float64 {
 	return func(m *measured) float64 { return over(a, b)(m.Costs) }
 }
 
-const budgetRow = "%-56s %10s %11s %11s  %s\n"
+const budgetRow = "%-53s %9s %9s %9s %12s %14s  %s\n"
 
 // printBudgets prints what was measured beside the budgets: "-" for a size that
-// was not measured.
+// was not measured. A budget is held if it is held in all columns.
 func printBudgets(out io.Writer, r *report) {
-	fmt.Fprintf(out, "\n"+budgetRow, "budget", "at most", "shared", "distinct", "")
+	fmt.Fprintf(out, "\n"+budgetRow, "budget", "at most", "shared", "distinct", "shared, disk", "distinct, disk", "")
 	for _, b := range budgets {
-		got, told := map[string]string{}, ""
-		for _, kind := range []string{"shared", "distinct"} {
-			got[kind] = "-"
-			if m := r.find(kind, b.assignments); m != nil {
-				got[kind] = amount(b.of(m), b.unit)
+		cells, told := []any{thousands(b.assignments) + ": " + b.work, amount(b.most, b.unit)}, ""
+		for _, all := range [][]*measured{r.Platforms, r.OnDisk} {
+			for _, kind := range []string{"shared", "distinct"} {
+				m := find(all, kind, b.assignments)
+				if m == nil {
+					cells = append(cells, "-")
+					continue
+				}
+				cells = append(cells, amount(b.of(m), b.unit))
 				if told != missed {
 					told = verdict(b.of(m), b.most)
 				}
 			}
 		}
-		fmt.Fprintf(out, budgetRow, thousands(b.assignments)+": "+b.work, amount(b.most, b.unit), got["shared"], got["distinct"], told)
+		fmt.Fprintf(out, budgetRow, append(cells, told)...)
 	}
 	for _, b := range promotionBudgets {
 		if got, ok := b.of(r); ok {
-			fmt.Fprintf(out, budgetRow, b.work, amount(b.most, b.unit), amount(got, b.unit), "", verdict(got, b.most))
+			fmt.Fprintf(out, budgetRow, b.work, amount(b.most, b.unit), amount(got, b.unit), "", "", "", verdict(got, b.most))
 		}
 	}
-	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"), amount(r.Vet.CPU, "s"), "", verdict(r.Vet.CPU, vetBudget))
+	fmt.Fprintf(out, budgetRow, "vet of the sample platform, CPU", amount(vetBudget, "s"), amount(r.Vet.CPU, "s"), "", "", "", verdict(r.Vet.CPU, vetBudget))
 }
 
 func amount(n float64, unit string) string {

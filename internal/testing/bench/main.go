@@ -3,7 +3,7 @@
 // Bench measures kalypso on generated platforms, prints what it found beside the
 // budgets, and writes it into a page:
 //
-//	go run ./compiler/internal/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20] [-runs 3] [-quick] [-json] [-doc PAGE] [-profile DIR]
+//	go run ./internal/testing/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
 //
 // It builds the real binary and runs it as users do, each command in a process of
 // its own with a cache of its own: what the kernel counts per process, the CPU
@@ -12,7 +12,8 @@
 // and budgets are of CPU time.
 //
 // Files are kept in memory where they can be, so that the disk and what else it
-// has to do are left out; -dir . takes them in.
+// has to do are left out. The work that has budgets is measured on a disk too, in
+// the folder of -disk. With -dir . all is on a disk, and nothing is measured twice.
 package main
 
 import (
@@ -44,7 +45,8 @@ type options struct {
 	environments        int   // of a fleet, and of a chain; 0 for none
 	runs                int
 	seed                uint64
-	dir, profiles, page string
+	dir, disk           string // disk is "" to measure in dir only
+	profiles, page      string
 	json                bool
 }
 
@@ -58,15 +60,19 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	work, err := os.MkdirTemp(o.dir, "kalypso-bench-")
+	disk := ""
+	if err == nil && o.disk != "" {
+		disk, err = os.MkdirTemp(o.disk, "kalypso-bench-")
+	}
 	if err != nil {
-		return err
+		return errors.Join(err, os.RemoveAll(work))
 	}
 	talk := out
 	if o.json {
 		talk = os.Stderr
 	}
-	r, err := measureAll(o, work, talk)
-	if err = errors.Join(err, os.RemoveAll(work)); err != nil {
+	r, err := measureAll(o, work, disk, talk)
+	if err = errors.Join(err, os.RemoveAll(work), os.RemoveAll(disk)); err != nil {
 		return err
 	}
 	if o.json {
@@ -94,6 +100,7 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.runs, "runs", 3, "how often to run what changes little; the best counts")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the generated platforms")
 	flags.StringVar(&o.dir, "dir", "", "`folder` to work in, for its file system; default: memory, if there is room")
+	flags.StringVar(&o.disk, "disk", "", "`folder` on a disk, to measure there too what has budgets; none: \"\"; default: the user's cache folder, if -dir is in memory and there is room")
 	flags.StringVar(&o.profiles, "profile", "", "`folder` for CPU and memory profiles of builds, for go tool pprof")
 	flags.StringVar(&o.page, "doc", "", "`page` to write the tables into, between its markers")
 	flags.BoolVar(&o.json, "json", false, "print the measurements as JSON, and the tables on stderr")
@@ -131,10 +138,19 @@ func parse(args []string) (o options, err error) {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return o, err
 	}
-	if o.profiles != "" {
-		o.profiles, err = filepath.Abs(o.profiles)
+	saysDisk := false
+	flags.Visit(func(f *flag.Flag) { saysDisk = saysDisk || f.Name == "disk" })
+	if !saysDisk {
+		o.disk = diskFolder(o.dir, o.sizes)
 	}
-	return o, err
+	for _, path := range []*string{&o.disk, &o.profiles} {
+		if *path != "" {
+			if *path, err = filepath.Abs(*path); err != nil {
+				return o, err
+			}
+		}
+	}
+	return o, nil
 }
 
 // leastAssignments is how small platforms can be.
@@ -157,18 +173,19 @@ func parseSizes(name, list string, least int) ([]int, error) {
 }
 
 // measureAll measures everything, and prints each part as soon as it is known.
-func measureAll(o options, work string, out io.Writer) (*report, error) {
+func measureAll(o options, work, disk string, out io.Writer) (*report, error) {
 	k, err := buildKalypso(work)
 	if err != nil {
 		return nil, err
 	}
-	r := &report{Processors: runtime.NumCPU(), Load: load(), Go: runtime.Version(), Folder: o.dir}
+	r := &report{Processors: runtime.NumCPU(), Load: load(), Go: runtime.Version(), Folder: o.dir, Disk: o.disk}
 	printStart(out, r)
 	for _, distinct := range []bool{false, true} {
 		var smallest *measured
 		for _, n := range o.sizes {
-			dir := filepath.Join(work, fmt.Sprint(n, "-", distinct))
-			m, err := measurePlatform(k, job{Assignments: n, Distinct: distinct, Seed: o.seed, Dir: dir}, o)
+			name := fmt.Sprint(n, "-", distinct)
+			j := job{Assignments: n, Distinct: distinct, Seed: o.seed, Dir: filepath.Join(work, name)}
+			m, err := measurePlatform(k, j, o)
 			if err != nil {
 				return nil, fmt.Errorf("%d assignments, %s: %w", n, kindOf(distinct), err)
 			}
@@ -177,6 +194,14 @@ func measureAll(o options, work string, out io.Writer) (*report, error) {
 			}
 			printPlatform(out, m, smallest)
 			r.Platforms = append(r.Platforms, m)
+			if disk == "" {
+				continue
+			}
+			j.Dir = filepath.Join(disk, name)
+			if m, err = measureOnDisk(k, j, o); err != nil {
+				return nil, fmt.Errorf("%d assignments, %s, on a disk: %w", n, kindOf(distinct), err)
+			}
+			r.OnDisk = append(r.OnDisk, m)
 		}
 	}
 	for _, distinct := range []bool{false, true} {

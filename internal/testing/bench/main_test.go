@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 // it checks itself.
 func TestSlowMeasures(t *testing.T) {
 	isolated.Slow(t, "it measures a small platform in all ways")
-	dir, profiles, page := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")
+	dir, disk, profiles, page := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"stale\n"+pageEnd+"after\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-local", "20", "-environments", "2", "-runs", "1", "-dir", dir, "-json", "-doc", page, "-profile", profiles}, &out)
+	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-local", "20", "-environments", "2", "-runs", "1", "-dir", dir, "-disk", disk, "-json", "-doc", page, "-profile", profiles}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,17 @@ func TestSlowMeasures(t *testing.T) {
 	if want := "200 shared, 200 distinct"; strings.Join(got, ", ") != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	for _, kind := range []string{"shared", "distinct"} {
+		m := find(r.OnDisk, kind, 200)
+		if m == nil {
+			t.Fatalf("%s is not measured on a disk", kind)
+		}
+		for _, b := range budgets {
+			if got := b.of(m); !(got > 0) {
+				t.Errorf("%s on a disk: %s is %g", kind, b.work, got)
+			}
+		}
+	}
 	for _, c := range r.Compositions {
 		if c.Kalypso.CPU <= 0 || c.Given.CPU <= 0 || c.Matched.CPU <= 0 {
 			t.Errorf("%+v", c)
@@ -77,9 +88,10 @@ func TestSlowMeasures(t *testing.T) {
 	if found, _ := filepath.Glob(filepath.Join(profiles, "distinct-200-*.cpu")); len(found) != 3 {
 		t.Errorf("profiles: %s", found)
 	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	for _, dir := range []string{dir, disk} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
 	}
 }
 
@@ -107,10 +119,22 @@ func testPromotions(t *testing.T, p *promotions, f *fleet) {
 	}
 }
 
+func TestDiskFolder(t *testing.T) {
+	for _, test := range []struct {
+		work  string
+		sizes []int
+		any   bool
+	}{{memoryFolder, nil, true}, {memoryFolder + "/x", []int{100}, true}, {memoryFolder, []int{100, 1 << 40}, false}, {memoryFolder + "x", nil, false}, {"/", nil, false}} {
+		if got := diskFolder(test.work, test.sizes); (got != "") != test.any {
+			t.Errorf("%s, %d: %q", test.work, test.sizes, got)
+		}
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"-changes", ""}, {"-files", "-1"}, {"-environments", "-1"}, {"-sizes", "1000,few"}, {"-sizes", "10"}, {"-sizes", "200,100"}, {"-cue", "few"}, {"-runs", "0"},
-		{"-dir", "/does/not/exist"}, {"-unknown"},
+		{"-dir", "/does/not/exist"}, {"-dir", t.TempDir(), "-disk", "/does/not/exist"}, {"-unknown"},
 	} {
 		if err := run(args, new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", args)

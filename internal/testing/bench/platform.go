@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // work is something that is measured on a platform.
@@ -62,14 +61,9 @@ const branch = "deploy"
 // are in memory it removes what it no longer needs. On a disk everything stays
 // until the end: to remove files makes it slow to create others (see workFolder).
 func measurePlatform(k *kalypso, j job, o options) (*measured, error) {
-	b := &bench{kalypso: k, job: j, runs: o.runs, out: &measured{Kind: kindOf(j.Distinct), Assignments: j.Assignments, Costs: map[work]cost{}}}
-	if err := runStepOf("generate", j); err != nil {
+	b := newBench(k, j, o.runs)
+	if err := b.measure(b.commits, b.folders, b.copies, b.idle, b.changes); err != nil {
 		return nil, err
-	}
-	for _, measure := range []func() error{b.commits, b.folders, b.idle, b.changes} {
-		if err := measure(); err != nil {
-			return nil, err
-		}
 	}
 	if o.profiles != "" {
 		j.Profile, j.Config = filepath.Join(o.profiles, b.out.Kind), b.out.Change.Config
@@ -80,11 +74,34 @@ func measurePlatform(k *kalypso, j job, o options) (*measured, error) {
 	return b.out, b.remove(b.Dir)
 }
 
+// measureOnDisk generates a platform and measures the work that has budgets.
+func measureOnDisk(k *kalypso, j job, o options) (*measured, error) {
+	b := newBench(k, j, o.runs)
+	return b.out, b.measure(b.commits, b.folders, b.idle, b.changes)
+}
+
+func newBench(k *kalypso, j job, runs int) *bench {
+	return &bench{kalypso: k, job: j, runs: runs, out: &measured{Kind: kindOf(j.Distinct), Assignments: j.Assignments, Costs: map[work]cost{}}}
+}
+
+// measure generates the platform and measures parts of the work on it, in order.
+func (b *bench) measure(parts ...func() error) error {
+	if err := runStepOf("generate", b.job); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (b *bench) remove(dir string) error { return removeFrom(b.Dir, dir) }
 
 // removeFrom removes a folder where the folder that all is in is in memory.
 func removeFrom(all, dir string) error {
-	if !strings.HasPrefix(all, memoryFolder+"/") {
+	if !inMemory(all) {
 		return nil
 	}
 	return os.RemoveAll(dir)
@@ -140,11 +157,14 @@ func (b *bench) commits() error {
 	return b.often(idleCommit, b.buildCommit)
 }
 
-// folders measures cold builds into a folder, and what else fills a folder.
+// folders measures a cold build into an empty folder.
 func (b *bench) folders() error {
-	if _, err := b.once(coldFolder, b.buildFolder(b.folderCache(), b.folder())); err != nil {
-		return err
-	}
+	_, err := b.once(coldFolder, b.buildFolder(b.folderCache(), b.folder()))
+	return err
+}
+
+// copies measures a cold build into the same folder, and what else fills a folder.
+func (b *bench) copies() error {
 	again := filepath.Join(b.Dir, "cache-again")
 	if _, err := b.once(coldWritten, b.buildFolder(again, b.folder())); err != nil {
 		return err

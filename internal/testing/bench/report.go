@@ -15,8 +15,10 @@ type report struct {
 	Load       float64 `json:"load"` // before: processes that ran or waited, over the last minute; 0 if not known
 	LoadAtEnd  float64 `json:"loadAtEnd"`
 	Folder     string  `json:"folder"` // where files were
+	Disk       string  `json:"disk"`   // where files of OnDisk were
 
 	Platforms    []*measured    `json:"platforms"`
+	OnDisk       []*measured    `json:"onDisk,omitempty"` // the same platforms on a disk, only what budgets need
 	Compositions []*composition `json:"compositions"`
 	Promotions   *promotions    `json:"promotions,omitempty"`
 	Fleet        *fleet         `json:"fleet,omitempty"`
@@ -25,8 +27,8 @@ type report struct {
 }
 
 // find returns the platform of a kind and size, or nil.
-func (r *report) find(kind string, assignments int) *measured {
-	for _, m := range r.Platforms {
+func find(all []*measured, kind string, assignments int) *measured {
+	for _, m := range all {
 		if m.Kind == kind && m.Assignments == assignments {
 			return m
 		}

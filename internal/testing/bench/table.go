@@ -8,7 +8,11 @@ import (
 )
 
 func printStart(out io.Writer, r *report) {
-	fmt.Fprintf(out, "%d processors, %s, files in %s, load %.1f at the start.\n", r.Processors, r.Go, r.Folder, r.Load)
+	folders := r.Folder
+	if r.Disk != "" {
+		folders += ", \"disk\" in " + shortPath(r.Disk)
+	}
+	fmt.Fprintf(out, "%d processors, %s, files in %s, load %.1f at the start.\n", r.Processors, r.Go, folders, r.Load)
 	if r.Load > float64(r.Processors) {
 		fmt.Fprintln(out, "WARNING: the machine does other things too. Wall times mean little, and CPU times are a little too high.")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,14 +14,16 @@ import (
 // sampleReport is a report with the same cost everywhere, of both kinds and the
 // usual sizes.
 func sampleReport(c cost) *report {
-	r := &report{Processors: 2, Go: "go1.26", Load: 1, Folder: memoryFolder, Vet: c}
+	r := &report{Processors: 2, Go: "go1.26", Load: 1, Folder: memoryFolder, Disk: "/a/disk", Vet: c}
 	for _, kind := range []string{"shared", "distinct"} {
 		for _, n := range []int{5_000, 20_000, 100_000} {
-			m := &measured{Kind: kind, Assignments: n, Files: 4 * n, Change: change{Config: "network-us-east-1", Folders: 100}, Costs: map[work]cost{}}
-			for _, w := range allWork {
-				m.Costs[w] = c
+			for _, all := range []*[]*measured{&r.Platforms, &r.OnDisk} {
+				m := &measured{Kind: kind, Assignments: n, Files: 4 * n, Change: change{Config: "network-us-east-1", Folders: 100}, Costs: map[work]cost{}}
+				for _, w := range allWork {
+					m.Costs[w] = c
+				}
+				*all = append(*all, m)
 			}
-			r.Platforms = append(r.Platforms, m)
 		}
 		r.Compositions = append(r.Compositions, &composition{Kind: kind, Assignments: 1000, Kalypso: c, Given: c, Matched: c})
 	}
@@ -68,21 +71,34 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestOneKindMisses has a budget held by one kind of platform only.
-func TestOneKindMisses(t *testing.T) {
-	r := sampleReport(cost{CPU: 0.1})
-	r.find("distinct", 100_000).Costs[idleFolder] = cost{CPU: 0.3}
-	var out strings.Builder
-	printBudgets(&out, r)
-	if strings.Count(out.String(), "MISSED") != 1 {
-		t.Errorf("want one budget missed:\n%s", &out)
+// TestOneColumnMisses has a budget that one kind of platform misses, in memory or on a
+// disk.
+func TestOneColumnMisses(t *testing.T) {
+	for _, column := range []string{"shared", "distinct", "shared, disk", "distinct, disk"} {
+		r := sampleReport(cost{CPU: 0.1})
+		all := r.Platforms
+		kind, onDisk := strings.CutSuffix(column, ", disk")
+		if onDisk {
+			all = r.OnDisk
+		}
+		find(all, kind, 100_000).Costs[idleFolder] = cost{CPU: 0.3}
+		var out strings.Builder
+		printBudgets(&out, r)
+		lines := strings.Split(out.String(), "\n")
+		at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "MISSED") })
+		if at < 0 || strings.Count(out.String(), "MISSED") != 1 {
+			t.Fatalf("%s: want one budget missed:\n%s", column, &out)
+		}
+		if strings.Index(lines[at], " 3 x")+len(" 3 x") != strings.Index(lines[1], column)+len(column) {
+			t.Errorf("%s: the value is in another column:\n%s\n%s", column, lines[1], lines[at])
+		}
 	}
 }
 
 // TestNotMeasured has no platform of the sizes of most budgets.
 func TestNotMeasured(t *testing.T) {
 	r := sampleReport(cost{CPU: 0.1})
-	r.Platforms = r.Platforms[:1]
+	r.Platforms, r.OnDisk = r.Platforms[:1], nil
 	var out strings.Builder
 	printBudgets(&out, r)
 	if strings.Contains(out.String(), missed) || strings.Count(out.String(), held) != 2 || strings.Count(out.String(), " -") < len(budgets) {
@@ -93,7 +109,7 @@ func TestNotMeasured(t *testing.T) {
 func TestGrowthIsPerAssignment(t *testing.T) {
 	r := sampleReport(cost{CPU: 1})
 	var out strings.Builder
-	printPlatform(&out, r.find("shared", 20_000), r.find("shared", 5_000))
+	printPlatform(&out, find(r.Platforms, "shared", 20_000), find(r.Platforms, "shared", 5_000))
 	if !strings.Contains(out.String(), " 0.25\n") {
 		t.Errorf("four times the assignments in the same time:\n%s", &out)
 	}
