@@ -69,7 +69,7 @@ func TestOneBrokenConfigOfManyFailsWhatItMatches(t *testing.T) {
 	if !slices.Equal(failed, matched) {
 		t.Errorf("%d assignments fail, and %s matches %d:\n%q\nwant\n%q", len(failed), victim, len(matched), failed, matched)
 	}
-	if s := e.Summary; s.Kept != len(matched) || s.Assignments != len(others) || s.Failed != 0 {
+	if s := e.Counts; s.Kept != len(matched) || s.Assignments != len(others) || s.Failed != 0 {
 		t.Errorf("the summary is %+v; %d are kept, and %d built", s, len(matched), len(others))
 	}
 	slices.Sort(matched)

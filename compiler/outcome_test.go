@@ -88,7 +88,7 @@ func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 		}
 	}
 	for _, e := range b.Environments {
-		o.said["summary of "+e.Name] = fmt.Sprintf("%+v", e.Summary)
+		o.said["summary of "+e.Name] = fmt.Sprintf("%+v", e.Counts)
 		if c := o.changes[e.Name]; c != nil {
 			o.said["changes of "+e.Name] = fmt.Sprintf("written %q removed %q unchanged %d assignments %+v", c.Written, c.Removed, c.Unchanged, c.Assignments)
 		} else {

@@ -86,7 +86,7 @@ func TestUnwritableFiles(t *testing.T) {
 			if len(found) == 0 || !test.root && (len(found) > 1 || !slices.Equal(found[0].Assignments, []string{"dev/drone/" + target})) {
 				t.Fatalf("got %v, want %q", b.Diagnostics, test.want)
 			}
-			if s := b.Environments[0].Summary; !test.root && s.Assignments != 4 {
+			if s := b.Environments[0].Counts; !test.root && s.Assignments != 4 {
 				t.Errorf("%d assignments are built, and one of five fails", s.Assignments)
 			}
 			if _, err := b.Environments[0].Tree.Files(t.Context()); err != nil {

@@ -193,7 +193,7 @@ type builtEnvironment struct {
 	// Readable is false where errors hide the environment, whose output stays as
 	// it is.
 	Readable bool `json:"readable"`
-	build.Summary
+	build.Counts
 	// Of an environment that was written.
 	FilesWritten *int `json:"filesWritten,omitempty"`
 	FilesRemoved *int `json:"filesRemoved,omitempty"`
@@ -210,7 +210,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 		out.Commits = written.Commits
 	}
 	for _, e := range b.Environments {
-		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Summary: e.Summary}
+		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Counts: e.Counts}
 		if c := written.Changes[e.Name]; c != nil {
 			files, removed := len(c.Written), len(c.Removed)
 			item.FilesWritten, item.FilesRemoved = &files, &removed
@@ -227,7 +227,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCLUSTER TYPES\tASSIGNMENTS\tKEPT\tFAILED\tFILES WRITTEN\tREMOVED")
 	for _, e := range b.Environments {
-		s := e.Summary
+		s := e.Counts
 		files, removed := "-", "-"
 		if c := written.Changes[e.Name]; c != nil {
 			files, removed = fmt.Sprint(len(c.Written)), fmt.Sprint(len(c.Removed))

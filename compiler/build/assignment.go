@@ -30,10 +30,10 @@ type assignments struct {
 
 // row is the result of one assignment.
 type row struct {
-	key    cache.Key // of its emission; zero where it failed before
-	head   []byte    // an emissionHead, as it is in the cache; nil where it failed before
-	files  extent    // of the spill; nowhere for those that were not emitted
-	failed bool
+	key     cache.Key // of its emission; zero where it failed before
+	summary []byte    // an emissionSummary, as it is in the cache; nil where it failed before
+	files   extent    // of the spill; nowhere for those that were not emitted
+	failed  bool
 	// without are the CustomResourceDefinitions, by name, that another assignment of
 	// the cluster type brings for both.
 	without map[string]bool
@@ -116,7 +116,7 @@ func (as *assignments) failedIn(at span) bool {
 }
 
 // putAway writes what is known of a cluster type to the cache, and leaves nothing of the
-// cache's table in memory but the heads.
+// cache's table in memory but the summaries.
 func (as *assignments) putAway(ct int) {
 	table := as.table(as.Model.ClusterTypes[ct].Name)
 	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
@@ -125,8 +125,8 @@ func (as *assignments) putAway(ct int) {
 		if rows[i].files.block == 0 {
 			continue
 		}
-		if head, ok := table.Get(rows[i].key); ok {
-			rows[i].head = head // which shares its memory with others
+		if summary, ok := table.Get(rows[i].key); ok {
+			rows[i].summary = summary // which shares its memory with others
 		}
 	}
 	table.Release()
@@ -150,9 +150,9 @@ func (as *assignments) buildClusterType(ctx context.Context, s span, composer *c
 			continue
 		}
 		var ok bool
-		if r.head, ok = as.tableOf(i).Get(r.key); ok {
-			if head, good := decodeHead(r.head); good {
-				r.failed = head.failed
+		if r.summary, ok = as.tableOf(i).Get(r.key); ok {
+			if summary, good := decodeSummary(r.summary); good {
+				r.failed = summary.failed
 				continue
 			}
 		}
@@ -186,7 +186,7 @@ func (as *assignments) identify(ctx context.Context, s span, composer *compose.C
 	k := &keys{hash: cache.NewHash(""), clusterType: as.clusterTypeFacts(ct), capabilities: capabilities(ct)}
 	for i := s.first; i < s.next; i++ {
 		a := &as.Schedule.Assignments[i]
-		t := as.tuples.head(i)
+		t := as.tuples.summary(i)
 		r := &as.rows[i]
 		if r.failed = a.Failed || as.Plan.Failed[i] || t.Failed || !healthy; !r.failed {
 			r.key = as.assignmentKey(k, i, a, t.Digest)
@@ -206,12 +206,12 @@ func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backe
 	}
 	objects, files := map[int][]backends.Object{}, make([][]backends.File, len(missing))
 	for n, i := range missing {
-		head := emitted[n].head
+		summary := emitted[n].summary
 		objects[i], files[n] = emitted[n].Objects, emitted[n].Files
 		r := &as.rows[i]
-		r.head, r.failed = head.encode(), head.failed
-		if !head.passing {
-			as.tableOf(i).Put(r.key, r.head)
+		r.summary, r.failed = summary.encode(), summary.failed
+		if !summary.passing {
+			as.tableOf(i).Put(r.key, r.summary)
 		}
 	}
 	for n, at := range as.spill.add(files) {
@@ -240,11 +240,11 @@ func (as *assignments) leftOut(numbers []int) map[int]map[string]bool {
 func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, error) {
 	var out []diag.Diagnostic
 	for i := range as.rows {
-		head, ok := decodeHead(as.rows[i].head)
-		if !ok || !head.hasDiagnostics {
+		summary, ok := decodeSummary(as.rows[i].summary)
+		if !ok || !summary.hasDiagnostics {
 			continue
 		}
-		ds, err := head.decodeDiagnostics()
+		ds, err := summary.decodeDiagnostics()
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +265,7 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 		return ds, nil
 	}
 	tuple := as.Plan.TupleOf[i]
-	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].head).Key(as.tuples.all[tuple].key).Sum()
+	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].summary).Key(as.tuples.all[tuple].key).Sum()
 	var out []diag.Diagnostic
 	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
 		return out, nil
@@ -301,7 +301,7 @@ func locate(d diag.Diagnostic, g *compose.Graph) diag.Diagnostic {
 }
 
 // folder describes the folder of an assignment that was emitted.
-func (as *assignments) folder(i int, head emissionHead) backends.Folder {
+func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
 	a := &as.Schedule.Assignments[i]
 	return backends.Folder{
 		DeploymentTarget: a.Target.FullName,
@@ -309,12 +309,12 @@ func (as *assignments) folder(i int, head emissionHead) backends.Folder {
 		Workload:         a.Workload.Name,
 		Namespace:        as.Plan.Namespaces[i],
 		Version:          a.Version,
-		Orphan:           head.orphan,
+		Orphan:           summary.orphan,
 		DependsOn:        a.DependsOn,
 		Wave:             a.Wave,
 		Backend:          as.reconciler(a.ClusterType).Backend,
-		Retained:         head.retention.Kept,
-		Shared:           head.shared,
+		Retained:         summary.retention.Kept,
+		Shared:           summary.shared,
 	}
 }
 
@@ -344,7 +344,7 @@ func (as *assignments) contents(ctx context.Context, numbers []int) ([][]backend
 	return out, nil
 }
 
-// emitAgain emits assignments of which only the heads are known.
+// emitAgain emits assignments of which only the summaries are known.
 func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission, error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -354,9 +354,9 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 		return nil, err
 	}
 	for n, i := range numbers {
-		if head := emitted[n].head; head.failed {
+		if summary := emitted[n].summary; summary.failed {
 			// The content of its source has gone since: nothing else fails now and not before.
-			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i), codes(head.diagnostics))
+			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.id(i), codes(summary.diagnostics))
 		}
 	}
 	return emitted, nil

@@ -79,8 +79,8 @@ type Environment struct {
 	Tree *tree.Tree
 	// Removals are those of the build, whether they are allowed or not.
 	Removals Removals
-	// Summary counts what the build gave.
-	Summary Summary
+	// Counts counts what the build gave.
+	Counts Counts
 
 	reports     *reports
 	tuples      *tuples
@@ -117,7 +117,7 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
 		// What there is to keep is not known: the output stays as it is.
 		e.reports.add(broken.Diagnostic())
-		e.Tree, e.Summary = nil, Summary{}
+		e.Tree, e.Counts = nil, Counts{}
 	} else if err != nil {
 		return err
 	}
@@ -143,9 +143,9 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	e.Tree, e.Summary = treeOf(types, k, e.reports)
+	e.Tree, e.Counts = treeOf(types, k, e.reports)
 	if e.unknown() {
-		e.Tree, e.Summary = nil, Summary{} // its gitops is not known: the output stays as it is
+		e.Tree, e.Counts = nil, Counts{} // its gitops is not known: the output stays as it is
 		return nil
 	}
 	if s.record == nil {
@@ -189,7 +189,7 @@ func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph
 // Configuration returns the digest of the composed values of the assignment with
 // this number: the version of its configuration.
 func (e *Environment) Configuration(assignment int) model.Digest {
-	return e.tuples.head(assignment).Digest
+	return e.tuples.summary(assignment).Digest
 }
 
 // ApplicationValues returns what the application gives the chart of a deployment

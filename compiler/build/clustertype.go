@@ -44,8 +44,8 @@ func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 
 // treeOf puts a tree together: of the cluster types of the model, and of those that are no
 // longer in it, but stay.
-func treeOf(types []clusterType, k *keeper, out *reports) (*tree.Tree, Summary) {
-	t, summary := &tree.Tree{}, Summary{}
+func treeOf(types []clusterType, k *keeper, out *reports) (*tree.Tree, Counts) {
+	t, counts := &tree.Tree{}, Counts{}
 	for n := range types {
 		if name := k.Model.ClusterTypes[n].Name; !k.builds(name) {
 			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: name, Outside: true})
@@ -53,20 +53,20 @@ func treeOf(types []clusterType, k *keeper, out *reports) (*tree.Tree, Summary) 
 		}
 		out.add(types[n].diagnostics...)
 		t.ClusterTypes = append(t.ClusterTypes, types[n].tree)
-		summary.add(types[n].summary)
+		counts.add(types[n].counts)
 	}
 	for _, ct := range k.clusterTypes() {
 		t.ClusterTypes = append(t.ClusterTypes, ct.tree)
-		summary.add(ct.summary)
+		counts.add(ct.counts)
 	}
 	slices.SortFunc(t.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
-	return t, summary
+	return t, counts
 }
 
 // clusterType is the result of a cluster type.
 type clusterType struct {
 	tree        tree.ClusterType
-	summary     Summary
+	counts      Counts
 	diagnostics []diag.Diagnostic
 	kept        string // why the files at its root are not known
 	folders     []tree.Folder
@@ -77,10 +77,10 @@ type clusterType struct {
 func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.Model.ClusterTypes[n]
 	defer y.assignments.putAway(n)
-	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, summary: Summary{ClusterTypes: 1}}
+	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, counts: Counts{ClusterTypes: 1}}
 	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n])
 	if whole && y.reconciler(ct) != nil {
-		out.summary.Assignments = y.spans[n].next - y.spans[n].first
+		out.counts.Assignments = y.spans[n].next - y.spans[n].first
 		if known, ok := y.knownIndex(ct, y.key(n)); ok && !diag.Errors(known.Diagnostics) {
 			digest, err := y.contentDigest(n, known.Tree)
 			if err != nil {
@@ -104,16 +104,16 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	}
 	files, kept, ds := y.index(ct, folders)
 	if whole && kept == "" {
-		known := indexHead{Tree: tree.OfFiles(files), Diagnostics: ds}
+		known := indexSummary{Tree: tree.OfFiles(files), Diagnostics: ds}
 		y.rememberIndex(ct, y.key(n), known)
 		if out.tree.Digest, err = y.contentDigest(n, known.Tree); err != nil {
 			return out, err
 		}
 	}
 	out.diagnostics, out.kept, out.folders = ds, kept, folders
-	out.summary = Summary{ClusterTypes: 1}
-	out.summary.count(folders)
-	out.summary.Failed = y.lost(n, folders)
+	out.counts = Counts{ClusterTypes: 1}
+	out.counts.count(folders)
+	out.counts.Failed = y.lost(n, folders)
 	content := y.content(n, files, kept, folders)
 	out.tree.Content = func(context.Context) (*tree.Content, error) { return content, nil }
 	return out, nil
@@ -185,14 +185,14 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 			}
 			continue
 		}
-		head, _ := decodeHead(y.assignments.rows[i].head)
-		if err := head.decode(); err != nil {
+		summary, _ := decodeSummary(y.assignments.rows[i].summary)
+		if err := summary.decode(); err != nil {
 			return nil, err
 		}
 		out = append(out, tree.Folder{
-			Info:      y.assignments.folder(i, head),
-			Files:     head.files,
-			Values:    y.assignments.tuples.head(i).Digest,
+			Info:      y.assignments.folder(i, summary),
+			Files:     summary.files,
+			Values:    y.assignments.tuples.summary(i).Digest,
 			Selection: y.selection(i),
 		})
 	}
@@ -237,20 +237,20 @@ func (y *assembly) index(ct *model.ClusterType, folders []tree.Folder) (files []
 	return files, "", ds
 }
 
-// indexHead is what every build needs of the files at a cluster type's root.
-type indexHead struct {
+// indexSummary is what every build needs of the files at a cluster type's root.
+type indexSummary struct {
 	Tree        tree.ID           `json:"tree"`
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved
 }
 
 // knownIndex returns what the cache knows of a cluster type's index by the key of
 // the cluster type.
-func (y *assembly) knownIndex(ct *model.ClusterType, of cache.Key) (known indexHead, ok bool) {
+func (y *assembly) knownIndex(ct *model.ClusterType, of cache.Key) (known indexSummary, ok bool) {
 	text, ok := y.assignments.table(ct.Name).Get(y.knownIndexKey(of))
 	return known, ok && json.Unmarshal(text, &known) == nil
 }
 
-func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, known indexHead) {
+func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, known indexSummary) {
 	text, err := json.Marshal(known)
 	if err == nil {
 		y.assignments.table(ct.Name).Put(y.knownIndexKey(of), text)
@@ -271,14 +271,14 @@ func (y *assembly) contentDigest(n int, index tree.ID) (model.Digest, error) {
 	}
 	h.Int(len(y.clusters[y.Model.ClusterTypes[n].Name]))
 	for i := y.spans[n].first; i < y.spans[n].next; i++ {
-		head, _ := decodeHead(y.assignments.rows[i].head)
-		if _, err := head.decodeShared(); err != nil {
+		summary, _ := decodeSummary(y.assignments.rows[i].summary)
+		if _, err := summary.decodeShared(); err != nil {
 			return "", err
 		}
-		f := y.assignments.folder(i, head)
-		h.Bytes(head.tree[:]).String(string(y.assignments.tuples.head(i).Digest))
+		f := y.assignments.folder(i, summary)
+		h.Bytes(summary.tree[:]).String(string(y.assignments.tuples.summary(i).Digest))
 		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
-		h.Int(int(y.assignments.rows[i].head[0] & headOrphan)).Int(f.Wave).Bytes(f.Shared).Bytes(head.retention.encode()).Int(len(f.DependsOn))
+		h.Int(int(y.assignments.rows[i].summary[0] & summaryOrphan)).Int(f.Wave).Bytes(f.Shared).Bytes(summary.retention.encode()).Int(len(f.DependsOn))
 		for _, target := range f.DependsOn {
 			h.String(target)
 		}

@@ -18,14 +18,14 @@ type collision struct {
 }
 
 // collisions finds the objects that two assignments of a cluster type create. fresh are those
-// of assignments that were emitted just now. Objects are told apart by their ids in the heads;
+// of assignments that were emitted just now. Objects are told apart by their ids in the summaries;
 // which they are is looked up where two are the same.
 func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]backends.Object) ([]collision, error) {
 	s := as.spans[ct]
 	proof := as.key("objects differ")
 	for i := s.first; i < s.next; i++ {
-		if head, ok := decodeHead(as.rows[i].head); ok && !as.rows[i].failed {
-			proof.Bytes(head.objects)
+		if summary, ok := decodeSummary(as.rows[i].summary); ok && !as.rows[i].failed {
+			proof.Bytes(summary.objects)
 		}
 	}
 	table, key := as.table(as.Model.ClusterTypes[ct].Name), proof.Sum()
@@ -36,11 +36,11 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 	same := false
 	owner := map[objectDigest]int{}
 	for i := s.first; i < s.next; i++ {
-		head, ok := decodeHead(as.rows[i].head)
+		summary, ok := decodeSummary(as.rows[i].summary)
 		if !ok || as.rows[i].failed {
 			continue
 		}
-		for id := range head.eachObject {
+		for id := range summary.eachObject {
 			j, taken := owner[id]
 			if !taken {
 				owner[id] = i

@@ -55,12 +55,12 @@ func (r retention) encode() []byte {
 
 // definitions returns the CustomResourceDefinitions of an assignment.
 func (as *assignments) definitions(i int) (map[string]string, error) {
-	head, ok := decodeHead(as.rows[i].head)
+	summary, ok := decodeSummary(as.rows[i].summary)
 	if !ok || as.rows[i].failed {
 		return nil, nil
 	}
-	_, err := head.decodeShared()
-	return head.retention.Definitions, err
+	_, err := summary.decodeShared()
+	return summary.retention.Definitions, err
 }
 
 // shareDefinitions lets one assignment of a cluster type bring each
@@ -148,9 +148,9 @@ func (as *assignments) emitWithout(ctx context.Context, i int, without map[strin
 		h.String(name)
 	}
 	r.key, r.without = h.Sum(), without
-	if head, ok := as.tableOf(i).Get(r.key); ok {
-		if decoded, good := decodeHead(head); good {
-			r.head, r.failed = head, decoded.failed
+	if summary, ok := as.tableOf(i).Get(r.key); ok {
+		if decoded, good := decodeSummary(summary); good {
+			r.summary, r.failed = summary, decoded.failed
 			return nil
 		}
 	}

@@ -69,7 +69,7 @@ func (d *dependents) fail() (ds []diag.Diagnostic) {
 			continue
 		}
 		a := &d.Schedule.Assignments[i]
-		if why, cannot := d.cannotBuild(a, d.folder(i, emissionHead{}), kept, owner, there); cannot {
+		if why, cannot := d.cannotBuild(a, d.folder(i, emissionSummary{}), kept, owner, there); cannot {
 			ds = append(ds, why.For(a.ID(d.Name)))
 			d.rows[i].failed = true
 		}

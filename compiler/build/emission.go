@@ -13,15 +13,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// emissionHead is what every build needs of an assignment's emission.
+// emissionSummary is what every build needs of an assignment's emission.
 //
 // In the cache it is a byte of flags, the folder's tree id, the number of objects as a
 // uvarint with their ids, and, as uvarints of their lengths with their bytes: the
 // diagnostics in JSON, what Index needs to know, what outlives the assignment in JSON, and
 // each file's path, followed by its id, its size and whether it is executable.
-type emissionHead struct {
+type emissionSummary struct {
 	failed, orphan bool
-	// passing says that the next build may see something else, so that the head is
+	// passing says that the next build may see something else, so that the summary is
 	// not kept.
 	passing        bool
 	hasDiagnostics bool
@@ -32,13 +32,13 @@ type emissionHead struct {
 	retention      retention
 	files          []tree.File
 
-	rest []byte // what decodeHead has not looked at
+	rest []byte // what decodeSummary has not looked at
 }
 
 const (
-	headFailed = 1 << iota
-	headOrphan
-	headDiagnostics
+	summaryFailed = 1 << iota
+	summaryOrphan
+	summaryDiagnostics
 )
 
 // idSize is the size of git's ids.
@@ -60,12 +60,12 @@ func appendBytes[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(b, s...)
 }
 
-func (h *emissionHead) encode() []byte {
+func (h *emissionSummary) encode() []byte {
 	flags := byte(0)
 	for _, f := range []struct {
 		set  bool
 		flag byte
-	}{{h.failed, headFailed}, {h.orphan, headOrphan}, {len(h.diagnostics) > 0, headDiagnostics}} {
+	}{{h.failed, summaryFailed}, {h.orphan, summaryOrphan}, {len(h.diagnostics) > 0, summaryDiagnostics}} {
 		if f.set {
 			flags |= f.flag
 		}
@@ -86,15 +86,15 @@ func (h *emissionHead) encode() []byte {
 	return b
 }
 
-// decodeHead reads the part of a head that every build needs.
-func decodeHead(b []byte) (h emissionHead, ok bool) {
+// decodeSummary reads the part of a summary that every build needs.
+func decodeSummary(b []byte) (h emissionSummary, ok bool) {
 	if len(b) < fixedSize {
 		return h, false
 	}
-	h = emissionHead{
-		failed:         b[0]&headFailed != 0,
-		orphan:         b[0]&headOrphan != 0,
-		hasDiagnostics: b[0]&headDiagnostics != 0,
+	h = emissionSummary{
+		failed:         b[0]&summaryFailed != 0,
+		orphan:         b[0]&summaryOrphan != 0,
+		hasDiagnostics: b[0]&summaryDiagnostics != 0,
 		rest:           b[fixedSize:],
 	}
 	copy(h.tree[:], b[1:])
@@ -106,8 +106,8 @@ func decodeHead(b []byte) (h emissionHead, ok bool) {
 	return h, true
 }
 
-// eachObject yields the ids of the objects of a head that was decoded.
-func (h *emissionHead) eachObject(yield func(objectDigest) bool) {
+// eachObject yields the ids of the objects of a summary that was decoded.
+func (h *emissionSummary) eachObject(yield func(objectDigest) bool) {
 	for rest := h.objects; len(rest) > 0; rest = rest[len(objectDigest{}):] {
 		if !yield(objectDigest(rest[:len(objectDigest{})])) {
 			return
@@ -115,12 +115,12 @@ func (h *emissionHead) eachObject(yield func(objectDigest) bool) {
 	}
 }
 
-var errHead = errors.New("the head of an emission is damaged")
+var errSummary = errors.New("the summary of an emission is damaged")
 
 func takeBytes(b []byte) (taken, rest []byte, err error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
-		return nil, nil, errHead
+		return nil, nil, errSummary
 	}
 	return b[size : size+int(n)], b[size+int(n):], nil
 }
@@ -134,13 +134,13 @@ func appendBool(b []byte, is bool) []byte {
 
 func takeBool(b []byte) (is bool, rest []byte, err error) {
 	if len(b) == 0 || b[0] > 1 {
-		return false, nil, errHead
+		return false, nil, errSummary
 	}
 	return b[0] == 1, b[1:], nil
 }
 
-// decodeDiagnostics reads the diagnostics of a head.
-func (h *emissionHead) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
+// decodeDiagnostics reads the diagnostics of a summary.
+func (h *emissionSummary) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
 	if !h.hasDiagnostics {
 		return nil, nil
 	}
@@ -153,7 +153,7 @@ func (h *emissionHead) decodeDiagnostics() (ds []diag.Diagnostic, err error) {
 
 // decodeShared reads what Index needs to know and what outlives the assignment, and
 // returns what follows.
-func (h *emissionHead) decodeShared() (rest []byte, err error) {
+func (h *emissionSummary) decodeShared() (rest []byte, err error) {
 	rest = h.rest
 	if h.hasDiagnostics {
 		if _, rest, err = takeBytes(rest); err != nil {
@@ -173,8 +173,8 @@ func (h *emissionHead) decodeShared() (rest []byte, err error) {
 	return rest, err
 }
 
-// decode reads all of a head.
-func (h *emissionHead) decode() (err error) {
+// decode reads all of a summary.
+func (h *emissionSummary) decode() (err error) {
 	if h.diagnostics, err = h.decodeDiagnostics(); err != nil {
 		return err
 	}
@@ -188,12 +188,12 @@ func (h *emissionHead) decode() (err error) {
 			return err
 		}
 		if len(rest) < idSize {
-			return errHead
+			return errSummary
 		}
 		f := tree.File{Path: string(text), ID: tree.ID(hex.EncodeToString(rest[:idSize]))}
 		size, n := binary.Uvarint(rest[idSize:])
 		if n <= 0 {
-			return errHead
+			return errSummary
 		}
 		f.Size = int64(size)
 		if f.Executable, rest, err = takeBool(rest[idSize+n:]); err != nil {

@@ -15,14 +15,14 @@ import (
 
 func emissionOf(files ...backends.File) []byte {
 	object := objectID(backends.Object{Group: "g", Kind: "k", Namespace: "n", Name: "o"})
-	head := emissionHead{orphan: true, objects: object[:], shared: []byte(`{"a":1}`), diagnostics: []diag.Diagnostic{diag.New(diag.ForeignFile, "m")}}
+	summary := emissionSummary{orphan: true, objects: object[:], shared: []byte(`{"a":1}`), diagnostics: []diag.Diagnostic{diag.New(diag.ForeignFile, "m")}}
 	blobs := map[string]tree.Blob{}
 	for _, f := range files {
-		head.files = append(head.files, tree.FileOf(f))
+		summary.files = append(summary.files, tree.FileOf(f))
 		blobs[f.Path] = tree.BlobOf(f)
 	}
-	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(blobs)))
-	return head.encode()
+	_, _ = hex.Decode(summary.tree[:], []byte(tree.TreeID(blobs)))
+	return summary.encode()
 }
 
 var emitted = []backends.File{
@@ -33,19 +33,19 @@ var emitted = []backends.File{
 
 func TestEmissionsComeBack(t *testing.T) {
 	encoded := emissionOf(emitted...)
-	head, ok := decodeHead(encoded)
-	if err := head.decode(); !ok || err != nil {
+	summary, ok := decodeSummary(encoded)
+	if err := summary.decode(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	for i, f := range emitted {
-		if head.files[i] != tree.FileOf(f) {
-			t.Errorf("%v comes back as %v", tree.FileOf(f), head.files[i])
+		if summary.files[i] != tree.FileOf(f) {
+			t.Errorf("%v comes back as %v", tree.FileOf(f), summary.files[i])
 		}
 	}
-	if again := head.encode(); !bytes.Equal(again, encoded) {
+	if again := summary.encode(); !bytes.Equal(again, encoded) {
 		t.Errorf("%q is %q", encoded, again)
 	}
-	for id := range head.eachObject {
+	for id := range summary.eachObject {
 		if id != objectID(backends.Object{Group: "g", Kind: "k", Namespace: "n", Name: "o"}) {
 			t.Errorf("the object comes back as %x", id)
 		}
@@ -59,14 +59,14 @@ func TestDamagedEmissions(t *testing.T) {
 	spoilt := bytes.Clone(encoded)
 	spoilt[len(spoilt)-1] = 2
 	for what, data := range map[string][]byte{"an unknown mode": spoilt, "no mode": encoded[:len(encoded)-1], "half a file": encoded[:len(encoded)-2]} {
-		if head, ok := decodeHead(data); ok && head.decode() == nil {
-			t.Errorf("a head with %s is read", what)
+		if summary, ok := decodeSummary(data); ok && summary.decode() == nil {
+			t.Errorf("a summary with %s is read", what)
 		}
 	}
 	many := bytes.Clone(encoded)
 	many[fixedSize] = 200
-	if _, ok := decodeHead(many); ok {
-		t.Error("a head with more objects than it has room for is read")
+	if _, ok := decodeSummary(many); ok {
+		t.Error("a summary with more objects than it has room for is read")
 	}
 }
 
@@ -110,15 +110,15 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-func FuzzDecodeHead(f *testing.F) {
-	head := emissionOf(emitted...)
-	f.Add(head)
+func FuzzDecodeSummary(f *testing.F) {
+	summary := emissionOf(emitted...)
+	f.Add(summary)
 	f.Add(make([]byte, fixedSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if head, ok := decodeHead(b); ok && head.decode() == nil {
-			again, _ := decodeHead(head.encode())
-			if err := again.decode(); err != nil || !reflect.DeepEqual(again.files, head.files) {
-				t.Errorf("%q is read as %v, and that as %v, %v", b, head.files, again.files, err)
+		if summary, ok := decodeSummary(b); ok && summary.decode() == nil {
+			again, _ := decodeSummary(summary.encode())
+			if err := again.decode(); err != nil || !reflect.DeepEqual(again.files, summary.files) {
+				t.Errorf("%q is read as %v, and that as %v, %v", b, summary.files, again.files, err)
 			}
 		}
 	})

@@ -28,7 +28,7 @@ type emitter struct {
 // emission is what an assignment gives: files where it has not failed.
 type emission struct {
 	backends.Emission
-	head *emissionHead
+	summary *emissionSummary
 }
 
 // emissions takes assignments from their composed values to files: charts get
@@ -53,8 +53,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		a := e.assignment(i, g)
 		ds := e.fillChart(&e.Schedule.Assignments[i], a)
 		ds = append(slices.Clip(ds), e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests)...)
-		out[n].head, late[n].Values = &emissionHead{failed: diag.Errors(ds), diagnostics: ds}, g.Values
-		if !out[n].head.failed {
+		out[n].summary, late[n].Values = &emissionSummary{failed: diag.Errors(ds), diagnostics: ds}, g.Values
+		if !out[n].summary.failed {
 			assigned[n], late[n].Manifests = a, &a.Manifests
 		}
 	}
@@ -81,8 +81,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		if a := assigned[n]; a != nil {
 			a.Projection = projections[n].projection
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
-			out[n].head.diagnostics = slices.Concat(out[n].head.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
-			out[n].head.failed, out[n].head.passing = specs[n].Failed, projections[n].passing
+			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
+			out[n].summary.failed, out[n].summary.passing = specs[n].Failed, projections[n].passing
 			out[n].emit(e.backend(e.Schedule.Assignments[i].ClusterType), a)
 		}
 	}
@@ -103,34 +103,34 @@ func objectsOf(p *model.Projection) model.Value {
 
 // emit has the backend emit the assignment, unless it has failed.
 func (m *emission) emit(backend backends.Backend, a *backends.Assignment) {
-	head := m.head
-	head.diagnostics = append(append(head.diagnostics, backends.Refuse(backend, a)...), withoutEffect(backend, a)...)
-	if head.failed = head.failed || diag.Errors(head.diagnostics); head.failed {
+	summary := m.summary
+	summary.diagnostics = append(append(summary.diagnostics, backends.Refuse(backend, a)...), withoutEffect(backend, a)...)
+	if summary.failed = summary.failed || diag.Errors(summary.diagnostics); summary.failed {
 		return
 	}
 	emitted, ds := backend.Emit(a)
 	if !diag.Errors(ds) {
 		ds = append(ds, unwritable(backend, a.Ref, emitted.Files, nil)...)
 	}
-	head.diagnostics = append(head.diagnostics, ds...)
-	if head.failed = diag.Errors(ds); head.failed {
+	summary.diagnostics = append(summary.diagnostics, ds...)
+	if summary.failed = diag.Errors(ds); summary.failed {
 		return
 	}
 	m.Emission = emitted
-	head.orphan = orphans(a.NamespaceService.Value)
-	head.shared = emitted.Shared
-	head.retention = retentionOf(backend, a)
+	summary.orphan = orphans(a.NamespaceService.Value)
+	summary.shared = emitted.Shared
+	summary.retention = retentionOf(backend, a)
 	for _, o := range emitted.Objects {
 		id := objectID(o)
-		head.objects = append(head.objects, id[:]...)
+		summary.objects = append(summary.objects, id[:]...)
 	}
 	blobs := map[string]tree.Blob{}
 	for _, f := range emitted.Files {
 		file := tree.FileOf(f)
 		blobs[f.Path] = file.Blob()
-		head.files = append(head.files, file)
+		summary.files = append(summary.files, file)
 	}
-	_, _ = hex.Decode(head.tree[:], []byte(tree.TreeID(blobs)))
+	_, _ = hex.Decode(summary.tree[:], []byte(tree.TreeID(blobs)))
 }
 
 // unwritable returns an error where files that a backend gives cannot be written:

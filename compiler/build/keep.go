@@ -32,11 +32,11 @@ func newKeeper(s *scope, as *assignments, r *retained) (*keeper, error) {
 	for n, at := range s.spans {
 		failed[s.Model.ClusterTypes[n].Name] = as.failedIn(at)
 	}
-	for _, summary := range s.record.ClusterTypes {
-		if !s.builds(summary.Name) || !failed[summary.Name] && !s.Model.Incomplete && r.folders[summary.Name] == nil {
+	for _, entry := range s.record.ClusterTypes {
+		if !s.builds(entry.Name) || !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil {
 			continue
 		}
-		ct, err := s.record.ClusterType(summary.Name)
+		ct, err := s.record.ClusterType(entry.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -156,10 +156,10 @@ func (k *keeper) clusterTypes() []clusterType {
 		case k.whole(ct.Name) != "":
 			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil), Denied: k.retained.deniedOf(ct.Name)}
 			kept := clusterType{
-				tree:    tree.ClusterType{Name: ct.Name, Content: func(context.Context) (*tree.Content, error) { return content, nil }},
-				summary: Summary{ClusterTypes: 1},
+				tree:   tree.ClusterType{Name: ct.Name, Content: func(context.Context) (*tree.Content, error) { return content, nil }},
+				counts: Counts{ClusterTypes: 1},
 			}
-			kept.summary.count(content.Folders)
+			kept.counts.count(content.Folders)
 			out = append(out, kept)
 		}
 	}

@@ -62,17 +62,17 @@ func (c *changes) keptNow(t changedType) (map[string]bool, error) {
 		}
 	}
 	for i := c.spans[t.number].first; i < c.spans[t.number].next; i++ {
-		head, ok := decodeHead(c.assignments.rows[i].head)
+		summary, ok := decodeSummary(c.assignments.rows[i].summary)
 		if !ok || c.assignments.rows[i].failed {
 			continue
 		}
-		if _, err := head.decodeShared(); err != nil {
+		if _, err := summary.decodeShared(); err != nil {
 			return nil, err
 		}
-		for _, object := range head.retention.Kept {
+		for _, object := range summary.retention.Kept {
 			out[object] = true
 		}
-		for name := range head.retention.Definitions {
+		for name := range summary.retention.Definitions {
 			out[definitionKind+name] = true
 		}
 	}

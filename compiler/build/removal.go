@@ -77,10 +77,10 @@ func (e *Environment) checkRemovals(c *changes) error {
 		return err
 	}
 	leaves, reindexed := c.leaving(changed)
-	e.Removals = c.removals(leaves, e.Summary)
+	e.Removals = c.removals(leaves, e.Counts)
 	if e.Removals.TooMany() && !e.request.AllowRemovals {
 		c.refuse(e.Removals, leaves)
-		e.Tree, e.Summary = nil, Summary{}
+		e.Tree, e.Counts = nil, Counts{}
 		return nil
 	}
 	c.reportLeaving(leaves)
@@ -114,13 +114,13 @@ func (c *changes) changed() ([]changedType, error) {
 		now[c.Model.ClusterTypes[n].Name] = n
 	}
 	var out []changedType
-	for _, summary := range c.record.ClusterTypes {
-		n, there := now[summary.Name]
-		stays := !c.builds(summary.Name) || !there && c.whole(summary.Name) != ""
-		if stays || there && summary.Digest != "" && summary.Digest == c.types[n].tree.Digest {
+	for _, entry := range c.record.ClusterTypes {
+		n, there := now[entry.Name]
+		stays := !c.builds(entry.Name) || !there && c.whole(entry.Name) != ""
+		if stays || there && entry.Digest != "" && entry.Digest == c.types[n].tree.Digest {
 			continue
 		}
-		before, err := c.record.ClusterType(summary.Name)
+		before, err := c.record.ClusterType(entry.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (c *changes) leaving(changed []changedType) (leaves []leaving, reindexed []
 }
 
 // removals counts what goes, beside what there was and what is there afterwards.
-func (c *changes) removals(leaves []leaving, summary Summary) Removals {
+func (c *changes) removals(leaves []leaving, summary Counts) Removals {
 	r := Removals{}
 	left := summary.Assignments + summary.Kept
 	for _, entry := range c.record.ClusterTypes {

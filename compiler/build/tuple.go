@@ -23,16 +23,16 @@ type tuples struct {
 type tuple struct {
 	key     cache.Key
 	claimed atomic.Bool
-	ready   chan struct{} // closed when head is there
-	head    tupleHead
+	ready   chan struct{} // closed when summary is there
+	summary tupleSummary
 
 	mu    sync.Mutex
 	graph *compose.Graph // nil where it was not composed, or is no longer needed
 	users atomic.Int32   // assignments that may still need the graph
 }
 
-// tupleHead is what every build needs of a tuple.
-type tupleHead struct {
+// tupleSummary is what every build needs of a tuple.
+type tupleSummary struct {
 	Failed      bool              `json:"failed,omitempty"`
 	Digest      model.Digest      `json:"digest"` // of the composed values
 	Lists       []string          `json:"lists,omitempty"`
@@ -55,10 +55,12 @@ func (ts *tuples) table() table {
 	return ts.request.Meter.table(cache.Tuple, ts.request.Platform.Module+" "+ts.Name)
 }
 
-// head returns the head of an assignment's tuple, which is known.
-func (ts *tuples) head(assignment int) *tupleHead { return &ts.all[ts.Plan.TupleOf[assignment]].head }
+// summary returns the summary of an assignment's tuple, which is known.
+func (ts *tuples) summary(assignment int) *tupleSummary {
+	return &ts.all[ts.Plan.TupleOf[assignment]].summary
+}
 
-// resolve makes the heads of tuples known, from the cache or by composing them.
+// resolve makes the summaries of tuples known, from the cache or by composing them.
 // Each tuple is resolved by one of the goroutines that ask for it; the others wait
 // for it.
 func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compose.Composer) error {
@@ -71,7 +73,7 @@ func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compos
 	}
 	for _, n := range mine {
 		t := ts.all[n]
-		if text, ok := table.Get(t.key); !ok || json.Unmarshal(text, &t.head) != nil {
+		if text, ok := table.Get(t.key); !ok || json.Unmarshal(text, &t.summary) != nil {
 			missing = append(missing, n)
 		}
 	}
@@ -101,13 +103,13 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 		}
 		t := ts.all[n]
 		g := composer.Compose(n, prepared)
-		t.head = tupleHead{Failed: g.Failed, Digest: g.Digest, Lists: g.Lists(), Diagnostics: g.Diagnostics()}
-		if !diag.Passing(t.head.Diagnostics) {
-			head, err := json.Marshal(t.head)
+		t.summary = tupleSummary{Failed: g.Failed, Digest: g.Digest, Lists: g.Lists(), Diagnostics: g.Diagnostics()}
+		if !diag.Passing(t.summary.Diagnostics) {
+			summary, err := json.Marshal(t.summary)
 			if err != nil {
 				return err
 			}
-			table.Put(t.key, head)
+			table.Put(t.key, summary)
 		}
 		g.DropProvenance()
 		t.graph = g
@@ -115,7 +117,7 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 	return nil
 }
 
-// wait waits until the heads of tuples are known.
+// wait waits until the summaries of tuples are known.
 func (ts *tuples) wait(ctx context.Context, numbers []int32) error {
 	for _, n := range numbers {
 		select {
@@ -127,7 +129,7 @@ func (ts *tuples) wait(ctx context.Context, numbers []int32) error {
 	return nil
 }
 
-// values returns the graphs of tuples whose heads are known, perhaps without their
+// values returns the graphs of tuples whose summaries are known, perhaps without their
 // provenance. Those that no assignment of the build waits for are not held.
 func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compose.Graph, error) {
 	out := make(map[int32]*compose.Graph, len(numbers))
@@ -196,8 +198,8 @@ func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
 			clean = false // another shard's
 			continue
 		}
-		clean = clean && !t.head.Failed
-		if len(t.head.Diagnostics) == 0 {
+		clean = clean && !t.summary.Failed
+		if len(t.summary.Diagnostics) == 0 {
 			continue
 		}
 		var ids []string
@@ -206,12 +208,12 @@ func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
 				ids = append(ids, ts.id(int(i)))
 			}
 		}
-		for _, d := range t.head.Diagnostics {
+		for _, d := range t.summary.Diagnostics {
 			out = append(out, d.For(ids...))
 		}
 	}
 	if clean {
-		out = append(out, ts.Plan.UnusedLists(func(n int) []string { return ts.all[n].head.Lists })...)
+		out = append(out, ts.Plan.UnusedLists(func(n int) []string { return ts.all[n].summary.Lists })...)
 	}
 	return out
 }

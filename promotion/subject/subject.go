@@ -108,7 +108,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 		return nil, err
 	}
 	e := b.Environments[0]
-	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Summary.Kept}
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept}
 	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
 	out.Options.Ring = c.Ring
 	return out, nil

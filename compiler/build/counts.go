@@ -2,15 +2,15 @@ package build
 
 import "github.com/kalypso-io/kalypso/compiler/tree"
 
-// Summary counts what an environment's build gave.
-type Summary struct {
+// Counts counts what an environment's build gave.
+type Counts struct {
 	ClusterTypes int `json:"clusterTypes"`
 	Assignments  int `json:"assignments"` // that were built
 	Kept         int `json:"kept"`        // folders that stay as they were
 	Failed       int `json:"failed"`      // assignments with an error and nothing to keep
 }
 
-func (s *Summary) add(t Summary) {
+func (s *Counts) add(t Counts) {
 	s.ClusterTypes += t.ClusterTypes
 	s.Assignments += t.Assignments
 	s.Kept += t.Kept
@@ -18,7 +18,7 @@ func (s *Summary) add(t Summary) {
 }
 
 // count counts folders.
-func (s *Summary) count(folders []tree.Folder) {
+func (s *Counts) count(folders []tree.Folder) {
 	for _, f := range folders {
 		if f.Kept != nil {
 			s.Kept++
