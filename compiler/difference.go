@@ -236,23 +236,13 @@ func compared(ctx context.Context, e *build.Environment, unknown map[string]bool
 		} else {
 			out = append(out, compare.Folder{
 				Environment: e.Name, ClusterType: ct.Name, Tree: tree.OfFiles(content.Files),
-				Files: func() ([]backends.File, error) {
-					content, err := ct.Content(ctx)
-					if err != nil {
-						return nil, err
-					}
-					return content.Files, nil
-				},
+				Files: func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
 			})
 		}
 		for i, f := range content.Folders {
-			blobs := map[string]tree.Blob{}
-			for _, file := range f.Files {
-				blobs[file.Path] = file.Blob()
-			}
 			out = append(out, compare.Folder{
 				Environment: e.Name, ClusterType: ct.Name, Assignment: f.Info.DeploymentTarget,
-				Tree: tree.TreeID(blobs), Files: func() ([]backends.File, error) { return content.FilesOf(ctx, i) },
+				Tree: tree.OfFiles(f.Files), Files: func() ([]backends.File, error) { return content.One(ctx, i) },
 			})
 		}
 	}

@@ -173,7 +173,8 @@ func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*sub
 }
 
 func modelType(name, base, own string, outside bool) tree.ClusterType {
-	content := &tree.Content{Files: []backends.File{{Path: "README.md", Data: []byte(name + "\n")}}}
+	root := []backends.File{{Path: "README.md", Data: []byte(name + "\n")}}
+	content := tree.ContentOf(root)
 	var made [][]backends.File
 	for _, target := range modelTargets {
 		text := modelContent(target, base, own)
@@ -187,7 +188,11 @@ func modelType(name, base, own string, outside bool) tree.ClusterType {
 	}
 	content.Make = func(_ context.Context, folders []int) (out [][]backends.File, _ error) {
 		for _, i := range folders {
-			out = append(out, made[i])
+			if i == tree.Root {
+				out = append(out, root)
+			} else {
+				out = append(out, made[i])
+			}
 		}
 		return out, nil
 	}

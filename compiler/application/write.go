@@ -127,7 +127,7 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 		if target.Environment != environment {
 			continue
 		}
-		content := &tree.Content{Files: target.Files}
+		content := tree.ContentOf(target.Files)
 		if target.Failed {
 			content.Kept = "the target has errors"
 		}

@@ -26,6 +26,7 @@ type assignments struct {
 	targets sync.Map // targetID -> cache.Key
 	rows    []row    // by assignment
 	spill   spill    // the files of those that were emitted
+	roots   []extent // in the spill, of the files at the roots of cluster types
 }
 
 // row is the result of one assignment.
@@ -188,8 +189,8 @@ func (as *assignments) identify(ctx context.Context, s span, composer *compose.C
 		a := &as.Schedule.Assignments[i]
 		t := as.tuples.summary(i)
 		r := &as.rows[i]
-		if r.failed = a.Failed || as.Plan.Failed[i] || t.Failed || !healthy; !r.failed {
-			r.key = as.assignmentKey(k, i, a, t.Digest)
+		if r.failed = a.Failed || as.Plan.Failed[i] || t.failed || !healthy; !r.failed {
+			r.key = as.assignmentKey(k, i, a, t.digest)
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
 	}
 	e.tuples = newTuples(e.Planned)
 	e.emitter = &emitter{Planned: e.Planned, tuples: e.tuples}
-	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter, rows: make([]row, len(e.Schedule.Assignments))}
+	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter, rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes))}
 	return e, nil
 }
 
@@ -189,7 +189,7 @@ func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph
 // Configuration returns the digest of the composed values of the assignment with
 // this number: the version of its configuration.
 func (e *Environment) Configuration(assignment int) model.Digest {
-	return e.tuples.summary(assignment).Digest
+	return e.tuples.summary(assignment).digest
 }
 
 // ApplicationValues returns what the application gives the chart of a deployment

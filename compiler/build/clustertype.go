@@ -79,21 +79,19 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	defer y.assignments.putAway(n)
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, counts: Counts{ClusterTypes: 1}}
 	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n])
+	var key cache.Key
 	if whole && y.reconciler(ct) != nil {
 		out.counts.Assignments = y.spans[n].next - y.spans[n].first
-		if known, ok := y.knownIndex(ct, y.key(n)); ok && !diag.Errors(known.Diagnostics) {
-			digest, err := y.contentDigest(n, known.Tree)
+		key = y.key(n)
+		if known, ok := y.rememberedIndex(ct, key); ok {
+			digest, err := y.contentDigest(n, known.Files)
 			if err != nil {
 				return out, err
 			}
 			out.tree.Digest, out.diagnostics = digest, known.Diagnostics
 			out.tree.Content = func(context.Context) (*tree.Content, error) {
 				folders, err := y.folders(n)
-				if err != nil {
-					return nil, err
-				}
-				files, kept, _ := y.index(ct, folders)
-				return y.content(n, files, kept, folders), nil
+				return y.content(n, known.Files, "", folders), err
 			}
 			return out, nil
 		}
@@ -102,38 +100,47 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	if err != nil {
 		return out, err
 	}
-	files, kept, ds := y.index(ct, folders)
+	index, kept, err := y.index(n, folders)
+	if err != nil {
+		return out, err
+	}
 	if whole && kept == "" {
-		known := indexSummary{Tree: tree.OfFiles(files), Diagnostics: ds}
-		y.rememberIndex(ct, y.key(n), known)
-		if out.tree.Digest, err = y.contentDigest(n, known.Tree); err != nil {
+		y.rememberIndex(ct, key, index)
+		if out.tree.Digest, err = y.contentDigest(n, index.Files); err != nil {
 			return out, err
 		}
 	}
-	out.diagnostics, out.kept, out.folders = ds, kept, folders
+	out.diagnostics, out.kept, out.folders = index.Diagnostics, kept, folders
 	out.counts = Counts{ClusterTypes: 1}
 	out.counts.count(folders)
 	out.counts.Failed = y.lost(n, folders)
-	content := y.content(n, files, kept, folders)
+	content := y.content(n, index.Files, kept, folders)
 	out.tree.Content = func(context.Context) (*tree.Content, error) { return content, nil }
 	return out, nil
 }
 
 // content is what is in the folder of a cluster type.
-func (y *assembly) content(n int, files []backends.File, kept string, folders []tree.Folder) *tree.Content {
+func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
 	name := y.Model.ClusterTypes[n].Name
 	return &tree.Content{
 		Files: files, Kept: kept, Folders: folders, Clusters: y.clusterNames(name), Denied: y.keeper.retained.deniedOf(name),
 		Make: func(ctx context.Context, wanted []int) ([][]backends.File, error) {
-			numbers := make([]int, len(wanted))
-			for k, f := range wanted {
+			var numbers []int
+			for _, f := range wanted {
+				if f == tree.Root {
+					continue
+				}
 				i, assigned := y.Schedule.Index(name, folders[f].Info.DeploymentTarget)
 				if !assigned {
 					return nil, fmt.Errorf("folder %s/%s is kept, and has no content", name, folders[f].Info.DeploymentTarget)
 				}
-				numbers[k] = i
+				numbers = append(numbers, i)
 			}
-			return y.assignments.contents(ctx, numbers)
+			made, err := y.assignments.contents(ctx, numbers)
+			if i := slices.Index(wanted, tree.Root); i >= 0 && err == nil {
+				made = slices.Insert(made, i, y.root(n, folders))
+			}
+			return made, err
 		},
 	}
 }
@@ -192,7 +199,7 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 		out = append(out, tree.Folder{
 			Info:      y.assignments.folder(i, summary),
 			Files:     summary.files,
-			Values:    y.assignments.tuples.summary(i).Digest,
+			Values:    y.assignments.tuples.summary(i).digest,
 			Selection: y.selection(i),
 		})
 	}
@@ -217,55 +224,74 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 	return out, nil
 }
 
-// index makes the files at a cluster type's root; kept is the reason why it cannot.
-func (y *assembly) index(ct *model.ClusterType, folders []tree.Folder) (files []backends.File, kept string, ds []diag.Diagnostic) {
-	r := y.reconciler(ct)
-	if !y.Reconciled(ct) {
-		return nil, "the reconciler " + ct.Reconciler + " has errors", nil
-	}
-	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
-		return nil, "folders of another reconciler are kept", nil // settle has reported it
-	}
-	all := infos(folders)
-	files, ds = y.backend(ct).Index(y.delivered(ct), all)
-	if !diag.Errors(ds) {
-		ds = append(ds, unwritable(y.backend(ct), model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
-	}
-	if diag.Errors(ds) {
-		return nil, "errors: " + codes(ds), ds
-	}
-	return files, "", ds
-}
-
-// indexSummary is what every build needs of the files at a cluster type's root.
+// indexSummary is which files are at a cluster type's root, without errors.
 type indexSummary struct {
-	Tree        tree.ID           `json:"tree"`
+	Files       []tree.File       `json:"files"`
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved
 }
 
-// knownIndex returns what the cache knows of a cluster type's index by the key of
-// the cluster type.
-func (y *assembly) knownIndex(ct *model.ClusterType, of cache.Key) (known indexSummary, ok bool) {
-	text, ok := y.assignments.table(ct.Name).Get(y.knownIndexKey(of))
+// index finds which files are at the root of a cluster type with folders; kept is the reason
+// why it cannot.
+func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept string, err error) {
+	ct := &y.Model.ClusterTypes[n]
+	r := y.reconciler(ct)
+	if !y.Reconciled(ct) {
+		return index, "the reconciler " + ct.Reconciler + " has errors", nil
+	}
+	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
+		return index, "folders of another reconciler are kept", nil // failDependents has reported it
+	}
+	all := infos(folders)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return index, "", err
+	}
+	key := y.indexKey("index", ct).Bytes(text).Sum()
+	if known, ok := y.rememberedIndex(ct, key); ok {
+		return known, "", nil
+	}
+	files, ds := y.backend(ct).Index(y.delivered(ct), all)
+	if !diag.Errors(ds) {
+		ds = append(ds, unwritable(y.backend(ct), model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
+	}
+	index.Diagnostics = ds
+	if diag.Errors(ds) {
+		return index, "errors: " + codes(ds), nil
+	}
+	index.Files = tree.FilesOf(files)
+	y.rememberIndex(ct, key, index)
+	y.assignments.roots[n] = y.assignments.spill.add([][]backends.File{files})[0]
+	return index, "", nil
+}
+
+// root returns the files at the root of a cluster type with folders.
+func (y *assembly) root(n int, folders []tree.Folder) []backends.File {
+	if files := y.assignments.spill.read(y.assignments.roots[n : n+1])[0]; files != nil {
+		return files
+	}
+	ct := &y.Model.ClusterTypes[n]
+	files, _ := y.backend(ct).Index(y.delivered(ct), infos(folders))
+	return files
+}
+
+// rememberedIndex returns what the cache has for a key: of all that a cluster type is made
+// of, or of what its backend gets.
+func (y *assembly) rememberedIndex(ct *model.ClusterType, key cache.Key) (known indexSummary, ok bool) {
+	text, ok := y.assignments.table(ct.Name).Get(key)
 	return known, ok && json.Unmarshal(text, &known) == nil
 }
 
-func (y *assembly) rememberIndex(ct *model.ClusterType, of cache.Key, known indexSummary) {
-	text, err := json.Marshal(known)
+func (y *assembly) rememberIndex(ct *model.ClusterType, key cache.Key, index indexSummary) {
+	text, err := json.Marshal(index)
 	if err == nil {
-		y.assignments.table(ct.Name).Put(y.knownIndexKey(of), text)
+		y.assignments.table(ct.Name).Put(key, text)
 	}
 }
 
-func (y *assembly) knownIndexKey(of cache.Key) cache.Key {
-	return y.Planned.key("index known").Key(of).Sum()
-}
-
 // contentDigest identifies the folder of a cluster type in which nothing failed,
-// and its record, whatever they were made of; index is the
-// tree of the files at its root.
-func (y *assembly) contentDigest(n int, index tree.ID) (model.Digest, error) {
-	h := cache.NewHash("cluster type").String(string(index))
+// and its record, whatever they were made of; index are the files at its root.
+func (y *assembly) contentDigest(n int, index []tree.File) (model.Digest, error) {
+	h := cache.NewHash("cluster type").String(string(tree.OfFiles(index)))
 	for _, name := range y.clusterNames(y.Model.ClusterTypes[n].Name) {
 		h.String(name)
 	}
@@ -276,7 +302,7 @@ func (y *assembly) contentDigest(n int, index tree.ID) (model.Digest, error) {
 			return "", err
 		}
 		f := y.assignments.folder(i, summary)
-		h.Bytes(summary.tree[:]).String(string(y.assignments.tuples.summary(i).Digest))
+		h.Bytes(summary.tree[:]).String(string(y.assignments.tuples.summary(i).digest))
 		h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).String(f.Version).String(f.Backend)
 		h.Int(int(y.assignments.rows[i].summary[0] & summaryOrphan)).Int(f.Wave).Bytes(f.Shared).Bytes(summary.retention.encode()).Int(len(f.DependsOn))
 		for _, target := range f.DependsOn {

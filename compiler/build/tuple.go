@@ -33,10 +33,39 @@ type tuple struct {
 
 // tupleSummary is what every build needs of a tuple.
 type tupleSummary struct {
-	Failed      bool              `json:"failed,omitempty"`
-	Digest      model.Digest      `json:"digest"` // of the composed values
+	failed bool
+	digest model.Digest // of the composed values
+	tupleNotes
+}
+
+// tupleNotes are what most tuples have nothing of.
+type tupleNotes struct {
 	Lists       []string          `json:"lists,omitempty"`
 	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved, of no assignment
+}
+
+// encode returns whether the tuple failed, as a byte, the digest with its length, and the
+// notes in JSON: there are many tuples, and every build reads all.
+func (s *tupleSummary) encode() []byte {
+	b := appendBytes(appendBool(nil, s.failed), s.digest)
+	if len(s.Lists)+len(s.Diagnostics) > 0 {
+		notes, _ := json.Marshal(s.tupleNotes) // of strings and numbers
+		b = append(b, notes...)
+	}
+	return b
+}
+
+func decodeTupleSummary(b []byte) (s tupleSummary, ok bool) {
+	failed, rest, err := takeBool(b)
+	if err != nil {
+		return s, false
+	}
+	digest, rest, err := takeBytes(rest)
+	if err == nil && len(rest) > 0 {
+		err = json.Unmarshal(rest, &s.tupleNotes)
+	}
+	s.failed, s.digest = failed, model.Digest(digest)
+	return s, err == nil
 }
 
 // newTuples returns the tuples of a plan.
@@ -73,7 +102,11 @@ func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compos
 	}
 	for _, n := range mine {
 		t := ts.all[n]
-		if text, ok := table.Get(t.key); !ok || json.Unmarshal(text, &t.summary) != nil {
+		text, ok := table.Get(t.key)
+		if ok {
+			t.summary, ok = decodeTupleSummary(text)
+		}
+		if !ok {
 			missing = append(missing, n)
 		}
 	}
@@ -103,13 +136,9 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 		}
 		t := ts.all[n]
 		g := composer.Compose(n, prepared)
-		t.summary = tupleSummary{Failed: g.Failed, Digest: g.Digest, Lists: g.Lists(), Diagnostics: g.Diagnostics()}
+		t.summary = tupleSummary{g.Failed, g.Digest, tupleNotes{g.Lists(), g.Diagnostics()}}
 		if !diag.Passing(t.summary.Diagnostics) {
-			summary, err := json.Marshal(t.summary)
-			if err != nil {
-				return err
-			}
-			table.Put(t.key, summary)
+			table.Put(t.key, t.summary.encode())
 		}
 		g.DropProvenance()
 		t.graph = g
@@ -198,7 +227,7 @@ func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
 			clean = false // another shard's
 			continue
 		}
-		clean = clean && !t.summary.Failed
+		clean = clean && !t.summary.failed
 		if len(t.summary.Diagnostics) == 0 {
 			continue
 		}

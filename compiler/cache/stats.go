@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	Computed     int   // results that were put, each key once
 	Reused       int   // results that were found: reads of single results, and entries of tables, each once
-	ReadBytes    int64 // from the cache's files
+	ReadBytes    int64 // from the cache's files, and of remote tables
 	WrittenBytes int64 // to the cache's files; rewriting a table counts too
 }
 

@@ -257,6 +257,7 @@ func (t *Table) ask() {
 
 func (t *Table) remote() (rows []row, err error) {
 	_, err = t.c.remote.get(tableName(t.id), func(data []byte) (ok bool) {
+		t.c.count(t.level, Stats{ReadBytes: int64(len(data))})
 		rows, ok = t.parse(data)
 		return ok
 	})

@@ -27,7 +27,8 @@ func generated(assignments, changed int, version string) *Tree {
 		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
 			Name: name, Digest: model.DigestBytes([]byte(digest)),
 			Content: func(context.Context) (*Content, error) {
-				c := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
+				root := []backends.File{{Path: "README.md", Data: []byte(name)}}
+				c := &Content{Files: FilesOf(root)}
 				text := func(a int) string {
 					if a == changed {
 						return fmt.Sprintf("assignment: %d\n%s", a, version)
@@ -39,7 +40,11 @@ func generated(assignments, changed int, version string) *Tree {
 				}
 				c.Make = func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 					for _, i := range folders {
-						made = append(made, generatedFiles(text(first+i)))
+						if i == Root {
+							made = append(made, root)
+						} else {
+							made = append(made, generatedFiles(text(first+i)))
+						}
 					}
 					return made, nil
 				}

@@ -11,11 +11,6 @@ import (
 // It makes everything, so it is for trees that fit into memory.
 func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 	var out []backends.File
-	add := func(dir string, files []backends.File) {
-		for _, f := range files {
-			out = append(out, backends.File{Path: dir + "/" + f.Path, Data: f.Data, Executable: f.Executable})
-		}
-	}
 	for _, ct := range t.ClusterTypes {
 		if ct.Outside {
 			continue
@@ -24,11 +19,14 @@ func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		add(ct.Name, content.Files)
 		var folders []int
+		var dirs []string
+		if len(content.Files) > 0 {
+			folders, dirs = append(folders, Root), append(dirs, ct.Name+"/")
+		}
 		for i, f := range content.Folders {
 			if f.Kept == nil {
-				folders = append(folders, i)
+				folders, dirs = append(folders, i), append(dirs, ct.Name+"/"+f.Info.DeploymentTarget+"/")
 			}
 		}
 		if len(folders) == 0 {
@@ -38,24 +36,42 @@ func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		for n, i := range folders {
-			add(ct.Name+"/"+content.Folders[i].Info.DeploymentTarget, made[n])
+		for n, dir := range dirs {
+			for _, f := range made[n] {
+				out = append(out, backends.File{Path: dir + f.Path, Data: f.Data, Executable: f.Executable})
+			}
 		}
 	}
 	return out, nil
 }
 
 // OfFiles returns the id of a tree of files.
-func OfFiles(files []backends.File) ID {
+func OfFiles(files []File) ID {
 	blobs := map[string]Blob{}
 	for _, f := range files {
-		blobs[f.Path] = BlobOf(f)
+		blobs[f.Path] = f.Blob()
 	}
 	return TreeID(blobs)
 }
 
-// FilesOf returns the files of the folder with a number, with their bytes.
-func (c *Content) FilesOf(ctx context.Context, folder int) ([]backends.File, error) {
+// ContentOf returns the content of a cluster type without folders.
+func ContentOf(files []backends.File) *Content {
+	return &Content{Files: FilesOf(files), Make: func(context.Context, []int) ([][]backends.File, error) {
+		return [][]backends.File{files}, nil
+	}}
+}
+
+// FilesOf returns files by the ids of their content.
+func FilesOf(files []backends.File) []File {
+	out := make([]File, len(files))
+	for i, f := range files {
+		out[i] = FileOf(f)
+	}
+	return out
+}
+
+// One returns the files of the folder with a number, with their bytes.
+func (c *Content) One(ctx context.Context, folder int) ([]backends.File, error) {
 	made, err := c.Make(ctx, []int{folder})
 	if err != nil {
 		return nil, err

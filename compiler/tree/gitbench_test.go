@@ -25,7 +25,8 @@ func hugeTree(version string) *Tree {
 		t.ClusterTypes = append(t.ClusterTypes, ClusterType{
 			Name: name, Digest: model.DigestBytes([]byte(name + of)),
 			Content: func(context.Context) (*Content, error) {
-				content := &Content{Files: []backends.File{{Path: "README.md", Data: []byte(name)}}}
+				root := []backends.File{{Path: "README.md", Data: []byte(name)}}
+				content := &Content{Files: FilesOf(root)}
 				target := func(a int) string { return fmt.Sprintf("workload-%03d-target", a) }
 				version := func(a int) string {
 					if a > 0 {
@@ -38,7 +39,11 @@ func hugeTree(version string) *Tree {
 				}
 				content.Make = func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 					for _, a := range folders {
-						made = append(made, hugeFiles(name, target(a), version(a)))
+						if a == Root {
+							made = append(made, root)
+						} else {
+							made = append(made, hugeFiles(name, target(a), version(a)))
+						}
 					}
 					return made, nil
 				}

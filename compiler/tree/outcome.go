@@ -24,7 +24,7 @@ type outcome struct {
 // group is files of a cluster type that are made together: those of an
 // assignment's folder, or those at the root.
 type group struct {
-	folder int    // its number in Content.Folders; -1 for the root
+	folder int    // its number in Content.Folders, or Root
 	dir    string // in the environment
 	files  []File // by path in dir
 }
@@ -52,11 +52,7 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 	}}
 	switch {
 	case content.Kept == "":
-		files := make([]File, len(content.Files))
-		for i, f := range content.Files {
-			files[i] = FileOf(f)
-		}
-		out.record.Files = out.add(-1, ct.Name, files)
+		out.record.Files = out.add(Root, ct.Name, content.Files)
 	case before != nil:
 		out.record.Files = out.keep(ct.Name, before.Files)
 	default:
@@ -183,31 +179,22 @@ const atOnce = 128
 // It fails if the content is not what was announced.
 func (out *outcome) read(ctx context.Context, all []missing, each func(missing, []backends.File) error) error {
 	for part := range slices.Chunk(all, atOnce) {
-		var folders []int
-		for _, m := range part {
-			if m.folder >= 0 {
-				folders = append(folders, m.folder)
-			}
+		if out.content.Make == nil {
+			return fmt.Errorf("the files of cluster type %s have no content", out.record.Name)
 		}
-		var made [][]backends.File
-		if len(folders) > 0 {
-			if out.content.Make == nil {
-				return fmt.Errorf("the folders of cluster type %s have no content", out.record.Name)
-			}
-			var err error
-			if made, err = out.content.Make(ctx, folders); err != nil {
-				return fmt.Errorf("the content of cluster type %s: %w", out.record.Name, err)
-			}
-			if len(made) != len(folders) {
-				return fmt.Errorf("cluster type %s gives the content of %d folders, and not of %d", out.record.Name, len(made), len(folders))
-			}
+		folders := make([]int, len(part))
+		for i, m := range part {
+			folders[i] = m.folder
 		}
-		for _, m := range part {
-			files := out.content.Files
-			if m.folder >= 0 {
-				files, made = made[0], made[1:]
-			}
-			wanted, err := out.wanted(m, files)
+		made, err := out.content.Make(ctx, folders)
+		if err != nil {
+			return fmt.Errorf("the content of cluster type %s: %w", out.record.Name, err)
+		}
+		if len(made) != len(folders) {
+			return fmt.Errorf("cluster type %s gives the content of %d folders, and not of %d", out.record.Name, len(made), len(folders))
+		}
+		for i, m := range part {
+			wanted, err := out.wanted(m, made[i])
 			if err == nil {
 				err = each(m, wanted)
 			}

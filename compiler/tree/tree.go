@@ -51,13 +51,13 @@ type ClusterType struct {
 // Content is what is in a cluster type's folder.
 type Content struct {
 	// Files are those at the cluster type's root, by path in it, sorted.
-	Files []backends.File
+	Files []File
 	// Kept is the reason why Files are not known, and those of the previous
 	// record stay as they are; "" where Files are known.
 	Kept    string
 	Folders []Folder // sorted by deployment target
 	// Make returns the bytes of the Files of folders, which are given by their numbers in
-	// Folders: with the same paths in the same order. It is called only for folders that are
+	// Folders, or Root: with the same paths in the same order. It is called only for what is
 	// written and not kept, by several goroutines. Files that do not have the ids and modes of
 	// Files are an error.
 	Make func(ctx context.Context, folders []int) ([][]backends.File, error)
@@ -66,6 +66,9 @@ type Content struct {
 	// Denied are the pairs that policies take away, sorted by deployment target.
 	Denied []Denied
 }
+
+// Root stands for a cluster type's own files among the numbers of its folders.
+const Root = -1
 
 // Folder is the desired content of an assignment's folder.
 type Folder struct {

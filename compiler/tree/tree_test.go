@@ -76,9 +76,13 @@ func (ct plainType) digest() model.Digest {
 }
 
 func (ct plainType) content() *Content {
-	c := &Content{Files: ct.Files, Kept: ct.Kept, Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+	c := &Content{Files: FilesOf(ct.Files), Kept: ct.Kept, Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 		for _, i := range folders {
-			made = append(made, ct.Folders[i].Files)
+			if i == Root {
+				made = append(made, ct.Files)
+			} else {
+				made = append(made, ct.Folders[i].Files)
+			}
 		}
 		return made, nil
 	}}

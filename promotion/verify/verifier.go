@@ -253,7 +253,7 @@ func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.
 		if err := v.keptFiles(ctx, st, recorded); err != nil {
 			return err
 		}
-	case content.Kept == "" && ownTree(content) != tree.TreeID(recorded.Files):
+	case content.Kept == "" && tree.OfFiles(content.Files) != tree.TreeID(recorded.Files):
 		v.problem("%s: its own files are not what is compiled", ct.Name)
 	}
 	there := map[string]bool{}
@@ -306,28 +306,10 @@ func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType st
 		return v.kept(ctx, st, id, recorded)
 	case f.Kept != nil:
 		v.problem("%s has errors at its commits, and the record does not say that it is kept", id)
-	case folderTree(f) != recorded.Tree:
+	case tree.OfFiles(f.Files) != recorded.Tree:
 		v.problem("%s is not what is compiled", id)
 	}
 	return nil
-}
-
-// ownTree returns the id of a cluster type's own files.
-func ownTree(content *tree.Content) tree.ID {
-	blobs := map[string]tree.Blob{}
-	for _, f := range content.Files {
-		blobs[f.Path] = tree.BlobOf(f)
-	}
-	return tree.TreeID(blobs)
-}
-
-// folderTree returns the id of an assignment's files.
-func folderTree(f *tree.Folder) tree.ID {
-	blobs := map[string]tree.Blob{}
-	for _, file := range f.Files {
-		blobs[file.Path] = file.Blob()
-	}
-	return tree.TreeID(blobs)
 }
 
 // keptFiles compares retained files of a cluster type with what the commits give that they
@@ -341,7 +323,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *session.Stage, recorded *t
 		return err
 	}
 	return v.retained(ctx, st, recorded.Name, recorded.Name, of, func(content *tree.Content) bool {
-		return content.Kept == "" && ownTree(content) == tree.TreeID(recorded.Files)
+		return content.Kept == "" && tree.OfFiles(content.Files) == tree.TreeID(recorded.Files)
 	})
 }
 
@@ -350,7 +332,7 @@ func (v *verifier) kept(ctx context.Context, st *session.Stage, id string, recor
 	name, target, _ := strings.Cut(id, "/")
 	return v.retained(ctx, st, id, name, recorded.Kept.Source, func(content *tree.Content) bool {
 		return slices.ContainsFunc(content.Folders, func(f tree.Folder) bool {
-			return f.Info.DeploymentTarget == target && f.Kept == nil && folderTree(&f) == recorded.Tree
+			return f.Info.DeploymentTarget == target && f.Kept == nil && tree.OfFiles(f.Files) == recorded.Tree
 		})
 	})
 }
