@@ -1,5 +1,8 @@
 // Command kalypso compiles a platform, what runs where with which
 // configuration, into the trees that GitOps reconcilers pull.
+//
+// It is large because it is wide: a file for each command, which reads flags, makes a call
+// and prints, and nothing that another package could use.
 package main
 
 import (
