@@ -57,6 +57,7 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 			}
 			if found {
 				out = append(out, c)
+				owner[id] = as.winner(c, j)
 			}
 		}
 	}
@@ -115,7 +116,7 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 	found, pairs := onMachines(found)
 	for _, pair := range pairs {
 		message, hint := collideOnMachine(pair)
-		ds = append(ds, as.failBoth(pair[0], message, hint))
+		ds = append(ds, as.fail(pair[0], message, hint))
 	}
 	for _, c := range found {
 		if c.message == "" {
@@ -125,19 +126,78 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 				c.hint = "one reconciler may serve both cluster types, and their names run together: rename a cluster type or a workload"
 			}
 		}
-		ds = append(ds, as.failBoth(c, c.message, c.hint))
+		ds = append(ds, as.fail(c, c.message, c.hint))
 	}
 	return ds
 }
 
-// failBoth fails the two assignments of a collision.
-func (as *assignments) failBoth(c collision, message, hint string) diag.Diagnostic {
-	a, b := &as.Schedule.Assignments[c.first], &as.Schedule.Assignments[c.second]
-	as.rows[c.first].failed, as.rows[c.second].failed = true, true
+// winner returns which assignment of a collision gets the object: the one whose namespace it is
+// or is in, else the platform's own one of what a registration brings; none where neither has a
+// better claim. It follows from the platform alone, and not from what was there before.
+func (as *assignments) winner(c collision, none int) int {
+	switch first, second := as.claim(c.first, c.object), as.claim(c.second, c.object); {
+	case first > second:
+		return c.first
+	case second > first:
+		return c.second
+	}
+	return none
+}
+
+// claim is how good a claim an assignment has to an object.
+func (as *assignments) claim(i int, o backends.Object) int {
+	namespace := o.Namespace
+	if o.Group == "" && o.Kind == "Namespace" {
+		namespace = o.Name
+	}
+	switch {
+	case namespace != "" && namespace == as.Plan.Namespaces[i] && o.Group != machineGroup:
+		return 2
+	case as.Schedule.Assignments[i].Workload.Registration == "":
+		return 1
+	}
+	return 0
+}
+
+// fail fails the assignments of a collision, or the one that has the worse claim.
+func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
+	losers := as.losers(c)
+	var ids []string
+	for _, i := range losers {
+		as.rows[i].failed = true
+		ids = append(ids, as.id(i))
+	}
+	first, second := c.second, c.first // the sites of a diagnostic
+	if len(losers) == 1 {
+		first, second = losers[0], as.winner(c, -1)
+		hint = as.yield(first, second, c.object)
+	}
+	a, b := &as.Schedule.Assignments[first], &as.Schedule.Assignments[second]
 	return diag.New(diag.NameCollision, message).
-		At(b.Workload.TargetRef(b.Target.Name), "").At(a.Workload.TargetRef(a.Target.Name), "").
+		At(a.Workload.TargetRef(a.Target.Name), "").At(b.Workload.TargetRef(b.Target.Name), "").
 		Hinting(hint).
-		For(a.ID(as.Name), b.ID(as.Name))
+		For(ids...)
+}
+
+// yield says what an assignment can do that has no claim to an object of another.
+func (as *assignments) yield(loser, winner int, o backends.Object) string {
+	a, b := &as.Schedule.Assignments[loser], &as.Schedule.Assignments[winner]
+	why := fmt.Sprintf("what registration %s brings does not replace what the platform declares", a.Workload.Registration)
+	if as.claim(winner, o) == 2 {
+		why = fmt.Sprintf("the namespace %s is that of %s", as.Plan.Namespaces[winner], b.Target.FullName)
+	}
+	return why + ": leave the object out of " + a.Target.FullName + ", or give it another name or place"
+}
+
+// losers returns the assignments of a collision that fail, in their order.
+func (as *assignments) losers(c collision) []int {
+	switch as.winner(c, -1) {
+	case c.first:
+		return []int{c.second}
+	case c.second:
+		return []int{c.first}
+	}
+	return []int{c.first, c.second}
 }
 
 // centralCollisions finds the objects that assignments of two cluster types create

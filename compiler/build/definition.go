@@ -72,7 +72,9 @@ func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, 
 	s := as.spans[ct]
 	failing := map[int]bool{}
 	for _, c := range collided {
-		failing[c.first], failing[c.second] = true, true
+		for _, i := range as.losers(c) {
+			failing[i] = true
+		}
 	}
 	owned, err := as.keptDefinitions(in, ct)
 	if err != nil {

@@ -274,7 +274,7 @@ var Codes = []Explanation{
 	{NeedsGitOps, NeedsGitOps.Severity(), "the environment's gitops is not given",
 		"What is asked for refers to the repository, of git or of an OCI registry, that holds the compiled tree: environments.<name>.gitops says which that is."},
 	{NameCollision, NameCollision.Severity(), "an object is created twice",
-		"Two assignments of one cluster type, or the namespace service and the rendered manifests of one, create an object of the same kind, namespace and name: reconcilers would fight over it for ever, or refuse the folder."},
+		"Two assignments of one cluster type, or the namespace service and the rendered manifests of one, create an object of the same kind, namespace and name: reconcilers would fight over it for ever, or refuse the folder. Of two assignments the one gets it whose namespace it is in, else the platform's own one of what a registration brings, and the other one fails; else both fail."},
 	{NotAnObject, NotAnObject.Severity(), "a manifest of the namespace service is no Kubernetes object",
 		"An object has apiVersion, kind and metadata.name."},
 	{HelmValues, HelmValues.Severity(), "application and platform values collide",
