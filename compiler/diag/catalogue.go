@@ -190,7 +190,7 @@ var Codes = []Explanation{
 	{DataSchema, DataSchema.Severity(), "an embedded JSON Schema was read as data",
 		"Without type=jsonschema, @embed gives the schema's text as data, which constrains nothing."},
 	{Registration, Registration.Severity(), "a registration brings what it must not, or nothing",
-		"A registration brings workloads, configs or both from a folder of another repository: one CUE package, or Workloads of the Kalypso scheduler as YAML. What it may bring, of which workspace, in which layers and for which assignments, the platform says; and no name may be there twice."},
+		"A registration brings workloads, configs or both from a folder of another repository: one CUE package, or Workloads of the Kalypso scheduler as YAML. What it may bring, of which workspace, in which layers and for which assignments, the platform says; no name may be there twice, and no source may be on the machine that locks the platform or on its own link."},
 	{ClusterValues, ClusterValues.Severity(), "values of single clusters cannot be delivered",
 		"The values of a cluster take the place of the composed ones there. How depends on the reconciler of its cluster type: some have no way to do it, or only for values of some form, which must then be the same for all clusters of the type."},
 	{URLCredentials, URLCredentials.Severity(), "a URL has credentials",

@@ -23,7 +23,7 @@ func (c *checkedOut) export(environment string, r *model.Registration, key memo.
 	x.checkProvided()
 	out := export.Result{Model: model.Environment{Name: environment}}
 	if r.Workloads {
-		out.Model.Workloads = x.checkWorkspaces(x.Workloads(environment))
+		out.Model.Workloads = x.checkSources(x.checkWorkspaces(x.Workloads(environment)))
 		for i := range out.Model.Workloads {
 			out.Model.Workloads[i].Registration = r.Name
 		}

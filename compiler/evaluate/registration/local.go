@@ -1,0 +1,77 @@
+package registration
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// checkSources reports workloads whose sources are on the machine that locks the platform, or
+// in its own network: `kalypso lock` would read for a team what only the platform's own people
+// may read. The repository that is registered, and its host, the platform has named itself.
+func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
+	r := x.registration
+	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
+		before := len(x.Diagnostics)
+		for _, t := range w.Targets {
+			source, ok := dependency.SourceOf(t.Manifests)
+			if !ok || source.URL == r.Git.Repo {
+				continue
+			}
+			where := localPlace(source.URL)
+			if where == "" || where != localFiles && where == localPlace(r.Git.Repo) {
+				continue
+			}
+			ref := model.Ref{Collection: "workloads", Name: w.Name}.At("deploymentTargets." + model.Label(t.Name) + ".manifests." + string(t.Manifests.Kind()))
+			x.Fail(ref, diag.New(diag.Registration, fmt.Sprintf("%s is on %s, and registration %s cannot reach what is there", source.URL, where, r.Name)).
+				Hinting("keep the manifests in the registered repository or on a server, or declare the workload in the platform"))
+		}
+		return len(x.Diagnostics) > before
+	})
+}
+
+// localFiles is where a file:// URL leads to.
+const localFiles = "the machine's own files"
+
+// localPlace says where a URL leads to that is this machine or its own link: its files, or a
+// host with its port; "" for any other place.
+func localPlace(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") || err == nil && u.Scheme == "file":
+		return localFiles
+	case err != nil || u.Host == "": // user@host:path
+		host, _, _ := strings.Cut(address, ":")
+		host = host[strings.LastIndex(host, "@")+1:]
+		u = &url.URL{Host: host}
+	}
+	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return u.Host
+	}
+	ip, err := netip.ParseAddr(name)
+	if err != nil {
+		// Resolvers take 127.1, 0x7f.1 and 2130706433 for addresses too. No domain ends in a number.
+		if last := name[strings.LastIndex(name, ".")+1:]; isNumber(last) {
+			return u.Host
+		}
+		return ""
+	}
+	if ip = ip.Unmap(); ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
+		return u.Host
+	}
+	return ""
+}
+
+// isNumber says whether a label of a host's name is a number, as the WHATWG's URL standard has it.
+func isNumber(label string) bool {
+	_, err := strconv.ParseUint(label, 0, 64)
+	return err == nil || label != "" && strings.Trim(label, "0123456789") == ""
+}
