@@ -51,19 +51,19 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 	}
 	progress := as.progress(total)
 	found := make([][]collision, len(as.spans))
-	group, ctx := errgroup.WithContext(ctx)
+	group, within := errgroup.WithContext(ctx) // which ends with the group
 	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
 	for w := range workers {
 		group.Go(func() error {
 			composer := as.Plan.NewComposer()
 			for n := w; n < len(types); n += workers {
 				ct := types[n]
-				objects, err := as.buildClusterType(ctx, as.spans[ct], composer)
+				objects, err := as.buildClusterType(within, as.spans[ct], composer)
 				if err == nil {
-					found[ct], err = as.collisions(ctx, ct, objects)
+					found[ct], err = as.collisions(within, ct, objects)
 				}
 				if err == nil {
-					err = as.shareDefinitions(ctx, s, ct, found[ct])
+					err = as.shareDefinitions(within, s, ct, found[ct])
 				}
 				if err != nil {
 					return err
