@@ -102,6 +102,24 @@ func Items(projected []model.Projected) []model.Projected {
 	return out
 }
 
+// Identities returns what identifies the objects of a projection on a cluster; namespace is
+// that of those that name none. What is no object has no name.
+func Identities(p *model.Projection, namespace string) []backends.Object {
+	if p == nil {
+		return nil
+	}
+	items := Items(p.Objects)
+	of := &projection{assignment: &backends.Assignment{Namespace: namespace}, scopes: scopesOf(items)}
+	out := make([]backends.Object, len(items))
+	for i, o := range items {
+		out[i] = backends.Object{
+			Group: group(text(o.Value, "apiVersion")), Kind: text(o.Value, "kind"),
+			Namespace: of.namespaceOf(o.Value), Name: text(o.Value, "metadata", "name"),
+		}
+	}
+	return out
+}
+
 // Ordered returns an object with its fields in the order in which people write
 // them, for package yaml.
 func Ordered(v model.Value) yaml.Mapping {

@@ -82,7 +82,13 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 			a.Projection = projections[n].projection
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
 			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
-			out[n].summary.failed, out[n].summary.passing = specs[n].Failed, projections[n].passing
+			var rendered *model.Projection
+			if a.Render {
+				rendered = projections[n].projection
+			}
+			beyond := e.beyond(i, rendered)
+			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
+			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
 			out[n].emit(e.backend(e.Schedule.Assignments[i].ClusterType), a)
 		}
 	}

@@ -86,7 +86,7 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 		return key.(cache.Key)
 	}
 	h := cache.NewHash("deployment target")
-	h.String(a.Workload.Name).String(a.Workload.Workspace).String(a.Workload.Application).String(a.Workload.Registration)
+	h.String(a.Workload.Name).String(a.Workload.Workspace).String(as.workspaceDigest(a.Workload)).String(a.Workload.Application).String(a.Workload.Registration)
 	h.String(a.Target.Name).String(a.Target.FullName)
 	hashLabels(h, a.Target.Labels)
 	manifests, _ := json.Marshal(a.Manifests) // of strings and Values, which always have JSON

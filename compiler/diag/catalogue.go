@@ -101,6 +101,7 @@ const (
 	NoBootstrap           Code = "K3023" // there is nothing that lets a cluster pull its folder
 	NoSecret              Code = "K3025" // a source gets no secret, and may need one
 	ForeignSecret         Code = "K3026" // a registration names a secret that its host does not get
+	Bounds                Code = "K3027" // an assignment goes beyond its workspace
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -317,6 +318,8 @@ var Codes = []Explanation{
 		"Credentials belong to hosts. The secretRef of a reconciler is for git sources of the platform's own workloads: a chart repository, a registry or the source of what is registered would otherwise get the token of the platform's repositories, wherever it is. So the reconciler says which host gets which secret, in credentials; an entry without secretRef says that the host needs none, and anonymous: true says so of one source."},
 	{ForeignSecret, ForeignSecret.Severity(), "a registration names a secret that its host does not get",
 		"Secrets are named in the platform's namespace, and whoever writes a registered workload could name any of them beside a host of their own. So its secretRef counts only if it is the secret that the reconciler's credentials give to that host."},
+	{Bounds, Bounds.Severity(), "an assignment goes beyond its workspace",
+		"workspaces says what the workloads of a team may bring: which objects, to which namespaces, from which sources, which files on machines, in which environments and on which cluster types. What the platform declares for a workspace that is not declared has the bounds of kalypso.io/stdlib/workspace's #Team, and what a registration brings those of #Tenant. The assignment keeps its last good folder."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",

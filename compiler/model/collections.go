@@ -24,6 +24,7 @@ type Collection interface {
 var Collections = []Collection{
 	collection[ClusterType, *ClusterType]{"clusterTypes", func(m *Environment) *[]ClusterType { return &m.ClusterTypes }},
 	collection[Cluster, *Cluster]{"clusters", func(m *Environment) *[]Cluster { return &m.Clusters }},
+	collection[Workspace, *Workspace]{"workspaces", func(m *Environment) *[]Workspace { return &m.Workspaces }},
 	collection[Workload, *Workload]{"workloads", func(m *Environment) *[]Workload { return &m.Workloads }},
 	collection[Registration, *Registration]{"registrations", func(m *Environment) *[]Registration { return &m.Registrations }},
 	collection[SchedulingPolicy, *SchedulingPolicy]{"schedulingPolicies", func(m *Environment) *[]SchedulingPolicy { return &m.SchedulingPolicies }},
@@ -78,6 +79,7 @@ func (c collection[T, P]) Identify(m *Environment, function func(Ref) Digest) {
 
 func (c *ClusterType) key() string      { return c.Name }
 func (c *Cluster) key() string          { return c.Name }
+func (w *Workspace) key() string        { return w.Name }
 func (w *Workload) key() string         { return w.Name }
 func (r *Registration) key() string     { return r.Name }
 func (p *SchedulingPolicy) key() string { return p.Name }
@@ -88,6 +90,7 @@ func (r *Reconciler) key() string       { return r.Name }
 
 func (c *ClusterType) identify(func() Digest)      { c.Digest = digestOf(*c) }
 func (c *Cluster) identify(func() Digest)          { c.Digest = digestOf(*c) }
+func (w *Workspace) identify(func() Digest)        { w.Digest = digestOf(*w) }
 func (r *Registration) identify(func() Digest)     { r.Digest = digestOf(*r) }
 func (p *SchedulingPolicy) identify(func() Digest) { p.Digest = digestOf(*p) }
 

@@ -23,6 +23,7 @@ type Environment struct {
 
 	ClusterTypes       []ClusterType
 	Clusters           []Cluster
+	Workspaces         []Workspace
 	Workloads          []Workload
 	Registrations      []Registration
 	SchedulingPolicies []SchedulingPolicy

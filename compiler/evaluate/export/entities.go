@@ -21,6 +21,12 @@ func (x *Exporter) cluster(v cue.Value, ref model.Ref) (c model.Cluster, ok bool
 	return c, ok
 }
 
+func (x *Exporter) workspace(v cue.Value, ref model.Ref) (w model.Workspace, ok bool) {
+	ok = x.read.decode(&w, v, ref)
+	w.Complete()
+	return w, ok
+}
+
 func (x *Exporter) schedulingPolicy(v cue.Value, ref model.Ref) (p model.SchedulingPolicy, ok bool) {
 	if !x.read.decode(&p, v, ref, "deploymentTargets", "clusterTypes", "except") {
 		return p, false

@@ -95,6 +95,7 @@ func (x *Exporter) Environment(name string) *Result {
 	x.gitOps(&env)
 	env.ClusterTypes = entities(x, "clusterTypes", x.clusterType)
 	env.Clusters = entities(x, "clusters", x.cluster)
+	env.Workspaces = entities(x, "workspaces", x.workspace)
 	env.Workloads = x.Workloads(name)
 	env.SchedulingPolicies = entities(x, "schedulingPolicies", x.schedulingPolicy)
 	env.Configs = x.Configs()

@@ -84,6 +84,7 @@ func (x *Entities) References(env *model.Environment) {
 		x.reference("reconciler", c.Reconciler, reconcilers, ref.At("reconciler"))
 		x.reference("namespace service", c.NamespaceService, services, ref.At("namespaceService"))
 	}
+	x.workspaces(env)
 	clusterTypes := x.names("clusterTypes")
 	for _, c := range env.Clusters {
 		x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
@@ -130,5 +131,23 @@ func (x *Entities) Many() {
 			x.Report(diag.New(diag.ManyEntities, fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)).
 				InEach(x.Positions.Of(first)...).On(collection).Hinting("split the environment, or give what is alike one name"))
 		}
+	}
+}
+
+// workspaces warns of workloads of a workspace that is not declared, where others are.
+func (x *Entities) workspaces(env *model.Environment) {
+	declared := x.names("workspaces")
+	if len(declared) == 0 {
+		return
+	}
+	for _, w := range env.Workloads {
+		if slices.Contains(declared, w.Workspace) {
+			continue
+		}
+		ref := model.Ref{Collection: "workloads", Name: w.Name, Path: "workspace"}
+		d := diag.New(diag.UnknownReference, "there is no workspace "+w.Workspace+": what the workload may bring follows from where it is declared").On(ref.String()).At(ref, "").
+			Hinting(diag.DidYouMean(w.Workspace, declared))
+		d.Severity = diag.Warning
+		x.Report(d)
 	}
 }

@@ -1,0 +1,120 @@
+package build
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// beyond says what of an assignment goes beyond its workspace, which fails it: where it is,
+// where its manifests come from, the objects that they render to, and the files of machines.
+// What the platform adds, such as its namespace service, is bounded by nothing.
+func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
+	a := &e.Schedule.Assignments[i]
+	of, declared := e.Model.WorkspaceOf(a.Workload)
+	b := &bounds{workspace: a.Workload.Workspace, at: a.Workload.TargetRef(a.Target.Name)}
+	switch {
+	case declared:
+	case a.Workload.Registration != "":
+		b.profile = "#Tenant"
+	default:
+		b.profile = "#Team"
+	}
+	if of == nil {
+		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that nobody knows what "+a.Target.FullName+" may bring").
+			At(b.at, "").Hinting("correct the errors of the workspace")}
+	}
+	if !of.Environments.Allow(e.Name) {
+		b.report("", "environments", "may not be in environment "+e.Name)
+	}
+	if !of.ClusterTypes.Allow(a.ClusterType.Name) {
+		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
+	}
+	manifests := "manifests." + string(a.Manifests.Kind())
+	if source, ok := dependency.SourceOf(a.Manifests); ok && !of.Sources.Allow(source.URL) {
+		b.report(manifests, "sources", "may not have manifests of "+source.URL)
+	}
+	var namespaced, clusterScoped, elsewhere []string
+	namespace := e.Plan.Namespaces[i]
+	for _, o := range kubernetes.Identities(rendered, namespace) {
+		kind := o.Kind
+		if o.Group != "" {
+			kind = o.Group + "/" + o.Kind
+		}
+		switch {
+		case o.Namespace == "" && !of.Objects.ClusterScoped.Allow(kind):
+			clusterScoped = append(clusterScoped, kind+" "+o.Name)
+		case o.Namespace != "" && !of.Objects.Namespaced.Allow(kind):
+			namespaced = append(namespaced, kind+" "+o.Name)
+		}
+		if o.Namespace != "" && o.Namespace != namespace && !of.Namespaces.Allow(o.Namespace) {
+			elsewhere = append(elsewhere, fmt.Sprintf("%s %s in %s", kind, o.Name, o.Namespace))
+		}
+	}
+	b.reportAll(manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
+	b.reportAll(manifests, "objects.namespaced", "may not bring ", namespaced)
+	b.reportAll(manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
+	if p := a.Manifests.Package; p != nil {
+		b.reportAll(manifests+".files", "files", "may not put files on machines at ", outside(p, a.Target.FullName, of.Files))
+	}
+	return b.ds
+}
+
+// outside returns the paths of a package's files that a workspace does not allow, sorted.
+func outside(p *model.Package, target string, allowed model.Patterns) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		clean := path.Clean(name)
+		own := strings.HasPrefix(clean, "/etc/"+target+"/") || strings.HasPrefix(clean, "/var/lib/"+target+"/")
+		if !own && !allowed.Allow(clean) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// bounds reports what goes beyond a workspace.
+type bounds struct {
+	workspace string
+	profile   string    // that counts where the workspace is not declared
+	at        model.Ref // of the deployment target
+	ds        []diag.Diagnostic
+}
+
+func (b *bounds) reportAll(field, list, what string, names []string) {
+	if len(names) > 0 {
+		b.report(field, list, what+kubernetes.Few(names))
+	}
+}
+
+// report says what the workspace does not allow, at a field of the deployment target, and
+// which list of the workspace says so.
+func (b *bounds) report(field, list, what string) {
+	at := b.at
+	if field != "" {
+		at = at.At(field)
+	}
+	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s %s", b.workspace, what)).At(at, "")
+	way := fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace, list)
+	if b.profile == "" {
+		d = d.At(model.Ref{Collection: "workspaces", Name: b.workspace, Path: list}, "")
+	} else {
+		way += " (it is not declared, so it has the bounds of " + b.profile + " of kalypso.io/stdlib/workspace)"
+	}
+	b.ds = append(b.ds, d.Hinting(way))
+}
+
+// workspaceDigest identifies what bounds the workload of an assignment.
+func (p *Planned) workspaceDigest(w *model.Workload) string {
+	if of, _ := p.Model.WorkspaceOf(w); of != nil {
+		return string(of.Digest)
+	}
+	return ""
+}

@@ -1,0 +1,33 @@
+package model
+
+import "testing"
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		patterns Patterns
+		text     string
+		want     bool
+	}{
+		{nil, "a", false},
+		{Patterns{}, "a", false},
+		{Patterns{"*"}, "", true},
+		{Patterns{"*"}, "apps/Deployment", true},
+		{Patterns{"ConfigMap"}, "ConfigMap", true},
+		{Patterns{"ConfigMap"}, "ConfigMaps", false},
+		{Patterns{"apps/*"}, "apps/Deployment", true},
+		{Patterns{"apps/*"}, "apps", false},
+		{Patterns{"*/Deployment"}, "apps/Deployment", true},
+		{Patterns{"a*b*c"}, "abc", true},
+		{Patterns{"a*b*c"}, "aXbYc", true},
+		{Patterns{"a*b*c"}, "acb", false},
+		{Patterns{"ab*ba"}, "aba", false},
+		{Patterns{"*", "!kube-*"}, "kube-system", false},
+		{Patterns{"!kube-*", "*"}, "kube-system", false},
+		{Patterns{"*", "!kube-*"}, "kubeflow", true},
+		{Patterns{"!a"}, "b", false},
+	} {
+		if got := c.patterns.Allow(c.text); got != c.want {
+			t.Errorf("%q allow %q: %t", c.patterns, c.text, got)
+		}
+	}
+}
