@@ -43,7 +43,7 @@ type extent struct {
 
 const (
 	// blockSize is how long a block is, without compression, before it is closed.
-	blockSize = 1 << 20
+	blockSize = 256 << 10
 	// maxHeld is how much of compressed files stays in memory.
 	maxHeld = 32 << 20
 )
