@@ -84,12 +84,13 @@ func IsCRD(o backends.Object) bool {
 }
 
 // Items returns the projection with the items of lists in the place of the lists,
-// as kubectl and the reconcilers apply them. Items are hooks where their list is.
+// as kubectl and the reconcilers apply them: whatever has a list of items is one, of
+// any kind. Items are hooks where their list is.
 func Items(projected []model.Projected) []model.Projected {
 	out := make([]model.Projected, 0, len(projected))
 	for _, o := range projected {
 		items, ok := o.Value.Lookup("items")
-		if !ok || items.Kind() != model.List || !strings.HasSuffix(text(o.Value, "kind"), "List") {
+		if !ok || items.Kind() != model.List {
 			out = append(out, o)
 			continue
 		}
@@ -102,20 +103,26 @@ func Items(projected []model.Projected) []model.Projected {
 	return out
 }
 
-// Identities returns what identifies the objects of a projection on a cluster; namespace is
-// that of those that name none. What is no object has no name.
-func Identities(p *model.Projection, namespace string) []backends.Object {
+// Placed is an object of a projection.
+type Placed struct {
+	backends.Object        // whose namespace is "" where it is in none
+	Given           string // the namespace that it names; "" for none
+}
+
+// Identities returns what identifies the objects of a projection on a cluster, hooks among
+// them; namespace is that of those that name none. What is no object has no name.
+func Identities(p *model.Projection, namespace string) []Placed {
 	if p == nil {
 		return nil
 	}
 	items := Items(p.Objects)
 	of := &projection{assignment: &backends.Assignment{Namespace: namespace}, scopes: scopesOf(items)}
-	out := make([]backends.Object, len(items))
+	out := make([]Placed, len(items))
 	for i, o := range items {
-		out[i] = backends.Object{
+		out[i] = Placed{backends.Object{
 			Group: group(text(o.Value, "apiVersion")), Kind: text(o.Value, "kind"),
 			Namespace: of.namespaceOf(o.Value), Name: text(o.Value, "metadata", "name"),
-		}
+		}, text(o.Value, "metadata", "namespace")}
 	}
 	return out
 }
@@ -253,10 +260,7 @@ func (p *projection) keep(own map[string]string, metadata model.Value, field str
 }
 
 func (p *projection) clusterScoped(group, kind string) bool {
-	if scope, known := p.scopes[group+"/"+kind]; known {
-		return scope
-	}
-	return clusterScoped(group, kind)
+	return clusterScoped(group, kind) || p.scopes[group+"/"+kind]
 }
 
 const hintShape = "every manifest has apiVersion, kind and metadata.name, and labels and annotations that are strings (quote numbers and true)"
@@ -265,11 +269,12 @@ func (p *projection) report(hint, format string, args ...any) {
 	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
 }
 
-// scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind.
+// scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind. The groups of
+// Kubernetes itself, most of which have no dot, no CRD can be of.
 func scopesOf(projected []model.Projected) map[string]bool {
 	scopes := map[string]bool{}
 	for _, o := range projected {
-		if text(o.Value, "kind") == "CustomResourceDefinition" {
+		if isDefinition(o.Value) && strings.Contains(text(o.Value, "spec", "group"), ".") {
 			scopes[text(o.Value, "spec", "group")+"/"+text(o.Value, "spec", "names", "kind")] = text(o.Value, "spec", "scope") == "Cluster"
 		}
 	}

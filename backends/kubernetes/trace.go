@@ -62,7 +62,7 @@ func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (Tr
 // listItems returns the items of a list as kubectl prints it.
 func listItems(doc model.Value) ([]model.Value, bool) {
 	items, there := doc.Lookup("items")
-	if !there || items.Kind() != model.List || text(doc, "apiVersion") == "" || !strings.HasSuffix(text(doc, "kind"), "List") {
+	if !there || items.Kind() != model.List || text(doc, "apiVersion") == "" || text(doc, "kind") == "" {
 		return nil, false
 	}
 	return items.Elems(), true

@@ -122,12 +122,11 @@ func (as *assignments) putAway(ct int) {
 	table := as.table(as.Model.ClusterTypes[ct].Name)
 	_ = table.Flush() // what it cannot write the cache remembers itself, and only costs time
 	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
-	for i := range rows {
-		if rows[i].files.block == 0 {
-			continue
-		}
-		if summary, ok := table.Get(rows[i].key); ok {
-			rows[i].summary = summary // which shares its memory with others
+	if slices.ContainsFunc(rows, func(r row) bool { return r.files.block > 0 }) { // the table was written
+		for i := range rows {
+			if summary, ok := table.Get(rows[i].key); ok && !rows[i].failed {
+				rows[i].summary = summary // which shares its memory with the others
+			}
 		}
 	}
 	table.Release()
@@ -198,14 +197,14 @@ func (as *assignments) identify(ctx context.Context, s span, composer *compose.C
 
 // emit emits assignments, which have not failed before, and remembers the results.
 func (as *assignments) emit(ctx context.Context, missing []int) (map[int][]backends.Object, error) {
+	objects, files := map[int][]backends.Object{}, make([][]backends.File, len(missing))
 	if len(missing) == 0 {
-		return nil, nil
+		return objects, nil
 	}
 	emitted, err := as.emitter.emissions(ctx, missing, as.leftOut(missing))
 	if err != nil {
 		return nil, err
 	}
-	objects, files := map[int][]backends.Object{}, make([][]backends.File, len(missing))
 	for n, i := range missing {
 		summary := emitted[n].summary
 		objects[i], files[n] = emitted[n].Objects, emitted[n].Files

@@ -38,7 +38,7 @@ func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
 	}
 	manifests := "manifests." + string(a.Manifests.Kind())
-	if source, ok := dependency.SourceOf(a.Manifests); ok && !of.Sources.Allow(source.URL) {
+	if source, ok := dependency.SourceOf(a.Manifests); ok && (!of.Sources.Allow(source.URL) || climbs(source.URL)) {
 		b.report(manifests, "sources", "may not have manifests of "+source.URL)
 	}
 	var namespaced, clusterScoped, elsewhere []string
@@ -54,26 +54,36 @@ func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
 		case o.Namespace != "" && !of.Objects.Namespaced.Allow(kind):
 			namespaced = append(namespaced, kind+" "+o.Name)
 		}
-		if o.Namespace != "" && o.Namespace != namespace && !of.Namespaces.Allow(o.Namespace) {
-			elsewhere = append(elsewhere, fmt.Sprintf("%s %s in %s", kind, o.Name, o.Namespace))
+		if o.Given != "" && o.Given != namespace && !of.Namespaces.Allow(o.Given) {
+			elsewhere = append(elsewhere, fmt.Sprintf("%s %s in %s", kind, o.Name, o.Given))
 		}
 	}
 	b.reportAll(manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
 	b.reportAll(manifests, "objects.namespaced", "may not bring ", namespaced)
 	b.reportAll(manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
 	if p := a.Manifests.Package; p != nil {
-		b.reportAll(manifests+".files", "files", "may not put files on machines at ", outside(p, a.Target.FullName, of.Files))
+		b.reportAll(manifests+".files", "files", "may not put files on machines at ", outside(p, of.Files))
 	}
 	return b.ds
 }
 
+// climbs says whether a URL has segments that lead out of the folder before them, so that it
+// is not where a pattern sees it.
+func climbs(address string) bool {
+	text := strings.ReplaceAll(strings.ToLower(address), "%2e", ".")
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return r == '/' || r == '\\' }), func(segment string) bool {
+		return segment == "." || segment == ".."
+	})
+}
+
 // outside returns the paths of a package's files that a workspace does not allow, sorted.
-func outside(p *model.Package, target string, allowed model.Patterns) []string {
+// What is below /proc, /sys and /dev leads anywhere, and is not allowed.
+func outside(p *model.Package, allowed model.Patterns) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
 		clean := path.Clean(name)
-		own := strings.HasPrefix(clean, "/etc/"+target+"/") || strings.HasPrefix(clean, "/var/lib/"+target+"/")
-		if !own && !allowed.Allow(clean) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(clean, "/"), "/")
+		if slices.Contains([]string{"proc", "sys", "dev"}, first) || !allowed.Allow(clean) {
 			out = append(out, name)
 		}
 	}

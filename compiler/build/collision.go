@@ -35,6 +35,7 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 	var out []collision
 	same := false
 	owner := map[objectDigest]int{}
+	sharing := map[objectDigest][]int{} // who brings a definition alike, with the owner
 	for i := s.first; i < s.next; i++ {
 		summary, ok := decodeSummary(as.rows[i].summary)
 		if !ok || as.rows[i].failed {
@@ -50,14 +51,26 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 				continue
 			}
 			same = true
-			c := collision{first: j, second: i}
-			found, err := as.collision(ctx, &c, id, fresh)
-			if err != nil {
-				return nil, err
+			if sharing[id] == nil {
+				sharing[id] = []int{j}
 			}
-			if found {
-				out = append(out, c)
-				owner[id] = as.winner(c, j)
+			collides := false
+			for _, j := range sharing[id] {
+				c := collision{first: j, second: i}
+				found, err := as.collision(ctx, &c, id, fresh)
+				if err != nil {
+					return nil, err
+				}
+				if found {
+					out, collides = append(out, c), true
+					owner[id] = as.winner(c, j)
+				}
+			}
+			switch {
+			case !collides:
+				sharing[id] = append(sharing[id], i)
+			case owner[id] == i:
+				sharing[id] = []int{i}
 			}
 		}
 	}
@@ -107,7 +120,8 @@ func (as *assignments) objects(ctx context.Context, i int, fresh map[int][]backe
 	if err != nil {
 		return nil, err
 	}
-	return emitted[0].Objects, nil
+	fresh[i] = emitted[0].Objects
+	return fresh[i], nil
 }
 
 // collide fails assignments that create one object: those of one cluster type, and
@@ -132,8 +146,9 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 }
 
 // winner returns which assignment of a collision gets the object: the one whose namespace it is
-// or is in, else the platform's own one of what a registration brings; none where neither has a
-// better claim. It follows from the platform alone, and not from what was there before.
+// or is in, else the platform's own one of what a registration brings; the number none where
+// neither has a better claim. It follows from the platform alone, and not from what was there
+// before.
 func (as *assignments) winner(c collision, none int) int {
 	switch first, second := as.claim(c.first, c.object), as.claim(c.second, c.object); {
 	case first > second:
@@ -221,7 +236,9 @@ func (as *assignments) centralCollisions(in *scope) []collision {
 			if !taken {
 				owner[o] = i
 			} else if as.Schedule.Assignments[j].ClusterType != as.Schedule.Assignments[i].ClusterType && (in.has(i) || in.has(j)) {
-				out = append(out, collision{first: j, second: i, object: o})
+				c := collision{first: j, second: i, object: o}
+				out = append(out, c)
+				owner[o] = as.winner(c, j)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ const (
 	// blockSize is how long a block is, without compression, before it is closed.
 	blockSize = 256 << 10
 	// maxHeld is how much of compressed files stays in memory.
-	maxHeld = 32 << 20
+	maxHeld = 8 << 20
 )
 
 // encoder and decoder compress blocks. Making one costs more than using it.
@@ -124,10 +124,10 @@ func (s *spill) write(data []byte) error {
 		if err != nil {
 			return err
 		}
-		s.remove = remove
 		if s.file, err = os.CreateTemp(dir, ""); err != nil {
-			return err
+			return errors.Join(err, remove())
 		}
+		s.remove = remove
 	}
 	_, err := s.file.WriteAt(data, s.size)
 	return err

@@ -52,10 +52,11 @@ func decodeRows(b []byte) ([]row, bool) {
 	if len(b) < 4 {
 		return nil, false
 	}
-	n := int(binary.BigEndian.Uint32(b))
-	if b = b[4:]; n > len(b)/rowSize {
+	count := int64(binary.BigEndian.Uint32(b))
+	if b = b[4:]; count > int64(len(b)/rowSize) {
 		return nil, false
 	}
+	n := int(count)
 	fixed, data := b[:n*rowSize], b[n*rowSize:]
 	rows := make([]row, n)
 	begin := 0

@@ -14,7 +14,7 @@ import (
 //
 // A table is one file, which is read whole when it is first asked, and replaced whole by
 // a Flush. What another process flushes after this one first used the table is not seen,
-// and not lost.
+// and stays there as far as there is room.
 type Table struct {
 	c     *Cache
 	level Level
@@ -91,9 +91,9 @@ func (t *Table) find(k Key) *row {
 	return r
 }
 
-// Put stores a result, which must not be changed from then on; it is found at once, by this
-// process. A second Put of a key is ignored, until the next Flush; after it, and if the table had the key before, one
-// that is equal. In the mode Verify both are compared with what was there.
+// Put stores a result, which must not be changed from then on. This process finds it at once.
+// Until the next Flush, a second Put of a key is ignored. So is one that is equal to what the
+// table has. In the mode Verify, what differs from what was there is a lie.
 //
 // It does what it can: errors are remembered by the Cache. A result of more than 16 MiB is
 // not stored.
@@ -200,6 +200,9 @@ func (t *Table) Flush() error {
 	t.load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.puts) == 0 && !t.dirty {
+		return nil // another goroutine was faster
+	}
 	t.rows = merge(rowsOf(t.puts), t.rows)
 	t.puts, t.dirty = nil, false
 	if err := t.publish(); err != nil {
@@ -220,6 +223,9 @@ func (t *Table) publish() error {
 	before, there := t.c.store.output(t.id)
 	if there && before != t.file {
 		others, _ := t.read()
+		for i := range others {
+			others[i].age -= min(others[i].age, 1) // they do not age by what they could not see
+		}
 		t.rows = merge(t.rows, others)
 	}
 	t.rows = age(t.rows)
@@ -275,13 +281,18 @@ func (t *Table) upload() {
 	if !t.c.remote.writable() {
 		return
 	}
-	var mine []row
+	used := map[Key]bool{}
 	for i := range t.rows {
 		if r := &t.rows[i]; r.isUsed() {
-			mine = append(mine, row{key: r.key, data: r.data, used: 1})
+			used[r.key] = true
 		}
 	}
 	t.c.remote.later(func() {
+		mine, _ := t.read()
+		mine = slices.DeleteFunc(mine, func(r row) bool { return !used[r.key] })
+		for i := range mine {
+			mine[i].used = 1
+		}
 		for range uploadTries {
 			there, err := t.remote()
 			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errForeign) {

@@ -59,8 +59,8 @@ func (s *store) trim(maxBytes int64, due bool) error {
 	return os.Chtimes(marker, now, now)
 }
 
-// removeDown removes as many files as it takes, the ones that were used last at last. What
-// cannot be removed now stays until the next trim.
+// removeDown removes as many files as it takes, first those that were not used for longest.
+// What cannot be removed now stays until the next trim.
 func removeDown(files []storedFile, maxBytes int64) {
 	slices.SortFunc(files, func(a, b storedFile) int {
 		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.path, b.path))

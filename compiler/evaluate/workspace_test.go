@@ -18,6 +18,7 @@ import (
 )
 
 workspaces: schema.#Workspaces
+registrations: free: git: {repo: "https://git.example/free", branch: "main"}
 workspaces: {
 	team:   workspace.#Team
 	tenant: workspace.#Tenant
@@ -46,6 +47,7 @@ workspaces: {
 		{"team", model.Workload{Workspace: "other"}},
 		{"empty", model.Workload{Workspace: "other"}},
 		{"tenant", model.Workload{Workspace: "other", Registration: "r"}},
+		{"tenant", model.Workload{Workspace: "team", Registration: "free"}}, // it chose the workspace itself
 	} {
 		got, want := bounds(&c.undeclared, false), bounds(&model.Workload{Workspace: c.profile}, true)
 		if !reflect.DeepEqual(got, want) {

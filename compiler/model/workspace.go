@@ -94,8 +94,15 @@ func (w *Workspace) Complete() {
 }
 
 // WorkspaceOf returns the workspace of a workload, and whether it is declared. One that is not
-// is the profile for where the workload comes from; nil is for one that has errors.
+// is the profile for where the workload comes from, and so is one that a registration
+// chooses, for which the platform has named none; nil is for one that has errors.
 func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
+	if w.Registration != "" {
+		i, found := slices.BinarySearchFunc(m.Registrations, w.Registration, func(r Registration, name string) int { return strings.Compare(r.Name, name) })
+		if !found || m.Registrations[i].Workspace == "" {
+			return &tenant, false
+		}
+	}
 	if m.Invalid[Ref{Collection: "workspaces", Name: w.Workspace}] {
 		return nil, true
 	}

@@ -205,6 +205,9 @@ func (w *writer) stageAll(ctx context.Context) error {
 		}
 		in(&makers, func() error {
 			return out.read(ctx, p.missing, func(m missing, made []backends.File) error {
+				if failed.Load() {
+					return nil
+				}
 				in(&files, func() error { return w.stageInto(m, made, !syncAll) })
 				return nil
 			})

@@ -135,6 +135,8 @@ func problem(v model.Value) string {
 	}
 	if items, ok := v.Lookup("items"); ok && strings.HasSuffix(text(v, "kind"), "List") {
 		return listProblem(items)
+	} else if ok && items.Kind() == model.List {
+		return "has items, which reconcilers apply as objects of their own, and its kind does not end in List"
 	}
 	metadata := at(v, "metadata")
 	if text(metadata, "name") == "" {
