@@ -38,8 +38,10 @@ func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
 	}
 	manifests := "manifests." + string(a.Manifests.Kind())
-	if source, ok := dependency.SourceOf(a.Manifests); ok && (!of.Sources.Allow(source.URL) || climbs(source.URL)) {
-		b.report(manifests, "sources", "may not have manifests of "+source.URL)
+	for _, address := range addresses(a.Manifests) {
+		if !of.Sources.Allow(address) || climbs(address) {
+			b.report(manifests, "sources", "may not have manifests of "+address)
+		}
 	}
 	var namespaced, clusterScoped, elsewhere []string
 	namespace := e.Plan.Namespaces[i]
@@ -65,6 +67,25 @@ func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
 		b.reportAll(manifests+".files", "files", "may not put files on machines at ", outside(p, of.Files))
 	}
 	return b.ds
+}
+
+// addresses returns where manifests come from, and what a package takes from elsewhere.
+func addresses(m model.Manifests) []string {
+	if source, ok := dependency.SourceOf(m); ok {
+		return []string{source.URL}
+	}
+	var out []string
+	if m.Package == nil {
+		return out
+	}
+	for _, d := range m.Package.Deb {
+		out = append(out, d.URL)
+	}
+	for _, f := range m.Package.Files {
+		out = append(out, f.URL)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(address string) bool { return address == "" })
 }
 
 // climbs says whether a URL has segments that lead out of the folder before them, so that it
