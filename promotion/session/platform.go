@@ -297,7 +297,7 @@ func (p *Platform) refOrID(name string) git.Hash {
 	return git.Hash{}
 }
 
-// Compile compiles a stage at some commits. The result reads a temporary folder, which
+// Compile compiles a stage at some commits. The result reads temporary files, which
 // remove deletes. back is that of subject.CompileRequest.
 func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back bool) (out *subject.Compiled, remove func() error, err error) {
 	var own map[string]source.Own
@@ -314,6 +314,10 @@ func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back 
 	}
 	if out, err = p.Subject.Compile(ctx, r); err != nil {
 		return nil, nil, errors.Join(err, remove())
+	}
+	if out.Close != nil {
+		folder := remove
+		remove = func() error { return errors.Join(out.Close(), folder()) }
 	}
 	return out, remove, nil
 }

@@ -75,6 +75,8 @@ type Compiled struct {
 	Errors      int // assignments, or targets, with an error
 	Kept        int // folders that stay as they were
 	Removals    gate.Removals
+	// Close removes what the tree's content is held in; nil where that is nothing.
+	Close func() error
 }
 
 // Platform returns the Subject that is a platform. The request gives the cache, the store
@@ -108,7 +110,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 		return nil, err
 	}
 	e := b.Environments[0]
-	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept}
+	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
 	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
 	out.Options.Ring = c.Ring
 	return out, nil
