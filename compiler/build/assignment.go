@@ -124,7 +124,10 @@ func (as *assignments) putAway(ct int) {
 	rows := as.rows[as.spans[ct].first:as.spans[ct].next]
 	if slices.ContainsFunc(rows, func(r row) bool { return r.files.block > 0 }) { // the table was written
 		for i := range rows {
-			if summary, ok := table.Get(rows[i].key); ok && !rows[i].failed {
+			if rows[i].failed {
+				continue
+			}
+			if summary, ok := table.Get(rows[i].key); ok {
 				rows[i].summary = summary // which shares its memory with the others
 			}
 		}

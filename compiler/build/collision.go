@@ -34,43 +34,36 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 	}
 	var out []collision
 	same := false
-	owner := map[objectDigest]int{}
-	sharing := map[objectDigest][]int{} // who brings a definition alike, with the owner
+	claims := map[objectDigest][]int{} // who creates an object, or has the best claim to it
 	for i := s.first; i < s.next; i++ {
 		summary, ok := decodeSummary(as.rows[i].summary)
 		if !ok || as.rows[i].failed {
 			continue
 		}
 		for id := range summary.eachObject {
-			j, taken := owner[id]
-			if !taken {
-				owner[id] = i
+			others := claims[id]
+			if slices.Contains(others, i) {
 				continue
 			}
-			if j == i {
-				continue
-			}
-			same = true
-			if sharing[id] == nil {
-				sharing[id] = []int{j}
-			}
-			collides := false
-			for _, j := range sharing[id] {
+			same = same || len(others) > 0
+			beside := true
+			for n, j := range others {
 				c := collision{first: j, second: i}
 				found, err := as.collision(ctx, &c, id, fresh)
 				if err != nil {
 					return nil, err
 				}
-				if found {
-					out, collides = append(out, c), true
-					owner[id] = as.winner(c, j)
+				if !found {
+					continue
+				}
+				out = append(out, c)
+				// Of definitions others may bring the same, and are to be compared as well.
+				if !kubernetes.IsCRD(c.object) {
+					beside, others[n] = false, as.winner(c, j)
 				}
 			}
-			switch {
-			case !collides:
-				sharing[id] = append(sharing[id], i)
-			case owner[id] == i:
-				sharing[id] = []int{i}
+			if beside {
+				claims[id] = append(others, i)
 			}
 		}
 	}
@@ -185,7 +178,7 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 	first, second := c.second, c.first // the sites of a diagnostic
 	if len(losers) == 1 {
 		first, second = losers[0], as.winner(c, -1)
-		hint = as.yield(first, second, c.object)
+		hint = as.wayOut(first, second, c.object)
 	}
 	a, b := &as.Schedule.Assignments[first], &as.Schedule.Assignments[second]
 	return diag.New(diag.NameCollision, message).
@@ -194,8 +187,8 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 		For(ids...)
 }
 
-// yield says what an assignment can do that has no claim to an object of another.
-func (as *assignments) yield(loser, winner int, o backends.Object) string {
+// wayOut says what an assignment can do that has no claim to an object of another.
+func (as *assignments) wayOut(loser, winner int, o backends.Object) string {
 	a, b := &as.Schedule.Assignments[loser], &as.Schedule.Assignments[winner]
 	why := fmt.Sprintf("what registration %s brings does not replace what the platform declares", a.Workload.Registration)
 	if as.claim(winner, o) == 2 {

@@ -134,6 +134,7 @@ func (m *Meter) Packages() evaluate.Cache {
 
 type packageCache struct{ *Meter }
 
+// Get and Put keep units under their key and what evaluates them.
 func (c packageCache) Get(key [32]byte) ([]byte, bool) {
 	return c.cache.Get(cache.Model, c.packageKey(key))
 }

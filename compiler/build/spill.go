@@ -175,17 +175,19 @@ func (s *spill) block(number int32) []byte {
 func filesOf(b []byte) []backends.File {
 	files := []backends.File{}
 	for len(b) > 0 {
-		var f backends.File
-		var path []byte
-		var err [3]error
-		path, b, err[0] = takeBytes(b)
-		f.Data, b, err[1] = takeBytes(b)
-		f.Executable, b, err[2] = takeBool(b)
-		if errors.Join(err[:]...) != nil {
+		path, rest, err := takeBytes(b)
+		if err != nil {
 			return nil
 		}
-		f.Path = string(path)
-		files = append(files, f)
+		data, rest, err := takeBytes(rest)
+		if err != nil {
+			return nil
+		}
+		executable, rest, err := takeBool(rest)
+		if err != nil {
+			return nil
+		}
+		files, b = append(files, backends.File{Path: string(path), Data: data, Executable: executable}), rest
 	}
 	return files
 }

@@ -159,7 +159,7 @@ func (ts *tuples) wait(ctx context.Context, numbers []int32) error {
 }
 
 // values returns the graphs of tuples whose summaries are known, perhaps without their
-// provenance. Those that no assignment of the build waits for are not held.
+// provenance. They are held as long as assignments may need them.
 func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compose.Graph, error) {
 	out := make(map[int32]*compose.Graph, len(numbers))
 	var missing []int32
