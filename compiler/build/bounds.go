@@ -23,9 +23,9 @@ func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
 	switch {
 	case declared:
 	case a.Workload.Registration != "":
-		b.profile = "#Tenant"
+		b.why = fmt.Sprintf("registration %s names no workspace that is declared, so what it brings has the bounds of %s", a.Workload.Registration, of.Name)
 	default:
-		b.profile = "#Team"
+		b.why = "it is not declared, so it has the bounds of " + of.Name
 	}
 	if of == nil {
 		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that nobody knows what "+a.Target.FullName+" may bring").
@@ -114,7 +114,7 @@ func outside(p *model.Package, allowed model.Patterns) []string {
 // bounds reports what goes beyond a workspace.
 type bounds struct {
 	workspace string
-	profile   string    // that counts where the workspace is not declared
+	why       string    // a profile counts; "" where the workspace is declared
 	at        model.Ref // of the deployment target
 	ds        []diag.Diagnostic
 }
@@ -133,11 +133,11 @@ func (b *bounds) report(field, list, what string) {
 		at = at.At(field)
 	}
 	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s %s", b.workspace, what)).At(at, "")
-	way := fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace, list)
-	if b.profile == "" {
+	way := fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace, strings.ReplaceAll(list, ".", ": "))
+	if b.why == "" {
 		d = d.At(model.Ref{Collection: "workspaces", Name: b.workspace, Path: list}, "")
 	} else {
-		way += " (it is not declared, so it has the bounds of " + b.profile + " of kalypso.io/stdlib/workspace)"
+		way += " (" + b.why + " of kalypso.io/stdlib/workspace)"
 	}
 	b.ds = append(b.ds, d.Hinting(way))
 }

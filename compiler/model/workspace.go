@@ -61,8 +61,8 @@ func matches(pattern, text string) bool {
 
 // The profiles of workspaces that are not declared, as kalypso.io/stdlib/workspace has them.
 var (
-	team   = profile(Patterns{"*"}, Patterns{"*", "!admissionregistration.k8s.io/*", "!apiregistration.k8s.io/*"}, Patterns{"*", "!kube-*"}, teamFiles)
-	tenant = profile(tenantObjects, Patterns{}, Patterns{}, Patterns{"/opt/*", "/srv/*"})
+	team   = profile("#Team", Patterns{"*"}, Patterns{"*", "!admissionregistration.k8s.io/*", "!apiregistration.k8s.io/*"}, Patterns{"*", "!kube-*"}, teamFiles)
+	tenant = profile("#Tenant", tenantObjects, Patterns{}, Patterns{}, Patterns{"/opt/*", "/srv/*"})
 
 	teamFiles     = Patterns{"*", "!/etc/sudoers*", "!/etc/ssh/*", "!/etc/pam.d/*", "!/etc/passwd", "!/etc/shadow", "!/etc/group", "!/etc/gshadow", "!/root/*"}
 	tenantObjects = Patterns{
@@ -73,7 +73,8 @@ var (
 	}
 )
 
-func profile(namespaced, clusterScoped, namespaces, files Patterns) (w Workspace) {
+func profile(name string, namespaced, clusterScoped, namespaces, files Patterns) (w Workspace) {
+	w.Name = name
 	w.Objects.Namespaced, w.Objects.ClusterScoped, w.Namespaces, w.Files = namespaced, clusterScoped, namespaces, files
 	w.Environments, w.ClusterTypes, w.Sources = Patterns{"*"}, Patterns{"*"}, Patterns{"*"}
 	w.identify(nil)
@@ -94,8 +95,9 @@ func (w *Workspace) Complete() {
 }
 
 // WorkspaceOf returns the workspace of a workload, and whether it is declared. One that is not
-// is the profile for where the workload comes from, and so is one that a registration
-// chooses, for which the platform has named none; nil is for one that has errors.
+// is the profile for where the workload comes from, with its name in the standard library, and
+// so is one that a registration chooses, for which the platform has named none; nil is for one
+// that has errors.
 func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
 	if w.Registration != "" {
 		i, found := slices.BinarySearchFunc(m.Registrations, w.Registration, func(r Registration, name string) int { return strings.Compare(r.Name, name) })
