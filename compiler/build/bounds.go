@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // beyond says what of an assignment goes beyond its workspace, which fails it: where it is,
@@ -38,9 +39,9 @@ func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
 	}
 	manifests := "manifests." + string(a.Manifests.Kind())
-	for _, address := range addresses(a.Manifests) {
-		if !of.Sources.Allow(address) || climbs(address) {
-			b.report(manifests, "sources", "may not have manifests of "+address)
+	for _, source := range addresses(a.Manifests) {
+		if !of.Sources.Allow(source) || climbs(source) {
+			b.report(manifests, "sources", "may not have manifests of "+source)
 		}
 	}
 	var namespaced, clusterScoped, elsewhere []string
@@ -85,16 +86,13 @@ func addresses(m model.Manifests) []string {
 		out = append(out, f.URL)
 	}
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(address string) bool { return address == "" })
+	return slices.DeleteFunc(slices.Compact(out), func(source string) bool { return source == "" })
 }
 
-// climbs says whether a URL has segments that lead out of the folder before them, so that it
-// is not where a pattern sees it.
-func climbs(address string) bool {
-	text := strings.ReplaceAll(strings.ToLower(address), "%2e", ".")
-	return slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return r == '/' || r == '\\' }), func(segment string) bool {
-		return segment == "." || segment == ".."
-	})
+// climbs says whether an address leads out of the folder where a pattern sees it.
+func climbs(source string) bool {
+	a, ok := address.Parse(source)
+	return !ok || a.Climbs
 }
 
 // outside returns the paths of a package's files that a workspace does not allow, sorted.

@@ -2,13 +2,13 @@ package delivery
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // Secrets are the fields of a reconciler that say which secrets its sources get. A
@@ -93,9 +93,9 @@ func (s Source) origin() origin {
 // at returns the secret of an address: that of the longest prefix, and of two as long
 // of the one that names the port. known says that there is one, which may be without
 // a secret.
-func (c Secrets) at(address string) (secret string, known bool) {
-	at, ok := parse(address)
-	if !ok {
+func (c Secrets) at(source string) (secret string, known bool) {
+	at, ok := address.Parse(source)
+	if !ok || at.Host == "" {
 		return "", false
 	}
 	longest := -1
@@ -106,96 +106,46 @@ func (c Secrets) at(address string) (secret string, known bool) {
 			length = 2 * (strings.Count(prefix, "/") + 1)
 		}
 		switch authority {
-		case at.host + ":" + at.port:
+		case at.Host + ":" + at.Port:
 			length++
-		case at.host:
-			if at.port != at.usual {
+		case at.Host:
+			if at.Port != at.Usual {
 				continue
 			}
 		default:
 			continue
 		}
-		if length > longest && at.below(prefix) {
+		if length > longest && below(at, prefix) {
 			secret, known, longest = of.SecretRef, true, length
 		}
 	}
 	return secret, known
 }
 
-// place is an address in parts. usual is the port that need not be named; "" where it
-// must be, since what goes over http is for all to read.
-type place struct {
-	host, port, usual string
-	path              []string
-}
-
-var usualPorts = map[string]string{"https": "443", "oci": "443", "ssh": "22", "git": "9418"}
-
-// parse returns where an address leads, and no path where it has one that leads up,
-// or a slash in a part: servers differ in what they make of it.
-func parse(address string) (p place, ok bool) {
-	scheme, _, isURL := strings.Cut(address, "://")
-	if !isURL { // user@host:path, as ssh writes it
-		_, rest, _ := strings.Cut(address, "@")
-		end := strings.IndexByte(rest, ']') + 1
-		host, path, isSCP := strings.Cut(rest[end:], ":")
-		if !isSCP {
-			return p, false
-		}
-		scheme, address = "ssh", "ssh://"+rest[:end]+host+"/"+path
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" {
-		return p, false
-	}
-	scheme = strings.ToLower(scheme)
-	p = place{host: strings.ToLower(u.Hostname()), port: u.Port(), usual: usualPorts[scheme]}
-	if strings.Contains(p.host, ":") {
-		p.host = "[" + p.host + "]"
-	}
-	switch {
-	case p.port == "" && scheme == "http":
-		p.port = "80"
-	case p.port == "":
-		p.port = p.usual
-	}
-	for part := range strings.SplitSeq(u.EscapedPath(), "/") {
-		part, err := url.PathUnescape(part)
-		if err != nil || part == "." || part == ".." || strings.ContainsAny(part, `/\`) {
-			p.path = nil
-			return p, true
-		}
-		if part != "" {
-			p.path = append(p.path, part)
-		}
-	}
-	return p, true
-}
-
 // below says whether the address is at a prefix, or below it. A repository's .git is
 // no part of its name.
-func (p place) below(prefix string) bool {
+func below(p address.Address, prefix string) bool {
 	if prefix == "" {
 		return true
 	}
 	parts := strings.Split(prefix, "/")
-	if len(parts) > len(p.path) {
+	if len(parts) > len(p.Path) {
 		return false
 	}
 	last := len(parts) - 1
-	return slices.Equal(parts[:last], p.path[:last]) &&
-		strings.TrimSuffix(parts[last], ".git") == strings.TrimSuffix(p.path[last], ".git")
+	return slices.Equal(parts[:last], p.Path[:last]) &&
+		strings.TrimSuffix(parts[last], ".git") == strings.TrimSuffix(p.Path[last], ".git")
 }
 
 // keyOf is the key of an address in credentials: its host, with a port where that
 // must be named.
-func keyOf(address string) string {
-	switch p, ok := parse(address); {
-	case !ok:
-		return address
-	case p.port == p.usual:
-		return p.host
+func keyOf(source string) string {
+	switch p, ok := address.Parse(source); {
+	case !ok || p.Host == "":
+		return source
+	case p.Port == p.Usual:
+		return p.Host
 	default:
-		return p.host + ":" + p.port
+		return p.Host + ":" + p.Port
 	}
 }

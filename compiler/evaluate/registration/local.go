@@ -3,7 +3,6 @@ package registration
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // checkSources reports workloads whose sources are on the machine that locks the platform, or
@@ -42,30 +42,25 @@ const localFiles = "the machine's own files"
 
 // localPlace says where a URL leads to that is this machine or its own link: its files, or a
 // host with its port; "" for any other place.
-func localPlace(address string) string {
-	u, err := url.Parse(address)
-	switch {
-	case strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") || err == nil && u.Scheme == "file":
+func localPlace(source string) string {
+	a, ok := address.Parse(source)
+	if !ok || a.Scheme == "file" {
 		return localFiles
-	case err != nil || u.Host == "": // user@host:path
-		host, _, _ := strings.Cut(address, ":")
-		host = host[strings.LastIndex(host, "@")+1:]
-		u = &url.URL{Host: host}
 	}
-	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	name := strings.TrimSuffix(strings.Trim(a.Host, "[]"), ".")
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return u.Host
+		return a.Authority
 	}
 	ip, err := netip.ParseAddr(name)
 	if err != nil {
 		// Resolvers take 127.1, 0x7f.1 and 2130706433 for addresses too. No domain ends in a number.
 		if last := name[strings.LastIndex(name, ".")+1:]; isNumber(last) {
-			return u.Host
+			return a.Authority
 		}
 		return ""
 	}
 	if ip = ip.Unmap(); ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
-		return u.Host
+		return a.Authority
 	}
 	return ""
 }

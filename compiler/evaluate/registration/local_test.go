@@ -23,6 +23,7 @@ func TestLocalPlace(t *testing.T) {
 		"oci://0.0.0.0:5000/team":            "0.0.0.0:5000",
 		"git@localhost:team/app":             "localhost",
 		"git@127.0.0.1:team/app":             "127.0.0.1",
+		"git@[::1]:team/app":                 "[::1]",
 		"ssh://git@127.0.0.1:22/team":        "127.0.0.1:22",
 		"https://git.example.com/team":       "",
 		"https://10.1.2.3/team":              "",

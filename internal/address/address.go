@@ -1,0 +1,67 @@
+// Package address takes addresses of sources apart: URLs, and user@host:path as ssh writes
+// it. What belongs to a host, or to a folder of it, is told by the parts and not by the text.
+package address
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Address is an address in parts.
+type Address struct {
+	Scheme string // in lower case
+	// Authority is the host with its port, as they are written.
+	Authority string
+	Host      string // in lower case, that of IPv6 in brackets; "" for none, as of files
+	Port      string // of the scheme where none is written
+	// Usual is the port that need not be named; "" where it must be, since what goes over
+	// http is for all to read.
+	Usual string
+	// Path are its parts; none where it Climbs.
+	Path []string
+	// Climbs says that a part of the path leads up, or has a slash: servers differ in what
+	// they make of it.
+	Climbs bool
+}
+
+var usualPorts = map[string]string{"https": "443", "oci": "443", "ssh": "22", "git": "9418"}
+
+// Parse returns where an address leads. It is not ok where that cannot be told.
+func Parse(address string) (a Address, ok bool) {
+	scheme, _, isURL := strings.Cut(address, "://")
+	if !isURL { // user@host:path, as ssh writes it
+		_, rest, _ := strings.Cut(address, "@")
+		end := strings.IndexByte(rest, ']') + 1
+		host, path, isSCP := strings.Cut(rest[end:], ":")
+		if !isSCP {
+			return a, false
+		}
+		scheme, address = "ssh", "ssh://"+rest[:end]+host+"/"+path
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return a, false
+	}
+	scheme = strings.ToLower(scheme)
+	a = Address{Scheme: scheme, Authority: u.Host, Host: strings.ToLower(u.Hostname()), Port: u.Port(), Usual: usualPorts[scheme]}
+	if strings.Contains(a.Host, ":") {
+		a.Host = "[" + a.Host + "]"
+	}
+	switch {
+	case a.Port == "" && scheme == "http":
+		a.Port = "80"
+	case a.Port == "":
+		a.Port = a.Usual
+	}
+	for part := range strings.SplitSeq(u.EscapedPath(), "/") {
+		part, err := url.PathUnescape(part)
+		if err != nil || part == "." || part == ".." || strings.ContainsAny(part, `/\`) {
+			a.Path, a.Climbs = nil, true
+			return a, true
+		}
+		if part != "" {
+			a.Path = append(a.Path, part)
+		}
+	}
+	return a, true
+}
