@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/git"
@@ -66,7 +68,7 @@ type AssignmentRecord struct {
 // again.
 func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
 	c := &ClusterTypeRecord{}
-	if err := json.Unmarshal(data, c); err != nil {
+	if err := jsonv2.Unmarshal(data, c); err != nil { // in half of the time that encoding/json takes
 		// The header may say more: that of another version is not to be repaired.
 		if header := checkHeader(data, clusterTypeKind); header != nil {
 			return nil, header
