@@ -19,10 +19,12 @@ import (
 // Assignment is one deployment target on one cluster type, with everything that
 // was decided about it.
 type Assignment struct {
-	Environment      string
-	ClusterType      string
-	Clusters         []model.Cluster // of the cluster type, sorted by name
-	Workspace        string
+	Environment string
+	ClusterType string
+	Clusters    []model.Cluster // of the cluster type, sorted by name
+	Workspace   string
+	// Bounds are what the workspace may bring; nil for everything.
+	Bounds           *model.Workspace
 	Application      string
 	Workload         string
 	Registration     string // what brings the workload; "" where the platform declares it

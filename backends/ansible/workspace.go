@@ -71,8 +71,7 @@ func (f *folder) directory(path, mode string, ref model.Ref) {
 	f.wanted.Directories = append(f.wanted.Directories, directory{path, mode})
 }
 
-// user returns the name of the user that the workload runs as. No user's name
-// begins with a digit, and that of a deployment target may.
+// user returns the name of the user that the workload runs as.
 func (f *folder) user() string {
 	if given := f.service.Machine.User; given != nil {
 		if !userName.MatchString(*given) {
@@ -81,11 +80,7 @@ func (f *folder) user() string {
 		}
 		return *given
 	}
-	name := f.assignment.DeploymentTarget
-	if name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	return model.ShortName(name, model.MaxLinuxUser)
+	return model.UserName(f.assignment.DeploymentTarget)
 }
 
 // noEffect warns of fields that mean something on Kubernetes only.

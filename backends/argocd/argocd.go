@@ -108,7 +108,7 @@ func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []
 	source, ds := sourceOf(a, o)
 	share := shared{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
 	if o.Project == "" {
-		share.Repo, share.Own = source.RepoURL, true
+		share.Repo, share.Own, share.Bounds = source.RepoURL, true, boundsOf(a.Bounds)
 	}
 	return delivery.Content{Reconciler: []kubernetes.Object{workload(a, o, source)}, Elsewhere: o.remote()}, share, ds
 }

@@ -122,7 +122,9 @@ type appProject struct {
 	SourceRepos                []string        `yaml:"sourceRepos"`
 	Destinations               []destination   `yaml:"destinations"`
 	ClusterResourceWhitelist   []clusterObject `yaml:"clusterResourceWhitelist,omitempty"`
+	ClusterResourceBlacklist   []clusterObject `yaml:"clusterResourceBlacklist,omitempty"`
 	NamespaceResourceWhitelist []groupKind     `yaml:"namespaceResourceWhitelist,omitempty"`
+	NamespaceResourceBlacklist []groupKind     `yaml:"namespaceResourceBlacklist,omitempty"`
 }
 
 // clusterObject is a kind of cluster-scoped object, or one object of it: projects

@@ -61,8 +61,8 @@ func projectOfAssignment(ct *backends.ClusterType, o options, f folder) kubernet
 }
 
 // projectOfWorkload returns the AppProject of the workload's Application: what
-// others wrote reaches the workload's namespace, wherever that is, and nothing
-// else.
+// others wrote reaches the workload's namespace, wherever that is, and what its
+// workspace allows, and nothing else.
 func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes.Object {
 	spec := appProject{
 		Description:                fmt.Sprintf("Workload of %s on cluster type %s in %s", f.DeploymentTarget, ct.Name, ct.Environment),
@@ -73,6 +73,9 @@ func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes
 	if f.CreatesNamespace {
 		// By name, as any other would be somebody else's. Argo CD never prunes it.
 		spec.ClusterResourceWhitelist = []clusterObject{{Kind: "Namespace", Name: f.Namespace}}
+	}
+	if f.Bounds != nil {
+		f.Bounds.in(&spec)
 	}
 	return projectObject(projectMeta(ct, o, f, workloadProject(ct.Environment, ct.Name, f.DeploymentTarget)), spec)
 }

@@ -23,6 +23,9 @@ type shared struct {
 	Own bool `json:"own,omitempty"`
 	// CreatesNamespace says that the workload's syncs may create the namespace.
 	CreatesNamespace bool `json:"createsNamespace,omitempty"`
+	// Bounds are those of the workspace; nil for any kind of object in the workload's
+	// namespace.
+	Bounds *bounds `json:"bounds,omitempty"`
 	// Rendered says how the folder's Application syncs the workload that is in the
 	// folder itself; nil where the workload has an Application of its own.
 	Rendered *syncing `json:"rendered,omitempty"`

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -21,6 +22,12 @@ func (f *folder) referenced() {
 	}
 	f.ds = append(append(f.ds, ds...), backends.NoRestart(f.assignment, "Fleet changes nothing of what it fetches",
 		"render it: set render: true on the deployment target")...)
+	if account := delivery.AccountOf(f.assignment, f.options.ServiceAccount); account != "" {
+		f.options.ServiceAccount = account
+	} else if kubernetes.Confined(f.assignment.Bounds) {
+		ds = append(ds, f.unconfined(source))
+		f.ds = append(f.ds, ds[len(ds)-1])
+	}
 	switch {
 	case diag.Errors(ds):
 	case source.Git != nil:
@@ -28,6 +35,13 @@ func (f *folder) referenced() {
 	case source.Helm != nil:
 		f.helmOp(source, secret)
 	}
+}
+
+// unconfined reports that Fleet would apply what it fetches with all rights that it has.
+func (f *folder) unconfined(s delivery.Source) diag.Diagnostic {
+	a := f.assignment
+	return delivery.Unsupported(a, s.Field, "what Fleet fetches for workspace "+a.Workspace+" needs a service account on the clusters, in cattle-fleet-system, that may do what the workspace allows").
+		Hinting(fmt.Sprintf("make one, and name it: workspaces: %q: reconciler: serviceAccount; or render the manifests: set render: true on the deployment target", a.Workspace))
 }
 
 // gitRepo adds the GitRepo of a folder in the application's repository. Its labels

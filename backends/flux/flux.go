@@ -137,8 +137,12 @@ func referenced(a *backends.Assignment, o options, variables []string) (delivery
 	if diag.Errors(ds) {
 		return delivery.Content{}, ds
 	}
+	access, problems := delivery.AccessOf(a, &o.ServiceAccountName, name, o.Namespace)
+	if ds = append(ds, problems...); diag.Errors(ds) {
+		return delivery.Content{}, ds
+	}
 	objects, problems := workload(a, o, name, source, variables)
-	return delivery.Content{Reconciler: objects}, append(ds, problems...)
+	return delivery.Content{Reconciler: objects, Access: access}, append(ds, problems...)
 }
 
 // workload returns the objects of reconciler.yaml.

@@ -85,7 +85,9 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 	}
 	out.add(ds...)
 	out.add(as.collide(append(slices.Concat(found...), as.centralCollisions(s)...))...)
-	return nil
+	ds, err = as.overQuota(s)
+	out.add(ds...)
+	return err
 }
 
 // progress returns what reports how many more assignments of total are done.

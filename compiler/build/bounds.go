@@ -3,10 +3,10 @@ package build
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -14,59 +14,53 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// beyond says what of an assignment goes beyond its workspace, which fails it: where it is,
-// where its manifests come from, the objects that they render to, and the files of machines.
-// What the platform adds, such as its namespace service, is bounded by nothing.
-func (e *emitter) beyond(i int, rendered *model.Projection) []diag.Diagnostic {
+// beyond says what of an assignment goes beyond its workspace, which fails it: where it is
+// and why, where its manifests come from, the objects that they render to, and what they do
+// to machines. What the platform adds, such as its namespace service, is bounded by nothing.
+func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnostic {
 	a := &e.Schedule.Assignments[i]
-	of, declared := e.Model.WorkspaceOf(a.Workload)
-	b := &bounds{workspace: a.Workload.Workspace, at: a.Workload.TargetRef(a.Target.Name)}
-	switch {
-	case declared:
-	case a.Workload.Registration != "":
-		b.why = fmt.Sprintf("registration %s names no workspace that is declared, so what it brings has the bounds of %s", a.Workload.Registration, of.Name)
-	default:
-		b.why = "it is not declared, so it has the bounds of " + of.Name
-	}
-	if of == nil {
+	b := e.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
+	if b.of == nil {
 		return []diag.Diagnostic{diag.New(diag.Bounds, "workspace "+b.workspace+" has errors, so that nobody knows what "+a.Target.FullName+" may bring").
 			At(b.at, "").Hinting("correct the errors of the workspace")}
 	}
-	if !of.Environments.Allow(e.Name) {
+	if !b.of.Environments.Allow(e.Name) {
 		b.report("", "environments", "may not be in environment "+e.Name)
 	}
-	if !of.ClusterTypes.Allow(a.ClusterType.Name) {
+	if !b.of.ClusterTypes.Allow(a.ClusterType.Name) {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
 	}
-	manifests := "manifests." + string(a.Manifests.Kind())
+	var labels, policies []string
+	for _, key := range slices.Sorted(maps.Keys(a.Target.Labels)) {
+		if label := key + "=" + a.Target.Labels[key]; !b.of.Labels.Allow(label) {
+			labels = append(labels, label)
+		}
+	}
+	for _, policy := range a.Policies {
+		if !b.of.Policies.Allow(policy) {
+			policies = append(policies, policy)
+		}
+	}
+	b.reportAll("labels", "labels", "may not have the labels ", labels)
+	b.reportAll("", "policies", "may not be assigned by the policies ", policies)
+	var sources []string
 	for _, source := range addresses(a.Manifests) {
-		if !of.Sources.Allow(source) || climbs(source) {
-			b.report(manifests, "sources", "may not have manifests of "+source)
+		if !b.of.Sources.Allow(source) || climbs(source) {
+			sources = append(sources, source)
 		}
 	}
-	var namespaced, clusterScoped, elsewhere []string
-	namespace := e.Plan.Namespaces[i]
-	for _, o := range kubernetes.Identities(rendered, namespace) {
-		kind := o.Kind
-		if o.Group != "" {
-			kind = o.Group + "/" + o.Kind
-		}
-		switch {
-		case o.Namespace == "" && !of.Objects.ClusterScoped.Allow(kind):
-			clusterScoped = append(clusterScoped, kind+" "+o.Name)
-		case o.Namespace != "" && !of.Objects.Namespaced.Allow(kind):
-			namespaced = append(namespaced, kind+" "+o.Name)
-		}
-		if o.Given != "" && o.Given != namespace && !of.Namespaces.Allow(o.Given) {
-			elsewhere = append(elsewhere, fmt.Sprintf("%s %s in %s", kind, o.Name, o.Given))
+	b.manifests = "manifests." + string(a.Manifests.Kind())
+	b.reportAll(b.manifests, "sources", "may not have manifests of ", sources)
+	if delivered.Projection != nil && a.Manifests.Package == nil {
+		b.rendered(delivered.Projection, e.Plan.Namespaces[i])
+	}
+	user := model.UserName(a.Target.FullName)
+	if given, ok := delivered.NamespaceService.Value.Lookup("machine"); ok {
+		if name, ok := given.Lookup("user"); ok {
+			user = name.Text()
 		}
 	}
-	b.reportAll(manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
-	b.reportAll(manifests, "objects.namespaced", "may not bring ", namespaced)
-	b.reportAll(manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
-	if p := a.Manifests.Package; p != nil {
-		b.reportAll(manifests+".files", "files", "may not put files on machines at ", outside(p, of.Files))
-	}
+	b.machine(a.Manifests, user)
 	return b.ds
 }
 
@@ -95,26 +89,28 @@ func climbs(source string) bool {
 	return !ok || a.Climbs
 }
 
-// outside returns the paths of a package's files that a workspace does not allow, sorted.
-// What is below /proc, /sys and /dev leads anywhere, and is not allowed.
-func outside(p *model.Package, allowed model.Patterns) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
-		clean := path.Clean(name)
-		first, _, _ := strings.Cut(strings.TrimPrefix(clean, "/"), "/")
-		if slices.Contains([]string{"proc", "sys", "dev"}, first) || !allowed.Allow(clean) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 // bounds reports what goes beyond a workspace.
 type bounds struct {
+	of        *model.Workspace // nil for one that has errors
 	workspace string
 	why       string    // a profile counts; "" where the workspace is declared
 	at        model.Ref // of the deployment target
+	manifests string    // the field of the manifests
 	ds        []diag.Diagnostic
+}
+
+// boundsOf returns the bounds of a workload, or of what is declared at a place in it.
+func (p *Planned) boundsOf(w *model.Workload, at model.Ref) *bounds {
+	of, declared := p.Model.WorkspaceOf(w)
+	b := &bounds{of: of, workspace: w.Workspace, at: at}
+	switch {
+	case declared:
+	case w.Registration != "":
+		b.why = fmt.Sprintf("registration %s names no workspace that is declared, so what it brings has the bounds of %s", w.Registration, of.Name)
+	default:
+		b.why = "it is not declared, so it has the bounds of " + of.Name
+	}
+	return b
 }
 
 func (b *bounds) reportAll(field, list, what string, names []string) {
@@ -124,7 +120,7 @@ func (b *bounds) reportAll(field, list, what string, names []string) {
 }
 
 // report says what the workspace does not allow, at a field of the deployment target, and
-// which list of the workspace says so.
+// which field of the workspace says so.
 func (b *bounds) report(field, list, what string) {
 	at := b.at
 	if field != "" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -17,17 +18,20 @@ import (
 //
 // In the cache it is a byte of flags, the folder's tree id, the number of objects as a
 // uvarint with their ids, and, as uvarints of their lengths with their bytes: the
-// diagnostics in JSON, what Index needs to know, what outlives the assignment in JSON, and
-// each file's path, followed by its id, its size and whether it is executable.
+// diagnostics in JSON, what it requests of a quota in JSON, what Index needs to know, what
+// outlives the assignment in JSON, and each file's path, followed by its id, its size and
+// whether it is executable.
 type emissionSummary struct {
 	failed, orphan bool
 	// passing says that the next build may see something else, so that the summary is
 	// not kept.
 	passing        bool
 	hasDiagnostics bool
+	hasRequests    bool
 	objects        []byte // an objectDigest of each, in the order of the emission
 	tree           [idSize]byte
 	diagnostics    []diag.Diagnostic
+	requests       kubernetes.Requests // nil where its workspace has no quota
 	shared         json.RawMessage
 	retention      retention
 	files          []tree.File
@@ -39,6 +43,7 @@ const (
 	summaryFailed = 1 << iota
 	summaryOrphan
 	summaryDiagnostics
+	summaryRequests
 )
 
 // idSize is the size of git's ids.
@@ -65,7 +70,7 @@ func (h *emissionSummary) encode() []byte {
 	for _, f := range []struct {
 		set  bool
 		flag byte
-	}{{h.failed, summaryFailed}, {h.orphan, summaryOrphan}, {len(h.diagnostics) > 0, summaryDiagnostics}} {
+	}{{h.failed, summaryFailed}, {h.orphan, summaryOrphan}, {len(h.diagnostics) > 0, summaryDiagnostics}, {h.requests != nil, summaryRequests}} {
 		if f.set {
 			flags |= f.flag
 		}
@@ -74,6 +79,10 @@ func (h *emissionSummary) encode() []byte {
 	b = append(b, h.objects...)
 	if len(h.diagnostics) > 0 {
 		text, _ := json.Marshal(h.diagnostics) // of strings and numbers
+		b = appendBytes(b, text)
+	}
+	if h.requests != nil {
+		text, _ := json.Marshal(h.requests)
 		b = appendBytes(b, text)
 	}
 	b = appendBytes(b, h.shared)
@@ -95,6 +104,7 @@ func decodeSummary(b []byte) (h emissionSummary, ok bool) {
 		failed:         b[0]&summaryFailed != 0,
 		orphan:         b[0]&summaryOrphan != 0,
 		hasDiagnostics: b[0]&summaryDiagnostics != 0,
+		hasRequests:    b[0]&summaryRequests != 0,
 		rest:           b[fixedSize:],
 	}
 	copy(h.tree[:], b[1:])
@@ -151,11 +161,32 @@ func (h *emissionSummary) decodeDiagnostics() (ds []diag.Diagnostic, err error) 
 	return ds, err
 }
 
+// decodeRequests reads what is requested of a quota.
+func (h *emissionSummary) decodeRequests() (r kubernetes.Requests, err error) {
+	if !h.hasRequests {
+		return nil, nil
+	}
+	rest := h.rest
+	if h.hasDiagnostics {
+		if _, rest, err = takeBytes(rest); err != nil {
+			return nil, err
+		}
+	}
+	text, _, err := takeBytes(rest)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, err
+}
+
 // decodeShared reads what Index needs to know and what outlives the assignment, and
 // returns what follows.
 func (h *emissionSummary) decodeShared() (rest []byte, err error) {
 	rest = h.rest
-	if h.hasDiagnostics {
+	for _, has := range []bool{h.hasDiagnostics, h.hasRequests} {
+		if !has {
+			continue
+		}
 		if _, rest, err = takeBytes(rest); err != nil {
 			return nil, err
 		}
@@ -176,6 +207,9 @@ func (h *emissionSummary) decodeShared() (rest []byte, err error) {
 // decode reads all of a summary.
 func (h *emissionSummary) decode() (err error) {
 	if h.diagnostics, err = h.decodeDiagnostics(); err != nil {
+		return err
+	}
+	if h.requests, err = h.decodeRequests(); err != nil {
 		return err
 	}
 	rest, err := h.decodeShared()

@@ -82,13 +82,10 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 			a.Projection = projections[n].projection
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
 			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
-			var rendered *model.Projection
-			if a.Render {
-				rendered = projections[n].projection
-			}
-			beyond := e.beyond(i, rendered)
+			beyond := e.beyond(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
 			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
+			out[n].summary.requests = e.requests(e.Schedule.Assignments[i].Workload, a)
 			out[n].emit(e.backend(e.Schedule.Assignments[i].ClusterType), a)
 		}
 	}
@@ -195,6 +192,7 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 		Wave:              a.Wave,
 		Ref:               a.Workload.TargetRef(a.Target.Name),
 	}
+	out.Bounds, _ = e.Model.WorkspaceOf(a.Workload)
 	for _, secret := range g.Secrets {
 		out.Secrets = append(out.Secrets, secretOf(secret))
 	}

@@ -13,6 +13,15 @@ const (
 	MaxLinuxUser   = 32 // a Linux user name (useradd(8))
 )
 
+// UserName returns the name of the Linux user of a deployment target, which no namespace
+// service names. No user's name begins with a digit.
+func UserName(deploymentTarget string) string {
+	if c := deploymentTarget[0]; c >= '0' && c <= '9' {
+		deploymentTarget = "_" + deploymentTarget
+	}
+	return ShortName(deploymentTarget, MaxLinuxUser)
+}
+
 // ShortName returns name if it has at most limit characters, else its beginning
 // and a hash of the whole, limit characters together. Different names get
 // different short names but for collisions of 40 bits.

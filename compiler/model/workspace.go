@@ -7,20 +7,49 @@ import (
 
 // Workspace says what the workloads of a team may bring.
 type Workspace struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Owners      []string `json:"owners"` // who reviews what it declares
 	Objects     struct {
 		Namespaced    Patterns `json:"namespaced"`
 		ClusterScoped Patterns `json:"clusterScoped"`
 	} `json:"objects"`
-	Namespaces   Patterns `json:"namespaces"` // beside an assignment's own
-	Environments Patterns `json:"environments"`
-	ClusterTypes Patterns `json:"clusterTypes"`
-	Sources      Patterns `json:"sources"`
-	Files        Patterns `json:"files"`
+	Namespaces     Patterns `json:"namespaces"` // beside an assignment's own
+	Environments   Patterns `json:"environments"`
+	ClusterTypes   Patterns `json:"clusterTypes"`
+	Labels         Patterns `json:"labels"` // of KEY=VALUE
+	Policies       Patterns `json:"policies"`
+	Sources        Patterns `json:"sources"`
+	Secrets        Patterns `json:"secrets"` // of names of secrets, and STORE/KEY
+	RequiredLabels []string `json:"requiredLabels"`
+	PodSecurity    string   `json:"podSecurity"` // a level of the pod security standards
+	// Quota is what the assignments in an environment request together, by resource: a
+	// quantity of Kubernetes.
+	Quota      map[string]Value `json:"quota"`
+	Reconciler struct {
+		ServiceAccount string `json:"serviceAccount"` // "" for one of its own
+		Keep           *bool  `json:"keep"`           // whether objects may outlive their assignment
+		Hooks          *bool  `json:"hooks"`          // whether manifests may have hooks
+	} `json:"reconciler"`
+	Machines struct {
+		Files        Patterns `json:"files"`
+		Packages     Patterns `json:"packages"`
+		Units        Patterns `json:"units"`
+		Users        Patterns `json:"users"` // and groups, beside an assignment's own
+		Capabilities Patterns `json:"capabilities"`
+	} `json:"machines"`
 
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
+}
+
+// lists are those that have a profile's patterns where the workspace does not say them.
+func (w *Workspace) lists() []*Patterns {
+	return []*Patterns{
+		&w.Objects.Namespaced, &w.Objects.ClusterScoped, &w.Namespaces, &w.Secrets,
+		&w.Environments, &w.ClusterTypes, &w.Labels, &w.Policies, &w.Sources,
+		&w.Machines.Files, &w.Machines.Packages, &w.Machines.Units, &w.Machines.Users, &w.Machines.Capabilities,
+	}
 }
 
 // Patterns allow texts: those that one matches, and none that begins with !. nil is for
@@ -60,37 +89,59 @@ func matches(pattern, text string) bool {
 }
 
 // The profiles of workspaces that are not declared, as kalypso.io/stdlib/workspace has them.
-var (
-	team   = profile("#Team", Patterns{"*"}, Patterns{"*", "!admissionregistration.k8s.io/*", "!apiregistration.k8s.io/*"}, Patterns{"*", "!kube-*"}, teamFiles)
-	tenant = profile("#Tenant", tenantObjects, Patterns{}, Patterns{}, Patterns{"/opt/*", "/srv/*"})
+var team, tenant = profile("#Team"), profile("#Tenant")
 
-	teamFiles     = Patterns{"*", "!/etc/sudoers*", "!/etc/ssh/*", "!/etc/pam.d/*", "!/etc/passwd", "!/etc/shadow", "!/etc/group", "!/etc/gshadow", "!/root/*"}
-	tenantObjects = Patterns{
-		"ConfigMap", "Secret", "Service", "ServiceAccount", "PersistentVolumeClaim", "Pod",
-		"apps/*", "batch/*", "autoscaling/*", "policy/PodDisruptionBudget",
-		"networking.k8s.io/Ingress", "gateway.networking.k8s.io/HTTPRoute", "gateway.networking.k8s.io/GRPCRoute",
-		"monitoring.coreos.com/ServiceMonitor", "monitoring.coreos.com/PodMonitor", "monitoring.coreos.com/PrometheusRule",
+func profile(name string) *Workspace {
+	w := &Workspace{Name: name}
+	all, none := Patterns{"*"}, Patterns{}
+	for _, list := range w.lists() {
+		*list = all
 	}
-)
-
-func profile(name string, namespaced, clusterScoped, namespaces, files Patterns) (w Workspace) {
-	w.Name = name
-	w.Objects.Namespaced, w.Objects.ClusterScoped, w.Namespaces, w.Files = namespaced, clusterScoped, namespaces, files
-	w.Environments, w.ClusterTypes, w.Sources = Patterns{"*"}, Patterns{"*"}, Patterns{"*"}
+	yes := true
+	w.Reconciler.Keep, w.Reconciler.Hooks = &yes, &yes
+	if name == "#Tenant" {
+		w.PodSecurity = "baseline"
+		w.Objects.Namespaced = tenantObjects
+		w.Objects.ClusterScoped, w.Namespaces, w.Secrets = none, none, none
+		w.Machines.Files = Patterns{"/opt/*", "/srv/*"}
+		w.Machines.Packages, w.Machines.Units, w.Machines.Users, w.Machines.Capabilities = none, none, none, none
+	} else {
+		w.PodSecurity = "privileged"
+		w.Objects.ClusterScoped = Patterns{"*", "!admissionregistration.k8s.io/*", "!apiregistration.k8s.io/*"}
+		w.Namespaces = Patterns{"*", "!kube-*"}
+		w.Machines.Files = Patterns{"*", "!/etc/sudoers*", "!/etc/ssh/*", "!/etc/pam.d/*", "!/etc/passwd", "!/etc/shadow", "!/etc/group", "!/etc/gshadow", "!/root/*"}
+	}
 	w.identify(nil)
 	return w
 }
 
+var tenantObjects = Patterns{
+	"ConfigMap", "Secret", "Service", "ServiceAccount", "PersistentVolumeClaim", "Pod",
+	"apps/*", "batch/*", "autoscaling/*", "policy/PodDisruptionBudget",
+	"networking.k8s.io/Ingress", "gateway.networking.k8s.io/HTTPRoute", "gateway.networking.k8s.io/GRPCRoute",
+	"monitoring.coreos.com/ServiceMonitor", "monitoring.coreos.com/PodMonitor", "monitoring.coreos.com/PrometheusRule",
+}
+
+// IsTeam says whether the workspace is the one of what the platform declares for a workspace
+// that is not declared.
+func (w *Workspace) IsTeam() bool { return w.Name == team.Name }
+
 // Complete fills in what the workspace does not say, as for a team of the platform.
 func (w *Workspace) Complete() {
-	for _, list := range []struct{ of, absent *Patterns }{
-		{&w.Objects.Namespaced, &team.Objects.Namespaced}, {&w.Objects.ClusterScoped, &team.Objects.ClusterScoped},
-		{&w.Namespaces, &team.Namespaces}, {&w.Files, &team.Files},
-		{&w.Environments, &team.Environments}, {&w.ClusterTypes, &team.ClusterTypes}, {&w.Sources, &team.Sources},
-	} {
-		if *list.of == nil {
-			*list.of = *list.absent
+	absent := team.lists()
+	for i, list := range w.lists() {
+		if *list == nil {
+			*list = *absent[i]
 		}
+	}
+	if w.PodSecurity == "" {
+		w.PodSecurity = team.PodSecurity
+	}
+	if w.Reconciler.Keep == nil {
+		w.Reconciler.Keep = team.Reconciler.Keep
+	}
+	if w.Reconciler.Hooks == nil {
+		w.Reconciler.Hooks = team.Reconciler.Hooks
 	}
 }
 
@@ -102,7 +153,7 @@ func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
 	if w.Registration != "" {
 		i, found := slices.BinarySearchFunc(m.Registrations, w.Registration, func(r Registration, name string) int { return strings.Compare(r.Name, name) })
 		if !found || m.Registrations[i].Workspace == "" {
-			return &tenant, false
+			return tenant, false
 		}
 	}
 	if m.Invalid[Ref{Collection: "workspaces", Name: w.Workspace}] {
@@ -113,7 +164,7 @@ func (m *Environment) WorkspaceOf(w *Workload) (of *Workspace, declared bool) {
 	case found:
 		return &m.Workspaces[i], true
 	case w.Registration != "":
-		return &tenant, false
+		return tenant, false
 	}
-	return &team, false
+	return team, false
 }

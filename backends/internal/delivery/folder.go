@@ -24,6 +24,9 @@ type Content struct {
 	// Reconciler are the objects of reconciler.yaml, of which there is none without
 	// them.
 	Reconciler []kubernetes.Object
+	// Access is what a service account may do as which the reconciler applies what it
+	// fetches; nil for none.
+	Access *kubernetes.Access
 	// Elsewhere says that they go to another cluster than the workspace, so that
 	// kustomization.yaml does not list them.
 	Elsewhere bool
@@ -47,6 +50,10 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 	folder := files.Files{Files: append(workspace, manifests...), Objects: append(objects, rendered...)}
 	for _, f := range folder.Files {
 		folder.Resources = append(folder.Resources, f.Path)
+	}
+	if c.Access != nil {
+		file, identities := c.Access.File(a)
+		folder.Add(file, identities, true)
 	}
 	if len(c.Reconciler) > 0 {
 		var identities []backends.Object

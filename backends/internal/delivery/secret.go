@@ -22,8 +22,18 @@ type Secrets struct {
 }
 
 // Of returns the secret that a source of the assignment gets; "" for none. backend is
-// the reconciler's.
+// the reconciler's. What a workspace may not use is an error.
 func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
+	secret, ds := c.of(a, s, backend)
+	if secret == "" || a.Bounds == nil || a.Bounds.Secrets.Allow(secret) {
+		return secret, ds
+	}
+	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s may not use the secret %s of reconciler %s", a.Workspace, secret, a.Reconciler.Ref.Name)).
+		Hinting(fmt.Sprintf("if it may have it, write workspaces: %q: secrets: [%q]; if the source needs none, write anonymous: true beside its URL", a.Workspace, secret))
+	return "", c.refused(d, a, s.Field+"."+s.origin().field)
+}
+
+func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
 	at := s.origin()
 	secret, known := c.at(at.address)
 	switch {

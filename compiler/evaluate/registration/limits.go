@@ -116,6 +116,9 @@ func (x *limited) confine(configs []model.Config) []model.Config {
 			x.Fail(ref.At("overrides"), diag.New(diag.Registration, fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
 				Hinting("use values or defaults; only the platform's own configs overrule final values"))
 		}
+		for _, d := range foreignSecrets(r, ref, c.Values, c.Defaults) {
+			x.Fail(ref, d)
+		}
 		c.Invalid = x.Invalid[ref]
 		if r.Match.Op != model.OpAll {
 			c.Match = model.Selector{Op: model.OpAnd, Args: []model.Selector{c.Match, r.Match}}

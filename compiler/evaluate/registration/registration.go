@@ -71,6 +71,7 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities, env *model.
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
 		ref := model.Ref{Collection: "registrations", Name: r.Name}
+		r.Secrets = secretsOf(env, r)
 		p, of, err := e.provided(ctx, r)
 		if err != nil {
 			return nil, err

@@ -72,7 +72,11 @@ func (h *handler) do(job *job) (*reply, error) {
 	}
 	if len(job.Calls) > 0 {
 		for _, c := range job.Calls {
-			answer.Outcomes = append(answer.Outcomes, export.Apply(h.loaded.Package, c))
+			out := export.Apply(h.loaded.Package, c)
+			for _, d := range foreignSecrets(&job.Registration, c.Entity, out.Values, out.Defaults) {
+				out = function.Outcome{Diagnostics: append(out.Diagnostics, d.At(c.Entity, ""))}
+			}
+			answer.Outcomes = append(answer.Outcomes, out)
 		}
 		return answer, nil
 	}

@@ -1,0 +1,75 @@
+package kubernetes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Requests are quantities by what a ResourceQuota calls them: requests.cpu, limits.memory,
+// pods.
+type Requests map[string]resource.Quantity
+
+// Add adds what others request.
+func (r Requests) Add(others Requests) {
+	for name, q := range others {
+		sum := r[name]
+		sum.Add(q)
+		r[name] = sum
+	}
+}
+
+func (r Requests) add(prefix string, list corev1.ResourceList, times int64) {
+	for name, q := range list {
+		q = q.DeepCopy()
+		q.Mul(times)
+		r.Add(Requests{prefix + string(name): q})
+	}
+}
+
+func (r Requests) count(name string, n int64) {
+	r.Add(Requests{name: *resource.NewQuantity(n, resource.DecimalSI)})
+}
+
+// RequestsOf returns what the pods and volume claims of a projection request together.
+func RequestsOf(p *model.Projection) Requests {
+	out := Requests{}
+	items := Items(p.Objects)
+	claim := func(spec corev1.PersistentVolumeClaimSpec, times int64) {
+		out.add("requests.", spec.Resources.Requests, times)
+		out.count("persistentvolumeclaims", times)
+	}
+	for _, t := range podTemplates(items) {
+		out.add("requests.", helpers.PodRequests(&t.pod, helpers.PodResourcesOptions{}), t.count)
+		out.add("limits.", helpers.PodLimits(&t.pod, helpers.PodResourcesOptions{}), t.count)
+		out.count("pods", t.count)
+		for _, spec := range t.claims {
+			claim(spec, t.count)
+		}
+	}
+	for _, o := range items {
+		var c corev1.PersistentVolumeClaim
+		if text(o.Value, "kind") == "PersistentVolumeClaim" && decode(o.Value, &c) {
+			claim(c.Spec, 1)
+		}
+	}
+	return out
+}
+
+// QuotaOf returns the quota of a namespace service, as of what may be requested.
+func QuotaOf(namespaceService model.Value) Requests {
+	out := Requests{}
+	quota, _ := namespaceService.Lookup("quota")
+	for _, f := range quota.Fields() {
+		name := f.Name
+		if name == "cpu" || name == "memory" {
+			name = "requests." + name // as API servers read it
+		}
+		if q, err := resource.ParseQuantity(f.Value.Text()); err == nil {
+			out[name] = q
+		}
+	}
+	return out
+}

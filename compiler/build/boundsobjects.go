@@ -1,0 +1,58 @@
+package build
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// rendered reports the objects of a projection that a workspace does not allow; namespace is
+// the assignment's.
+func (b *bounds) rendered(p *model.Projection, namespace string) {
+	items := kubernetes.Items(p.Objects)
+	var namespaced, clusterScoped, elsewhere, sources, unlabelled, kept, hooks []string
+	for i, o := range kubernetes.Identities(p, namespace) {
+		kind := o.Kind
+		if o.Group != "" {
+			kind = o.Group + "/" + o.Kind
+		}
+		name := kind + " " + o.Name
+		switch {
+		case o.Namespace == "" && !b.of.Objects.ClusterScoped.Allow(kind):
+			clusterScoped = append(clusterScoped, name)
+		case o.Namespace != "" && !b.of.Objects.Namespaced.Allow(kind):
+			namespaced = append(namespaced, name)
+		}
+		foreign := func(other string) bool { return other != "" && other != namespace && !b.of.Namespaces.Allow(other) }
+		if foreign(o.Given) {
+			elsewhere = append(elsewhere, fmt.Sprintf("%s in %s", name, o.Given))
+		}
+		if slices.ContainsFunc(kubernetes.SourcesElsewhere(items[i].Value), foreign) {
+			sources = append(sources, name)
+		}
+		if lacks := kubernetes.Lacks(items[i].Value, b.of.RequiredLabels); len(lacks) > 0 {
+			unlabelled = append(unlabelled, name+" ("+strings.Join(lacks, ", ")+")")
+		}
+		if kubernetes.AsksToStay(items[i].Value) {
+			kept = append(kept, name)
+		}
+		if len(items[i].Hooks) > 0 {
+			hooks = append(hooks, name)
+		}
+	}
+	b.reportAll(b.manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
+	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
+	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
+	b.reportAll(b.manifests, "namespaces", "may not take sources from other namespaces: ", sources)
+	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
+	if !*b.of.Reconciler.Keep {
+		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
+	}
+	if !*b.of.Reconciler.Hooks {
+		b.reportAll(b.manifests, "reconciler.hooks", "may not have the hooks ", hooks)
+	}
+	b.reportAll(b.manifests, "podSecurity", "may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
+}
