@@ -22,9 +22,10 @@ func boundsOf(w *model.Workspace) *bounds {
 	return &bounds{w.Objects.Namespaced, w.Objects.ClusterScoped, w.Namespaces}
 }
 
-// in lets a project permit what the bounds allow. Projects have the same patterns, each with
+// in lets a project permit what the bounds allow, but for Argo CD's own namespace, where there
+// may be Applications of any project. Projects have the same patterns, each with
 // a list of what takes away (https://argo-cd.readthedocs.io/en/stable/user-guide/projects).
-func (b *bounds) in(spec *appProject) {
+func (b *bounds) in(spec *appProject, own string) {
 	spec.NamespaceResourceWhitelist, spec.NamespaceResourceBlacklist = kindsOf(b.Namespaced)
 	if len(spec.NamespaceResourceWhitelist) == 0 {
 		// An empty list would permit all.
@@ -39,6 +40,9 @@ func (b *bounds) in(spec *appProject) {
 	}
 	for _, namespace := range b.Namespaces {
 		spec.Destinations = append(spec.Destinations, destination{Server: "*", Namespace: namespace})
+	}
+	if len(b.Namespaces) > 0 {
+		spec.Destinations = append(spec.Destinations, destination{Server: "*", Namespace: "!" + own})
 	}
 }
 

@@ -75,7 +75,7 @@ func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes
 		spec.ClusterResourceWhitelist = []clusterObject{{Kind: "Namespace", Name: f.Namespace}}
 	}
 	if f.Bounds != nil {
-		f.Bounds.in(&spec)
+		f.Bounds.in(&spec, o.Namespace)
 	}
 	return projectObject(projectMeta(ct, o, f, workloadProject(ct.Environment, ct.Name, f.DeploymentTarget)), spec)
 }

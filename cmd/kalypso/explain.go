@@ -34,6 +34,7 @@ With the code of a diagnostic it explains the code.`,
 		},
 		ValidArgsFunction: assignmentArgs(g),
 	}
+	cmd.AddCommand(newExplainWorkspace(g))
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if e, isCode := diag.Explain(diag.Code(strings.ToUpper(args[0]))); isCode && len(args) == 1 {

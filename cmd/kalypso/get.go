@@ -69,6 +69,7 @@ exit code is then 3, and the list holds what can be known.`,
 				row(w, a.Environment, a.ClusterType, a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), state)
 			}
 		}),
+		newGetWorkspaces(g),
 		getCommand(g, "configs", "ConfigList", "the configs", query.Configs, func(w *tabwriter.Writer, items []query.Config) {
 			row(w, "ENVIRONMENT", "CONFIG", "LAYER", "MATCH", "ASSIGNMENTS", "KEYS")
 			for _, c := range items {

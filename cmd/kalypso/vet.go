@@ -9,11 +9,13 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/promotion"
 )
 
 func newVet(g *global) *cobra.Command {
 	var promoted bool
+	var workspace string
 	cmd := &cobra.Command{
 		Use:   "vet [ENVIRONMENT...]",
 		Short: "Say what is wrong with the platform",
@@ -23,18 +25,30 @@ alone leave it 0. 'kalypso explain CODE' tells more about a code.
 
 With --promoted vet compiles the environments' own files as they are in the commit
 that is checked out with the base commits that run there now, by the records of their
-GitOps trees: what a change of these files is going to meet. That is for pull requests.`,
+GitOps trees: what a change of these files is going to meet. That is for pull requests.
+
+With --workspace vet prints what concerns the workloads, registrations and assignments
+of one workspace, and errors that hide them. That is for pull requests of a team.`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
 			if promoted {
 				return g.vetPromoted(cmd, environments)
 			}
 			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
-				return g.tellAll(b.Diagnostics)
+				if workspace == "" {
+					return g.tellAll(b.Diagnostics)
+				}
+				about, found := query.AboutWorkspace(b, workspace)
+				if !found && !diag.Errors(about) {
+					return unknownWorkspace(b, workspace)
+				}
+				return g.tellAll(about)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this workspace alone")
 	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the base commits that run there")
+	cmd.MarkFlagsMutuallyExclusive("promoted", "workspace")
 	return cmd
 }
 

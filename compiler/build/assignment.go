@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -27,6 +28,8 @@ type assignments struct {
 	rows    []row    // by assignment
 	spill   spill    // the files of those that were emitted
 	roots   []extent // in the spill, of the files at the roots of cluster types
+	// requested is what workspaces with a quota request of it, by name.
+	requested map[string]kubernetes.Requests
 }
 
 // row is the result of one assignment.

@@ -38,7 +38,7 @@ func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 	if !slices.ContainsFunc(as.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
 		return nil, nil
 	}
-	used := map[string]kubernetes.Requests{} // by workspace
+	as.requested = map[string]kubernetes.Requests{}
 	for _, i := range as.byTarget() {
 		a := &as.Schedule.Assignments[i]
 		of, _ := as.Model.WorkspaceOf(a.Workload)
@@ -51,11 +51,11 @@ func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 			return nil, err
 		}
 		sum := kubernetes.Requests{}
-		sum.Add(used[of.Name])
+		sum.Add(as.requested[of.Name])
 		sum.Add(requests)
 		over := overOf(sum, of.Quota)
 		if len(over) == 0 {
-			used[of.Name] = sum
+			as.requested[of.Name] = sum
 			continue
 		}
 		as.rows[i].failed = true
@@ -65,6 +65,12 @@ func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
 			Hinting("let the workspace's workloads request less, or raise the quota"))
 	}
 	return ds, nil
+}
+
+// Requested returns what the assignments of a workspace with a quota request of it together,
+// after Build, as far as they are within it.
+func (e *Environment) Requested(workspace string) kubernetes.Requests {
+	return e.assignments.requested[workspace]
 }
 
 // byTarget returns the numbers of the assignments by deployment target and cluster type.

@@ -1,0 +1,188 @@
+package query
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Workspace is a workspace in one environment: what it may bring, and what is of it.
+type Workspace struct {
+	Environment string `json:"environment"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Profile is the one of kalypso.io/stdlib/workspace that counts where the workspace is
+	// not declared, or where a registration chose it; "" where it is.
+	Profile       string   `json:"profile,omitempty"`
+	Owners        []string `json:"owners"`
+	Workloads     []string `json:"workloads"`
+	Registrations []string `json:"registrations"` // that bring some of the workloads
+	Assignments   int      `json:"assignments"`
+	Failed        int      `json:"failed"` // how many of them
+	Bounds        []Bound  `json:"bounds"`
+	Quota         []Usage  `json:"quota"`
+	// Files of the platform that declare its workloads and registrations, sorted.
+	Files []string `json:"files"`
+}
+
+// Bound is a field of a workspace with what it allows.
+type Bound struct {
+	Field  string   `json:"field"` // a path, such as objects.namespaced
+	Allows []string `json:"allows"`
+}
+
+// Usage is how much of a quota is requested.
+type Usage struct {
+	Resource  string `json:"resource"`
+	Requested string `json:"requested"`
+	Quota     string `json:"quota"`
+}
+
+// Workspaces lists the workspaces that are declared or that workloads are of, by environment,
+// name and profile.
+func Workspaces(b *compiler.Build) []Workspace {
+	out := []Workspace{}
+	for e := range readable(b) {
+		items := map[[2]string]*Workspace{}
+		item := func(name string, of *model.Workspace, declared bool) *Workspace {
+			key := [2]string{name, ""}
+			if !declared {
+				key[1] = of.Name
+			}
+			if items[key] == nil {
+				items[key] = workspaceOf(e, name, of, key[1])
+			}
+			return items[key]
+		}
+		for i := range e.Model.Workspaces {
+			item(e.Model.Workspaces[i].Name, &e.Model.Workspaces[i], true)
+		}
+		counted := map[*model.Workload]*Workspace{}
+		for i := range e.Model.Workloads {
+			w := &e.Model.Workloads[i]
+			of, declared := e.Model.WorkspaceOf(w)
+			if of == nil { // it has errors
+				continue
+			}
+			to := item(w.Workspace, of, declared)
+			counted[w] = to
+			to.Workloads = append(to.Workloads, w.Name)
+			from := model.Ref{Collection: "workloads", Name: w.Name}
+			if w.Registration != "" {
+				from = model.Ref{Collection: "registrations", Name: w.Registration}
+				to.Registrations = append(to.Registrations, w.Registration)
+			}
+			for _, at := range e.Model.Positions.Of(from) {
+				to.Files = append(to.Files, at.File)
+			}
+		}
+		for i := range e.Schedule.Assignments {
+			if to := counted[e.Schedule.Assignments[i].Workload]; to != nil {
+				to.Assignments++
+				if e.Failed(i) {
+					to.Failed++
+				}
+			}
+		}
+		for _, key := range slices.SortedFunc(maps.Keys(items), func(a, b [2]string) int {
+			return cmp.Or(strings.Compare(a[0], b[0]), strings.Compare(a[1], b[1]))
+		}) {
+			w := items[key]
+			for _, list := range []*[]string{&w.Registrations, &w.Files} {
+				slices.Sort(*list)
+				*list = slices.Compact(*list)
+			}
+			out = append(out, *w)
+		}
+	}
+	return out
+}
+
+func workspaceOf(e *build.Environment, name string, of *model.Workspace, profile string) *Workspace {
+	w := &Workspace{
+		Environment: e.Name, Name: name, Description: of.Description, Profile: profile,
+		Owners: append([]string{}, of.Owners...), Workloads: []string{}, Registrations: []string{}, Files: []string{},
+		Quota: []Usage{},
+	}
+	for _, b := range []Bound{
+		{"objects.namespaced", of.Objects.Namespaced}, {"objects.clusterScoped", of.Objects.ClusterScoped},
+		{"namespaces", of.Namespaces}, {"environments", of.Environments}, {"clusterTypes", of.ClusterTypes},
+		{"labels", of.Labels}, {"policies", of.Policies}, {"sources", of.Sources}, {"secrets", of.Secrets},
+		{"machines.files", of.Machines.Files}, {"machines.packages", of.Machines.Packages}, {"machines.units", of.Machines.Units},
+		{"machines.users", of.Machines.Users}, {"machines.capabilities", of.Machines.Capabilities},
+	} {
+		w.Bounds = append(w.Bounds, Bound{b.Field, append([]string{}, b.Allows...)})
+	}
+	if len(of.RequiredLabels) > 0 {
+		w.Bounds = append(w.Bounds, Bound{"requiredLabels", of.RequiredLabels})
+	}
+	w.Bounds = append(w.Bounds, Bound{"podSecurity", []string{of.PodSecurity}})
+	requested := e.Requested(of.Name)
+	for _, resource := range slices.Sorted(maps.Keys(of.Quota)) {
+		is := requested[resource]
+		w.Quota = append(w.Quota, Usage{resource, is.String(), of.Quota[resource].Text()})
+	}
+	return w
+}
+
+// AboutWorkspace returns the diagnostics that concern a workspace: its declaration, its
+// workloads and registrations, their assignments, and errors of what is no team's alone, since
+// nothing may be known of it because of them. found says whether there is anything of it.
+func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, found bool) {
+	assignments, entities := map[string]bool{}, map[string]bool{"workspaces." + model.Label(name): true}
+	for _, w := range Workspaces(b) {
+		if w.Name != name {
+			continue
+		}
+		found = true
+		for _, of := range w.Registrations {
+			entities["registrations."+model.Label(of)] = true
+		}
+		for _, of := range w.Workloads {
+			entities["workloads."+model.Label(of)] = true
+		}
+	}
+	for e := range readable(b) {
+		for i := range e.Schedule.Assignments {
+			if a := &e.Schedule.Assignments[i]; a.Workload.Workspace == name {
+				assignments[a.ID(e.Name)] = true
+			}
+		}
+	}
+	for _, d := range b.Diagnostics {
+		theirs := slices.DeleteFunc(slices.Clone(d.Assignments), func(id string) bool { return !assignments[id] })
+		concerns := len(theirs) > 0
+		if len(d.Assignments) == 0 {
+			concerns = entities[entityOf(d.Path)] || d.Severity == diag.Error && !ofTeams(d.Path)
+		}
+		if concerns {
+			d.Assignments = theirs
+			about = append(about, d)
+		}
+	}
+	return about, found
+}
+
+// entityOf returns the first two fields of a path.
+func entityOf(path string) string {
+	collection, rest, _ := strings.Cut(path, ".")
+	if strings.HasPrefix(rest, `"`) {
+		if end := strings.Index(rest[1:], `"`); end >= 0 {
+			return collection + "." + rest[:end+2]
+		}
+	}
+	name, _, _ := strings.Cut(rest, ".")
+	return collection + "." + name
+}
+
+// ofTeams says whether a path is about an entity of some team.
+func ofTeams(path string) bool {
+	collection, _, found := strings.Cut(path, ".")
+	return found && slices.Contains([]string{"workloads", "registrations", "workspaces"}, collection)
+}
