@@ -136,19 +136,23 @@ func workspaceOf(e *build.Environment, name string, of *model.Workspace, profile
 // nothing may be known of it because of them. found says whether there is anything of it.
 func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, found bool) {
 	assignments, entities := map[string]bool{}, map[string]bool{"workspaces." + model.Label(name): true}
+	registered := map[string]bool{} // registrations, and whether they bring something of it
 	for _, w := range Workspaces(b) {
 		if w.Name != name {
 			continue
 		}
 		found = true
 		for _, of := range w.Registrations {
-			entities["registrations."+model.Label(of)] = true
+			entities["registrations."+model.Label(of)], registered[of] = true, true
 		}
 		for _, of := range w.Workloads {
 			entities["workloads."+model.Label(of)] = true
 		}
 	}
 	for e := range readable(b) {
+		for _, r := range e.Model.Registrations {
+			registered[r.Name] = registered[r.Name] || r.Workspace == name
+		}
 		for i := range e.Schedule.Assignments {
 			if a := &e.Schedule.Assignments[i]; a.Workload.Workspace == name {
 				assignments[a.ID(e.Name)] = true
@@ -160,6 +164,9 @@ func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, fo
 		concerns := len(theirs) > 0
 		if len(d.Assignments) == 0 {
 			concerns = entities[entityOf(d.Path)] || d.Severity == diag.Error && !ofTeams(d.Path)
+			if theirs, is := registered[registrationOf(d)]; is {
+				concerns = theirs
+			}
 		}
 		if concerns {
 			d.Assignments = theirs
@@ -167,6 +174,16 @@ func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, fo
 		}
 	}
 	return about, found
+}
+
+// registrationOf returns the registration in whose files a diagnostic is: their names begin
+// with it, and with @ and the commit.
+func registrationOf(d diag.Diagnostic) string {
+	if len(d.Sites) == 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(d.Sites[0].Position.File, "@")
+	return name
 }
 
 // entityOf returns the first two fields of a path.
