@@ -22,11 +22,12 @@ func (d *differ) add(kind Kind, path string, from, to *value) {
 		return
 	}
 	c := Change{Kind: kind, Path: path}
+	name := path[strings.LastIndexByte(path, '.')+1:]
 	if from != nil {
-		c.From = from.json()
+		c.From = from.masked(name).json()
 	}
 	if to != nil {
-		c.To = to.json()
+		c.To = to.masked(name).json()
 	}
 	d.found = append(d.found, c)
 }

@@ -68,7 +68,7 @@ func compareDocuments(before, after []value) []Change {
 	for i, id := range ib {
 		j, there := where[id]
 		if !there {
-			tell(id, []Change{{Kind: Removed, From: before[i].json()}})
+			tell(id, []Change{{Kind: Removed, From: before[i].masked("").json()}})
 			continue
 		}
 		delete(where, id)
@@ -77,7 +77,7 @@ func compareDocuments(before, after []value) []Change {
 		tell(id, withoutDigest(d.found))
 	}
 	for _, j := range slices.Sorted(maps.Values(where)) {
-		tell(ia[j], []Change{{Kind: Added, To: after[j].json()}})
+		tell(ia[j], []Change{{Kind: Added, To: after[j].masked("").json()}})
 	}
 	return out
 }

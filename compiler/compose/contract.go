@@ -143,7 +143,9 @@ func (m *merger) breach(p expr.Problem) string {
 		return fmt.Sprintf("key %s is not allowed", p.Path)
 	}
 	if leaf, there := m.leafAt(p.Path); there && len(p.Allowed) > 0 {
-		return fmt.Sprintf("%s breaks a contract: %s is not allowed", p.Path, short(leaf.Value.String()))
+		return fmt.Sprintf("%s breaks a contract: %s is not allowed", p.Path, shown(leaf.Path, leaf.Value))
+	} else if there && plaintext(leaf.Path, leaf.Value) {
+		return p.Path + " breaks a contract"
 	}
 	return fmt.Sprintf("%s breaks a contract: %s", p.Path, p.Message)
 }

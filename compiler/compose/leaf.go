@@ -100,7 +100,7 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (mod
 		return v, false
 	}
 	against, hint := m.against(v, opens)
-	d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s is not allowed", path, short(v.String()))).On(path).
+	d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: %s is not allowed", path, shown(path, v))).On(path).
 		Hinting(hint)
 	m.fail(sites(sites(d, from), against))
 	return v, false
@@ -153,7 +153,7 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 				return v, false
 			}
 			against, hint := m.against(v, others)
-			d := diag.New(diag.NoValue, fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, short(v.String()))).On(path).
+			d := diag.New(diag.NoValue, fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, shown(path, v))).On(path).
 				Hinting(strings.Replace(hint, "change the value", "give it a value, change the default", 1))
 			m.fail(sites(sites(d, high), against))
 			return v, false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
 // root is a tree of a config, or a contract: where sites are.
@@ -29,13 +30,22 @@ func (s *site) origin(v model.Value) Origin {
 	o := Origin{Kind: s.root.kind, Name: s.root.name, Layer: s.root.layer, Ref: s.root.ref.At(s.path)}
 	if s.tree == nil {
 		o.Text = v.String()
+		if plaintext(s.path, v) {
+			o.Text = credential.Masked
+		}
 		return o
 	}
 	switch s.tree.Kind {
 	case model.FinalLeaf:
 		o.Text = s.tree.Final.String()
+		if plaintext(s.path, s.tree.Final) {
+			o.Text = credential.Masked
+		}
 	case model.OpenLeaf:
 		o.Text = oneLine(s.tree.Open.Text)
+		if d := s.tree.Open.Default; d != nil && plaintext(s.path, *d) {
+			o.Text = "*" + credential.Masked
+		}
 		if o.Kind = FromCondition; hasOwnDefault(s.tree) {
 			o.Kind = FromDefault
 		}
@@ -113,14 +123,14 @@ func (n *node) grow() {
 	case model.FinalLeaf:
 		n.value = n.tree.Final
 		n.whole = n.value.Kind() != model.Struct
-		if secretName(n.name) {
+		if n.value.Kind() == model.String && credential.Secret(n.name, n.value.Text()) {
 			n.marks |= namedSecret
 		}
 		if n.value.Kind() == model.List && holdsSecret(n.value) {
 			n.marks |= secretList
 		}
 	case model.OpenLeaf:
-		if secretName(n.name) {
+		if d := n.tree.Open.Default; credential.Named(n.name) || d != nil && d.Kind() == model.String && credential.Looks(d.Text()) {
 			n.marks |= namedSecret
 		}
 		n.open = &openLeaf{hasDefault: hasOwnDefault(n.tree), term: model.Expr("(" + n.tree.Open.Text + ")")}

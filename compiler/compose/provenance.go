@@ -259,7 +259,7 @@ func (p *provenance) unfold(path string) {
 
 // marksOf are the marks of a leaf.
 func marksOf(path string, v model.Value) (m mark) {
-	if looksSecret(path) {
+	if plaintext(path, v) {
 		m |= namedSecret
 	}
 	if v.Kind() == model.List && holdsSecret(v) {

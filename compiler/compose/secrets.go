@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
 // splitSecrets takes the secret references out of composed values: the plain
@@ -53,9 +52,6 @@ func split(path string, v model.Value, secrets *[]Secret) (model.Value, bool) {
 	return v, true
 }
 
-// secretWords are the whole words that make a name look like a secret's.
-var secretWords = []string{"password", "passwd", "secret", "token", "credential", "credentials"}
-
 // plaintexts warns of strings that look like secrets.
 func (m *merger) plaintexts(layers []layer) {
 	for leaf := range m.marked(namedSecret) {
@@ -76,9 +72,26 @@ func (m *merger) plaintexts(layers []layer) {
 
 const looksPlain = " looks like a secret in plain text"
 
-// plaintext says whether a value is a string whose name is one of a secret.
+// plaintext says whether a value is a string that looks like a secret.
 func plaintext(path string, v model.Value) bool {
-	return v.Kind() == model.String && v.Text() != "" && looksSecret(path)
+	names := elements(path)
+	return v.Kind() == model.String && len(names) > 0 && credential.Secret(names[len(names)-1], v.Text())
+}
+
+// Shown returns what is shown of a value at a path: what looks like a secret is masked.
+func Shown(path string, v model.Value) model.Value {
+	if plaintext(path, v) {
+		return model.StringOf(credential.Masked)
+	}
+	return v
+}
+
+// shown returns what is shown of a value at a path.
+func shown(path string, v model.Value) string {
+	if plaintext(path, v) {
+		return credential.Masked
+	}
+	return short(v.String())
 }
 
 // Plaintexts warns of strings that look like secrets in what a deployment target
@@ -108,7 +121,7 @@ func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 // secret, as charts and roles name those.
 func tellsWhere(path string) bool {
 	names := elements(path)
-	of := words(names[len(names)-1])
+	of := credential.Words(names[len(names)-1])
 	return slices.Contains(of, "existing") || slices.Contains([]string{"name", "ref", "file", "path", "url"}, of[len(of)-1])
 }
 
@@ -124,42 +137,6 @@ func (m *merger) marked(with mark) iter.Seq[Leaf] {
 			}
 		}
 	}
-}
-
-// looksSecret says whether the last name of a path is one of a secret.
-func looksSecret(path string) bool {
-	names := elements(path)
-	return len(names) > 0 && secretName(names[len(names)-1])
-}
-
-func secretName(name string) bool {
-	return slices.ContainsFunc(words(name), func(w string) bool { return slices.Contains(secretWords, w) })
-}
-
-// words splits a name at what is no letter or digit, and at camel humps.
-func words(name string) []string {
-	var out []string
-	var word []rune
-	flush := func() {
-		if len(word) > 0 {
-			out = append(out, strings.ToLower(string(word)))
-			word = nil
-		}
-	}
-	runes := []rune(name)
-	for i, r := range runes {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			flush()
-			continue
-		}
-		hump := unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
-		if hump {
-			flush()
-		}
-		word = append(word, r)
-	}
-	flush()
-	return out
 }
 
 // undeliverable reports secret references in lists: a secret is delivered under

@@ -105,7 +105,7 @@ func valuesOf(e *build.Environment, leaves []compose.Leaf) []Value {
 	out := []Value{}
 	for _, leaf := range leaves {
 		out = append(out, Value{
-			Path: leaf.Path, Value: leaf.Value, Secret: leaf.Value.Kind() == model.Secret,
+			Path: leaf.Path, Value: compose.Shown(leaf.Path, leaf.Value), Secret: leaf.Value.Kind() == model.Secret,
 			From: origins(e, leaf.From), Replaced: origins(e, leaf.Replaced),
 		})
 	}

@@ -19,7 +19,7 @@ func In(address string) string {
 	if !isURL {
 		user, _, isSCP := strings.Cut(address, "@")
 		if isSCP && strings.ContainsAny(user, ":%") {
-			return "the password before the host"
+			return passwordBefore
 		}
 		return ""
 	}
@@ -27,7 +27,7 @@ func In(address string) string {
 	if user := userinfo(rest); user != "" {
 		switch decoded, err := url.PathUnescape(user); {
 		case err != nil || strings.Contains(decoded, ":"):
-			return "the password before the host"
+			return passwordBefore
 		case !ssh:
 			return "the user name before the host"
 		}
