@@ -165,7 +165,7 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		return r, err
 	}
 	r.Subjects = []subject.Subject{
-		subject.Application(application.Request{Workers: g.workers}),
+		subject.Application(application.Request{Workers: g.workers, Supervisor: g.supervisor}),
 		subject.Platform(g.request(nil, c)),
 	}
 	store := remote.DefaultStore()

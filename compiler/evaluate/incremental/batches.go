@@ -3,6 +3,7 @@ package incremental
 import (
 	"context"
 	"maps"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
 // inUnits evaluates the units that are not in the cache. The error is errNotClean
@@ -82,11 +84,18 @@ func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Re
 // reduced evaluates a package without the files that some units do not need; the
 // exporter is nil where it is not readable.
 func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
+	part, err := e.costs.Begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer part.End()
+	part.At(e.place(batch))
 	l, _, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut(batch))
 	if l == nil || err != nil {
 		return nil, nil, err
 	}
 	x := export.New(l)
+	x.Supervised = part
 	x.Wants = func(ref model.Ref) bool { return slices.Contains(batch, e.unitOf(ref)) }
 	var all *export.Result
 	if _, ok := finding.Guarded("the package", func() { all = e.export(x) }); !ok {
@@ -141,14 +150,40 @@ func workers(batches [][]int, d *partition) int {
 // wholeUnit is the number of the whole package, as a unit of itself.
 const wholeUnit = -2
 
+// place is that of the files of a batch, or of all for wholeUnit. The files that others
+// share are left out, where there are others: the base is evaluated first.
+func (e *Evaluation) place(batch []int) supervisor.Place {
+	numbers := slices.Clone(e.partition.shared)
+	for _, n := range batch {
+		if n >= 0 {
+			numbers = append(numbers, e.partition.units[n].files...)
+		}
+	}
+	if batch[0] == wholeUnit {
+		numbers = nil
+		for i := range e.sources.Files {
+			numbers = append(numbers, i)
+		}
+	}
+	var names []string
+	for _, i := range numbers {
+		if name := e.sources.Files[i].Name; path.Dir(name) == e.dir {
+			names = append(names, name)
+		}
+	}
+	return placeOf(names...)
+}
+
 // inOnePiece evaluates the whole package.
-func (e *Evaluation) inOnePiece(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
+func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*export.Result, []diag.Diagnostic, error) {
+	part.At(e.place([]int{wholeUnit}))
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, nil)
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
 	clear(e.loaded) // of units that do not count now
 	x := export.New(l)
+	x.Supervised = part
 	var all *export.Result
 	if d, ok := finding.Guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {
 		return nil, []diag.Diagnostic{d}, nil

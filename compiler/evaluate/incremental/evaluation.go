@@ -14,6 +14,7 @@ package incremental
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -22,6 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
 // Stats say how much of a package was evaluated.
@@ -40,14 +42,18 @@ type Evaluation struct {
 	Name     string // of the environment; "" for the base
 	Least    int    // the least number of entities to evaluate at once; 1 for each unit alone
 	AsOne    bool   // in one piece, for comparison
-	dir      string // of the package
-	cache    memo.Cache
+	// Supervisor bounds the evaluation, by Bounds of the environment; nil for no bounds.
+	Supervisor *supervisor.Supervisor
+	Bounds     supervisor.Bounds
+	dir        string // of the package
+	cache      memo.Cache
 
 	// Stats are those of Evaluate.
 	Stats     Stats
 	sources   *source.Sources
 	partition partition
 	keys      *keys
+	costs     *supervisor.Evaluation
 
 	mu     sync.Mutex
 	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
@@ -77,9 +83,19 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 	if e.sources, err = e.scan(); err != nil {
 		return nil, nil, err
 	}
+	e.costs = e.Supervisor.Evaluation(e.what(), e.sources.Digest(), e.Bounds)
+	if trip := e.costs.Tripped(); trip != nil {
+		return nil, []diag.Diagnostic{trip.Diagnostic()}, nil
+	}
+	part, err := e.costs.Begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer part.End()
 	e.fresh, e.loaded = map[int]map[model.Ref][]model.Position{}, map[int]*loader.Package{}
 	profiles := make([]profile, len(e.sources.Files))
 	for i := range e.sources.Files {
+		part.At(placeOf(e.sources.Files[i].Name))
 		profiles[i] = e.profile(&e.sources.Files[i])
 	}
 	if e.partition = newPartition(e.sources, profiles); e.AsOne {
@@ -94,6 +110,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 		e.Stats.Whole = e.partition.whole
 		return r, nil, nil
 	}
+	part.At(supervisor.Place{})
 	if e.partition.whole == "" {
 		switch p, err := e.inUnits(ctx); {
 		case err == nil:
@@ -102,11 +119,21 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 			return nil, nil, err
 		}
 	}
-	r, ds, err := e.inOnePiece(ctx)
+	r, ds, err := e.inOnePiece(ctx, part)
 	if err == nil && r != nil {
 		err = e.remember()
 	}
 	return r, ds, err
+}
+
+const base = "the platform's base"
+
+// what names the package for people.
+func (e *Evaluation) what() string {
+	if e.Name == "" {
+		return base
+	}
+	return "environment " + e.Name
 }
 
 const notClean = "something is wrong in it"
@@ -139,4 +166,30 @@ func (e *Evaluation) unchanged() error {
 		err = ErrChanged
 	}
 	return err
+}
+
+// mostPlaces is how many files the place of a diagnostic names.
+const mostPlaces = 5
+
+// placeOf is the place of files: it is not known which of them is evaluated.
+func placeOf(names ...string) supervisor.Place {
+	slices.Sort(names)
+	p := supervisor.Place{Files: len(names)}
+	for _, name := range names[:min(mostPlaces, len(names))] {
+		p.At = append(p.At, model.Position{File: name, Line: 1, Column: 1})
+	}
+	return p
+}
+
+// BaseTripped says whether the evaluation of the platform's base was beyond a bound. Then no
+// environment is evaluated either: each has the base in it.
+func BaseTripped(p *source.Platform, s *supervisor.Supervisor) (bool, error) {
+	if !s.HasTrip(base) {
+		return false, nil
+	}
+	sources, err := p.Sources("")
+	if err != nil {
+		return false, err
+	}
+	return s.Evaluation(base, sources.Digest(), supervisor.Bounds{}).Tripped() != nil, nil
 }
