@@ -31,6 +31,9 @@ func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.D
 	e := incremental.New(p, "", o.Cache)
 	e.Supervisor = o.Supervisor
 	r, ds, err := e.Evaluate(ctx)
+	if e.Tripped() {
+		p.Bar() // each environment has the base in it
+	}
 	if r == nil || err != nil {
 		return nil, ds, err
 	}

@@ -73,11 +73,6 @@ func Environment(ctx context.Context, p *source.Platform, name string, declarati
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Declarations or source.Open has reported it
 	}
-	if declarations == nil {
-		if tripped, err := incremental.BaseTripped(p, o.Supervisor); tripped || err != nil {
-			return &Package{}, nil, err // Declarations has reported it
-		}
-	}
 	e := incremental.New(p, name, o.Cache)
 	e.Supervisor, e.Bounds = o.Supervisor, boundsOf(declarations, name)
 	return evaluateEnvironment(ctx, e, declarations, o)

@@ -36,9 +36,14 @@ func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *E
 	}
 }
 
-// HasTrip says whether an evaluation of that name has tripped, whatever its sources.
-func (s *Supervisor) HasTrip(what string) bool {
-	return s != nil && slices.ContainsFunc(s.options.State.Trips, func(t Trip) bool { return t.What == what })
+// Identify says more exactly what identifies the sources, once that is known.
+func (e *Evaluation) Identify(sources [32]byte) {
+	if e == nil {
+		return
+	}
+	e.supervisor.mu.Lock()
+	defer e.supervisor.mu.Unlock()
+	e.sources = hex.EncodeToString(sources[:])
 }
 
 // Tripped returns the trip of the evaluation; nil where there was none.

@@ -3,7 +3,6 @@ package incremental
 import (
 	"context"
 	"maps"
-	"path"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -150,8 +149,7 @@ func workers(batches [][]int, d *partition) int {
 // wholeUnit is the number of the whole package, as a unit of itself.
 const wholeUnit = -2
 
-// place is that of the files of a batch, or of all for wholeUnit. The files that others
-// share are left out, where there are others: the base is evaluated first.
+// place is that of the files of a batch.
 func (e *Evaluation) place(batch []int) supervisor.Place {
 	numbers := slices.Clone(e.partition.shared)
 	for _, n := range batch {
@@ -159,24 +157,25 @@ func (e *Evaluation) place(batch []int) supervisor.Place {
 			numbers = append(numbers, e.partition.units[n].files...)
 		}
 	}
-	if batch[0] == wholeUnit {
-		numbers = nil
-		for i := range e.sources.Files {
-			numbers = append(numbers, i)
-		}
-	}
 	var names []string
 	for _, i := range numbers {
-		if name := e.sources.Files[i].Name; path.Dir(name) == e.dir {
-			names = append(names, name)
-		}
+		names = append(names, e.sources.Files[i].Name)
 	}
-	return placeOf(names...)
+	return e.placeOf(names)
+}
+
+// allFiles is the place of the whole package.
+func (e *Evaluation) allFiles() supervisor.Place {
+	var names []string
+	for _, f := range e.sources.Files {
+		names = append(names, f.Name)
+	}
+	return e.placeOf(names)
 }
 
 // inOnePiece evaluates the whole package.
 func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*export.Result, []diag.Diagnostic, error) {
-	part.At(e.place([]int{wholeUnit}))
+	part.At(e.allFiles())
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, nil)
 	if l == nil || err != nil {
 		return nil, ds, err

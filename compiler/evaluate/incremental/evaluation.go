@@ -14,6 +14,7 @@ package incremental
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"sync"
 
@@ -79,23 +80,31 @@ func (e *Evaluation) export(x *export.Exporter) *export.Result {
 // is called once. The result is nil where nothing of the package is readable,
 // which the diagnostics say.
 func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
+	var part *supervisor.Part
 	var err error
-	if e.sources, err = e.scan(); err != nil {
-		return nil, nil, err
+	e.sources, err = e.Platform.Sources(e.Name, func(names []string, of source.Digest) (err error) {
+		e.costs = e.Supervisor.Evaluation(e.what(), of, e.Bounds)
+		if e.costs.Tripped() != nil {
+			return errTripped
+		}
+		part, err = e.costs.Begin(ctx)
+		part.At(e.placeOf(names))
+		return err
+	})
+	defer part.End()
+	if err == nil {
+		e.costs.Identify(e.sources.Digest())
 	}
-	e.costs = e.Supervisor.Evaluation(e.what(), e.sources.Digest(), e.Bounds)
 	if trip := e.costs.Tripped(); trip != nil {
 		return nil, []diag.Diagnostic{trip.Diagnostic()}, nil
 	}
-	part, err := e.costs.Begin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer part.End()
 	e.fresh, e.loaded = map[int]map[model.Ref][]model.Position{}, map[int]*loader.Package{}
 	profiles := make([]profile, len(e.sources.Files))
 	for i := range e.sources.Files {
-		part.At(placeOf(e.sources.Files[i].Name))
+		part.At(e.placeOf([]string{e.sources.Files[i].Name}))
 		profiles[i] = e.profile(&e.sources.Files[i])
 	}
 	if e.partition = newPartition(e.sources, profiles); e.AsOne {
@@ -141,10 +150,6 @@ const notClean = "something is wrong in it"
 // errNotClean says that the package has to be evaluated in one piece.
 var errNotClean = errors.New(notClean)
 
-func (e *Evaluation) scan() (*source.Sources, error) {
-	return e.Platform.Sources(e.Name)
-}
-
 func (e *Evaluation) profile(f *source.File) profile {
 	key := profileKey(f)
 	if p, ok := memo.Recall[profile](e.cache, key); ok {
@@ -161,7 +166,7 @@ var ErrChanged = errors.New("files of the platform were changed while it was com
 
 // unchanged returns ErrChanged if the files are not those that were scanned.
 func (e *Evaluation) unchanged() error {
-	now, err := e.scan()
+	now, err := e.Platform.Sources(e.Name, nil)
 	if err == nil && now.Digest() != e.sources.Digest() {
 		err = ErrChanged
 	}
@@ -171,8 +176,14 @@ func (e *Evaluation) unchanged() error {
 // mostPlaces is how many files the place of a diagnostic names.
 const mostPlaces = 5
 
-// placeOf is the place of files: it is not known which of them is evaluated.
-func placeOf(names ...string) supervisor.Place {
+// placeOf is the place of files, of which it is not known which is evaluated. Those that
+// are not in the package's folder are left out where others are: they are the base's, which
+// is evaluated first.
+func (e *Evaluation) placeOf(names []string) supervisor.Place {
+	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return path.Dir(name) != e.dir })
+	if len(own) > 0 {
+		names = own
+	}
 	slices.Sort(names)
 	p := supervisor.Place{Files: len(names)}
 	for _, name := range names[:min(mostPlaces, len(names))] {
@@ -181,15 +192,8 @@ func placeOf(names ...string) supervisor.Place {
 	return p
 }
 
-// BaseTripped says whether the evaluation of the platform's base was beyond a bound. Then no
-// environment is evaluated either: each has the base in it.
-func BaseTripped(p *source.Platform, s *supervisor.Supervisor) (bool, error) {
-	if !s.HasTrip(base) {
-		return false, nil
-	}
-	sources, err := p.Sources("")
-	if err != nil {
-		return false, err
-	}
-	return s.Evaluation(base, sources.Digest(), supervisor.Bounds{}).Tripped() != nil, nil
-}
+// Tripped says whether the package was beyond its bounds before the program began again.
+func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
+
+// errTripped ends the scan of sources whose evaluation was beyond a bound.
+var errTripped = errors.New("the evaluation was beyond a bound")

@@ -53,7 +53,9 @@ func (f *Functions) load(ctx context.Context, ref model.Ref) (*loader.Package, e
 		return nil, err
 	}
 	defer part.End()
-	part.At(e.place([]int{n}))
+	if part.At(e.allFiles()); n != wholeUnit {
+		part.At(e.place([]int{n}))
+	}
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut([]int{n}))
 	if err != nil {
 		return nil, err
