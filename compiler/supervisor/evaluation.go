@@ -114,8 +114,8 @@ func (e *Evaluation) look() {
 }
 
 // trip returns a trip of the evaluation, at what has been evaluated for longest.
-func (e *Evaluation) trip(why string) *Trip {
-	t := &Trip{What: e.what, Sources: e.sources, Why: why}
+func (e *Evaluation) trip(bound, why string) *Trip {
+	t := &Trip{What: e.what, Sources: e.sources, Why: why, Bound: bound}
 	longest := -1
 	for _, p := range e.parts {
 		if p.seen != nil && p.ticks > longest {

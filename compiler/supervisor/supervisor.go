@@ -161,27 +161,27 @@ func (s *Supervisor) judge() (t *Trip, again bool) {
 	for _, e := range s.active {
 		e.look()
 		if e.cpu > e.bounds.CPU {
-			return e.trip(fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU)), false
+			return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU)), false
 		}
 	}
 	for _, e := range s.active {
-		why := ""
+		why, bound := "", "memory"
 		switch {
 		case memory > e.bounds.Memory:
 			why = fmt.Sprintf("it needs more than %s of memory", sizeText(e.bounds.Memory))
 		case stacks > mostStack:
-			why = "it recurses without end, or too deeply"
+			why, bound = "it recurses without end, or too deeply", ""
 		default:
 			continue
 		}
 		if len(s.active) == 1 {
-			return e.trip(why), false
+			return e.trip(bound, why), false
 		}
 		var names []string
 		for _, e := range s.active {
 			names = append(names, e.what)
 		}
-		return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why}, true
+		return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why, Bound: bound}, true
 	}
 	return nil, false
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -12,6 +13,7 @@ type Trip struct {
 	What    string `json:"what"`              // such as "environment dev"
 	Sources string `json:"sources,omitempty"` // the digest of what was evaluated
 	Why     string `json:"why"`               // such as "it takes more than 5m0s of processor time"
+	Bound   string `json:"bound,omitempty"`   // that can be raised: cpu or memory; "" for none
 	Place   Place  `json:"place"`             // what was evaluated
 }
 
@@ -24,8 +26,14 @@ func (t *Trip) Diagnostic() diag.Diagnostic {
 	case t.Place.Files > len(t.Place.At):
 		message += fmt.Sprintf(", at one of %d files", t.Place.Files)
 	}
-	d := diag.New(diag.Costly, message).InEach(t.Place.At...).
-		Hinting("let it evaluate less, or raise the bound with evaluation.cpu or evaluation.memory of the environment in the base, or with --evaluation-cpu or --evaluation-memory")
+	hint := "write it with less depth"
+	if t.Bound != "" {
+		hint = "let it evaluate less, or raise the bound with --evaluation-" + t.Bound
+		if strings.HasPrefix(t.What, "environment ") {
+			hint += ", or evaluation." + t.Bound + " in the base"
+		}
+	}
+	d := diag.New(diag.Costly, message).InEach(t.Place.At...).Hinting(hint)
 	if t.Place.Entity != (model.Ref{}) {
 		d = d.On(t.Place.Entity.String())
 	}
