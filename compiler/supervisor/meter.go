@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/kalypso-io/kalypso/internal/cputime"
 )
 
 // Default returns the bounds that hold where nothing else is said: far beyond what platforms
@@ -20,16 +22,22 @@ var Default = sync.OnceValue(func() Bounds {
 	return b
 })
 
-// meter measures the memory of the process.
-type meter []metrics.Sample
-
-func newMeter() meter {
-	return meter{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+// measurement is what the process has taken.
+type measurement struct {
+	cpu            time.Duration
+	memory, stacks int64 // bytes that Go has from the system, and those of stacks among them
 }
 
-// read returns how many bytes Go has from the system, and how many of them stacks have. It
-// allocates nothing.
-func (m meter) read() (all, stacks int64) {
-	metrics.Read(m)
-	return int64(m[0].Value.Uint64() - m[1].Value.Uint64()), int64(m[2].Value.Uint64())
+// newMeter returns what measures the process. It allocates nothing.
+func newMeter() func() measurement {
+	of := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	var last measurement
+	return func() measurement {
+		if cpu, err := cputime.OfProcess(); err == nil {
+			last.cpu = cpu
+		}
+		metrics.Read(of)
+		last.memory, last.stacks = int64(of[0].Value.Uint64()-of[1].Value.Uint64()), int64(of[2].Value.Uint64())
+		return last
+	}
 }

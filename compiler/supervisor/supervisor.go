@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/kalypso-io/kalypso/internal/cputime"
 )
 
 // Bounds are what an evaluation may cost.
@@ -58,7 +56,7 @@ type Options struct {
 // methods may be called by several goroutines, and those of a nil Supervisor bound nothing.
 type Supervisor struct {
 	options Options
-	meter   meter
+	measure func() measurement
 
 	mu       sync.Mutex
 	turn     sync.Cond // of those that wait until something else is evaluated
@@ -72,7 +70,7 @@ type Supervisor struct {
 
 // New returns a Supervisor.
 func New(o Options) *Supervisor {
-	s := &Supervisor{options: o, meter: newMeter()}
+	s := &Supervisor{options: o, measure: newMeter()}
 	s.turn.L = &s.mu
 	return s
 }
@@ -116,12 +114,13 @@ func (s *Supervisor) watch() {
 // look measures once, and returns whether to go on.
 func (s *Supervisor) look() bool {
 	s.mu.Lock()
-	s.charge()
+	now := s.measure()
+	s.charge(now)
 	if s.idle++; len(s.active) > 0 {
 		s.idle = 0
 	}
 	s.watching = s.idle < mostIdle
-	trip, again := s.judge()
+	trip, again := s.judge(now)
 	if trip == nil || s.tripped {
 		defer s.mu.Unlock()
 		return s.watching
@@ -143,21 +142,16 @@ func (s *Supervisor) look() bool {
 }
 
 // charge divides the CPU time since the last charge among what is evaluated.
-func (s *Supervisor) charge() {
-	now, err := cputime.OfProcess()
-	if err != nil {
-		return
-	}
+func (s *Supervisor) charge(now measurement) {
 	for _, e := range s.active {
-		e.cpu += (now - s.last) / time.Duration(len(s.active))
+		e.cpu += (now.cpu - s.last) / time.Duration(len(s.active))
 	}
-	s.last = now
+	s.last = now.cpu
 }
 
 // judge returns the trip of what is beyond a bound; nil for none. again says that it is not
 // known which of several evaluations it is.
-func (s *Supervisor) judge() (t *Trip, again bool) {
-	memory, stacks := s.meter.read()
+func (s *Supervisor) judge(now measurement) (t *Trip, again bool) {
 	for _, e := range s.active {
 		e.look()
 		if e.cpu > e.bounds.CPU {
@@ -167,9 +161,9 @@ func (s *Supervisor) judge() (t *Trip, again bool) {
 	for _, e := range s.active {
 		why, bound := "", "memory"
 		switch {
-		case memory > e.bounds.Memory:
+		case now.memory > e.bounds.Memory:
 			why = fmt.Sprintf("it needs more than %s of memory", sizeText(e.bounds.Memory))
-		case stacks > mostStack:
+		case now.stacks > mostStack:
 			why, bound = "it recurses without end, or too deeply", ""
 		default:
 			continue
@@ -224,7 +218,7 @@ func (s *Supervisor) begin(ctx context.Context, p *Part) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.charge()
+	s.charge(s.measure())
 	if e.parts = append(e.parts, p); len(e.parts) == 1 {
 		s.active = append(s.active, e)
 		s.ceiling()
@@ -247,7 +241,7 @@ func (s *Supervisor) end(p *Part) {
 	e := p.evaluation
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.charge()
+	s.charge(s.measure())
 	e.parts = slices.DeleteFunc(e.parts, func(o *Part) bool { return o == p })
 	if len(e.parts) == 0 {
 		s.active = slices.DeleteFunc(s.active, func(o *Evaluation) bool { return o == e })
