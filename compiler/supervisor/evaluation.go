@@ -52,7 +52,7 @@ func (e *Evaluation) Tripped() *Trip {
 		return nil
 	}
 	trips := e.supervisor.options.State.Trips
-	i := slices.IndexFunc(trips, func(t Trip) bool { return t.What == e.what && t.Sources == e.sources })
+	i := slices.IndexFunc(trips, (&Trip{What: e.what, Sources: e.sources}).repeats)
 	if i < 0 {
 		return nil
 	}

@@ -126,7 +126,8 @@ func (s *Supervisor) look() bool {
 		return s.watching
 	}
 	s.tripped = true // what happens now takes a moment
-	final, state := s.final, s.options.State
+	state := s.options.State
+	final := s.final || slices.ContainsFunc(state.Trips, trip.repeats)
 	s.mu.Unlock()
 	switch {
 	case final:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -81,53 +82,61 @@ func TestCPU(t *testing.T) {
 func TestMemory(t *testing.T) {
 	for name, now := range map[string]measurement{"memory": {memory: 1<<30 + 1}, "stacks": {stacks: mostStack + 1}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(Options{})
-			dev, prod := b.Evaluation("environment dev", ofDev, least), b.Evaluation("environment prod", ofProd, least)
-			b.begin(t, dev)
-			b.begin(t, prod)
-			b.now = now
-			if b.look(); b.again == nil || !b.again.OneByOne || len(b.again.Trips) != 0 {
-				t.Fatalf("%+v", b.again)
-			}
-			next := newBench(Options{State: *b.again})
-			dev, prod = next.Evaluation("environment dev", ofDev, least), next.Evaluation("environment prod", ofProd, least)
-			first := next.begin(t, dev)
-			second := next.begin(t, dev) // of the same evaluation
-			waits := make(chan *Part)
-			go func() {
-				p, _ := prod.Begin(t.Context())
-				waits <- p
-			}()
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			if _, err := prod.Begin(ended); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			first.End()
-			select {
-			case <-waits:
-				t.Fatal("a part of dev goes on")
-			default:
-			}
-			second.End()
-			p := <-waits
-			next.now = now
-			if next.look(); next.again == nil || next.again.Trips[0].What != "environment prod" {
-				t.Errorf("%+v", next.again)
-			}
-			p.End()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(Options{})
+				dev, prod := b.Evaluation("environment dev", ofDev, least), b.Evaluation("environment prod", ofProd, least)
+				b.begin(t, dev)
+				b.begin(t, prod)
+				b.now = now
+				if b.look(); b.again == nil || !b.again.OneByOne || len(b.again.Trips) != 0 {
+					t.Fatalf("%+v", b.again)
+				}
+				next := newBench(Options{State: *b.again})
+				dev, prod = next.Evaluation("environment dev", ofDev, least), next.Evaluation("environment prod", ofProd, least)
+				first := next.begin(t, dev)
+				second := next.begin(t, dev) // of the same evaluation
+				waits := make(chan *Part)
+				go func() {
+					p, _ := prod.Begin(t.Context())
+					waits <- p
+				}()
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := prod.Begin(ended); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				first.End()
+				synctest.Wait()
+				select {
+				case <-waits:
+					t.Fatal("a part of dev goes on")
+				default:
+				}
+				second.End()
+				p := <-waits
+				next.now = now
+				if next.look(); next.again == nil || next.again.Trips[0].What != "environment prod" {
+					t.Errorf("%+v", next.again)
+				}
+				p.End()
+			})
 		})
 	}
 }
 
-// With a part of the result out, the program does not begin again.
+// With a part of the result out, or for the same a second time, the program does not begin
+// again.
 func TestFail(t *testing.T) {
-	b := newBench(Options{})
-	b.MayBeginAgain(false)
-	b.begin(t, b.Evaluation("environment dev", ofDev, least))
-	b.now.cpu = 2 * time.Second
-	if b.look(); b.again != nil || b.failed == nil || b.failed.What != "environment dev" {
-		t.Errorf("%+v, %+v", b.again, b.failed)
+	printed, twice := newBench(Options{}), newBench(Options{})
+	printed.MayBeginAgain(false)
+	e := twice.Evaluation("environment dev", ofDev, least)
+	twice.options.State.Trips = []Trip{*e.trip("", "")}
+	for name, b := range map[string]*bench{"printed": printed, "twice": twice} {
+		b.begin(t, b.Evaluation("environment dev", ofDev, least))
+		b.now.cpu = 2 * time.Second
+		if b.look(); b.again != nil || b.failed == nil || b.failed.What != "environment dev" {
+			t.Errorf("%s: %+v, %+v", name, b.again, b.failed)
+		}
 	}
 }
 

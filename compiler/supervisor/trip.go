@@ -17,6 +17,10 @@ type Trip struct {
 	Place   Place  `json:"place"`             // what was evaluated
 }
 
+// repeats says whether another trip is of the same package and sources. The program would
+// begin again for ever.
+func (t *Trip) repeats(other Trip) bool { return t.What == other.What && t.Sources == other.Sources }
+
 // Diagnostic reports the trip.
 func (t *Trip) Diagnostic() diag.Diagnostic {
 	message := t.What + " cannot be evaluated: " + t.Why
