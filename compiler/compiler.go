@@ -20,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 	"github.com/kalypso-io/kalypso/internal/worker"
@@ -58,6 +59,9 @@ type Request struct {
 	// for in this process, which a chart that loops for ever would take with it. They
 	// know the handlers of packages project and evaluate.
 	Workers *worker.Pool
+	// Supervisor bounds what the evaluation of the platform's own CUE may cost; nil for no
+	// bounds.
+	Supervisor *supervisor.Supervisor
 	// Source is what the one environment is compiled from, where Dir holds the files of
 	// commits; nil where it is a folder that people work in.
 	Source *tree.Source
@@ -171,7 +175,7 @@ func (b *Build) begin(ctx context.Context, r Request) ([]diag.Diagnostic, error)
 	if err := b.open(ctx, r, base); err != nil {
 		return nil, err
 	}
-	declarations, ds, err := evaluate.Declarations(ctx, b.Platform, b.meter.Packages())
+	declarations, ds, err := evaluate.Declarations(ctx, b.Platform, evaluate.Options{Cache: b.meter.Packages(), Supervisor: r.Supervisor})
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +246,7 @@ func (b *Build) plan(ctx context.Context, r Request, ds []diag.Diagnostic) error
 		return err
 	}
 	of := &build.Request{
-		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers,
+		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library, Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
 		Source: r.Source, Sources: b.checkout.commits(), Shard: r.Shard, Ring: r.Ring, Rings: r.Rings,
 		AllowRemovals: r.AllowRemovals, AllowEmpty: r.AllowEmpty, Progress: r.Progress, Incomplete: losesSome(ds),
 	}

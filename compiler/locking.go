@@ -107,6 +107,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 			_, seen := first[u.Source]
 			return !seen && renew != nil && renew(u)
 		}
+		r.Supervisor.MayBeginAgain(false)
 		_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{
 			Root: b.Platform.Root, Lock: b.library.Lock, Store: b.library.Store,
 			Uses: b.Uses(), Fetcher: f, Renew: fresh, Prune: b.certain(),

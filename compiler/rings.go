@@ -39,7 +39,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 			continue
 		}
 		pkg, _, err := evaluate.Environment(ctx, b.Platform, s.Name, b.Declarations,
-			evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers})
+			evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers, Supervisor: r.Supervisor})
 		switch {
 		case err != nil:
 			return err

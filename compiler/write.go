@@ -149,6 +149,7 @@ func (b *Build) writeTo(ctx context.Context, r Request, o Output, out output, w 
 	if o.Strict && b.Failed() {
 		return nil
 	}
+	r.Supervisor.MayBeginAgain(false)
 	return out.write(ctx, b, writable, w)
 }
 

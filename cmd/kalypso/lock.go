@@ -131,7 +131,7 @@ func namesOf(u dependency.Use) []string {
 // lockFolder locks the platform, or the application, that the command works in.
 func (g *global) lockFolder(ctx context.Context, f dependency.Fetcher, renew func(dependency.Use) bool) (sources []dependency.Result, ds []diag.Diagnostic, err error) {
 	if application.Is(g.dir) {
-		return application.Lock(ctx, application.Request{Dir: g.dir}, f, renew)
+		return application.Lock(ctx, application.Request{Dir: g.dir, Supervisor: g.supervisor}, f, renew)
 	}
 	err = g.withCache(func(c *cache.Cache) error {
 		locked, err := compiler.Lock(ctx, g.request(nil, c), f, renew)

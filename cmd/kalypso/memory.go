@@ -1,10 +1,12 @@
 package main
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/collector"
 )
@@ -17,17 +19,28 @@ const softMemory = 1 << 30
 // tuneMemory makes the collector fit for commands that run once.
 func tuneMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(softMemory)
-		afterCollection(raiseLimit)
+		memoryCeiling.Store(math.MaxInt64)
+		limitMemory()
+		afterCollection(limitMemory)
 	}
 }
 
-// raiseLimit keeps the limit at twice what lives, at least: near a limit the
-// collector would do nothing but collect.
-func raiseLimit() {
-	if twice := 2 * lives(); twice > debug.SetMemoryLimit(-1) {
-		debug.SetMemoryLimit(twice)
+// memoryCeiling is the most that the collector's limit may be; 0 where it is left alone.
+var memoryCeiling atomic.Int64
+
+// setMemoryCeiling sets the most that the collector's limit may be.
+func setMemoryCeiling(bytes int64) {
+	if memoryCeiling.Swap(bytes) == 0 {
+		memoryCeiling.Store(0)
+		return
 	}
+	limitMemory()
+}
+
+// limitMemory keeps the limit at twice what lives, at least, as near a limit the collector
+// would do nothing but collect; but not beyond the ceiling.
+func limitMemory() {
+	debug.SetMemoryLimit(min(max(softMemory, 2*lives()), memoryCeiling.Load()))
 }
 
 // lives is how many bytes lived at the last collection; 0 where nobody knows.

@@ -48,7 +48,7 @@ A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 }
 
 func (g *global) project(cmd *cobra.Command, environments []string, o application.Output, output string) (err error) {
-	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers}
+	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers, Supervisor: g.supervisor}
 	var a *application.Application
 	var changes map[string]*tree.Changes
 	if o.Dir == "" {

@@ -165,12 +165,12 @@ func (g *global) promotionRequest(o *promotionOptions, c *cache.Cache) (promotio
 		return r, err
 	}
 	r.Subjects = []subject.Subject{
-		subject.Application(application.Request{Workers: g.workers}),
+		subject.Application(application.Request{Workers: g.workers, Supervisor: g.supervisor}),
 		subject.Platform(g.request(nil, c)),
 	}
 	store := remote.DefaultStore()
 	r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
-		opened, err := remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend, Local: r.ClockSet})
+		opened, err := remote.Open(ctx, url, remote.Options{Store: store, Backend: o.gitBackend, Local: r.ClockSet, Pushing: func() { g.supervisor.MayBeginAgain(false) }})
 		if errors.Is(err, remote.ErrNotLocal) {
 			return nil, usagef("%s sets the clock for repositories on this machine alone: %w", nowEnv, err)
 		}

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/progress"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
@@ -30,13 +33,16 @@ type global struct {
 	dir         string
 	diagnostics string
 	progress    string
+	display     atomic.Pointer[progress.Display] // what shows progress; nil for nothing
 	caching     caching
+	costs       costs
 	workers     *worker.Pool // its processes are started when there is a job for them
+	supervisor  *supervisor.Supervisor
 }
 
 // request is one for the platform that the command works in.
 func (g *global) request(environments []string, c *cache.Cache) compiler.Request {
-	return compiler.Request{Dir: g.dir, Environments: environments, Cache: c, Workers: g.workers}
+	return compiler.Request{Dir: g.dir, Environments: environments, Cache: c, Workers: g.workers, Supervisor: g.supervisor}
 }
 
 // execute runs the command line and returns its exit code.
@@ -65,6 +71,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 
 func newRoot(s streams, workers *worker.Pool) *cobra.Command {
 	g := &global{streams: s, workers: workers}
+	g.out = printing{s.out, g}
 	root := &cobra.Command{
 		Use:   "kalypso",
 		Short: "Compile what runs where, with which configuration, into GitOps trees",
@@ -82,13 +89,14 @@ and builds need no network.`,
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "git kalypso"}
 	}
 	root.SetIn(s.in)
-	root.SetOut(s.out)
+	root.SetOut(g.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
 	root.PersistentFlags().StringVar(&g.diagnostics, "diagnostics", "text", "how to tell what is wrong: text, json, github or sarif")
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
+	g.costs.flags(root.PersistentFlags())
 	root.AddCommand(
 		newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
 		newLock(g), newVendor(g), newProject(g), newPublish(g), newPromote(g), newRollback(g), newHold(g), newRelease(g),
@@ -108,6 +116,9 @@ func (g *global) prepare(ctx context.Context) error {
 	case progressAuto, progressPlain, progressNone:
 	default:
 		return usagef("--progress %s: there are auto, plain and none", g.progress)
+	}
+	if err := g.supervise(); err != nil {
+		return err
 	}
 	var different *cuemodule.DifferentError
 	if err := cuemodule.EnsureCache(ctx); errors.As(err, &different) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,6 +34,7 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"private":  privateCommand,
 	"push":     pushCommand,
 	"many":     manyCommand,
+	"repeat":   repeatCommand,
 }
 
 // chartsCommand is `charts VAR PATH...`: each folder is a chart, named
@@ -178,4 +180,23 @@ func manyCommand(ts *testscript.TestScript, neg bool, args []string) {
 		})
 	}
 	ts.Check(dependency.NewLock(entries).Write(filepath.Dir(ts.MkAbs(args[0]))))
+}
+
+// repeatCommand is `repeat FILE N TEXT`: the text N times, with its number for each %d, and a
+// new line are added to the file.
+func repeatCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: repeat FILE N TEXT")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+	ts.Check(err)
+	w := bufio.NewWriter(f)
+	for i := range n {
+		_, err = w.WriteString(strings.ReplaceAll(args[2], "%d", strconv.Itoa(i)))
+		ts.Check(err)
+	}
+	ts.Check(w.WriteByte('\n'))
+	ts.Check(errors.Join(w.Flush(), f.Close()))
 }

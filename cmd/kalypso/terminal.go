@@ -14,6 +14,9 @@ import (
 // sizeOf returns what tells the columns and rows of the terminal that w is; nil
 // for what is none, or cannot do more than print.
 func sizeOf(w io.Writer) func() (columns, rows int) {
+	if p, isOurs := w.(printing); isOurs {
+		w = p.Writer
+	}
 	f, isFile := w.(*os.File)
 	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return nil
@@ -47,8 +50,16 @@ func (g *global) showProgress(ctx context.Context, r *compiler.Request) (stop fu
 	d := progress.Start(o)
 	r.Progress = d.Report
 	forget := context.AfterFunc(ctx, d.Stop)
+	g.display.Store(d)
 	return func() {
 		forget()
+		d.Stop()
+	}
+}
+
+// stopProgress stops what showProgress has begun.
+func (g *global) stopProgress() {
+	if d := g.display.Load(); d != nil {
 		d.Stop()
 	}
 }

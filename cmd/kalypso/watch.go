@@ -100,7 +100,8 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 	}
 	defer w.Close()
 	for first := true; ; first = false {
-		r := compiler.Request{Dir: root, Environments: environments, Cache: c, Workers: g.workers}
+		r := g.request(environments, c)
+		r.Dir = root
 		begin := time.Now()
 		stop := g.showProgress(ctx, &r)
 		b, written, err := compiler.Write(ctx, r, o.Output)
@@ -117,6 +118,7 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		if err := errors.Join(err, b.Close()); err != nil {
 			return err
 		}
+		g.supervisor.MayBeginAgain(true) // all is told of this build
 		// There is time now, and little of it once this is interrupted.
 		c.Flush()
 		if err := w.Next(ctx); err != nil {

@@ -219,6 +219,20 @@ func TestWatch(t *testing.T) {
 }
 
 // TestWatchLocked: kalypso.lock and what is vendored are files of the platform.
+// What takes too long is not evaluated again until its files change, however often the
+// program has begun again.
+func TestWatchBounds(t *testing.T) {
+	const endless = "package platform\n\nimport \"list\"\n\n_pairs: [for a in list.Range(0, 10000, 1) for b in list.Range(0, 10000, 1) {a * b}]\n"
+	w := newWatching(t, "--poll", "--evaluation-cpu", "500ms")
+	w.save("environments/dev/pairs.cue", endless)
+	w.start()
+	w.expect("error[K1116]: environment dev cannot be evaluated", "prod         1 ")
+	w.save("environments/dev/pairs.cue", "package platform\n")
+	w.expect("nothing to say", "dev          2 ")
+	w.save("environments/prod/pairs.cue", endless)
+	w.expect("error[K1116]: environment prod cannot be evaluated", "dev          2 ")
+}
+
 func TestWatchLocked(t *testing.T) {
 	t.Parallel()
 	chart, err := helm.Pack(map[string][]byte{

@@ -28,6 +28,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
@@ -42,6 +43,8 @@ type Request struct {
 	Store string
 	// Workers are as in compiler.Request.
 	Workers *worker.Pool
+	// Supervisor is as in compiler.Request.
+	Supervisor *supervisor.Supervisor
 	// Source are the commits that the folder is of; nil for what is in it now, which is
 	// then known by a digest.
 	Source *tree.Source
@@ -83,7 +86,7 @@ type Target struct {
 // Project projects an application. What is wrong with it is among the diagnostics;
 // the error is about what cannot be read, or a request for what is not there.
 func Project(ctx context.Context, r Request) (*Application, error) {
-	app, ds, err := evaluate.Application(ctx, r.Dir)
+	app, ds, err := evaluate.Application(ctx, r.Dir, r.Supervisor)
 	if err != nil {
 		return nil, err
 	}

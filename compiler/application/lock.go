@@ -11,7 +11,7 @@ import (
 // Lock pins the chart that an application renders, unless it is in its own folder.
 // renew, and a lock that something is wrong with, are as in compiler.Lock.
 func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(dependency.Use) bool) ([]dependency.Result, []diag.Diagnostic, error) {
-	app, ds, err := evaluate.Application(ctx, r.Dir)
+	app, ds, err := evaluate.Application(ctx, r.Dir, r.Supervisor)
 	if app == nil || err != nil {
 		return nil, ds, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
@@ -44,6 +45,8 @@ type Request struct {
 	Registry registration.Registry
 	Meter    *Meter
 	Workers  *worker.Pool // nil for in this process
+	// Supervisor bounds the evaluation of CUE; nil for no bounds.
+	Supervisor *supervisor.Supervisor
 	// Source is what the one environment is compiled from; nil where Sources say it, by
 	// environment, or it is known by the digests of files alone.
 	Source  *tree.Source

@@ -54,7 +54,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	r := p.request
 	start := time.Now()
 	pkg, ds, err := evaluate.Environment(ctx, r.Platform, p.Name, r.Declarations,
-		evaluate.Options{Cache: r.Meter.Packages(), Registry: r.Registry, Workers: r.Workers})
+		evaluate.Options{Cache: r.Meter.Packages(), Registry: r.Registry, Workers: r.Workers, Supervisor: r.Supervisor})
 	r.Meter.took(cache.Model, start)
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ const (
 	OpenReference         Code = "K1113" // a value refers to one that is not final
 	Crash                 Code = "K1114" // CUE fails by a mistake of its own
 	Unverifiable          Code = "K1115" // a source is to be verified, and cannot be
+	Costly                Code = "K1116" // CUE takes too long or too much memory
+	LargeStruct           Code = "K1117" // a struct is too large for CUE
 	StrayFile             Code = "K1201" // a file of package platform is never loaded
 	OtherPackage          Code = "K1202" // a file in a platform folder has another package
 	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
@@ -158,6 +160,10 @@ var Codes = []Explanation{
 		"CUE's evaluator, exporter or parser came to a state that it does not expect. What it was asked about fails like anything with an error: the assignments that need it keep their last good output, and the others are built. Comprehensions inside comprehensions, and references through names that are no identifiers, are where it happens most: write them in another way."},
 	{Unverifiable, Unverifiable.Severity(), "a source is to be verified, and cannot be",
 		"A signature is that of one tag, or of one artifact: a branch, a range of versions and a commit have none that a reconciler checks. Who reads verify believes that something is, so it is an error wherever it is written, also where no policy assigns it."},
+	{Costly, Costly.Severity(), "CUE takes too long or too much memory",
+		"CUE is a language with which a few lines can ask for a year of work, or a terabyte: a comprehension over every pair of a long list, strings that double, recursion without end. So the evaluation of an environment has bounds of processor time and of memory, far beyond what platforms need. An environment that goes beyond them keeps its last good output, and the others are built: kalypso begins again without it. The message says at which entity it was, where that is known, or else which files were evaluated. `evaluation` of the environment in the base, or the flags --evaluation-cpu and --evaluation-memory, set other bounds."},
+	{LargeStruct, LargeStruct.Severity(), "a struct is too large for CUE",
+		"CUE looks for each field of a struct among all others, so that a struct takes the square of its fields: nearly ten seconds with 50,000, and four times that with twice as many. One that is written with more is refused before it is evaluated, and its environment keeps its last good output. Collections may be larger: K1906 warns of them."},
 	{StrayFile, StrayFile.Severity(), "a file of package platform is never loaded",
 		"CUE loads the platform's root and the folders directly below environments/. A file of package platform anywhere else has no effect."},
 	{OtherPackage, OtherPackage.Severity(), "a file in a platform folder has another package",

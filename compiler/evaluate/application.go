@@ -20,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
@@ -35,13 +36,18 @@ func (e *NotAnApplicationError) Error() string {
 
 // Application evaluates the folder of an application: what to render, and the values
 // of each target. Diagnostics are sorted. The application is nil where that is not known.
-// The error is about files that cannot be read.
-func Application(ctx context.Context, dir string) (*model.Application, []diag.Diagnostic, error) {
+// The error is about files that cannot be read. The supervisor may be nil.
+func Application(ctx context.Context, dir string, s *supervisor.Supervisor) (*model.Application, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer a.remove() //nolint:errcheck // the next process removes what is left
+	end, ds, err := a.supervise(ctx, s)
+	if end == nil || err != nil {
+		return nil, ds, err
+	}
+	defer end()
 	app, declarations, ds, err := a.read(ctx)
 	if app == nil || err != nil {
 		return nil, ds, err
@@ -61,13 +67,18 @@ func Application(ctx context.Context, dir string) (*model.Application, []diag.Di
 // ApplicationDeclarations returns the environments that an application's own file declares,
 // as Declarations does for a platform, and those that are only folders: these have nothing
 // but a name. They are nil where the file cannot be read. Diagnostics are about that
-// file alone, and not about values.
-func ApplicationDeclarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
+// file alone, and not about values. The supervisor may be nil.
+func ApplicationDeclarations(ctx context.Context, dir string, s *supervisor.Supervisor) ([]model.Declaration, []diag.Diagnostic, error) {
 	a, err := openApplication(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer a.remove() //nolint:errcheck // the next process removes what is left
+	end, ds, err := a.supervise(ctx, s)
+	if end == nil || err != nil {
+		return nil, ds, err
+	}
+	defer end()
 	_, declarations, ds, err := a.declared(ctx)
 	if declarations == nil || err != nil {
 		return nil, diag.Sort(ds), err
@@ -279,6 +290,11 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	place := supervisor.Place{Files: len(files)}
+	for _, file := range files {
+		place.At = append(place.At, model.Position{File: file, Line: 1, Column: 1})
+	}
+	a.costs.At(place)
 	overlay, err := cuemodule.Overlay(a.tmp)
 	if err != nil {
 		return nil, nil, err

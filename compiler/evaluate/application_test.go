@@ -26,7 +26,7 @@ func applicationOf(t *testing.T, files string) (*model.Application, []string) {
 			t.Fatal(err)
 		}
 	}
-	app, ds, err := Application(t.Context(), dir)
+	app, ds, err := Application(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestApplicationErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := Application(t.Context(), t.TempDir()); err == nil {
+	if _, _, err := Application(t.Context(), t.TempDir(), nil); err == nil {
 		t.Error("an empty folder is an application")
 	}
 }

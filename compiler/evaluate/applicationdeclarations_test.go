@@ -21,7 +21,7 @@ func applicationDeclarations(t *testing.T, file, declarations string) ([]model.D
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(declarations), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	stages, ds, err := ApplicationDeclarations(t.Context(), dir)
+	stages, ds, err := ApplicationDeclarations(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 				os.WriteFile(filepath.Join(dir, "kalypso.yaml"), []byte(c.file), 0o666)); err != nil {
 				t.Fatal(err)
 			}
-			app, ds, err := Application(t.Context(), dir)
+			app, ds, err := Application(t.Context(), dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("said %q, want %q", got, c.want)
 			}
-			stages, more, err := ApplicationDeclarations(t.Context(), dir)
+			stages, more, err := ApplicationDeclarations(t.Context(), dir, nil)
 			if err != nil || diag.Errors(ds) != diag.Errors(more) {
 				t.Errorf("said %q of stages, %v", said(more), err)
 			}

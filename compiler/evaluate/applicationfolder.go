@@ -1,9 +1,12 @@
 package evaluate
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
@@ -31,6 +35,24 @@ type application struct {
 	astray []string
 	// values are those that were read, by file: targets share those above them.
 	values map[string]*applicationValues
+	costs  *supervisor.Part // of its evaluation
+}
+
+// supervise begins the evaluation of the application, within bounds, until end is called.
+// Where it was beyond them, the diagnostics say so, and end is nil.
+func (a *application) supervise(ctx context.Context, s *supervisor.Supervisor) (end func(), ds []diag.Diagnostic, err error) {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(a.files)) {
+		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(a.files[name]))
+	}
+	e := s.Evaluation("the application", [32]byte(h.Sum(nil)), supervisor.Bounds{})
+	if trip := e.Tripped(); trip != nil {
+		return nil, []diag.Diagnostic{trip.Diagnostic()}, nil
+	}
+	if a.costs, err = e.Begin(ctx); err != nil {
+		return nil, nil, err
+	}
+	return a.costs.End, nil, nil
 }
 
 // applicationValues are what is in a file of values.

@@ -177,7 +177,7 @@ func TestStagesInUnits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			declarations, ds, err := Declarations(context.Background(), p, how)
+			declarations, ds, err := Declarations(context.Background(), p, Options{Cache: how})
 			if err != nil {
 				t.Fatal(err)
 			}

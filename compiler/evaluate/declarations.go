@@ -2,18 +2,23 @@ package evaluate
 
 import (
 	"context"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
 // Declarations evaluates the platform's base, and returns the environments that it
-// declares, sorted by name; nil where nothing of the base is readable. The cache
-// is as for Environment.
-func Declarations(ctx context.Context, p *source.Platform, c Cache) ([]model.Declaration, []diag.Diagnostic, error) {
+// declares, sorted by name; nil where nothing of the base is readable.
+func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration, []diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has said why nothing of the base counts
 	}
@@ -23,8 +28,12 @@ func Declarations(ctx context.Context, p *source.Platform, c Cache) ([]model.Dec
 			Hinting("declare the collections there, in a file that begins with: package " + source.Package)
 		return nil, []diag.Diagnostic{d}, nil
 	}
-	e := incremental.New(p, "", c)
+	e := incremental.New(p, "", o.Cache)
+	e.Supervisor = o.Supervisor
 	r, ds, err := e.Evaluate(ctx)
+	if e.Tripped() {
+		p.Bar() // each environment has the base in it
+	}
 	if r == nil || err != nil {
 		return nil, ds, err
 	}
@@ -37,4 +46,26 @@ func Declarations(ctx context.Context, p *source.Platform, c Cache) ([]model.Dec
 		diag.Resolve(x.Diagnostics, x.Positions)
 	}
 	return r.Declarations, x.Diagnostics, nil
+}
+
+// boundsOf returns the bounds that the base declares for an environment; zero for none.
+func boundsOf(declarations []model.Declaration, name string) (b supervisor.Bounds) {
+	i := slices.IndexFunc(declarations, func(s model.Declaration) bool { return s.Name == name })
+	if i < 0 {
+		return b
+	}
+	// The schema has checked them: what cannot be read is too large.
+	var err error
+	if text := declarations[i].Evaluation.CPU; text != "" {
+		if b.CPU, err = time.ParseDuration(text); err != nil {
+			b.CPU = math.MaxInt64
+		}
+	}
+	if text := declarations[i].Evaluation.Memory; text != "" {
+		b.Memory = math.MaxInt64
+		if q, err := resource.ParseQuantity(text); err == nil {
+			b.Memory = q.Value()
+		}
+	}
+	return b
 }

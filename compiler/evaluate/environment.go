@@ -20,10 +20,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
@@ -57,6 +59,8 @@ type Options struct {
 	// Workers evaluate what registrations provide, with registration.Handler; nil for in
 	// this process, which a comprehension without an end never leaves.
 	Workers *worker.Pool
+	// Supervisor bounds the evaluation; nil for no bounds.
+	Supervisor *supervisor.Supervisor
 }
 
 // Environment evaluates an environment of the platform. Diagnostics have
@@ -69,7 +73,9 @@ func Environment(ctx context.Context, p *source.Platform, name string, declarati
 	if !p.HasBase() || !p.Loadable(name) {
 		return &Package{}, nil, nil // Declarations or source.Open has reported it
 	}
-	return evaluateEnvironment(ctx, incremental.New(p, name, o.Cache), declarations, o)
+	e := incremental.New(p, name, o.Cache)
+	e.Supervisor, e.Bounds = o.Supervisor, boundsOf(declarations, name)
+	return evaluateEnvironment(ctx, e, declarations, o)
 }
 
 func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation, declarations []model.Declaration, o Options) (*Package, []diag.Diagnostic, error) {
@@ -112,14 +118,9 @@ func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.
 			theirs[c.Entity] = append(theirs[c.Entity], i)
 			continue
 		}
-		if err := ctx.Err(); err != nil {
+		if err := p.functions.Call(ctx, c.Entity, func(l *loader.Package) { out[i] = export.Apply(l, c) }); err != nil {
 			return nil, err
 		}
-		l, err := p.functions.Load(ctx, c.Entity)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = export.Apply(l, c)
 	}
 	for entity, numbers := range theirs {
 		of := make([]function.Call, len(numbers))

@@ -17,7 +17,7 @@ import (
 func policiesOf(t *testing.T, declarations string, c memo.Cache) (map[string]model.Declaration, []diag.Diagnostic) {
 	t.Helper()
 	p := open(t, map[string]string{"environments.cue": "package platform\n\n" + declarations})
-	all, ds, err := Declarations(context.Background(), p, c)
+	all, ds, err := Declarations(context.Background(), p, Options{Cache: c})
 	if err != nil {
 		t.Fatal(err)
 	}

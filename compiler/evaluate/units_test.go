@@ -429,7 +429,7 @@ func TestPlatformsInUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		declarations, _, err := Declarations(context.Background(), p, nil)
+		declarations, _, err := Declarations(context.Background(), p, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

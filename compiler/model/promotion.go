@@ -154,6 +154,8 @@ type Declaration struct {
 	After       []string `json:"after"`
 	// GitOps is as the base gives it, and has not been checked; nil for none.
 	GitOps *GitOps `json:"gitops,omitempty"`
+	// Evaluation is what its evaluation may cost; empty for kalypso's own bounds.
+	Evaluation EvaluationBounds `json:"evaluation"`
 	// Promotion is how commits come to it, by the base.
 	Promotion Promotion `json:"-"`
 	// Invalid says that the base has errors in it. Promotion may lack anything then.
@@ -161,4 +163,11 @@ type Declaration struct {
 	// NoRings says that the environment's own files have rings, and errors: those of
 	// Promotion are not known.
 	NoRings bool `json:"-"`
+}
+
+// EvaluationBounds are what the evaluation of an environment may cost, as the base writes it;
+// "" for kalypso's own.
+type EvaluationBounds struct {
+	CPU    string `json:"cpu"`    // such as 10m
+	Memory string `json:"memory"` // such as 8Gi
 }

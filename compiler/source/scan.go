@@ -83,8 +83,10 @@ func (f *File) Digest() Digest {
 
 // Sources reads what the package of an environment is made of, or that of the
 // base for "". Each file is read once. The error is about files that cannot be
-// read.
-func (p *Platform) Sources(environment string) (*Sources, error) {
+// read. found, which may be nil, is called with the names of the package's own files, and
+// what identifies these, before any of them is parsed beyond its imports; it may end the
+// scan with an error.
+func (p *Platform) Sources(environment string, found func(names []string, of Digest) error) (*Sources, error) {
 	dir := "."
 	if environment != "" {
 		dir = p.Dir(environment)
@@ -100,9 +102,16 @@ func (p *Platform) Sources(environment string) (*Sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]bool{}
+	of, h := map[string]bool{}, sha256.New()
+	var names []string
 	for _, f := range files {
-		of[f.name] = true
+		of[f.name], names = true, append(names, f.name)
+		fmt.Fprintf(h, "%q %x\n", f.name, f.content)
+	}
+	if found != nil {
+		if err := found(names, Digest(h.Sum(nil))); err != nil {
+			return nil, err
+		}
 	}
 	for _, f := range files {
 		needs := map[string]Digest{}
@@ -133,7 +142,6 @@ type scanned struct {
 	parses  bool // as far as its imports
 	pkg     string
 	imports []string
-	embeds  []Embedded
 }
 
 func (s *scanner) path(name string) string { return filepath.Join(s.root, filepath.FromSlash(name)) }
@@ -160,13 +168,20 @@ func (s *scanner) file(name string) (*scanned, error) {
 			f.imports = append(f.imports, of)
 		}
 	}
-	if bytes.Contains(text, []byte("@embed(")) {
-		// What is wrong with it, loading reports.
-		if syntax, err := parser.ParseFile(s.path(name), text); err == nil {
-			f.embeds = Embeds(syntax)
-		}
-	}
 	return f, nil
+}
+
+// embeds returns the files that a CUE file embeds. What is wrong with it, loading reports.
+func (s *scanner) embeds(f *scanned) []Embedded {
+	text := toUTF8(f.data)
+	if !f.parses || !bytes.Contains(text, []byte("@embed(")) {
+		return nil
+	}
+	syntax, err := parser.ParseFile(s.path(f.name), text)
+	if err != nil {
+		return nil
+	}
+	return Embeds(syntax)
 }
 
 // folder returns the names of a folder's CUE files, from the root; none for a
@@ -226,7 +241,7 @@ func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scanned, 
 
 // follow adds to needs what a file imports and embeds.
 func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[string]bool) error {
-	for _, e := range f.embeds {
+	for _, e := range s.embeds(f) {
 		s.embedded(f, e, needs)
 	}
 	for _, of := range f.imports {

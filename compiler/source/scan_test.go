@@ -24,7 +24,7 @@ func digestOf(t *testing.T, root, environment string) Digest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Sources(environment)
+	s, err := p.Sources(environment, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestImportsItself(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := p.Sources("dev")
+		s, err := p.Sources("dev", nil)
 		if err != nil || s.Imported != want {
 			t.Errorf("%s: %v %v", text, s.Imported, err)
 		}

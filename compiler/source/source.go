@@ -94,6 +94,9 @@ func (p *Platform) Loadable(environment string) bool {
 	return !p.barred[""] && !p.barred[environment]
 }
 
+// Bar makes CUE load nothing of the platform any more: its base is too much for it.
+func (p *Platform) Bar() { p.barred[""] = true }
+
 // FirstFile returns where the environment's first file begins, in the order of
 // their names.
 func (p *Platform) FirstFile(environment string) model.Position {

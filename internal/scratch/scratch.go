@@ -24,8 +24,8 @@ const (
 // Dir makes a temporary folder, whose name says what it is for, and returns it without
 // links in its path. remove removes it.
 func Dir(what string) (dir string, remove func() error, err error) {
+	Sweep()
 	parent := os.TempDir()
-	swept.Do(func() { sweep(parent) })
 	if real, err := filepath.EvalSymlinks(parent); err == nil {
 		parent = real
 	}
@@ -76,6 +76,10 @@ func hold(parent, what string) (*flock.Flock, error) {
 		_ = lock.Close() // somebody else was about to remove it
 	}
 }
+
+// Sweep removes the folders that processes have left that are gone, also this one, before
+// it ran this program. Only the first call counts.
+func Sweep() { swept.Do(func() { sweep(os.TempDir()) }) }
 
 // swept is that this process has looked for what others left.
 var swept sync.Once

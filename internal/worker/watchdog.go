@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/kalypso-io/kalypso/internal/cputime"
 )
 
 // watchdog ends this process when its job has taken more time of processors than it
@@ -20,7 +22,7 @@ type watchdog struct {
 
 // begin starts to watch a job.
 func (d *watchdog) begin(limit time.Duration) error {
-	begun, err := cpuTime()
+	begun, err := cputime.OfProcess()
 	if err != nil {
 		return err
 	}
@@ -34,7 +36,7 @@ func (d *watchdog) begin(limit time.Duration) error {
 
 func (d *watchdog) watch(job int, until, tick time.Duration) {
 	for range time.Tick(tick) {
-		now, err := cpuTime()
+		now, err := cputime.OfProcess()
 		d.answering.Lock()
 		if d.job != job {
 			d.answering.Unlock()

@@ -24,7 +24,7 @@ func (a applicationSubject) Form() Form {
 }
 
 func (a applicationSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
-	return evaluate.ApplicationDeclarations(ctx, dir)
+	return evaluate.ApplicationDeclarations(ctx, dir, a.request.Supervisor)
 }
 
 // Compile projects the targets of an environment. Without any there is no tree: what

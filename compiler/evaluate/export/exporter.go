@@ -18,6 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
 // Exporter turns the CUE values of one package into the model, entity by entity. It
@@ -35,6 +36,8 @@ type Exporter struct {
 
 	// Wants says which entities to export; nil for all.
 	Wants func(model.Ref) bool
+	// Supervised is told which entity is exported; nil for nobody.
+	Supervised *supervisor.Part
 	// Published are the workloads that are Workloads of the Kalypso scheduler.
 	Published map[string]bool
 }
@@ -85,9 +88,11 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 	for _, e := range all {
 		ref := model.Ref{Collection: collection, Name: e.name}
 		x.Current = ref
-		for _, p := range x.Written(e.value) {
+		written := x.Written(e.value)
+		for _, p := range written {
 			x.Positions.Add(ref, p)
 		}
+		x.Supervised.At(supervisor.Place{Entity: ref, At: written})
 		if !model.IsName(e.name) {
 			x.Fail(ref, shape.BadName(e.name))
 			continue

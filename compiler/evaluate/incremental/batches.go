@@ -15,6 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
 // inUnits evaluates the units that are not in the cache. The error is errNotClean
@@ -82,11 +83,18 @@ func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Re
 // reduced evaluates a package without the files that some units do not need; the
 // exporter is nil where it is not readable.
 func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
+	part, err := e.costs.Begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer part.End()
+	part.At(e.place(batch))
 	l, _, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut(batch))
 	if l == nil || err != nil {
 		return nil, nil, err
 	}
 	x := export.New(l)
+	x.Supervised = part
 	x.Wants = func(ref model.Ref) bool { return slices.Contains(batch, e.unitOf(ref)) }
 	var all *export.Result
 	if _, ok := finding.Guarded("the package", func() { all = e.export(x) }); !ok {
@@ -141,14 +149,40 @@ func workers(batches [][]int, d *partition) int {
 // wholeUnit is the number of the whole package, as a unit of itself.
 const wholeUnit = -2
 
+// place is that of the files of a batch.
+func (e *Evaluation) place(batch []int) supervisor.Place {
+	numbers := slices.Clone(e.partition.shared)
+	for _, n := range batch {
+		if n >= 0 {
+			numbers = append(numbers, e.partition.units[n].files...)
+		}
+	}
+	var names []string
+	for _, i := range numbers {
+		names = append(names, e.sources.Files[i].Name)
+	}
+	return e.placeOf(names)
+}
+
+// allFiles is the place of the whole package.
+func (e *Evaluation) allFiles() supervisor.Place {
+	var names []string
+	for _, f := range e.sources.Files {
+		names = append(names, f.Name)
+	}
+	return e.placeOf(names)
+}
+
 // inOnePiece evaluates the whole package.
-func (e *Evaluation) inOnePiece(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
+func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*export.Result, []diag.Diagnostic, error) {
+	part.At(e.allFiles())
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, nil)
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
 	clear(e.loaded) // of units that do not count now
 	x := export.New(l)
+	x.Supervised = part
 	var all *export.Result
 	if d, ok := finding.Guarded("the package in "+e.dir, func() { all = e.export(x) }); !ok {
 		return nil, []diag.Diagnostic{d}, nil

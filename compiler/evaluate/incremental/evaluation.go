@@ -14,6 +14,8 @@ package incremental
 import (
 	"context"
 	"errors"
+	"path"
+	"slices"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -22,6 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/memo"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
 // Stats say how much of a package was evaluated.
@@ -40,14 +43,18 @@ type Evaluation struct {
 	Name     string // of the environment; "" for the base
 	Least    int    // the least number of entities to evaluate at once; 1 for each unit alone
 	AsOne    bool   // in one piece, for comparison
-	dir      string // of the package
-	cache    memo.Cache
+	// Supervisor bounds the evaluation, by Bounds of the environment; nil for no bounds.
+	Supervisor *supervisor.Supervisor
+	Bounds     supervisor.Bounds
+	dir        string // of the package
+	cache      memo.Cache
 
 	// Stats are those of Evaluate.
 	Stats     Stats
 	sources   *source.Sources
 	partition partition
 	keys      *keys
+	costs     *supervisor.Evaluation
 
 	mu     sync.Mutex
 	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
@@ -73,14 +80,35 @@ func (e *Evaluation) export(x *export.Exporter) *export.Result {
 // is called once. The result is nil where nothing of the package is readable,
 // which the diagnostics say.
 func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagnostic, error) {
+	var part *supervisor.Part
 	var err error
-	if e.sources, err = e.scan(); err != nil {
+	e.sources, err = e.Platform.Sources(e.Name, func(names []string, of source.Digest) (err error) {
+		e.costs = e.Supervisor.Evaluation(e.what(), of, e.Bounds)
+		if e.costs.Tripped() != nil {
+			return errTripped
+		}
+		part, err = e.costs.Begin(ctx)
+		part.At(e.placeOf(names))
+		return err
+	})
+	defer part.End()
+	if err == nil {
+		e.costs.Identify(e.sources.Digest())
+	}
+	if trip := e.costs.Tripped(); trip != nil {
+		return nil, []diag.Diagnostic{trip.Diagnostic()}, nil
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	e.fresh, e.loaded = map[int]map[model.Ref][]model.Position{}, map[int]*loader.Package{}
 	profiles := make([]profile, len(e.sources.Files))
 	for i := range e.sources.Files {
+		part.At(e.placeOf([]string{e.sources.Files[i].Name}))
 		profiles[i] = e.profile(&e.sources.Files[i])
+	}
+	if ds := tooLarge(profiles); len(ds) > 0 {
+		return nil, ds, nil
 	}
 	if e.partition = newPartition(e.sources, profiles); e.AsOne {
 		e.partition = partition{whole: "so it is asked for"}
@@ -94,6 +122,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 		e.Stats.Whole = e.partition.whole
 		return r, nil, nil
 	}
+	part.At(supervisor.Place{})
 	if e.partition.whole == "" {
 		switch p, err := e.inUnits(ctx); {
 		case err == nil:
@@ -102,21 +131,27 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 			return nil, nil, err
 		}
 	}
-	r, ds, err := e.inOnePiece(ctx)
+	r, ds, err := e.inOnePiece(ctx, part)
 	if err == nil && r != nil {
 		err = e.remember()
 	}
 	return r, ds, err
 }
 
+const base = "the platform's base"
+
+// what names the package for people.
+func (e *Evaluation) what() string {
+	if e.Name == "" {
+		return base
+	}
+	return "environment " + e.Name
+}
+
 const notClean = "something is wrong in it"
 
 // errNotClean says that the package has to be evaluated in one piece.
 var errNotClean = errors.New(notClean)
-
-func (e *Evaluation) scan() (*source.Sources, error) {
-	return e.Platform.Sources(e.Name)
-}
 
 func (e *Evaluation) profile(f *source.File) profile {
 	key := profileKey(f)
@@ -134,9 +169,34 @@ var ErrChanged = errors.New("files of the platform were changed while it was com
 
 // unchanged returns ErrChanged if the files are not those that were scanned.
 func (e *Evaluation) unchanged() error {
-	now, err := e.scan()
+	now, err := e.Platform.Sources(e.Name, nil)
 	if err == nil && now.Digest() != e.sources.Digest() {
 		err = ErrChanged
 	}
 	return err
 }
+
+// mostPlaces is how many files the place of a diagnostic names.
+const mostPlaces = 5
+
+// placeOf is the place of files, of which it is not known which is evaluated. Those that
+// are not in the package's folder are left out where others are: they are the base's, which
+// is evaluated first.
+func (e *Evaluation) placeOf(names []string) supervisor.Place {
+	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return path.Dir(name) != e.dir })
+	if len(own) > 0 {
+		names = own
+	}
+	slices.Sort(names)
+	p := supervisor.Place{Files: len(names)}
+	for _, name := range names[:min(mostPlaces, len(names))] {
+		p.At = append(p.At, model.Position{File: name, Line: 1, Column: 1})
+	}
+	return p
+}
+
+// Tripped says whether the package was beyond its bounds before the program began again.
+func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
+
+// errTripped ends the scan of sources whose evaluation was beyond a bound.
+var errTripped = errors.New("the evaluation was beyond a bound")

@@ -179,6 +179,10 @@ func (d *partition) unitOf(ref model.Ref) int {
 // evaluates the shared files and what they import each time.
 const batchEntities = 300
 
+// mostBatches is about how many batches there are at most: for each, CUE reads all files of
+// the folder, also those that the batch does not need.
+const mostBatches = 16
+
 // batches puts units together that are to be evaluated at once, of at least so
 // many entities, or each alone where that is one. The shared unit costs nothing
 // beside any other.
@@ -186,6 +190,15 @@ func (d *partition) batches(units []int, least int) [][]int {
 	var out [][]int
 	var batch []int
 	entities, bytes := 0, 0
+	for _, n := range units {
+		if n != sharedUnit {
+			entities += len(d.units[n].entities)
+		}
+	}
+	if least > 1 {
+		least = max(least, entities/mostBatches)
+	}
+	entities = 0
 	for _, n := range units {
 		batch = append(batch, n)
 		if n != sharedUnit {
@@ -209,8 +222,12 @@ func (d *partition) batches(units []int, least int) [][]int {
 // leftOut returns the files that a batch does not need.
 func (d *partition) leftOut(batch []int) []int {
 	var out []int
+	needed := map[int]bool{}
+	for _, n := range batch {
+		needed[n] = true
+	}
 	for n, c := range d.units {
-		if !slices.Contains(batch, n) {
+		if !needed[n] {
 			out = append(out, c.files...)
 		}
 	}

@@ -44,3 +44,14 @@ func TestBatches(t *testing.T) {
 		}
 	}
 }
+
+// For each batch CUE reads all files, so that there must be few, however many files there are.
+func TestManyFiles(t *testing.T) {
+	d := partition{}
+	for range 100_000 {
+		d.units = append(d.units, unit{entities: make([]model.Ref, 1), bytes: 100, files: []int{len(d.units)}})
+	}
+	if n := len(d.batches(d.all(), batchEntities)); n < 2 || n > 2*mostBatches {
+		t.Errorf("%d batches", n)
+	}
+}

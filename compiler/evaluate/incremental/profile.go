@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/loader"
@@ -36,7 +37,20 @@ type profile struct {
 	Makes []string
 	// Uses are the identifiers that stand in expressions, sorted.
 	Uses []string
+	// Large are the structs that are written with more than mostFields fields.
+	Large []large
 }
+
+// large is a struct that is too large for CUE.
+type large struct {
+	Name     string // of its field
+	Fields   int
+	Position model.Position
+}
+
+// mostFields is how many fields a struct may be written with. CUE looks for each among all
+// others: it takes nearly ten seconds with 50,000, and four times that with twice as many.
+const mostFields = 20_000
 
 // profileOf reads a file.
 func profileOf(name string, data []byte) profile {
@@ -45,9 +59,9 @@ func profileOf(name string, data []byte) profile {
 	if _, ok := finding.Guarded(name, func() { f, err = parser.ParseFile(name, data) }); !ok || err != nil {
 		return profile{Whole: "it does not parse"}
 	}
-	p := profile{Uses: usesIn(f), Leaf: true}
+	p := profile{Uses: usesIn(f), Leaf: true, Large: largeIn(f, name)}
 	if f.PackageName() != source.Package {
-		return profile{Whole: "it is not of package " + source.Package}
+		return profile{Whole: "it is not of package " + source.Package, Large: p.Large}
 	}
 	for _, name := range p.Uses {
 		if slices.Contains(model.CollectionNames, name) {
@@ -63,7 +77,7 @@ func profileOf(name string, data []byte) profile {
 	slices.Sort(p.Makes)
 	p.Makes = slices.Compact(p.Makes)
 	if p.Whole != "" {
-		return profile{Whole: p.Whole}
+		return profile{Whole: p.Whole, Large: p.Large}
 	}
 	if p.Leaf {
 		p.Uses = nil
@@ -227,4 +241,39 @@ func usesIn(n ast.Node) []string {
 		return true
 	}, nil)
 	return slices.Sorted(maps.Keys(found))
+}
+
+// largeIn returns the large structs of a file, but for collections: of these a warning says
+// how many entities are too many.
+func largeIn(f *ast.File, name string) (out []large) {
+	collections := map[ast.Node]bool{}
+	for _, d := range f.Decls {
+		if field, isField := d.(*ast.Field); isField {
+			name, _ := plainLabel(field)
+			collections[d] = slices.Contains(model.CollectionNames, name)
+		}
+	}
+	ast.Walk(f, func(n ast.Node) bool {
+		field, isField := n.(*ast.Field)
+		if !isField || collections[n] {
+			return true
+		}
+		if lit, isStruct := field.Value.(*ast.StructLit); isStruct && len(lit.Elts) > mostFields {
+			label, _, _ := ast.LabelName(field.Label)
+			out = append(out, large{label, len(lit.Elts), model.Position{File: name, Line: field.Pos().Line(), Column: field.Pos().Column()}})
+		}
+		return true
+	}, nil)
+	return out
+}
+
+// tooLarge reports the large structs of files.
+func tooLarge(profiles []profile) (ds []diag.Diagnostic) {
+	for _, p := range profiles {
+		for _, l := range p.Large {
+			ds = append(ds, diag.New(diag.LargeStruct, fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, mostFields)).
+				In(l.Position, "").Hinting("write them as a list, as one text, or in structs below one another"))
+		}
+	}
+	return ds
 }

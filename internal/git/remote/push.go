@@ -64,6 +64,9 @@ func (r *Remote) Push(ctx context.Context, updates []Update, packs []string, ato
 // PushWhile is Push with a precondition: a function that accepts the refs right before the
 // push, or returns the error of it.
 func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string, atomic bool, precondition func(refs map[string]git.Hash) error) error {
+	if r.options.Pushing != nil {
+		r.options.Pushing()
+	}
 	err := r.push(ctx, updates, packs, atomic, precondition)
 	if err == nil {
 		r.moved(updates)

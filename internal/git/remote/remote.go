@@ -52,6 +52,8 @@ type Options struct {
 	Whole bool
 	// Local refuses a repository that is not on this machine, with ErrNotLocal.
 	Local bool
+	// Pushing is called before anything is pushed; nil for nothing.
+	Pushing func()
 	// Wait is the time before the first of three retries after a broken connection, doubled
 	// each time; 0 for half a second.
 	Wait time.Duration

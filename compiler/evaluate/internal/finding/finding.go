@@ -18,6 +18,9 @@ type Set struct {
 	Diagnostics []diag.Diagnostic
 	Invalid     map[model.Ref]bool // the entities that have errors
 	faults      []string           // the paths of errors
+	paths       map[string]bool    // of the diagnostics that are indexed
+	known       map[string]int     // their numbers, by what they say and where
+	indexed     int                // how many are
 	// incomplete says that an error hides which assignments there are.
 	Incomplete bool
 
@@ -48,10 +51,9 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 	if d.Path == "" {
 		d.Path = ref.String()
 	}
-	known := slices.IndexFunc(x.Diagnostics, func(o diag.Diagnostic) bool {
-		return o.Code == d.Code && o.Message == d.Message && slices.Equal(x.sites(o), x.sites(d))
-	})
-	if known < 0 {
+	x.index()
+	known, repeated := x.known[x.told(d)]
+	if !repeated {
 		x.Report(d)
 	} else if x.About[known] != x.Current {
 		x.Alike[[2]model.Ref{x.About[known], x.Current}] = true
@@ -60,6 +62,26 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 		x.faults = append(x.faults, d.Path)
 		x.Invalid[ref.Entity()] = true
 	}
+}
+
+// index indexes the diagnostics: there may be too many to compare each with all others.
+func (x *Set) index() {
+	if x.known == nil {
+		x.known, x.paths = map[string]int{}, map[string]bool{}
+	}
+	for ; x.indexed < len(x.Diagnostics); x.indexed++ {
+		d := x.Diagnostics[x.indexed]
+		x.paths[d.Path] = true
+		told := x.told(d)
+		if _, before := x.known[told]; !before {
+			x.known[told] = x.indexed
+		}
+	}
+}
+
+// told is what a diagnostic says and where, as text.
+func (x *Set) told(d diag.Diagnostic) string {
+	return fmt.Sprint(d.Code, " ", d.Message, " ", x.sites(d))
 }
 
 // sites returns the positions of a diagnostic.
@@ -85,7 +107,8 @@ func (x *Set) Faulty(ref model.Ref, but ...string) bool {
 
 // ReportedAt says whether there is a diagnostic about a value.
 func (x *Set) ReportedAt(ref model.Ref) bool {
-	return slices.ContainsFunc(x.Diagnostics, func(d diag.Diagnostic) bool { return d.Path == ref.String() })
+	x.index()
+	return x.paths[ref.String()]
 }
 
 // HideAll marks the whole environment as not known: any entity, configs included, may

@@ -1,10 +1,12 @@
 package loader
 
 import (
+	"iter"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -31,12 +33,14 @@ type Places struct {
 	Files    []*ast.File             // of the package
 	declares map[model.Position]bool // line ends ignored: Column is 0
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
+	declared func() map[string][]*ast.Field
 }
 
 // NewPlaces returns the places of the files of a package, whose names are relative to root
 // and have a prefix. inst may be nil for none.
 func NewPlaces(root, prefix string, inst *build.Instance) *Places {
 	p := &Places{root: root, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
+	p.declared = sync.OnceValue(p.entities)
 	if inst == nil {
 		return p
 	}
@@ -141,34 +145,64 @@ func (p *Places) PathAt(at model.Position) (path []string) {
 	return path
 }
 
-// Declared returns the fields at a path that the package's files write by their
-// names: not those of templates, definitions and comprehensions.
+// Declared returns the fields at a path of an entity that the package's files write by
+// their names: not those of templates, definitions and comprehensions.
 func (p *Places) Declared(path []string) []*ast.Field {
-	var out []*ast.Field
+	fields := p.declared()[strings.Join(path[:2], " ")]
+	for _, name := range path[2:] {
+		var below []*ast.Field
+		for _, f := range fields {
+			for label, f := range namedIn(structsOf(f.Value)) {
+				if label == name {
+					below = append(below, f)
+				}
+			}
+		}
+		fields = below
+	}
+	return fields
+}
+
+// entities returns the fields that declare entities, by collection and name. There are too
+// many to look for each.
+func (p *Places) entities() map[string][]*ast.Field {
+	out := map[string][]*ast.Field{}
 	for _, f := range p.Files {
-		out = append(out, fieldsAt(f.Decls, path)...)
+		for collection, f := range named(f.Decls) {
+			for name, f := range namedIn(structsOf(f.Value)) {
+				out[collection+" "+name] = append(out[collection+" "+name], f)
+			}
+		}
 	}
 	return out
 }
 
-func fieldsAt(decls []ast.Decl, path []string) (out []*ast.Field) {
-	for _, d := range decls {
-		f, ok := d.(*ast.Field)
-		if !ok || f.Constraint != token.ILLEGAL {
-			continue
-		}
-		if name, _, err := ast.LabelName(f.Label); err != nil || name != path[0] {
-			continue
-		}
-		if len(path) == 1 {
-			out = append(out, f)
-			continue
-		}
-		for _, lit := range structsOf(f.Value) {
-			out = append(out, fieldsAt(lit.Elts, path[1:])...)
+// named yields the fields that declarations write by their names.
+func named(decls []ast.Decl) iter.Seq2[string, *ast.Field] {
+	return func(yield func(string, *ast.Field) bool) {
+		for _, d := range decls {
+			f, ok := d.(*ast.Field)
+			if !ok || f.Constraint != token.ILLEGAL {
+				continue
+			}
+			if name, _, err := ast.LabelName(f.Label); err == nil && !yield(name, f) {
+				return
+			}
 		}
 	}
-	return out
+}
+
+// namedIn yields those of several structs.
+func namedIn(structs []*ast.StructLit) iter.Seq2[string, *ast.Field] {
+	return func(yield func(string, *ast.Field) bool) {
+		for _, lit := range structs {
+			for name, f := range named(lit.Elts) {
+				if !yield(name, f) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // structsOf returns the struct literals that an expression is the conjunction of.

@@ -58,12 +58,16 @@ var emptyDisjunction = lazyregexp.New(`^\d+ errors in empty disjunction`)
 // only announce others.
 func In(p *loader.Places, err error) []Problem {
 	var out []Problem
+	numbers := map[string]int{} // by path
 	for _, e := range errors.Errors(err) {
 		message := cuevalue.FirstLine(cuevalue.Text(e))
-		i := slices.IndexFunc(out, func(o Problem) bool { return slices.Equal(o.Path, e.Path()) })
-		if i < 0 {
-			out = append(out, Problem{Path: e.Path()})
+		path := e.Path()
+		key := strings.Join(path, "\x00")
+		i, seen := numbers[key]
+		if !seen {
+			out = append(out, Problem{Path: path})
 			i = len(out) - 1
+			numbers[key] = i
 		}
 		if !emptyDisjunction.MatchString(message) && !slices.Contains(out[i].Messages, message) {
 			out[i].Messages = append(out[i].Messages, message)

@@ -1,15 +1,15 @@
 //go:build unix
 
-package worker
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime returns how much time of processors this process has taken: all its
+// OfProcess returns how much time of processors this process has taken: all its
 // threads together.
-func cpuTime() (time.Duration, error) {
+func OfProcess() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package worker
+package cputime
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// cpuTime returns how much time of processors this process has taken: all its
+// OfProcess returns how much time of processors this process has taken: all its
 // threads together.
-func cpuTime() (time.Duration, error) {
+func OfProcess() (time.Duration, error) {
 	var created, ended, kernel, user windows.Filetime
 	if err := windows.GetProcessTimes(windows.CurrentProcess(), &created, &ended, &kernel, &user); err != nil {
 		return 0, err

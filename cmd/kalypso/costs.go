@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/internal/scratch"
+)
+
+// costs are the options about what the evaluation of CUE may cost.
+type costs struct {
+	cpu    time.Duration
+	memory string
+	given  *pflag.FlagSet
+}
+
+func (c *costs) flags(flags *pflag.FlagSet) {
+	c.given = flags
+	flags.DurationVar(&c.cpu, "evaluation-cpu", 0, "how much `TIME` of processors the evaluation of an environment's CUE may take (else what the base says, or 5m)")
+	flags.Lookup("evaluation-cpu").DefValue = "" // not 0s
+	flags.StringVar(&c.memory, "evaluation-memory", "", "how much memory the process may have meanwhile, as a `SIZE` such as 8Gi (else what the base says, or 4Gi, or 3/4 of the machine's)")
+}
+
+// bounds returns the bounds that the flags give; zero for none.
+func (c *costs) bounds() (supervisor.Bounds, error) {
+	b := supervisor.Bounds{CPU: c.cpu}
+	if c.given.Changed("evaluation-cpu") && c.cpu <= 0 {
+		return b, usagef("--evaluation-cpu %s: it is more than nothing, such as 10m", c.cpu)
+	}
+	if !c.given.Changed("evaluation-memory") {
+		return b, nil
+	}
+	q, err := resource.ParseQuantity(c.memory)
+	if b.Memory = q.Value(); err != nil || b.Memory <= 0 {
+		return b, usagef("--evaluation-memory %s: write a size such as 8Gi", c.memory)
+	}
+	return b, nil
+}
+
+// againEnv is the variable with which the program begins again: the supervisor's state.
+const againEnv = "KALYPSO_INTERNAL_AGAIN"
+
+// supervise begins to bound what evaluations cost, from where the program has begun again.
+func (g *global) supervise() error {
+	bounds, err := g.costs.bounds()
+	if err != nil {
+		return err
+	}
+	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: g.endOf, Ceiling: setMemoryCeiling}
+	if text := os.Getenv(againEnv); text != "" {
+		if err := json.Unmarshal([]byte(text), &o.State); err != nil {
+			return fmt.Errorf("%s is for kalypso itself, which begins again with it: %w", againEnv, err)
+		}
+		if err := os.Unsetenv(againEnv); err != nil {
+			return err
+		}
+		scratch.Sweep() // what was there when it began again
+	}
+	g.supervisor = supervisor.New(o)
+	return nil
+}
+
+// mostAgain is how many trips the program begins again with. More do not fit into a
+// variable everywhere.
+const mostAgain = 100
+
+// beginAgain makes the program begin again with a state. It does not return.
+func (g *global) beginAgain(s supervisor.State) {
+	s.Trips = s.Trips[max(0, len(s.Trips)-mostAgain):]
+	state, err := json.Marshal(s)
+	self, unknown := os.Executable()
+	if err == nil {
+		err = unknown
+	}
+	if err == nil {
+		g.stopProgress()
+		variables := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, againEnv+"=") })
+		err = replaceProcess(self, os.Args, append(variables, againEnv+"="+string(state)))
+	}
+	fmt.Fprintf(g.err, "kalypso: cannot begin again: %v\n", err)
+	os.Exit(int(exitFailure))
+}
+
+// endOf ends the program because of a trip, where a part of its result is out already.
+func (g *global) endOf(t supervisor.Trip) {
+	g.stopProgress()
+	_ = g.report(g.err, []diag.Diagnostic{t.Diagnostic()})
+	os.Exit(int(exitPlatform))
+}
+
+// printing is where a command prints its result. With a part of it out, the program must not
+// begin again.
+type printing struct {
+	io.Writer
+	g *global
+}
+
+func (p printing) Write(b []byte) (int, error) {
+	p.g.supervisor.MayBeginAgain(false)
+	return p.Writer.Write(b)
+}

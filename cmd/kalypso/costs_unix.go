@@ -1,0 +1,11 @@
+//go:build unix
+
+package main
+
+import "syscall"
+
+// replaceProcess makes this process run a program from its beginning. It returns only with
+// an error. Files that Go has opened are closed by it, and locks let go.
+func replaceProcess(program string, args, variables []string) error {
+	return syscall.Exec(program, args, variables)
+}

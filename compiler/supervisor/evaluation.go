@@ -1,0 +1,126 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Evaluation is the evaluation of one package: of an environment, of the base, or of an
+// application. It may come in several parts. A nil Evaluation is not bounded.
+type Evaluation struct {
+	supervisor *Supervisor
+	what       string
+	sources    string
+	bounds     Bounds
+
+	// Of the supervisor, under its lock:
+	cpu   time.Duration
+	parts []*Part // that go on
+}
+
+// Evaluation returns the evaluation of a package; what names it, such as "environment dev".
+// Its sources are identified by a digest: what trips is not evaluated again until they
+// change. bounds are those that the platform gives it; zero for none.
+func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *Evaluation {
+	if s == nil {
+		return nil
+	}
+	return &Evaluation{
+		supervisor: s, what: what, sources: hex.EncodeToString(sources[:]),
+		bounds: s.options.Bounds.or(bounds).or(Default()),
+	}
+}
+
+// Identify says more exactly what identifies the sources, once that is known.
+func (e *Evaluation) Identify(sources [32]byte) {
+	if e == nil {
+		return
+	}
+	e.supervisor.mu.Lock()
+	defer e.supervisor.mu.Unlock()
+	e.sources = hex.EncodeToString(sources[:])
+}
+
+// Tripped returns the trip of the evaluation; nil where there was none.
+func (e *Evaluation) Tripped() *Trip {
+	if e == nil {
+		return nil
+	}
+	trips := e.supervisor.options.State.Trips
+	i := slices.IndexFunc(trips, (&Trip{What: e.what, Sources: e.sources}).repeats)
+	if i < 0 {
+		return nil
+	}
+	return &trips[i]
+}
+
+// Place is what is being evaluated: an entity, or one of some files.
+type Place struct {
+	Entity model.Ref        `json:"entity,omitzero"`
+	Files  int              `json:"files,omitempty"` // how many there are
+	At     []model.Position `json:"at,omitempty"`    // of the entity, or of the first files
+}
+
+// Part is a part of an evaluation, in one goroutine.
+type Part struct {
+	evaluation *Evaluation
+	place      atomic.Pointer[Place]
+
+	// Of the supervisor, under its lock:
+	seen  *Place // at the last tick
+	ticks int    // for how many it is there
+}
+
+// Begin begins a part of the evaluation, which ends with End. The error is that of the
+// context, which ended before it could begin.
+func (e *Evaluation) Begin(ctx context.Context) (*Part, error) {
+	if e == nil {
+		return nil, ctx.Err()
+	}
+	p := &Part{evaluation: e}
+	if err := e.supervisor.begin(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// At says what is evaluated from now on.
+func (p *Part) At(place Place) {
+	if p != nil {
+		p.place.Store(&place)
+	}
+}
+
+// End ends the part.
+func (p *Part) End() {
+	if p != nil {
+		p.evaluation.supervisor.end(p)
+	}
+}
+
+// look notes where the parts are.
+func (e *Evaluation) look() {
+	for _, p := range e.parts {
+		now := p.place.Load()
+		if p.ticks++; now != p.seen {
+			p.seen, p.ticks = now, 0
+		}
+	}
+}
+
+// trip returns a trip of the evaluation, at what has been evaluated for longest.
+func (e *Evaluation) trip(bound, why string) *Trip {
+	t := &Trip{What: e.what, Sources: e.sources, Why: why, Bound: bound}
+	longest := -1
+	for _, p := range e.parts {
+		if p.seen != nil && p.ticks > longest {
+			longest, t.Place = p.ticks, *p.seen
+		}
+	}
+	return t
+}

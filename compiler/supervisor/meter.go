@@ -1,0 +1,43 @@
+package supervisor
+
+import (
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/kalypso-io/kalypso/internal/cputime"
+)
+
+// Default returns the bounds that hold where nothing else is said: far beyond what platforms
+// need, and within what the machine, or the control group of the process, has.
+var Default = sync.OnceValue(func() Bounds {
+	b := Bounds{CPU: 5 * time.Minute, Memory: 4 << 30}
+	for _, limit := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if has, err := limit(); err == nil && has > 0 {
+			b.Memory = int64(min(uint64(b.Memory), has/4*3))
+		}
+	}
+	return b
+})
+
+// measurement is what the process has taken.
+type measurement struct {
+	cpu            time.Duration
+	memory, stacks int64 // bytes that Go has from the system, and those of stacks among them
+}
+
+// newMeter returns what measures the process. It allocates nothing.
+func newMeter() func() measurement {
+	of := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	var last measurement
+	return func() measurement {
+		if cpu, err := cputime.OfProcess(); err == nil {
+			last.cpu = cpu
+		}
+		metrics.Read(of)
+		last.memory, last.stacks = int64(of[0].Value.Uint64()-of[1].Value.Uint64()), int64(of[2].Value.Uint64())
+		return last
+	}
+}

@@ -1,0 +1,252 @@
+// Package supervisor bounds what the evaluation of a platform's own CUE may cost. A goroutine
+// that evaluates CUE cannot be ended, and a process of its own costs too much for a small
+// platform. So a goroutine measures the process while something is evaluated, and where an
+// evaluation is beyond a bound, a trip, the program begins again without it.
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds are what an evaluation may cost.
+type Bounds struct {
+	CPU    time.Duration // of all processors together
+	Memory int64         // bytes of the whole process while it is evaluated
+}
+
+// or returns the bounds, and the others where these say nothing.
+func (b Bounds) or(others Bounds) Bounds {
+	return Bounds{cmp.Or(b.CPU, others.CPU), cmp.Or(b.Memory, others.Memory)}
+}
+
+// State is what the program knows when it begins again.
+type State struct {
+	// Trips are not evaluated again.
+	Trips []Trip `json:"trips,omitempty"`
+	// OneByOne lets no two packages be evaluated at the same time: together they had too
+	// much memory, and it is not known which of them takes it.
+	OneByOne bool `json:"oneByOne,omitempty"`
+}
+
+// Options say what a Supervisor does.
+type Options struct {
+	State State
+	// Bounds are of everything, whatever the platform says; zero for what it says, or
+	// Default.
+	Bounds Bounds
+	// Again makes the program begin again with a state, and Fail ends it because of a trip
+	// where it must not begin again. The first of them to be called is not to return: what
+	// is evaluated goes on for as long as the process.
+	Again func(State)
+	Fail  func(Trip)
+	// Ceiling is called with how much memory the collector should let the process have, in
+	// bytes, whenever that changes; nil for nothing.
+	Ceiling func(bytes int64)
+}
+
+// Supervisor bounds the evaluations of one process. There is to be one in a process. Its
+// methods may be called by several goroutines, and those of a nil Supervisor bound nothing.
+type Supervisor struct {
+	options Options
+	measure func() measurement
+
+	mu       sync.Mutex
+	turn     sync.Cond // of those that wait until something else is evaluated
+	active   []*Evaluation
+	last     time.Duration // of the process's CPU time, that is charged
+	idle     int           // ticks since something was evaluated
+	watching bool
+	final    bool // the program must not begin again
+	tripped  bool
+}
+
+// New returns a Supervisor.
+func New(o Options) *Supervisor {
+	s := &Supervisor{options: o, measure: newMeter()}
+	s.turn.L = &s.mu
+	return s
+}
+
+// MayBeginAgain says whether the program may begin again from now on. It may at first, and
+// must not when a part of its result is printed or written.
+func (s *Supervisor) MayBeginAgain(may bool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.final = !may
+}
+
+const (
+	// tick is the time between two measurements. In that time a process can write some ten
+	// megabytes of new memory.
+	tick = 10 * time.Millisecond
+	// mostIdle is how many ticks the watch goes on when nothing is evaluated.
+	mostIdle = 100
+	// mostStack is how much memory the stacks of goroutines may have, in bytes. Go ends a
+	// process whose stack has no room in a gibibyte, and doubles a stack when it is full.
+	mostStack = 900 << 20
+	// largestStack is the most that Go allows for a stack (runtime/debug.SetMaxStack).
+	largestStack = 2_000_000_000
+)
+
+// watch measures until nothing was evaluated for a while.
+func (s *Supervisor) watch() {
+	debug.SetMaxStack(largestStack)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for range ticker.C {
+		if !s.look() {
+			return
+		}
+	}
+}
+
+// look measures once, and returns whether to go on.
+func (s *Supervisor) look() bool {
+	s.mu.Lock()
+	now := s.measure()
+	s.charge(now)
+	if s.idle++; len(s.active) > 0 {
+		s.idle = 0
+	}
+	s.watching = s.idle < mostIdle
+	trip, again := s.judge(now)
+	if trip == nil || s.tripped {
+		defer s.mu.Unlock()
+		return s.watching
+	}
+	s.tripped = true // what happens now takes a moment
+	state := s.options.State
+	final := s.final || slices.ContainsFunc(state.Trips, trip.repeats)
+	s.mu.Unlock()
+	switch {
+	case final:
+		s.options.Fail(*trip)
+	case again:
+		state.OneByOne = true
+		s.options.Again(state)
+	default:
+		state.Trips = append(slices.Clone(state.Trips), *trip)
+		s.options.Again(state)
+	}
+	return false
+}
+
+// charge divides the CPU time since the last charge among what is evaluated.
+func (s *Supervisor) charge(now measurement) {
+	for _, e := range s.active {
+		e.cpu += (now.cpu - s.last) / time.Duration(len(s.active))
+	}
+	s.last = now.cpu
+}
+
+// judge returns the trip of what is beyond a bound; nil for none. again says that it is not
+// known which of several evaluations it is.
+func (s *Supervisor) judge(now measurement) (t *Trip, again bool) {
+	for _, e := range s.active {
+		e.look()
+		if e.cpu > e.bounds.CPU {
+			return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU)), false
+		}
+	}
+	for _, e := range s.active {
+		why, bound := "", "memory"
+		switch {
+		case now.memory > e.bounds.Memory:
+			why = fmt.Sprintf("it needs more than %s of memory", sizeText(e.bounds.Memory))
+		case now.stacks > mostStack:
+			why, bound = "it recurses without end, or too deeply", ""
+		default:
+			continue
+		}
+		if len(s.active) == 1 {
+			return e.trip(bound, why), false
+		}
+		var names []string
+		for _, e := range s.active {
+			names = append(names, e.what)
+		}
+		return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why, Bound: bound}, true
+	}
+	return nil, false
+}
+
+// sizeText writes a number of bytes as people give it.
+func sizeText(bytes int64) string {
+	for _, unit := range []struct {
+		name  string
+		bytes int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if bytes%unit.bytes == 0 {
+			return fmt.Sprintf("%d %s", bytes/unit.bytes, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// ceiling tells the collector of the least of the bounds of what is evaluated: below it
+// there shall be no garbage that looks like need.
+func (s *Supervisor) ceiling() {
+	if s.options.Ceiling == nil {
+		return
+	}
+	least := int64(math.MaxInt64)
+	for _, e := range s.active {
+		least = min(least, e.bounds.Memory/8*7)
+	}
+	s.options.Ceiling(least)
+}
+
+// begin begins a part of an evaluation. Where packages are evaluated one by one it waits.
+func (s *Supervisor) begin(ctx context.Context, p *Part) error {
+	e := p.evaluation
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer context.AfterFunc(ctx, s.wake)()
+	for s.options.State.OneByOne && len(s.active) > 0 && s.active[0] != e && ctx.Err() == nil {
+		s.turn.Wait()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.charge(s.measure())
+	if e.parts = append(e.parts, p); len(e.parts) == 1 {
+		s.active = append(s.active, e)
+		s.ceiling()
+	}
+	if !s.watching {
+		s.watching, s.idle = true, 0
+		go s.watch()
+	}
+	return nil
+}
+
+func (s *Supervisor) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn.Broadcast()
+}
+
+// end ends a part of an evaluation.
+func (s *Supervisor) end(p *Part) {
+	e := p.evaluation
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.charge(s.measure())
+	e.parts = slices.DeleteFunc(e.parts, func(o *Part) bool { return o == p })
+	if len(e.parts) == 0 {
+		s.active = slices.DeleteFunc(s.active, func(o *Evaluation) bool { return o == e })
+		s.ceiling()
+		s.turn.Broadcast()
+	}
+}
