@@ -34,10 +34,12 @@ test-all: ## all tests: also the slow ones, with real Debians, and in a home tha
 test-long: ## all tests, with random platforms and histories by the hundred: hours
 	KALYPSO_ALL=1 KALYPSO_LONG=1 $(TEST) -all -- -timeout 6h $(PACKAGES)
 
-lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE files
+lint: ## gofmt, go vet and staticcheck are clean, and all linked modules have licences of .ci/licences.json; the tests look at the CUE files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet $(PACKAGES)
 	$(GO) tool staticcheck $(PACKAGES)
+	$(GO) list -m -json $$($(GO) list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' ./cmd/... | sort -u) | \
+	  $(GO) tool go-licence-detector -includeIndirect -rules .ci/licences.json -overrides .ci/licence-files.json
 
 bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-quick for small ones
 	$(GO) test -run '^$$' -short -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...
