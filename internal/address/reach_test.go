@@ -1,7 +1,9 @@
 package address
 
 import (
+	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -50,4 +52,34 @@ func TestReach(t *testing.T) {
 			t.Errorf("%s but %s: %v", test.server, test.but, err)
 		}
 	}
+}
+
+// FuzzParse: where HTTP would connect to an address of this machine, the URL is known to lead
+// there, however it is written.
+func FuzzParse(f *testing.F) {
+	for _, url := range []string{
+		"https://git.example.com/billing/app", "git@git.example.com:billing/app", "oci://[::1]:5000/a", "http://127.1/a/%2e%2e/b",
+		"http://[fe80::1%25eth0]/x", "http://user:pass@LOCALHOST.:80/", "file:///etc", "http://2130706433", "ssh://-x@a:99999/b",
+	} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		a, ok := Parse(url)
+		for _, part := range a.Path {
+			if part == "" || part == "." || part == ".." || strings.ContainsAny(part, `/\`) {
+				t.Errorf("%q has %q in its path", url, part)
+			}
+		}
+		request, err := http.NewRequest(http.MethodGet, url, nil)
+		if err != nil || request.URL.Scheme != "http" && request.URL.Scheme != "https" {
+			return
+		}
+		ip, err := netip.ParseAddr(request.URL.Hostname())
+		if err == nil && isLocal(ip) && (!ok || !IsLocal(a.Host)) {
+			t.Errorf("%q is at %s", url, a.Host)
+		}
+		if err == nil && isLocal(ip) && (Reach{Remote: true}).CheckName(a.Server()) == nil {
+			t.Errorf("%q is within reach as %s", url, a.Server())
+		}
+	})
 }

@@ -157,6 +157,8 @@ func allocated() uint64 {
 }
 
 // FuzzReceivePack: no pack panics, or stays when it is discarded.
+//
+// Slow: each input is a file on the disk.
 func FuzzReceivePack(f *testing.F) {
 	pack, _ := packed(f)
 	f.Add(pack)
