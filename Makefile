@@ -13,7 +13,7 @@ export CGO_ENABLED = 0
 # A hook of git says where its repository is; tests have others.
 unexport GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
 
-.PHONY: build test test-all test-long lint bench example docs
+.PHONY: build test test-all test-long fuzz lint bench example docs
 
 build: ## the binary, in bin/
 	$(GO) build -ldflags "-s -w" -o bin/kalypso ./cmd/kalypso
@@ -31,13 +31,19 @@ test-all: ## all tests: also the slow ones, with real Debians, and in a home tha
 	KALYPSO_ALL=1 $(TEST) -all -- $(FLAGS) -run '^TestSlow' $(SLOW)
 	KALYPSO_ALL=1 .ci/used-home
 
-test-long: ## all tests, with random platforms and histories by the hundred: hours
+test-long: ## all tests, with random platforms and histories by the hundred, and half a minute of fuzzing for each target: hours
 	KALYPSO_ALL=1 KALYPSO_LONG=1 $(TEST) -all -- -timeout 6h $(PACKAGES)
+	$(GO) run ./internal/testing/fuzz -each 30s
 
-lint: ## gofmt, go vet and staticcheck are clean; the tests look at the CUE files
+fuzz: ## run each fuzz target for 3s; FUZZ='-each=1m -match=internal/git' for others
+	$(GO) run ./internal/testing/fuzz $(FUZZ)
+
+lint: ## gofmt, go vet and staticcheck are clean, and all linked modules have licences of .ci/licences.json; the tests look at the CUE files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet $(PACKAGES)
 	$(GO) tool staticcheck $(PACKAGES)
+	$(GO) list -m -json $$($(GO) list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' ./cmd/... | sort -u) | \
+	  $(GO) tool go-licence-detector -includeIndirect -rules .ci/licences.json -overrides .ci/licence-files.json
 
 bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-quick for small ones
 	$(GO) test -run '^$$' -short -bench . -benchtime 200ms -benchmem ./compiler/... ./backends/...

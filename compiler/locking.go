@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
@@ -18,9 +19,10 @@ import (
 // registrations, and what is rendered or looked into.
 func (b *Build) Uses() []dependency.Use {
 	var out []dependency.Use
-	add := func(m model.Manifests, at []model.Position, by string, also ...string) {
+	add := func(m model.Manifests, u dependency.Use, r *model.Registration) {
 		if source, ok := dependency.SourceOf(m); ok {
-			out = append(out, dependency.Use{Source: source, By: []string{by}, Also: also, At: at})
+			u.Source, u.Reach = source, reachOf(r, source)
+			out = append(out, u)
 		}
 	}
 	modules := func(of []cuemodule.Dependency, at []model.Position, by string) {
@@ -36,7 +38,7 @@ func (b *Build) Uses() []dependency.Use {
 		for i := range e.Model.Registrations {
 			r := &e.Model.Registrations[i]
 			at := e.Model.Positions.Of(model.Ref{Collection: "registrations", Name: r.Name, Path: "git"})
-			add(model.Manifests{Git: &r.Git}, at, "registration "+r.Name)
+			add(model.Manifests{Git: &r.Git}, dependency.Use{By: []string{"registration " + r.Name}, At: at}, r)
 			if tree := (registry{b.library}).tree(r); tree != nil {
 				modules(dependenciesOf(r, tree), at, "registration "+r.Name)
 			}
@@ -45,22 +47,53 @@ func (b *Build) Uses() []dependency.Use {
 			w := &e.Model.Workloads[i]
 			for _, t := range w.Targets {
 				if t.Render { // also where no policy selects it yet
-					add(t.Manifests, manifestsAt(e, w, t.Name, t.Manifests), t.FullName, w.Name)
+					add(t.Manifests, useOf(e, w, &t, t.Manifests), broughtBy(e.Model, w, &t, t.Manifests))
 				}
 			}
 		}
 		for i := range e.Schedule.Assignments {
 			if a := &e.Schedule.Assignments[i]; e.NeedsContent(i) {
-				add(a.Manifests, manifestsAt(e, a.Workload, a.Target.Name, a.Manifests), a.Target.FullName, a.Workload.Name)
+				add(a.Manifests, useOf(e, a.Workload, a.Target, a.Manifests), broughtBy(e.Model, a.Workload, a.Target, a.Manifests))
 			}
 		}
 	}
 	return out
 }
 
-// manifestsAt is where the manifests of a deployment target are written.
-func manifestsAt(e *build.Environment, w *model.Workload, target string, m model.Manifests) []model.Position {
-	return e.Model.Positions.Of(w.TargetRef(target).At("manifests." + string(m.Kind())))
+// useOf returns who uses the manifests of a deployment target, and where they are written.
+func useOf(e *build.Environment, w *model.Workload, t *model.DeploymentTarget, m model.Manifests) dependency.Use {
+	at := e.Model.Positions.Of(w.TargetRef(t.Name).At("manifests." + string(m.Kind())))
+	return dependency.Use{By: []string{t.FullName}, Also: []string{w.Name}, At: at}
+}
+
+// broughtBy returns the registration that names the source of a deployment target; nil where
+// the platform does, in a workload of its own or in a pin.
+func broughtBy(m *model.Environment, w *model.Workload, t *model.DeploymentTarget, from model.Manifests) *model.Registration {
+	brought, _ := dependency.SourceOf(t.Manifests)
+	if source, _ := dependency.SourceOf(from); source.URL != brought.URL {
+		return nil
+	}
+	for i := range m.Registrations {
+		if r := &m.Registrations[i]; r.Name == w.Registration {
+			return r
+		}
+	}
+	return nil
+}
+
+// reachOf returns which servers a source may be on: what is for a registration leads to none of
+// the machine that asks and of its own link, but for the one that the platform registers. nil
+// is for the platform's own.
+func reachOf(r *model.Registration, s dependency.Source) address.Reach {
+	if r == nil {
+		return address.Reach{}
+	}
+	out := address.Reach{Remote: true}
+	registered, ok := address.Parse(r.Git.Repo)
+	if a, _ := address.Parse(s.URL); ok && a.Host != "" && a.Server() == registered.Server() {
+		out.But = a.Server()
+	}
+	return out
 }
 
 // Locked is a platform whose sources are pinned.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // another is a fetcher while whose answers are under way another kalypso would lock
@@ -20,6 +21,8 @@ type another struct {
 	answers     int
 	mu          sync.Mutex
 }
+
+func (a *another) Within(address.Reach) dependency.Fetcher { return a }
 
 func (a *another) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
 	a.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // moduleSource is the source that pins a CUE module.
@@ -24,7 +25,7 @@ func moduleSource(d cuemodule.Dependency) dependency.Source {
 // dependencies are the CUE modules that a platform depends on, without those that
 // it has itself.
 func dependencies(root string) []cuemodule.Dependency {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File)))
+	text, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File)))
 	if err != nil {
 		return nil // loading says so
 	}

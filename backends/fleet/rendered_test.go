@@ -87,6 +87,8 @@ func TestLargeAndRegular(t *testing.T) {
 }
 
 // Whatever text objects hold, CRDs and others come apart as they are.
+//
+// Slow: each input is a whole folder, which is built.
 func FuzzCRDsApart(f *testing.F) {
 	f.Add("---\n", "a\n---\nb", "x: |\n---\n")
 	f.Add("--- ", "\n---\n", "...\n---")

@@ -163,6 +163,8 @@ func must(t testing.TB, v any) []byte {
 
 // FuzzClusterValue brings any text to a cluster unharmed, as a value of its own and
 // as one of all clusters.
+//
+// Slow: each input is a whole folder, which is built and reconciled.
 func FuzzClusterValue(f *testing.F) {
 	for _, text := range []string{"no", "${X}", "$$", "$", "a: [b]\n", "\t'\"\\", "", "0x10", "$${", "é\u2028", "---\n", "- ~"} {
 		f.Add(text)

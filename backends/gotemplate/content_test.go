@@ -142,6 +142,8 @@ func TestFunctions(t *testing.T) {
 
 // Whatever a template and a value in it are, a run ends, in an error or in a file
 // of its content type, and gives the same again.
+//
+// Slow: each input is rendered three times.
 func FuzzRender(f *testing.F) {
 	for _, text := range []string{`{{ range $k, $v := .ConfigData }}{{ $k }}: {{ $v | quote }}{{ "\n" }}{{ end }}`, `{{ toYaml . }}`, `{{ .X | indent 2 }}`,
 		"a: &a [*a]", "{{ define \"x\" }}{{ template \"x\" }}{{ end }}", "--- |\n---", "#!/bin/bash\n$((", "{{ index .Labels .Workload }}{{ break }}"} {

@@ -160,17 +160,19 @@ func TestSplitHooks(t *testing.T) {
 
 // FuzzManifests writes whatever charts may render: every file that comes out has
 // as many objects as are listed.
+//
+// Slow: what is written is read by another reader of YAML.
 func FuzzManifests(f *testing.F) {
 	for _, object := range bt.Rendered {
 		f.Add(object)
 	}
 	f.Add(`{"apiVersion": "v1", "kind": "List", "items": [{"kind": "List", "items": [null, 1, []]}]}`)
+	a := bt.Platform{Options: "{}"}.Assignment(f, bt.Target{Name: "app/main", Manifests: bt.Chart, Render: true})
 	f.Fuzz(func(t *testing.T, text string) {
 		var v model.Value
 		if v.UnmarshalJSON([]byte(text)) != nil {
 			return
 		}
-		a := bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Manifests: bt.Chart, Render: true})
 		files, objects, ds := kubernetes.Manifests(a, []model.Projected{{Value: v}})
 		if len(files) == 0 {
 			if len(objects) > 0 {

@@ -90,6 +90,7 @@ func TestStyle(t *testing.T) {
 	}
 }
 
+// FuzzString: any text is read back as it was by readers of YAML 1.1 and 1.2.
 func FuzzString(f *testing.F) {
 	for _, s := range append(ambiguousStrings, plainStrings...) {
 		f.Add(s)

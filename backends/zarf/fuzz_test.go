@@ -14,6 +14,8 @@ import (
 
 // FuzzObjects packages any two objects, rendered and by reference. Zarf takes
 // whatever is not refused.
+//
+// Slow: each input is a whole package, which is built and checked as Zarf does.
 func FuzzObjects(f *testing.F) {
 	f.Add(widgets, widget, true)
 	f.Add(deployment("app", "nginx"), `{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "a"}, "spec": {"url": "https://git.example.test/a", "ref": {"tag": "v1"}}}`, false)
@@ -41,8 +43,9 @@ func FuzzObjects(f *testing.F) {
 func FuzzShared(f *testing.F) {
 	f.Add([]byte(`{"name": "app-main", "description": "", "only": {"cluster": {}}, "manifests": [{"files": ["app-main/x"]}]}`))
 	f.Add([]byte(`{"name": "app-main", "charts": [{"localPath": "app-main"}], "files": [{"source": "a://b"}]}`))
+	clusterType := bt.Platform{Options: defaults}.ClusterType(f)
 	f.Fuzz(func(t *testing.T, shared []byte) {
-		files, ds := zarf.New().Index(bt.Platform{Options: defaults}.ClusterType(t),
+		files, ds := zarf.New().Index(clusterType,
 			[]backends.Folder{{DeploymentTarget: "app-main", Backend: "zarf", Shared: shared}})
 		if (len(files) == 0) != diag.Errors(ds) {
 			t.Errorf("%d files and %+v", len(files), ds)

@@ -72,17 +72,24 @@ func chartsCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // gitserveCommand is `gitserve VAR DIR`: git's own server has the repositories in
-// the folder, and VAR is its URL.
+// the folder, and VAR is its URL. It redirects /to/URL to that URL.
 func gitserveCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: gitserve VAR DIR")
 	}
 	git, err := exec.LookPath("git")
 	ts.Check(err)
-	server := httptest.NewServer(&cgi.Handler{
+	backend := &cgi.Handler{
 		Path: git, Args: []string{"http-backend"}, Dir: ts.MkAbs(args[1]),
 		Env: []string{"GIT_PROJECT_ROOT=" + ts.MkAbs(args[1]), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + ts.MkAbs(args[1])},
-	})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to, ok := strings.CutPrefix(r.RequestURI, "/to/http:/"); ok {
+			http.Redirect(w, r, "http://"+strings.TrimPrefix(to, "/"), http.StatusFound)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
 	ts.Defer(server.Close)
 	ts.Setenv(args[0], server.URL)
 }

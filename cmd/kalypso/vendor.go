@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -28,14 +30,25 @@ is not pinned any more is removed. Commit the folder, or carry it along.`,
 }
 
 func (g *global) vendor(ctx context.Context) error {
-	root := g.dir
-	if !application.Is(root) {
-		p, _, err := source.Open(g.dir)
-		if err != nil {
-			return err
-		}
-		root = p.Root
+	fetcher, err := fetch.New(fetch.Options{})
+	if err != nil {
+		return err
 	}
+	defer fetcher.Close()
+	if application.Is(g.dir) {
+		return g.vendorFolder(ctx, g.dir, fetcher)
+	}
+	p, _, err := source.Open(g.dir)
+	if err != nil {
+		return err
+	}
+	return g.withCache(func(c *cache.Cache) error {
+		return g.vendorFolder(ctx, p.Root, compiler.Pinned(ctx, g.request(nil, c), fetcher))
+	})
+}
+
+// vendorFolder vendors what the kalypso.lock of a folder pins.
+func (g *global) vendorFolder(ctx context.Context, root string, fetcher dependency.Fetcher) error {
 	release, err := dependency.Alone(ctx, root, "")
 	if err != nil {
 		return err
@@ -51,11 +64,6 @@ func (g *global) vendor(ctx context.Context) error {
 	if diag.Errors(ds) {
 		return errPlatform
 	}
-	fetcher, err := fetch.New(fetch.Options{})
-	if err != nil {
-		return err
-	}
-	defer fetcher.Close()
 	var uses []dependency.Use
 	var digests []dependency.Digest
 	for _, e := range contents.Lock.Sources {

@@ -110,6 +110,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
+// FuzzDecodeSummary: what is read of a summary is encoded to the same files.
 func FuzzDecodeSummary(f *testing.F) {
 	summary := emissionOf(emitted...)
 	f.Add(summary)

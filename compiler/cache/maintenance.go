@@ -13,12 +13,14 @@ import (
 	"strings"
 
 	gocache "github.com/rogpeppe/go-internal/cache"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // recognise says whether dir is a cache folder; one that is not there is none,
 // without an error. A folder that holds anything else is an error.
 func recognise(dir string) (bool, error) {
-	text, err := os.ReadFile(filepath.Join(dir, readmeFile))
+	text, err := regular.ReadFile(filepath.Join(dir, readmeFile))
 	if err == nil && bytes.Equal(text, []byte(readme)) {
 		return true, nil
 	}
@@ -190,7 +192,7 @@ func fileID(path, suffix string) (id digest, ok bool) {
 // outputDamaged says whether an output has another hash than its name says. One
 // that was removed meanwhile is not damaged.
 func outputDamaged(f storedFile, id digest) bool {
-	data, err := os.ReadFile(f.path)
+	data, err := regular.ReadFile(f.path)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}

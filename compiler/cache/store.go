@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
 	gocache "github.com/rogpeppe/go-internal/cache"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // The layout of a cache folder. go-internal/cache names files by hash:
@@ -73,7 +74,7 @@ func openStore(dir string) (*store, error) {
 // folders among a user's files.
 func claim(dir string) error {
 	name := filepath.Join(dir, readmeFile)
-	text, err := os.ReadFile(name)
+	text, err := regular.ReadFile(name)
 	if err == nil && string(text) == readme {
 		return nil
 	}
@@ -199,7 +200,7 @@ const (
 
 // lock lets one process at a time write a table.
 func (s *store) lock(table Key) (unlock func(), err error) {
-	l := flock.New(filepath.Join(s.dir, fmt.Sprintf("%02x", table[0]), lockFile), flock.SetPermissions(0o666))
+	l := regular.Lock(filepath.Join(s.dir, fmt.Sprintf("%02x", table[0]), lockFile), 0o666)
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
 	if _, err := l.TryLockContext(ctx, lockRetry); err != nil {

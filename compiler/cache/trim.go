@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 const (
@@ -37,7 +37,7 @@ func (s *store) trim(maxBytes int64, due bool) error {
 			return nil
 		}
 	}
-	lock := flock.New(filepath.Join(s.dir, trimLock), flock.SetPermissions(0o666))
+	lock := regular.Lock(filepath.Join(s.dir, trimLock), 0o666)
 	locked, err := lock.TryLock()
 	if err != nil {
 		return err

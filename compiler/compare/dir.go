@@ -15,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // ReadDir returns the folders of an output as they are on disk now, whatever
@@ -113,10 +114,10 @@ func findEnvironments(dir string) ([]environment, error) {
 // a record, readable or not.
 func environmentAt(dir, name string) (environment, bool) {
 	e := environment{dir: dir, name: name}
-	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.RecordPath)))
+	data, err := regular.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.RecordPath)))
 	if err == nil {
 		load := func(clusterType string) ([]byte, error) {
-			return os.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.ClusterTypeRecordPath(clusterType))))
+			return regular.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.ClusterTypeRecordPath(clusterType))))
 		}
 		if e.record, err = tree.ParseRecord(data, load); err == nil && e.record.Environment != "" {
 			e.name = e.record.Environment

@@ -180,6 +180,9 @@ func TestSameAsCUE(t *testing.T) {
 	}
 }
 
+// FuzzSameAsCUE: values of any layers compose to what CUE makes of them.
+//
+// Slow: CUE evaluates each input.
 func FuzzSameAsCUE(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3})
 	eval := expr.New(nil)

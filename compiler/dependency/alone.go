@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // retry is how often [Store.Alone] tries to get the lock.
@@ -27,7 +27,7 @@ func (s *Store) Alone(ctx context.Context, root string) (release func(), err err
 	if err != nil {
 		return func() {}, nil
 	}
-	l := flock.New(name, flock.SetPermissions(0o644))
+	l := regular.Lock(name, 0o644)
 	locked, err := l.TryLock()
 	if err == nil && !locked {
 		locked, err = l.TryLockContext(ctx, retry)

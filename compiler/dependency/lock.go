@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // FileName is the name of the lock in a platform's root.
@@ -94,7 +95,7 @@ func (l *Lock) Write(root string) error {
 		return err
 	}
 	name := filepath.Join(root, FileName)
-	old, err := os.ReadFile(name)
+	old, err := regular.ReadFile(name)
 	if err == nil && bytes.Equal(old, data) {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // maxSize is the maximal size of the file, in bytes: about 30,000 sources.
@@ -36,7 +37,7 @@ func ReadLock(root string) (*Lock, []diag.Diagnostic, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Digest is the digest of content: sha256: and 64 lower case hexadecimal digits.
@@ -145,7 +147,7 @@ func read(d Digest, name string) ([]byte, error) {
 }
 
 func readRegular(d Digest, name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := regular.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // Use is a source that is needed.
@@ -23,10 +24,14 @@ type Use struct {
 	Also []string
 	// At is where the source is written.
 	At []model.Position
+	// Reach is which servers it may be on.
+	Reach address.Reach
 }
 
 // Fetcher fetches sources. Several goroutines call it at once.
 type Fetcher interface {
+	// Within returns a Fetcher that connects to the servers of a reach alone.
+	Within(address.Reach) Fetcher
 	// Resolve returns the current revision of a source, with its content.
 	Resolve(context.Context, Source) (Entry, []byte, error)
 	// Fetch returns exactly the content that an entry pins.
@@ -142,11 +147,11 @@ func (r *UpdateRequest) one(ctx context.Context, use Use, renew bool) Result {
 		if damaged := (*DamagedError)(nil); errors.As(s.Err, &damaged) && damaged.Vendored {
 			break // which fetching does not repair
 		}
-		content, s.Err = r.Fetcher.Fetch(ctx, before)
+		content, s.Err = r.Fetcher.Within(use.Reach).Fetch(ctx, before)
 		s.Status = Fetched
 	default:
 		var entry Entry
-		if entry, content, s.Err = r.Fetcher.Resolve(ctx, use.Source); s.Err == nil {
+		if entry, content, s.Err = r.Fetcher.Within(use.Reach).Resolve(ctx, use.Source); s.Err == nil {
 			s.Entry = entry
 		}
 		switch {
@@ -185,21 +190,26 @@ func (r *UpdateRequest) keep(e Entry, content []byte) error {
 	return err
 }
 
-// merge joins the uses of each source.
+// merge joins the uses of each source. What one of them may reach, all may: it is the same.
 func merge(uses []Use) []Use {
 	by, also := map[Source][]string{}, map[Source][]string{}
-	at := map[Source][]model.Position{}
+	at, reach := map[Source][]model.Position{}, map[Source]address.Reach{}
 	for _, u := range uses {
 		by[u.Source] = append(by[u.Source], u.By...)
 		also[u.Source] = append(also[u.Source], u.Also...)
 		at[u.Source] = append(at[u.Source], u.At...)
+		if r, other := reach[u.Source]; other {
+			reach[u.Source] = r.Or(u.Reach)
+		} else {
+			reach[u.Source] = u.Reach
+		}
 	}
 	var out []Use
 	for s, who := range by {
 		slices.Sort(who)
 		slices.Sort(also[s])
 		slices.SortFunc(at[s], model.Position.Compare)
-		out = append(out, Use{s, slices.Compact(who), slices.Compact(also[s]), slices.Compact(at[s])})
+		out = append(out, Use{s, slices.Compact(who), slices.Compact(also[s]), slices.Compact(at[s]), reach[s]})
 	}
 	slices.SortFunc(out, func(a, b Use) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return out

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // places are what sources are, by URL: a number that goes up.
@@ -20,6 +21,7 @@ type places struct {
 	now      map[string]int
 	resolved []string
 	fetched  []string
+	reaches  []address.Reach
 }
 
 func contentOf(url string, n int) []byte { return fmt.Appendf(nil, "%s %d", url, n) }
@@ -27,6 +29,13 @@ func contentOf(url string, n int) []byte { return fmt.Appendf(nil, "%s %d", url,
 func entryOf(s dependency.Source, n int) dependency.Entry {
 	content := contentOf(s.URL, n)
 	return dependency.Entry{Source: s, Revision: fmt.Sprintf("%040x", n), Content: dependency.DigestOf(content), Size: int64(len(content))}
+}
+
+func (p *places) Within(reach address.Reach) dependency.Fetcher {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaches = append(p.reaches, reach)
+	return p
 }
 
 func (p *places) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
@@ -137,6 +146,34 @@ func TestLyingFetcher(t *testing.T) {
 
 type liar struct{ places }
 
+func (l *liar) Within(address.Reach) dependency.Fetcher { return l }
+
 func (*liar) Resolve(_ context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
 	return entryOf(s, 1), []byte("something else"), nil
+}
+
+// What several use may be where any of them may have it.
+func TestReaches(t *testing.T) {
+	remote, but := address.Reach{Remote: true}, address.Reach{Remote: true, But: "a.example:443"}
+	for _, test := range []struct {
+		uses []address.Reach
+		want address.Reach
+	}{
+		{[]address.Reach{remote, remote}, remote},
+		{[]address.Reach{remote, but, remote}, but},
+		{[]address.Reach{but, {}, remote}, address.Reach{}},
+		{[]address.Reach{{}, but}, address.Reach{}},
+	} {
+		p := &places{now: map[string]int{git("a").URL: 1}}
+		var uses []dependency.Use
+		for i, reach := range test.uses {
+			uses = append(uses, dependency.Use{Source: git("a"), By: []string{fmt.Sprint(i)}, Reach: reach})
+		}
+		root := t.TempDir()
+		if _, _, err := dependency.Update(t.Context(), dependency.UpdateRequest{
+			Root: root, Lock: dependency.NewLock(nil), Store: dependency.OpenStore("", t.TempDir()), Uses: uses, Fetcher: p,
+		}); err != nil || !slices.Equal(p.reaches, []address.Reach{test.want}) {
+			t.Errorf("%+v: %+v, %v", test.uses, p.reaches, err)
+		}
+	}
 }

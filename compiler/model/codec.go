@@ -186,6 +186,9 @@ func (d *decoder) any(v reflect.Value, depth int) error {
 		return d.pairs(v, depth)
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if !v.Field(i).CanSet() {
+				return errHidden
+			}
 			if err := d.any(v.Field(i), depth+1); err != nil {
 				return err
 			}
@@ -195,7 +198,10 @@ func (d *decoder) any(v reflect.Value, depth int) error {
 	panic(fmt.Sprintf("model: a %s has no binary form", v.Type()))
 }
 
-var errOverflow = errors.New("a number is too large")
+var (
+	errOverflow = errors.New("a number is too large")
+	errHidden   = errors.New("a value of a type that is not written")
+)
 
 func (d *decoder) byte() (byte, error) {
 	if len(d.rest) == 0 {

@@ -287,6 +287,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
+// FuzzParseTarget: a reference with a tag is written as it was read.
 func FuzzParseTarget(f *testing.F) {
 	f.Add("oci://registry.example.test:5000/a/fleet:dev")
 	f.Fuzz(func(t *testing.T, reference string) {

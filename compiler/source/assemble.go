@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
@@ -170,7 +171,7 @@ func (a *Assembly) copy(ctx context.Context, temp string) error {
 		if err != nil {
 			return err
 		}
-		data, err := os.ReadFile(name)
+		data, err := regular.ReadFile(name)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // localModuleFile replaces modules for whoever works on them.
@@ -23,7 +25,7 @@ const localModuleFile = "cue.mod/local-module.cue"
 func (s *scanner) moduleDigest() (Digest, error) {
 	h := sha256.New()
 	for _, name := range []string{moduleFile, localModuleFile} {
-		data, err := os.ReadFile(s.path(name))
+		data, err := regular.ReadFile(s.path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Digest{}, err
 		}
@@ -80,7 +82,7 @@ func hashTree(dir, rel string, entered map[string]bool, add func(line string)) {
 		case err == nil && info.IsDir():
 			hashTree(name, at, entered, add)
 		case err == nil && info.Mode().IsRegular():
-			data, _ := os.ReadFile(name)
+			data, _ := regular.ReadFile(name)
 			add(fmt.Sprintf("%q %x\n", at, sha256.Sum256(data)))
 		default:
 			add(fmt.Sprintf("%q\n", at))

@@ -1,8 +1,9 @@
 package source
 
 import (
-	"os"
 	"path/filepath"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Outside returns the folders, as absolute paths, that stand in place of modules
@@ -10,7 +11,7 @@ import (
 // platform is made of their files too, and they can lie anywhere. What is wrong
 // with the file, loading reports.
 func Outside(root string) []string {
-	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(localModuleFile)))
+	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(localModuleFile)))
 	if err != nil {
 		return nil
 	}

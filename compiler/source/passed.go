@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"cuelang.org/go/cue/parser"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // isPassedOver says whether CUE passes over a file of that name though it looks
@@ -29,7 +29,7 @@ func (p *Platform) lookPassedOver(rel string) ([]diag.Diagnostic, error) {
 	if path.Dir(rel) != "." && (environment == "" || deeper != "") {
 		return nil, nil
 	}
-	data, err := os.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Digest is a SHA-256.
@@ -151,7 +153,7 @@ func (s *scanner) file(name string) (*scanned, error) {
 	if f, done := s.files[name]; done {
 		return f, nil
 	}
-	data, err := readRegular(s.path(name))
+	data, err := regular.ReadFile(s.path(name))
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +284,7 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 	}
 	info, err := os.Stat(target)
 	if err == nil && info.Mode().IsRegular() && info.Size() <= MostEmbedded {
-		if data, err := os.ReadFile(target); err == nil {
+		if data, err := regular.ReadFile(target); err == nil {
 			needs[what] = sha256.Sum256(data)
 			return
 		}
@@ -321,7 +323,7 @@ func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error
 		}
 		out = append(out, files...)
 		for dir := f.dir; dir != f.top && dir != "."; dir = path.Dir(dir) {
-			if data, err := readRegular(s.path(path.Join(dir, moduleFile))); err == nil {
+			if data, err := regular.ReadFile(s.path(path.Join(dir, moduleFile))); err == nil {
 				needs[path.Join(dir, moduleFile)] = sha256.Sum256(data)
 			}
 		}

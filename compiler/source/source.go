@@ -22,6 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Package is the name of the package that a platform's files are in.
@@ -148,7 +149,7 @@ func findRoot(dir string) (string, error) {
 }
 
 func readModule(root string) (string, []diag.Diagnostic, error) {
-	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
+	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
 	if err != nil {
 		return "", nil, err
 	}
@@ -265,7 +266,7 @@ func isSource(name string) bool {
 
 // look compares a file's package with what its folder is.
 func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
-	data, err := readRegular(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
 	if err != nil {
 		return nil, err
 	}
@@ -323,18 +324,6 @@ func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic
 			Hinting("move the file to the platform's root or to environments/<name>, or give a helper package a name of its own"), true
 	}
 	return diag.Diagnostic{}, false
-}
-
-// readRegular reads a file. A pipe or device would never end.
-func readRegular(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	return os.ReadFile(name)
 }
 
 func packageOf(f *ast.File, rel string) (string, model.Position) {

@@ -348,6 +348,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
+// FuzzParseIndex: any index with a right checksum has sound ids, or is none.
 func FuzzParseIndex(f *testing.F) {
 	id := BlobID(nil)
 	s := &section{}

@@ -172,6 +172,7 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
+// FuzzParseClusterTypeRecord: what a record lists is inside the folder, and encoding it changes nothing.
 func FuzzParseClusterTypeRecord(f *testing.F) {
 	f.Add([]byte(goldenClusterType))
 	f.Add([]byte(strings.Replace(goldenClusterType, `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"id":"00750edc07d6415dcc07ae0351e9397b0222b7ba","executable":true}`, 1)))

@@ -24,6 +24,9 @@ type Address struct {
 	Climbs bool
 }
 
+// Server returns HOST:PORT, in the form in which both are when it is connected to.
+func (a Address) Server() string { return a.Host + ":" + a.Port }
+
 var usualPorts = map[string]string{"https": "443", "oci": "443", "ssh": "22", "git": "9418"}
 
 // Parse returns where an address leads. It is not ok where that cannot be told.

@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"cuelang.org/go/mod/modcache"
-	"github.com/gofrs/flock"
 	"github.com/kalypso-io/kalypso"
 	xmodule "golang.org/x/mod/module"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // EnsureCache makes sure that CUE's module cache holds the module, so that plain
@@ -145,7 +146,7 @@ func (e entry) holds(replace bool) (bool, error) {
 	}
 	differs := e.differs()
 	if differs == "" {
-		mod, err := os.ReadFile(e.mod)
+		mod, err := regular.ReadFile(e.mod)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
@@ -168,7 +169,7 @@ func (e entry) holds(replace bool) (bool, error) {
 // published module holds its whole repository.
 func (e entry) differs() string {
 	for _, f := range embedded() {
-		text, err := os.ReadFile(filepath.Join(e.folder, filepath.FromSlash(f.name)))
+		text, err := regular.ReadFile(filepath.Join(e.folder, filepath.FromSlash(f.name)))
 		if err != nil || !bytes.Equal(text, f.text) {
 			return f.name
 		}
@@ -193,7 +194,7 @@ func (e entry) acquire(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(e.download, 0o777); err != nil {
 		return nil, err
 	}
-	lock := flock.New(e.lock, flock.SetPermissions(0o666))
+	lock := regular.Lock(e.lock, 0o666)
 	const retry = 20 * time.Millisecond
 	if _, err := lock.TryLockContext(ctx, retry); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package cuemodule
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"cuelang.org/go/mod/modfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/internal/regular"
 	"golang.org/x/mod/semver"
 )
 
@@ -48,7 +48,7 @@ func Language(root string, err error) *LanguageError {
 		return nil
 	}
 	// Without the file there is an error without a position.
-	source, _ := os.ReadFile(filepath.Join(root, filepath.FromSlash(File)))
+	source, _ := regular.ReadFile(filepath.Join(root, filepath.FromSlash(File)))
 	return languageError(err, source)
 }
 

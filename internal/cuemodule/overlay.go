@@ -12,6 +12,8 @@ import (
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
 	"github.com/kalypso-io/kalypso"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Overlay returns what must lie over the platform at root, for
@@ -35,7 +37,7 @@ func Overlay(root string) (map[string]load.Source, error) {
 	over := make(map[string]load.Source)
 	for _, name := range []string{File, localModuleFile} {
 		file := filepath.Join(root, filepath.FromSlash(name))
-		source, err := os.ReadFile(file)
+		source, err := regular.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) && name == localModuleFile {
 			continue
 		}

@@ -11,13 +11,15 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // readConfig reads a file in the format of git config; a missing file is empty. Included
 // files are not read.
 func readConfig(file string) (*config.Config, error) {
 	c := config.New()
-	f, err := os.Open(file)
+	f, err := regular.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // ErrNoRepository is wrapped by the errors of Open and Discover where there is no
@@ -88,7 +90,7 @@ func commonDir(dir string) (string, error) {
 // pointer reads a file whose one line is a path after a prefix, which is relative
 // to the file's folder.
 func pointer(file, prefix string) (string, error) {
-	data, err := os.ReadFile(file)
+	data, err := regular.ReadFile(file)
 	if err != nil {
 		return "", err
 	}

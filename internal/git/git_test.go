@@ -315,6 +315,7 @@ func TestParseTree(t *testing.T) {
 	}
 }
 
+// FuzzParseTree: names of a tree are one element of a path, and encoding it changes nothing.
 func FuzzParseTree(f *testing.F) {
 	f.Add(EncodeTree([]Entry{{"a", FolderMode, Hash{1}}, {"a.b", FileMode, Hash{2}}}))
 	f.Add([]byte("100644 a\x00"))
@@ -352,4 +353,21 @@ func BenchmarkPack(b *testing.B) {
 		}
 		b.ReportMetric(float64(w.Size())/1e6, "MB")
 	}
+}
+
+// FuzzCommit: a commit is read as git reads it, or not at all.
+func FuzzCommit(f *testing.F) {
+	id := strings.Repeat("0a", 20)
+	f.Add([]byte("tree " + id + "\nparent " + id + "\nauthor A <a@b> 1700000000 +0100\ncommitter A <a@b> 1700000000 -0100\n\na message\n"))
+	f.Add([]byte("tree " + id + "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n =x\n -----END\nauthor A\n\n"))
+	f.Add([]byte("tree " + id + "\nauthor <> 99999999999999999999 +9999\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		parsed, err := parseCommit(Hash{}, data)
+		if err != nil {
+			return
+		}
+		if c := commitOf(parsed, data); c.Tree.IsZero() != bytes.HasPrefix(data, []byte("tree "+Hash{}.String())) || len(c.Message) > len(data) {
+			t.Errorf("%+v", c)
+		}
+	})
 }

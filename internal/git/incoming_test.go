@@ -2,11 +2,15 @@ package git
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
+	"crypto/sha1"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -92,6 +96,69 @@ func TestReceiveDamagedPack(t *testing.T) {
 	}
 }
 
+// A few bytes of differences that become more than is read, or other than they say, are found
+// out before anything is made of them.
+func TestReceiveDeltaBomb(t *testing.T) {
+	compressed := func(data []byte) []byte {
+		var b bytes.Buffer
+		z := zlib.NewWriter(&b)
+		_, err := z.Write(data)
+		must(t, errors.Join(err, z.Close()))
+		return b.Bytes()
+	}
+	head := func(kind Kind, size int) []byte {
+		b := []byte{byte(kind)<<4 | byte(size&15)}
+		for size >>= 4; size > 0; size >>= 7 {
+			b[len(b)-1] |= 0x80
+			b = append(b, byte(size&0x7f))
+		}
+		return b
+	}
+	base := bytes.Repeat([]byte("x"), 1<<16)
+	whole := append(head(BlobKind, len(base)), compressed(base)...)
+	// delta is the base copied as often, and says that it makes a size.
+	delta := func(size uint64, copies int) []byte {
+		b := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(base))), size)
+		return append(b, bytes.Repeat([]byte{0x80}, copies)...) // all 64 KiB from the beginning
+	}
+	r, dir := repository(t)
+	for name, data := range map[string][]byte{
+		"says more":  delta(maxObject+1, 1),
+		"says 2^63":  delta(1<<63, 1),
+		"makes more": delta(1<<16, 1<<16),
+		"makes less": delta(maxObject, 1),
+		"sound":      delta(1<<17, 2),
+	} {
+		pack := append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x02"), whole...)
+		id := ID(BlobKind, base)
+		pack = append(append(append(pack, head(idDelta, len(data))...), id[:]...), compressed(data)...)
+		sum := sha1.Sum(pack)
+		before := allocated()
+		received, err := r.ReceivePack(t.Context(), bytes.NewReader(append(pack, sum[:]...)), 1<<30)
+		if (err == nil) != (name == "sound") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			must(t, received.Abort())
+		}
+		if grown := allocated() - before; grown > 64<<20 {
+			t.Errorf("%s: %d bytes are allocated", name, grown)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "objects/pack/*")); len(left) > 0 {
+		t.Error(left)
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// FuzzReceivePack: no pack panics, or stays when it is discarded.
+//
+// Slow: each input is a file on the disk.
 func FuzzReceivePack(f *testing.F) {
 	pack, _ := packed(f)
 	f.Add(pack)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // MissingError is the error for an object that is not in the repository.
@@ -66,7 +68,7 @@ func (r *Repository) isShallow() bool {
 
 // Shallow returns the commits at which history is cut: their parents are missing.
 func (r *Repository) Shallow() ([]Hash, error) {
-	data, err := os.ReadFile(filepath.Join(r.dir, "shallow"))
+	data, err := regular.ReadFile(filepath.Join(r.dir, "shallow"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

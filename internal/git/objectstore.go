@@ -15,6 +15,8 @@ import (
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // objectStore reads the objects in the packs and files of a repository and of its
@@ -70,7 +72,7 @@ func (s *objectStore) lookUp(id Hash, most int64) (Object, error) {
 	}
 	name := id.String()
 	for _, dir := range s.dirs {
-		data, err := os.ReadFile(filepath.Join(dir, name[:2], name[2:]))
+		data, err := regular.ReadFile(filepath.Join(dir, name[:2], name[2:]))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -140,7 +142,7 @@ func (s *objectStore) addDir(dir string, depth int) error {
 		return nil
 	}
 	s.dirs = append(s.dirs, dir)
-	data, err := os.ReadFile(filepath.Join(dir, "info", "alternates"))
+	data, err := regular.ReadFile(filepath.Join(dir, "info", "alternates"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && depth == 5 {
 		return nil
 	}

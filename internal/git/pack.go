@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // The kinds of deltas in a pack (https://git-scm.com/docs/gitformat-pack).
@@ -92,7 +94,7 @@ type entry struct {
 // entry reads the entry at an offset, if the object has at most most bytes.
 func (p *pack) entry(offset, most int64) (entry, error) {
 	if p.data == nil {
-		f, err := os.Open(p.path + ".pack")
+		f, err := regular.Open(p.path + ".pack")
 		if err != nil {
 			return entry{}, err
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // smallIndex is the size of the largest index that is kept in memory: a repository that is
@@ -25,7 +27,7 @@ func (p *pack) openIndex() error {
 	if p.index != nil {
 		return nil
 	}
-	f, err := os.Open(p.path + ".idx")
+	f, err := regular.Open(p.path + ".idx")
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,10 @@ func (r *Repository) Commit(id Hash) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	return commitOf(parsed, data), nil
+}
+
+func commitOf(parsed revision, data []byte) *Commit {
 	c := &Commit{Tree: parsed.tree, Parents: parsed.parents}
 	headers, message, _ := bytes.Cut(data, []byte("\n\n"))
 	for line := range bytes.Lines(headers) {
@@ -27,7 +31,7 @@ func (r *Repository) Commit(id Hash) (*Commit, error) {
 		}
 	}
 	c.Message = string(message)
-	return c, nil
+	return c
 }
 
 // parseSignature parses a [Signature], as far as it is one.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // BranchRef returns the full name of a branch, or an error by the rules of git
@@ -97,7 +99,7 @@ func (r *refStore) loose(dir, ref string) (string, error) {
 	if target, err := os.Readlink(file); err == nil && strings.HasPrefix(filepath.ToSlash(target), "refs/") {
 		return symbolicPrefix + filepath.ToSlash(target), nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := regular.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
 		return "", nil
@@ -137,7 +139,7 @@ func (r *refStore) packed(ref string) (Hash, error) {
 
 // eachPacked calls a function for each ref in packed-refs.
 func (r *refStore) eachPacked(f func(id, ref string)) error {
-	file, err := os.Open(filepath.Join(r.dir, "packed-refs"))
+	file, err := regular.Open(filepath.Join(r.dir, "packed-refs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -187,6 +187,8 @@ func TestAbbreviations(t *testing.T) {
 }
 
 // FuzzResolve checks that any revision is either an error or what git says.
+//
+// Slow: each input is looked for in files of a repository.
 func FuzzResolve(f *testing.F) {
 	r, dir := history(f)
 	for _, rev := range []string{"HEAD", "main~2^2", "v1^{}~1", "@{1}", "HEAD^{/x}", "dead", "a^0", "HEAD~99", "v1-2-g1234", "refs/heads/main", "../HEAD", "^", "~", "HEAD^^2~0", "origin", "FETCH_HEAD"} {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/credential"
-
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
@@ -68,7 +68,7 @@ func (s *Secrets) Problem(err error) string {
 }
 
 // Cleaned returns an error with the text of Problem. errors.Is works as for err; errors.As
-// finds the types of this package only, since the text of others is not clean.
+// finds the types whose text is clean: those of this package, and *address.LocalError.
 func (s *Secrets) Cleaned(err error) error { return &cleaned{err, s} }
 
 type cleaned struct {
@@ -82,7 +82,7 @@ func (c *cleaned) Is(target error) bool { return errors.Is(c.err, target) }
 
 func (c *cleaned) As(target any) bool {
 	switch target.(type) {
-	case **TooLongError, **ProxyError:
+	case **TooLongError, **ProxyError, **address.LocalError:
 		return errors.As(c.err, target)
 	}
 	return false

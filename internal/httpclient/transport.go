@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/kalypso-io/kalypso/internal/address"
 )
 
 // Options are the bounds and the retries of a transport. Zero fields mean no bound and
@@ -38,6 +40,10 @@ type Options struct {
 	Body func(*http.Response) int64
 	// TLS has the certificates of both sides; nil for Go's defaults.
 	TLS *tls.Config
+	// Reach is which servers are connected to, whoever names them: a URL, or a redirect. An
+	// error for another one is an *address.LocalError. Where a proxy connects, only the name
+	// of the server is known.
+	Reach address.Reach
 }
 
 // DialTimeout and Retries are those of [Patient].
@@ -74,7 +80,8 @@ func Transport(o Options) http.RoundTripper {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	base.Proxy = func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
-	base.DialContext = (&net.Dialer{Timeout: o.Dial, KeepAlive: 30 * time.Second}).DialContext
+	dialer := &net.Dialer{Timeout: o.Dial, KeepAlive: 30 * time.Second}
+	base.DialContext = dialer.DialContext
 	base.ResponseHeaderTimeout = o.Answer
 	base.MaxResponseHeaderBytes = maxHeader
 	// Content is compressed already, and bounds are for the bytes on the wire.
@@ -86,7 +93,9 @@ func Transport(o Options) http.RoundTripper {
 		}
 		return nil
 	}
-	out := http.RoundTripper(&proxied{base: base, proxy: base.Proxy})
+	direct := base.Clone()
+	direct.Proxy, direct.DialContext = nil, within(o.Reach, dialer)
+	out := http.RoundTripper(&proxied{direct: direct, by: base, proxy: base.Proxy, reach: o.Reach})
 	if o.Repeat != nil {
 		policy := &retry.GenericPolicy{
 			Retryable: o.Repeat,
@@ -112,24 +121,29 @@ func (e *ProxyError) Error() string { return fmt.Sprintf("the proxy %s: %v", e.P
 
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// proxied separates the errors of proxies from those of servers.
+// proxied sends requests directly, or by proxies, whose errors it separates from those of
+// servers.
 type proxied struct {
-	base  http.RoundTripper
-	proxy func(*http.Request) (*url.URL, error)
+	direct, by http.RoundTripper
+	proxy      func(*http.Request) (*url.URL, error)
+	reach      address.Reach
 }
 
 func (p *proxied) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := p.base.RoundTrip(r)
-	by, proxyErr := p.proxy(r)
-	if proxyErr != nil || by == nil {
-		return response, err
+	proxy, err := p.proxy(r)
+	if err == nil && proxy == nil {
+		return p.direct.RoundTrip(r)
 	}
+	if err := p.reach.CheckName(serverOf(r.URL)); err != nil {
+		return nil, err
+	}
+	response, err := p.by.RoundTrip(r)
 	if failed := (*net.OpError)(nil); errors.As(err, &failed) && failed.Op == "proxyconnect" {
-		return nil, &ProxyError{Proxy: by.Host, Err: failed.Err}
+		return nil, &ProxyError{Proxy: proxy.Host, Err: failed.Err}
 	}
 	if err == nil && response.StatusCode == http.StatusProxyAuthRequired {
 		_ = response.Body.Close()
-		return nil, &ProxyError{Proxy: by.Host, Err: errors.New("it answers " + response.Status)}
+		return nil, &ProxyError{Proxy: proxy.Host, Err: errors.New("it answers " + response.Status)}
 	}
 	return response, err
 }

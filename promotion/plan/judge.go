@@ -297,7 +297,10 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := http.Client{Transport: httpclient.Transport(httpclient.Options{Dial: g.Timeout, Answer: g.Timeout})}
+	client := http.Client{
+		Transport:     httpclient.Transport(httpclient.Options{Dial: g.Timeout, Answer: g.Timeout}),
+		CheckRedirect: httpclient.Redirect,
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kalypso-io/kalypso/internal/testing/dnstest"
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
@@ -163,6 +165,8 @@ func TestCredentialHelper(t *testing.T) {
 // Registries redirect to where they keep blobs. Credentials do not go there.
 func TestRedirects(t *testing.T) {
 	r := ocitest.New(t, map[string]string{"ci": "hunter2"})
+	dnstest.Serve(t, map[string]netip.Addr{"blobs.localhost.": netip.MustParseAddr("127.0.0.1")})
+	r.Host = strings.Replace(r.Host, "127.0.0.1", "localhost", 1)
 	dockerConfig(t, authOf(r.Host, "ci", "hunter2"))
 	c := quick(t, r, Options{})
 	put(t, c, "entry/"+hash, []byte("data"))
@@ -175,15 +179,18 @@ func TestRedirects(t *testing.T) {
 		_, _ = w.Write([]byte("data"))
 	}))
 	defer store.Close()
-	r.Behind(func(w http.ResponseWriter, request *http.Request, next http.Handler) {
-		if readsBlob(request) {
-			http.Redirect(w, request, store.URL+"/data", http.StatusTemporaryRedirect)
-			return
+	for i, host := range []string{"127.0.0.1", "localhost", "blobs.localhost"} {
+		to := strings.Replace(store.URL, "127.0.0.1", host, 1)
+		r.Behind(func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if readsBlob(request) {
+				http.Redirect(w, request, to+"/data", http.StatusTemporaryRedirect)
+				return
+			}
+			next.ServeHTTP(w, request)
+		})
+		wantData(t, c, "entry/"+hash, []byte("data"))
+		if asked.Load() != int64(i+1) || told.Load() != 0 {
+			t.Errorf("%s: %d requests, %d with credentials", host, asked.Load(), told.Load())
 		}
-		next.ServeHTTP(w, request)
-	})
-	wantData(t, c, "entry/"+hash, []byte("data"))
-	if asked.Load() != 1 || told.Load() != 0 {
-		t.Errorf("%d requests, %d with credentials", asked.Load(), told.Load())
 	}
 }

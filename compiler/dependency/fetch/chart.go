@@ -19,20 +19,16 @@ import (
 // chartRepositories fetches charts: from chart repositories, and from registries.
 type chartRepositories struct {
 	registries *registries
-	helm       []*helmRepository
+	helm       []*helmClient
 	anonymous  *http.Client
 	indexes    memo[*index] // by the repository's URL
 }
 
-func newChartRepositories(f *Fetcher, r *registries) (*chartRepositories, error) {
-	helm, err := readHelmRepositories(f)
-	if err != nil {
-		return nil, err
-	}
+func newChartRepositories(f *Fetcher, r *registries) *chartRepositories {
 	return &chartRepositories{
-		registries: r, helm: helm,
-		anonymous: &http.Client{Transport: f.web, CheckRedirect: redirect},
-	}, nil
+		registries: r, helm: newHelmClients(f),
+		anonymous: &http.Client{Transport: f.web, CheckRedirect: httpclient.Redirect},
+	}
 }
 
 func (c *chartRepositories) resolve(ctx context.Context, s dependency.Source) (string, []byte, error) {
@@ -150,7 +146,7 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 		directory := *base
 		directory.Path, directory.RawPath = strings.TrimSuffix(base.Path, "/")+"/", ""
 		at = directory.ResolveReference(at)
-		if sameOrigin(base, at) {
+		if httpclient.SameOrigin(base, at) {
 			at.RawQuery = base.RawQuery // as with Helm
 		}
 	}
@@ -191,7 +187,7 @@ func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int
 	request.Header.Set("User-Agent", "kalypso")
 	client := c.anonymous
 	entry := c.find(base)
-	if entry != nil && (entry.PassCredentialsAll || sameOrigin(base, at)) {
+	if entry != nil && (entry.PassCredentialsAll || httpclient.SameOrigin(base, at)) {
 		client = entry.client
 		if entry.Username != "" || entry.Password != "" {
 			request.SetBasicAuth(entry.Username, entry.Password)
@@ -225,24 +221,3 @@ func answered(r *http.Response, at *url.URL, known bool) error {
 	}
 	return errors.New(text)
 }
-
-// redirect allows as many redirects as Go does, but none from https to http, and removes
-// credentials for other servers: Go would send them to subdomains.
-func redirect(r *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	switch {
-	case len(via) >= 10:
-		return errors.New("it redirects too often")
-	case r.URL.Scheme != "https" && (first.Scheme == "https" || r.URL.Scheme != "http"):
-		return errors.New("it redirects to a place without TLS")
-	}
-	for _, before := range slices.Concat(via[1:], []*http.Request{r}) {
-		if !sameOrigin(first, before.URL) {
-			r.Header.Del("Authorization")
-			r.Header.Del("Cookie")
-		}
-	}
-	return nil
-}
-
-func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }

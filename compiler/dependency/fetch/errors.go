@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
@@ -121,6 +122,8 @@ func hintFor(err error) string {
 	switch {
 	case errors.As(err, new(*httpclient.ProxyError)):
 		return "correct $HTTPS_PROXY, $HTTP_PROXY or $NO_PROXY, or have the proxy let it through"
+	case errors.As(err, new(*address.LocalError)):
+		return "have it served by another host, or let the platform name it: in the registration, or in a workload of its own"
 	case errors.As(err, new(untrusted)):
 		return "have it corrected where it is kept, or ask for another version"
 	}

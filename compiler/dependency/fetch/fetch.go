@@ -17,16 +17,26 @@
 // gave before, and read as a hostile archive before it is returned. Credentials are sent to
 // the host that they are for, and to no host that it redirects to. No error contains a
 // password, or a URL that a redirect may have signed.
+//
+// What registrations bring is fetched [Fetcher.Within] a reach. Over HTTP, the address of each
+// connection is checked, also where a redirect, the index of charts or a registry names the
+// server. For ssh and git://, go-git connects, so the host is resolved and checked right before.
+// A name that leads elsewhere a moment later is noticed by known_hosts, and with git:// not at
+// all. Where a proxy connects, the name of the server is checked.
 package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
+	"oras.land/oras-go/v2/registry/remote/auth"
+
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
@@ -47,10 +57,19 @@ type Options struct {
 type Fetcher struct {
 	timeout time.Duration
 	wait    time.Duration
+	reach   address.Reach
+	logins  *logins
 	web     http.RoundTripper
 	origins map[dependency.Kind]origin
 	git     *repositories
 	secrets *httpclient.Secrets
+	within  *memo[*Fetcher] // by reach, this one not included
+}
+
+// logins are the credentials of registries and chart repositories.
+type logins struct {
+	registry auth.CredentialFunc
+	helm     []helmRepository
 }
 
 // origin fetches sources of one kind. Its errors may contain anything: the Fetcher cleans
@@ -65,35 +84,70 @@ type origin interface {
 // New returns a Fetcher. It reads the configurations of docker, helm and CUE with
 // credentials; the error is for an unreadable one.
 func New(o Options) (*Fetcher, error) {
-	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &httpclient.Secrets{}}
+	f := &Fetcher{timeout: o.Timeout, wait: o.wait, secrets: &httpclient.Secrets{}, within: &memo[*Fetcher]{}}
 	if f.timeout == 0 {
 		f.timeout = 10 * time.Minute
 	}
 	if f.wait == 0 {
 		f.wait = 500 * time.Millisecond
 	}
-	f.web = httpclient.Transport(httpclient.Patient(f.wait))
-	registries, err := newRegistries(f)
+	registry, err := registryLogins()
 	if err != nil {
 		return nil, err
 	}
-	charts, err := newChartRepositories(f, registries)
+	helm, err := readHelmRepositories()
 	if err != nil {
 		return nil, err
 	}
-	f.git = &repositories{wait: f.wait}
+	f.logins = &logins{registry, helm}
+	f.connect()
+	return f, nil
+}
+
+// connect makes the clients of all kinds of sources.
+func (f *Fetcher) connect() {
+	f.web = httpclient.Transport(f.patient())
+	registries := newRegistries(f)
+	f.git = &repositories{wait: f.wait, reach: f.reach}
 	f.origins = map[dependency.Kind]origin{
 		dependency.Git:    f.git,
-		dependency.Chart:  charts,
+		dependency.Chart:  newChartRepositories(f, registries),
 		dependency.OCI:    registries,
 		dependency.Module: &modules{fetcher: f},
 	}
-	return f, nil
+}
+
+// patient returns the options of all transports.
+func (f *Fetcher) patient() httpclient.Options {
+	o := httpclient.Patient(f.wait)
+	o.Reach = f.reach
+	return o
+}
+
+// Within implements [dependency.Fetcher]. The Fetchers of different reaches share nothing that
+// a connection has given.
+func (f *Fetcher) Within(reach address.Reach) dependency.Fetcher {
+	if reach == f.reach {
+		return f
+	}
+	key := fmt.Sprintf("%t %s", reach.Remote, reach.But)
+	within, _ := f.within.get(key, func() (*Fetcher, error) {
+		w := &Fetcher{timeout: f.timeout, wait: f.wait, reach: reach, logins: f.logins, secrets: f.secrets, within: f.within}
+		w.connect()
+		return w, nil
+	})
+	return within
 }
 
 // Close removes the temporary copies of git repositories. A closed Fetcher must not be
 // used.
-func (f *Fetcher) Close() error { return f.git.close() }
+func (f *Fetcher) Close() error {
+	errs := []error{f.git.close()}
+	for _, w := range f.within.all() {
+		errs = append(errs, w.git.close())
+	}
+	return errors.Join(errs...)
+}
 
 // Resolve returns the newest content that matches a source, and the entry that pins it.
 // Errors are *AuthError, *NotFoundError and *Error.

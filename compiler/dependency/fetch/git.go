@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
@@ -19,6 +20,7 @@ import (
 // repositories fetches from git repositories.
 type repositories struct {
 	wait  time.Duration
+	reach address.Reach
 	known memo[*repository] // by URL
 }
 
@@ -35,7 +37,7 @@ func (r *repositories) open(ctx context.Context, url string) (*repository, error
 		if filepath.IsAbs(url) {
 			return nil, errors.New("a folder is no source; its URL, which begins with file://, is one")
 		}
-		opened, err := remote.Open(ctx, url, remote.Options{Backend: remote.Native, Whole: true, Wait: r.wait})
+		opened, err := remote.Open(ctx, url, remote.Options{Backend: remote.Native, Whole: true, Wait: r.wait, Reach: r.reach})
 		if err != nil {
 			return nil, err
 		}

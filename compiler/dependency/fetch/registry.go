@@ -26,14 +26,11 @@ import (
 )
 
 // registries fetches from OCI registries.
-type registries struct {
-	fetcher *Fetcher
-	client  *auth.Client
-}
+type registries struct{ client *auth.Client }
 
-// newRegistries reads the credentials of registries: docker's configuration and its
+// registryLogins reads the credentials of registries: docker's configuration and its
 // credential helpers, and then helm's.
-func newRegistries(f *Fetcher) (*registries, error) {
+func registryLogins() (auth.CredentialFunc, error) {
 	docker, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("docker's configuration, which has the credentials of registries ($DOCKER_CONFIG names its folder): %w", err)
@@ -42,18 +39,21 @@ func newRegistries(f *Fetcher) (*registries, error) {
 	if err != nil {
 		return nil, fmt.Errorf("helm's configuration, which has the credentials of registries ($HELM_REGISTRY_CONFIG names it): %w", err)
 	}
-	find := credentials.Credential(credentials.NewStoreWithFallbacks(docker, helm))
+	return credentials.Credential(credentials.NewStoreWithFallbacks(docker, helm)), nil
+}
+
+func newRegistries(f *Fetcher) *registries {
 	client := &auth.Client{
-		Client: &http.Client{Transport: f.web, CheckRedirect: redirect},
+		Client: &http.Client{Transport: f.web, CheckRedirect: httpclient.Redirect},
 		Cache:  auth.NewCache(),
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
-			c, err := find(ctx, host)
+			c, err := f.logins.registry(ctx, host)
 			f.secrets.Add(c.Password, c.RefreshToken, c.AccessToken)
 			return c, err
 		},
 	}
 	client.SetUserAgent("kalypso")
-	return &registries{fetcher: f, client: client}, nil
+	return &registries{client: client}
 }
 
 func envOr(name, otherwise string) string {

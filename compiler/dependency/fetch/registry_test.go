@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -261,6 +262,39 @@ func TestRegistryLies(t *testing.T) {
 			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
 			endless(w, request)
 		},
+		"another digest": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if strings.Contains(request.URL.Path, "/manifests/") {
+				w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+				w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("0a", 32))
+				_, _ = w.Write([]byte(`{"schemaVersion": 2, "layers": []}`))
+				return
+			}
+			next.ServeHTTP(w, request)
+		},
+		"another size": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if strings.Contains(request.URL.Path, "/blobs/") {
+				w.Header().Set("Content-Length", "1")
+				_, _ = w.Write([]byte("x"))
+				return
+			}
+			next.ServeHTTP(w, request)
+		},
+		"many layers": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
+			if strings.Contains(request.URL.Path, "/manifests/") {
+				w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+				_, _ = w.Write([]byte(`{"layers": [` + strings.Repeat(`{},`, maxManifest/3) + `{}]}`))
+				return
+			}
+			next.ServeHTTP(w, request)
+		},
+		"a byte at a time": func(w http.ResponseWriter, request *http.Request, _ http.Handler) {
+			for request.Context().Err() == nil {
+				if _, err := w.Write([]byte(" ")); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+			}
+		},
 		"endless tags": func(w http.ResponseWriter, request *http.Request, next http.Handler) {
 			if !strings.HasSuffix(request.URL.Path, "/tags/list") {
 				http.NotFound(w, request)
@@ -273,9 +307,32 @@ func TestRegistryLies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.Behind(answer)
-			if _, _, err := quick(t).Resolve(t.Context(), source); err == nil {
+			f := quick(t)
+			if name == "a byte at a time" {
+				f.timeout = 50 * time.Millisecond
+			}
+			if _, _, err := f.Resolve(t.Context(), source); err == nil {
 				t.Error("it is taken")
 			}
 		})
 	}
+}
+
+// FuzzLayer: of any manifest comes a layer that may be asked for, or an error.
+func FuzzLayer(f *testing.F) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	for _, seed := range []string{
+		`{"schemaVersion": 2, "layers": [{"mediaType": "` + fluxLayer + `", "digest": "` + digest + `", "size": 7}]}`,
+		`{"layers": [{"mediaType": "x"}, {"mediaType": ".tar", "digest": "` + digest + `", "size": -1}]}`,
+		`{"layers": [{"mediaType": "/tar", "digest": "sha512:../../x", "size": 1}]}`, `{"layers": null}`, "[]",
+	} {
+		f.Add(ocispec.MediaTypeImageManifest, []byte(seed))
+	}
+	f.Add(dockerIndex, []byte(`{"manifests": []}`))
+	f.Fuzz(func(t *testing.T, mediaType string, manifest []byte) {
+		l, err := layerOf(mediaType, manifest, isArchive)
+		if err == nil && (!dependency.Digest(l.Digest).Valid() || l.Size < 0 || l.Size > dependency.MaxSize || !isArchive(l.MediaType)) {
+			t.Errorf("%+v", l)
+		}
+	})
 }

@@ -2,10 +2,7 @@ package registration
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -47,26 +44,8 @@ func localPlace(source string) string {
 	if !ok || a.Scheme == "file" {
 		return localFiles
 	}
-	name := strings.TrimSuffix(strings.Trim(a.Host, "[]"), ".")
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return a.Authority
-	}
-	ip, err := netip.ParseAddr(name)
-	if err != nil {
-		// Resolvers take 127.1, 0x7f.1 and 2130706433 for addresses too. No domain ends in a number.
-		if last := name[strings.LastIndex(name, ".")+1:]; isNumber(last) {
-			return a.Authority
-		}
-		return ""
-	}
-	if ip = ip.Unmap(); ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
+	if address.IsLocal(a.Host) {
 		return a.Authority
 	}
 	return ""
-}
-
-// isNumber says whether a label of a host's name is a number, as the WHATWG's URL standard has it.
-func isNumber(label string) bool {
-	_, err := strconv.ParseUint(label, 0, 64)
-	return err == nil || label != "" && strings.Trim(label, "0123456789") == ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -250,12 +251,12 @@ func accepted(p *proposal) *report {
 
 // copyShallow copies to a borrowing repository at which commits histories are cut.
 func copyShallow(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, "objects", "info", "alternates"))
+	text, err := regular.ReadFile(filepath.Join(dir, "objects", "info", "alternates"))
 	if err != nil {
 		return err
 	}
 	store := filepath.Dir(strings.TrimSpace(string(text)))
-	shallow, err := os.ReadFile(filepath.Join(store, "shallow"))
+	shallow, err := regular.ReadFile(filepath.Join(store, "shallow"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

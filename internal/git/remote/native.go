@@ -218,6 +218,10 @@ func begin[S io.Closer](ctx context.Context, s *server, open func(*transport.End
 
 // beginAt is begin with an endpoint of its own for the session.
 func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
+	if err := s.check(ctx); err != nil {
+		var none S
+		return none, err
+	}
 	return await(ctx, func() (S, error) { return open(endpoint, s.auth) }, func(session S) { _ = session.Close() })
 }
 

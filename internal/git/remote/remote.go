@@ -31,6 +31,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/credential"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
@@ -57,6 +58,10 @@ type Options struct {
 	// Wait is the time before the first of three retries after a broken connection, doubled
 	// each time; 0 for half a second.
 	Wait time.Duration
+	// Reach is which servers are connected to, as in httpclient.Options; over ssh and git://,
+	// the host is resolved and checked before each connection. With a reach that is Remote, the
+	// backend must be Native, and a local repository must be one by the URL itself.
+	Reach address.Reach
 }
 
 // The backends.

@@ -19,6 +19,7 @@ import (
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/kalypso-io/kalypso/internal/address"
 	"github.com/kalypso-io/kalypso/internal/credential"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/httpclient"
@@ -29,6 +30,7 @@ type server struct {
 	endpoint  *transport.Endpoint
 	transport transport.Transport
 	auth      transport.AuthMethod // nil for none
+	reach     address.Reach
 }
 
 // How many bytes of a pack and of a list of refs are read at most.
@@ -67,11 +69,16 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 }
 
 func (r *Remote) connectNative(ctx context.Context, url string) error {
-	endpoint, err := parse(effectiveURL(ctx, url))
+	is := effectiveURL(ctx, url)
+	endpoint, err := parse(is)
 	if err != nil {
 		return err
 	}
-	s := &server{endpoint: endpoint}
+	reach, err := reachOf(r.options.Reach, url, is)
+	if err != nil {
+		return err
+	}
+	s := &server{endpoint: endpoint, reach: reach}
 	n := &native{server: s}
 	r.backend = n
 	switch endpoint.Protocol {
@@ -105,7 +112,7 @@ func (r *Remote) connectHTTP(ctx context.Context, n *native) error {
 	// go-git follows a redirect of the first request only, and sends no credentials to
 	// another host.
 	options := httpclient.Patient(r.options.Wait)
-	options.Repeat, options.Body = repeatable, maxBody
+	options.Repeat, options.Body, options.Reach = repeatable, maxBody, s.reach
 	s.transport = githttp.NewClientWithOptions(&http.Client{Transport: settings.Transport(options)}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 	had := settings.header != ""
 	if had {

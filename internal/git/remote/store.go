@@ -18,6 +18,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
@@ -153,7 +154,7 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 // hold takes the shared lock, and removes leftovers of killed processes where no other
 // process uses the store. Where files cannot be locked, no process removes anything.
 func (s *store) hold() {
-	s.held = flock.New(filepath.Join(s.dir, "kalypso.use"), flock.SetPermissions(0o666))
+	s.held = regular.Lock(filepath.Join(s.dir, "kalypso.use"), 0o666)
 	if alone, err := s.held.TryLock(); err == nil && alone {
 		s.sweep()
 		_ = s.held.Unlock()
@@ -287,7 +288,7 @@ func (s *store) locked(do func() error) error {
 // locked calls do while no other process locks the same file. The lock of a killed process
 // is released.
 func locked(file string, do func() error) error {
-	lock := flock.New(file, flock.SetPermissions(0o666))
+	lock := regular.Lock(file, 0o666)
 	if err := lock.Lock(); err != nil {
 		return fmt.Errorf("locking %s: %w", filepath.Dir(file), err)
 	}

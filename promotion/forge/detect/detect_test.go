@@ -125,6 +125,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// FuzzDetect: the address of a forge has no credentials, and a path that leads nowhere else.
 func FuzzDetect(f *testing.F) {
 	f.Add("https://github.com/acme/gitops.git", "")
 	f.Add("git@gitlab.com:a/b/c.git", "gitlab")

@@ -82,6 +82,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// FuzzParse: a file of reports has known states and a commit, or an error with a place in it.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(`{"apiVersion": "kalypso.io/v1alpha1", "reports": [{}]}`))

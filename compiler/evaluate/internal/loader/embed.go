@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // packageFiles returns the parsed files of a package and of all that it imports.
@@ -57,7 +58,7 @@ func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Pos
 	if !isYAML(e) {
 		return "", "", nil
 	}
-	data, err := os.ReadFile(e.Path)
+	data, err := regular.ReadFile(e.Path)
 	if err != nil {
 		return "", "", nil // CUE leaves folders out of a glob, and says what it cannot read
 	}

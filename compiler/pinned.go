@@ -1,0 +1,49 @@
+package compiler
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/internal/address"
+)
+
+// Pinned returns a fetcher for what the kalypso.lock of a platform pins. Each source is fetched
+// within the reach that the platform gives it, which is read when one is fetched first. What the
+// platform does not use, or errors hide, is within none of this machine.
+func Pinned(ctx context.Context, r Request, f dependency.Fetcher) dependency.Fetcher {
+	return &pinned{f, sync.OnceValues(func() (map[dependency.Source]address.Reach, error) {
+		r.Environments = nil
+		b, err := plan(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		out := map[dependency.Source]address.Reach{}
+		for _, u := range b.Uses() {
+			if before, other := out[u.Source]; other {
+				u.Reach = before.Or(u.Reach)
+			}
+			out[u.Source] = u.Reach
+		}
+		return out, b.Close()
+	})}
+}
+
+type pinned struct {
+	dependency.Fetcher
+	reaches func() (map[dependency.Source]address.Reach, error)
+}
+
+func (p *pinned) Within(address.Reach) dependency.Fetcher { return p }
+
+func (p *pinned) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
+	reaches, err := p.reaches()
+	if err != nil {
+		return nil, err
+	}
+	reach, used := reaches[e.Source]
+	if !used {
+		reach = address.Reach{Remote: true}
+	}
+	return p.Fetcher.Within(reach).Fetch(ctx, e)
+}

@@ -1,0 +1,75 @@
+package httpclient
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/kalypso-io/kalypso/internal/address"
+)
+
+// within returns a dialer's DialContext that connects only within a reach. What is checked is
+// the address that a connection is made to: a name may lead to another one each time that it
+// is resolved.
+func within(reach address.Reach, dialer *net.Dialer) func(ctx context.Context, network, server string) (net.Conn, error) {
+	return func(ctx context.Context, network, server string) (net.Conn, error) {
+		if err := reach.CheckName(server); err != nil {
+			return nil, err
+		}
+		checked := *dialer
+		checked.Control = func(_, at string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(at)
+			if err != nil {
+				return err
+			}
+			return reach.Check(server, to.Addr())
+		}
+		conn, err := checked.DialContext(ctx, network, server)
+		if local := (*address.LocalError)(nil); errors.As(err, &local) {
+			return nil, local
+		}
+		return conn, err
+	}
+}
+
+// serverOf returns HOST:PORT of a URL.
+func serverOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// mostRedirects is how many redirects are followed, as many as Go's own client does.
+const mostRedirects = 10
+
+// Redirect is the CheckRedirect of clients that send credentials: it allows no redirect from
+// https to http, and removes the credentials for other servers. Go would send them to
+// subdomains and other ports of a host.
+func Redirect(r *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case len(via) >= mostRedirects:
+		return errors.New("it redirects too often")
+	case r.URL.Scheme != "https" && (first.Scheme == "https" || r.URL.Scheme != "http"):
+		return errors.New("it redirects to a place without TLS")
+	}
+	for _, before := range append(via[1:len(via):len(via)], r) {
+		if !SameOrigin(first, before.URL) {
+			r.Header.Del("Authorization")
+			r.Header.Del("Cookie")
+		}
+	}
+	return nil
+}
+
+// SameOrigin reports whether two URLs are of one server.
+func SameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(serverOf(a), serverOf(b))
+}

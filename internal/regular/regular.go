@@ -1,0 +1,46 @@
+// Package regular reads files where others may have put something else: a pipe, which nobody
+// writes to and which blocks who opens it, or a device without an end. Links are followed.
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrNotRegular is what an error of [Open] and [ReadFile] wraps for anything but a file or a
+// folder, for which it wraps syscall.EISDIR.
+var ErrNotRegular = errors.New("is not a regular file")
+
+// Open opens a file for reading. It never waits for somebody to write.
+func Open(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil || info.Mode().IsRegular():
+	case info.IsDir():
+		err = &fs.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
+	default:
+		err = fmt.Errorf("%s %w", name, ErrNotRegular)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ReadFile returns the content of a file.
+func ReadFile(name string) ([]byte, error) {
+	f, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
