@@ -56,7 +56,11 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/ProtonMail/go-crypto v1.4.1
+require (
+	github.com/ProtonMail/go-crypto v1.4.1
+	k8s.io/component-helpers v0.37.2
+	k8s.io/pod-security-admission v0.37.2
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect
@@ -232,11 +236,9 @@ require (
 	honnef.co/go/tools v0.8.2 // indirect
 	k8s.io/cli-runtime v0.37.0 // indirect
 	k8s.io/component-base v0.37.2 // indirect
-	k8s.io/component-helpers v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 	k8s.io/kubectl v0.37.0 // indirect
-	k8s.io/pod-security-admission v0.37.2 // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	sigs.k8s.io/kustomize/cmd/config v0.21.2 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect

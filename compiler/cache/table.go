@@ -28,6 +28,8 @@ type Table struct {
 	rows   []row  // sorted by key
 	puts   map[Key][]byte
 	dirty  bool // rows have something that the folder does not
+
+	uploading sync.Mutex // held by one upload of the table
 }
 
 // A row is a result in a table. Those that nothing asks for any more age, and go.
@@ -288,6 +290,10 @@ func (t *Table) upload() {
 		}
 	}
 	t.c.remote.later(func() {
+		// One after the other: an upload that began before another would leave out what that
+		// one has written, and has looked after already.
+		t.uploading.Lock()
+		defer t.uploading.Unlock()
 		mine, _ := t.read()
 		mine = slices.DeleteFunc(mine, func(r row) bool { return !used[r.key] })
 		for i := range mine {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -131,6 +132,14 @@ func (s *Store) Get(d Digest) ([]byte, error) {
 		}
 	}
 	return nil, &MissingError{Digest: d}
+}
+
+// has says whether there is something under a digest, whatever it is.
+func (s *Store) has(d Digest) bool {
+	return d.Valid() && slices.ContainsFunc(s.folders(), func(dir string) bool {
+		_, err := os.Lstat(d.path(dir))
+		return err == nil
+	})
 }
 
 // read returns the verified content of a file.

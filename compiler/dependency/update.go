@@ -88,10 +88,17 @@ func Update(ctx context.Context, r UpdateRequest) (*Lock, []Result, error) {
 	out := make([]Result, len(uses))
 	group, fetching := errgroup.WithContext(ctx)
 	group.SetLimit(mostAtOnce)
+	there := make([]bool, len(uses)) // before anything is fetched: several may have one content
+	for i, use := range uses {
+		before, _ := r.Lock.Find(use.Source)
+		there[i] = r.Store.has(before.Content)
+	}
 	for i, use := range uses {
 		renew := r.Renew != nil && r.Renew(use)
 		group.Go(func() error {
-			out[i] = r.one(fetching, use, renew)
+			if out[i] = r.one(fetching, use, renew); out[i].Status == Unchanged && !there[i] && !renew {
+				out[i].Status = Fetched
+			}
 			return fetching.Err()
 		})
 	}

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,7 +74,11 @@ func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
 		if header := checkHeader(data, clusterTypeKind); header != nil {
 			return nil, header
 		}
-		return nil, err
+		// Its messages are not the same in each process.
+		if plain := json.Unmarshal(data, &ClusterTypeRecord{}); plain != nil {
+			return nil, plain
+		}
+		return nil, errors.New("a name is there twice, or in other letters than kalypso writes")
 	}
 	if err := checkKind(c.APIVersion, c.Kind, clusterTypeKind); err != nil {
 		return nil, err
