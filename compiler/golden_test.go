@@ -21,7 +21,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, example := range examples {
 		t.Run(example.Name(), func(t *testing.T) {
-			b, err := compiler.Compile(t.Context(), compiler.Request{Dir: filepath.Join("../examples", example.Name())})
+			b, err := compiler.Compile(t.Context(), compiler.Request{Dir: filepath.Join("../examples", example.Name()), Environments: sound(example.Name())})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,7 @@ func TestNothingIsComputedTwice(t *testing.T) {
 					t.Fatal(err)
 				}
 				out := t.TempDir()
-				b, _, err := compiler.Write(t.Context(), compiler.Request{Dir: platform, Cache: c}, compiler.Output{Dir: out})
+				b, _, err := compiler.Write(t.Context(), compiler.Request{Dir: platform, Cache: c, Environments: sound(dir)}, compiler.Output{Dir: out})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -83,7 +83,7 @@ var changing = []string{"create", "delete", "get", "list", "patch", "update", "w
 // ofCluster says whether a rule for a kind concerns objects without a namespace alone: one in
 // a ClusterRole would allow others in all namespaces.
 func ofCluster(group, kind string) bool {
-	return kind != "*" && (clusterScoped(group, kind) || strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io"))
+	return kind != "*" && (clusterScoped(group, kind) || isCustom(group))
 }
 
 // rulesOf returns the rules that allow the kinds of patterns, and the patterns that no rule

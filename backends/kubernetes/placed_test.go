@@ -38,12 +38,14 @@ func TestPlaced(t *testing.T) {
 		object("v1", "Secret", "kube-system", "far"),
 		object("example.com/v1", "Fake", "", "fake"),
 		object("example.com/v1", "Wide", "there", "wide"),
+		object("unknown.example.com/v1", "Thing", "", "thing"),
 	}}
 	want := []Placed{
-		{backends.Object{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "hidden"}, ""},
-		{backends.Object{Kind: "Secret", Namespace: "kube-system", Name: "far"}, "kube-system"},
-		{backends.Object{Group: "example.com", Kind: "Fake", Namespace: "own", Name: "fake"}, ""},
-		{backends.Object{Group: "example.com", Kind: "Wide", Name: "wide"}, "there"},
+		{backends.Object{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "hidden"}, "", false},
+		{backends.Object{Kind: "Secret", Namespace: "kube-system", Name: "far"}, "kube-system", false},
+		{backends.Object{Group: "example.com", Kind: "Fake", Namespace: "own", Name: "fake"}, "", true}, // what defines it is no definition
+		{backends.Object{Group: "example.com", Kind: "Wide", Name: "wide"}, "there", false},
+		{backends.Object{Group: "unknown.example.com", Kind: "Thing", Namespace: "own", Name: "thing"}, "", true},
 	}
 	got := Identities(p, "own")[4:]
 	if len(got) != len(want) {

@@ -107,6 +107,9 @@ func Items(projected []model.Projected) []model.Projected {
 type Placed struct {
 	backends.Object        // whose namespace is "" where it is in none
 	Given           string // the namespace that it names; "" for none
+	// Guessed says that nobody knows whether objects of its kind have a namespace: it is
+	// taken for one that has.
+	Guessed bool
 }
 
 // Identities returns what identifies the objects of a projection on a cluster, hooks among
@@ -119,10 +122,12 @@ func Identities(p *model.Projection, namespace string) []Placed {
 	of := &projection{assignment: &backends.Assignment{Namespace: namespace}, scopes: scopesOf(items)}
 	out := make([]Placed, len(items))
 	for i, o := range items {
-		out[i] = Placed{backends.Object{
+		id := backends.Object{
 			Group: group(text(o.Value, "apiVersion")), Kind: text(o.Value, "kind"),
 			Namespace: of.namespaceOf(o.Value), Name: text(o.Value, "metadata", "name"),
-		}, text(o.Value, "metadata", "namespace")}
+		}
+		_, defined := of.scopes[id.Group+"/"+id.Kind]
+		out[i] = Placed{id, text(o.Value, "metadata", "namespace"), id.Namespace != "" && !defined && isCustom(id.Group)}
 	}
 	return out
 }
@@ -267,6 +272,11 @@ const hintShape = "every manifest has apiVersion, kind and metadata.name, and la
 
 func (p *projection) report(hint, format string, args ...any) {
 	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
+}
+
+// isCustom says whether an API group is none of Kubernetes itself, most of which have no dot.
+func isCustom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
 // scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind. The groups of

@@ -13,7 +13,7 @@ import (
 // the assignment's.
 func (b *bounds) rendered(p *model.Projection, namespace string) {
 	items := kubernetes.Items(p.Objects)
-	var namespaced, clusterScoped, elsewhere, sources, unlabelled, kept, hooks []string
+	var namespaced, clusterScoped, unknown, elsewhere, sources, unlabelled, kept, hooks []string
 	for i, o := range kubernetes.Identities(p, namespace) {
 		kind := o.Kind
 		if o.Group != "" {
@@ -25,6 +25,8 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 			clusterScoped = append(clusterScoped, name)
 		case o.Namespace != "" && !b.of.Objects.Namespaced.Allow(kind):
 			namespaced = append(namespaced, name)
+		case o.Guessed && !b.of.Objects.ClusterScoped.Allow(kind) && !withoutAny(b.of.Objects.Namespaced).Allow(kind):
+			unknown = append(unknown, name)
 		}
 		foreign := func(other string) bool { return other != "" && other != namespace && !b.of.Namespaces.Allow(other) }
 		if foreign(o.Given) {
@@ -44,6 +46,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		}
 	}
 	b.reportAll(b.manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
+	b.reportAll(b.manifests, "objects.namespaced", "may not bring objects of kinds that may be for the whole cluster, unless it says which: ", unknown)
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
 	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
 	b.reportAll(b.manifests, "namespaces", "may not take sources from other namespaces: ", sources)
@@ -55,4 +58,9 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		b.reportAll(b.manifests, "reconciler.hooks", "may not have the hooks ", hooks)
 	}
 	b.reportAll(b.manifests, "podSecurity", "may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
+}
+
+// withoutAny returns the patterns but for the one that allows everything.
+func withoutAny(patterns model.Patterns) model.Patterns {
+	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return p == "*" })
 }

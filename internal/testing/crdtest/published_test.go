@@ -59,7 +59,11 @@ func platforms(t *testing.T) map[string]map[string][]byte {
 	out := map[string]map[string][]byte{}
 	for _, dir := range dirs {
 		dir = filepath.Dir(dir)
-		b, err := compiler.Compile(t.Context(), compiler.Request{Dir: dir})
+		r := compiler.Request{Dir: dir}
+		if filepath.Base(dir) == "tenants" { // of which the other one has errors on purpose
+			r.Environments = []string{"dev"}
+		}
+		b, err := compiler.Compile(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
