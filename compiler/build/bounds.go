@@ -30,19 +30,12 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	if !b.of.ClusterTypes.Allow(a.ClusterType.Name) {
 		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
 	}
-	var labels, policies []string
+	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(a.Target.Labels)) {
-		if label := key + "=" + a.Target.Labels[key]; !b.of.Labels.Allow(label) {
-			labels = append(labels, label)
-		}
+		labels = append(labels, key+"="+a.Target.Labels[key])
 	}
-	for _, policy := range a.Policies {
-		if !b.of.Policies.Allow(policy) {
-			policies = append(policies, policy)
-		}
-	}
-	b.reportAll("labels", "labels", "may not have the labels ", labels)
-	b.reportAll("", "policies", "may not be assigned by the policies ", policies)
+	b.reportAll("labels", "labels", "may not have the labels ", without(b.of.Labels, labels))
+	b.reportAll("", "policies", "may not be assigned by the policies ", without(b.of.Policies, slices.Clone(a.Policies)))
 	var sources []string
 	for _, source := range addresses(a.Manifests) {
 		if !b.of.Sources.Allow(source) || climbs(source) {

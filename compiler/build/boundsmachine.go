@@ -76,7 +76,11 @@ func usersOf(name string, u model.Unit) []string {
 				for _, v := range values {
 					out = append(out, strings.Fields(v)...)
 				}
-			case "PermissionsStartOnly", "RootDirectory", "RootImage", "MountImages", "ExtensionImages", "BindPaths":
+			case "StandardInput", "StandardOutput", "StandardError":
+				if slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, ":/") }) {
+					out = append(out, root) // systemd opens the file
+				}
+			case "LoadCredential", "LoadCredentialEncrypted", "ImportCredential", "PermissionsStartOnly", "RootDirectory", "RootImage", "MountImages", "ExtensionImages", "BindPaths":
 				out = append(out, root)
 			default:
 				// Of a service, commands run as its user, but for those with these marks
@@ -103,11 +107,9 @@ func privileged(command string) bool {
 // capabilitiesOf returns the capabilities that a service asks for, sorted.
 func capabilitiesOf(u model.Unit) []string {
 	var out []string
-	for _, name := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
-		if v, given := lookupIn(u.Service, name); given {
-			for _, text := range texts(v) {
-				out = append(out, strings.Fields(text)...)
-			}
+	if v, given := lookupIn(u.Service, "AmbientCapabilities"); given { // the bounding set gives none
+		for _, text := range texts(v) {
+			out = append(out, strings.Fields(text)...)
 		}
 	}
 	slices.Sort(out)
