@@ -90,7 +90,6 @@ func (r *Reconciler) key() string       { return r.Name }
 
 func (c *ClusterType) identify(func() Digest)      { c.Digest = digestOf(*c) }
 func (c *Cluster) identify(func() Digest)          { c.Digest = digestOf(*c) }
-func (w *Workspace) identify(func() Digest)        { w.Digest = digestOf(*w) }
 func (r *Registration) identify(func() Digest)     { r.Digest = digestOf(*r) }
 func (p *SchedulingPolicy) identify(func() Digest) { p.Digest = digestOf(*p) }
 

@@ -39,8 +39,15 @@ type Workspace struct {
 		Capabilities Patterns `json:"capabilities"`
 	} `json:"machines"`
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies what it allows, wherever and however that is written: not who reviews
+	// it, which changes nothing that is built.
 	Digest Digest `json:"-"`
+}
+
+func (w *Workspace) identify(func() Digest) {
+	bounds := *w
+	bounds.Description, bounds.Owners = "", nil
+	w.Digest = digestOf(bounds)
 }
 
 // lists are those that have a profile's patterns where the workspace does not say them.

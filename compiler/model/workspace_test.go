@@ -31,3 +31,17 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 }
+
+// Another reviewer is no reason to build anything again; another bound is.
+func TestWorkspaceDigest(t *testing.T) {
+	one := Workspace{Name: "shop", Namespaces: Patterns{"a"}}
+	reviewed, wider := one, one
+	reviewed.Owners, reviewed.Description = []string{"@example/shop"}, "The shop."
+	wider.Namespaces = Patterns{"a", "b"}
+	for _, w := range []*Workspace{&one, &reviewed, &wider} {
+		w.identify(nil)
+	}
+	if one.Digest != reviewed.Digest || one.Digest == wider.Digest {
+		t.Errorf("%s, %s, %s", one.Digest, reviewed.Digest, wider.Digest)
+	}
+}
