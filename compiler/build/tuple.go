@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"sync"
 	"sync/atomic"
@@ -33,39 +34,52 @@ type tuple struct {
 
 // tupleSummary is what every build needs of a tuple.
 type tupleSummary struct {
-	failed bool
-	digest model.Digest // of the composed values
-	tupleNotes
+	failed      bool
+	digest      model.Digest      // of the composed values
+	lists       []string          // what Graph.Lists returns
+	diagnostics []diag.Diagnostic // unresolved, of no assignment
 }
 
-// tupleNotes are what most tuples have nothing of.
-type tupleNotes struct {
-	Lists       []string          `json:"lists,omitempty"`
-	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // unresolved, of no assignment
-}
-
-// encode returns whether the tuple failed, as a byte, the digest with its length, and the
-// notes in JSON: there are many tuples, and every build reads all.
+// encode returns whether the tuple failed, as a byte, the digest and the lists, each text
+// with its length, and the diagnostics in JSON: there are many tuples, and every build
+// reads all.
 func (s *tupleSummary) encode() []byte {
 	b := appendBytes(appendBool(nil, s.failed), s.digest)
-	if len(s.Lists)+len(s.Diagnostics) > 0 {
-		notes, _ := json.Marshal(s.tupleNotes) // of strings and numbers
-		b = append(b, notes...)
+	b = binary.AppendUvarint(b, uint64(len(s.lists)))
+	for _, list := range s.lists {
+		b = appendBytes(b, list)
+	}
+	if len(s.diagnostics) > 0 {
+		text, _ := json.Marshal(s.diagnostics) // of strings and numbers
+		b = append(b, text...)
 	}
 	return b
 }
 
-func decodeTupleSummary(b []byte) (s tupleSummary, ok bool) {
-	failed, rest, err := takeBool(b)
-	if err != nil {
-		return s, false
+func decodeTupleSummary(b []byte) (s tupleSummary, err error) {
+	var text []byte
+	if s.failed, b, err = takeBool(b); err != nil {
+		return s, err
 	}
-	digest, rest, err := takeBytes(rest)
-	if err == nil && len(rest) > 0 {
-		err = json.Unmarshal(rest, &s.tupleNotes)
+	if text, b, err = takeBytes(b); err != nil {
+		return s, err
 	}
-	s.failed, s.digest = failed, model.Digest(digest)
-	return s, err == nil
+	s.digest = model.Digest(text)
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)) {
+		return s, errSummary
+	}
+	b = b[size:]
+	for range n {
+		if text, b, err = takeBytes(b); err != nil {
+			return s, err
+		}
+		s.lists = append(s.lists, string(text))
+	}
+	if len(b) > 0 {
+		err = json.Unmarshal(b, &s.diagnostics)
+	}
+	return s, err
 }
 
 // newTuples returns the tuples of a plan.
@@ -73,7 +87,7 @@ func newTuples(p *Planned) *tuples {
 	ts := &tuples{p, make([]*tuple, len(p.Plan.Tuples))}
 	for i := range ts.Plan.Tuples {
 		t := &ts.Plan.Tuples[i]
-		ts.all[i] = &tuple{key: ts.key("tuple").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
+		ts.all[i] = &tuple{key: ts.key("tuple summary").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
 		ts.all[i].users.Store(int32(len(t.Assignments)))
 	}
 	return ts
@@ -103,10 +117,11 @@ func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compos
 	for _, n := range mine {
 		t := ts.all[n]
 		text, ok := table.Get(t.key)
+		var err error
 		if ok {
-			t.summary, ok = decodeTupleSummary(text)
+			t.summary, err = decodeTupleSummary(text)
 		}
-		if !ok {
+		if !ok || err != nil {
 			missing = append(missing, n)
 		}
 	}
@@ -136,8 +151,8 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 		}
 		t := ts.all[n]
 		g := composer.Compose(n, prepared)
-		t.summary = tupleSummary{g.Failed, g.Digest, tupleNotes{g.Lists(), g.Diagnostics()}}
-		if !diag.Passing(t.summary.Diagnostics) {
+		t.summary = tupleSummary{g.Failed, g.Digest, g.Lists(), g.Diagnostics()}
+		if !diag.Passing(t.summary.diagnostics) {
 			table.Put(t.key, t.summary.encode())
 		}
 		g.DropProvenance()
@@ -228,7 +243,7 @@ func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
 			continue
 		}
 		clean = clean && !t.summary.failed
-		if len(t.summary.Diagnostics) == 0 {
+		if len(t.summary.diagnostics) == 0 {
 			continue
 		}
 		var ids []string
@@ -237,12 +252,12 @@ func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
 				ids = append(ids, ts.id(int(i)))
 			}
 		}
-		for _, d := range t.summary.Diagnostics {
+		for _, d := range t.summary.diagnostics {
 			out = append(out, d.For(ids...))
 		}
 	}
 	if clean {
-		out = append(out, ts.Plan.UnusedLists(func(n int) []string { return ts.all[n].summary.Lists })...)
+		out = append(out, ts.Plan.UnusedLists(func(n int) []string { return ts.all[n].summary.lists })...)
 	}
 	return out
 }
