@@ -251,6 +251,7 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 		return known, "", nil
 	}
 	files, ds := y.backend(ct).Index(y.delivered(ct), all)
+	ds = y.strict(ds)
 	if !diag.Errors(ds) {
 		ds = append(ds, unwritable(y.backend(ct), model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
 	}

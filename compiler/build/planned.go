@@ -240,7 +240,22 @@ func (p *Planned) Reconciled(ct *model.ClusterType) bool {
 // key begins the key of a result in the cache: of everything that kalypso itself
 // adds to what a result is made of.
 func (p *Planned) key(kind string) *cache.Hash {
-	return cache.NewHash(kind).Key(p.request.Meter.identity)
+	h := cache.NewHash(kind).Key(p.request.Meter.identity)
+	if p.Model.PlaintextFails {
+		h.String("plaintext fails")
+	}
+	return h
+}
+
+// strict makes warnings of secrets in plain text errors, where the environment wants that.
+// It changes what it is given.
+func (p *Planned) strict(ds []diag.Diagnostic) []diag.Diagnostic {
+	for i := range ds {
+		if p.Model.PlaintextFails && ds[i].Code == diag.Plaintext {
+			ds[i].Severity = diag.Error
+		}
+	}
+	return ds
 }
 
 // gitOps identifies where the environment's output is kept.

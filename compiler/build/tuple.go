@@ -151,7 +151,8 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 		}
 		t := ts.all[n]
 		g := composer.Compose(n, prepared)
-		t.summary = tupleSummary{g.Failed, g.Digest, g.Lists(), g.Diagnostics()}
+		ds := ts.strict(g.Diagnostics())
+		t.summary = tupleSummary{g.Failed || diag.Errors(ds), g.Digest, g.Lists(), ds}
 		if !diag.Passing(t.summary.diagnostics) {
 			table.Put(t.key, t.summary.encode())
 		}

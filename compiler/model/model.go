@@ -20,6 +20,8 @@ type Environment struct {
 	// MaxRemovals is how many assignments one build may remove: a number, or a percentage
 	// such as "25%" of those that there are.
 	MaxRemovals string
+	// PlaintextFails says that secrets in plain text are errors.
+	PlaintextFails bool
 
 	ClusterTypes       []ClusterType
 	Clusters           []Cluster

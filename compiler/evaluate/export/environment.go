@@ -45,6 +45,7 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			Description string        `json:"description"`
 			After       []string      `json:"after"`
 			GitOps      *model.GitOps `json:"gitops"`
+			Plaintext   string        `json:"plaintextSecrets"`
 			Removals    struct {
 				Max json.RawMessage `json:"max"` // an int, or a text
 			} `json:"removals"`
@@ -53,7 +54,7 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			return
 		}
 		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.Written(v)) { // the base declares it
-			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "removals"}, policyFields...), "on environment "+ref.Name)
+			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "plaintextSecrets", "removals"}, policyFields...), "on environment "+ref.Name)
 		}
 		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
 			return
@@ -63,6 +64,7 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			env.Rings = x.policies.rings(v, ref)
 		}
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
+		env.PlaintextFails = e.Plaintext == "error"
 		env.MaxRemovals = strings.Trim(string(e.Removals.Max), `"`)
 	})
 }
