@@ -96,7 +96,7 @@ func counted(ds []diag.Diagnostic) string {
 		}
 	}
 	if len(ds) == 0 {
-		return "nothing to say"
+		return "no problems"
 	}
 	return plural(errs, "error") + " and " + plural(len(ds)-errs, "warning")
 }

@@ -16,12 +16,14 @@ import (
 func newVet(g *global) *cobra.Command {
 	var promoted bool
 	var workspace string
+	var failOn string
 	cmd := &cobra.Command{
 		Use:   "vet [ENVIRONMENT...]",
 		Short: "Say what is wrong with the platform",
 		Long: `vet compiles the environments, or all, writes nothing, and prints everything
 there is to say about them. The exit code is 3 if there are errors; warnings
-alone leave it 0. 'kalypso explain CODE' tells more about a code.
+alone leave it 0, but with --fail-on warning. 'kalypso explain CODE' tells more
+about a code.
 
 With --promoted vet compiles the environments' own files as they are in the commit
 that is checked out with the base commits that run there now, by the records of their
@@ -31,43 +33,61 @@ With --workspace vet prints what concerns the workloads, registrations and assig
 of one workspace, and errors that hide them. That is for pull requests of a team.`,
 		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
+			if failOn != string(diag.Error) && failOn != string(diag.Warning) {
+				return usagef("--fail-on is error or warning, and not %q", failOn)
+			}
+			failOn := diag.Severity(failOn)
 			if promoted {
-				return g.vetPromoted(cmd, environments)
+				return g.vetPromoted(cmd, environments, failOn)
 			}
 			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
 				if workspace == "" {
-					return g.tellAll(b.Diagnostics)
+					return g.findings(b.Diagnostics, failOn, size(b))
 				}
 				about, found := query.AboutWorkspace(b, workspace)
 				if !found && !diag.Errors(about) {
 					return unknownWorkspace(b, workspace)
 				}
-				return g.tellAll(about)
+				return g.findings(about, failOn, "workspace "+workspace)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this workspace alone")
 	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the base commits that run there")
+	cmd.Flags().StringVar(&failOn, "fail-on", string(diag.Error), "what the exit code is 3 for: error, or warning, which is both")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]cobra.Completion{string(diag.Error), string(diag.Warning)}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	cmd.MarkFlagsMutuallyExclusive("promoted", "workspace")
 	return cmd
 }
 
-// tellAll prints what there is to say about a platform.
-func (g *global) tellAll(ds []diag.Diagnostic) error {
+// findings prints the diagnostics of what was looked at, and fails where one is as severe
+// as failOn says.
+func (g *global) findings(ds []diag.Diagnostic, failOn diag.Severity, lookedAt string) error {
 	if err := g.report(g.out, ds); err != nil {
 		return err
 	}
-	if diag.Errors(ds) {
-		return errPlatform
+	if g.diagnostics == "text" {
+		fmt.Fprintf(g.err, "%s, %s\n", lookedAt, counted(ds))
 	}
-	if g.diagnostics == "text" && len(ds) == 0 {
-		fmt.Fprintln(g.err, "nothing to say")
+	if diag.Errors(ds) || failOn == diag.Warning && len(ds) > 0 {
+		return errPlatform
 	}
 	return nil
 }
 
+// size says how many environments and assignments a build has.
+func size(b *compiler.Build) string {
+	assignments := 0
+	for _, e := range b.Environments {
+		if e.Schedule != nil {
+			assignments += len(e.Schedule.Assignments)
+		}
+	}
+	return plural(len(b.Environments), "environment") + ", " + plural(assignments, "assignment")
+}
+
 // vetPromoted looks at the commit that is checked out.
-func (g *global) vetPromoted(cmd *cobra.Command, environments []string) error {
+func (g *global) vetPromoted(cmd *cobra.Command, environments []string, failOn diag.Severity) error {
 	o := &promotionOptions{environments: environments, local: true, forge: "none"}
 	var said []diag.Diagnostic
 	var leftOut []string
@@ -81,5 +101,5 @@ func (g *global) vetPromoted(cmd *cobra.Command, environments []string) error {
 	if len(leftOut) > 0 {
 		fmt.Fprintf(g.err, "nothing is promoted yet to %s\n", strings.Join(leftOut, ", "))
 	}
-	return g.tellAll(said)
+	return g.findings(said, failOn, "the commit with what is promoted")
 }

@@ -164,7 +164,7 @@ func TestWatch(t *testing.T) {
 			t.Parallel()
 			w := newWatching(t, append(flags, "--to", "out")...) // in the platform
 			w.start()
-			w.expect("built in ", "nothing to say", "added    dev/small/shop-test\n", "added    prod/large/shop-live\n")
+			w.expect("built in ", "no problems", "added    dev/small/shop-test\n", "added    prod/large/shop-live\n")
 
 			w.save("environments/dev/another.cue", fmt.Sprintf(another, "first"))
 			w.expect("changed  dev/small/shop-test\n\n")
@@ -176,7 +176,7 @@ func TestWatch(t *testing.T) {
 			w.save("environments/dev/another.cue", "package platform\n\nconfigs: {\n")
 			w.expect("1 error and 0 warnings", "error[K1001]", "environments/dev/another.cue:3:12")
 			w.save("environments/dev/another.cue", fmt.Sprintf(another, "second, longer"))
-			w.expect("nothing to say", "changed  dev/small/shop-test\n")
+			w.expect("no problems", "changed  dev/small/shop-test\n")
 
 			// What cannot be read ends nothing.
 			link := filepath.Join(w.platform, "environments", "dev", "link.cue")
@@ -187,7 +187,7 @@ func TestWatch(t *testing.T) {
 			if err := os.Remove(link); err != nil {
 				t.Fatal(err)
 			}
-			w.expect("nothing to say")
+			w.expect("no problems")
 
 			// A new environment, first declared and then with a folder.
 			w.save("qa.cue", "package platform\n\nenvironments: qa: {}\n")
@@ -228,7 +228,7 @@ func TestWatchBounds(t *testing.T) {
 	w.start()
 	w.expect("error[K1116]: environment dev cannot be evaluated", "prod         1 ")
 	w.save("environments/dev/pairs.cue", "package platform\n")
-	w.expect("nothing to say", "dev          2 ")
+	w.expect("no problems", "dev          2 ")
 	w.save("environments/prod/pairs.cue", endless)
 	w.expect("error[K1116]: environment prod cannot be evaluated", "dev          2 ")
 }
@@ -279,7 +279,7 @@ workloads: web: {
 	if err := os.Rename(aside, vendor); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("nothing to say", "added    dev/small/web-live\n")
+	w.expect("no problems", "added    dev/small/web-live\n")
 	if _, err := os.Stat(filepath.Join(w.platform, "out", "dev", "small", "web-live", "manifests.yaml")); err != nil {
 		t.Error(err)
 	}
@@ -302,7 +302,7 @@ workloads: web: {
 func TestWatchEndsWithoutPlatform(t *testing.T) {
 	t.Parallel()
 	w := newWatching(t).start()
-	w.expect("nothing to say")
+	w.expect("no problems")
 	// Moved, it goes at once.
 	if err := os.Rename(w.platform, w.platform+"-moved"); err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func TestWatchForPrograms(t *testing.T) {
 	if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if stderr := w.ends(130); !strings.HasPrefix(stderr, "built in ") || !strings.Contains(stderr, "nothing to say") {
+	if stderr := w.ends(130); !strings.HasPrefix(stderr, "built in ") || !strings.Contains(stderr, "no problems") {
 		t.Errorf("stderr: %s", stderr)
 	}
 }
