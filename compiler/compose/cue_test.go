@@ -179,7 +179,9 @@ func sameAsCUE(t *testing.T, eval *expr.Evaluator, c choices) {
 	first := c.structure(3)
 	values := []model.Value{first}
 	for range c(4) {
-		values = append(values, c.similar(first, 2))
+		if v := c.similar(first, 2); v.Kind() == model.Struct { // as all values of a config are
+			values = append(values, v)
+		}
 	}
 	apart := c(2)
 	var layers []layer
