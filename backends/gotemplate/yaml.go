@@ -63,6 +63,9 @@ type document struct {
 	line int
 }
 
+// blank are the characters of YAML that say nothing. Other white space of Unicode is text.
+const blank = " \t\r\n"
+
 // split takes a stream apart at its markers, which stand at the beginning of a
 // line wherever they are (YAML 1.2.2, 9.1.2). A marker with something after it
 // becomes white space, which changes nothing.
@@ -71,7 +74,7 @@ func split(stream string) []document {
 	current := document{line: 1}
 	var text strings.Builder
 	end := func(line int) {
-		if current.text = text.String(); strings.TrimSpace(current.text) != "" {
+		if current.text = text.String(); strings.Trim(current.text, blank) != "" {
 			docs = append(docs, current)
 		}
 		text.Reset()
@@ -83,7 +86,7 @@ func split(stream string) []document {
 		switch {
 		case isMarker(line, "---"):
 			end(number)
-			if strings.TrimSpace(line[3:]) == "" {
+			if strings.Trim(line[3:], blank) == "" {
 				current.line++
 				continue
 			}
@@ -103,14 +106,14 @@ func split(stream string) []document {
 
 func isMarker(line, marker string) bool {
 	rest, ok := strings.CutPrefix(line, marker)
-	return ok && (rest == "" || strings.ContainsRune(" \t\r\n", rune(rest[0])))
+	return ok && (rest == "" || strings.ContainsRune(blank, rune(rest[0])))
 }
 
 // first returns the number of the document's first line that says something.
 func (d document) first() int {
 	line := d.line
 	for text := range strings.Lines(d.text) {
-		if t := strings.TrimSpace(text); t != "" && !strings.HasPrefix(t, "#") {
+		if t := strings.Trim(text, blank); t != "" && !strings.HasPrefix(t, "#") {
 			break
 		}
 		line++

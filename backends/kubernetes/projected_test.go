@@ -160,8 +160,6 @@ func TestSplitHooks(t *testing.T) {
 
 // FuzzManifests writes whatever charts may render: every file that comes out has
 // as many objects as are listed.
-//
-// Slow: what is written is read by another reader of YAML.
 func FuzzManifests(f *testing.F) {
 	for _, object := range bt.Rendered {
 		f.Add(object)

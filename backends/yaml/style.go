@@ -124,12 +124,12 @@ var words = map[string]bool{
 
 // number matches the numbers and timestamps of YAML 1.1
 // (https://yaml.org/type/{int,float,timestamp}.html), of the core schema of 1.2
-// and of the Go and Python readers, and little else: underscores anywhere,
-// prefixes in either case, exponents without a sign.
+// and of the Go and Python readers, and little else: underscores in most places,
+// prefixes in either case, signs behind them, exponents without a sign.
 var number = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`[-+]?[0-9_]+`,
-	`[-+]?0[bB][01_]+`,
-	`[-+]?0[oO][0-7_]+`,
+	`[-+]?0[bB][-+]?[01_]+`,
+	`[-+]?0[oO][-+]?[0-7_]+`,
 	`[-+]?0[xX][0-9a-fA-F_]+`,
 	`[-+]?[0-9_]*\.[0-9._]*(?:[eE][-+]?[0-9_]*)?`,
 	`[-+]?[0-9][0-9_]*[eE][-+]?[0-9_]+`,
@@ -144,7 +144,8 @@ func ambiguous(s string) bool {
 		return true
 	}
 	if c := s[0]; c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' || c == '_' {
-		return number.MatchString(s)
+		// Go's readers take out all underscores first: 0_x1F and -_1 are numbers for them.
+		return number.MatchString(s) || number.MatchString(strings.ReplaceAll(s, "_", ""))
 	}
 	return len(s) <= len("false") && words[strings.ToLower(s)]
 }

@@ -14,8 +14,6 @@ import (
 
 // FuzzObjects packages any two objects, rendered and by reference. Zarf takes
 // whatever is not refused.
-//
-// Slow: each input is a whole package, which is built and checked as Zarf does.
 func FuzzObjects(f *testing.F) {
 	f.Add(widgets, widget, true)
 	f.Add(deployment("app", "nginx"), `{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "a"}, "spec": {"url": "https://git.example.test/a", "ref": {"tag": "v1"}}}`, false)

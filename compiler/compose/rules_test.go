@@ -133,6 +133,7 @@ func TestRules(t *testing.T) {
 		{"null over a final value", `configs: {a: {match: {}, values: A: 1}, b: {match: {}, layer: 5, values: A: null}}`, `K2005 A`},
 		{"null under a final value", `configs: {a: {match: {}, values: A: null}, b: {match: {}, layer: 5, values: A: 1}}`, `K2005 A`},
 		{"null over a struct of defaults", `configs: {a: {match: {}, values: s: {a: *1 | int, b: *"x" | string}}, b: {match: {}, layer: 5, values: s: null}}`, `{}`},
+		{"null over a struct of nulls", `configs: {a: {match: {}, values: s: {a: null, t: b: null}}, b: {match: {}, values: s: null}}`, `{}`},
 		{"null over a struct with a value", `configs: {a: {match: {}, values: s: {a: *1 | int, b: "x"}}, b: {match: {}, layer: 5, values: s: null}}`, `K2005 s`},
 		{"null over a constraint below", `configs: {a: {match: {}, values: A: string}, b: {match: {}, layer: 5, values: A: null}}`, `{}`},
 		{"null against a constraint of its layer", `configs: {a: {match: {}, values: A: string}, b: {match: {}, values: A: null}}`, `K2003 A`},

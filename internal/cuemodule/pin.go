@@ -145,8 +145,8 @@ func blank(source []byte, parts []span) []byte {
 				source[i] = ' '
 			}
 		}
-		end := p.to
-		for end < len(source) && (source[end] == ' ' || source[end] == '\t') {
+		end := p.to // CUE takes a comma on a later line for that of the entry
+		for end < len(source) && strings.IndexByte(" \t\r\n", source[end]) >= 0 {
 			end++
 		}
 		if end < len(source) && source[end] == ',' {

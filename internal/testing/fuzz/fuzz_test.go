@@ -37,6 +37,22 @@ func TestRateOf(t *testing.T) {
 	if _, err := rateOf("PASS\n", time.Second); err == nil {
 		t.Error("nothing is a rate")
 	}
+	if _, err := rateOf("warning: the test binary was not built with coverage instrumentation, so fuzzing will run without coverage guidance\nfuzz: elapsed: 3s, execs: 9 (3/sec)\n", time.Second); err == nil {
+		t.Error("inputs are tried blindly")
+	}
+}
+
+// The end of the time is no failure, and an input that fails is one also then.
+func TestEnded(t *testing.T) {
+	const late = "fuzz: elapsed: 3s, execs: 30 (10/sec), new interesting: 1 (total: 5)\n--- FAIL: FuzzA (3.07s)\n    context deadline exceeded\nFAIL\n"
+	if !ended(late) {
+		t.Error("the end of the time is a failure")
+	}
+	for _, out := range []string{"--- FAIL: FuzzA (3.07s)\n    a_test.go:1: context deadline exceeded\n", late + "    Failing input written to testdata/fuzz/FuzzA/0\n"} {
+		if ended(out) {
+			t.Errorf("no failure: %s", out)
+		}
+	}
 }
 
 // The table replaces the one before, and few inputs need a reason.

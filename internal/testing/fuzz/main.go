@@ -16,15 +16,16 @@ import (
 func main() {
 	each := flag.Duration("each", 3*time.Second, "how long each target runs")
 	match := flag.String("match", "", "run the targets alone whose PACKAGE.NAME matches this expression")
+	dependencies := flag.Bool("dependencies", false, "look for inputs that reach new code of dependencies, too")
 	write := flag.Bool("write", false, "write "+page)
 	flag.Parse()
-	if err := run(*each, *match, *write); err != nil {
+	if err := run(*each, *match, *dependencies, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		os.Exit(1)
 	}
 }
 
-func run(each time.Duration, match string, write bool) error {
+func run(each time.Duration, match string, dependencies, write bool) error {
 	wanted, err := regexp.Compile(match)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func run(each time.Duration, match string, write bool) error {
 			continue
 		}
 		binary := filepath.Join(binaries, filepath.Base(t.dir)+".test")
-		if err := built.build(t.dir, binary); err != nil {
+		if err := built.build(t.dir, binary, dependencies); err != nil {
 			return err
 		}
 		t.rate, err = t.run(binary, filepath.Join(corpora, t.importPath()), each)

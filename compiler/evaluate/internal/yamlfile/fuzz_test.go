@@ -9,8 +9,6 @@ import (
 )
 
 // FuzzRead: of any bytes comes a file that CUE can write, or a diagnostic that says where.
-//
-// Slow: CUE and another reader read each input.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("../../../../backends/ansible/role/tasks/*.yml")
 	for _, name := range files[:min(len(files), 20)] {
