@@ -98,7 +98,14 @@ func counted(ds []diag.Diagnostic) string {
 	if len(ds) == 0 {
 		return "no problems"
 	}
-	return plural(errs, "error") + " and " + plural(len(ds)-errs, "warning")
+	warnings := len(ds) - errs
+	switch 0 {
+	case warnings:
+		return plural(errs, "error")
+	case errs:
+		return plural(warnings, "warning")
+	}
+	return plural(errs, "error") + " and " + plural(warnings, "warning")
 }
 
 func plural(n int, noun string) string {
