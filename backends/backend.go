@@ -221,6 +221,21 @@ type Reconciled struct {
 	Objects map[string]string
 }
 
+// Accounts are the service accounts as which a cluster sees what applies assignments to it.
+type Accounts struct {
+	// Folders are those that apply the folders of assignments; some apply what is fetched too.
+	Folders []Account
+	// Fetched are the others, which apply what is fetched for assignments alone.
+	Fetched []Account
+	// Namespaces are where workspaces name service accounts, and where those of assignments are.
+	Namespaces []string
+	// Unknown says why nobody knows them, as a sentence's end; "" where they are known.
+	Unknown string
+}
+
+// Account names a service account.
+type Account struct{ Namespace, Name string }
+
 // Backend emits the files of one reconciler family. Its methods are pure: equal
 // arguments give equal bytes. They may be called by several goroutines at once.
 // The diagnostics that they return say what the user asked for that the
@@ -257,4 +272,8 @@ type Backend interface {
 	// cluster type's folder, as one YAML stream. With an error it may still
 	// return the part that does not depend on what is missing.
 	Bootstrap(*ClusterType, []Folder) ([]byte, []diag.Diagnostic)
+
+	// Accounts returns the service accounts as which a cluster of the type sees what applies
+	// its assignments.
+	Accounts(*ClusterType) Accounts
 }

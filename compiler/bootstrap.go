@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -14,8 +15,9 @@ import (
 // Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML
 // stream: the named one, or any of them where cluster is "". The request names one
 // environment. Diagnostics are those of the platform's errors and of the
-// reconciler; with an error the stream may be a part of it.
-func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]byte, []diag.Diagnostic, error) {
+// reconciler; with an error the stream may be a part of it. With policies the stream
+// ends with the bounds of workspaces, for the clusters themselves.
+func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, policies bool) ([]byte, []diag.Diagnostic, error) {
 	b, err := Compile(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -58,11 +60,23 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string) ([]b
 			if err != nil {
 				return nil, nil, err
 			}
+			var bounds []byte
+			if policies {
+				var unknown []diag.Diagnostic
+				if bounds, unknown = e.Policies(ct); len(unknown) > 0 {
+					return nil, diag.Sort(append(errs, unknown...)), nil
+				}
+			}
 			objects, ds := e.Bootstrap(ct, cluster, content.Folders)
-			return objects, diag.Sort(append(errs, ds...)), nil
+			return streamOf(objects, bounds), diag.Sort(append(errs, ds...)), nil
 		}
 	}
 	return nil, errs, nil
+}
+
+// streamOf joins YAML streams, of which each may be empty.
+func streamOf(parts ...[]byte) []byte {
+	return bytes.Join(slices.DeleteFunc(parts, func(p []byte) bool { return len(p) == 0 }), []byte("---\n"))
 }
 
 // concerns says whether an error counts for a cluster type: one of assignments

@@ -46,6 +46,11 @@ type (
 	}
 )
 
+// Accounts says that machines have none.
+func (ansible) Accounts(*backends.ClusterType) backends.Accounts {
+	return backends.Accounts{Unknown: "Ansible changes machines, where Kubernetes admits nothing"}
+}
+
 // Bootstrap returns a playbook that has each host of the cluster type pull the
 // environment's tree and run local.yml from it, as a systemd timer. It holds no
 // credentials: git on the host finds them.

@@ -130,6 +130,13 @@ func (argocd) Central(ct *backends.ClusterType, deploymentTargets []string) []ba
 	return out
 }
 
+// Accounts returns the one of Argo CD's controller, for the cluster that it runs on, and the
+// one that argocd cluster add makes on others.
+func (argocd) Accounts(ct *backends.ClusterType) backends.Accounts {
+	o, _ := optionsOf(ct.Reconciler)
+	return backends.Accounts{Folders: []backends.Account{{Namespace: o.Namespace, Name: "argocd-application-controller"}, {Namespace: "kube-system", Name: "argocd-manager"}}}
+}
+
 func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
 	if a.GitOps != nil {
 		return nil

@@ -99,6 +99,11 @@ func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backend
 	return index.Files, ds
 }
 
+// Accounts says that only the platform team knows them.
+func (cue) Accounts(*backends.ClusterType) backends.Accounts {
+	return backends.Accounts{Unknown: "only the platform team knows what applies the files"}
+}
+
 // Bootstrap returns nothing but why: only the platform team knows its reconciler.
 func (cue) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}

@@ -110,6 +110,20 @@ func (fleet) Central(ct *backends.ClusterType, deploymentTargets []string) []bac
 	return out
 }
 
+// Accounts returns those of Fleet's agents, on clusters and on the management cluster, and the
+// one beside them that the reconciler names.
+func (fleet) Accounts(ct *backends.ClusterType) backends.Accounts {
+	o, _ := optionsOf(ct.Reconciler)
+	out := backends.Accounts{Namespaces: []string{"cattle-fleet-system", "cattle-fleet-local-system"}}
+	for _, namespace := range out.Namespaces {
+		out.Folders = append(out.Folders, backends.Account{Namespace: namespace, Name: "fleet-agent"})
+		if o.ServiceAccount != "" {
+			out.Fetched = append(out.Fetched, backends.Account{Namespace: namespace, Name: o.ServiceAccount})
+		}
+	}
+	return out
+}
+
 // folder collects an assignment's folder.
 type folder struct {
 	assignment *backends.Assignment

@@ -8,6 +8,7 @@ package flux
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kalypso-io/kalypso/backends"
@@ -125,6 +126,24 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render, Variables: variables}.encode()
 	return emission, ds
 }
+
+// Accounts returns those of Flux's controllers, which the namespace of its objects or the
+// usual one has, and the one that the reconciler names.
+func (flux) Accounts(ct *backends.ClusterType) backends.Accounts {
+	o, _ := optionsOf(ct.Reconciler)
+	out := backends.Accounts{Namespaces: []string{o.Namespace}}
+	for _, namespace := range slices.Compact([]string{defaultNamespace, o.Namespace}) {
+		out.Folders = append(out.Folders, backends.Account{Namespace: namespace, Name: "kustomize-controller"})
+		out.Fetched = append(out.Fetched, backends.Account{Namespace: namespace, Name: "helm-controller"})
+	}
+	if o.ServiceAccountName != "" {
+		out.Fetched = append(out.Fetched, backends.Account{Namespace: o.Namespace, Name: o.ServiceAccountName})
+	}
+	return out
+}
+
+// defaultNamespace is where flux bootstrap installs the controllers.
+const defaultNamespace = "flux-system"
 
 // Central returns nothing: every cluster has a Flux of its own.
 func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }

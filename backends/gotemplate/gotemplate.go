@@ -102,6 +102,11 @@ func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]
 	return delivery.Sorted(out), nil
 }
 
+// Accounts says that only the platform team knows them.
+func (gotemplate) Accounts(*backends.ClusterType) backends.Accounts {
+	return backends.Accounts{Unknown: "only the platform team knows what applies the files"}
+}
+
 // Bootstrap returns nothing but why: only the platform team knows its reconciler.
 func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}

@@ -37,6 +37,11 @@ type rule struct {
 	Verbs     []string `yaml:"verbs"`
 }
 
+// workloadSuffix ends the names of the service accounts of assignments. No service account of
+// Kubernetes or of a reconciler has such a name: a workload cannot be named so that it acts as
+// one of them.
+const workloadSuffix = ".workload"
+
 // Confined says whether a workspace works in namespaces that a Role can list.
 func Confined(w *model.Workspace) bool {
 	return w != nil && !slices.ContainsFunc(w.Namespaces, func(p string) bool { return strings.ContainsAny(p, "*!") })
@@ -50,9 +55,7 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	if !Confined(a.Bounds) {
 		return nil, nil
 	}
-	// No service account of Kubernetes or of a reconciler has such a name: a workload
-	// cannot be named so that it acts as one of them.
-	out := &Access{Account: name + ".workload", Namespace: namespace, namespaces: append([]string{a.Namespace}, a.Bounds.Namespaces...)}
+	out := &Access{Account: name + workloadSuffix, Namespace: namespace, namespaces: append([]string{a.Namespace}, a.Bounds.Namespaces...)}
 	var bad []string
 	out.namespaced, bad = rulesOf(a.Bounds.Objects.Namespaced, func(string, string) bool { return true })
 	clusterScoped, worse := rulesOf(a.Bounds.Objects.ClusterScoped, ofCluster)

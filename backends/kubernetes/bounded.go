@@ -12,15 +12,34 @@ import (
 // AsksToStay says whether an object tells a reconciler to leave it on the cluster when its
 // assignment goes. A CustomResourceDefinition stays because kalypso says so.
 func AsksToStay(v model.Value) bool {
-	if Keeps(v) && !isDefinition(v) || strings.EqualFold(annotation(v, "kustomize.toolkit.fluxcd.io/prune"), "disabled") {
-		return true
-	}
-	for option := range strings.SplitSeq(annotation(v, "argocd.argoproj.io/sync-options"), ",") {
-		if option = strings.TrimSpace(option); option == "Prune=false" || option == "Delete=false" {
+	for name, values := range orphaned {
+		if name == policyAnnotation && isDefinition(v) {
+			continue
+		}
+		asked := options(annotation(v, name))
+		if slices.ContainsFunc(options(values), func(option string) bool { return slices.Contains(asked, option) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// options returns the options in the value of an annotation, in lower case.
+func options(value string) []string {
+	out := strings.Split(strings.ToLower(value), ",")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// hookAnnotations make an object a hook: of Helm's releases, and of Argo CD's syncs, to which
+// those of Helm are hooks too.
+var hookAnnotations = []string{"helm.sh/hook", "argocd.argoproj.io/hook"}
+
+// IsHook says whether an object that was rendered is a hook.
+func IsHook(o model.Projected) bool {
+	return len(o.Hooks) > 0 || slices.ContainsFunc(hookAnnotations, func(name string) bool { return annotation(o.Value, name) != "" })
 }
 
 func annotation(v model.Value, name string) string { return text(v, "metadata", "annotations", name) }

@@ -95,6 +95,11 @@ func about(a *backends.Assignment, ds []diag.Diagnostic) []diag.Diagnostic {
 // Central returns nothing: every site has its own copy of the package.
 func (zarf) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
+// Accounts says that there is none in particular.
+func (zarf) Accounts(*backends.ClusterType) backends.Accounts {
+	return backends.Accounts{Unknown: "a package is applied by whoever runs zarf package deploy, in their own name"}
+}
+
 // Bootstrap returns a diagnostic that says what to do instead: there is nothing
 // that a cluster could pull.
 func (zarf) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {

@@ -29,6 +29,10 @@ nobody, and what pulls for gotemplate and cue only their authors know.
 
 Where clusters have values of their own, --cluster says which one it is for.
 
+--policies prints what workspaces bound as ValidatingAdmissionPolicies too. They go to
+each cluster of the type, wherever the rest goes: kubectl apply -l workspace takes them
+alone.
+
 kalypso bootstrap cluster-type NAME ENVIRONMENT prints the same.`,
 		Example: "  kalypso bootstrap dev/large | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -38,24 +42,35 @@ kalypso bootstrap cluster-type NAME ENVIRONMENT prints the same.`,
 			return nil
 		},
 	}
-	var cluster string
-	cmd.Flags().StringVar(&cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")
+	var o bootstrapOptions
+	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		environment, clusterType, ok := strings.Cut(args[0], "/")
 		if !ok || environment == "" || clusterType == "" || strings.Contains(clusterType, "/") {
 			return usagef("%s is not ENVIRONMENT/CLUSTER-TYPE", args[0])
 		}
-		return g.bootstrap(cmd, environment, clusterType, cluster)
+		return g.bootstrap(cmd, environment, clusterType, o)
 	}
 	cmd.AddCommand(newBootstrapClusterType(g))
 	return cmd
 }
 
-func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster string) error {
+// bootstrapOptions are the flags of both forms of the command.
+type bootstrapOptions struct {
+	cluster  string
+	policies bool
+}
+
+func (o *bootstrapOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")
+	cmd.Flags().BoolVar(&o.policies, "policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
+}
+
+func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType string, o bootstrapOptions) error {
 	return g.withCache(func(c *cache.Cache) error {
 		r := g.request([]string{environment}, c)
 		stop := g.showProgress(cmd.Context(), &r)
-		objects, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, cluster)
+		objects, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, o.cluster, o.policies)
 		stop()
 		if err != nil {
 			return err
@@ -74,7 +89,7 @@ func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster
 }
 
 func newBootstrapClusterType(g *global) *cobra.Command {
-	var cluster string
+	var o bootstrapOptions
 	cmd := &cobra.Command{
 		Use:   "cluster-type NAME ENVIRONMENT",
 		Short: "Print what a cluster of a type needs to pull its tree",
@@ -89,9 +104,9 @@ what kalypso bootstrap ENVIRONMENT/NAME prints.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.bootstrap(cmd, args[1], args[0], cluster)
+			return g.bootstrap(cmd, args[1], args[0], o)
 		},
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")
+	o.flags(cmd)
 	return cmd
 }

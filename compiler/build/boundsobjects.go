@@ -41,7 +41,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if kubernetes.AsksToStay(items[i].Value) {
 			kept = append(kept, name)
 		}
-		if len(items[i].Hooks) > 0 {
+		if kubernetes.IsHook(items[i]) {
 			hooks = append(hooks, name)
 		}
 	}

@@ -104,6 +104,7 @@ const (
 	NoSecret              Code = "K3025" // a source gets no secret, and may need one
 	ForeignSecret         Code = "K3026" // a registration names a secret that its host does not get
 	Bounds                Code = "K3027" // an assignment goes beyond its workspace
+	NoPolicies            Code = "K3028" // nobody knows as whom a reconciler applies things
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
@@ -326,6 +327,8 @@ var Codes = []Explanation{
 		"Secrets are named in the platform's namespace, and whoever writes a registered workload could name any of them beside a host of their own. So its secretRef counts only if it is the secret that the reconciler's credentials give to that host."},
 	{Bounds, Bounds.Severity(), "an assignment goes beyond its workspace",
 		"workspaces says what the workloads of a team may bring: which objects, to which namespaces, from which sources, which files on machines, in which environments and on which cluster types. What the platform declares for a workspace that is not declared has the bounds of kalypso.io/stdlib/workspace's #Team, and what a registration brings those of #Tenant. The assignment keeps its last good folder."},
+	{NoPolicies, NoPolicies.Severity(), "nobody knows as whom a reconciler applies things",
+		"The policies of kalypso bootstrap --policies look at requests of the accounts that apply assignments, so that those of people and controllers pass. They cannot be for a reconciler that runs in the name of whoever starts it, that only the platform team knows, or that changes machines."},
 	{RemovesNamespace, RemovesNamespace.Severity(), "a namespace is removed or renamed",
 		"Everything in the namespace goes with it. deletion: \"orphan\" on the namespace service leaves it on the cluster. Machines have no namespaces: there the user goes with its directories, and so do packages, files and units."},
 	{NotWaitedFor, NotWaitedFor.Severity(), "a dependency is applied, and not waited for",
