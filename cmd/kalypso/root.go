@@ -98,7 +98,7 @@ and builds need no network.`,
 	g.caching.flags(root.PersistentFlags())
 	g.costs.flags(root.PersistentFlags())
 	root.AddCommand(
-		newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
+		newInit(g), newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
 		newLock(g), newVendor(g), newProject(g), newPublish(g), newPromote(g), newRollback(g), newHold(g), newRelease(g),
 		newReject(g), newFreeze(g), newThaw(g), newVerify(g), newAudit(g), newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
 	)

@@ -53,7 +53,7 @@ type Platform struct {
 type NotAPlatformError struct{ Dir string }
 
 func (e *NotAPlatformError) Error() string {
-	return fmt.Sprintf("%s is not in a platform: no cue.mod/module.cue there or in a folder above; run kalypso in the platform, or name it with -C", e.Dir)
+	return fmt.Sprintf("%s is not in a platform: no cue.mod/module.cue there or in a folder above; run kalypso in the platform, name it with -C, or let kalypso init write one", e.Dir)
 }
 
 // Open finds the platform that dir is in, and looks at its files. The

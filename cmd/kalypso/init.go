@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/internal/starter"
+)
+
+func newInit(g *global) *cobra.Command {
+	p := starter.Platform{}
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write the first files of a platform",
+		Long: `init writes a small platform into DIR, or into the working directory: environments,
+a cluster type in each, a workload, a policy and configs, with comments that say what
+each is, and workflows for CI. It builds as it is.
+
+Files that are there already are not changed. README.md, .gitignore, .editorconfig and
+CODEOWNERS may be there; with any other in the way nothing is written.`,
+		Example: "  kalypso init shop --reconciler argocd --environments dev,prod",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("init takes one folder, and not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return g.init(filepath.Join(g.dir, dir), dir, p)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&p.Name, "name", "", "the platform's `NAME`, in its module and addresses (else that of its folder)")
+	f.StringSliceVar(&p.Environments, "environments", []string{"dev", "stage", "prod"}, "the environments, in the order in which commits come to them")
+	f.StringVar(&p.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
+	f.StringVar(&p.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
+	f.StringVar(&p.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
+	for flag, values := range map[string][]string{"reconciler": starter.Reconcilers, "ci": starter.CIs} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flags are there
+	}
+	return cmd
+}
+
+// dnsLabel is what names of environments are: #Name of the schema.
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// init writes a platform into a folder, which is called as the user does.
+func (g *global) init(dir, called string, p starter.Platform) error {
+	if p.Name == "" {
+		name, err := nameOf(dir)
+		if err != nil {
+			return err
+		}
+		p.Name = name
+	}
+	if err := checkStart(p); err != nil {
+		return err
+	}
+	files, err := p.Files()
+	if err != nil {
+		return err
+	}
+	missing, err := notYet(dir, files)
+	if err != nil {
+		return err
+	}
+	for _, f := range missing {
+		name := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := writeNew(name, f.Data); err != nil {
+			return err
+		}
+		fmt.Fprintln(g.out, filepath.ToSlash(filepath.Join(called, filepath.FromSlash(f.Path))))
+	}
+	fmt.Fprintln(g.err, "\nNext:")
+	if called != "." {
+		fmt.Fprintln(g.err, "  cd "+called)
+	}
+	fmt.Fprint(g.err, "  kalypso build --to out    # compile the environments, and look at out/\n  kalypso get assignments   # what runs where\n")
+	return nil
+}
+
+// checkStart reports what a platform cannot begin with.
+func checkStart(p starter.Platform) error {
+	if !dnsLabel.MatchString(p.Name) {
+		return usagef("--name %q: a name is lower case letters, digits and dashes", p.Name)
+	}
+	if len(p.Environments) == 0 {
+		return usagef("--environments: name one at least")
+	}
+	for i, e := range p.Environments {
+		if !dnsLabel.MatchString(e) {
+			return usagef("--environments: %q is no name: it has lower case letters, digits and dashes", e)
+		}
+		if slices.Contains(p.Environments[:i], e) {
+			return usagef("--environments: %s is there twice", e)
+		}
+	}
+	if !slices.Contains(starter.Reconcilers, p.Reconciler) {
+		return usagef("--reconciler %s: there are %s; others are added to the platform by hand", p.Reconciler, strings.Join(starter.Reconcilers, ", "))
+	}
+	if !slices.Contains(starter.CIs, p.CI) {
+		return usagef("--ci %s: there are %s", p.CI, strings.Join(starter.CIs, ", "))
+	}
+	return nil
+}
+
+// nameOf makes a platform's name of that of its folder.
+func nameOf(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(filepath.Base(abs)), "-")
+	if len(name) > 63 {
+		name = name[:63]
+	}
+	if name = strings.Trim(name, "-"); name == "" {
+		return "platform", nil
+	}
+	return name, nil
+}
+
+// mayStay are the files that people have before they have a platform.
+var mayStay = []string{".editorconfig", ".github/CODEOWNERS", ".gitignore", "README.md"}
+
+// notYet returns the files that are not there, and fails if others are in the way.
+func notYet(dir string, files []starter.File) (missing []starter.File, err error) {
+	var foreign []string
+	for _, f := range files {
+		name := filepath.Join(dir, filepath.FromSlash(f.Path))
+		data, err := os.ReadFile(name)
+		switch {
+		case err == nil && (bytes.Equal(data, f.Data) || slices.Contains(mayStay, f.Path)):
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, f)
+		default:
+			foreign = append(foreign, f.Path)
+		}
+	}
+	if len(foreign) > 0 {
+		return nil, fmt.Errorf("%s has %s already: nothing is written; name a new folder, or remove them", dir, strings.Join(foreign, ", "))
+	}
+	return missing, nil
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
