@@ -56,8 +56,11 @@ type collection[T any, P entity[T]] struct {
 	of   func(*Environment) *[]T
 }
 
+// Name returns the name of the collection, such as "workloads".
 func (c collection[T, P]) Name() string { return c.name }
 
+// Distribute appends each entity of an environment to the environment that to names for it,
+// in their order.
 func (c collection[T, P]) Distribute(from *Environment, to func(Ref) *Environment) {
 	for _, e := range *c.of(from) {
 		into := c.of(to(Ref{Collection: c.name, Name: P(&e).key()}))
@@ -65,10 +68,13 @@ func (c collection[T, P]) Distribute(from *Environment, to func(Ref) *Environmen
 	}
 }
 
+// Sort sorts the entities of an environment by their keys.
 func (c collection[T, P]) Sort(m *Environment) {
 	slices.SortFunc(*c.of(m), func(a, b T) int { return strings.Compare(P(&a).key(), P(&b).key()) })
 }
 
+// Identify sets the digests of the entities of an environment, which are empty; function
+// returns that of an entity which is a function of the assignment.
 func (c collection[T, P]) Identify(m *Environment, function func(Ref) Digest) {
 	all := *c.of(m)
 	for i := range all {

@@ -278,6 +278,7 @@ type ListStrategy struct {
 	MergeBy string
 }
 
+// String returns the strategy as messages name it.
 func (s ListStrategy) String() string {
 	switch {
 	case s.Append:

@@ -52,6 +52,7 @@ type Platform struct {
 // NotAPlatformError says that a folder is in no CUE module.
 type NotAPlatformError struct{ Dir string }
 
+// Error says what is missing, and what to do.
 func (e *NotAPlatformError) Error() string {
 	return fmt.Sprintf("%s is not in a platform: no cue.mod/module.cue there or in a folder above; run kalypso in the platform, name it with -C, or let kalypso init write one", e.Dir)
 }
