@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
@@ -57,11 +58,11 @@ CODEOWNERS may be there; with any other in the way nothing is written.`,
 	return cmd
 }
 
-// dnsLabel is what names of environments are: #Name of the schema.
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
 // init writes a platform into a folder, which is called as the user does.
 func (g *global) init(dir, called string, p starter.Platform) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return usagef("%s is not a folder", called)
+	}
 	if p.Name == "" {
 		name, err := nameOf(dir)
 		if err != nil {
@@ -100,14 +101,14 @@ func (g *global) init(dir, called string, p starter.Platform) error {
 
 // checkStart reports what a platform cannot begin with.
 func checkStart(p starter.Platform) error {
-	if !dnsLabel.MatchString(p.Name) {
+	if !model.IsName(p.Name) {
 		return usagef("--name %q: a name is lower case letters, digits and dashes", p.Name)
 	}
 	if len(p.Environments) == 0 {
 		return usagef("--environments: name one at least")
 	}
 	for i, e := range p.Environments {
-		if !dnsLabel.MatchString(e) {
+		if !model.IsName(e) {
 			return usagef("--environments: %q is no name: it has lower case letters, digits and dashes", e)
 		}
 		if slices.Contains(p.Environments[:i], e) {
@@ -130,10 +131,7 @@ func nameOf(dir string) (string, error) {
 		return "", err
 	}
 	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(filepath.Base(abs)), "-")
-	if len(name) > 63 {
-		name = name[:63]
-	}
-	if name = strings.Trim(name, "-"); name == "" {
+	if name = strings.Trim(name[:min(len(name), model.MaxLabel)], "-"); name == "" {
 		return "platform", nil
 	}
 	return name, nil
@@ -150,10 +148,12 @@ func notYet(dir string, files []starter.File) (missing []starter.File, err error
 		data, err := os.ReadFile(name)
 		switch {
 		case err == nil && (bytes.Equal(data, f.Data) || slices.Contains(mayStay, f.Path)):
+		case err == nil:
+			foreign = append(foreign, f.Path)
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, f)
 		default:
-			foreign = append(foreign, f.Path)
+			return nil, err
 		}
 	}
 	if len(foreign) > 0 {

@@ -44,8 +44,8 @@ var Reconcilers = []string{"flux", "argocd", "fleet", "ansible"}
 // CIs are where workflows can be for, and none.
 var CIs = []string{"github", "gitlab", "none"}
 
-// LanguageVersion is that of the platform's CUE.
-const LanguageVersion = "v0.17.0"
+// language is the version of CUE that platforms are written in.
+const language = "v0.17.0"
 
 //go:embed all:platform all:github all:gitlab
 var templates embed.FS
@@ -96,7 +96,7 @@ func (p Platform) files(part string) (files []File, err error) {
 		}
 		out := destination(strings.TrimPrefix(name, part+"/"))
 		if base, isOwn := strings.CutPrefix(out, own+"/"); isOwn {
-			for _, e := range p.all() {
+			for _, e := range p.All() {
 				if files, err = add(files, path.Join(own, e.Environment, base), text, e); err != nil {
 					return err
 				}
@@ -121,8 +121,8 @@ func destination(name string) string {
 	return path.Join(parts...)
 }
 
-// all are the platform's environments, as templates see them.
-func (p Platform) all() []environment {
+// All are the platform's environments, as templates see them.
+func (p Platform) All() []environment {
 	out := make([]environment, len(p.Environments))
 	for i, name := range p.Environments {
 		out[i] = environment{Platform: p, Environment: name}
@@ -133,14 +133,14 @@ func (p Platform) all() []environment {
 	return out
 }
 
-// All is all for templates.
-func (p Platform) All() []environment { return p.all() }
-
 // add adds the file that a template makes of its data, unless that is empty.
 func add(files []File, name string, text []byte, data any) ([]File, error) {
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{
-		"label": model.Label,
-		"cue":   func(s string) string { return string(model.AppendJSONString(nil, s)) },
+		"label":    model.Label,
+		"cue":      func(s string) string { return string(model.AppendJSONString(nil, s)) },
+		"language": func() string { return language },
+		"schema":   func() string { return root.ModulePath },
+		"version":  func() string { return root.ModuleVersion },
 	}).Parse(string(text))
 	if err != nil {
 		return nil, err
@@ -163,15 +163,6 @@ func add(files []File, name string, text []byte, data any) ([]File, error) {
 
 // Module is the path of the platform's CUE module.
 func (p Platform) Module() string { return p.Name + ".example/platform@v0" }
-
-// Dependency is the CUE module that the platform imports, and Version that of it.
-func (Platform) Dependency() string { return root.ModulePath }
-
-// Version is the version of kalypso that the platform is for.
-func (Platform) Version() string { return root.ModuleVersion }
-
-// Language is the version of the platform's CUE.
-func (Platform) Language() string { return LanguageVersion }
 
 // First is the environment that commits come to first.
 func (p Platform) First() string { return p.Environments[0] }
