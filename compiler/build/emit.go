@@ -52,7 +52,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		g := values[tuples[n]]
 		a := e.assignment(i, g)
 		ds := e.fillChart(&e.Schedule.Assignments[i], a)
-		ds = append(slices.Clip(ds), e.strict(e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests))...)
+		ds = append(slices.Clip(ds), e.plaintexts(&e.Schedule.Assignments[i], &a.Manifests)...)
 		out[n].summary, late[n].Values = &emissionSummary{failed: diag.Errors(ds), diagnostics: ds}, g.Values
 		if !out[n].summary.failed {
 			assigned[n], late[n].Manifests = a, &a.Manifests
@@ -81,7 +81,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		if a := assigned[n]; a != nil {
 			a.Projection = projections[n].projection
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
-			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, e.strict(slices.Clone(projections[n].diagnostics)), specs[n].Diagnostics)
+			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics, projections[n].diagnostics, specs[n].Diagnostics)
 			beyond := e.beyond(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
 			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
@@ -107,7 +107,7 @@ func objectsOf(p *model.Projection) model.Value {
 // emit has the backend emit the assignment, unless it has failed.
 func (m *emission) emit(p *Planned, backend backends.Backend, a *backends.Assignment) {
 	summary := m.summary
-	summary.diagnostics = append(append(summary.diagnostics, backends.Refuse(backend, a)...), withoutEffect(backend, a)...)
+	summary.diagnostics = p.strict(slices.Concat(summary.diagnostics, backends.Refuse(backend, a), withoutEffect(backend, a)))
 	if summary.failed = summary.failed || diag.Errors(summary.diagnostics); summary.failed {
 		return
 	}

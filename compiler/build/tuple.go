@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,7 +88,7 @@ func newTuples(p *Planned) *tuples {
 	ts := &tuples{p, make([]*tuple, len(p.Plan.Tuples))}
 	for i := range ts.Plan.Tuples {
 		t := &ts.Plan.Tuples[i]
-		ts.all[i] = &tuple{key: ts.key("tuple summary").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
+		ts.all[i] = &tuple{key: ts.key("tuple").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
 		ts.all[i].users.Store(int32(len(t.Assignments)))
 	}
 	return ts
@@ -151,7 +152,7 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 		}
 		t := ts.all[n]
 		g := composer.Compose(n, prepared)
-		ds := ts.strict(g.Diagnostics())
+		ds := ts.strict(slices.Clone(g.Diagnostics()))
 		t.summary = tupleSummary{g.Failed || diag.Errors(ds), g.Digest, g.Lists(), ds}
 		if !diag.Passing(t.summary.diagnostics) {
 			table.Put(t.key, t.summary.encode())
