@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -65,9 +66,9 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 		if docs == nil {
 			return nil, ds
 		}
-		return delivery.YAML(docs...), ds
+		return yaml.Must(docs...), ds
 	}
-	return append(healthCheck(o.Namespace), delivery.YAML(
+	return append(healthCheck(o.Namespace), yaml.Must(
 		rootProject(ct, o),
 		applicationObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), application{
 			Project:     delivery.RootName(ct),

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -118,12 +119,12 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 // element must say; nil where that is nothing.
 func apart(spec application, sources []source) (common detail, details []*detail) {
 	sync := detail{SyncPolicy: spec.SyncPolicy, IgnoreDifferences: spec.IgnoreDifferences}
-	first := delivery.YAML(sources[0])
-	sameSource := isPlain(first) && !slices.ContainsFunc(sources, func(s source) bool { return !bytes.Equal(first, delivery.YAML(s)) })
+	first := yaml.Must(sources[0])
+	sameSource := isPlain(first) && !slices.ContainsFunc(sources, func(s source) bool { return !bytes.Equal(first, yaml.Must(s)) })
 	if sameSource {
 		common.Source = &sources[0]
 	}
-	plainSync := isPlain(delivery.YAML(sync))
+	plainSync := isPlain(yaml.Must(sync))
 	if plainSync {
 		common.SyncPolicy, common.IgnoreDifferences = sync.SyncPolicy, sync.IgnoreDifferences
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -37,7 +38,7 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 		}
 	}
 	files = append(files,
-		backends.File{Path: delivery.AssignmentsFile, Data: delivery.YAML(assignments(ct, o, folders)...)},
+		backends.File{Path: delivery.AssignmentsFile, Data: yaml.Must(assignments(ct, o, folders)...)},
 		delivery.Kustomization(listed))
 	return delivery.Sorted(files), nil
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -32,7 +33,7 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 	clusters.Paths = []string{root + "/*"}
 	clusters.Targets = []target{{Name: ct.Name, ClusterSelector: o.selector(ct.Environment, ct.Name)}}
 	management.Bundles = []bundlePath{{Base: root}} // of the local cluster, where no targets are given
-	return delivery.YAML(
+	return yaml.Must(
 		gitRepoObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), clusters),
 		gitRepoObject(delivery.ClusterTypeMeta(managementName(ct), localNamespace), management),
 	), ds

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -72,7 +73,7 @@ func workloadDependencies(a *backends.Assignment, own ...part) []dependency {
 // fleetFile returns the fleet.yaml that makes a folder a bundle, "" for the
 // assignment's own.
 func fleetFile(dir string, spec fleetYAML) backends.File {
-	return backends.File{Path: delivery.Path(dir, bundleFile), Data: delivery.YAML(spec)}
+	return backends.File{Path: delivery.Path(dir, bundleFile), Data: yaml.Must(spec)}
 }
 
 // ignoreFile returns the .fleetignore that names files and folders, wherever they

@@ -32,6 +32,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -152,6 +153,6 @@ func (f *folder) ignore() {
 
 // management adds reconciler.yaml with the objects of the management cluster.
 func (f *folder) management(o kubernetes.Object) {
-	f.files = append(f.files, backends.File{Path: delivery.ReconcilerFile, Data: delivery.YAML(o)})
+	f.files = append(f.files, backends.File{Path: delivery.ReconcilerFile, Data: yaml.Must(o)})
 	f.objects = append(f.objects, o.Identity())
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 )
 
 // overlaysFolder holds a folder for each cluster with values of its own, and
@@ -77,7 +78,7 @@ func overlay(dir, patch string) backends.File {
 	type reference struct {
 		Path string `yaml:"path"`
 	}
-	return backends.File{Path: delivery.Path(dir, kubernetes.KustomizationFile), Data: delivery.YAML(struct {
+	return backends.File{Path: delivery.Path(dir, kubernetes.KustomizationFile), Data: yaml.Must(struct {
 		APIVersion string      `yaml:"apiVersion"`
 		Kind       string      `yaml:"kind"`
 		Resources  []string    `yaml:"resources"`

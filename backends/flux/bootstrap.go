@@ -4,6 +4,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -38,7 +39,7 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 		root.DependsOn = []reference{{values.Metadata.Name}}
 	}
 	docs = append(docs, kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization", Metadata: source.Metadata, Spec: root})
-	return delivery.YAML(docs...), nil
+	return yaml.Must(docs...), nil
 }
 
 // valuesOn returns the Kustomization that brings a cluster its own values; nil

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
@@ -198,7 +199,7 @@ func clusterFolders(ct *backends.ClusterType, o options) []backends.File {
 		folder := clustersFolder + "/" + c.Name + "/"
 		list := delivery.Kustomization([]string{"values.yaml"})
 		list.Path = folder + list.Path
-		files = append(files, list, backends.File{Path: folder + "values.yaml", Data: delivery.YAML(struct {
+		files = append(files, list, backends.File{Path: folder + "values.yaml", Data: yaml.Must(struct {
 			APIVersion string              `yaml:"apiVersion"`
 			Kind       string              `yaml:"kind"`
 			Metadata   kubernetes.Metadata `yaml:"metadata"`

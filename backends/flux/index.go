@@ -6,6 +6,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
@@ -43,7 +44,7 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 		return nil, ds
 	}
 	files = append(files,
-		backends.File{Path: delivery.AssignmentsFile, Data: delivery.YAML(assignments...)},
+		backends.File{Path: delivery.AssignmentsFile, Data: yaml.Must(assignments...)},
 		delivery.Kustomization([]string{delivery.AssignmentsFile}))
 	return delivery.Sorted(files), ds
 }

@@ -137,11 +137,7 @@ func (c *Access) File(a *backends.Assignment) (backends.File, []backends.Object)
 	if len(c.clusterScoped) > 0 {
 		docs, ids = c.role(a, docs, ids, "", c.clusterScoped)
 	}
-	data, err := yaml.Marshal(docs...)
-	if err != nil {
-		panic("kubernetes: writing " + AccessFile + ": " + err.Error()) // they are typed
-	}
-	return backends.File{Path: AccessFile, Data: data}, ids
+	return backends.File{Path: AccessFile, Data: yaml.Must(docs...)}, ids
 }
 
 func (c *Access) meta(a *backends.Assignment, namespace string) Metadata {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/pod-security-admission/api"
+
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -23,18 +25,12 @@ var orphaned = map[string]string{
 func (w *workspace) namespace() {
 	a := w.assignment
 	meta := w.metaIn(a.Namespace, "")
-	for label, value := range map[string]string{
-		"environment":      a.Environment,
-		"workspace":        a.Workspace,
-		"workload":         a.Workload,
-		"deploymentTarget": a.DeploymentTarget,
-		"clusterType":      a.ClusterType,
-	} {
-		meta.Labels[label] = model.ShortName(value, model.MaxLabel)
-	}
+	maps.Copy(meta.Labels, placeOf(a.Environment, a.ClusterType, a.Workspace))
+	meta.Labels["workload"] = model.ShortName(a.Workload, model.MaxLabel)
+	meta.Labels["deploymentTarget"] = model.ShortName(a.DeploymentTarget, model.MaxLabel)
 	if level := w.service.PodSecurity; level != "" {
-		for _, mode := range []string{"enforce", "audit", "warn"} {
-			meta.Labels["pod-security.kubernetes.io/"+mode] = level
+		for _, label := range []string{api.EnforceLevelLabel, api.AuditLevelLabel, api.WarnLevelLabel} {
+			meta.Labels[label] = level
 		}
 	}
 	if w.service.Deletion == "orphan" {

@@ -24,7 +24,7 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 	var docs []any
 	for _, t := range teams {
 		spec := policySpec{FailurePolicy: "Fail", MatchConditions: []namedCEL{{"by-what-applies-assignments", t.users(accounts)}}}
-		spec.MatchConstraints.NamespaceSelector.MatchLabels = placeOf(ct, t.Workspace)
+		spec.MatchConstraints.NamespaceSelector.MatchLabels = placeOf(ct.Environment, ct.Name, t.Workspace)
 		for _, b := range objectBounds {
 			if v := b.of(t, "variables.exempt"); v != nil {
 				spec.Validations = append(spec.Validations, *v)
@@ -41,7 +41,7 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 			continue
 		}
 		spec.Variables = variables(accounts)
-		meta := Metadata{Name: strings.Join([]string{managedBy, ct.Environment, ct.Name, t.Workspace}, "."), Labels: placeOf(ct, t.Workspace)}
+		meta := Metadata{Name: strings.Join([]string{managedBy, ct.Environment, ct.Name, t.Workspace}, "."), Labels: placeOf(ct.Environment, ct.Name, t.Workspace)}
 		docs = append(docs,
 			Object{policyAPI, "ValidatingAdmissionPolicy", meta, spec},
 			Object{policyAPI, "ValidatingAdmissionPolicyBinding", meta, policyBinding{meta.Name, []string{"Deny"}}})
@@ -49,20 +49,16 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 	if docs == nil {
 		return nil
 	}
-	data, err := yaml.Marshal(docs...)
-	if err != nil {
-		panic("kubernetes: writing policies: " + err.Error()) // they are typed
-	}
-	return data
+	return yaml.Must(docs...)
 }
 
 // placeOf returns those labels of the namespaces of a workspace's assignments that do not
 // change with what is assigned.
-func placeOf(ct *backends.ClusterType, workspace string) map[string]string {
+func placeOf(environment, clusterType, workspace string) map[string]string {
 	return map[string]string{
 		managedByLabel: managedBy,
-		"environment":  model.ShortName(ct.Environment, model.MaxLabel),
-		"clusterType":  model.ShortName(ct.Name, model.MaxLabel),
+		"environment":  model.ShortName(environment, model.MaxLabel),
+		"clusterType":  model.ShortName(clusterType, model.MaxLabel),
 		"workspace":    model.ShortName(workspace, model.MaxLabel),
 	}
 }

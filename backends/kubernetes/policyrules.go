@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/pod-security-admission/api"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -174,13 +176,12 @@ func notKept(w *model.Workspace) string {
 }
 
 func podsSecure(w *model.Workspace) string {
-	levels := []string{"privileged", "baseline", "restricted"}
+	levels := []string{string(api.LevelPrivileged), string(api.LevelBaseline), string(api.LevelRestricted)}
 	least := slices.Index(levels, w.PodSecurity)
 	if least <= 0 {
 		return ""
 	}
-	const label = "pod-security.kubernetes.io/enforce"
-	return fmt.Sprintf("%q in variables.labels && variables.labels[%q] in %s", label, label, listOf(levels[least:]))
+	return fmt.Sprintf("%q in variables.labels && variables.labels[%[1]q] in %s", api.EnforceLevelLabel, listOf(levels[least:]))
 }
 
 // either joins conditions, of which one is enough.

@@ -37,6 +37,16 @@ func Marshal(docs ...any) ([]byte, error) {
 	return documents(false, docs)
 }
 
+// Must is Marshal of typed structs of data, which always can be written: anything else is a
+// mistake in the backend.
+func Must(docs ...any) []byte {
+	data, err := Marshal(docs...)
+	if err != nil {
+		panic(fmt.Sprintf("yaml: writing %T: %v", docs, err))
+	}
+	return data
+}
+
 // MarshalIndented is Marshal, with the items of a mapping's lists indented: so
 // does ansible-lint want them.
 func MarshalIndented(docs ...any) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -40,7 +41,7 @@ func (f *folder) chart(h *model.Helm) {
 			At(f.a.Ref.At("manifests.helm.version"), "").Hinting("run kalypso lock"))
 	}
 	if values := delivery.ChartValues(f.a, h); values != nil {
-		f.files = append(f.files, backends.File{Path: valuesFile, Data: delivery.YAML(*values)})
+		f.files = append(f.files, backends.File{Path: valuesFile, Data: yaml.Must(*values)})
 		c.ValuesFiles = []string{f.in(valuesFile)}
 	}
 	f.component.Charts = append(f.component.Charts, c)

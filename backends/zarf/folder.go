@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -90,7 +91,7 @@ const workspaceTemplate = `{{ .Files.Get "` + kubernetes.NamespaceFile + `" }}
 func (f *folder) workspaceChart() {
 	const version = "1.0.0" // a chart needs one; Zarf's package tells releases apart
 	f.files = append(f.files,
-		backends.File{Path: chartFile, Data: delivery.YAML(struct {
+		backends.File{Path: chartFile, Data: yaml.Must(struct {
 			APIVersion  string `yaml:"apiVersion"`
 			Name        string `yaml:"name"`
 			Description string `yaml:"description"`

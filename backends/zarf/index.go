@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
+	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -37,7 +38,7 @@ func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	}
 	components, problems := componentsOf(ct, folders)
 	ds = append(ds, problems...)
-	written := backends.File{Path: DefinitionFile, Data: delivery.YAML(definition{
+	written := backends.File{Path: DefinitionFile, Data: yaml.Must(definition{
 		APIVersion: apiVersion, Kind: "ZarfPackageConfig",
 		Metadata: metadata{
 			Name:        packageName(ct),

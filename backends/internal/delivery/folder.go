@@ -60,7 +60,7 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 		for _, o := range c.Reconciler {
 			identities = append(identities, o.Identity())
 		}
-		folder.Add(backends.File{Path: ReconcilerFile, Data: YAML(objectsOf(c.Reconciler)...)}, identities, !c.Elsewhere)
+		folder.Add(backends.File{Path: ReconcilerFile, Data: yaml.Must(objectsOf(c.Reconciler)...)}, identities, !c.Elsewhere)
 	}
 	folder.Add(backends.File{Path: kubernetes.KustomizationFile}, nil, false) // its place is taken
 	ds = append(ds, folder.OfService(a)...)
@@ -87,16 +87,6 @@ func objectsOf(objects []kubernetes.Object) []any {
 func Sorted(files []backends.File) []backends.File {
 	slices.SortFunc(files, func(f, g backends.File) int { return strings.Compare(f.Path, g.Path) })
 	return files
-}
-
-// YAML writes objects as one stream. Objects are typed structs of data, which
-// always can be written: anything else is a mistake in the backend.
-func YAML(docs ...any) []byte {
-	data, err := yaml.Marshal(docs...)
-	if err != nil {
-		panic(fmt.Sprintf("delivery: writing %T: %v", docs, err))
-	}
-	return data
 }
 
 // Kustomization returns the kustomization.yaml that lists resources.
