@@ -34,7 +34,7 @@ var harmless = map[string]model.Patterns{
 	"Service": {"Allowed*", "AmbientCapabilities", "CPU*", "CapabilityBoundingSet", "CoredumpFilter", "Device*", "DynamicUser", "Environment", "ExecPaths",
 		"ExitType", "FileDescriptorStore*", "GuessMainPID", "IO*", "IPA*", "InaccessiblePaths", "KeyringMode", "Kill*", "FinalKillSignal", "Limit*", "LockPersonality",
 		"LogLevelMax", "LogRateLimit*", "ManagedOOM*", "Memory*", "Nice", "NoExecPaths", "NoNewPrivileges", "NotifyAccess", "OOM*",
-		"Private*", "ProcSubset", "Protect*", "ReadOnlyPaths", "ReadWritePaths", "ReloadSignal", "RemainAfterExit", "RemoveIPC", "Restart*", "RestartKillSignal", "Restrict*",
+		"Private*", "ProcSubset", "Protect*", "ReadOnlyPaths", "ReadWritePaths", "ReloadSignal", "RemainAfterExit", "RemoveIPC", "Restart*", "Restrict*",
 		"*DirectoryMode", "RuntimeDirectoryPreserve", "RuntimeMaxSec", "SendSIG*", "Slice", "SocketBind*", "SuccessExitStatus", "Syslog*", "SystemCall*",
 		"Tasks*", "TemporaryFileSystem", "Timeout*", "TimerSlackNSec", "Type", "UMask", "UnsetEnvironment", "WatchdogSec", "WatchdogSignal", "WorkingDirectory"},
 	"Socket": {"Accept", "Backlog", "BindIPv6Only", "DeferAcceptSec", "DirectoryMode", "FileDescriptorName", "FlushPending", "KeepAlive*", "Max*", "NoDelay",
