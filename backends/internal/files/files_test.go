@@ -166,7 +166,8 @@ func FuzzPathStaysInside(f *testing.F) {
 			return
 		}
 		for _, file := range got.Files {
-			if strings.HasPrefix(file.Path, "/") || slices.Contains(strings.Split(strings.ToLower(file.Path), "/"), "..") || strings.Contains(strings.ToLower(file.Path), ".git/") {
+			elements := strings.Split(strings.ToLower(file.Path), "/")
+			if strings.HasPrefix(file.Path, "/") || slices.Contains(elements, "..") || slices.Contains(elements, ".git") {
 				t.Errorf("%q is written", file.Path)
 			}
 		}
