@@ -2,6 +2,7 @@ package build
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -38,12 +39,39 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+func TestCapabilitiesOf(t *testing.T) {
+	const bind = "CAP_NET_BIND_SERVICE"
+	texts := func(all ...string) model.Value {
+		var out []model.Value
+		for _, text := range all {
+			out = append(out, model.StringOf(text))
+		}
+		return model.ListOf(out...)
+	}
+	for _, test := range []struct {
+		u    model.Unit
+		want string
+	}{
+		{model.Unit{Service: section("AmbientCapabilities", model.StringOf("CAP_B CAP_A"))}, "CAP_A CAP_B"},
+		{model.Unit{Service: section("CapabilityBoundingSet", model.StringOf("CAP_A"))}, ""},
+		{model.Unit{Socket: section("ListenStream", model.IntOf(443))}, bind},
+		{model.Unit{Socket: section("ListenStream", texts("8080", "[::]:80"))}, bind},
+		{model.Unit{Socket: section("ListenDatagram", texts("192.0.2.1:53"))}, bind},
+		{model.Unit{Socket: section("ListenStream", texts("1024", "[2001:db8::1]:8080"))}, ""},
+	} {
+		if got := strings.Join(capabilitiesOf(test.u), " "); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func section(name string, v model.Value) *model.Value {
+	v = model.StructOf(model.Field{Name: name, Value: v})
+	return &v
+}
+
 func TestRuns(t *testing.T) {
 	all := map[string]model.Unit{"a.service": {}, "a.timer": {}, "b.service": {}}
-	section := func(name, value string) *model.Value {
-		v := model.StructOf(model.Field{Name: name, Value: model.StringOf(value)})
-		return &v
-	}
 	for _, test := range []struct {
 		section, name, value string
 		root                 bool
@@ -72,7 +100,7 @@ func TestRuns(t *testing.T) {
 		{"install", "Alias", "ssh.service", true},
 	} {
 		u := unit{"a.service", model.Unit{Harden: true}, all}
-		value := section(test.name, test.value)
+		value := section(test.name, model.StringOf(test.value))
 		switch test.section {
 		case "service":
 			u.Service = value

@@ -3,6 +3,7 @@ package build
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -136,9 +137,21 @@ func privileged(command string) bool {
 	return strings.ContainsAny(marks, "+!")
 }
 
-// capabilitiesOf returns the capabilities that a service asks for, sorted.
+// reserved says whether an address of a socket has a port that a user cannot listen on, which
+// systemd opens for it: "80", "192.0.2.1:80" or "vsock:2:80" (systemd.socket(5)).
+func reserved(address string) bool {
+	port, err := strconv.Atoi(address[strings.LastIndexByte(address, ':')+1:])
+	return err == nil && port < 1024
+}
+
+// capabilitiesOf returns the capabilities that a unit asks for, sorted, each once.
 func capabilitiesOf(u model.Unit) []string {
 	var out []string
+	for _, listens := range []string{"ListenStream", "ListenDatagram"} {
+		if v, given := lookupIn(u.Socket, listens); given && slices.ContainsFunc(texts(v), reserved) {
+			out = append(out, "CAP_NET_BIND_SERVICE")
+		}
+	}
 	if v, given := lookupIn(u.Service, "AmbientCapabilities"); given { // the bounding set gives none
 		for _, text := range texts(v) {
 			out = append(out, strings.Fields(text)...)
