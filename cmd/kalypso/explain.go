@@ -20,7 +20,8 @@ func newExplain(g *global) *cobra.Command {
 		Long: `explain tells of a deployment target, by its full name, on a cluster type: which
 policies assign it, and every composed value with where it came from and what it
 replaced; KEY limits that to one value or struct. Of a pair that is not assigned
-it tells which policies come nearest, and what they ask for that is not there.
+it tells which policies come nearest, and what they ask for that is not there. A
+name that the environment does not have is an error, with exit code 2.
 
 With the code of a diagnostic it explains the code.`,
 		Example: `  kalypso explain dev/large/shop-test
@@ -74,9 +75,6 @@ func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, t
 		}
 		if !ok {
 			return g.reportErrors(b)
-		}
-		if key != "" && x.Assigned && len(x.Values) == 0 {
-			fmt.Fprintf(g.err, "kalypso: %s has no value %s\n", x.DeploymentTarget, key)
 		}
 		err = g.print(output, document[query.Explanation]{apiVersion, "Explanation", x}, func(w *tabwriter.Writer) { explainText(w, &x, key) })
 		if err != nil {

@@ -88,6 +88,9 @@ and builds need no network.`,
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "git-") { // git runs it as a command of its own
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "git kalypso"}
 	}
+	// The flags of all commands are listed once, by the root.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
+		`Use "{{.Root.CommandPath}} --help" for the flags of all commands.`, 1))
 	root.SetIn(s.in)
 	root.SetOut(g.out)
 	root.SetErr(s.err)
@@ -97,12 +100,25 @@ and builds need no network.`,
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	g.costs.flags(root.PersistentFlags())
-	root.AddCommand(
-		newInit(g), newBuild(g), newWatch(g), newVet(g), newDiff(g), newGet(g), newExplain(g), newRequirements(g),
-		newLock(g), newVendor(g), newProject(g), newPublish(g), newPromote(g), newRollback(g), newHold(g), newRelease(g),
-		newReject(g), newFreeze(g), newThaw(g), newVerify(g), newAudit(g), newBootstrap(g), newMod(g), newCache(g), newVersion(g), newExitCodes(),
-	)
+	const start = "Start:"
+	addGroup(root, start, newInit(g), newVersion(g))
+	addGroup(root, "Author:", newVet(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
+	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
+	addGroup(root, "Inspect:", newGet(g), newExplain(g), newDiff(g), newVerify(g), newAudit(g))
+	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))
+	root.AddCommand(newExitCodes())
+	root.SetHelpCommandGroupID(start)
+	root.SetCompletionCommandGroupID(start)
 	return root
+}
+
+// addGroup adds the commands of a group of the root's help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // prepare puts the CUE module into CUE's cache, so that editors and the cue

@@ -2,12 +2,15 @@ package query
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 )
@@ -59,8 +62,10 @@ type Origin struct {
 }
 
 // Explain explains a pair. key, if given, is a path, and only the values at or
-// below it are explained. Neither side needs to exist; ok is false where nothing
-// of the environment can be read.
+// below it are explained. ok is false where nothing of the environment can be read. The
+// error names a cluster type, a deployment target or a value that the environment does not
+// have, and what it may have meant; where errors hide a part of the environment, it is not
+// known what there is, and they are no error.
 func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, target, key string) (x Explanation, ok bool, err error) {
 	x = Explanation{Environment: environment, ClusterType: clusterType, DeploymentTarget: target}
 	e := find(b, environment)
@@ -68,6 +73,9 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		return x, false, nil
 	}
 	absence, absent := e.Schedule.WhyNot(clusterType, target)
+	if err := unknown(&absence); err != nil {
+		return x, false, err
+	}
 	if absent {
 		x.Absence = &absence
 		x.Places = absencePlaces(e, &absence)
@@ -95,10 +103,34 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 			x.Values = append(x.Values, v)
 		}
 	}
+	if len(x.Values) == 0 && key != "" && !a.Failed {
+		return x, false, noValue(target, key, all)
+	}
 	if key == "" {
 		x.ChartValues = chartValues(e, &e.Schedule.Assignments[i], all)
 	}
 	return x, true, nil
+}
+
+// unknown returns the error of sides that do not exist; nil where all exist, or may.
+func unknown(a *schedule.Absence) error {
+	if len(a.Unknown) == 0 || a.Uncertain {
+		return nil
+	}
+	var lines []string
+	for _, u := range a.Unknown {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("there is no %s %s in %s; %s", u.Kind, u.Name, a.Environment, u.Hint), "; "))
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// noValue returns the error of a key that an assignment has no value for.
+func noValue(target, key string, all []Value) error {
+	var paths []string
+	for _, v := range all {
+		paths = append(paths, v.Path)
+	}
+	return errors.New(strings.TrimSuffix(fmt.Sprintf("%s has no value %s; %s", target, key, diag.DidYouMean(key, paths)), "; "))
 }
 
 func valuesOf(e *build.Environment, leaves []compose.Leaf) []Value {
