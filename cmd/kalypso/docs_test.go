@@ -20,12 +20,13 @@ import (
 // examples/*/README.md are run from top to bottom, each in a work folder of its
 // own, with kalypso, cue, git and the system's shell.
 //
-//   - A comment <!-- setup: example NAME DIR --> copies examples/NAME to DIR of the
-//     work folder, and <!-- setup: platform DIR --> testdata/platform. The README of
-//     an example begins with the example in the work folder. On a page with
-//     <!-- setup: none --> commands of kalypso are parsed only, not run.
+//   - "git clone https://github.com/kalypso-io/kalypso [DIR]" copies the examples and
+//     testdata/platform of this repository. The README of an example begins with the
+//     example in the work folder. On a page with <!-- parse only --> commands of
+//     kalypso are parsed, and not run.
 //   - What follows <!-- needs: PROGRAM --> is run only where there is that program.
-//   - <!-- file: PATH --> writes the block that follows it to PATH.
+//   - A line that is a path in backquotes with a colon, `PATH`:, names the block that
+//     follows it, which is written to PATH of the current folder.
 //   - In a block ```console, a line "$ command" is run, lines "> more" after it are
 //     part of it, and what follows must be what it prints, on stdout and stderr
 //     together. A line "..." stands for any lines, and /work for the work folder.
@@ -99,7 +100,6 @@ type walk struct {
 	name      string
 	env       []string
 	work, dir string // the work folder, and the current one
-	ready     bool   // a setup was made
 	parseOnly bool
 	file      string // where the next block goes; "" for nowhere
 	// ids are the ids that commands print by those that the page shows; nil on a page
@@ -119,12 +119,16 @@ func newWalk(t *testing.T, name string) *walk {
 	}}
 	w.env = append(w.env, gitVariables...)
 	if example, ok := strings.CutPrefix(filepath.ToSlash(filepath.Dir(name)), "examples/"); ok {
-		w.setup([]string{"example", example, "."})
+		w.copyFrom("examples/"+example, work)
 	}
 	return w
 }
 
-var directive = regexp.MustCompile(`^<!-- (setup|file|needs): (.+) -->$`)
+// needs names a program without which the rest of a page is not run.
+var needs = regexp.MustCompile(`^<!-- needs: (.+) -->$`)
+
+// caption names the file that the block after it is.
+var caption = regexp.MustCompile("^`([^`]+)`:$")
 
 // run runs a page, and returns it with what its commands print.
 func (w *walk) run(text string) string {
@@ -132,22 +136,23 @@ func (w *walk) run(text string) string {
 	var out []string
 	for i := 0; i < len(lines); i++ {
 		out = append(out, lines[i])
-		if m := directive.FindStringSubmatch(lines[i]); m != nil {
-			switch m[1] {
-			case "file":
-				w.file = m[2]
-			case "setup":
-				w.setup(strings.Fields(m[2]))
-			case "needs":
-				if _, err := exec.LookPath(m[2]); err != nil {
-					w.Run("needs "+m[2], func(t *testing.T) { t.Skip(m[2] + " is not installed, which make test-all does") })
-					return strings.Join(append(out, lines[i+1:]...), "\n")
-				}
+		if lines[i] == "<!-- parse only -->" {
+			w.parseOnly = true
+		}
+		if m := needs.FindStringSubmatch(lines[i]); m != nil {
+			if _, err := exec.LookPath(m[1]); err != nil {
+				w.Run("needs "+m[1], func(t *testing.T) { t.Skip(m[1] + " is not installed, which make test-all does") })
+				return strings.Join(append(out, lines[i+1:]...), "\n")
 			}
-			continue
 		}
 		language, fence := strings.CutPrefix(lines[i], "```")
 		if !fence {
+			if w.file != "" && lines[i] != "" {
+				w.Fatalf("%s:%d: no block follows the name of the file %s", w.name, i+1, w.file)
+			}
+			if m := caption.FindStringSubmatch(lines[i]); m != nil {
+				w.file = m[1]
+			}
 			continue
 		}
 		length := slices.Index(lines[i+1:], "```")
@@ -161,21 +166,9 @@ func (w *walk) run(text string) string {
 	return strings.Join(out, "\n")
 }
 
-func (w *walk) setup(args []string) {
-	var from, to string
-	switch {
-	case len(args) == 3 && args[0] == "example":
-		from, to = "examples/"+args[1], args[2]
-	case len(args) == 2 && args[0] == "platform":
-		from, to = "testdata/platform", args[1]
-	case len(args) == 1 && args[0] == "none":
-		w.parseOnly, w.ready = true, true
-		return
-	default:
-		w.Fatalf("%s: no such setup: %s", w.name, args)
-	}
-	w.ready = true
-	if err := os.CopyFS(filepath.Join(w.work, to), os.DirFS(filepath.Join(repository, from))); err != nil {
+// copyFrom copies a folder of the repository.
+func (w *walk) copyFrom(dir, to string) {
+	if err := os.CopyFS(to, os.DirFS(filepath.Join(repository, dir))); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -207,7 +200,7 @@ func (w *walk) block(language string, line int, body []string) []string {
 }
 
 func (w *walk) write(name string, body []string) {
-	file := filepath.Join(w.work, name)
+	file := filepath.Join(w.dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		w.Fatal(err)
 	}
@@ -334,10 +327,14 @@ func (w *walk) command(line int, command string) (printed []byte, err error) {
 		return nil, checkTargets(words[1:])
 	case len(words) == 3 && words[0] == "go" && words[1] == "install":
 		return nil, checkPackage(words[2])
-	case !w.ready:
-		return nil, fmt.Errorf("no <!-- setup: ... --> before %s", command)
 	case w.parseOnly:
 		return nil, checkCommand(shellWords(command))
+	case len(words) > 2 && strings.Join(words[:3], " ") == "git clone https://github.com/kalypso-io/kalypso":
+		clone := filepath.Join(w.dir, append(words[3:], "kalypso")[0])
+		for _, dir := range []string{"examples", "testdata/platform"} {
+			w.copyFrom(dir, filepath.Join(clone, dir))
+		}
+		return nil, nil
 	case words[0] == "cd" && len(words) == 2:
 		w.dir = filepath.Join(w.dir, words[1])
 		return nil, nil

@@ -14,7 +14,7 @@ func cliPage(root *cobra.Command) []byte {
 	root.InitDefaultHelpFlag()
 	root.InitDefaultCompletionCmd()
 	p := newPage("The command line", "the commands' own help")
-	p.block("<!-- setup: none -->")
+	p.block("<!-- parse only -->")
 	p.block("%s", prose(root.Long, "text"))
 	p.block("Results go to stdout, everything else to stderr. Colour is used on a terminal only, and not where\n" +
 		"`NO_COLOR` is set. `kalypso COMMAND --help` prints what this page says of a command.")
