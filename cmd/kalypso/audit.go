@@ -55,7 +55,7 @@ statuses and orders do.`,
 			return g.print(*o.output, list[audit.Event]{apiVersion, "Audit", events}, func(w *tabwriter.Writer) { auditTable(w, events) })
 		},
 	}
-	o.flags(cmd)
+	o.flags(g, cmd)
 	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 90d")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values")

@@ -9,6 +9,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
+// completeFlag completes a flag of a command.
+func completeFlag(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
+		panic(err) // there is no such flag, or it is completed already
+	}
+}
+
+// values completes the values that a flag takes.
+func values(all ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
+}
+
 // environmentArgs completes the names of environments.
 func environmentArgs(g *global) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, _ string) (names []string, _ cobra.ShellCompDirective) {

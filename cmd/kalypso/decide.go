@@ -57,7 +57,7 @@ func newDecision(g *global, use, short, long, example, kind string, d *decisionO
 		Use: use, Short: short, Long: long, Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error { return g.decide(cmd, o, d, kind, args, do) },
 	}
-	o.flags(cmd)
+	o.flags(g, cmd)
 	o.output = outputFlag(cmd)
 	o.decisionFlags(cmd, d)
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
@@ -150,7 +150,7 @@ func newThaw(g *global) *cobra.Command {
 			})
 		},
 	}
-	o.flags(cmd)
+	o.flags(g, cmd)
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	return cmd
 }
@@ -195,7 +195,7 @@ GitOps repositories; --undo removes it.`,
 			})
 		},
 	}
-	o.flags(cmd)
+	o.flags(g, cmd)
 	o.decisionFlags(cmd, d)
 	cmd.Flags().BoolVar(&undo, "undo", false, "take the rejection back")
 	return cmd

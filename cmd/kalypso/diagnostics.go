@@ -13,6 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
+// diagnosticFormats are the values of --diagnostics, the default first.
+var diagnosticFormats = []string{"text", "json", "github", "sarif"}
+
 // diagnosticWriters are the values of --diagnostics.
 var diagnosticWriters = map[string]func(io.Writer, []diag.Diagnostic) error{
 	"text": func(w io.Writer, ds []diag.Diagnostic) error {

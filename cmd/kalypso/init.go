@@ -52,9 +52,8 @@ CODEOWNERS may be there; with any other in the way nothing is written.`,
 	f.StringVar(&p.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
 	f.StringVar(&p.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
 	f.StringVar(&p.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
-	for flag, values := range map[string][]string{"reconciler": starter.Reconcilers, "ci": starter.CIs} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flags are there
-	}
+	completeFlag(cmd, "reconciler", values(starter.Reconcilers...))
+	completeFlag(cmd, "ci", values(starter.CIs...))
 	return cmd
 }
 

@@ -43,7 +43,7 @@ func outputFlag(cmd *cobra.Command) *string { return outputFlagIn(cmd, cmd.Flags
 func outputFlagIn(cmd *cobra.Command, flags *pflag.FlagSet) *string {
 	o := outputFormat("table")
 	flags.VarP(&o, "output", "o", "how to print the result: table, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", values(outputFormats...))
 	return (*string)(&o)
 }
 

@@ -55,7 +55,7 @@ blocked, 6 if something is pending, and 7 if something is held or frozen.`,
 		Args: noArgs("promote"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.promote(cmd, o) },
 	}
-	o.flags(cmd)
+	o.flags(g, cmd)
 	o.output = outputFlagIn(cmd, cmd.PersistentFlags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	o.intentFlags(cmd)

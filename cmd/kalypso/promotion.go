@@ -50,7 +50,7 @@ type promotionOptions struct {
 }
 
 // flags adds what all of them have.
-func (o *promotionOptions) flags(cmd *cobra.Command) {
+func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringSliceVar(&o.environments, "env", nil, "the `ENVIRONMENT`; again for more")
 	f.StringVar(&o.ring, "ring", "", "only this `RING` of the environment")
@@ -61,6 +61,9 @@ func (o *promotionOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command (default: native where that can)")
 	f.StringSliceVar(&o.reports, "report", nil, "count the rollout reports in a `FILE` or folder")
 	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the clusters of a kubeconfig `FILE`")
+	completeFlag(cmd, "env", environmentArgs(g))
+	completeFlag(cmd, "forge", values("github", "gitlab", "gitea", "none"))
+	completeFlag(cmd, "git-backend", values("native", "git"))
 	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or gpg:FILE with an exported one")
 }
 

@@ -100,6 +100,9 @@ and builds need no network.`,
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	g.costs.flags(root.PersistentFlags())
+	completeFlag(root, "diagnostics", values(diagnosticFormats...))
+	completeFlag(root, "progress", values(progressAuto, progressPlain, progressNone))
+	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
 	addGroup(root, start, newInit(g), newVersion(g))
 	addGroup(root, "Author:", newVet(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
