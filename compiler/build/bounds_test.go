@@ -57,7 +57,10 @@ func TestCapabilitiesOf(t *testing.T) {
 		{model.Unit{Socket: section("ListenStream", model.IntOf(443))}, bind},
 		{model.Unit{Socket: section("ListenStream", texts("8080", "[::]:80"))}, bind},
 		{model.Unit{Socket: section("ListenDatagram", texts("192.0.2.1:53"))}, bind},
-		{model.Unit{Socket: section("ListenStream", texts("1024", "[2001:db8::1]:8080"))}, ""},
+		{model.Unit{Socket: section("ListenStream", texts("[fe80::1]:80%eth0"))}, bind},
+		{model.Unit{Socket: section("ListenStream", texts("%i"))}, bind},
+		{model.Unit{Socket: section("ListenStream", texts("01750"))}, bind},
+		{model.Unit{Socket: section("ListenStream", texts("", "1024", "[2001:db8::1]:8080"))}, ""},
 	} {
 		if got := strings.Join(capabilitiesOf(test.u), " "); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

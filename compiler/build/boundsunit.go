@@ -137,11 +137,13 @@ func privileged(command string) bool {
 	return strings.ContainsAny(marks, "+!")
 }
 
-// reserved says whether an address of a socket has a port that a user cannot listen on, which
-// systemd opens for it: "80", "192.0.2.1:80" or "vsock:2:80" (systemd.socket(5)).
+// reserved says whether a socket's address may have a port that a user cannot listen on, which
+// systemd opens for it: "80", "192.0.2.1:80" or "vsock:2:80" (systemd.socket(5)). A port that
+// is no plain number, such as "%i" or "0120", may be any.
 func reserved(address string) bool {
-	port, err := strconv.Atoi(address[strings.LastIndexByte(address, ':')+1:])
-	return err == nil && port < 1024
+	text := address[strings.LastIndexByte(address, ':')+1:]
+	port, err := strconv.Atoi(text)
+	return address != "" && (err != nil || port < 1024 || text != strconv.Itoa(port))
 }
 
 // capabilitiesOf returns the capabilities that a unit asks for, sorted, each once.
