@@ -119,7 +119,7 @@ func unknown(a *schedule.Absence) error {
 	}
 	var lines []string
 	for _, u := range a.Unknown {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("there is no %s %s in %s; %s", u.Kind, u.Name, a.Environment, u.Hint), "; "))
+		lines = append(lines, u.In(a.Environment))
 	}
 	return errors.New(strings.Join(lines, "\n"))
 }
@@ -130,7 +130,10 @@ func noValue(target, key string, all []Value) error {
 	for _, v := range all {
 		paths = append(paths, v.Path)
 	}
-	return errors.New(strings.TrimSuffix(fmt.Sprintf("%s has no value %s; %s", target, key, diag.DidYouMean(key, paths)), "; "))
+	if len(paths) == 0 {
+		return fmt.Errorf("%s has no values", target)
+	}
+	return fmt.Errorf("%s has no value %s; %s", target, key, diag.DidYouMean(key, paths))
 }
 
 func valuesOf(e *build.Environment, leaves []compose.Leaf) []Value {

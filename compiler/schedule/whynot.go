@@ -40,6 +40,15 @@ type Unknown struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// In says that the environment does not have it, and what it has.
+func (u Unknown) In(environment string) string {
+	text := fmt.Sprintf("there is no %s %s in %s", u.Kind, u.Name, environment)
+	if u.Hint != "" {
+		text += "; " + u.Hint
+	}
+	return text
+}
+
 // Removal is a policy that selects the pair, and what takes the pair from it.
 type Removal struct {
 	Policy string `json:"policy"`
@@ -122,11 +131,7 @@ func (a Absence) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is not assigned to %s in %s\n", a.DeploymentTarget, a.ClusterType, a.Environment)
 	for _, u := range a.Unknown {
-		fmt.Fprintf(&b, "  there is no %s %s in %s", u.Kind, u.Name, a.Environment)
-		if u.Hint != "" {
-			fmt.Fprintf(&b, "; %s", u.Hint)
-		}
-		b.WriteByte('\n')
+		fmt.Fprintf(&b, "  %s\n", u.In(a.Environment))
 	}
 	for _, r := range a.Removals {
 		if r.Except {
