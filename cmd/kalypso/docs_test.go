@@ -163,6 +163,9 @@ func (w *walk) run(text string) string {
 		out = append(out, "```")
 		i += length + 1
 	}
+	if w.file != "" {
+		w.Errorf("%s: no block follows the name of the file %s", w.name, w.file)
+	}
 	return strings.Join(out, "\n")
 }
 
