@@ -8,24 +8,37 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// diagnosticFormats are the values of --diagnostics, the default first.
-var diagnosticFormats = []string{"text", "json", "github", "sarif"}
+// diagnosticFormat is how diagnostics are written.
+type diagnosticFormat struct {
+	name  string
+	write func(io.Writer, []diag.Diagnostic) error
+}
 
-// diagnosticWriters are the values of --diagnostics.
-var diagnosticWriters = map[string]func(io.Writer, []diag.Diagnostic) error{
-	"text": func(w io.Writer, ds []diag.Diagnostic) error {
-		return diag.WriteText(w, ds, emphasis(w))
-	},
-	"json":   diag.WriteJSON,
-	"github": diag.WriteGitHub,
-	"sarif": func(w io.Writer, ds []diag.Diagnostic) error {
+// diagnosticFormats are the formats of diagnostics, the default first.
+var diagnosticFormats = []diagnosticFormat{
+	{"text", func(w io.Writer, ds []diag.Diagnostic) error { return diag.WriteText(w, ds, emphasis(w)) }},
+	{"json", diag.WriteJSON},
+	{"github", diag.WriteGitHub},
+	{"sarif", func(w io.Writer, ds []diag.Diagnostic) error {
 		return diag.WriteSARIF(w, ds, compiler.Version().Version)
-	},
+	}},
+}
+
+// diagnosticsFlag adds a flag that says how diagnostics are written.
+func (g *global) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name, shorthand, usage string) {
+	var names []string
+	for _, f := range diagnosticFormats {
+		names = append(names, f.name)
+	}
+	choiceFlag(cmd, flags, &g.diagnostics, name, shorthand, usage, names...)
 }
 
 // report writes diagnostics as --diagnostics says.
@@ -33,7 +46,8 @@ func (g *global) report(w io.Writer, ds []diag.Diagnostic) error {
 	if g.diagnostics == "github" || g.diagnostics == "sarif" {
 		ds = fromWorkingDirectory(g.dir, ds)
 	}
-	return diagnosticWriters[g.diagnostics](w, ds)
+	i := slices.IndexFunc(diagnosticFormats, func(f diagnosticFormat) bool { return f.name == g.diagnostics })
+	return diagnosticFormats[i].write(w, ds)
 }
 
 // fromWorkingDirectory returns diagnostics of the platform that dir is in with

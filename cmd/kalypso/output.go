@@ -19,21 +19,45 @@ import (
 // apiVersion is that of all JSON and YAML results.
 const apiVersion = "kalypso.io/v1alpha1"
 
-// outputFormat is the value of -o: one of outputFormats.
-type outputFormat string
+// choice is the value of a flag that takes one of some texts. Others are refused before
+// anything is done.
+type choice struct {
+	value *string
+	of    []string
+}
 
-var outputFormats = []string{"table", "json", "yaml"}
-
-func (o *outputFormat) String() string { return string(*o) }
-func (o *outputFormat) Type() string   { return "string" }
-
-// Set refuses other formats before anything is done.
-func (o *outputFormat) Set(s string) error {
-	if !slices.Contains(outputFormats, s) {
-		return errors.New("there are table, json and yaml")
+// String returns the text.
+func (c *choice) String() string {
+	if c.value == nil { // pflag asks a zero value for its default
+		return ""
 	}
-	*o = outputFormat(s)
+	return *c.value
+}
+
+// Type returns what help calls the value.
+func (c *choice) Type() string { return "string" }
+
+// Set sets the text.
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		return errors.New("there are " + listed(c.of, "and"))
+	}
+	*c.value = s
 	return nil
+}
+
+// choiceFlag adds a flag that takes one of some texts, which end its usage, to flags of a
+// command. The first is the default.
+func choiceFlag(cmd *cobra.Command, flags *pflag.FlagSet, value *string, name, shorthand, usage string, of ...string) {
+	*value = of[0]
+	flags.VarP(&choice{value, of}, name, shorthand, usage+": "+listed(of, "or"))
+	completeFlag(cmd, name, values(of...))
+}
+
+// listed lists two texts or more: "a, b or c".
+func listed(all []string, last string) string {
+	n := len(all) - 1
+	return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
 }
 
 // outputFlag adds -o, and returns where its value will be.
@@ -41,10 +65,9 @@ func outputFlag(cmd *cobra.Command) *string { return outputFlagIn(cmd, cmd.Flags
 
 // outputFlagIn adds -o to flags of a command: its own, or those of all below it.
 func outputFlagIn(cmd *cobra.Command, flags *pflag.FlagSet) *string {
-	o := outputFormat("table")
-	flags.VarP(&o, "output", "o", "how to print the result: table, json or yaml")
-	completeFlag(cmd, "output", values(outputFormats...))
-	return (*string)(&o)
+	o := new(string)
+	choiceFlag(cmd, flags, o, "output", "o", "how to print the result", "table", "json", "yaml")
+	return o
 }
 
 // list is the document of a list result.

@@ -96,11 +96,10 @@ and builds need no network.`,
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
-	root.PersistentFlags().StringVar(&g.diagnostics, "diagnostics", "text", "how to tell what is wrong: text, json, github or sarif")
+	g.diagnosticsFlag(root, root.PersistentFlags(), "diagnostics", "", "how to tell what is wrong")
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	g.costs.flags(root.PersistentFlags())
-	completeFlag(root, "diagnostics", values(diagnosticFormats...))
 	completeFlag(root, "progress", values(progressAuto, progressPlain, progressNone))
 	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
@@ -128,9 +127,6 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // command find it. Commands work without it: a cache that cannot be written is
 // no failure.
 func (g *global) prepare(ctx context.Context) error {
-	if _, known := diagnosticWriters[g.diagnostics]; !known {
-		return usagef("--diagnostics %s: there are text, json, github and sarif", g.diagnostics)
-	}
 	switch g.progress {
 	case progressAuto, progressPlain, progressNone:
 	default:

@@ -54,8 +54,7 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 	}
 	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this workspace alone")
 	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the base commits that run there")
-	cmd.Flags().StringVarP(&g.diagnostics, "output", "o", "text", "how to print what is found, as --diagnostics does: text, json, github or sarif")
-	completeFlag(cmd, "output", values(diagnosticFormats...))
+	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o", "how to print what is found, as --diagnostics does")
 	cmd.Flags().StringVar(&failOn, "fail-on", string(diag.Error), "what the exit code is 3 for: error, or warning, which is both")
 	completeFlag(cmd, "fail-on", values(string(diag.Error), string(diag.Warning)))
 	cmd.MarkFlagsMutuallyExclusive("promoted", "workspace")
