@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -18,87 +20,118 @@ func newGet(g *global) *cobra.Command {
 		Use:   "get",
 		Short: "List what the platform has",
 		Long: `get lists entities of the platform, and the assignments that the scheduling
-policies make of them. What is wrong with the platform is told on stderr; the
-exit code is then 3, and the list holds what can be known.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is nothing called %s to get; see kalypso get --help", args[0])
-			}
-			return nil
-		},
+policies make of them, environment by environment in the order of promotion. What is
+wrong with the platform is printed on stderr; the exit code is then 3, and the list
+holds what can be known.`,
+		Example: `  kalypso get assignments --workload shop -l region=west
+  kalypso get assignments prod --state failed -o name
+  kalypso get dt -o wide`,
+		Args: nothingCalled,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
-		getCommand(g, "environments", "EnvironmentList", "the environments", query.Environments, func(w *tabwriter.Writer, items []query.Environment) {
-			row(w, "ENVIRONMENT", "AFTER", "CLUSTER TYPES", "ASSIGNMENTS", "DESCRIPTION")
-			for _, e := range items {
-				row(w, e.Name, join(e.After), e.ClusterTypes, e.Assignments, e.Description)
-			}
-		}),
-		getCommand(g, "cluster-types", "ClusterTypeList", "the cluster types", query.ClusterTypes, func(w *tabwriter.Writer, items []query.ClusterType) {
-			row(w, "ENVIRONMENT", "CLUSTER TYPE", "RECONCILER", "NAMESPACE SERVICE", "CONFIG", "CLUSTERS", "ASSIGNMENTS", "LABELS")
-			for _, c := range items {
-				row(w, c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat, len(c.Clusters), c.Assignments, labels(c.Labels))
-			}
-		}),
-		getCommand(g, "clusters", "ClusterList", "the clusters", query.Clusters, func(w *tabwriter.Writer, items []query.Cluster) {
-			row(w, "ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS")
-			for _, c := range items {
-				row(w, c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels))
-			}
-		}),
-		getCommand(g, "workloads", "WorkloadList", "the workloads with deployment targets", query.Workloads, func(w *tabwriter.Writer, items []query.Workload) {
-			row(w, "ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS")
-			for _, i := range items {
-				row(w, i.Environment, i.Name, i.Workspace, i.Application, join(i.DeploymentTargets))
-			}
-		}),
-		getCommand(g, "deployment-targets", "DeploymentTargetList", "the deployment targets", query.DeploymentTargets, func(w *tabwriter.Writer, items []query.DeploymentTarget) {
-			row(w, "ENVIRONMENT", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "CLUSTER TYPES", "LABELS")
-			for _, t := range items {
-				row(w, t.Environment, t.DeploymentTarget, t.Workspace, t.Version, join(t.ClusterTypes), labels(t.Labels))
-			}
-		}),
-		getCommand(g, "assignments", "AssignmentList", "what is assigned where", query.Assignments, func(w *tabwriter.Writer, items []query.Assignment) {
-			row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE")
-			for _, a := range items {
-				state := "ok"
-				if a.Failed {
-					state = "failed"
-				}
-				row(w, a.Environment, a.ClusterType, a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), state)
-			}
-		}),
-		newGetWorkspaces(g),
-		getCommand(g, "configs", "ConfigList", "the configs", query.Configs, func(w *tabwriter.Writer, items []query.Config) {
-			row(w, "ENVIRONMENT", "CONFIG", "LAYER", "MATCH", "ASSIGNMENTS", "KEYS")
-			for _, c := range items {
-				row(w, c.Environment, c.Name, c.Layer, c.Match, c.Assignments, join(c.Keys))
-			}
-		}),
-	)
+	for _, l := range listings() {
+		c := l.command(g)
+		if c.Name() == "workspaces" {
+			addCodeOwners(g, c)
+		}
+		cmd.AddCommand(c)
+	}
 	return cmd
 }
 
-// getCommand is `get NAME [ENVIRONMENT...]`.
-func getCommand[T any](g *global, name, kind, what string, of func(*compiler.Build) []T, table func(*tabwriter.Writer, []T)) *cobra.Command {
+// nothingCalled refuses arguments of a command that only has others below it.
+func nothingCalled(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return usagef("there is nothing called %s to %s; %s", args[0], cmd.Name(), orList(diag.DidYouMean(args[0], names), names))
+}
+
+// listing is `get NAME`: a list of items of one type.
+type listing[T any] struct {
+	name, short, kind, what string
+	of                      func(*compiler.Build) []T
+	// header are the titles of the table's columns, of which the last wide ones are only
+	// shown by -o wide; cells are those of an item.
+	header []string
+	wide   int
+	cells  func(T) []any
+	// facets are what an item can be found by. Flags are added for those in filters.
+	facets  func(T) facets
+	filters []string
+	// ref returns the environment of an item and the entity that it is; nil for what is
+	// none. concerns says whether an assignment of the same environment is of it; nil for
+	// where that is not known.
+	ref      func(T) (environment string, ref model.Ref)
+	concerns func(T, query.Assignment) bool
+}
+
+// command returns the command.
+func (l listing[T]) command(g *global) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               name + " [ENVIRONMENT...]",
-		Aliases:           []string{strings.TrimSuffix(name, "s")},
-		Short:             "List " + what,
+		Use:               l.name + " [ENVIRONMENT...]",
+		Aliases:           []string{singular(l.name), l.short},
+		Short:             "List " + l.what,
 		ValidArgsFunction: environmentArgs(g),
 	}
-	output := outputFlag(cmd)
+	output := new(string)
+	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "table", "wide", "name", "json", "yaml")
+	filter := newFilter(g, cmd, l.filters)
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
-		return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
-			items := of(b)
-			if err := g.print(*output, list[T]{apiVersion, kind, items}, func(w *tabwriter.Writer) { table(w, items) }); err != nil {
+		return g.compile(cmd.Context(), append(environments, filter.environments...), func(b *compiler.Build) error {
+			matches, err := filter.matcher()
+			if err != nil {
 				return err
+			}
+			items := slices.DeleteFunc(l.of(b), func(item T) bool { return !matches(l.facets(item)) })
+			if err := l.print(g, *output, items); err != nil {
+				return err
+			}
+			if len(items) == 0 && !slices.Contains([]string{"json", "yaml"}, *output) {
+				fmt.Fprintln(g.err, "kalypso: nothing to list")
 			}
 			return g.reportErrors(b)
 		})
 	}
 	return cmd
+}
+
+// print prints the items, of which each name is printed once.
+func (l listing[T]) print(g *global, output string, items []T) error {
+	switch output {
+	case "name":
+		printed := map[string]bool{}
+		for _, item := range items {
+			if name := l.facets(item).id; !printed[name] {
+				printed[name] = true
+				fmt.Fprintln(g.out, name)
+			}
+		}
+		return nil
+	case "table", "wide":
+		n := len(l.header)
+		if output == "table" {
+			n -= l.wide
+		}
+		var rows [][]any
+		for _, item := range items {
+			rows = append(rows, l.cells(item)[:n])
+		}
+		return g.table(l.header[:n], rows)
+	}
+	return g.print(output, list[T]{apiVersion, l.kind, items}, func(*tabwriter.Writer) {})
+}
+
+// singular returns the singular of the name of a list.
+func singular(name string) string {
+	if stem, is := strings.CutSuffix(name, "ies"); is {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(name, "s")
 }
 
 func labels(of map[string]string) string {

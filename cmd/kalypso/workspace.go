@@ -11,6 +11,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -86,14 +87,22 @@ func unknownWorkspace(b *compiler.Build, name string) error {
 	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, orList(diag.DidYouMean(name, known), known))
 }
 
-// newGetWorkspaces is `get workspaces [ENVIRONMENT...]`.
-func newGetWorkspaces(g *global) *cobra.Command {
-	cmd := getCommand(g, "workspaces", "WorkspaceList", "the workspaces", query.Workspaces, func(w *tabwriter.Writer, items []query.Workspace) {
-		row(w, "ENVIRONMENT", "WORKSPACE", "PROFILE", "WORKLOADS", "REGISTRATIONS", "ASSIGNMENTS", "FAILED", "OWNERS")
-		for _, i := range items {
-			row(w, i.Environment, i.Name, i.Profile, len(i.Workloads), join(i.Registrations), i.Assignments, i.Failed, join(i.Owners))
-		}
-	})
+// workspaceListing lists the workspaces.
+var workspaceListing = listing[query.Workspace]{
+	name: "workspaces", short: "ws", kind: "WorkspaceList", what: "the workspaces", of: query.Workspaces,
+	header: []string{"ENVIRONMENT", "WORKSPACE", "PROFILE", "WORKLOADS", "REGISTRATIONS", "ASSIGNMENTS", "FAILED", "OWNERS", "DESCRIPTION"}, wide: 1,
+	cells: func(w query.Workspace) []any {
+		return []any{w.Environment, w.Name, w.Profile, len(w.Workloads), join(w.Registrations), w.Assignments, w.Failed, join(w.Owners), w.Description}
+	},
+	facets: func(w query.Workspace) facets { return facets{id: w.Name} },
+	ref: func(w query.Workspace) (string, model.Ref) {
+		return w.Environment, model.Ref{Collection: "workspaces", Name: w.Name}
+	},
+	concerns: func(w query.Workspace, a query.Assignment) bool { return slices.Contains(w.Workloads, a.Workload) },
+}
+
+// addCodeOwners adds --codeowners to `get workspaces`.
+func addCodeOwners(g *global, cmd *cobra.Command) {
 	usual := cmd.RunE
 	var owners bool
 	cmd.Flags().BoolVar(&owners, "codeowners", false, "print CODEOWNERS: which file of the platform who reviews")
@@ -108,7 +117,6 @@ func newGetWorkspaces(g *global) *cobra.Command {
 			return g.reportErrors(b)
 		})
 	}
-	return cmd
 }
 
 // codeOwners returns the lines of CODEOWNERS: each file in which workloads or registrations of

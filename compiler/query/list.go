@@ -24,10 +24,10 @@ type Environment struct {
 	Readable bool `json:"readable"`
 }
 
-// Environments lists the environments, by name.
+// Environments lists the environments, in the order of promotion.
 func Environments(b *compiler.Build) []Environment {
 	out := []Environment{}
-	for _, e := range b.Environments {
+	for _, e := range promotionOrder(b) {
 		item := Environment{Name: e.Name, After: []string{}, Readable: e.Model != nil}
 		if e.Model != nil {
 			item.Description = e.Model.Description
@@ -57,7 +57,7 @@ type ClusterType struct {
 	Assignments       int      `json:"assignments"`
 }
 
-// ClusterTypes lists the cluster types, by environment and name.
+// ClusterTypes lists the cluster types, by environment, in the order of promotion, and name.
 func ClusterTypes(b *compiler.Build) []ClusterType {
 	out := []ClusterType{}
 	for e := range readable(b) {
@@ -206,6 +206,10 @@ type Assignment struct {
 	DependsOn        []string `json:"dependsOn"`
 	// Configuration is the digest of the composed values, its version.
 	Configuration model.Digest `json:"configuration,omitempty"`
+	// TargetLabels and ClusterTypeLabels are those of the deployment target and of the
+	// cluster type; a selector of assignments sees both.
+	TargetLabels      map[string]string `json:"-"`
+	ClusterTypeLabels map[string]string `json:"-"`
 	// Failed says that errors concern the assignment, so that it is not built.
 	Failed bool `json:"failed"`
 }
@@ -228,6 +232,7 @@ func assignmentOf(e *build.Environment, i int) Assignment {
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
 		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...), Reconciler: a.ClusterType.Reconciler,
 		Render: a.Target.Render, DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
+		TargetLabels: a.Target.Labels, ClusterTypeLabels: a.ClusterType.Labels,
 	}
 	if !item.Failed {
 		item.Configuration = e.Configuration(i)
@@ -275,10 +280,29 @@ func keys(path string, t model.Tree, out *[]string) {
 	}
 }
 
-// readable iterates over the environments of which there is something to say.
+// promotionOrder returns the environments, each after those that it is promoted from; those
+// without an order between them by name, and those of a circle last.
+func promotionOrder(b *compiler.Build) []*build.Environment {
+	left := slices.Clone(b.Environments) // by name
+	var out []*build.Environment
+	for len(left) > 0 {
+		i := slices.IndexFunc(left, func(e *build.Environment) bool {
+			return e.Model == nil || !slices.ContainsFunc(left, func(before *build.Environment) bool {
+				return slices.Contains(e.Model.After, before.Name)
+			})
+		})
+		i = max(i, 0)
+		out = append(out, left[i])
+		left = slices.Delete(left, i, i+1)
+	}
+	return out
+}
+
+// readable iterates over the environments of which there is something to say, in the order
+// of promotion.
 func readable(b *compiler.Build) func(func(*build.Environment) bool) {
 	return func(yield func(*build.Environment) bool) {
-		for _, e := range b.Environments {
+		for _, e := range promotionOrder(b) {
 			if e.Model != nil && !yield(e) {
 				return
 			}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+	klabels "k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/query"
+)
+
+// The flags that filter lists.
+const (
+	byLabels      = "selector"
+	byWorkload    = "workload"
+	byClusterType = "cluster-type"
+	byState       = "state"
+)
+
+// The values of --state.
+const (
+	stateAny    = "any"
+	stateOK     = "ok"
+	stateFailed = "failed"
+)
+
+// facets are what an item of a list can be found by.
+type facets struct {
+	id           string // what -o name prints
+	workload     string
+	clusterTypes []string
+	// labels are those of the item; of one with two sources of them, each in turn.
+	labels []map[string]string
+	failed bool
+}
+
+// state returns the state that tables show.
+func (f facets) state() string {
+	if f.failed {
+		return stateFailed
+	}
+	return stateOK
+}
+
+// filter are the flags that choose the items of a list. Several flags are all to be
+// fulfilled; of several values of one flag, one.
+type filter struct {
+	environments, workloads, clusterTypes []string
+	selector, state                       string
+}
+
+// newFilter adds --environment and the flags with the names to a command.
+func newFilter(g *global, cmd *cobra.Command, names []string) *filter {
+	f := &filter{state: stateAny}
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&f.environments, "environment", "e", nil, "list only what is in this `ENVIRONMENT`")
+	completeFlag(cmd, "environment", environmentArgs(g))
+	for _, name := range names {
+		switch name {
+		case byLabels:
+			flags.StringVarP(&f.selector, byLabels, "l", "", "list only what the `LABELS` select, written as for kubectl: key=value,key!=value,key in (a,b),key,!key")
+			completeFlag(cmd, byLabels, cobra.NoFileCompletions)
+		case byWorkload:
+			flags.StringSliceVar(&f.workloads, byWorkload, nil, "list only what is of this `WORKLOAD`")
+			completeFlag(cmd, byWorkload, nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }))
+		case byClusterType:
+			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil, "list only what is on this `CLUSTER-TYPE`")
+			completeFlag(cmd, byClusterType, nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Name }))
+		case byState:
+			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state", stateAny, stateOK, stateFailed)
+		}
+	}
+	return f
+}
+
+// matcher returns what says whether an item is to be listed.
+func (f *filter) matcher() (func(facets) bool, error) {
+	selector, err := klabels.Parse(f.selector)
+	if err != nil {
+		return nil, usagef("--selector %s: %v", f.selector, err)
+	}
+	return func(item facets) bool {
+		labelled := func(set map[string]string) bool { return selector.Matches(klabels.Set(set)) }
+		return (selector.Empty() || slices.ContainsFunc(item.labels, labelled)) &&
+			(len(f.workloads) == 0 || slices.Contains(f.workloads, item.workload)) &&
+			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool { return slices.Contains(f.clusterTypes, c) })) &&
+			(f.state == stateAny || f.state == item.state())
+	}, nil
+}
+
+// nameValues completes the names of items of the platform.
+func nameValues[T any](g *global, of func(*compiler.Build) []T, name func(T) string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		g.progress = progressNone
+		err := g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
+			for _, item := range of(b) {
+				names = append(names, name(item))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		slices.Sort(names)
+		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+	}
+}

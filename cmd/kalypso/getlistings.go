@@ -1,0 +1,198 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query"
+)
+
+// lister is a list of any type.
+type lister interface {
+	command(*global) *cobra.Command
+	describe(*global) *cobra.Command
+}
+
+// listings are those of each collection, and of what the compiler makes of them.
+func listings() []lister {
+	return []lister{
+		listing[query.Environment]{
+			name: "environments", short: "env", kind: "EnvironmentList", what: "the environments", of: query.Environments,
+			header: []string{"ENVIRONMENT", "AFTER", "CLUSTER TYPES", "ASSIGNMENTS", "DESCRIPTION"},
+			cells: func(e query.Environment) []any {
+				return []any{e.Name, join(e.After), e.ClusterTypes, e.Assignments, e.Description}
+			},
+			facets: func(e query.Environment) facets { return facets{id: e.Name} },
+			ref: func(i query.Environment) (string, model.Ref) {
+				return i.Name, model.Ref{Collection: "environments", Name: i.Name}
+			},
+			concerns: func(i query.Environment, a query.Assignment) bool { return true },
+		},
+		listing[query.ClusterType]{
+			name: "cluster-types", short: "ct", kind: "ClusterTypeList", what: "the cluster types", of: query.ClusterTypes,
+			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "RECONCILER", "NAMESPACE SERVICE", "CONFIG", "CLUSTERS", "ASSIGNMENTS", "LABELS", "KUBERNETES", "DESCRIPTION"}, wide: 2,
+			cells: func(c query.ClusterType) []any {
+				return []any{c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat, len(c.Clusters), c.Assignments, labels(c.Labels), c.KubernetesVersion, c.Description}
+			},
+			facets:  func(c query.ClusterType) facets { return facets{id: c.Name, labels: []map[string]string{c.Labels}} },
+			filters: []string{byLabels},
+			ref: func(i query.ClusterType) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "clusterTypes", Name: i.Name}
+			},
+			concerns: func(i query.ClusterType, a query.Assignment) bool { return a.ClusterType == i.Name },
+		},
+		listing[query.Cluster]{
+			name: "clusters", short: "cl", kind: "ClusterList", what: "the clusters", of: query.Clusters,
+			header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS", "DESCRIPTION"}, wide: 1,
+			cells: func(c query.Cluster) []any {
+				return []any{c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels), c.Description}
+			},
+			facets: func(c query.Cluster) facets {
+				return facets{id: c.Name, clusterTypes: []string{c.ClusterType}, labels: []map[string]string{c.Labels}}
+			},
+			filters: []string{byLabels, byClusterType},
+			ref: func(i query.Cluster) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "clusters", Name: i.Name}
+			},
+			concerns: func(i query.Cluster, a query.Assignment) bool { return a.ClusterType == i.ClusterType },
+		},
+		workspaceListing,
+		listing[query.Workload]{
+			name: "workloads", short: "wl", kind: "WorkloadList", what: "the workloads with deployment targets", of: query.Workloads,
+			header: []string{"ENVIRONMENT", "WORKLOAD", "WORKSPACE", "APPLICATION", "DEPLOYMENT TARGETS", "LABELS", "DESCRIPTION"}, wide: 2,
+			cells: func(w query.Workload) []any {
+				return []any{w.Environment, w.Name, w.Workspace, w.Application, join(w.DeploymentTargets), labels(w.Labels), w.Description}
+			},
+			facets: func(w query.Workload) facets {
+				return facets{id: w.Name, workload: w.Name, labels: []map[string]string{w.Labels}}
+			},
+			filters: []string{byLabels, byWorkload},
+			ref: func(i query.Workload) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "workloads", Name: i.Name}
+			},
+			concerns: func(i query.Workload, a query.Assignment) bool { return a.Workload == i.Name },
+		},
+		listing[query.DeploymentTarget]{
+			name: "deployment-targets", short: "dt", kind: "DeploymentTargetList", what: "the deployment targets", of: query.DeploymentTargets,
+			header: []string{"ENVIRONMENT", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "CLUSTER TYPES", "LABELS", "WORKLOAD", "DEPENDS ON"}, wide: 2,
+			cells: func(t query.DeploymentTarget) []any {
+				return []any{t.Environment, t.DeploymentTarget, t.Workspace, t.Version, join(t.ClusterTypes), labels(t.Labels), t.Workload, join(t.DependsOn)}
+			},
+			facets: func(t query.DeploymentTarget) facets {
+				return facets{id: t.DeploymentTarget, workload: t.Workload, clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
+			},
+			filters: []string{byLabels, byWorkload, byClusterType},
+			ref: func(i query.DeploymentTarget) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "workloads", Name: i.Workload, Path: "deploymentTargets." + model.Label(i.Name)}
+			},
+			concerns: func(i query.DeploymentTarget, a query.Assignment) bool {
+				return a.DeploymentTarget == i.DeploymentTarget
+			},
+		},
+		listing[query.Registration]{
+			name: "registrations", short: "reg", kind: "RegistrationList", what: "the registrations, by which other teams bring workloads and configs", of: query.Registrations,
+			header: []string{"ENVIRONMENT", "REGISTRATION", "WORKSPACE", "REPOSITORY", "BRINGS", "WORKLOADS"},
+			cells: func(r query.Registration) []any {
+				return []any{r.Environment, r.Name, r.Workspace, r.Git.Repo, join(r.Brings), join(r.Workloads)}
+			},
+			facets: func(r query.Registration) facets { return facets{id: r.Name} },
+			ref: func(i query.Registration) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "registrations", Name: i.Name}
+			},
+			concerns: func(i query.Registration, a query.Assignment) bool { return slices.Contains(i.Workloads, a.Workload) },
+		},
+		listing[query.SchedulingPolicy]{
+			name: "scheduling-policies", short: "sp", kind: "SchedulingPolicyList", what: "the scheduling policies", of: query.SchedulingPolicies,
+			header: []string{"ENVIRONMENT", "SCHEDULING POLICY", "DEPLOYMENT TARGETS", "CLUSTER TYPES", "DENY", "ASSIGNMENTS"},
+			cells: func(p query.SchedulingPolicy) []any {
+				return []any{p.Environment, p.Name, p.DeploymentTargets, p.ClusterTypes, p.Deny, p.Assignments}
+			},
+			facets: func(p query.SchedulingPolicy) facets { return facets{id: p.Name} },
+			ref: func(i query.SchedulingPolicy) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "schedulingPolicies", Name: i.Name}
+			},
+			concerns: func(i query.SchedulingPolicy, a query.Assignment) bool { return slices.Contains(a.Policies, i.Name) },
+		},
+		listing[query.Assignment]{
+			name: "assignments", short: "as", kind: "AssignmentList", what: "what is assigned where", of: query.Assignments,
+			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE", "RECONCILER", "WORKLOAD", "DEPENDS ON"}, wide: 3,
+			cells: func(a query.Assignment) []any {
+				return []any{a.Environment, a.ClusterType, a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state(), a.Reconciler, a.Workload, join(a.DependsOn)}
+			},
+			facets:  assignmentFacets,
+			filters: []string{byLabels, byWorkload, byClusterType, byState},
+		},
+		listing[query.Config]{
+			name: "configs", short: "cfg", kind: "ConfigList", what: "the configs", of: query.Configs,
+			header: []string{"ENVIRONMENT", "CONFIG", "LAYER", "MATCH", "ASSIGNMENTS", "KEYS"},
+			cells: func(c query.Config) []any {
+				return []any{c.Environment, c.Name, c.Layer, c.Match, c.Assignments, join(c.Keys)}
+			},
+			facets:  func(c query.Config) facets { return facets{id: c.Name, failed: c.Failed} },
+			filters: []string{byState},
+			ref: func(i query.Config) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "configs", Name: i.Name}
+			},
+		},
+		listing[query.ConfigSchema]{
+			name: "config-schemas", short: "cs", kind: "ConfigSchemaList", what: "the config schemas", of: query.ConfigSchemas,
+			header: []string{"ENVIRONMENT", "CONFIG SCHEMA", "MATCH", "FIELDS"},
+			cells: func(s query.ConfigSchema) []any {
+				return []any{s.Environment, s.Name, s.Match, join(s.Fields)}
+			},
+			facets:  func(s query.ConfigSchema) facets { return facets{id: s.Name, failed: s.Failed} },
+			filters: []string{byState},
+			ref: func(i query.ConfigSchema) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "configSchemas", Name: i.Name}
+			},
+		},
+		listing[query.NamespaceService]{
+			name: "namespace-services", short: "ns", kind: "NamespaceServiceList", what: "the namespace services", of: query.NamespaceServices,
+			header: []string{"ENVIRONMENT", "NAMESPACE SERVICE", "CLUSTER TYPES"},
+			cells: func(s query.NamespaceService) []any {
+				return []any{s.Environment, s.Name, join(s.ClusterTypes)}
+			},
+			facets: func(s query.NamespaceService) facets {
+				return facets{id: s.Name, clusterTypes: s.ClusterTypes}
+			},
+			filters: []string{byClusterType},
+			ref: func(i query.NamespaceService) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "namespaceServices", Name: i.Name}
+			},
+			concerns: func(i query.NamespaceService, a query.Assignment) bool {
+				return slices.Contains(i.ClusterTypes, a.ClusterType)
+			},
+		},
+		listing[query.Reconciler]{
+			name: "reconcilers", short: "rec", kind: "ReconcilerList", what: "the reconcilers", of: query.Reconcilers,
+			header: []string{"ENVIRONMENT", "RECONCILER", "BACKEND", "CLUSTER TYPES"},
+			cells: func(r query.Reconciler) []any {
+				return []any{r.Environment, r.Name, r.Backend, join(r.ClusterTypes)}
+			},
+			facets:  func(r query.Reconciler) facets { return facets{id: r.Name, clusterTypes: r.ClusterTypes} },
+			filters: []string{byClusterType},
+			ref: func(i query.Reconciler) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "reconcilers", Name: i.Name}
+			},
+			concerns: func(i query.Reconciler, a query.Assignment) bool { return a.Reconciler == i.Name },
+		},
+	}
+}
+
+// assignmentFacets finds an assignment by labels of its deployment target and its cluster
+// type. Where both have a label, either value will do, as for the configs that match it.
+func assignmentFacets(a query.Assignment) facets {
+	over := func(below, above map[string]string) map[string]string {
+		both := map[string]string{}
+		maps.Copy(both, below)
+		maps.Copy(both, above)
+		return both
+	}
+	return facets{
+		id: a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget, workload: a.Workload, clusterTypes: []string{a.ClusterType},
+		labels: []map[string]string{over(a.ClusterTypeLabels, a.TargetLabels), over(a.TargetLabels, a.ClusterTypeLabels)}, failed: a.Failed,
+	}
+}

@@ -1,0 +1,154 @@
+package query
+
+import (
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Registration is a reference to what another team keeps in a repository, in one
+// environment.
+type Registration struct {
+	Environment string    `json:"environment"`
+	Name        string    `json:"name"`
+	Workspace   string    `json:"workspace,omitempty"`
+	Git         model.Git `json:"git"`
+	Brings      []string  `json:"brings"`    // "workloads" and "configs", those that it may
+	Workloads   []string  `json:"workloads"` // that it brings
+}
+
+// Registrations lists the registrations, by environment and name.
+func Registrations(b *compiler.Build) []Registration {
+	out := []Registration{}
+	for e := range readable(b) {
+		for _, r := range e.Model.Registrations {
+			item := Registration{Environment: e.Name, Name: r.Name, Workspace: r.Workspace, Git: r.Git, Brings: []string{}, Workloads: []string{}}
+			if r.Workloads {
+				item.Brings = append(item.Brings, "workloads")
+			}
+			if r.Configs {
+				item.Brings = append(item.Brings, "configs")
+			}
+			for _, w := range e.Model.Workloads {
+				if w.Registration == r.Name {
+					item.Workloads = append(item.Workloads, w.Name)
+				}
+			}
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// SchedulingPolicy assigns deployment targets to cluster types in one environment.
+type SchedulingPolicy struct {
+	Environment       string     `json:"environment"`
+	Name              string     `json:"name"`
+	DeploymentTargets string     `json:"deploymentTargets"` // the selector, as CUE
+	ClusterTypes      string     `json:"clusterTypes"`      // the selector, as CUE
+	Deny              bool       `json:"deny"`
+	Pin               *model.Pin `json:"pin,omitempty"`
+	Assignments       int        `json:"assignments"` // that it makes, alone or with others
+}
+
+// SchedulingPolicies lists the scheduling policies, by environment and name.
+func SchedulingPolicies(b *compiler.Build) []SchedulingPolicy {
+	out := []SchedulingPolicy{}
+	for e := range readable(b) {
+		made := map[string]int{}
+		for _, a := range e.Schedule.Assignments {
+			for _, name := range a.Policies {
+				made[name]++
+			}
+		}
+		for _, p := range e.Model.SchedulingPolicies {
+			out = append(out, SchedulingPolicy{
+				Environment: e.Name, Name: p.Name, DeploymentTargets: p.DeploymentTargets.String(), ClusterTypes: p.ClusterTypes.String(),
+				Deny: p.Deny, Pin: p.Pin, Assignments: made[p.Name],
+			})
+		}
+	}
+	return out
+}
+
+// ConfigSchema is a contract of the platform on composed values, in one environment.
+type ConfigSchema struct {
+	Environment string   `json:"environment"`
+	Name        string   `json:"name"`
+	Match       string   `json:"match"`  // the selector, as CUE
+	Fields      []string `json:"fields"` // the paths that it names
+	Failed      bool     `json:"failed"` // it has errors
+}
+
+// ConfigSchemas lists the config schemas, by environment and name.
+func ConfigSchemas(b *compiler.Build) []ConfigSchema {
+	out := []ConfigSchema{}
+	for e := range readable(b) {
+		for _, s := range e.Model.ConfigSchemas {
+			item := ConfigSchema{Environment: e.Name, Name: s.Name, Match: s.Match.String(), Fields: []string{}, Failed: s.Invalid}
+			if s.Schema != nil {
+				for _, f := range s.Schema.Fields {
+					item.Fields = append(item.Fields, f.Path)
+				}
+			}
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// NamespaceService makes the workspaces of assignments on clusters, in one environment.
+type NamespaceService struct {
+	Environment  string   `json:"environment"`
+	Name         string   `json:"name"`
+	ClusterTypes []string `json:"clusterTypes"` // that use it
+	Facts        []string `json:"facts"`        // fields of #assignment that it uses
+}
+
+// NamespaceServices lists the namespace services, by environment and name.
+func NamespaceServices(b *compiler.Build) []NamespaceService {
+	out := []NamespaceService{}
+	for e := range readable(b) {
+		for _, s := range e.Model.NamespaceServices {
+			out = append(out, NamespaceService{
+				Environment: e.Name, Name: s.Name, Facts: append([]string{}, s.Facts...),
+				ClusterTypes: clusterTypesWith(e, func(c *model.ClusterType) bool { return c.NamespaceService == s.Name }),
+			})
+		}
+	}
+	return out
+}
+
+// Reconciler is a configured backend, in one environment.
+type Reconciler struct {
+	Environment  string   `json:"environment"`
+	Name         string   `json:"name"`
+	Backend      string   `json:"backend"`
+	ClusterTypes []string `json:"clusterTypes"` // that use it
+	Facts        []string `json:"facts"`        // fields of #assignment that it uses
+}
+
+// Reconcilers lists the reconcilers, by environment and name.
+func Reconcilers(b *compiler.Build) []Reconciler {
+	out := []Reconciler{}
+	for e := range readable(b) {
+		for _, r := range e.Model.Reconcilers {
+			out = append(out, Reconciler{
+				Environment: e.Name, Name: r.Name, Backend: r.Backend, Facts: append([]string{}, r.Facts...),
+				ClusterTypes: clusterTypesWith(e, func(c *model.ClusterType) bool { return c.Reconciler == r.Name }),
+			})
+		}
+	}
+	return out
+}
+
+// clusterTypesWith returns the names of the cluster types of which something is true.
+func clusterTypesWith(e *build.Environment, is func(*model.ClusterType) bool) []string {
+	names := []string{}
+	for i := range e.Model.ClusterTypes {
+		if c := &e.Model.ClusterTypes[i]; is(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
