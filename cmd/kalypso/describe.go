@@ -10,7 +10,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -18,12 +17,7 @@ import (
 type description[T any] struct {
 	Environment string `json:"environment"`
 	Entity      T      `json:"entity"`
-	// Positions are where it is written.
-	Positions []model.Position `json:"positions"`
-	// Assignments are those that it concerns, as for explain.
-	Assignments []string `json:"assignments"`
-	// Diagnostics are those about it, as a line each.
-	Diagnostics []string `json:"diagnostics"`
+	query.About
 }
 
 func newDescribe(g *global) *cobra.Command {
@@ -79,19 +73,15 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 				id := l.facets(item).id
 				known = append(known, id)
 				if id == args[0] {
-					items = append(items, l.description(b, item))
+					environment, ref := l.ref(item)
+					items = append(items, description[T]{environment, item, query.Describe(b, environment, ref)})
 				}
 			}
 			if len(items) == 0 {
-				if err := g.reportErrors(b); err != nil {
-					return err // it may be one that cannot be read
-				}
-				slices.Sort(known)
-				known = slices.Compact(known)
-				return usagef("there is no %s %s; %s", strings.ReplaceAll(one, "-", " "), args[0], orList(diag.DidYouMean(args[0], known), known))
+				return g.noSuch(b, strings.ReplaceAll(one, "-", " "), args[0], known)
 			}
 			if *output != "text" {
-				if err := g.print(*output, list[description[T]]{apiVersion, "DescriptionList", items}, nil); err != nil {
+				if err := g.printDocument(*output, list[description[T]]{apiVersion, "DescriptionList", items}); err != nil {
 					return err
 				}
 				return g.reportErrors(b)
@@ -110,22 +100,19 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 	return cmd
 }
 
-// description describes an item.
-func (l listing[T]) description(b *compiler.Build, item T) description[T] {
-	environment, ref := l.ref(item)
-	d := description[T]{Environment: environment, Entity: item, Positions: query.Positions(b, environment, ref), Assignments: []string{}, Diagnostics: []string{}}
-	for _, a := range query.Assignments(b) {
-		if l.concerns != nil && l.concerns(item, a) && a.Environment == environment {
-			d.Assignments = append(d.Assignments, assignmentFacets(a).id)
-		}
+// noSuch is the error of a name that nothing has. What has errors may lack its name, so the
+// errors of the platform are reported first.
+func (g *global) noSuch(b *compiler.Build, what, name string, known []string) error {
+	message := fmt.Sprintf("there is no %s %s", what, name)
+	slices.Sort(known)
+	if hint := diag.DidYouMean(name, slices.Compact(known)); hint != "" {
+		message += "; " + hint
 	}
-	for _, about := range b.Diagnostics {
-		inside := about.Path == ref.String() || strings.HasPrefix(about.Path, ref.String()+".")
-		if inside && (about.Environment == "" || about.Environment == environment) {
-			d.Diagnostics = append(d.Diagnostics, fmt.Sprintf("%s[%s]: %s", about.Severity, about.Code, about.Message))
-		}
+	if err := g.reportErrors(b); err != nil {
+		fmt.Fprintf(g.err, "kalypso: %s\n", message)
+		return err
 	}
-	return d
+	return usagef("%s", message)
 }
 
 // print prints the description as text.

@@ -5,14 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
 func newGet(g *global) *cobra.Command {
@@ -30,11 +28,7 @@ holds what can be known.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, l := range listings() {
-		c := l.command(g)
-		if c.Name() == "workspaces" {
-			addCodeOwners(g, c)
-		}
-		cmd.AddCommand(c)
+		cmd.AddCommand(l.command(g))
 	}
 	return cmd
 }
@@ -48,7 +42,7 @@ func nothingCalled(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef("there is nothing called %s to %s; %s", args[0], cmd.Name(), orList(diag.DidYouMean(args[0], names), names))
+	return usagef("there is nothing called %s to %s; %s", args[0], cmd.Name(), diag.DidYouMean(args[0], names))
 }
 
 // listing is `get NAME`: a list of items of one type.
@@ -64,10 +58,10 @@ type listing[T any] struct {
 	facets  func(T) facets
 	filters []string
 	// ref returns the environment of an item and the entity that it is; nil for what is
-	// none. concerns says whether an assignment of the same environment is of it; nil for
-	// where that is not known.
-	ref      func(T) (environment string, ref model.Ref)
-	concerns func(T, query.Assignment) bool
+	// none.
+	ref func(T) (environment string, ref model.Ref)
+	// extend adds what the list alone has to its command; nil for nothing.
+	extend func(*global, *cobra.Command)
 }
 
 // command returns the command.
@@ -82,11 +76,11 @@ func (l listing[T]) command(g *global) *cobra.Command {
 	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "table", "wide", "name", "json", "yaml")
 	filter := newFilter(g, cmd, l.filters)
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
+		matches, err := filter.matcher()
+		if err != nil {
+			return err
+		}
 		return g.compile(cmd.Context(), append(environments, filter.environments...), func(b *compiler.Build) error {
-			matches, err := filter.matcher()
-			if err != nil {
-				return err
-			}
 			items := slices.DeleteFunc(l.of(b), func(item T) bool { return !matches(l.facets(item)) })
 			if err := l.print(g, *output, items); err != nil {
 				return err
@@ -96,6 +90,9 @@ func (l listing[T]) command(g *global) *cobra.Command {
 			}
 			return g.reportErrors(b)
 		})
+	}
+	if l.extend != nil {
+		l.extend(g, cmd)
 	}
 	return cmd
 }
@@ -123,7 +120,7 @@ func (l listing[T]) print(g *global, output string, items []T) error {
 		}
 		return g.table(l.header[:n], rows)
 	}
-	return g.print(output, list[T]{apiVersion, l.kind, items}, func(*tabwriter.Writer) {})
+	return g.printDocument(output, list[T]{apiVersion, l.kind, items})
 }
 
 // singular returns the singular of the name of a list.

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 	klabels "k8s.io/apimachinery/pkg/labels"
 
-	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -87,22 +86,4 @@ func (f *filter) matcher() (func(facets) bool, error) {
 			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool { return slices.Contains(f.clusterTypes, c) })) &&
 			(f.state == stateAny || f.state == item.state())
 	}, nil
-}
-
-// nameValues completes the names of items of the platform.
-func nameValues[T any](g *global, of func(*compiler.Build) []T, name func(T) string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		g.progress = progressNone
-		err := g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
-			for _, item := range of(b) {
-				names = append(names, name(item))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		slices.Sort(names)
-		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
-	}
 }

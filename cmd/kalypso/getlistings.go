@@ -18,6 +18,11 @@ type lister interface {
 
 // listings are those of each collection, and of what the compiler makes of them.
 func listings() []lister {
+	return slices.Concat(placeListings(), workloadListings(), policyListings(), configListings())
+}
+
+// placeListings are those of where something runs.
+func placeListings() []lister {
 	return []lister{
 		listing[query.Environment]{
 			name: "environments", short: "env", kind: "EnvironmentList", what: "the environments", of: query.Environments,
@@ -29,7 +34,6 @@ func listings() []lister {
 			ref: func(i query.Environment) (string, model.Ref) {
 				return i.Name, model.Ref{Collection: "environments", Name: i.Name}
 			},
-			concerns: func(i query.Environment, a query.Assignment) bool { return true },
 		},
 		listing[query.ClusterType]{
 			name: "cluster-types", short: "ct", kind: "ClusterTypeList", what: "the cluster types", of: query.ClusterTypes,
@@ -42,7 +46,6 @@ func listings() []lister {
 			ref: func(i query.ClusterType) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "clusterTypes", Name: i.Name}
 			},
-			concerns: func(i query.ClusterType, a query.Assignment) bool { return a.ClusterType == i.Name },
 		},
 		listing[query.Cluster]{
 			name: "clusters", short: "cl", kind: "ClusterList", what: "the clusters", of: query.Clusters,
@@ -57,8 +60,39 @@ func listings() []lister {
 			ref: func(i query.Cluster) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "clusters", Name: i.Name}
 			},
-			concerns: func(i query.Cluster, a query.Assignment) bool { return a.ClusterType == i.ClusterType },
 		},
+		listing[query.NamespaceService]{
+			name: "namespace-services", short: "ns", kind: "NamespaceServiceList", what: "the namespace services", of: query.NamespaceServices,
+			header: []string{"ENVIRONMENT", "NAMESPACE SERVICE", "CLUSTER TYPES"},
+			cells: func(s query.NamespaceService) []any {
+				return []any{s.Environment, s.Name, join(s.ClusterTypes)}
+			},
+			facets: func(s query.NamespaceService) facets {
+				return facets{id: s.Name, clusterTypes: s.ClusterTypes}
+			},
+			filters: []string{byClusterType},
+			ref: func(i query.NamespaceService) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "namespaceServices", Name: i.Name}
+			},
+		},
+		listing[query.Reconciler]{
+			name: "reconcilers", short: "rec", kind: "ReconcilerList", what: "the reconcilers", of: query.Reconcilers,
+			header: []string{"ENVIRONMENT", "RECONCILER", "BACKEND", "CLUSTER TYPES"},
+			cells: func(r query.Reconciler) []any {
+				return []any{r.Environment, r.Name, r.Backend, join(r.ClusterTypes)}
+			},
+			facets:  func(r query.Reconciler) facets { return facets{id: r.Name, clusterTypes: r.ClusterTypes} },
+			filters: []string{byClusterType},
+			ref: func(i query.Reconciler) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "reconcilers", Name: i.Name}
+			},
+		},
+	}
+}
+
+// workloadListings are those of what runs, and of whose it is.
+func workloadListings() []lister {
+	return []lister{
 		workspaceListing,
 		listing[query.Workload]{
 			name: "workloads", short: "wl", kind: "WorkloadList", what: "the workloads with deployment targets", of: query.Workloads,
@@ -73,7 +107,6 @@ func listings() []lister {
 			ref: func(i query.Workload) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "workloads", Name: i.Name}
 			},
-			concerns: func(i query.Workload, a query.Assignment) bool { return a.Workload == i.Name },
 		},
 		listing[query.DeploymentTarget]{
 			name: "deployment-targets", short: "dt", kind: "DeploymentTargetList", what: "the deployment targets", of: query.DeploymentTargets,
@@ -88,9 +121,6 @@ func listings() []lister {
 			ref: func(i query.DeploymentTarget) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "workloads", Name: i.Workload, Path: "deploymentTargets." + model.Label(i.Name)}
 			},
-			concerns: func(i query.DeploymentTarget, a query.Assignment) bool {
-				return a.DeploymentTarget == i.DeploymentTarget
-			},
 		},
 		listing[query.Registration]{
 			name: "registrations", short: "reg", kind: "RegistrationList", what: "the registrations, by which other teams bring workloads and configs", of: query.Registrations,
@@ -102,8 +132,13 @@ func listings() []lister {
 			ref: func(i query.Registration) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "registrations", Name: i.Name}
 			},
-			concerns: func(i query.Registration, a query.Assignment) bool { return slices.Contains(i.Workloads, a.Workload) },
 		},
+	}
+}
+
+// policyListings are those of what is assigned where.
+func policyListings() []lister {
+	return []lister{
 		listing[query.SchedulingPolicy]{
 			name: "scheduling-policies", short: "sp", kind: "SchedulingPolicyList", what: "the scheduling policies", of: query.SchedulingPolicies,
 			header: []string{"ENVIRONMENT", "SCHEDULING POLICY", "DEPLOYMENT TARGETS", "CLUSTER TYPES", "DENY", "ASSIGNMENTS"},
@@ -114,7 +149,6 @@ func listings() []lister {
 			ref: func(i query.SchedulingPolicy) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "schedulingPolicies", Name: i.Name}
 			},
-			concerns: func(i query.SchedulingPolicy, a query.Assignment) bool { return slices.Contains(a.Policies, i.Name) },
 		},
 		listing[query.Assignment]{
 			name: "assignments", short: "as", kind: "AssignmentList", what: "what is assigned where", of: query.Assignments,
@@ -125,6 +159,12 @@ func listings() []lister {
 			facets:  assignmentFacets,
 			filters: []string{byLabels, byWorkload, byClusterType, byState},
 		},
+	}
+}
+
+// configListings are those of configuration.
+func configListings() []lister {
+	return []lister{
 		listing[query.Config]{
 			name: "configs", short: "cfg", kind: "ConfigList", what: "the configs", of: query.Configs,
 			header: []string{"ENVIRONMENT", "CONFIG", "LAYER", "MATCH", "ASSIGNMENTS", "KEYS"},
@@ -148,36 +188,6 @@ func listings() []lister {
 			ref: func(i query.ConfigSchema) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "configSchemas", Name: i.Name}
 			},
-		},
-		listing[query.NamespaceService]{
-			name: "namespace-services", short: "ns", kind: "NamespaceServiceList", what: "the namespace services", of: query.NamespaceServices,
-			header: []string{"ENVIRONMENT", "NAMESPACE SERVICE", "CLUSTER TYPES"},
-			cells: func(s query.NamespaceService) []any {
-				return []any{s.Environment, s.Name, join(s.ClusterTypes)}
-			},
-			facets: func(s query.NamespaceService) facets {
-				return facets{id: s.Name, clusterTypes: s.ClusterTypes}
-			},
-			filters: []string{byClusterType},
-			ref: func(i query.NamespaceService) (string, model.Ref) {
-				return i.Environment, model.Ref{Collection: "namespaceServices", Name: i.Name}
-			},
-			concerns: func(i query.NamespaceService, a query.Assignment) bool {
-				return slices.Contains(i.ClusterTypes, a.ClusterType)
-			},
-		},
-		listing[query.Reconciler]{
-			name: "reconcilers", short: "rec", kind: "ReconcilerList", what: "the reconcilers", of: query.Reconcilers,
-			header: []string{"ENVIRONMENT", "RECONCILER", "BACKEND", "CLUSTER TYPES"},
-			cells: func(r query.Reconciler) []any {
-				return []any{r.Environment, r.Name, r.Backend, join(r.ClusterTypes)}
-			},
-			facets:  func(r query.Reconciler) facets { return facets{id: r.Name, clusterTypes: r.ClusterTypes} },
-			filters: []string{byClusterType},
-			ref: func(i query.Reconciler) (string, model.Ref) {
-				return i.Environment, model.Ref{Collection: "reconcilers", Name: i.Name}
-			},
-			concerns: func(i query.Reconciler, a query.Assignment) bool { return a.Reconciler == i.Name },
 		},
 	}
 }

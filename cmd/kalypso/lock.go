@@ -96,7 +96,7 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 		if !renewed[name] {
 			slices.Sort(known)
 			known = slices.Compact(known)
-			return usagef("nothing that is locked is used by %s; %s", name, orList(diag.DidYouMean(name, known), known))
+			return usagef("nothing that is locked is used by %s; %s", name, diag.DidYouMean(name, known))
 		}
 	}
 	if err := g.failures(sources); err != nil {
@@ -106,13 +106,6 @@ func (g *global) lock(ctx context.Context, o *lockOptions) error {
 		return errPlatform
 	}
 	return nil
-}
-
-func orList(hint string, names []string) string {
-	if hint != "" || len(names) == 0 {
-		return hint
-	}
-	return "there are " + strings.Join(names, ", ")
 }
 
 // namesOf are the names by which a source can be asked for: of who uses it, of the

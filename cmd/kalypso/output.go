@@ -86,12 +86,17 @@ type document[T any] struct {
 
 // print prints a result: as a document, or as the table that fill writes.
 func (g *global) print(output string, result any, fill func(*tabwriter.Writer)) error {
-	switch output {
-	case "table":
-		w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
+	if output == "table" {
+		w := tabwriter.NewWriter(g.out, 0, 0, betweenColumns, ' ', 0)
 		fill(w)
 		return w.Flush()
-	case "json":
+	}
+	return g.printDocument(output, result)
+}
+
+// printDocument prints a result as json or yaml.
+func (g *global) printDocument(output string, result any) error {
+	if output == "json" {
 		enc := json.NewEncoder(g.out)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
 const (
@@ -13,13 +15,13 @@ const (
 
 // table prints rows under a header. On a terminal, cells of the widest columns are cut so
 // that a row fits on a line, as far as that is possible; elsewhere all cells are whole. An
-// empty cell is shown as a dash.
+// empty cell is shown as a dash, and each character that cannot be seen as a space.
 func (g *global) table(header []string, rows [][]any) error {
 	text := [][]string{header}
 	for _, cells := range rows {
 		line := make([]string, len(header))
 		for i := range line {
-			line[i] = fmt.Sprint(cells[i])
+			line[i] = terminal.Printable(fmt.Sprint(cells[i]))
 		}
 		text = append(text, line)
 	}

@@ -84,7 +84,7 @@ func unknownWorkspace(b *compiler.Build, name string) error {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, orList(diag.DidYouMean(name, known), known))
+	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, diag.DidYouMean(name, known))
 }
 
 // workspaceListing lists the workspaces.
@@ -98,7 +98,7 @@ var workspaceListing = listing[query.Workspace]{
 	ref: func(w query.Workspace) (string, model.Ref) {
 		return w.Environment, model.Ref{Collection: "workspaces", Name: w.Name}
 	},
-	concerns: func(w query.Workspace, a query.Assignment) bool { return slices.Contains(w.Workloads, a.Workload) },
+	extend: addCodeOwners,
 }
 
 // addCodeOwners adds --codeowners to `get workspaces`.

@@ -179,16 +179,6 @@ func origins(e *build.Environment, of []compose.Origin) []Origin {
 	return out
 }
 
-// Positions returns where an entity of an environment is written; none where that is not
-// known.
-func Positions(b *compiler.Build, environment string, ref model.Ref) []model.Position {
-	e := find(b, environment)
-	if e == nil || e.Model == nil {
-		return []model.Position{}
-	}
-	return positions(e, ref)
-}
-
 func positions(e *build.Environment, ref model.Ref) []model.Position {
 	return append([]model.Position{}, e.Model.Positions.Of(ref)...)
 }

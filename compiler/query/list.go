@@ -280,21 +280,30 @@ func keys(path string, t model.Tree, out *[]string) {
 	}
 }
 
-// promotionOrder returns the environments, each after those that it is promoted from; those
-// without an order between them by name, and those of a circle last.
+// promotionOrder returns the environments of a build, each after those that it is promoted
+// from, also where these are no part of the build: sorted by the longest chain of environments
+// before them, then by name. One that waits for itself is as if its circle were open somewhere.
 func promotionOrder(b *compiler.Build) []*build.Environment {
-	left := slices.Clone(b.Environments) // by name
-	var out []*build.Environment
-	for len(left) > 0 {
-		i := slices.IndexFunc(left, func(e *build.Environment) bool {
-			return e.Model == nil || !slices.ContainsFunc(left, func(before *build.Environment) bool {
-				return slices.Contains(e.Model.After, before.Name)
-			})
-		})
-		i = max(i, 0)
-		out = append(out, left[i])
-		left = slices.Delete(left, i, i+1)
+	after := map[string][]string{}
+	for _, d := range b.Declarations {
+		after[d.Name] = d.After
 	}
+	stages := map[string]int{}
+	var stage func(name string) int
+	stage = func(name string) int {
+		if n, known := stages[name]; known {
+			return n
+		}
+		stages[name] = 0
+		n := 0
+		for _, before := range after[name] {
+			n = max(n, stage(before)+1)
+		}
+		stages[name] = n
+		return n
+	}
+	out := slices.Clone(b.Environments) // by name
+	slices.SortStableFunc(out, func(x, y *build.Environment) int { return stage(x.Name) - stage(y.Name) })
 	return out
 }
 

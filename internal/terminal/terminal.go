@@ -9,15 +9,21 @@ import (
 // longest is how long an error is for people, in runes.
 const longest = 500
 
-// Line is text as one line that does nothing to a terminal, whatever is in
-// it.
-func Line(text string) string {
-	line := []rune(strings.Map(func(r rune) rune {
+// Printable is text with a space for each character that cannot be seen, such as the end of a
+// line.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, text))
+	}, text)
+}
+
+// Line is text as one line that does nothing to a terminal, whatever is in
+// it.
+func Line(text string) string {
+	line := []rune(Printable(text))
 	if len(line) > longest {
 		return string(line[:longest]) + "..."
 	}
