@@ -83,7 +83,7 @@ func TestWhatCUEReadsIsFollowed(t *testing.T) {
 				}
 			}
 			if c.language != "" {
-				put(map[string]string{"cue.mod/module.cue": "module: \"platform.example/platform@v0\"\nlanguage: version: \"" + c.language + "\"\ndeps: \"ext.example/lib@v0\": v: \"v0.1.0\"\n"})
+				put(map[string]string{"cue.mod/module.cue": "module: \"platform.example/platform@v0\"\nlanguage: version: \"" + c.language + "\"\ndeps: {\"ext.example/lib@v0\": v: \"v0.1.0\", \"kalypso.io@v0\": v: \"v0.1.0\"}\n"})
 			}
 			put(c.before)
 			remembering, err := cache.Open(cache.Options{Dir: filepath.Join(t.TempDir(), "cache")})

@@ -78,7 +78,7 @@ func TestChartValues(t *testing.T) {
 func chartValues(t *testing.T, platform string) (model.Value, []diag.Diagnostic) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"cue.mod/module.cue": "module: \"platform.example@v0\"\nlanguage: version: \"v0.15.0\"\n", "platform.cue": platform} {
+	for name, text := range map[string]string{"cue.mod/module.cue": "module: \"platform.example@v0\"\nlanguage: version: \"v0.15.0\"\ndeps: \"kalypso.io@v0\": v: \"v0.1.0\"\n", "platform.cue": platform} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)

@@ -58,7 +58,7 @@ func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.D
 			t.Fatal(err)
 		}
 	}
-	write("cue.mod/module.cue", "module: \"platform.example@v0\"\nlanguage: version: \"v0.15.0\"\n")
+	write("cue.mod/module.cue", "module: \"platform.example@v0\"\nlanguage: version: \"v0.15.0\"\ndeps: \"kalypso.io@v0\": v: \"v0.1.0\"\n")
 	write("platform.cue", "package platform\n"+platform)
 	for i, f := range files {
 		header := "package platform\n"

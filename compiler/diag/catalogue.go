@@ -58,6 +58,8 @@ const (
 	PassedOver            Code = "K1907" // a file is passed over
 	OwnPolicy             Code = "K1908" // a policy of promotion in an environment's own files
 	SeveralFiles          Code = "K1909" // a selector is written in several files
+	UnpinnedSchema        Code = "K1910" // the module does not pin the schema
+	NotCUE                Code = "K1911" // a YAML file beside the platform's files
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -235,6 +237,10 @@ var Codes = []Explanation{
 		"How commits come to an environment, the base says for all of them. What the environment's own files say of it has no effect, but for rings: a change of them would otherwise change the rules for what is already on its way."},
 	{SeveralFiles, SeveralFiles.Severity(), "a selector is written in several files",
 		"All files of a package unify, so a second file that uses a name that is taken, such as another team's `configs: edge`, narrows what the first one selects, and nothing else tells. Give it a name of its own. Templates (`[_]: …`) and definitions may say what they like."},
+	{UnpinnedSchema, UnpinnedSchema.Severity(), "the module does not pin the schema",
+		"kalypso itself has the schema, and needs no pin. `cue vet`, `cue eval` and CUE's language server find it by the version in cue.mod/module.cue only. Where kalypso is not installed, `kalypso mod vendor` copies the schema into the platform instead."},
+	{NotCUE, NotCUE.Severity(), "a YAML file beside the platform's files",
+		"Platforms are written in CUE. A YAML file counts only where a CUE file embeds it. `cue import FILE` makes CUE of it; an @embed attribute reads it as it is. Files at the root that have nothing of a platform, as those of other tools, are not reported, and neither are those in folders of their own."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

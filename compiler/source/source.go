@@ -4,6 +4,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,9 @@ type Platform struct {
 	Folders []string
 
 	first   map[string]string // environment -> its first file
+	embeds  []string          // files with @embed attributes
+	yaml    []string          // YAML files beside the platform's files
+	imports bool              // a file imports the schema
 	hidden  map[string]bool   // environments that lack a file; "" for the base
 	barred  map[string]bool   // environments that CUE must not load; "" for the base
 	links   []string          // that lead nowhere, or to a folder that is named like a file
@@ -149,7 +153,7 @@ func findRoot(dir string) (string, error) {
 	}
 }
 
-func readModule(root string) (string, []diag.Diagnostic, error) {
+func readModule(root string) (module string, ds []diag.Diagnostic, err error) {
 	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
 	if err != nil {
 		return "", nil, err
@@ -164,12 +168,12 @@ func readModule(root string) (string, []diag.Diagnostic, error) {
 	case f.QualifiedModule() == "":
 		return "", []diag.Diagnostic{badModule("it has no module path")}, nil
 	}
-	if version, at := cuemodule.NewerPin(data); version != "" {
-		return f.QualifiedModule(), []diag.Diagnostic{diag.New(diag.LanguageVersion,
-			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, version, kalypso.ModuleVersion)).In(at, "").
-			Hinting("take a newer kalypso, or lower the version if nothing newer is used")}, nil
+	if pin, _ := cuemodule.PinOf(moduleFile, data); pin.Newer() {
+		ds = append(ds, diag.New(diag.LanguageVersion,
+			fmt.Sprintf("the platform needs %s %s, and this kalypso has %s", kalypso.ModulePath, pin.Version, kalypso.ModuleVersion)).In(pin.At, "").
+			Hinting("take a newer kalypso, or lower the version if nothing newer is used"))
 	}
-	return f.QualifiedModule(), nil, nil
+	return f.QualifiedModule(), ds, nil
 }
 
 // moduleErrors says what is wrong with a module file. Of alternatives that do
@@ -205,9 +209,25 @@ func badModule(why string) diag.Diagnostic {
 // scan looks at every CUE file of the module.
 func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	ds, err := p.walk(".")
+	if err == nil {
+		ds = slices.Concat(ds, p.lookBeside(), p.lookForPin())
+	}
 	slices.Sort(p.Folders)
 	p.Folders = slices.Compact(p.Folders)
 	return ds, err
+}
+
+// schemaImport is what imports of the module kalypso.io begin with.
+var schemaImport, _, _ = strings.Cut(kalypso.ModulePath, "@")
+
+// lookForPin warns where files import the schema, and plain cue cannot find it.
+func (p *Platform) lookForPin() []diag.Diagnostic {
+	if !p.imports || !cuemodule.Unpinned(p.Root) {
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.UnpinnedSchema, fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema", kalypso.ModulePath)).
+		In(model.Position{File: moduleFile, Line: 1, Column: 1}, "").
+		Hinting(fmt.Sprintf("add this line: deps: %q: v: %q", kalypso.ModulePath, kalypso.ModuleVersion))}
 }
 
 // walk looks at the files of a folder, named from the root, and below it. Files
@@ -236,6 +256,8 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 			found, err = p.lookPassedOver(rel)
 		case !isDir && !entry.Type().IsRegular():
 			found = p.lookAside(rel)
+		case !isDir && isBeside(rel):
+			p.yaml = append(p.yaml, rel)
 		}
 		if err != nil {
 			return nil, err
@@ -270,6 +292,10 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
 	if err != nil {
 		return nil, err
+	}
+	p.imports = p.imports || bytes.Contains(data, []byte(`"`+schemaImport))
+	if bytes.Contains(data, []byte("@embed")) {
+		p.embeds = append(p.embeds, rel)
 	}
 	dir := path.Dir(rel)
 	environment, deeper := environmentOf(dir)

@@ -1,6 +1,10 @@
 package cuemodule
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // span is a part of a source text, in bytes.
@@ -48,12 +53,22 @@ func unpin(f *ast.File) []span {
 	return pins
 }
 
-// NewerPin returns the version of the module that a module.cue pins, and where,
-// if that is newer than the one in the binary; "" otherwise.
-func NewerPin(source []byte) (version string, at model.Position) {
-	f, err := parser.ParseFile(File, source)
+// Pin is what a module.cue or local-module.cue says of the module.
+type Pin struct {
+	Version string // such as "v0.1.0"; "" where it is not written as a string
+	At      model.Position
+}
+
+// Newer says whether the platform needs a newer module than the binary has.
+func (p Pin) Newer() bool { return semver.Compare(p.Version, kalypso.ModuleVersion) > 0 }
+
+// PinOf returns the pin of the module in the source of a module.cue or
+// local-module.cue, which errors and positions call name. It finds none in a
+// file that does not parse: the loader reports that.
+func PinOf(name string, source []byte) (pin Pin, found bool) {
+	f, err := parser.ParseFile(name, source)
 	if err != nil {
-		return "", model.Position{} // the loader reports it
+		return Pin{}, false
 	}
 	for _, decl := range f.Decls {
 		section, deps := structField(decl)
@@ -61,13 +76,29 @@ func NewerPin(source []byte) (version string, at model.Position) {
 			continue
 		}
 		for _, entry := range deps.Elts {
-			key, dep := structField(entry)
-			if v := depVersion(dep); isModule(key, dep) && semver.Compare(v, kalypso.ModuleVersion) > 0 {
-				return v, model.Position{File: File, Line: entry.Pos().Line(), Column: entry.Pos().Column()}
+			if key, dep := structField(entry); isModule(key, dep) {
+				return Pin{depVersion(dep), model.Position{File: name, Line: entry.Pos().Line(), Column: entry.Pos().Column()}}, true
 			}
 		}
 	}
-	return "", model.Position{}
+	return Pin{}, false
+}
+
+// Unpinned says whether plain cue finds no schema for the platform at root:
+// neither module.cue nor local-module.cue has a pin of the module, and it is not
+// vendored.
+func Unpinned(root string) bool {
+	for _, name := range []string{File, localModuleFile} {
+		source, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			continue // Open reports what it needs and cannot read
+		}
+		if _, found := PinOf(name, source); found {
+			return false
+		}
+	}
+	_, err := os.Stat(filepath.Join(root, filepath.FromSlash(vendorDir)))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // isModule says whether an entry of deps is about the module: its key is the

@@ -1,0 +1,86 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/regular"
+)
+
+// isBeside says whether a file is YAML in a folder that the platform's files are
+// loaded from.
+func isBeside(rel string) bool {
+	switch dir := path.Dir(rel); {
+	case strings.HasPrefix(path.Base(rel), "."):
+		return false
+	case dir != "." && !IsEnvironmentFolder(dir):
+		return false
+	}
+	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(path.Ext(rel)))
+}
+
+// lookBeside warns of YAML files that somebody may believe to be a part of the
+// platform, and that no file of it embeds. Other tools have their files at the
+// root of a repository, so there a file has to look like a platform's.
+func (p *Platform) lookBeside() []diag.Diagnostic {
+	if len(p.yaml) == 0 {
+		return nil
+	}
+	embedded := p.embedded()
+	var ds []diag.Diagnostic
+	for _, rel := range p.yaml {
+		if embedded[rel] || path.Dir(rel) == "." && !p.describesPlatform(rel) {
+			continue
+		}
+		ds = append(ds, diag.New(diag.NotCUE, fmt.Sprintf("%s is YAML, and no file of the platform embeds it, so nothing in it counts", path.Base(rel))).
+			In(model.Position{File: rel, Line: 1, Column: 1}, "").
+			Hinting(fmt.Sprintf("write it in CUE, as cue import -p %s %s does, embed it with @embed, or move it into a folder of its own", Package, path.Base(rel))))
+	}
+	return ds
+}
+
+// embedded returns the files that the platform's files embed, by their paths
+// from the root.
+func (p *Platform) embedded() map[string]bool {
+	out := map[string]bool{}
+	for _, rel := range p.embeds {
+		f, err := parser.ParseFile(filepath.Join(p.Root, filepath.FromSlash(rel)), nil)
+		if err != nil {
+			continue // loading it reports what is wrong with it
+		}
+		for _, e := range Embeds(f) {
+			if name, err := filepath.Rel(p.Root, e.Path); err == nil {
+				out[filepath.ToSlash(name)] = true
+			}
+		}
+	}
+	return out
+}
+
+// describesPlatform says whether one of a YAML file's outermost keys is a
+// collection of the language, or its API group is that of the original Kalypso.
+func (p *Platform) describesPlatform(rel string) bool {
+	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(data) {
+		key, value, found := bytes.Cut(line, []byte(":"))
+		switch {
+		case !found:
+		case slices.Contains(model.CollectionNames, string(key)):
+			return true
+		case string(key) == "apiVersion" && bytes.HasPrefix(bytes.TrimSpace(value), []byte("scheduler.kalypso.io/")):
+			return true
+		}
+	}
+	return false
+}
