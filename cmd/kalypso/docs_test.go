@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/docgen"
 )
 
-// How the pages are tested. README.md, docs/*.md, docs/reconcilers/*.md and
+// How the pages are tested. README.md, docs/*.md, docs/from/*.md, docs/reconcilers/*.md and
 // examples/*/README.md are run from top to bottom, each in a work folder of its
 // own, with kalypso, cue, git and the system's shell.
 //
@@ -63,7 +63,7 @@ func TestReference(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/from/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)
