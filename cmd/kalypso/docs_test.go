@@ -16,9 +16,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/docgen"
 )
 
-// How the pages are tested. README.md, docs/*.md, docs/reconcilers/*.md and
+// How the pages are tested. README.md, docs/*.md, docs/from/*.md, docs/reconcilers/*.md and
 // examples/*/README.md are run from top to bottom, each in a work folder of its
-// own, with kalypso, cue, git and the system's shell.
+// own, with kalypso, cue, git and the system's shell. A walk begins as a fresh container
+// does: nothing is in the home folder, git knows nobody, and CUE has no cache. Only the
+// dates of commits are set.
 //
 //   - "git clone https://github.com/kalypso-io/kalypso [DIR]" copies the examples and
 //     testdata/platform of this repository. The README of an example begins with the
@@ -63,7 +65,7 @@ func TestReference(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/from/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)
@@ -117,7 +119,7 @@ func newWalk(t *testing.T, name string) *walk {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + base, "CUE_CACHE_DIR=" + filepath.Join(base, "cue"),
 		"CUE_REGISTRY=none", "NO_COLOR=1", "LC_ALL=C",
 	}}
-	w.env = append(w.env, gitVariables...)
+	w.env = append(w.env, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z")
 	if example, ok := strings.CutPrefix(filepath.ToSlash(filepath.Dir(name)), "examples/"); ok {
 		w.copyFrom("examples/"+example, work)
 	}
