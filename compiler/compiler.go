@@ -274,6 +274,7 @@ func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) er
 	for _, e := range b.Environments {
 		b.Diagnostics = append(b.Diagnostics, e.Diagnostics()...)
 	}
+	b.warnOfNoTargets()
 	b.Diagnostics = diag.Sort(withoutConsequences(b.Diagnostics))
 	b.Stats = b.meter.Stats()
 	return nil

@@ -43,7 +43,7 @@ With the code of a diagnostic it explains the code.`,
 		}
 		environment, clusterType, target, ok := query.Parse(args[0])
 		if !ok {
-			return usagef("%s is neither ENVIRONMENT/CLUSTER-TYPE/TARGET nor a code of a diagnostic", args[0])
+			return usagef("%s is neither ENVIRONMENT/CLUSTER-TYPE/TARGET nor a code of a diagnostic; kalypso describe shows a workload, cluster type or other entity", args[0])
 		}
 		key := ""
 		if len(args) == 2 {

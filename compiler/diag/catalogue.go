@@ -60,6 +60,8 @@ const (
 	SeveralFiles          Code = "K1909" // a selector is written in several files
 	UnpinnedSchema        Code = "K1910" // the module does not pin the schema
 	NotCUE                Code = "K1911" // a YAML file beside the platform's files
+	NoTargets             Code = "K1912" // a workload without deployment targets
+	Unportable            Code = "K1913" // a name that not every file system can hold
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -241,6 +243,10 @@ var Codes = []Explanation{
 		"kalypso itself has the schema, and needs no pin. `cue vet`, `cue eval` and CUE's language server find it by the version in cue.mod/module.cue only. Where kalypso is not installed, `kalypso mod vendor` copies the schema into the platform instead."},
 	{NotCUE, NotCUE.Severity(), "a YAML file beside the platform's files",
 		"Platforms are written in CUE. A YAML file counts only where a CUE file embeds it. `cue import FILE` makes CUE of it; an @embed attribute reads it as it is. Files at the root that have nothing of a platform, as those of other tools, are not reported, and neither are those in folders of their own."},
+	{NoTargets, NoTargets.Severity(), "a workload without deployment targets",
+		"A deployment target says in which environment a workload runs, and where its manifests are. Without any the workload is deployed nowhere, and no policy can select it. This is said where all environments are compiled, and none has an error."},
+	{Unportable, Unportable.Severity(), "a name that not every file system can hold",
+		"Windows keeps names such as con, aux and com1 for devices, whatever ending they have, and the usual file systems of Windows and macOS hold one of two names that differ in case alone. Whoever checks the repository out there gets an error, or one file in the place of two. Cluster types and environments are folders of what is built."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/incremental"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
@@ -16,6 +17,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
+// noBase says that a module has nothing of a platform at its root.
+func noBase(p *source.Platform) diag.Diagnostic {
+	d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
+		In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
+	if p.Module == kalypso.ModulePath {
+		return d.Hinting("this is the repository of kalypso, and no platform: name one of its examples, as with -C examples/hello-world, or run kalypso in a platform")
+	}
+	return d.Hinting("declare the collections there, in a file that begins with: package " + source.Package + "; or let kalypso init DIR write a platform into a new folder")
+}
+
 // Declarations evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable.
 func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration, []diag.Diagnostic, error) {
@@ -23,10 +34,7 @@ func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.D
 		return nil, nil, nil // source.Open has said why nothing of the base counts
 	}
 	if !p.HasBase() && p.Module != "" {
-		d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
-			In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "").
-			Hinting("declare the collections there, in a file that begins with: package " + source.Package)
-		return nil, []diag.Diagnostic{d}, nil
+		return nil, []diag.Diagnostic{noBase(p)}, nil
 	}
 	e := incremental.New(p, "", o.Cache)
 	e.Supervisor = o.Supervisor

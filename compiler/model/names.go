@@ -51,6 +51,21 @@ func IsDNSLabel(name string) bool {
 // reports one that is not as a field that is not allowed.
 func IsName(key string) bool { return IsDNSLabel(key) && len(key) <= MaxLabel }
 
+// IsDevice says whether Windows keeps a name for a device, whatever ending it has
+// (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
+func IsDevice(name string) bool {
+	base, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch base {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	port, found := strings.CutPrefix(base, "com")
+	if !found {
+		port, found = strings.CutPrefix(base, "lpt")
+	}
+	return found && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
+}
+
 // IsDNSSubdomain says whether a name is DNS labels with dots between them, but for
 // its length: what Kubernetes allows for most objects, though not for namespaces.
 func IsDNSSubdomain(name string) bool {

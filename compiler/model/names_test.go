@@ -71,3 +71,14 @@ func TestPositionsOf(t *testing.T) {
 		t.Errorf("an unknown entity is at %v", got)
 	}
 }
+
+func TestIsDevice(t *testing.T) {
+	for name, want := range map[string]bool{
+		"con": true, "CON": true, "aux.cue": true, "nul.tar.gz": true, "com1": true, "lpt9.txt": true,
+		"cons": false, "com": false, "com10": false, "a.con": false, "comx": false, "": false,
+	} {
+		if got := IsDevice(name); got != want {
+			t.Errorf("IsDevice(%q) = %v, want %v", name, got, want)
+		}
+	}
+}

@@ -80,6 +80,22 @@ func (s *Schedule) warnOfNoEffect(r *report) {
 	}
 	s.warnOfUnassigned(r)
 	s.warnOfEmptyTypes(r)
+	s.warnOfDevices(r)
+}
+
+// warnOfDevices reports names of folders of the output that Windows keeps for devices.
+func (s *Schedule) warnOfDevices(r *report) {
+	add := func(collection, kind, name string) {
+		if model.IsDevice(name) {
+			ref := model.Ref{Collection: collection, Name: name}
+			r.add(diag.New(diag.Unportable, fmt.Sprintf("%s %s has the name of a device on Windows, so its folder cannot be checked out there", kind, name)).
+				On(ref.String()).At(ref, "").Hinting("give it another name"))
+		}
+	}
+	add("environments", "environment", s.Environment)
+	for _, c := range s.fleet.types {
+		add("clusterTypes", kindType, c.Name)
+	}
 }
 
 // warnOfUnassigned reports deployment targets without any assignment.

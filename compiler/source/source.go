@@ -221,8 +221,9 @@ func (p *Platform) scan() ([]diag.Diagnostic, error) {
 var schemaImport, _, _ = strings.Cut(kalypso.ModulePath, "@")
 
 // lookForPin warns where files import the schema, and plain cue cannot find it.
+// Where the module file cannot be used, that is reported instead.
 func (p *Platform) lookForPin() []diag.Diagnostic {
-	if !p.imports || !cuemodule.Unpinned(p.Root) {
+	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root) {
 		return nil
 	}
 	return []diag.Diagnostic{diag.New(diag.UnpinnedSchema, fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema", kalypso.ModulePath)).
@@ -239,6 +240,7 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 		return nil, err
 	}
 	var ds []diag.Diagnostic
+	names := map[string]string{} // in lower case -> of what belongs to the platform
 	for _, entry := range entries {
 		rel := path.Join(dir, entry.Name())
 		isDir := entry.IsDir()
@@ -247,6 +249,9 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 			isDir = err == nil && info.IsDir()
 		}
 		var found []diag.Diagnostic
+		if isDir && p.enters(rel) || !isDir && isSource(entry.Name()) {
+			ds = append(ds, unportable(rel, names)...)
+		}
 		switch {
 		case isDir && p.enters(rel):
 			found, err = p.walk(rel)

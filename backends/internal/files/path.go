@@ -40,10 +40,6 @@ func Fits(p string) error {
 // a dot, as .git and .. do, nor a dash, which programs take for an option.
 var element = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// device is a name that Windows keeps for a device, whatever ending it has
-// (https://learn.microsoft.com/windows/win32/fileio/naming-a-file).
-var device = lazyregexp.New(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
-
 // CheckPath says why a path cannot be that of a file in a folder, or nothing.
 func CheckPath(p string) error {
 	if len(p) > longestPath {
@@ -55,7 +51,7 @@ func CheckPath(p string) error {
 			return errors.New("has a path that is none: elements of letters, digits, '_', '-' and '.', which begin with a letter, a digit or '_', and slashes between them")
 		case strings.HasSuffix(e, "."):
 			return errors.New("has an element that ends in a dot, which Windows leaves out")
-		case device.MatchString(e):
+		case model.IsDevice(e):
 			return fmt.Errorf("has the element %s, which is a device on Windows", e)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // ManifestsFolder is where the files of what was rendered are, in an assignment's
@@ -49,7 +50,7 @@ func checkForeignPath(p string) error {
 		switch {
 		case name == ".git" || name == "git~1":
 			return errors.New("lies in git's own folder")
-		case device.MatchString(e), name != strings.ToLower(e):
+		case model.IsDevice(e), name != strings.ToLower(e):
 			return errors.New("has a name that Windows cannot hold")
 		case strings.ContainsFunc(e, func(r rune) bool {
 			return strings.ContainsRune(`\:*?"<>|`, r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)

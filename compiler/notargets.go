@@ -1,0 +1,41 @@
+package compiler
+
+import (
+	"fmt"
+
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// warnOfNoTargets reports workloads that no environment has a deployment target of. That is known
+// only where all environments are built and none has an error, which may be that of a target.
+func (b *Build) warnOfNoTargets() {
+	if len(b.Environments) != len(b.Declarations) || diag.Errors(b.Diagnostics) {
+		return
+	}
+	first := map[string]*build.Environment{} // of workloads without targets so far
+	found := map[string]bool{}
+	for _, e := range b.Environments {
+		if e.Model == nil || e.Model.Incomplete {
+			return
+		}
+		for i := range e.Model.Workloads {
+			w := &e.Model.Workloads[i]
+			found[w.Name] = found[w.Name] || len(w.Targets) > 0 || w.Registration != ""
+			if first[w.Name] == nil {
+				first[w.Name] = e
+			}
+		}
+	}
+	for name, e := range first {
+		if found[name] {
+			continue
+		}
+		ref := model.Ref{Collection: "workloads", Name: name}
+		ds := []diag.Diagnostic{diag.New(diag.NoTargets, fmt.Sprintf("workload %s has no deployment target in any environment, so it is deployed nowhere", name)).
+			At(ref, "").On(ref.String()).Hinting(`give it one: deploymentTargets: NAME: {environment: "…", manifests: …}`)}
+		diag.Resolve(ds, e.Model.Positions)
+		b.Diagnostics = append(b.Diagnostics, ds...)
+	}
+}

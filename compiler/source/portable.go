@@ -1,0 +1,30 @@
+package source
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// unportable warns of a file or folder whose name not every file system can hold
+// beside the others of its folder, of which names has those before it, by their
+// lower case. It adds the name.
+func unportable(rel string, names map[string]string) []diag.Diagnostic {
+	name := path.Base(rel)
+	lower := strings.ToLower(name)
+	other, taken := names[lower]
+	names[lower] = name
+	var why string
+	switch {
+	case taken:
+		why = fmt.Sprintf("%s and %s differ in case alone, and Windows and macOS hold one of them", name, other)
+	case model.IsDevice(name):
+		why = fmt.Sprintf("%s is the name of a device on Windows, so the platform cannot be checked out there", name)
+	default:
+		return nil
+	}
+	return []diag.Diagnostic{diag.New(diag.Unportable, why).In(model.Position{File: rel, Line: 1, Column: 1}, "").Hinting("give it another name")}
+}
