@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cli/go-gh/v2/pkg/auth"
+
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 	"github.com/kalypso-io/kalypso/promotion/forge/gitea"
@@ -47,6 +49,22 @@ func Open(ctx context.Context, remote, kind string) (forge.Forge, error) {
 		return some(gitea.New(ctx, base, path, token, gitea.Options{}))
 	}
 	return nil, nil
+}
+
+// HasToken says whether there is a token for a forge of a kind at a host, as HOST or
+// HOST:PORT. It does not ask the forge.
+func HasToken(kind, host string) bool {
+	found := false
+	switch kind {
+	case detect.GitHub:
+		token, _ := auth.TokenForHost(host)
+		found = token != ""
+	case detect.GitLab:
+		_, found = gitlab.Token(host)
+	case detect.Gitea:
+		_, found = gitea.Token(host)
+	}
+	return found
 }
 
 // some converts the result of New: a nil pointer would not be a nil Forge.

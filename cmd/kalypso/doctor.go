@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso"
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/credential"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/regular"
+	"github.com/kalypso-io/kalypso/promotion/forge/detect"
+	"github.com/kalypso-io/kalypso/promotion/forge/forges"
+)
+
+// check is one thing that kalypso doctor looks at.
+type check struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok, warning or error
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what to do
+}
+
+// The statuses of a check.
+const (
+	checkOK      = "ok"
+	checkWarning = "warning" // some commands, or other programs, cannot do all they could
+	checkError   = "error"   // kalypso cannot do its work
+)
+
+func newDoctor(g *global) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at what kalypso needs around it",
+		Long: `doctor looks at the machine and at the platform that the folder is in: versions, the
+caches, the schema that editors find, the cue command, git's identity, and the token
+for the forge of the remote origin. It changes nothing but CUE's module cache, as every
+command does, and reaches no network.
+
+A warning is about what some commands or other programs need. It ends with 2 if there
+is an error.`,
+		Args: cobra.NoArgs,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		checks := g.examine(cmd.Context())
+		err := g.print(*output, list[check]{apiVersion, "CheckList", checks}, func(w *tabwriter.Writer) {
+			row(w, "CHECK", "STATUS", "DETAIL")
+			for _, c := range checks {
+				row(w, c.Name, c.Status, c.Detail)
+			}
+		})
+		failed := 0
+		for _, c := range checks {
+			if c.Hint != "" && *output == "table" {
+				fmt.Fprintf(g.err, "hint: %s: %s\n", c.Name, c.Hint)
+			}
+			if c.Status == checkError {
+				failed++
+			}
+		}
+		if failed > 0 {
+			err = errors.Join(err, fmt.Errorf("checks with errors: %d", failed))
+		}
+		return err
+	}
+	return cmd
+}
+
+// examine makes all checks, in the order in which they are shown.
+func (g *global) examine(ctx context.Context) []check {
+	v := compiler.Version()
+	checks := []check{
+		{"kalypso", checkOK, v.Version, ""},
+		{"schema", checkOK, kalypso.ModulePath + " " + kalypso.ModuleVersion, ""},
+		checkCache(),
+		checkSchema(ctx),
+		checkCUE(ctx, v.CUE),
+	}
+	root, err := source.Root(g.dir)
+	if none := (*source.NotAPlatformError)(nil); errors.As(err, &none) {
+		checks = append(checks, check{"platform", checkWarning, "none here", "name its folder with -C, or let kalypso init write one"})
+	} else if err != nil {
+		checks = append(checks, check{"platform", checkError, err.Error(), "name a platform's folder with -C"})
+	} else {
+		checks = append(checks, check{"platform", checkOK, root, ""}, checkPin(root))
+	}
+	return append(checks, checkGit(g.dir)...)
+}
+
+// checkCache says whether the cache can be used.
+func checkCache() check {
+	c, err := cache.Open(cache.Options{Mode: cache.On})
+	if err = errors.Join(err, c.Close()); err != nil {
+		return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
+	}
+	dir, err := cacheDir()
+	if err != nil {
+		return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
+	}
+	bytes, _, err := cache.Size(dir)
+	if err != nil {
+		return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
+	}
+	return check{"cache", checkOK, fmt.Sprintf("%s, %s", dir, bytesText(bytes)), ""}
+}
+
+// checkSchema says whether CUE's module cache has the schema.
+func checkSchema(ctx context.Context) check {
+	dir, err := cuemodule.CacheDir()
+	if err == nil {
+		err = cuemodule.EnsureCache(ctx)
+	}
+	if err != nil {
+		return check{"CUE's cache", checkWarning, err.Error(), "cue and editors may not find the schema, or another one"}
+	}
+	return check{"CUE's cache", checkOK, dir + " has the schema", ""}
+}
+
+// checkCUE says which cue command there is: editors use it.
+func checkCUE(ctx context.Context, language string) check {
+	hint := "cue is for editors and for cue vet; kalypso does not need it: https://cuelang.org/docs/introduction/installation/"
+	name, err := exec.LookPath("cue")
+	if err != nil {
+		return check{"cue", checkWarning, "no such command", hint}
+	}
+	out, err := exec.CommandContext(ctx, name, "version").Output()
+	if err != nil {
+		return check{"cue", checkWarning, fmt.Sprintf("%s version: %v", name, err), hint}
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	version := strings.TrimPrefix(strings.TrimSpace(first), "cue version ")
+	if version != language {
+		return check{"cue", checkWarning, fmt.Sprintf("%s at %s", version, name), "kalypso compiles with CUE " + language + ": another version may judge a platform otherwise"}
+	}
+	return check{"cue", checkOK, fmt.Sprintf("%s at %s", version, name), ""}
+}
+
+// checkPin compares the schema that a platform pins with that of the binary.
+func checkPin(root string) check {
+	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File)))
+	if err != nil {
+		return check{"pin", checkError, err.Error(), "kalypso has to read it"}
+	}
+	switch pin, pinned := cuemodule.PinOf(cuemodule.File, data); {
+	case pin.Newer():
+		return check{"pin", checkError, pin.Version, "the platform needs a newer kalypso"}
+	case pinned:
+		return check{"pin", checkOK, pin.Version, ""}
+	case cuemodule.Unpinned(root):
+		return check{"pin", checkWarning, "none", fmt.Sprintf("add this line to %s, for cue and editors: deps: %q: v: %q", cuemodule.File, kalypso.ModulePath, kalypso.ModuleVersion)}
+	default:
+		return check{"pin", checkOK, "the schema is vendored, or local-module.cue pins it", ""}
+	}
+}
+
+// checkGit looks at the repository that a folder is in, at who git says commits in it,
+// and at the forge of its remote origin.
+func checkGit(dir string) []check {
+	repo, err := git.Discover(dir)
+	if errors.Is(err, git.ErrNoRepository) {
+		return []check{{"git", checkWarning, "not in a repository", "promotion and --since need commits: git init"}}
+	}
+	if err != nil {
+		return []check{{"git", checkError, err.Error(), "kalypso has to read the repository"}}
+	}
+	defer repo.Close()
+	checks := []check{{"git", checkOK, repo.WorkTree(), ""}}
+	author, _, err := repo.Signatures(git.Signature{When: time.Now()}, git.Signature{})
+	switch {
+	case err != nil:
+		checks = append(checks, check{"identity", checkWarning, err.Error(), "correct git's configuration"})
+	case author.Name == "" || author.Email == "":
+		checks = append(checks, check{"identity", checkWarning, "none", "say who decides a promotion: git config --global user.name NAME, and user.email ADDRESS"})
+	default:
+		checks = append(checks, check{"identity", checkOK, fmt.Sprintf("%s <%s>", author.Name, author.Email), ""})
+	}
+	return append(checks, checkForge(repo.RemoteURL("origin")))
+}
+
+// tokens say where the token of a kind of forge comes from.
+var tokens = map[string]string{
+	detect.GitHub: "set GH_TOKEN, or run gh auth login",
+	detect.GitLab: "set GITLAB_TOKEN",
+	detect.Gitea:  "set GITEA_TOKEN or FORGEJO_TOKEN",
+}
+
+// checkForge says whether there is a token for the forge of a remote. Whether the forge
+// takes it, only the forge knows.
+func checkForge(remote string) check {
+	if remote == "" {
+		return check{"forge", checkWarning, "no remote origin", "promotion by pull request needs a forge: git remote add origin URL"}
+	}
+	kind, base, _, err := detect.Detect(remote, os.Getenv, "")
+	if err != nil {
+		return check{"forge", checkWarning, credential.Hide(err.Error()), "correct the URL of the remote origin"}
+	}
+	if kind == detect.None {
+		return check{"forge", checkOK, "none known at " + credential.Hide(remote), ""}
+	}
+	name := base
+	if u, err := url.Parse(base); err == nil {
+		name = u.Host
+	}
+	if !forges.HasToken(kind, name) {
+		return check{"forge", checkWarning, kind + " at " + name + ", and no token for it", tokens[kind]}
+	}
+	return check{"forge", checkOK, kind + " at " + name + ", with a token", ""}
+}
