@@ -10,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -209,7 +210,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 	default:
 		out.Commits = written.Commits
 	}
-	for _, e := range b.Environments {
+	for _, e := range query.InOrder(b) {
 		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Counts: e.Counts}
 		if c := written.Changes[e.Name]; c != nil {
 			files, removed := len(c.Written), len(c.Removed)
@@ -226,7 +227,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 // summary prints what was built, an environment a line.
 func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCLUSTER TYPES\tASSIGNMENTS\tKEPT\tFAILED\tFILES WRITTEN\tREMOVED")
-	for _, e := range b.Environments {
+	for _, e := range query.InOrder(b) {
 		s := e.Counts
 		files, removed := "-", "-"
 		if c := written.Changes[e.Name]; c != nil {

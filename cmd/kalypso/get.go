@@ -86,7 +86,7 @@ func (l listing[T]) command(g *global) *cobra.Command {
 				return err
 			}
 			if len(items) == 0 && !slices.Contains([]string{"json", "yaml"}, *output) {
-				fmt.Fprintln(g.err, "kalypso: nothing to list")
+				fmt.Fprintln(g.err, "kalypso: nothing to list"+filter.unknown(b))
 			}
 			return g.reportErrors(b)
 		})

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	klabels "k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -86,4 +88,33 @@ func (f *filter) matcher() (func(facets) bool, error) {
 			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool { return slices.Contains(f.clusterTypes, c) })) &&
 			(f.state == stateAny || f.state == item.state())
 	}, nil
+}
+
+// unknown says which names of the filter no environment of a build has, and which were
+// probably meant.
+func (f *filter) unknown(b *compiler.Build) string {
+	said := ""
+	look := func(what string, names, known []string) {
+		slices.Sort(known)
+		known = slices.Compact(known) // of several environments
+		for _, name := range names {
+			if slices.Contains(known, name) {
+				continue
+			}
+			said += "; there is no " + what + " " + name
+			if hint := diag.DidYouMean(name, known); hint != "" {
+				said += ", " + hint
+			}
+		}
+	}
+	var workloads, clusterTypes []string
+	for _, w := range query.Workloads(b) {
+		workloads = append(workloads, w.Name)
+	}
+	for _, c := range query.ClusterTypes(b) {
+		clusterTypes = append(clusterTypes, c.Name)
+	}
+	look("workload", f.workloads, workloads)
+	look("cluster type", f.clusterTypes, clusterTypes)
+	return said
 }

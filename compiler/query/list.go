@@ -27,7 +27,7 @@ type Environment struct {
 // Environments lists the environments, in the order of promotion.
 func Environments(b *compiler.Build) []Environment {
 	out := []Environment{}
-	for _, e := range promotionOrder(b) {
+	for _, e := range InOrder(b) {
 		item := Environment{Name: e.Name, After: []string{}, Readable: e.Model != nil}
 		if e.Model != nil {
 			item.Description = e.Model.Description
@@ -280,10 +280,10 @@ func keys(path string, t model.Tree, out *[]string) {
 	}
 }
 
-// promotionOrder returns the environments of a build, each after those that it is promoted
+// InOrder returns the environments of a build in the order of promotion: each after those that it is promoted
 // from, also where these are no part of the build: sorted by the longest chain of environments
 // before them, then by name. One that waits for itself is as if its circle were open somewhere.
-func promotionOrder(b *compiler.Build) []*build.Environment {
+func InOrder(b *compiler.Build) []*build.Environment {
 	after := map[string][]string{}
 	for _, d := range b.Declarations {
 		after[d.Name] = d.After
@@ -311,7 +311,7 @@ func promotionOrder(b *compiler.Build) []*build.Environment {
 // of promotion.
 func readable(b *compiler.Build) func(func(*build.Environment) bool) {
 	return func(yield func(*build.Environment) bool) {
-		for _, e := range promotionOrder(b) {
+		for _, e := range InOrder(b) {
 			if e.Model != nil && !yield(e) {
 				return
 			}
