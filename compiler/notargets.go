@@ -2,6 +2,8 @@ package compiler
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -9,7 +11,8 @@ import (
 )
 
 // warnOfNoTargets reports workloads that no environment has a deployment target of. That is known
-// only where all environments are built and none has an error, which may be that of a target.
+// only where all environments are built and none has an error, which may be that of a target. One
+// whose targets have warnings has some: they are where their environments do not see them.
 func (b *Build) warnOfNoTargets() {
 	if len(b.Environments) != len(b.Declarations) || diag.Errors(b.Diagnostics) {
 		return
@@ -29,10 +32,13 @@ func (b *Build) warnOfNoTargets() {
 		}
 	}
 	for name, e := range first {
-		if found[name] {
+		ref := model.Ref{Collection: "workloads", Name: name}
+		ofTarget := func(d diag.Diagnostic) bool {
+			return strings.HasPrefix(d.Path, ref.At("deploymentTargets").String()+".")
+		}
+		if found[name] || slices.ContainsFunc(b.Diagnostics, ofTarget) {
 			continue
 		}
-		ref := model.Ref{Collection: "workloads", Name: name}
 		ds := []diag.Diagnostic{diag.New(diag.NoTargets, fmt.Sprintf("workload %s has no deployment target in any environment, so it is deployed nowhere", name)).
 			At(ref, "").On(ref.String()).Hinting(`give it one: deploymentTargets: NAME: {environment: "…", manifests: …}`)}
 		diag.Resolve(ds, e.Model.Positions)
