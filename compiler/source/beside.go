@@ -65,8 +65,13 @@ func (p *Platform) embedded() map[string]bool {
 	return out
 }
 
+// ofOthers are the collections whose names are outermost keys of other tools' files
+// too: of helmfile.yaml, of a kubeconfig, and of Compose.
+var ofOthers = []string{"environments", "clusters", "configs"}
+
 // describesPlatform says whether one of a YAML file's outermost keys is a
-// collection of the language, or its API group is that of the original Kalypso.
+// collection of the language that is in no other tool's file, or its API group is
+// that of the original Kalypso.
 func (p *Platform) describesPlatform(rel string) bool {
 	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
 	if err != nil {
@@ -76,7 +81,7 @@ func (p *Platform) describesPlatform(rel string) bool {
 		key, value, found := bytes.Cut(line, []byte(":"))
 		switch {
 		case !found:
-		case slices.Contains(model.CollectionNames, string(key)):
+		case slices.Contains(model.CollectionNames, string(key)) && !slices.Contains(ofOthers, string(key)):
 			return true
 		case string(key) == "apiVersion" && bytes.HasPrefix(bytes.TrimSpace(value), []byte("scheduler.kalypso.io/")):
 			return true

@@ -16,6 +16,7 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	cueerrors "cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/mod/modfile"
 
@@ -217,8 +218,23 @@ func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	return ds, err
 }
 
-// schemaImport is what imports of the module kalypso.io begin with.
-var schemaImport, _, _ = strings.Cut(kalypso.ModulePath, "@")
+// importsSchema says whether a file imports a package of the module kalypso.io.
+func importsSchema(data []byte) bool {
+	module, _, _ := strings.Cut(kalypso.ModulePath, "@")
+	if !bytes.Contains(data, []byte(module+"/")) {
+		return false // most files need not be parsed for it
+	}
+	f, err := parser.ParseFile("", data, parser.ImportsOnly)
+	if err != nil {
+		return false // loading it reports what is wrong with it
+	}
+	for spec := range f.ImportSpecs() {
+		if path, err := literal.Unquote(spec.Path.Value); err == nil && strings.HasPrefix(path, module+"/") {
+			return true
+		}
+	}
+	return false
+}
 
 // lookForPin warns where files import the schema, and plain cue cannot find it.
 // Where the module file cannot be used, that is reported instead.
@@ -249,11 +265,12 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 			isDir = err == nil && info.IsDir()
 		}
 		var found []diag.Diagnostic
-		if isDir && p.enters(rel) || !isDir && isSource(entry.Name()) {
+		entered := isDir && p.enters(rel)
+		if entered || !isDir && isSource(entry.Name()) {
 			ds = append(ds, unportable(rel, names)...)
 		}
 		switch {
-		case isDir && p.enters(rel):
+		case entered:
 			found, err = p.walk(rel)
 		case !isDir && isSource(entry.Name()):
 			found, err = p.look(rel)
@@ -298,7 +315,7 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.imports = p.imports || bytes.Contains(data, []byte(`"`+schemaImport))
+	p.imports = p.imports || importsSchema(data)
 	if bytes.Contains(data, []byte("@embed")) {
 		p.embeds = append(p.embeds, rel)
 	}
