@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cli/go-gh/v2/pkg/auth"
-
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 	"github.com/kalypso-io/kalypso/promotion/forge/gitea"
@@ -57,8 +55,7 @@ func HasToken(kind, host string) bool {
 	found := false
 	switch kind {
 	case detect.GitHub:
-		token, _ := auth.TokenForHost(host)
-		found = token != ""
+		_, found = github.Token(host)
 	case detect.GitLab:
 		_, found = gitlab.Token(host)
 	case detect.Gitea:

@@ -33,18 +33,30 @@ type client struct {
 
 type values = map[string]string
 
-func newClient(host string, o Options) (*client, error) {
+// Token returns the token for a host, as HOST or HOST:PORT, as gh finds it: from the
+// environment, else from gh's configuration or keyring.
+func Token(host string) (string, bool) {
+	_, name := namesOf(host)
+	token, _ := auth.TokenForHost(name)
+	return token, token != ""
+}
+
+// namesOf returns a host as it is called, and as go-gh, which compares hosts without
+// ports, knows it.
+func namesOf(host string) (called, name string) {
 	host = strings.ToLower(host)
-	name := host
 	if bare, _, err := net.SplitHostPort(host); err == nil {
-		name = bare // go-gh compares hosts without ports
-	} else {
-		host = auth.NormalizeHostname(host)
-		name = host
+		return host, bare
 	}
+	host = auth.NormalizeHostname(host)
+	return host, host
+}
+
+func newClient(host string, o Options) (*client, error) {
+	host, name := namesOf(host)
 	token := o.Token
 	if token == "" {
-		token, _ = auth.TokenForHost(name)
+		token, _ = Token(host)
 	}
 	if token == "" {
 		return nil, &forge.AuthError{Host: host, Problem: "there is no token", Hint: tokenHint(name)}
