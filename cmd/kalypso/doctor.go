@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/credential"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
@@ -47,8 +47,8 @@ func newDoctor(g *global) *cobra.Command {
 		Short: "Look at what kalypso needs around it",
 		Long: `doctor looks at the machine and at the platform that the folder is in: versions, the
 caches, the schema that editors find, the cue command, git's identity, and the token
-for the forge of the remote origin. It changes nothing but CUE's module cache, as every
-command does, and reaches no network.
+for the forge of the remote origin. It changes nothing but kalypso's cache and CUE's, as
+every build does, and reaches no network.
 
 A warning is about what some commands or other programs need. It ends with 2 if there
 is an error.`,
@@ -96,7 +96,7 @@ func (g *global) examine(ctx context.Context) []check {
 	} else if err != nil {
 		checks = append(checks, check{"platform", checkError, err.Error(), "name a platform's folder with -C"})
 	} else {
-		checks = append(checks, check{"platform", checkOK, root, ""}, checkPin(root))
+		checks = append(checks, checkPlatform(root)...)
 	}
 	return append(checks, checkGit(g.dir)...)
 }
@@ -104,18 +104,17 @@ func (g *global) examine(ctx context.Context) []check {
 // checkCache says whether the cache can be used.
 func checkCache() check {
 	c, err := cache.Open(cache.Options{Mode: cache.On})
-	if err = errors.Join(err, c.Close()); err != nil {
-		return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
+	if err = errors.Join(err, c.Close()); err == nil {
+		var dir string
+		var bytes int64
+		if dir, err = cacheDir(); err == nil {
+			bytes, _, err = cache.Size(dir)
+		}
+		if err == nil {
+			return check{"cache", checkOK, fmt.Sprintf("%s, %s", dir, bytesText(bytes)), ""}
+		}
 	}
-	dir, err := cacheDir()
-	if err != nil {
-		return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
-	}
-	bytes, _, err := cache.Size(dir)
-	if err != nil {
-		return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
-	}
-	return check{"cache", checkOK, fmt.Sprintf("%s, %s", dir, bytesText(bytes)), ""}
+	return check{"cache", checkWarning, err.Error(), "without it each build computes everything"}
 }
 
 // checkSchema says whether CUE's module cache has the schema.
@@ -149,25 +148,36 @@ func checkCUE(ctx context.Context, language string) check {
 	return check{"cue", checkOK, fmt.Sprintf("%s at %s", version, name), ""}
 }
 
-// checkPin compares the schema that a platform pins with that of the binary.
-func checkPin(root string) check {
-	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File)))
+// checkPlatform says which schema the platform at root pins. What is wrong with its module
+// file is what each command says of it.
+func checkPlatform(root string) []check {
+	p, ds, err := source.Open(root)
 	if err != nil {
-		return check{"pin", checkError, err.Error(), "kalypso has to read it"}
+		return []check{{"platform", checkError, err.Error(), "kalypso has to read its files"}}
 	}
-	switch pin, pinned := cuemodule.PinOf(cuemodule.File, data); {
-	case pin.Newer():
-		return check{"pin", checkError, pin.Version, "the platform needs a newer kalypso"}
-	case pinned:
-		return check{"pin", checkOK, pin.Version, ""}
-	case cuemodule.Unpinned(root):
-		return check{"pin", checkWarning, "none", fmt.Sprintf("add this line to %s, for cue and editors: deps: %q: v: %q", cuemodule.File, kalypso.ModulePath, kalypso.ModuleVersion)}
-	default:
-		return check{"pin", checkOK, "the schema is vendored, or local-module.cue pins it", ""}
+	if p.Module == kalypso.ModulePath {
+		return []check{{"platform", checkWarning, root + " is the repository of kalypso", "name a platform's folder with -C"}}
 	}
+	pin := check{"pin", checkOK, "none, and the schema is vendored, or local-module.cue pins it, or nothing imports it", ""}
+	if p.Module == "" {
+		pin = check{"pin", checkError, "cue.mod/module.cue cannot be used", "kalypso vet says why"}
+	} else if data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File))); err != nil {
+		pin = check{"pin", checkError, err.Error(), "kalypso has to read it"}
+	} else if found, pinned := cuemodule.PinOf(cuemodule.File, data); pinned {
+		pin.Detail = found.Version
+	}
+	for _, d := range ds {
+		switch d.Code {
+		case diag.LanguageVersion:
+			pin.Status, pin.Hint = checkError, d.Message+": "+d.Hint
+		case diag.UnpinnedSchema:
+			pin.Status, pin.Detail, pin.Hint = checkWarning, "none", d.Message+": "+d.Hint
+		}
+	}
+	return []check{{"platform", checkOK, root, ""}, pin}
 }
 
-// checkGit looks at the repository that a folder is in, at who git says commits in it,
+// checkGit looks at the repository that a folder is in, at who promotes from it,
 // and at the forge of its remote origin.
 func checkGit(dir string) []check {
 	repo, err := git.Discover(dir)
@@ -179,14 +189,10 @@ func checkGit(dir string) []check {
 	}
 	defer repo.Close()
 	checks := []check{{"git", checkOK, repo.WorkTree(), ""}}
-	author, _, err := repo.Signatures(git.Signature{When: time.Now()}, git.Signature{})
-	switch {
-	case err != nil:
-		checks = append(checks, check{"identity", checkWarning, err.Error(), "correct git's configuration"})
-	case author.Name == "" || author.Email == "":
+	if who := userOf(dir); who != "" {
+		checks = append(checks, check{"identity", checkOK, who, ""})
+	} else {
 		checks = append(checks, check{"identity", checkWarning, "none", "say who decides a promotion: git config --global user.name NAME, and user.email ADDRESS"})
-	default:
-		checks = append(checks, check{"identity", checkOK, fmt.Sprintf("%s <%s>", author.Name, author.Email), ""})
 	}
 	return append(checks, checkForge(repo.RemoteURL("origin")))
 }
