@@ -2,11 +2,13 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
@@ -91,9 +93,19 @@ func (f *filter) matcher() (func(facets) bool, error) {
 }
 
 // unknown says which names of the filter no environment of a build has, and which were
-// probably meant.
+// probably meant; "" where an environment cannot be read, and may have any.
 func (f *filter) unknown(b *compiler.Build) string {
-	said := ""
+	if slices.ContainsFunc(b.Environments, func(e *build.Environment) bool { return e.Model == nil }) {
+		return ""
+	}
+	said, in := "", ""
+	if len(b.Environments) < len(b.Declarations) {
+		var names []string
+		for _, e := range b.Environments {
+			names = append(names, e.Name)
+		}
+		in = " in " + strings.Join(names, ", ")
+	}
 	look := func(what string, names, known []string) {
 		slices.Sort(known)
 		known = slices.Compact(known) // of several environments
@@ -101,7 +113,7 @@ func (f *filter) unknown(b *compiler.Build) string {
 			if slices.Contains(known, name) {
 				continue
 			}
-			said += "; there is no " + what + " " + name
+			said += "; there is no " + what + " " + name + in
 			if hint := diag.DidYouMean(name, known); hint != "" {
 				said += ", " + hint
 			}
