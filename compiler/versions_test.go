@@ -30,12 +30,11 @@ func TestSchemaVersion(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	got := kalypso.ModuleVersion + " " + compiler.Version().Schema
 	last := lines[len(lines)-1]
-	released, version, _ := strings.Cut(last, " ")
 	isReleased := strings.HasSuffix(last, " released")
 	switch {
 	case strings.TrimSuffix(last, " released") == got:
-	case isReleased && released == kalypso.ModuleVersion:
-		t.Fatalf("schema/ or stdlib/ changed since %s was released with %s: raise ModuleVersion in embed.go", released, version)
+	case isReleased && versionOf(last) == kalypso.ModuleVersion:
+		t.Fatalf("schema/ or stdlib/ changed since %s was released: raise ModuleVersion in embed.go", kalypso.ModuleVersion)
 	case os.Getenv("KALYPSO_UPDATE") == "":
 		t.Fatalf("%s ends with %q, and the schema is %q; KALYPSO_UPDATE=1 writes it", schemaVersions, last, got)
 	case isReleased:
