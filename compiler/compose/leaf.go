@@ -282,12 +282,14 @@ func (m *merger) conflict(path, at string, parts []*node) {
 	case lower.layer == higher.layer:
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where).
 			Hinting(fmt.Sprintf("if %s may override %s, move %s of %s from values to defaults", higher.name, lower.name, path, lower.name))
+		d.Suggestion.ToDefaults = lower.value(path)
 		if a.tree.Final.Kind() == model.List && b.tree.Final.Kind() == model.List {
 			d = d.Hinting(fmt.Sprintf("lists unify element by element: give %s a list strategy in a config schema, or move it from values to defaults in one of the configs", path))
 		}
 	default:
 		d = diag.New(diag.FinalValue, "the final value of "+where+" is contradicted by a higher layer").
 			Hinting(fmt.Sprintf("to open it, move %s of %s from values to defaults", path, lower.name))
+		d.Suggestion.ToDefaults = lower.value(path)
 	}
 	m.fail(sites(d.On(path), parts))
 }

@@ -17,6 +17,15 @@ type root struct {
 	ref   model.Ref
 }
 
+// value returns a value of the root that is none of its defaults or overrides; the zero
+// reference where it is one.
+func (r *root) value(path string) model.Ref {
+	if r.kind != FromValues {
+		return model.Ref{}
+	}
+	return r.ref.At(path)
+}
+
 // site is a place that says something of a path. It is an Origin before
 // somebody asks for one, and is shared by all graphs that the place is in.
 type site struct {

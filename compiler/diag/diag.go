@@ -43,6 +43,18 @@ type Diagnostic struct {
 	Hint string
 	// Environment is where the diagnostic arose; "" for the base.
 	Environment string
+	// Suggestion is the way out as far as an editor can take it.
+	Suggestion Suggestion
+}
+
+// Suggestion is a change of the platform's text that a hint names, as data: the zero
+// Suggestion is none.
+type Suggestion struct {
+	// Wrong is a word that is written at one of the sites, or inside of what stands there,
+	// and Right what it was probably meant to be.
+	Wrong, Right string
+	// ToDefaults is a value of a config, in its values, that could move to its defaults.
+	ToDefaults model.Ref
 }
 
 // Site is a place that a diagnostic points to: the position, or a reference
@@ -91,6 +103,16 @@ func (d Diagnostic) On(path string) Diagnostic {
 func (d Diagnostic) Hinting(hint string) Diagnostic {
 	d.Hint = credential.Hide(hint)
 	return d
+}
+
+// Suggesting sets the way out of a misspelt word: the candidate that it was probably
+// meant to be, else which candidates there are.
+func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
+	d.Suggestion = Suggestion{}
+	if near := Nearest(word, candidates); near != "" {
+		d.Suggestion = Suggestion{Wrong: word, Right: near}
+	}
+	return d.Hinting(DidYouMean(word, candidates))
 }
 
 // For adds an assignment that the diagnostic concerns.

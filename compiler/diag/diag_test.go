@@ -67,3 +67,13 @@ func TestGitHub(t *testing.T) {
 		t.Errorf("got  %swant %s", b.String(), want)
 	}
 }
+
+func TestSuggesting(t *testing.T) {
+	d := New(UnknownField, "unknown field lables").Suggesting("lables", []string{"labels", "name"})
+	if want := (Suggestion{Wrong: "lables", Right: "labels"}); d.Suggestion != want || d.Hint != "did you mean labels?" {
+		t.Errorf("%+v, %s", d.Suggestion, d.Hint)
+	}
+	if d := d.Suggesting("colour", []string{"labels", "name"}); d.Suggestion != (Suggestion{}) || d.Hint != "there are: labels, name" {
+		t.Errorf("no candidate is near: %+v, %s", d.Suggestion, d.Hint)
+	}
+}

@@ -56,15 +56,12 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 	if _, ok := s.fleet.targetNamed(name); ok {
 		return diag.Diagnostic{}, false
 	}
-	var hint string
-	if sick(env, name) {
-		hint = name + " has errors of its own: correct them first"
-	} else {
-		others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
-		hint = diag.DidYouMean(name, others)
-	}
 	message := fmt.Sprintf("%s depends on %s, which is no deployment target of environment %s", t.FullName, name, s.Environment)
-	return dependencyError(t, message, hint), true
+	if sick(env, name) {
+		return dependencyError(t, message, name+" has errors of its own: correct them first"), true
+	}
+	others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
+	return dependencyError(t, message, "").Suggesting(name, others), true
 }
 
 // sick says whether the full name may be that of a deployment target that the

@@ -173,6 +173,7 @@ func (s *Schedule) warnOfEmptyTypes(r *report) {
 }
 
 func selectsNothing(policy string, s side, words vocabulary) diag.Diagnostic {
-	return diag.New(diag.SelectsNothing, fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
-		On(s.ref.String()).At(s.ref, "").Hinting(words.hint(s.kind, s.selector))
+	d := diag.New(diag.SelectsNothing, fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
+		On(s.ref.String()).At(s.ref, "")
+	return words.explain(d, s.kind, s.selector)
 }

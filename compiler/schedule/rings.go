@@ -36,8 +36,9 @@ func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterT
 		}
 		if len(selected) == 0 {
 			ref := model.Ref{Collection: "environments", Name: environment, Path: fmt.Sprintf("rings[%d].select", i)}
-			r.add(diag.New(diag.SelectsNothing, fmt.Sprintf("ring %s of environment %s selects nothing", ring.Name, environment)).
-				On(ref.String()).At(ref, "").Hinting(vocabularyOf(f.typeFacts()).hint(kindType, &ring.Select)))
+			d := diag.New(diag.SelectsNothing, fmt.Sprintf("ring %s of environment %s selects nothing", ring.Name, environment)).
+				On(ref.String()).At(ref, "")
+			r.add(vocabularyOf(f.typeFacts()).explain(d, kindType, &ring.Select))
 		}
 	}
 	of := make(map[string]string, len(f.types))

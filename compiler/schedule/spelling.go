@@ -173,7 +173,7 @@ func warnOfMisspelt(what string, words usage, r *report) {
 			if _, both := u.beside[other]; words[other].count > 1 && !both && misspelt(word, other) {
 				r.add(diag.New(diag.LikelyMisspelt, fmt.Sprintf("%s %q is used once, and looks like %q, which is used %d times",
 					what, word, other, words[other].count)).
-					On(u.ref.String()).At(u.ref, "").Hinting("did you mean " + other + "?"))
+					On(u.ref.String()).At(u.ref, "").Suggesting(word, []string{other}))
 				break
 			}
 		}

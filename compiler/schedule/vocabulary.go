@@ -53,22 +53,23 @@ type unknown struct {
 	known []string // the words that there are, sorted
 }
 
-// hint says why a selector of this kind of entity may select nothing.
-func (v vocabulary) hint(kind string, s *model.Selector) string {
+// explain adds to a diagnostic why a selector of this kind of entity may select nothing.
+func (v vocabulary) explain(d diag.Diagnostic, kind string, s *model.Selector) diag.Diagnostic {
 	if len(v) == 0 {
-		return fmt.Sprintf("the environment has no %ss", kind)
+		return d.Hinting(fmt.Sprintf("the environment has no %ss", kind))
 	}
 	unknowns := v.unknowns(s, "")
 	if len(unknowns) == 0 {
-		return fmt.Sprintf("no %s satisfies all of it at once", kind)
+		return d.Hinting(fmt.Sprintf("no %s satisfies all of it at once", kind))
 	}
 	near := func(u unknown) bool { return diag.Nearest(u.word, u.known) != "" }
 	u := unknowns[max(0, slices.IndexFunc(unknowns, near))]
 	hint := fmt.Sprintf("no %s has %s", kind, u.text)
-	if more := diag.DidYouMean(u.word, u.known); more != "" {
-		hint += "; " + more
+	d = d.Suggesting(u.word, u.known)
+	if d.Hint != "" {
+		hint += "; " + d.Hint
 	}
-	return hint
+	return d.Hinting(hint)
 }
 
 // unknowns returns the words for whose absence s, a constraint on what is at

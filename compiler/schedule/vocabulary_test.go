@@ -3,6 +3,7 @@ package schedule
 import (
 	"testing"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
@@ -27,7 +28,7 @@ func TestHint(t *testing.T) {
 		{"an optional label", label(model.OpOptional, "sise", is("large")), "no cluster type satisfies all of it at once"},
 		{"an expression", label(model.OpField, "size", model.Selector{Op: model.OpSatisfy, Expr: `=~"^x"`}), "no cluster type satisfies all of it at once"},
 	} {
-		if got := words.hint(kindType, &c.selector); got != c.want {
+		if got := words.explain(diag.Diagnostic{}, kindType, &c.selector).Hint; got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}

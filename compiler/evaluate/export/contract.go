@@ -216,7 +216,7 @@ func (x *contracts) checkChange(v cue.Value, ref model.Ref) {
 		if !slices.Contains(changeFields, name) {
 			at := ref.At(model.Label(name))
 			x.note(it.Value(), at)
-			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Hinting(diag.DidYouMean(name, changeFields)))
+			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Suggesting(name, changeFields))
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (x *Entities) names(collection string) []string {
 func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
 	if !slices.Contains(among, name) {
 		x.Fail(ref, diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).
-			Hinting(diag.DidYouMean(name, among)))
+			Suggesting(name, among))
 	}
 }
 
@@ -68,7 +68,7 @@ func (x *Entities) References(env *model.Environment) {
 	for _, u := range x.Uses {
 		if u.Elsewhere && !slices.Contains(environments, u.Name) {
 			d := diag.New(diag.UnknownReference, "there is no environment "+u.Name+": the deployment target is left out").At(u.Ref, "").On(u.Ref.String()).
-				Hinting(diag.DidYouMean(u.Name, environments))
+				Suggesting(u.Name, environments)
 			d.Severity = diag.Warning
 			x.Fail(u.Ref, d)
 			continue
@@ -146,7 +146,7 @@ func (x *Entities) workspaces(env *model.Environment) {
 		}
 		ref := model.Ref{Collection: "workloads", Name: w.Name, Path: "workspace"}
 		d := diag.New(diag.UnknownReference, "there is no workspace "+w.Workspace+": what the workload may bring follows from where it is declared").On(ref.String()).At(ref, "").
-			Hinting(diag.DidYouMean(w.Workspace, declared))
+			Suggesting(w.Workspace, declared)
 		d.Severity = diag.Warning
 		x.Report(d)
 	}

@@ -125,7 +125,7 @@ func unreadable(message string, code diag.Code) diag.Diagnostic {
 		fill := strings.NewReplacer("$1", about)
 		d := diag.New(kind.code, fill.Replace(kind.message)).Hinting(fill.Replace(kind.hint))
 		if kind.code == diag.Import && strings.HasPrefix(about, OurModule+"/") {
-			d = d.Hinting(diag.DidYouMean(about, ourPackages()))
+			d = d.Suggesting(about, ourPackages())
 		}
 		if path, ok := builtinPackages[about]; ok && strings.HasPrefix(kind.message, "reference ") {
 			d = d.Hinting(fmt.Sprintf("import %q", path))

@@ -50,7 +50,9 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 		}
 		d = valueless(name, constraint, s)
 	case s != nil && len(s.Enum) > 0:
-		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, o.given(s))).Hinting("allowed: " + s.Allowed())
+		given := o.given(s)
+		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, given)).
+			Suggesting(strings.Trim(given, `"`), s.Enum).Hinting("allowed: " + s.Allowed())
 	case strings.HasPrefix(message, "conflicting values") && len(o.At) > 1 && len(o.Path) > 0 && !schemaType.MatchString(message):
 		d = diag.New(diag.Conflict, mismatch.ReplaceAllString(shape.Plain(message), "")+" for "+name).
 			Hinting("keep one of them: all files of the package unify, and none wins")

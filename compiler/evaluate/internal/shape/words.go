@@ -109,7 +109,7 @@ func UnknownField(name string, parent *Shape) diag.Diagnostic {
 		d.Message = "a closed definition that it is combined with does not allow the field " + name
 		return d.Hinting("add the field to the definition, or open the definition with ...")
 	}
-	return d.Hinting(diag.DidYouMean(name, parent.Names()))
+	return d.Suggesting(name, parent.Names())
 }
 
 // MissingField says that a struct lacks a field; parent is as for UnknownField.
