@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +39,9 @@ type Request struct {
 	// Revision is a git revision of the platform to compile instead of what is in the
 	// folder, as source.Checkout takes it; "" for the folder.
 	Revision string
+	// Overlay is text of the platform's files that is not in the folder, as an editor has it
+	// before it is saved. It has no effect on a revision.
+	Overlay source.Overlay
 	// Environments are the names of those to compile; none means all.
 	Environments []string
 	// Previous are the records of the outputs that exist, by environment. What fails
@@ -190,7 +196,7 @@ func (b *Build) open(ctx context.Context, r Request, c *checkout) error {
 	if c != nil {
 		r.Dir = c.dir
 	}
-	platform, ds, err := source.Open(r.Dir)
+	platform, ds, err := source.OpenOver(r.Dir, b.overlay(r))
 	if err != nil {
 		return err
 	}
@@ -199,7 +205,7 @@ func (b *Build) open(ctx context.Context, r Request, c *checkout) error {
 		return err
 	}
 	ds = append(ds, more...)
-	if more, err = installModules(ctx, dependencies(platform.Root), contents); err != nil {
+	if more, err = installModules(ctx, dependencies(platform.Files()), contents); err != nil {
 		return err
 	}
 	for _, d := range more {
@@ -207,6 +213,21 @@ func (b *Build) open(ctx context.Context, r Request, c *checkout) error {
 	}
 	b.Platform, b.library, b.Diagnostics = platform, contents, ds
 	return nil
+}
+
+// overlay returns what lies over the platform's files: of an environment that has its own
+// files in a branch, not what is over those that the folder has in their place.
+func (b *Build) overlay(r Request) source.Overlay {
+	if r.Revision != "" {
+		return nil
+	}
+	out := maps.Clone(r.Overlay)
+	for _, s := range b.Declarations {
+		if own := path.Join(source.Environments, s.Name) + "/"; s.Promotion.Source != nil {
+			maps.DeleteFunc(out, func(name string, _ []byte) bool { return strings.HasPrefix(name, own) })
+		}
+	}
+	return out
 }
 
 // bring adds the environments' own files of other branches to what the base is read

@@ -30,7 +30,7 @@ func (b *Build) Uses() []dependency.Use {
 			out = append(out, dependency.Use{Source: moduleSource(d), By: []string{by}, At: at})
 		}
 	}
-	modules(dependencies(b.Platform.Root), []model.Position{{File: cuemodule.File, Line: 1, Column: 1}}, cuemodule.File)
+	modules(dependencies(b.Platform.Files()), []model.Position{{File: cuemodule.File, Line: 1, Column: 1}}, cuemodule.File)
 	for _, e := range b.Environments {
 		if e.Model == nil {
 			continue

@@ -3,18 +3,16 @@ package compiler
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // moduleSource is the source that pins a CUE module.
@@ -24,14 +22,14 @@ func moduleSource(d cuemodule.Dependency) dependency.Source {
 
 // dependencies are the CUE modules that a platform depends on, without those that
 // it has itself.
-func dependencies(root string) []cuemodule.Dependency {
-	text, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File)))
+func dependencies(files *source.Files) []cuemodule.Dependency {
+	text, err := files.ReadFile(cuemodule.File)
 	if err != nil {
 		return nil // loading says so
 	}
 	var out []cuemodule.Dependency
 	for _, d := range cuemodule.Dependencies(text) {
-		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(d.PackageDir()))); err != nil {
+		if _, err := files.Stat(d.PackageDir()); err != nil {
 			out = append(out, d)
 		}
 	}

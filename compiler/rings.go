@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
@@ -57,16 +56,16 @@ var ringsWord = lazyregexp.New(`\brings\b`)
 
 // namesRings says whether the name is in an environment's own files.
 func (b *Build) namesRings(environment string) (bool, error) {
-	dir := filepath.Join(b.Platform.Root, b.Platform.Dir(environment))
-	entries, err := os.ReadDir(dir)
+	files, dir := b.Platform.Files(), b.Platform.Dir(environment)
+	entries, err := files.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	for _, e := range entries {
-		if filepath.Ext(e.Name()) != ".cue" || !e.Type().IsRegular() {
+		if path.Ext(e.Name()) != ".cue" || !e.Type().IsRegular() {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		data, err := files.ReadFile(path.Join(dir, e.Name()))
 		if err != nil || ringsWord.Match(data) {
 			return err == nil, err
 		}

@@ -295,7 +295,7 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 		place.At = append(place.At, model.Position{File: file, Line: 1, Column: 1})
 	}
 	a.costs.At(place)
-	overlay, err := cuemodule.Overlay(a.tmp)
+	overlay, err := cuemodule.Overlay(a.tmp, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -312,7 +312,7 @@ func (a *application) load(ctx context.Context, name string, files []string, is 
 	if is != "" {
 		overlay[filepath.Join(a.tmp, name, loader.DeclarationsFile)] = load.FromString("package " + name + "\n\nimport \"kalypso.io/schema\"\n\n" + is + "\n")
 	}
-	return loader.Folder(a.tmp, name, name, "", overlay)
+	return loader.Folder(source.NewFiles(a.tmp, nil), name, name, "", overlay)
 }
 
 // parseValues reads a file of CUE or YAML.
@@ -320,7 +320,7 @@ func parseValues(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	if path.Ext(name) == ".cue" {
 		f, err := parser.ParseFile(at, data)
 		if err != nil {
-			places := loader.NewPlaces(filepath.Dir(at), "", nil)
+			places := loader.NewPlaces(source.NewFiles(filepath.Dir(at), nil), "", nil)
 			ds := places.Errors(err, diag.Syntax)
 			for i := range ds[0].Sites {
 				ds[0].Sites[i].Position.File = name

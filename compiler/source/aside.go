@@ -1,9 +1,7 @@
 package source
 
 import (
-	"os"
 	"path"
-	"path/filepath"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -21,7 +19,7 @@ const mostLinked = 16 << 20
 // lookAside looks at what is no regular file and no part of the package. CUE
 // reads it nevertheless where its name ends like that of a data file.
 func (p *Platform) lookAside(rel string) []diag.Diagnostic {
-	info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	info, err := p.files.Stat(rel)
 	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
 		p.links = append(p.links, rel)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // isBeside says whether a file is YAML in a folder that the platform's files are
@@ -52,13 +50,17 @@ func (p *Platform) lookBeside() []diag.Diagnostic {
 func (p *Platform) embedded() map[string]bool {
 	out := map[string]bool{}
 	for _, rel := range p.embeds {
-		f, err := parser.ParseFile(filepath.Join(p.Root, filepath.FromSlash(rel)), nil)
+		data, err := p.files.ReadFile(rel)
+		if err != nil {
+			continue
+		}
+		f, err := parser.ParseFile(p.files.Path(rel), data)
 		if err != nil {
 			continue // loading it reports what is wrong with it
 		}
-		for _, e := range Embeds(f) {
-			if name, err := filepath.Rel(p.Root, e.Path); err == nil {
-				out[filepath.ToSlash(name)] = true
+		for _, e := range Embeds(f, p.files) {
+			if name, ok := p.files.Name(e.Path); ok {
+				out[name] = true
 			}
 		}
 	}
@@ -73,7 +75,7 @@ var ofOthers = []string{"environments", "clusters", "configs"}
 // collection of the language that is in no other tool's file, or its API group is
 // that of the original Kalypso.
 func (p *Platform) describesPlatform(rel string) bool {
-	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	data, err := p.files.ReadFile(rel)
 	if err != nil {
 		return false
 	}

@@ -19,13 +19,18 @@ type Embedded struct {
 
 // Embeds returns the files that a parsed CUE file embeds and that are there. It
 // reads the attributes as CUE does, so that it finds what CUE will read; of
-// attributes that CUE cannot read, building the package says so.
-func Embeds(f *ast.File) []Embedded {
+// attributes that CUE cannot read, building the package says so. files are those of the
+// platform; the CUE file may be of another module.
+func Embeds(f *ast.File, files *Files) []Embedded {
 	dir := filepath.Dir(f.Filename)
+	in := os.DirFS(dir)
+	if name, ok := files.Name(dir); ok {
+		in = within{files, name}
+	}
 	attributes, _ := embed.EmbeddedPaths(filepath.Base(f.Filename), f)
 	var out []Embedded
 	for _, a := range attributes {
-		names, err := a.FindAll(os.DirFS(dir))
+		names, err := a.FindAll(in)
 		if err != nil {
 			continue
 		}

@@ -25,7 +25,7 @@ const localModuleFile = "cue.mod/local-module.cue"
 func (s *scanner) moduleDigest() (Digest, error) {
 	h := sha256.New()
 	for _, name := range []string{moduleFile, localModuleFile} {
-		data, err := regular.ReadFile(s.path(name))
+		data, err := s.ReadFile(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Digest{}, err
 		}
@@ -33,7 +33,7 @@ func (s *scanner) moduleDigest() (Digest, error) {
 		if name != localModuleFile {
 			continue
 		}
-		for _, dir := range replacements(s.root, data) {
+		for _, dir := range replacements(s.Root, data) {
 			hashTree(dir, ".", map[string]bool{}, func(line string) { h.Write([]byte(line)) })
 		}
 	}

@@ -3,13 +3,11 @@ package source
 import (
 	"fmt"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"cuelang.org/go/cue/parser"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // isPassedOver says whether CUE passes over a file of that name though it looks
@@ -29,7 +27,7 @@ func (p *Platform) lookPassedOver(rel string) ([]diag.Diagnostic, error) {
 	if path.Dir(rel) != "." && (environment == "" || deeper != "") {
 		return nil, nil
 	}
-	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	data, err := p.files.ReadFile(rel)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (p *Platform) Sources(environment string, found func(names []string, of Dig
 		dir = p.Dir(environment)
 	}
 	base, _, _ := strings.Cut(p.Module, "@")
-	s := &scanner{root: p.Root, module: base, files: map[string]*scanned{}, folders: map[string][]string{}}
+	s := &scanner{Files: p.files, module: base, read: map[string]*scanned{}, folders: map[string][]string{}}
 	out := &Sources{}
 	var err error
 	if out.Module, err = s.moduleDigest(); err != nil {
@@ -131,9 +131,10 @@ func (p *Platform) Sources(environment string, found func(names []string, of Dig
 
 // scanner reads files once.
 type scanner struct {
-	root, module string
-	files        map[string]*scanned
-	folders      map[string][]string // the CUE files of a folder
+	*Files
+	module  string
+	read    map[string]*scanned
+	folders map[string][]string // the CUE files of a folder
 }
 
 // scanned is a CUE file that has been read.
@@ -146,21 +147,19 @@ type scanned struct {
 	imports []string
 }
 
-func (s *scanner) path(name string) string { return filepath.Join(s.root, filepath.FromSlash(name)) }
-
 // file reads a CUE file.
 func (s *scanner) file(name string) (*scanned, error) {
-	if f, done := s.files[name]; done {
+	if f, done := s.read[name]; done {
 		return f, nil
 	}
-	data, err := regular.ReadFile(s.path(name))
+	data, err := s.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
 	f := &scanned{name: name, data: data, content: sha256.Sum256(data)}
-	s.files[name] = f
+	s.read[name] = f
 	text := toUTF8(data)
-	syntax, err := parser.ParseFile(s.path(name), text, parser.ImportsOnly)
+	syntax, err := parser.ParseFile(s.Path(name), text, parser.ImportsOnly)
 	if err != nil || syntax == nil {
 		return f, nil
 	}
@@ -179,11 +178,11 @@ func (s *scanner) embeds(f *scanned) []Embedded {
 	if !f.parses || !bytes.Contains(text, []byte("@embed(")) {
 		return nil
 	}
-	syntax, err := parser.ParseFile(s.path(f.name), text)
+	syntax, err := parser.ParseFile(s.Path(f.name), text)
 	if err != nil {
 		return nil
 	}
-	return Embeds(syntax)
+	return Embeds(syntax, s.Files)
 }
 
 // folder returns the names of a folder's CUE files, from the root; none for a
@@ -192,8 +191,8 @@ func (s *scanner) folder(dir string) ([]string, error) {
 	if names, done := s.folders[dir]; done {
 		return names, nil
 	}
-	entries, err := os.ReadDir(s.path(dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNoFolder(s.path(dir)) {
+	entries, err := s.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !s.isNoFolder(dir) {
 		return nil, err
 	}
 	var names []string
@@ -201,7 +200,7 @@ func (s *scanner) folder(dir string) ([]string, error) {
 		if !isSource(e.Name()) {
 			continue
 		}
-		if info, err := os.Stat(s.path(path.Join(dir, e.Name()))); err == nil && info.IsDir() {
+		if info, err := s.Stat(path.Join(dir, e.Name())); err == nil && info.IsDir() {
 			continue
 		}
 		names = append(names, path.Join(dir, e.Name()))
@@ -211,8 +210,8 @@ func (s *scanner) folder(dir string) ([]string, error) {
 }
 
 // isNoFolder says whether there is something of that name that is no folder.
-func isNoFolder(name string) bool {
-	info, err := os.Stat(name)
+func (s *scanner) isNoFolder(name string) bool {
+	info, err := s.Stat(name)
 	return err != nil || !info.IsDir()
 }
 
@@ -272,8 +271,12 @@ func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[strin
 // when the package is loaded, and is not read here either.
 func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 	name := path.Join(path.Dir(by.name), e.Name)
+	if data, over := s.over(name); over {
+		needs[name] = sha256.Sum256(data)
+		return
+	}
 	target, err := filepath.EvalSymlinks(e.Path)
-	within, _ := filepath.Rel(s.root, target)
+	within, _ := filepath.Rel(s.Root, target)
 	if err != nil || !filepath.IsLocal(within) {
 		needs[name+" -> nowhere"] = Digest{}
 		return
@@ -323,7 +326,7 @@ func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error
 		}
 		out = append(out, files...)
 		for dir := f.dir; dir != f.top && dir != "."; dir = path.Dir(dir) {
-			if data, err := regular.ReadFile(s.path(path.Join(dir, moduleFile))); err == nil {
+			if data, err := s.ReadFile(path.Join(dir, moduleFile)); err == nil {
 				needs[path.Join(dir, moduleFile)] = sha256.Sum256(data)
 			}
 		}

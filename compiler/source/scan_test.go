@@ -172,7 +172,7 @@ func TestImportsItself(t *testing.T) {
 // loads is everything that CUE loads of a package of a platform.
 func loads(t *testing.T, root, dir string) string {
 	t.Helper()
-	overlay, err := cuemodule.Overlay(root)
+	overlay, err := cuemodule.Overlay(root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func loads(t *testing.T, root, dir string) string {
 				lines[fmt.Sprintf("%s %x", f.Filename, sha256.Sum256(data))] = true
 			}
 			if i < len(inst.Files) {
-				for _, e := range Embeds(inst.Files[i]) {
+				for _, e := range Embeds(inst.Files[i], NewFiles(root, nil)) {
 					data, err := os.ReadFile(e.Path)
 					lines[fmt.Sprintf("%s %x %v", e.Path, sha256.Sum256(data), err)] = true
 				}

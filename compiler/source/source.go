@@ -24,7 +24,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Package is the name of the package that a platform's files are in.
@@ -44,6 +43,7 @@ type Platform struct {
 	// sorted.
 	Folders []string
 
+	files   *Files
 	first   map[string]string // environment -> its first file
 	embeds  []string          // files with @embed attributes
 	yaml    []string          // YAML files beside the platform's files
@@ -65,20 +65,26 @@ func (e *NotAPlatformError) Error() string {
 // Open finds the platform that dir is in, and looks at its files. The
 // diagnostics are about files that have no effect, or whose package is not
 // known; the error is about folders and files that cannot be read.
-func Open(dir string) (*Platform, []diag.Diagnostic, error) {
+func Open(dir string) (*Platform, []diag.Diagnostic, error) { return OpenOver(dir, nil) }
+
+// OpenOver is as Open, with an overlay, which may be nil, over the platform's files.
+func OpenOver(dir string, over Overlay) (*Platform, []diag.Diagnostic, error) {
 	root, err := Root(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &Platform{Root: root, first: map[string]string{}, hidden: map[string]bool{}, barred: map[string]bool{}}
+	p := &Platform{Root: root, files: NewFiles(root, over), first: map[string]string{}, hidden: map[string]bool{}, barred: map[string]bool{}}
 	var ds []diag.Diagnostic
-	if p.Module, ds, err = readModule(root); err != nil {
+	if p.Module, ds, err = readModule(p.files); err != nil {
 		return nil, nil, err
 	}
 	p.barred[""] = diag.Errors(ds) && p.Module != ""
 	more, err := p.scan()
 	return p, append(ds, more...), err
 }
+
+// Files returns the platform's files, with what lies over them.
+func (p *Platform) Files() *Files { return p.files }
 
 // HasBase says whether there are files that all environments share.
 func (p *Platform) HasBase() bool { return p.hasBase }
@@ -154,13 +160,13 @@ func findRoot(dir string) (string, error) {
 	}
 }
 
-func readModule(root string) (module string, ds []diag.Diagnostic, err error) {
-	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(moduleFile)))
+func readModule(files *Files) (module string, ds []diag.Diagnostic, err error) {
+	data, err := files.ReadFile(moduleFile)
 	if err != nil {
 		return "", nil, err
 	}
 	f, err := modfile.ParseNonStrict(data, moduleFile)
-	if cuemodule.Language(root, err) != nil {
+	if cuemodule.Language(files.Root, err) != nil {
 		return "", nil, nil // loading the module reports it
 	}
 	switch {
@@ -239,7 +245,7 @@ func importsSchema(data []byte) bool {
 // lookForPin warns where files import the schema, and plain cue cannot find it.
 // Where the module file cannot be used, that is reported instead.
 func (p *Platform) lookForPin() []diag.Diagnostic {
-	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root) {
+	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root, p.files.Over) {
 		return nil
 	}
 	return []diag.Diagnostic{diag.New(diag.UnpinnedSchema, fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema", kalypso.ModulePath)).
@@ -251,7 +257,7 @@ func (p *Platform) lookForPin() []diag.Diagnostic {
 // that are links count, as for CUE; of folders that are links only those that
 // can be environments, since only they are loaded by their names.
 func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
-	entries, err := os.ReadDir(filepath.Join(p.Root, filepath.FromSlash(dir)))
+	entries, err := p.files.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +267,7 @@ func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 		rel := path.Join(dir, entry.Name())
 		isDir := entry.IsDir()
 		if entry.Type()&fs.ModeSymlink != 0 && IsEnvironmentFolder(rel) {
-			info, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel)))
+			info, err := p.files.Stat(rel)
 			isDir = err == nil && info.IsDir()
 		}
 		var found []diag.Diagnostic
@@ -296,7 +302,7 @@ func (p *Platform) enters(rel string) bool {
 	if rel == "cue.mod" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(p.Root, filepath.FromSlash(rel), "cue.mod"))
+	_, err := p.files.Stat(path.Join(rel, "cue.mod"))
 	return err != nil
 }
 
@@ -311,7 +317,7 @@ func isSource(name string) bool {
 
 // look compares a file's package with what its folder is.
 func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
-	data, err := regular.ReadFile(filepath.Join(p.Root, filepath.FromSlash(rel)))
+	data, err := p.files.ReadFile(rel)
 	if err != nil {
 		return nil, err
 	}

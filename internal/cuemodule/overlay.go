@@ -29,15 +29,20 @@ import (
 // An asked-for language that is newer than the embedded CUE is a *LanguageError.
 // Any other error of the module file is left to the loader, which reports it; a
 // folder without a readable module file is an error that wraps the cause.
-func Overlay(root string) (map[string]load.Source, error) {
+//
+// over are files, by their paths from root, with slashes, whose text is not the one on the
+// disk. They are a part of what is returned.
+func Overlay(root string, over map[string][]byte) (map[string]load.Source, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
-	over := make(map[string]load.Source)
+	out := make(map[string]load.Source)
+	for name, data := range over {
+		out[filepath.Join(root, filepath.FromSlash(name))] = load.FromBytes(data)
+	}
 	for _, name := range []string{File, localModuleFile} {
-		file := filepath.Join(root, filepath.FromSlash(name))
-		source, err := regular.ReadFile(file)
+		source, err := read(root, over, name)
 		if errors.Is(err, fs.ErrNotExist) && name == localModuleFile {
 			continue
 		}
@@ -50,18 +55,25 @@ func Overlay(root string) (map[string]load.Source, error) {
 			}
 		}
 		if without, ok := blanked(name, source); ok {
-			over[file] = load.FromBytes(without)
+			out[filepath.Join(root, filepath.FromSlash(name))] = load.FromBytes(without)
 		}
 	}
 
 	vendored := filepath.Join(root, filepath.FromSlash(vendorDir))
-	if err := hideStale(over, vendored); err != nil {
+	if err := hideStale(out, vendored); err != nil {
 		return nil, err
 	}
 	for _, f := range packages() {
-		over[filepath.Join(vendored, filepath.FromSlash(f.name))] = load.FromBytes(f.text)
+		out[filepath.Join(vendored, filepath.FromSlash(f.name))] = load.FromBytes(f.text)
 	}
-	return over, nil
+	return out, nil
+}
+
+func read(root string, over map[string][]byte, name string) ([]byte, error) {
+	if data, ok := over[name]; ok {
+		return data, nil
+	}
+	return regular.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 }
 
 // blanked returns a module file without its pins, and whether it had any. A

@@ -15,7 +15,6 @@ import (
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // span is a part of a source text, in bytes.
@@ -86,10 +85,10 @@ func PinOf(name string, source []byte) (pin Pin, found bool) {
 
 // Unpinned says whether plain cue finds no schema for the platform at root:
 // neither module.cue nor local-module.cue has a pin of the module, and it is not
-// vendored.
-func Unpinned(root string) bool {
+// vendored. over is as for Overlay.
+func Unpinned(root string, over map[string][]byte) bool {
 	for _, name := range []string{File, localModuleFile} {
-		source, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		source, err := read(root, over, name)
 		if err != nil {
 			continue // Open reports what it needs and cannot read
 		}

@@ -75,7 +75,7 @@ func loadPackage(pkg string) error {
 	if err != nil {
 		return err
 	}
-	overlay, err := cuemodule.Overlay(root)
+	overlay, err := cuemodule.Overlay(root, nil)
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 	if err != nil {
 		return nil, nil, err
 	}
-	overlay, err := cuemodule.Overlay(root)
+	overlay, err := cuemodule.Overlay(root, nil)
 	if err != nil {
 		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion, fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
 			In(model.Position{File: c.Prefix + path.Join(c.Module, cuemodule.File), Line: 1, Column: 1}, "")}, nil
@@ -208,7 +208,7 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 		}
 		return nil, ds, nil
 	}
-	l, problems, err := loader.Folder(root, rel, c.Package, c.Prefix+c.within(), overlay)
+	l, problems, err := loader.Folder(source.NewFiles(root, nil), rel, c.Package, c.Prefix+c.within(), overlay)
 	if l == nil {
 		return nil, append(ds, problems...), err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/yamlfile"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // packageFiles returns the parsed files of a package and of all that it imports.
@@ -35,7 +34,7 @@ func packageFiles(inst *build.Instance) []*ast.File {
 func (p *Places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, f := range packageFiles(inst) {
-		for _, e := range source.Embeds(f) {
+		for _, e := range source.Embeds(f, p.files) {
 			why, hint := p.forbids(e.Path)
 			var inFile []model.Position
 			if why == "" {
@@ -58,7 +57,11 @@ func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Pos
 	if !isYAML(e) {
 		return "", "", nil
 	}
-	data, err := regular.ReadFile(e.Path)
+	name, within := p.files.Name(e.Path)
+	if !within {
+		return "", "", nil // it is forbidden
+	}
+	data, err := p.files.ReadFile(name)
 	if err != nil {
 		return "", "", nil // CUE leaves folders out of a glob, and says what it cannot read
 	}
@@ -87,11 +90,14 @@ func isYAML(e source.Embedded) bool {
 // forbids says why a file must not be embedded, and the way out; "" where it may.
 func (p *Places) forbids(path string) (why, hint string) {
 	const ofPlatform = "put the file itself into the platform, in place of a link to it"
+	if name, _ := p.files.Name(path); p.files.Over[name] != nil {
+		return tooLarge(int64(len(p.files.Over[name])))
+	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "its link cannot be followed", ofPlatform
 	}
-	if rel, err := filepath.Rel(p.root, target); err != nil || !filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(p.files.Root, target); err != nil || !filepath.IsLocal(rel) {
 		return "it is a link to a file outside of the platform", ofPlatform
 	}
 	info, err := os.Stat(target)
@@ -102,10 +108,16 @@ func (p *Places) forbids(path string) (why, hint string) {
 		return "", "" // CUE leaves it out of a glob, and refuses it otherwise
 	case !info.Mode().IsRegular():
 		return "it is " + shape.Article(kindOf(info.Mode())), "embed a regular file"
-	case info.Size() > source.MostEmbedded:
-		return fmt.Sprintf("it has more than %d MiB", source.MostEmbedded>>20), "embed what the platform needs of it"
 	}
-	return "", ""
+	return tooLarge(info.Size())
+}
+
+// tooLarge says why a file of a size must not be embedded, and the way out; "" where it may.
+func tooLarge(size int64) (why, hint string) {
+	if size <= source.MostEmbedded {
+		return "", ""
+	}
+	return fmt.Sprintf("it has more than %d MiB", source.MostEmbedded>>20), "embed what the platform needs of it"
 }
 
 // kindOf names what a file is that is not a regular one.

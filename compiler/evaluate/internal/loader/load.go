@@ -39,7 +39,7 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	overlay, err := cuemodule.Overlay(p.Root)
+	overlay, err := cuemodule.Overlay(p.Root, p.Files().Over)
 	if err != nil {
 		var language *cuemodule.LanguageError
 		if errors.As(err, &language) {
@@ -56,30 +56,31 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 	for _, name := range p.Links() {
 		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("")
 	}
-	return Folder(p.Root, dir, source.Package, "", overlay)
+	return Folder(p.Files(), dir, source.Package, "", overlay)
 }
 
-// Folder loads and builds a package of the module at root. Its files are named
-// from there, with prefix before their names.
-func Folder(root, dir, name, prefix string, overlay map[string]load.Source) (l *Package, ds []diag.Diagnostic, err error) {
-	if d, ok := finding.Guarded("the package in "+filepath.ToSlash(dir), func() { l, ds, err = buildFolder(root, dir, name, prefix, overlay) }); !ok {
+// Folder loads and builds a package of the module whose files are given. Its files are
+// named from the module's root, with prefix before their names. The overlay is for CUE, and
+// holds that of the files.
+func Folder(files *source.Files, dir, name, prefix string, overlay map[string]load.Source) (l *Package, ds []diag.Diagnostic, err error) {
+	if d, ok := finding.Guarded("the package in "+filepath.ToSlash(dir), func() { l, ds, err = buildFolder(files, dir, name, prefix, overlay) }); !ok {
 		return nil, []diag.Diagnostic{d}, nil
 	}
 	return l, ds, err
 }
 
-func buildFolder(root, dir, name, prefix string, overlay map[string]load.Source) (*Package, []diag.Diagnostic, error) {
+func buildFolder(files *source.Files, dir, name, prefix string, overlay map[string]load.Source) (*Package, []diag.Diagnostic, error) {
 	insts := load.Instances([]string{"./" + filepath.ToSlash(dir)}, &load.Config{
-		Dir:        root,
-		ModuleRoot: root,
+		Dir:        files.Root,
+		ModuleRoot: files.Root,
 		Package:    name,
 		Overlay:    overlay,
 		Env:        append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUE_REGISTRY=") }), "CUE_REGISTRY=none"),
 	})
 	inst := insts[0]
-	places := NewPlaces(root, prefix, inst)
+	places := NewPlaces(files, prefix, inst)
 	if inst.Err != nil {
-		if language := cuemodule.Language(root, inst.Err); language != nil {
+		if language := cuemodule.Language(files.Root, inst.Err); language != nil {
 			return nil, []diag.Diagnostic{languageDiagnostic(language)}, nil
 		}
 		return nil, places.Errors(inst.Err, diag.Syntax), nil

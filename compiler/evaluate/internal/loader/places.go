@@ -28,7 +28,7 @@ const DeclarationsFile = "kalypso_registration.cue"
 // the platform, relative to its root, and no line that only declares a
 // collection.
 type Places struct {
-	root     string
+	files    *source.Files
 	prefix   string                  // of the names of files
 	Files    []*ast.File             // of the package
 	declares map[model.Position]bool // line ends ignored: Column is 0
@@ -36,10 +36,10 @@ type Places struct {
 	declared func() map[string][]*ast.Field
 }
 
-// NewPlaces returns the places of the files of a package, whose names are relative to root
+// NewPlaces returns the places of the files of a package, whose names are relative to their root
 // and have a prefix. inst may be nil for none.
-func NewPlaces(root, prefix string, inst *build.Instance) *Places {
-	p := &Places{root: root, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
+func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places {
+	p := &Places{files: files, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
 	p.declared = sync.OnceValue(p.entities)
 	if inst == nil {
 		return p
@@ -54,7 +54,7 @@ func NewPlaces(root, prefix string, inst *build.Instance) *Places {
 				}
 			}
 		}
-		for _, e := range source.Embeds(f) {
+		for _, e := range source.Embeds(f, files) {
 			p.embeds[e.Name] = path.Join(path.Dir(rel), filepath.ToSlash(e.Name))
 		}
 	}
@@ -76,7 +76,7 @@ func DeclaresCollection(f *ast.Field) (at token.Pos, ok bool) {
 }
 
 func (p *Places) relative(file string) string {
-	if rel, err := filepath.Rel(p.root, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(p.files.Root, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
 		return p.prefix + filepath.ToSlash(rel)
 	} else if err == nil && filepath.IsAbs(file) {
 		return filepath.ToSlash(rel)
@@ -93,7 +93,7 @@ func (p *Places) Of(pos token.Pos) model.Position {
 	if embedded, ok := p.embeds[file]; ok {
 		return model.Position{File: embedded, Line: pos.Line(), Column: pos.Column()}
 	}
-	if !filepath.IsAbs(file) || cuemodule.IsOurs(file, p.root) || filepath.Base(file) == DeclarationsFile {
+	if !filepath.IsAbs(file) || cuemodule.IsOurs(file, p.files.Root) || filepath.Base(file) == DeclarationsFile {
 		return model.Position{}
 	}
 	rel := p.relative(file)

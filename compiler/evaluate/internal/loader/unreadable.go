@@ -70,7 +70,7 @@ var positionPrefix = lazyregexp.New(`(^|: )[^\s:]+:\d+:\d+: `)
 // withoutPositions returns the first line of an error without the positions that
 // CUE puts into the text, and without the platform's root.
 func (p *Places) withoutPositions(message string) string {
-	message = strings.ReplaceAll(cuevalue.FirstLine(message), p.root+"/", "")
+	message = strings.ReplaceAll(cuevalue.FirstLine(message), p.files.Root+"/", "")
 	return positionPrefix.ReplaceAllString(message, "$1")
 }
 

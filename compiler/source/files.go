@@ -1,0 +1,148 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
+)
+
+// Overlay is text of a platform's files that is not, or not yet, in its folder, as an editor
+// has it before it is saved, by paths from the root, with slashes. It may have files that the
+// folder lacks.
+type Overlay map[string][]byte
+
+// Files are the files of a folder, with an overlay. They are named by paths from the folder,
+// with slashes. All methods may be called at once.
+type Files struct {
+	// Root is the folder.
+	Root string
+	// Over is the overlay; it must not be changed.
+	Over Overlay
+
+	within map[string]map[string]bool // folder -> names in it of the overlay's files, and of folders with some
+}
+
+// NewFiles returns the files of a folder. over may be nil.
+func NewFiles(root string, over Overlay) *Files {
+	f := &Files{root, over, map[string]map[string]bool{}}
+	for name := range over {
+		for ; name != "."; name = path.Dir(name) {
+			dir := path.Dir(name)
+			if f.within[dir] == nil {
+				f.within[dir] = map[string]bool{}
+			}
+			f.within[dir][path.Base(name)] = true
+		}
+	}
+	return f
+}
+
+// Path returns where a file is on the disk, or would be.
+func (f *Files) Path(name string) string { return filepath.Join(f.Root, filepath.FromSlash(name)) }
+
+// Name returns the name of what has a path on the disk, and whether it is in the folder.
+func (f *Files) Name(path string) (name string, within bool) {
+	rel, err := filepath.Rel(f.Root, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// ReadFile returns the content of a file, which is a regular one or a link to one.
+func (f *Files) ReadFile(name string) ([]byte, error) {
+	if data, over := f.over(name); over {
+		return data, nil
+	}
+	return regular.ReadFile(f.Path(name))
+}
+
+func (f *Files) over(name string) ([]byte, bool) {
+	data, over := f.Over[name]
+	return data, over
+}
+
+// Stat describes a file or folder. Links are followed.
+func (f *Files) Stat(name string) (fs.FileInfo, error) {
+	if data, over := f.over(name); over {
+		return overlaid{path.Base(name), int64(len(data)), 0o644}, nil
+	}
+	info, err := os.Stat(f.Path(name))
+	if errors.Is(err, fs.ErrNotExist) && f.within[name] != nil {
+		return overlaid{path.Base(name), 0, fs.ModeDir | 0o755}, nil
+	}
+	return info, err
+}
+
+// ReadDir lists a folder, sorted by names.
+func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(f.Path(name))
+	if f.within[name] == nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return entries, err
+	}
+	there := map[string]fs.DirEntry{}
+	for _, e := range entries {
+		there[e.Name()] = e
+	}
+	for child := range f.within[name] {
+		if _, over := f.over(path.Join(name, child)); !over && there[child] != nil {
+			continue // a folder, or a link to one
+		}
+		info, err := f.Stat(path.Join(name, child))
+		if err != nil {
+			return nil, err
+		}
+		there[child] = fs.FileInfoToDirEntry(info)
+	}
+	return slices.SortedFunc(maps.Values(there), func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }), nil
+}
+
+// within are the files of a folder of Files, as CUE looks for embedded ones.
+type within struct {
+	files *Files
+	dir   string
+}
+
+func (w within) Stat(name string) (fs.FileInfo, error) { return w.files.Stat(path.Join(w.dir, name)) }
+
+func (w within) ReadDir(name string) ([]fs.DirEntry, error) {
+	return w.files.ReadDir(path.Join(w.dir, name))
+}
+
+func (w within) Open(name string) (fs.File, error) {
+	name = path.Join(w.dir, name)
+	if data, over := w.files.over(name); over {
+		info, err := w.files.Stat(name)
+		return opened{bytes.NewReader(data), info}, err
+	}
+	return os.Open(w.files.Path(name))
+}
+
+// opened is a file of an overlay that is read.
+type opened struct {
+	*bytes.Reader
+	info fs.FileInfo
+}
+
+func (o opened) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o opened) Close() error               { return nil }
+
+// overlaid describes a file of an overlay, or a folder that has some alone.
+type overlaid struct {
+	name string
+	size int64
+	mode fs.FileMode
+}
+
+func (o overlaid) Name() string       { return o.name }
+func (o overlaid) Size() int64        { return o.size }
+func (o overlaid) Mode() fs.FileMode  { return o.mode }
+func (o overlaid) ModTime() time.Time { return time.Time{} }
+func (o overlaid) IsDir() bool        { return o.mode.IsDir() }
+func (o overlaid) Sys() any           { return nil }
