@@ -3,6 +3,7 @@
 //
 //	planned.go      evaluate, schedule, and plan what assignments are configured by
 //	retain.go       what stays because a selector selects nothing any more
+//	lostcluster.go  what stays because errors hide a cluster
 //	tuple.go        compose the values of tuples, which many assignments share
 //	assignment.go   identify assignments, and emit those that the cache does not know
 //	emit.go         one emission: chart.go and projection.go render, backends emit
@@ -131,6 +132,9 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 func (e *Environment) build(ctx context.Context, s *scope) error {
 	retained, err := retain(s, e.reports)
 	if err != nil {
+		return err
+	}
+	if s.lostClusters, err = lostClusters(s, e.reports); err != nil {
 		return err
 	}
 	if err := e.assignments.build(ctx, s, e.reports); err != nil {

@@ -78,7 +78,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.Model.ClusterTypes[n]
 	defer y.assignments.putAway(n)
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, counts: Counts{ClusterTypes: 1}}
-	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n])
+	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n]) && y.lostClusters[ct.Name] == nil
 	var key cache.Key
 	if whole && y.reconciler(ct) != nil {
 		out.counts.Assignments = y.spans[n].next - y.spans[n].first
@@ -123,7 +123,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
 	name := y.Model.ClusterTypes[n].Name
 	return &tree.Content{
-		Files: files, Kept: kept, Folders: folders, Clusters: y.clusterNames(name), Denied: y.keeper.retained.deniedOf(name),
+		Files: files, Kept: kept, Folders: folders, Clusters: y.recordedClusters(name), Denied: y.keeper.retained.deniedOf(name),
 		Make: func(ctx context.Context, wanted []int) ([][]backends.File, error) {
 			var numbers []int
 			for _, f := range wanted {
@@ -143,6 +143,16 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 			return made, err
 		},
 	}
+}
+
+// recordedClusters returns the names of the clusters that pull the folder of a type, sorted,
+// with those that errors hide.
+func (y *assembly) recordedClusters(clusterType string) []string {
+	names := y.clusterNames(clusterType)
+	if lost := y.lostClusters[clusterType]; lost != nil {
+		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost))))
+	}
+	return names
 }
 
 // lost counts the assignments that failed and have nothing to keep.
@@ -237,6 +247,9 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 	r := y.reconciler(ct)
 	if !y.Reconciled(ct) {
 		return index, "the reconciler " + ct.Reconciler + " has errors", nil
+	}
+	if y.lostClusters[ct.Name] != nil {
+		return index, "errors: " + string(diag.LostCluster), nil
 	}
 	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
 		return index, "folders of another reconciler are kept", nil // failDependents has reported it

@@ -33,7 +33,7 @@ func newKeeper(s *scope, as *assignments, r *retained) (*keeper, error) {
 		failed[s.Model.ClusterTypes[n].Name] = as.failedIn(at)
 	}
 	for _, entry := range s.record.ClusterTypes {
-		if !s.builds(entry.Name) || !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil {
+		if !s.builds(entry.Name) || !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && s.lostClusters[entry.Name] == nil {
 			continue
 		}
 		ct, err := s.record.ClusterType(entry.Name)

@@ -12,6 +12,8 @@ type scope struct {
 	*Planned
 	record *tree.Record    // of the output; nil for none
 	same   map[string]bool // cluster types that are left out
+	// lostClusters are the recorded clusters that errors hide, by cluster type.
+	lostClusters map[string][]string
 }
 
 // builds says whether a cluster type is a part of this build.

@@ -44,6 +44,7 @@ const (
 	URLCredentials        Code = "K1307" // a URL has credentials
 	ConfigSchema          Code = "K1308" // a config schema of a registered Workload cannot be used
 	Misplaced             Code = "K1309" // a tree would be written where its own objects do not point
+	LostCluster           Code = "K1310" // errors hide a cluster that is recorded
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
 	ExceptNothing         Code = "K1403" // except selects nothing or everything
@@ -211,6 +212,8 @@ var Codes = []Explanation{
 		"Each text in configSchemas of a Workload, or of one of its deployment targets, is a JSON Schema, and becomes a contract on the composed values. This one is none, or refers to another. The workload or the target fails with it, since values that break the contract must not be delivered."},
 	{Misplaced, Misplaced.Severity(), "a tree would be written where its own objects do not point",
 		"The files of a tree name their own place: assignments.yaml, the entries of clusters and what bootstrap prints say which branch and which folder of it the reconciler pulls, as environments.<environment>.gitops does. Written to another branch or folder, they would point to something else, or to nothing."},
+	{LostCluster, LostCluster.Severity(), "errors hide a cluster that is recorded",
+		"By the record, a cluster of this cluster type pulls its folder, and an error hides what the platform says of it now. Files that list all clusters of the type, such as an inventory or an ApplicationSet, would leave it out, and take away what it runs. So the cluster type keeps its folders until the error is corrected, or the cluster is removed from the platform."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
 		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",
