@@ -1,41 +1,12 @@
 package httpclient
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
-
-	"github.com/kalypso-io/kalypso/internal/address"
 )
-
-// within returns a dialer's DialContext that connects only within a reach. What is checked is
-// the address that a connection is made to: a name may lead to another one each time that it
-// is resolved.
-func within(reach address.Reach, dialer *net.Dialer) func(ctx context.Context, network, server string) (net.Conn, error) {
-	return func(ctx context.Context, network, server string) (net.Conn, error) {
-		if err := reach.CheckName(server); err != nil {
-			return nil, err
-		}
-		checked := *dialer
-		checked.Control = func(_, at string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(at)
-			if err != nil {
-				return err
-			}
-			return reach.Check(server, to.Addr())
-		}
-		conn, err := checked.DialContext(ctx, network, server)
-		if local := (*address.LocalError)(nil); errors.As(err, &local) {
-			return nil, local
-		}
-		return conn, err
-	}
-}
 
 // serverOf returns HOST:PORT of a URL.
 func serverOf(u *url.URL) string {

@@ -94,7 +94,10 @@ func Transport(o Options) http.RoundTripper {
 		return nil
 	}
 	direct := base.Clone()
-	direct.Proxy, direct.DialContext = nil, within(o.Reach, dialer)
+	direct.Proxy = nil
+	direct.DialContext = func(ctx context.Context, network, server string) (net.Conn, error) {
+		return o.Reach.Dial(ctx, dialer, network, server)
+	}
 	out := http.RoundTripper(&proxied{direct: direct, by: base, proxy: base.Proxy, reach: o.Reach})
 	if o.Repeat != nil {
 		policy := &retry.GenericPolicy{

@@ -122,18 +122,20 @@ func TestReachesShareNothing(t *testing.T) {
 	}
 }
 
-// Hosts of ssh and git:// are resolved before they are connected to.
+// What is checked of ssh and git:// is where a connection is made to: a name is resolved once
+// for each, as without a check.
 func TestReachOfOtherProtocols(t *testing.T) {
 	h, home, source := sshSource(t)
 	withSSH(t, "")
-	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)
-	write(t, filepath.Join(home, ".ssh", "id_ed25519"), remotetest.PEM(t, h.Client, ""))
 	_, port, _ := strings.Cut(h.Address, ":")
+	known := filepath.Join(home, ".ssh", "known_hosts")
+	write(t, known, h.KnownHost(h.Key)+strings.Replace(h.KnownHost(h.Key), "127.0.0.1", "git.example", 1))
+	write(t, filepath.Join(home, ".ssh", "id_ed25519"), remotetest.PEM(t, h.Client, ""))
 	root := t.TempDir()
 	newWorkTree(t, filepath.Join(root, "app")).commit("a", "1")
 	daemon := gitDaemon(t, root)
 	_, daemonPort, _ := strings.Cut(daemon, ":")
-	dnstest.Serve(t, map[string]netip.Addr{"git.example.": netip.MustParseAddr("127.0.0.1")})
+	resolved := dnstest.Serve(t, map[string]netip.Addr{"git.example.": netip.MustParseAddr("127.0.0.1")})
 	path := strings.TrimPrefix(source.URL, "ssh://git@"+h.Address)
 	for url, reach := range map[string]address.Reach{
 		source.URL: but(h.Address), "ssh://git@git.example:" + port + path: but("git.example:" + port),
@@ -142,13 +144,20 @@ func TestReachOfOtherProtocols(t *testing.T) {
 		source.URL = url
 		_, _, err := quick(t).Within(address.Reach{Remote: true}).Resolve(t.Context(), source)
 		wantError[*Error](t, err, "on this machine or its own link")
-		_, _, err = quick(t).Within(reach).Resolve(t.Context(), source)
-		if err != nil && strings.Contains(err.Error(), "on this machine") || strings.HasPrefix(url, "git:") && err != nil {
-			t.Errorf("%s: %v", url, err)
+		var times []int64
+		for _, reach := range []address.Reach{{}, reach} {
+			before := resolved.Load()
+			if _, _, err := quick(t).Within(reach).Resolve(t.Context(), source); err != nil {
+				t.Errorf("%s: %v", url, err)
+			}
+			times = append(times, resolved.Load()-before)
+		}
+		if times[0] != times[1] || (times[0] > 0) != strings.Contains(url, "git.example") {
+			t.Errorf("%s is resolved %d times, and %d within a reach", url, times[0], times[1])
 		}
 	}
 	// A name that ssh's configuration has for this machine is one of this machine.
-	withSSH(t, "hostname 127.0.0.1\nport "+port+"\n")
+	withSSH(t, "hostname 127.0.0.1\nport "+port+"\nuserknownhostsfile "+known+"\n")
 	source.URL = "git@git.example:" + path
 	_, _, err := quick(t).Within(address.Reach{Remote: true}).Resolve(t.Context(), source)
 	wantError[*Error](t, err, "on this machine or its own link")

@@ -218,11 +218,15 @@ func begin[S io.Closer](ctx context.Context, s *server, open func(*transport.End
 
 // beginAt is begin with an endpoint of its own for the session.
 func beginAt[S io.Closer](ctx context.Context, endpoint *transport.Endpoint, s *server, open func(*transport.Endpoint, transport.AuthMethod) (S, error)) (S, error) {
-	if err := s.check(ctx); err != nil {
-		var none S
-		return none, err
+	var session S
+	hosts, err := s.hosts(ctx)
+	for _, endpoint.Host = range hosts {
+		session, err = await(ctx, func() (S, error) { return open(endpoint, s.auth) }, func(session S) { _ = session.Close() })
+		if err == nil || ctx.Err() != nil {
+			break
+		}
 	}
-	return await(ctx, func() (S, error) { return open(endpoint, s.auth) }, func(session S) { _ = session.Close() })
+	return session, err
 }
 
 // await calls do, which ignores contexts. Its result after the end of the context is

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 
 	daemon "github.com/go-git/go-git/v5/plumbing/transport/git"
-	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"golang.org/x/net/proxy"
 
 	"github.com/kalypso-io/kalypso/internal/address"
@@ -29,29 +29,82 @@ func reachOf(reach address.Reach, given, is string) (address.Reach, error) {
 	return reach, nil
 }
 
-// check resolves the host of an endpoint, and returns an error where a connection to it is not
-// within the reach. That of HTTP checks its connections itself.
-func (s *server) check(ctx context.Context) error {
-	port := map[string]int{"ssh": gitssh.DefaultPort, "git": daemon.DefaultPort}[s.endpoint.Protocol]
-	if port == 0 || !s.reach.Remote {
-		return nil
+// sshWithin is the scheme of what go-git takes for a proxy of ssh, and is none: it connects
+// within a reach, whose one server is the host of the URL.
+const sshWithin = "kalypso-within"
+
+func init() {
+	proxy.RegisterDialerType(sshWithin, func(u *url.URL, _ proxy.Dialer) (proxy.Dialer, error) {
+		return &sshDialer{reach: address.Reach{Remote: true, But: u.Host}}, nil
+	})
+}
+
+// sshProxy returns what stands for a reach as a proxy of ssh; "" for that of the environment.
+func sshProxy(reach address.Reach) string {
+	if !reach.Remote {
+		return ""
 	}
-	if s.endpoint.Port > 0 {
-		port = s.endpoint.Port
+	return (&url.URL{Scheme: sshWithin, Host: reach.But}).String()
+}
+
+// sshDialer connects within a reach, or by the proxy of the environment, as go-git does
+// otherwise. A proxy resolves names itself, and may be anywhere.
+type sshDialer struct {
+	reach address.Reach
+	to    string // the only server that the reach is for; "" for all, and for the proxy
+}
+
+var _ proxy.ContextDialer = (*sshDialer)(nil)
+
+// Dial is DialContext.
+func (d *sshDialer) Dial(network, server string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, server)
+}
+
+// DialContext connects to HOST:PORT.
+func (d *sshDialer) DialContext(ctx context.Context, network, server string) (net.Conn, error) {
+	switch d.to {
+	case "":
+		if err := d.reach.CheckName(server); err != nil {
+			return nil, err
+		}
+		by := proxy.FromEnvironmentUsing(&sshDialer{d.reach, server})
+		if by, ok := by.(proxy.ContextDialer); ok {
+			return by.DialContext(ctx, network, server)
+		}
+		return by.Dial(network, server)
+	case server:
+		return d.reach.Dial(ctx, &net.Dialer{}, network, server)
 	}
-	host := strings.Trim(s.endpoint.Host, "[]")
-	to := net.JoinHostPort(host, strconv.Itoa(port))
-	if err := s.reach.CheckName(to); err != nil || s.endpoint.Protocol == "ssh" && proxy.FromEnvironment() != proxy.Direct {
-		return err // a proxy resolves names
+	return (&net.Dialer{}).DialContext(ctx, network, server)
+}
+
+// hosts returns what a session connects to: the host, or its addresses where only these can
+// be held against the reach, which are tried in turn. Over HTTP and ssh each connection is
+// checked when it is made. go-git has no such way for git://, so that a server that has
+// several hosts at one address is not told which is meant.
+func (s *server) hosts(ctx context.Context) ([]string, error) {
+	if s.endpoint.Protocol != "git" || !s.reach.Remote {
+		return []string{s.endpoint.Host}, nil
+	}
+	host, port := strings.Trim(s.endpoint.Host, "[]"), s.endpoint.Port
+	if port <= 0 {
+		port = daemon.DefaultPort
+	}
+	server := net.JoinHostPort(host, strconv.Itoa(port))
+	if err := s.reach.CheckName(server); err != nil {
+		return nil, err
 	}
 	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return fmt.Errorf("find the host: %w", err)
+		return nil, fmt.Errorf("find the host: %w", err)
 	}
+	var out []string
 	for _, ip := range all {
-		if err := s.reach.Check(to, ip); err != nil {
-			return err
+		if err := s.reach.Check(server, ip); err != nil {
+			return nil, err
 		}
+		out = append(out, ip.Unmap().String())
 	}
-	return nil
+	return out, nil
 }

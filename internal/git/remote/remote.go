@@ -58,9 +58,9 @@ type Options struct {
 	// Wait is the time before the first of three retries after a broken connection, doubled
 	// each time; 0 for half a second.
 	Wait time.Duration
-	// Reach is which servers are connected to, as in httpclient.Options; over ssh and git://,
-	// the host is resolved and checked before each connection. With a reach that is Remote, the
-	// backend must be Native, and a local repository must be one by the URL itself.
+	// Reach is which servers are connected to, as in httpclient.Options, and by a proxy of the
+	// environment over ssh. With a reach that is Remote, the backend must be Native, since git's
+	// own command resolves names itself, and a local repository must be one by the URL itself.
 	Reach address.Reach
 }
 

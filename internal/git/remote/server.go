@@ -90,6 +90,7 @@ func (r *Remote) connectNative(ctx context.Context, url string) error {
 			return err
 		}
 		s.transport, s.auth = gitssh.NewClient(nil), auth
+		endpoint.Proxy.URL = sshProxy(reach)
 	case "git":
 		s.transport = daemon.DefaultClient
 	case "file":

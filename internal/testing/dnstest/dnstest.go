@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -15,19 +16,22 @@ import (
 
 // Serve has the names of the process lead to the addresses of IPv4 in a map, and to no others,
 // until the test ends. A name is in lower case and ends in a dot. No test may run beside it.
-func Serve(t testing.TB, names map[string]netip.Addr) {
+// It returns how often names were resolved to addresses.
+func Serve(t testing.TB, names map[string]netip.Addr) (resolved *atomic.Int64) {
 	t.Helper()
+	resolved = &atomic.Int64{}
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
-		go answer(server, names)
+		go answer(server, names, resolved)
 		return client, nil
 	}}
+	return resolved
 }
 
 // answer answers questions on a connection as DNS has them over TCP (RFC 1035, 4.2.2).
-func answer(connection net.Conn, names map[string]netip.Addr) {
+func answer(connection net.Conn, names map[string]netip.Addr, resolved *atomic.Int64) {
 	defer connection.Close()
 	for {
 		var size [2]byte
@@ -47,6 +51,7 @@ func answer(connection net.Conn, names map[string]netip.Addr) {
 			m.RCode = dnsmessage.RCodeNameError
 		case asked.Type == dnsmessage.TypeA:
 			header := dnsmessage.ResourceHeader{Name: asked.Name, Type: asked.Type, Class: asked.Class}
+			resolved.Add(1)
 			m.Answers = []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: ip.As4()}}}
 		}
 		out, err := m.Pack()
