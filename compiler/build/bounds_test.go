@@ -100,7 +100,26 @@ func TestRuns(t *testing.T) {
 		{"timer", "Unit", "a.service", false},
 		{"timer", "Unit", "debug-shell.service", true},
 		{"install", "WantedBy", "multi-user.target", false},
+		{"install", "WantedBy", "b.service", false},
+		{"install", "WantedBy", "sysinit.target", true},
+		{"install", "WantedBy", "timers.target", true}, // for timers
 		{"install", "Alias", "ssh.service", true},
+		{"unit", "Before", "b.service shutdown.target", false},
+		{"unit", "Before", "ssh.service", true},
+		{"service", "Nice", "10", false},
+		{"service", "Nice", "-5", true},
+		{"service", "OOMScoreAdjust", "-1000", true},
+		{"service", "CPUQuota", "20%", false},
+		{"service", "CPUWeight", "50", false},
+		{"service", "CPUWeight", "10000", true},
+		{"service", "CPUSchedulingPolicy", "batch", false},
+		{"service", "CPUSchedulingPolicy", "fifo", true},
+		{"service", "IOSchedulingClass", "realtime", true},
+		{"service", "IODeviceWeight", "/dev/sda 10000", true},
+		{"service", "LimitNOFILE", "65536", false},
+		{"service", "LimitRTPRIO", "99", true},
+		{"service", "MemoryMax", "1G", false},
+		{"service", "MemoryMin", "64G", true},
 	} {
 		u := unit{"a.service", model.Unit{Harden: true}, all}
 		value := section(test.name, model.StringOf(test.value))

@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,15 +27,15 @@ type run struct {
 }
 
 // harmless are the directives of each section that give a unit nothing that its user does not
-// have, and that touch no other unit (systemd.directives(7)). Whatever is not among them, and
+// have, no place ahead of others, and that touch no other unit (systemd.directives(7)). Whatever is not among them, and
 // is not looked at by itself, counts as root's: systemd does it before it becomes the user,
 // or does not say.
 var harmless = map[string]model.Patterns{
-	"Unit": {"After", "Assert*", "Before", "CollectMode", "Condition*", "DefaultDependencies", "Description", "Documentation",
+	"Unit": {"After", "Assert*", "CollectMode", "Condition*", "DefaultDependencies", "Description", "Documentation",
 		"JobRunningTimeoutSec", "JobTimeoutSec", "PartOf", "RequiresMountsFor", "Requisite", "StartLimitBurst", "StartLimitIntervalSec"},
-	"Service": {"Allowed*", "AmbientCapabilities", "CPU*", "CapabilityBoundingSet", "CoredumpFilter", "Device*", "DynamicUser", "Environment", "ExecPaths",
-		"ExitType", "FileDescriptorStore*", "GuessMainPID", "IO*", "IPA*", "InaccessiblePaths", "KeyringMode", "Kill*", "FinalKillSignal", "Limit*", "LockPersonality",
-		"LogLevelMax", "LogRateLimit*", "ManagedOOM*", "Memory*", "Nice", "NoExecPaths", "NoNewPrivileges", "NotifyAccess", "OOM*",
+	"Service": {"Allowed*", "AmbientCapabilities", "CPU*", "!CPUSchedulingPolicy", "!CPUWeight", "CapabilityBoundingSet", "CoredumpFilter", "Device*", "DynamicUser", "Environment", "ExecPaths",
+		"ExitType", "FileDescriptorStore*", "GuessMainPID", "IO*", "!IOSchedulingClass", "!IO*Weight", "IPA*", "InaccessiblePaths", "KeyringMode", "Kill*", "FinalKillSignal", "Limit*", "!LimitNICE", "!LimitRTPRIO", "LockPersonality",
+		"LogLevelMax", "LogRateLimit*", "ManagedOOM*", "!ManagedOOMPreference", "Memory*", "!MemoryLow", "!MemoryMin", "NoExecPaths", "NoNewPrivileges", "NotifyAccess", "OOMPolicy",
 		"Private*", "ProcSubset", "Protect*", "ReadOnlyPaths", "ReadWritePaths", "ReloadSignal", "RemainAfterExit", "RemoveIPC", "Restart*", "Restrict*",
 		"*DirectoryMode", "RuntimeDirectoryPreserve", "RuntimeMaxSec", "SendSIG*", "Slice", "SocketBind*", "SuccessExitStatus", "Syslog*", "SystemCall*",
 		"Tasks*", "TemporaryFileSystem", "Timeout*", "TimerSlackNSec", "Type", "UMask", "UnsetEnvironment", "WatchdogSec", "WatchdogSignal", "WorkingDirectory"},
@@ -42,12 +43,16 @@ var harmless = map[string]model.Patterns{
 		"Priority", "ReceiveBuffer", "RemoveOnStop", "ReusePort", "SendBuffer", "SocketMode", "TimeoutSec", "TriggerLimit*"},
 	"Timer":   {"AccuracySec", "DeferReactivation", "FixedRandomDelay", "On*", "Persistent", "RandomizedDelaySec", "RemainAfterElapse"},
 	"Path":    {"DirectoryNotEmpty", "PathChanged", "PathExists*", "PathModified", "TriggerLimit*"},
-	"Install": {"DefaultInstance", "WantedBy"},
+	"Install": {"DefaultInstance"},
 }
 
 // waited are the targets that any unit may ask for: they are there on a machine that runs.
 var waited = []string{"basic.target", "local-fs.target", "network-online.target", "network.target", "nss-lookup.target", "nss-user-lookup.target",
 	"paths.target", "remote-fs.target", "sockets.target", "sysinit.target", "time-set.target", "time-sync.target", "timers.target"}
+
+// wanting are the targets that any unit may be started with. A target waits for what it wants,
+// and nothing waits for these.
+var wanting = []string{"default.target", "graphical.target", "multi-user.target"}
 
 // runs returns what the unit runs as beside the assignment's own user, which a service has
 // that is confined and names no other: sorted, each once.
@@ -98,6 +103,18 @@ func (u unit) confined(section, name string, values []string) bool {
 	switch {
 	case harmless[section].Allow(name) || strings.HasPrefix(name, "X-"): // systemd ignores the latter
 		return true
+	case name == "Before":
+		return every(func(v string) bool { return v == "shutdown.target" || u.isOwn(v) }) // others would wait for it
+	case name == "WantedBy":
+		return every(func(v string) bool { return slices.Contains(wanting, v) || u.isOwn(v) || v == u.startedWith() })
+	case name == "CPUSchedulingPolicy" || name == "IOSchedulingClass":
+		return every(func(v string) bool {
+			return slices.Contains([]string{"other", "batch", "idle", "best-effort"}, v) // and not real time
+		})
+	case name == "Nice" || name == "OOMScoreAdjust":
+		return every(func(v string) bool { n, err := strconv.Atoi(v); return err == nil && n >= 0 })
+	case name == "CPUWeight" || name == "IOWeight":
+		return every(func(v string) bool { n, err := strconv.Atoi(v); return v == "idle" || err == nil && n <= 100 }) // 100 is the default
 	case name == "Wants" || name == "Requires" || name == "BindsTo" || name == "OnFailure" || name == "OnSuccess" || name == "Unit" || name == "Sockets" || name == "Service":
 		return every(u.mayStart)
 	case section == "Service" && strings.HasPrefix(name, "Exec"):
@@ -117,8 +134,18 @@ func (u unit) confined(section, name string, values []string) bool {
 // mayStart says whether a unit may have another one started: one of its package, or a target
 // that is there anyway.
 func (u unit) mayStart(name string) bool {
+	return u.isOwn(name) || slices.Contains(waited, name)
+}
+
+// isOwn says whether a unit is one of its package.
+func (u unit) isOwn(name string) bool {
 	_, own := u.all[name]
-	return own || slices.Contains(waited, name)
+	return own
+}
+
+// startedWith returns the target that systemd has for units of its type; "" for none.
+func (u unit) startedWith() string {
+	return map[string]string{".socket": "sockets.target", ".timer": "timers.target", ".path": "paths.target"}[path.Ext(u.name)]
 }
 
 // owns says whether a directory of systemd's for services is the unit's own.
