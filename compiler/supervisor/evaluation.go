@@ -59,6 +59,24 @@ func (e *Evaluation) Tripped() *Trip {
 	return &trips[i]
 }
 
+// InPieces says whether the package is to be evaluated in pieces, of which each says its
+// place: it was beyond a bound, and nobody knows where.
+func (e *Evaluation) InPieces() bool {
+	if e == nil {
+		return false
+	}
+	return slices.ContainsFunc(e.supervisor.options.State.Sought, (&Trip{What: e.what, Sources: e.sources}).repeats)
+}
+
+// mostCPU is how much CPU time the evaluation may take. In pieces that is half as much: what
+// is beyond the bound in the whole is beyond the half of it in a piece.
+func (e *Evaluation) mostCPU() time.Duration {
+	if e.InPieces() {
+		return e.bounds.CPU / 2
+	}
+	return e.bounds.CPU
+}
+
 // Place is what is being evaluated: an entity, or one of some files.
 type Place struct {
 	Entity model.Ref        `json:"entity,omitzero"`
@@ -66,14 +84,21 @@ type Place struct {
 	At     []model.Position `json:"at,omitempty"`    // of the entity, or of the first files
 }
 
+// exact says whether it is known what is evaluated.
+func (p Place) exact() bool { return p.Entity != (model.Ref{}) || p.Files == 1 }
+
+// isZero says whether nothing is known of what is evaluated.
+func (p Place) isZero() bool { return p.Entity == (model.Ref{}) && p.Files == 0 }
+
 // Part is a part of an evaluation, in one goroutine.
 type Part struct {
 	evaluation *Evaluation
 	place      atomic.Pointer[Place]
 
 	// Of the supervisor, under its lock:
-	seen  *Place // at the last tick
-	ticks int    // for how many it is there
+	seen  *Place        // at the last tick
+	ticks int           // for how many it is there
+	since time.Duration // what the evaluation had taken when it came there
 }
 
 // Begin begins a part of the evaluation, which ends with End. The error is that of the
@@ -108,19 +133,28 @@ func (e *Evaluation) look() {
 	for _, p := range e.parts {
 		now := p.place.Load()
 		if p.ticks++; now != p.seen {
-			p.seen, p.ticks = now, 0
+			p.seen, p.ticks, p.since = now, 0, e.cpu
 		}
 	}
 }
 
-// trip returns a trip of the evaluation, at what has been evaluated for longest.
+// trip returns a trip of the evaluation, at what has been evaluated for longest. A piece that
+// has not taken most of the CPU time is not to blame for it.
 func (e *Evaluation) trip(bound, why string) *Trip {
 	t := &Trip{What: e.what, Sources: e.sources, Why: why, Bound: bound}
-	longest := -1
+	var at *Part
+	files := 0
 	for _, p := range e.parts {
-		if p.seen != nil && p.ticks > longest {
-			longest, t.Place = p.ticks, *p.seen
+		if p.seen == nil || p.seen.isZero() {
+			continue
 		}
+		if files += p.seen.Files; at == nil || p.ticks > at.ticks {
+			at = p
+		}
+	}
+	if at != nil && (bound != "cpu" || !e.InPieces() || e.cpu-at.since >= e.mostCPU()/2) {
+		t.Place = *at.seen
+		t.Place.Files = files
 	}
 	return t
 }

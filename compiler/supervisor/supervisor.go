@@ -31,6 +31,9 @@ func (b Bounds) or(others Bounds) Bounds {
 type State struct {
 	// Trips are not evaluated again.
 	Trips []Trip `json:"trips,omitempty"`
+	// Sought are trips of which the place is not known, at one of several files. They are
+	// evaluated again, in pieces.
+	Sought []Trip `json:"sought,omitempty"`
 	// OneByOne lets no two packages be evaluated at the same time: together they had too
 	// much memory, and it is not known which of them takes it.
 	OneByOne bool `json:"oneByOne,omitempty"`
@@ -136,10 +139,30 @@ func (s *Supervisor) look() bool {
 		state.OneByOne = true
 		s.options.Again(state)
 	default:
-		state.Trips = append(slices.Clone(state.Trips), *trip)
-		s.options.Again(state)
+		s.options.Again(state.with(*trip))
 	}
 	return false
+}
+
+// with returns the state with a trip: as one to look for, or, where its place is known or was
+// looked for already, as one that is not evaluated again.
+func (s State) with(t Trip) State {
+	s.Sought, s.Trips = slices.Clone(s.Sought), slices.Clone(s.Trips)
+	if i := slices.IndexFunc(s.Sought, t.repeats); i >= 0 {
+		if t.Place.exact() {
+			s.Sought[i].Place = t.Place
+		}
+		s.Trips = append(s.Trips, s.Sought[i])
+		s.Sought = slices.Delete(s.Sought, i, i+1)
+		return s
+	}
+	if t.Place.exact() {
+		s.Trips = append(s.Trips, t)
+		return s
+	}
+	s.Sought = append(s.Sought, t)
+	s.OneByOne = s.OneByOne || t.Bound != "cpu" // memory is of all that is evaluated
+	return s
 }
 
 // charge divides the CPU time since the last charge among what is evaluated.
@@ -155,7 +178,7 @@ func (s *Supervisor) charge(now measurement) {
 func (s *Supervisor) judge(now measurement) (t *Trip, again bool) {
 	for _, e := range s.active {
 		e.look()
-		if e.cpu > e.bounds.CPU {
+		if e.cpu > e.mostCPU() {
 			return e.trip("cpu", fmt.Sprintf("it takes more than %s of processor time", e.bounds.CPU)), false
 		}
 	}

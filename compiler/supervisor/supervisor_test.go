@@ -77,6 +77,50 @@ func TestCPU(t *testing.T) {
 	}
 }
 
+// Where it is not known what takes so much, the package is evaluated again in pieces, within
+// half of the time; what takes the most of that is to blame.
+func TestPieces(t *testing.T) {
+	entity := Place{Entity: model.Ref{Collection: "configs", Name: "x"}, Files: 1}
+	for name, c := range map[string]struct {
+		before time.Duration // of other pieces
+		piece  Place
+		want   Place
+	}{
+		"an entity":    {200 * time.Millisecond, entity, entity},
+		"a file":       {200 * time.Millisecond, Place{Files: 1}, Place{Files: 1}},
+		"all together": {400 * time.Millisecond, entity, Place{Files: 7}},
+		"not known":    {0, Place{Files: 3}, Place{Files: 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(Options{})
+			e := b.Evaluation("environment dev", ofDev, least)
+			b.begin(t, e).At(Place{Files: 7})
+			b.begin(t, e).At(Place{}) // does nothing but wait
+			b.now.cpu += 1100 * time.Millisecond
+			if b.look(); b.again == nil || len(b.again.Sought) != 1 || len(b.again.Trips) != 0 || b.again.OneByOne {
+				t.Fatalf("%+v", b.again)
+			}
+			next := newBench(Options{State: *b.again})
+			e = next.Evaluation("environment dev", ofDev, least)
+			if !e.InPieces() || e.Tripped() != nil || next.Evaluation("environment dev", ofProd, least).InPieces() {
+				t.Error("it is not evaluated in pieces")
+			}
+			p := next.begin(t, e)
+			next.now.cpu += c.before
+			next.look()
+			p.At(c.piece)
+			next.look()
+			next.now.cpu += 510*time.Millisecond - c.before
+			if next.look(); next.again == nil || len(next.again.Sought) != 0 || len(next.again.Trips) != 1 {
+				t.Fatalf("%+v", next.again)
+			}
+			if trip := next.again.Trips[0]; !reflect.DeepEqual(trip.Place, c.want) || trip.Why != b.again.Sought[0].Why {
+				t.Errorf("%+v", trip)
+			}
+		})
+	}
+}
+
 // Of several evaluations that have too much memory together, it is not known which it is:
 // they are evaluated one by one.
 func TestMemory(t *testing.T) {
@@ -114,6 +158,7 @@ func TestMemory(t *testing.T) {
 				}
 				second.End()
 				p := <-waits
+				p.At(Place{Files: 1})
 				next.now = now
 				if next.look(); next.again == nil || next.again.Trips[0].What != "environment prod" {
 					t.Errorf("%+v", next.again)

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"runtime/debug"
@@ -23,12 +24,15 @@ import (
 func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	d := &e.partition
 	units := map[int]*export.Result{}
+	unclean := false // in pieces: what is wrong in one does not keep the others from being evaluated
 	var missing []int
 	for n := sharedUnit; n < len(d.units); n++ {
 		p, ok := memo.Recall[export.Result](e.cache, e.keys.unit(n))
 		switch {
 		case !ok:
 			missing = append(missing, n)
+		case !p.Clean && e.inPieces:
+			unclean = true
 		case !p.Clean:
 			return nil, errNotClean
 		default:
@@ -36,26 +40,35 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 		}
 	}
 	e.Stats.Units, e.Stats.Evaluated = len(d.units)+1, len(missing)
-	batches := d.batches(missing, e.Least)
-	if e.Least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
+	least := e.Least
+	if e.inPieces {
+		least = 1
+	}
+	batches := d.batches(missing, least)
+	if least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
 		return nil, errNotClean // all of it at once is the whole
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers(batches, d))
+	if group.SetLimit(workers(batches, d)); e.inPieces {
+		group.SetLimit(1)
+	}
 	for _, batch := range batches {
 		group.Go(func() error {
 			of, err := e.batch(ctx, batch)
-			if err != nil {
-				return err
-			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
+			if e.inPieces && errors.Is(err, errNotClean) {
+				unclean, err = true, nil
+			}
 			maps.Copy(units, of)
-			return nil
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	if unclean {
+		return nil, errNotClean
 	}
 	units[sharedUnit] = e.without(units[sharedUnit])
 	all := e.inOrder(units)
@@ -149,9 +162,13 @@ func workers(batches [][]int, d *partition) int {
 // wholeUnit is the number of the whole package, as a unit of itself.
 const wholeUnit = -2
 
-// place is that of the files of a batch.
+// place is that of the files of a batch. In pieces, the shared files have been evaluated
+// before, and a unit may be one entity.
 func (e *Evaluation) place(batch []int) supervisor.Place {
 	numbers := slices.Clone(e.partition.shared)
+	if e.inPieces && batch[0] >= 0 {
+		numbers = nil
+	}
 	for _, n := range batch {
 		if n >= 0 {
 			numbers = append(numbers, e.partition.units[n].files...)
@@ -161,7 +178,11 @@ func (e *Evaluation) place(batch []int) supervisor.Place {
 	for _, i := range numbers {
 		names = append(names, e.sources.Files[i].Name)
 	}
-	return e.placeOf(names)
+	p := e.placeOf(names)
+	if e.inPieces && batch[0] >= 0 && len(e.partition.units[batch[0]].entities) == 1 {
+		p.Entity = e.partition.units[batch[0]].entities[0]
+	}
+	return p
 }
 
 // allFiles is the place of the whole package.

@@ -55,6 +55,7 @@ type Evaluation struct {
 	partition partition
 	keys      *keys
 	costs     *supervisor.Evaluation
+	inPieces  bool // each unit alone, one after the other
 
 	mu     sync.Mutex
 	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
@@ -113,6 +114,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 	if e.partition = newPartition(e.sources, profiles); e.AsOne {
 		e.partition = partition{whole: "so it is asked for"}
 	}
+	e.inPieces = e.costs.InPieces()
 	e.keys = newKeys(e.Name, e.sources, &e.partition)
 	e.Stats = Stats{Units: 1, Whole: e.partition.whole}
 	if r, ok := memo.Recall[export.Result](e.cache, e.keys.whole); ok {
