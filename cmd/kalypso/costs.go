@@ -56,7 +56,10 @@ func (g *global) supervise() error {
 	if err != nil {
 		return err
 	}
-	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: g.endOf, Ceiling: setMemoryCeiling}
+	if err := makeReplaceable(); err != nil {
+		return fmt.Errorf("begin in a process of its own: %w", err)
+	}
+	o := supervisor.Options{Bounds: bounds, Again: g.beginAgain, Fail: func(t supervisor.Trip) { g.endOf(t) }, Ceiling: setMemoryCeiling}
 	if text := os.Getenv(againEnv); text != "" {
 		if err := json.Unmarshal([]byte(text), &o.State); err != nil {
 			return fmt.Errorf("%s is for kalypso itself, which begins again with it: %w", againEnv, err)
@@ -70,13 +73,15 @@ func (g *global) supervise() error {
 	return nil
 }
 
-// mostAgain is how many trips the program begins again with. More do not fit into a
-// variable everywhere.
+// mostAgain is how many trips the program begins again with. More do not fit into a variable
+// everywhere: then it ends with them.
 const mostAgain = 100
 
 // beginAgain makes the program begin again with a state. It does not return.
 func (g *global) beginAgain(s supervisor.State) {
-	s.Trips = s.Trips[max(0, len(s.Trips)-mostAgain):]
+	if len(s.Trips)+len(s.Sought) > mostAgain {
+		g.endOf(append(s.Trips, s.Sought...)...)
+	}
 	state, err := json.Marshal(s)
 	self, unknown := os.Executable()
 	if err == nil {
@@ -91,10 +96,14 @@ func (g *global) beginAgain(s supervisor.State) {
 	os.Exit(int(exitFailure))
 }
 
-// endOf ends the program because of a trip, where a part of its result is out already.
-func (g *global) endOf(t supervisor.Trip) {
+// endOf ends the program because of trips, where it cannot begin again.
+func (g *global) endOf(trips ...supervisor.Trip) {
 	g.stopProgress()
-	_ = g.report(g.err, []diag.Diagnostic{t.Diagnostic()})
+	var ds []diag.Diagnostic
+	for _, t := range trips {
+		ds = append(ds, t.Diagnostic())
+	}
+	_ = g.report(g.err, ds)
 	os.Exit(int(exitPlatform))
 }
 

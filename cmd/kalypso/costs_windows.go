@@ -3,20 +3,50 @@ package main
 import (
 	"errors"
 	"os"
-	"os/exec"
-	"runtime"
+	"os/signal"
 )
 
-// replaceProcess runs a program in place of this one: Windows cannot replace a process, so
-// that this one waits, with one processor for what it cannot end, and ends as the other
-// does. It returns only with an error.
-func replaceProcess(program string, args, variables []string) error {
-	runtime.GOMAXPROCS(1)
-	cmd := &exec.Cmd{Path: program, Args: args, Env: variables, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+// makeReplaceable makes this process one that replaceProcess can replace. Windows cannot make
+// a process run another program, and what is beyond its bounds takes time and memory until
+// its process has ended, also while that waits for another. So a process that evaluates is
+// always one below another one, which from the beginning does nothing but wait, start it
+// again when it asks for that, and end as it does.
+func makeReplaceable() error {
+	if os.Getenv(againEnv) != "" {
+		return endWithParent()
+	}
+	program, err := os.Executable()
+	if err != nil {
 		return err
 	}
-	os.Exit(cmd.ProcessState.ExitCode())
+	signal.Ignore(os.Interrupt) // the console interrupts the process below as well
+	code, err := runBelow(program, os.Args)
+	if err != nil {
+		return err
+	}
+	os.Exit(code)
+	return nil
+}
+
+// endWithParent ends this process when the one above it has ended.
+func endWithParent() error {
+	parent, err := os.FindProcess(os.Getppid())
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = parent.Wait() // Windows waits for any process
+		os.Exit(int(exitFailure))
+	}()
+	return nil
+}
+
+// replaceProcess has the process above this one run the program again. It returns only with
+// an error.
+func replaceProcess(_ string, _, variables []string) error {
+	if !askAgain(variables) {
+		return errors.New("the process that waits for this one does not take what it is asked")
+	}
+	os.Exit(int(exitFailure))
 	return nil
 }

@@ -1,0 +1,29 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+// Where a process cannot be replaced, the one above it runs it again with what it asks for,
+// and ends as it does.
+func TestRunBelow(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	script := `case $` + againEnv + ` in {}) printf '{"oneByOne":true}' > $` + askEnv + `; exit 9 ;; '{"oneByOne":true}') exit 7 ;; esac`
+	if code, err := runBelow("/bin/sh", []string{"sh", "-c", script}); code != 7 || err != nil {
+		t.Error(code, err)
+	}
+	if code, err := runBelow("/nowhere", nil); err == nil {
+		t.Error(code, "there is no such program")
+	}
+	ask := t.TempDir() + "/state"
+	t.Setenv(askEnv, ask)
+	if !askAgain([]string{"A=b", againEnv + "={}"}) || askAgain(nil) {
+		t.Error("asked otherwise")
+	}
+	if text, err := os.ReadFile(ask); string(text) != "{}" || err != nil {
+		t.Errorf("%s, %v", text, err)
+	}
+}
