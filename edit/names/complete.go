@@ -1,0 +1,322 @@
+package names
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Kind is what a completion is of.
+type Kind string
+
+// The kinds of completions.
+const (
+	OfField Kind = "field" // of the schema
+	OfEnum  Kind = "enum"  // a value that the schema lists
+	OfName  Kind = "name"  // of an entity or a deployment target
+	OfLabel Kind = "label" // a label, or another fact that selectors constrain
+	OfValue Kind = "value" // of a label
+	OfKey   Kind = "key"   // a value that a contract or another config has
+)
+
+// Completion is something that can be written at a place.
+type Completion struct {
+	Label         string
+	Kind          Kind
+	Detail        string // what it is, in a few words
+	Documentation string
+	// Place is what Text replaces: the word that is there, or nothing.
+	Place Place
+	Text  string
+}
+
+// cursor stands where somebody is about to write.
+const cursor = "_kalypso_cursor_"
+
+// Complete returns what can be written at an offset, sorted, whatever the beginning of it is
+// that is written already. Fields of the schema that are there are left out.
+func (x *Index) Complete(path string, offset int) []Completion {
+	f := x.byPath[path]
+	if f == nil || !f.part || offset < 0 || offset > len(f.Text) {
+		return nil
+	}
+	at := f.at(offset)
+	if at == nil {
+		with := read(File{path, slices.Concat(f.Text[:offset], []byte(cursor), f.Text[offset:])})
+		if at = with.at(offset); at == nil || at.text != cursor {
+			return nil // in a comment
+		}
+		at.end, at.text = at.start, ""
+	}
+	c := &completer{Index: x, file: f, word: at}
+	switch at.kind {
+	case label:
+		c.labels(at.path[:len(at.path)-1])
+	case text:
+		c.values(at.path)
+	case bare:
+		c.labels(at.path)
+		c.values(at.path)
+	}
+	slices.SortFunc(c.out, func(a, b Completion) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Label, b.Label)) })
+	return slices.CompactFunc(c.out, func(a, b Completion) bool { return a.Kind == b.Kind && a.Label == b.Label })
+}
+
+// completer collects what can be written at a word.
+type completer struct {
+	*Index
+	file *file
+	word *word
+	out  []Completion
+}
+
+// label adds a field to write. After one that is a label already no colon is needed.
+func (c *completer) label(name string, kind Kind, detail, doc string) {
+	place := c.file.place(c.word)
+	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: place, Text: name}
+	if !c.word.quoted {
+		add.Text = model.Label(name)
+	}
+	if c.word.kind != label {
+		add.Text += ": "
+	}
+	c.out = append(c.out, add)
+}
+
+// value adds a text to write.
+func (c *completer) value(name string, kind Kind, detail, doc string) {
+	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: c.file.place(c.word), Text: name}
+	switch {
+	case !c.word.quoted:
+		add.Text = string(model.AppendJSONString(nil, name))
+	case c.word.open:
+		add.Text += `"`
+	}
+	c.out = append(c.out, add)
+}
+
+// labels adds the fields of a value with a path.
+func (c *completer) labels(path []string) {
+	if key := contractPath(path); key != nil {
+		c.keys(key)
+		return
+	}
+	s := at(path)
+	switch {
+	case s == nil || len(path) > 0 && s.of == nil:
+	case s.labels == ofBoth && s.of.name == "match" && s.key == "":
+		c.facts()
+	case s.labels != noLabels && s.key == "" && s.of.name == "labels":
+		c.labelKeys(s.labels)
+	default:
+		c.fields(s, path)
+	}
+	if len(path) == 1 && slices.Contains(model.CollectionNames, path[0]) {
+		c.names(path[0], c.label)
+	}
+}
+
+// fields adds the fields of the schema that are not there.
+func (c *completer) fields(s *slot, path []string) {
+	there := map[string]bool{"name": len(path) == 2 || len(path) == 4 && path[0] == "workloads"} // the key is the name
+	for i := range c.file.words {
+		if w := &c.file.words[i]; w.kind == label && w.start != c.word.start && len(w.path) == len(path)+1 && slices.Equal(w.path[:len(path)], path) {
+			there[w.text] = true
+		}
+	}
+	for name, p := range s.fields {
+		if there[name] || strings.HasPrefix(name, "#") {
+			continue
+		}
+		detail := "optional"
+		if p.required {
+			detail = "required"
+		}
+		c.label(name, OfField, detail, p.doc)
+	}
+}
+
+// facts adds what a match can constrain.
+func (c *completer) facts() {
+	for name, p := range at([]string{"#assignment"}).fields {
+		if model.References["#Assignment."+name] != "" {
+			c.label(name, OfLabel, "fact", p.doc)
+		}
+	}
+	c.labelKeys(ofBoth)
+}
+
+func (c *completer) labelKeys(of side) {
+	c.eachLabel(of, func(key, _ string) {
+		c.label(key, OfLabel, "label", "")
+	})
+	if of == ofTargets {
+		c.label("workload", OfLabel, "implied label", "")
+		c.label("workspace", OfLabel, "implied label", "")
+	}
+}
+
+// eachLabel calls a function for the labels that entities have, with their values; "" of a
+// value that is no text.
+func (c *completer) eachLabel(of side, call func(key, value string)) {
+	for _, f := range c.files {
+		if !f.part || !sees(f.environment, c.file.environment) {
+			continue
+		}
+		for i := range f.words {
+			w := &f.words[i]
+			if key, ok := labelKey(w.path, of); ok && w.text != cursor && w.start != c.word.start {
+				switch w.kind {
+				case label:
+					call(key, "")
+				case text:
+					call(key, w.text)
+				}
+			}
+		}
+	}
+}
+
+// labelKey returns the key of the label of an entity that a path is of.
+func labelKey(path []string, of side) (key string, ok bool) {
+	n := len(path)
+	if n < 4 || path[n-2] != "labels" || path[n-1] == "*" {
+		return "", false
+	}
+	switch {
+	case n == 4 && path[0] == "clusterTypes":
+		ok = of == ofClusterTypes || of == ofBoth
+	case n == 4 && path[0] == "workloads", n == 6 && path[0] == "workloads" && path[2] == model.DeploymentTargets:
+		ok = of == ofTargets || of == ofBoth
+	}
+	return path[n-1], ok
+}
+
+// values adds what a field with a path can have as its value.
+func (c *completer) values(path []string) {
+	s := at(path)
+	if s == nil {
+		return
+	}
+	switch {
+	case s.names != "":
+		c.names(s.names, c.value)
+	case len(s.enum) > 0:
+		for _, name := range s.enum {
+			c.value(name, OfEnum, "", "")
+		}
+	case s.key != "":
+		c.eachLabel(s.labels, func(key, value string) {
+			if key == s.key && value != "" {
+				c.value(value, OfValue, "label "+key, "")
+			}
+		})
+	}
+}
+
+// names adds the names of a collection's entities.
+func (c *completer) names(collection string, add func(name string, kind Kind, detail, doc string)) {
+	if collection == model.DeploymentTargets || collection == model.TargetNames {
+		for _, name := range c.declared(c.file.environment, model.DeploymentTargets) {
+			t := split(name)
+			doc := c.description([]string{"workloads", t.workload, model.DeploymentTargets, t.name})
+			if collection == model.TargetNames {
+				add(t.name, OfName, kindOf(collection), doc)
+			} else {
+				add(t.full(), OfName, kindOf(collection), doc)
+			}
+		}
+		return
+	}
+	for _, name := range c.declared(c.file.environment, collection) {
+		if c.word.kind != text && c.declaredHere(collection, name) {
+			continue
+		}
+		add(name, OfName, kindOf(collection), c.description([]string{collection, name}))
+	}
+	if collection == "namespaceServices" && c.word.kind != label {
+		add("default", OfName, kindOf(collection), "The namespace service of a cluster type that names none.")
+	}
+	if collection == "workspaces" {
+		c.each(c.file.environment, func(f *file, u *use) {
+			if u.collection == collection && !u.declares && &f.words[u.word] != c.word && f.words[u.word].start != c.word.start {
+				add(u.name, OfName, kindOf(collection), "")
+			}
+		})
+	}
+}
+
+// declaredHere says whether a label of the word's own struct has the name, so that it is not
+// one to write.
+func (c *completer) declaredHere(collection, name string) bool {
+	if c.word.kind == bare && at(c.word.path) != nil && at(c.word.path).names != "" {
+		return false // it is a value
+	}
+	return slices.ContainsFunc(c.file.uses, func(u use) bool {
+		return u.declares && u.collection == collection && u.name == name && c.file.words[u.word].start != c.word.start
+	})
+}
+
+// description returns what an entity with a path says that it is.
+func (x *Index) description(path []string) string {
+	path = slices.Concat(path, []string{"description"})
+	for _, f := range x.files {
+		for i := range f.words {
+			if w := &f.words[i]; f.part && w.kind == text && slices.Equal(w.path, path) {
+				return w.text
+			}
+		}
+	}
+	return ""
+}
+
+// contractPath returns where in the values a path of a config or a contract leads: an empty
+// path for all of them, and nil where it leads elsewhere.
+func contractPath(path []string) []string {
+	switch {
+	case len(path) >= 3 && path[0] == "configs" && (path[2] == "values" || path[2] == "defaults" || path[2] == "overrides"),
+		len(path) >= 3 && path[0] == "configSchemas" && path[2] == "schema",
+		len(path) >= 3 && path[0] == "workloads" && path[2] == "requires":
+		return append([]string{}, path[3:]...)
+	case len(path) >= 5 && path[0] == "workloads" && path[2] == model.DeploymentTargets && path[4] == "requires":
+		return append([]string{}, path[5:]...)
+	}
+	return nil
+}
+
+// keys adds the values that contracts and configs know at a path of the values.
+func (c *completer) keys(path []string) {
+	for _, f := range c.files {
+		if !f.part || !sees(f.environment, c.file.environment) {
+			continue
+		}
+		for i := range f.words {
+			w := &f.words[i]
+			key := contractPath(w.path)
+			if w.kind != label || len(key) != len(path)+1 || !slices.Equal(key[:len(path)], path) || w.start == c.word.start && f == c.file {
+				continue
+			}
+			detail := "of config " + w.path[1]
+			if w.path[0] != "configs" {
+				detail = "of the contract of " + kindOf(w.path[0]) + " " + w.path[1]
+			}
+			c.label(w.text, OfKey, detail, f.written(w))
+		}
+	}
+}
+
+// written returns the first line of the value that a label has.
+func (f *file) written(w *word) string {
+	last := w.field.words[len(w.field.words)-1]
+	if w.start != f.words[last].start {
+		return ""
+	}
+	line, _, more := bytes.Cut(f.Text[w.field.value:w.field.end], []byte("\n"))
+	if more {
+		return string(line) + " …"
+	}
+	return string(line)
+}

@@ -1,0 +1,202 @@
+// Package names answers an editor's questions about what kalypso alone knows of a platform's
+// text: which entities there are, where their names stand, and what may be written where.
+// Files come in as text, which need not be complete; places in them come out. It evaluates no
+// CUE: of the platform as it was compiled last, Results are handed in.
+package names
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// File is a file of a platform. Its path is from the platform's root, with slashes.
+type File struct {
+	Path string
+	Text []byte
+}
+
+// Place is a part of a file, from Start to End, in bytes.
+type Place struct {
+	Path       string
+	Start, End int
+}
+
+// Edit replaces the text of a place.
+type Edit struct {
+	Place
+	Text string
+}
+
+// Index has the names of a platform's files. It does not change, so that all of its methods
+// may be called at once.
+type Index struct {
+	files  []*file // sorted by path
+	byPath map[string]*file
+}
+
+// file is a file that was read.
+type file struct {
+	File
+	words  []word
+	fields []*field
+	uses   []use
+	// environment is "" of the base. Files that are no part of the platform's package, such
+	// as those of helper packages, have no uses.
+	environment string
+	part        bool
+}
+
+// use is a word that names something.
+type use struct {
+	word       int
+	collection string // or model.DeploymentTargets, model.TargetNames
+	name       string // of a deployment target, <workload>/<target> where both are known
+	declares   bool
+}
+
+// New returns the index of some files. What previous, which may be nil, has of the same text
+// is not read again.
+func New(files []File, previous *Index) *Index {
+	x := &Index{byPath: make(map[string]*file, len(files))}
+	for _, f := range files {
+		var of *file
+		if previous != nil {
+			of = previous.byPath[f.Path]
+		}
+		if of == nil || !bytes.Equal(of.Text, f.Text) {
+			of = read(f)
+		}
+		x.files = append(x.files, of)
+		x.byPath[f.Path] = of
+	}
+	slices.SortFunc(x.files, func(a, b *file) int { return strings.Compare(a.Path, b.Path) })
+	return x
+}
+
+func read(of File) *file {
+	f := &file{File: of}
+	f.words, f.fields = scan(of.Text)
+	dir := path.Dir(of.Path)
+	f.part = path.Ext(of.Path) == ".cue" && (dir == "." || path.Dir(dir) == source.Environments)
+	if dir != "." {
+		f.environment = path.Base(dir)
+	}
+	if f.part {
+		for i := range f.words {
+			if u, ok := useOf(&f.words[i]); ok {
+				u.word = i
+				f.uses = append(f.uses, u)
+			}
+		}
+	}
+	return f
+}
+
+// useOf returns what a word names.
+func useOf(w *word) (use, bool) {
+	switch w.kind {
+	case label:
+		u, ok := entity(w.path)
+		u.declares = true
+		return u, ok
+	case reference:
+		return entity(w.in.resolve(w.path))
+	case bare:
+		return entity(w.in.resolve([]string{w.text}))
+	case text:
+		if s := at(w.path); s != nil && s.names != "" && w.text != "" {
+			return use{collection: s.names, name: w.text}, true
+		}
+	}
+	return use{}, false
+}
+
+// entity returns the entity, or the deployment target, that a path is of.
+func entity(path []string) (use, bool) {
+	if len(path) < 2 || path[len(path)-1] == "*" || path[len(path)-1] == "[]" {
+		return use{}, false
+	}
+	name := path[len(path)-1]
+	switch {
+	case len(path) == 2 && slices.Contains(model.CollectionNames, path[0]):
+		return use{collection: path[0], name: name}, true
+	case len(path) == 4 && path[0] == "workloads" && path[2] == model.DeploymentTargets && path[1] != "*":
+		return use{collection: model.DeploymentTargets, name: path[1] + "/" + name}, true
+	}
+	return use{}, false
+}
+
+// sees says whether files of one environment are compiled with those of another; "" is the base.
+func sees(a, b string) bool { return a == b || a == "" || b == "" }
+
+// each calls a function for the uses in the files that are compiled with those of an
+// environment; "" means all.
+func (x *Index) each(environment string, call func(f *file, u *use)) {
+	for _, f := range x.files {
+		if !f.part || !sees(environment, f.environment) {
+			continue
+		}
+		for i := range f.uses {
+			call(f, &f.uses[i])
+		}
+	}
+}
+
+// declared returns the names that a collection has where an environment's files see them,
+// sorted; of deployment targets those of model.DeploymentTargets as <workload>/<target>.
+func (x *Index) declared(environment, collection string) []string {
+	var out []string
+	x.each(environment, func(_ *file, u *use) {
+		if u.declares && u.collection == collection {
+			out = append(out, u.name)
+		}
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// place returns where a word's text stands, without its quotes.
+func (f *file) place(w *word) Place {
+	p := Place{f.Path, w.start, w.end}
+	if !w.quoted {
+		return p
+	}
+	hashes := 0
+	for hashes < len(f.Text[w.start:w.end]) && f.Text[w.start+hashes] == '#' {
+		hashes++
+	}
+	p.Start += hashes + 1
+	if !w.open {
+		p.End = max(p.End-hashes-1, p.Start)
+	}
+	return p
+}
+
+// at returns the word at an offset; nil where there is none.
+func (f *file) at(offset int) *word {
+	for i := range f.words {
+		if w := &f.words[i]; w.start <= offset && offset <= w.end {
+			return w
+		}
+	}
+	return nil
+}
+
+// useAt returns what the word at an offset names; nil where it names nothing.
+func (x *Index) useAt(path string, offset int) (*file, *use) {
+	f := x.byPath[path]
+	if f == nil {
+		return nil, nil
+	}
+	for i := range f.uses {
+		if w := &f.words[f.uses[i].word]; w.start <= offset && offset <= w.end {
+			return f, &f.uses[i]
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,243 @@
+package names
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query"
+)
+
+// Results are what the platform was compiled to last. They may be nil, where it never was.
+// The build must not be closed while they are used; what Hover asks of it, one may ask at once.
+type Results struct {
+	Build *compiler.Build
+}
+
+// environments are those that a file is compiled in; all for one of the base.
+func (r *Results) environments(f *file) []*build.Environment {
+	if r == nil || r.Build == nil {
+		return nil
+	}
+	var out []*build.Environment
+	for _, e := range r.Build.Environments {
+		if e.Model != nil && e.Schedule != nil && sees(f.environment, e.Name) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// concerns returns a function that says whether an assignment, by its number, has something
+// to do with an entity.
+func concerns(e *build.Environment, u *use) func(i int) bool {
+	all := e.Schedule.Assignments
+	switch u.collection {
+	case "environments":
+		return func(int) bool { return e.Name == u.name }
+	case "clusterTypes":
+		return func(i int) bool { return all[i].ClusterType.Name == u.name }
+	case "workloads":
+		return func(i int) bool { return all[i].Workload.Name == u.name }
+	case model.DeploymentTargets:
+		t := split(u.name)
+		return func(i int) bool { return all[i].Workload.Name == t.workload && all[i].Target.Name == t.name }
+	case "workspaces":
+		return func(i int) bool { return all[i].Workload.Workspace == u.name }
+	case "reconcilers":
+		return func(i int) bool { return all[i].ClusterType.Reconciler == u.name }
+	case "namespaceServices":
+		return func(i int) bool { return all[i].ClusterType.NamespaceService == u.name }
+	case "schedulingPolicies":
+		return func(i int) bool { return slices.Contains(all[i].Policies, u.name) }
+	case "configs":
+		return func(i int) bool { return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].Configs, u.name) }
+	case "configSchemas":
+		return func(i int) bool {
+			return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].ConfigSchemas, u.name)
+		}
+	}
+	return nil
+}
+
+// Lens is a line above a place.
+type Lens struct {
+	Place Place
+	Title string
+}
+
+// Lenses returns what the last compilation says of the entities that a file declares, in their
+// order: how many assignments each concerns, and which selectors select nothing.
+func (x *Index) Lenses(path string, r *Results) []Lens {
+	f := x.byPath[path]
+	if f == nil || r == nil || r.Build == nil {
+		return nil
+	}
+	var out []Lens
+	for i := range f.uses {
+		u := &f.uses[i]
+		if !u.declares {
+			continue
+		}
+		if title := r.count(f, u); title != "" {
+			out = append(out, Lens{f.place(&f.words[u.word]), title})
+		}
+	}
+	for _, d := range r.Build.Diagnostics {
+		if d.Code != diag.SelectsNothing {
+			continue
+		}
+		for _, s := range d.Sites[:min(1, len(d.Sites))] {
+			if w := f.wordAt(s.Position); s.Position.File == path && w != nil {
+				out = append(out, Lens{f.place(w), "selects nothing"})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Lens) int { return a.Place.Start - b.Place.Start })
+	return out
+}
+
+// count says how many assignments an entity concerns, and on how many cluster types; "" where
+// assignments have nothing to do with it.
+func (r *Results) count(f *file, u *use) string {
+	assignments, types, known := 0, map[string]bool{}, false
+	for _, e := range r.environments(f) {
+		of := concerns(e, u)
+		if of == nil {
+			continue
+		}
+		known = true
+		for i := range e.Schedule.Assignments {
+			if of(i) {
+				assignments++
+				types[e.Schedule.Assignments[i].ClusterType.Name] = true
+			}
+		}
+	}
+	if !known {
+		return ""
+	}
+	title := number(assignments, "assignment")
+	if assignments > 0 && u.collection != "clusterTypes" {
+		title += ", " + number(len(types), "cluster type")
+	}
+	return title
+}
+
+func number(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Bounds of what a hover asks for, and says, of a value.
+const (
+	mostComposed = 200
+	mostGroups   = 4
+)
+
+// group is a value that several assignments have, from the same places.
+type group struct {
+	says        string
+	environment string
+	first       string
+	count       int
+}
+
+// composed returns what became of a config's value, for each environment: as `kalypso explain`
+// shows it, once for assignments that have the same.
+func (r *Results) composed(ctx context.Context, f *file, config string, key []string) []string {
+	path := ""
+	for _, name := range key {
+		path = model.JoinPath(path, model.Label(name))
+	}
+	var groups []*group
+	asked, left := 0, 0
+	for _, e := range r.environments(f) {
+		of, seen := concerns(e, &use{collection: "configs", name: config}), map[int32]*group{}
+		for i := range e.Schedule.Assignments {
+			if !of(i) || e.Failed(i) {
+				continue
+			}
+			g, known := seen[e.Plan.TupleOf[i]]
+			switch {
+			case known && g != nil:
+				g.count++
+				continue
+			case known:
+				continue
+			case asked == mostComposed:
+				left++
+				continue
+			}
+			asked++
+			g = r.group(ctx, e, i, path, &groups)
+			seen[e.Plan.TupleOf[i]] = g
+		}
+	}
+	var out []string
+	for i, g := range groups {
+		if i == mostGroups {
+			left += len(groups) - i
+			break
+		}
+		of := g.first
+		if g.count > 1 {
+			of += fmt.Sprintf(" and %d more", g.count-1)
+		}
+		out = append(out, fmt.Sprintf("%s: %s", of, g.says))
+	}
+	if left > 0 {
+		out = append(out, fmt.Sprintf("and %d more", left))
+	}
+	return out
+}
+
+// group adds an assignment to the group that has the same value; nil where it has none.
+func (r *Results) group(ctx context.Context, e *build.Environment, i int, path string, groups *[]*group) *group {
+	a := &e.Schedule.Assignments[i]
+	x, ok, err := query.Explain(ctx, r.Build, e.Name, a.ClusterType.Name, a.Target.FullName, path)
+	if err != nil || !ok || len(x.Values) == 0 {
+		return nil
+	}
+	says := saysOf(x.Values[0], len(x.Values)-1)
+	for _, g := range *groups {
+		if g.environment == e.Name && g.says == says {
+			g.count++
+			return g
+		}
+	}
+	g := &group{says, e.Name, a.ID(e.Name), 1}
+	*groups = append(*groups, g)
+	return g
+}
+
+// saysOf is a composed value and where it came from.
+func saysOf(v query.Value, more int) string {
+	var from []string
+	for _, o := range v.From {
+		from = append(from, originOf(o))
+	}
+	s := fmt.Sprintf("%s = %s, from %s", v.Path, v.Value, strings.Join(from, " and "))
+	if len(v.Replaced) > 0 {
+		s += ", in place of " + v.Replaced[0].Text + " of " + originOf(v.Replaced[0])
+	}
+	if more > 0 {
+		s += fmt.Sprintf(" (and %d more values below it)", more)
+	}
+	return s
+}
+
+func originOf(o query.Origin) string {
+	s := o.Name
+	if o.Layer != nil {
+		s += fmt.Sprintf(" (layer %d)", *o.Layer)
+	}
+	return s
+}

@@ -1,0 +1,72 @@
+package names
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuelang.org/go/cue/ast"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// noReferences are fields of a name's type that name no entity.
+var noReferences = []string{
+	"#Workload.application", "#Ring.after", "#Secret.store", "#Application.namespace", "#Flux.namespace", "#ArgoCD.namespace", "#Fleet.namespace",
+	"#Assignment.dependsOn",
+}
+
+// Every field of the schema that is of the type of a name, or is documented to be a key of a
+// collection, is in model.References, and nothing else.
+func TestReferences(t *testing.T) {
+	d := schema()
+	inSchema := map[string]bool{}
+	for definition, of := range d.exprs {
+		lit, ok := of.Value.(*ast.StructLit)
+		if !ok {
+			continue
+		}
+		for _, decl := range lit.Elts {
+			f, ok := decl.(*ast.Field)
+			if !ok {
+				continue
+			}
+			name, _, err := ast.LabelName(f.Label)
+			if err != nil {
+				continue
+			}
+			field := definition + "." + name
+			inSchema[field] = true
+			collection, listed := model.References[field]
+			_, key, documented := strings.Cut(docOf(f), "a key of ")
+			if key = strings.TrimRight(key, "."); documented && key != collection {
+				t.Errorf("%s is documented to be a key of %s, and References say %q", field, key, collection)
+			}
+			if name != "name" && isNamed(f.Value) && !listed && !slices.Contains(noReferences, field) {
+				t.Errorf("%s is a name, and neither References nor this test say of what", field)
+			}
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(model.References)) {
+		if !inSchema[field] {
+			t.Errorf("the schema has no %s", field)
+		}
+	}
+	for _, field := range noReferences {
+		if !inSchema[field] || model.References[field] != "" {
+			t.Errorf("%s is not what this test says", field)
+		}
+	}
+}
+
+// isNamed says whether a value, or an element of a list, is of a definition of names.
+func isNamed(e ast.Expr) (found bool) {
+	ast.Walk(e, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && (id.Name == "#Name" || id.Name == "#FullName")
+		_, isStruct := n.(*ast.StructLit)
+		return !isStruct
+	}, nil)
+	return found
+}
