@@ -24,6 +24,20 @@ func AsksToStay(v model.Value) bool {
 	return false
 }
 
+// HasFinalizers says whether an object stays on the cluster, and its namespace with it, until
+// somebody takes finalizers away that it brings.
+func HasFinalizers(v model.Value) bool {
+	finalizers, _ := lookup(v, "metadata", "finalizers")
+	return len(finalizers.Elems()) > 0
+}
+
+// TakesTraffic says whether an object has addresses of others lead to its pods: with a Service's
+// externalIPs, whatever they are, the nodes send there what is for them (CVE-2020-8554).
+func TakesTraffic(v model.Value) bool {
+	ips, _ := lookup(v, "spec", "externalIPs")
+	return len(ips.Elems()) > 0 && text(v, "kind") == "Service" && text(v, "apiVersion") == "v1"
+}
+
 // options returns the options in the value of an annotation, in lower case.
 func options(value string) []string {
 	out := strings.Split(strings.ToLower(value), ",")

@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -65,7 +67,7 @@ func podTemplates(objects []model.Projected) []podTemplate {
 				t.count = *n
 			}
 		}
-		t.count = max(t.count, most[t.object])
+		t.count = max(t.count, most[t.object], 0)
 		t.pod.ObjectMeta, t.pod.Spec = template.ObjectMeta, template.Spec
 		for _, claim := range w.Spec.VolumeClaimTemplates {
 			t.claims = append(t.claims, claim.Spec)
@@ -101,6 +103,22 @@ func scaled(objects []model.Projected) map[string]int64 {
 // decode reads an object as API servers do: fields are told apart by case.
 func decode(v model.Value, into any) bool {
 	return json.UnmarshalCaseSensitivePreserveInts(v.AppendJSON(nil), into) == nil
+}
+
+// systemPriority is what the names of the classes begin with whose pods take the place of any
+// others on a full node (k8s.io/kubernetes/pkg/apis/scheduling).
+const systemPriority = "system-"
+
+// Preempting returns the pods of a projection with a priority of Kubernetes' own parts, as
+// "Kind name: class", in the order of the objects.
+func Preempting(p *model.Projection) []string {
+	var out []string
+	for _, t := range podTemplates(Items(p.Objects)) {
+		if class := t.pod.Spec.PriorityClassName; strings.HasPrefix(class, systemPriority) {
+			out = append(out, t.object+": "+class)
+		}
+	}
+	return out
 }
 
 // Insecure returns the pods of a projection that do not meet a pod security standard, as

@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
@@ -38,15 +40,22 @@ func RequestsOf(p *model.Projection) Requests {
 	out := Requests{}
 	items := Items(p.Objects)
 	claim := func(spec corev1.PersistentVolumeClaimSpec, times int64) {
+		dropNegative(spec.Resources.Requests)
 		out.add("requests.", spec.Resources.Requests, times)
 		out.count("persistentvolumeclaims", times)
 	}
 	for _, t := range podTemplates(items) {
+		asRequested(&t.pod.Spec)
 		out.add("requests.", helpers.PodRequests(&t.pod, helpers.PodResourcesOptions{}), t.count)
 		out.add("limits.", helpers.PodLimits(&t.pod, helpers.PodResourcesOptions{}), t.count)
 		out.count("pods", t.count)
 		for _, spec := range t.claims {
 			claim(spec, t.count)
+		}
+		for _, v := range t.pod.Spec.Volumes {
+			if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+				claim(v.Ephemeral.VolumeClaimTemplate.Spec, t.count)
+			}
 		}
 	}
 	for _, o := range items {
@@ -56,6 +65,36 @@ func RequestsOf(p *model.Projection) Requests {
 		}
 	}
 	return out
+}
+
+// asRequested changes what a pod requests to what counts on a cluster. A container that has a
+// limit and no request requests the limit. Less than nothing, which no cluster takes, is
+// nothing: it would make room for others.
+func asRequested(pod *corev1.PodSpec) {
+	dropNegative(pod.Overhead)
+	if pod.Resources != nil {
+		withLimits(pod.Resources)
+	}
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			withLimits(&containers[i].Resources)
+		}
+	}
+}
+
+func withLimits(r *corev1.ResourceRequirements) {
+	dropNegative(r.Limits)
+	requests := r.Limits.DeepCopy()
+	if requests == nil {
+		requests = corev1.ResourceList{}
+	}
+	maps.Copy(requests, r.Requests)
+	dropNegative(requests)
+	r.Requests = requests
+}
+
+func dropNegative(list corev1.ResourceList) {
+	maps.DeleteFunc(list, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.Sign() < 0 })
 }
 
 // QuotaOf returns the quota of a namespace service, as of what may be requested.

@@ -9,11 +9,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// anyNamespace stands for one of which nobody has thought: it is allowed where about all are.
+const anyNamespace = "any"
+
 // rendered reports the objects of a projection that a workspace does not allow; namespace is
 // the assignment's.
 func (b *bounds) rendered(p *model.Projection, namespace string) {
 	items := kubernetes.Items(p.Objects)
-	var namespaced, clusterScoped, unknown, elsewhere, sources, unlabelled, kept, hooks []string
+	var namespaced, clusterScoped, unknown, elsewhere, sources, traffic, unlabelled, kept, hooks []string
 	for i, o := range kubernetes.Identities(p, namespace) {
 		kind := o.Kind
 		if o.Group != "" {
@@ -38,7 +41,10 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if lacks := kubernetes.Lacks(items[i].Value, b.of.RequiredLabels); len(lacks) > 0 {
 			unlabelled = append(unlabelled, name+" ("+strings.Join(lacks, ", ")+")")
 		}
-		if kubernetes.AsksToStay(items[i].Value) {
+		if kubernetes.TakesTraffic(items[i].Value) && !b.of.Namespaces.Allow(anyNamespace) {
+			traffic = append(traffic, name)
+		}
+		if kubernetes.AsksToStay(items[i].Value) || kubernetes.HasFinalizers(items[i].Value) {
 			kept = append(kept, name)
 		}
 		if kubernetes.IsHook(items[i]) {
@@ -50,12 +56,16 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
 	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
 	b.reportAll(b.manifests, "namespaces", "may not take sources from other namespaces: ", sources)
+	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
 	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
 	if !*b.of.Reconciler.Keep {
 		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
 	}
 	if !*b.of.Reconciler.Hooks {
 		b.reportAll(b.manifests, "reconciler.hooks", "may not have the hooks ", hooks)
+	}
+	if b.of.PodSecurity != "privileged" {
+		b.reportAll(b.manifests, "podSecurity", "may not have pods that take the place of others: ", kubernetes.Preempting(p))
 	}
 	b.reportAll(b.manifests, "podSecurity", "may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
 }
