@@ -189,6 +189,18 @@ func configListings() []lister {
 				return i.Environment, model.Ref{Collection: "configSchemas", Name: i.Name}
 			},
 		},
+		listing[query.Test]{
+			name: "tests", short: "ts", kind: "TestList", what: "the tests", of: query.Tests,
+			header: []string{"ENVIRONMENT", "TEST", "MATCH", "ASSIGNMENTS", "DESCRIPTION"}, wide: 1,
+			cells: func(t query.Test) []any {
+				return []any{t.Environment, t.Name, t.Match, t.Assignments, t.Description}
+			},
+			facets:  func(t query.Test) facets { return facets{id: t.Name, failed: t.Failed} },
+			filters: []string{byState},
+			ref: func(i query.Test) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "tests", Name: i.Name}
+			},
+		},
 	}
 }
 

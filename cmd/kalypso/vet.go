@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/assert"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/promotion"
@@ -20,8 +21,8 @@ func newVet(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vet [ENVIRONMENT...]",
 		Short: "Say what is wrong with the platform",
-		Long: `vet compiles the environments, or all, writes nothing, and prints everything
-there is to say about them. The exit code is 3 if there are errors; warnings
+		Long: `vet compiles the environments, or all, runs their tests, writes nothing, and prints
+everything there is to say about them. The exit code is 3 if there are errors; warnings
 alone leave it 0, but with --fail-on warning. 'kalypso explain CODE' tells more
 about a code.
 
@@ -41,8 +42,13 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 				return g.vetPromoted(cmd, environments, failOn)
 			}
 			return g.compile(cmd.Context(), environments, func(b *compiler.Build) error {
+				tests, err := assert.Run(cmd.Context(), b, everyTest)
+				if err != nil {
+					return err
+				}
+				b.Diagnostics = diag.Sort(append(b.Diagnostics, tests.Diagnostics...))
 				if workspace == "" {
-					return g.findings(b.Diagnostics, failOn, size(b))
+					return g.findings(b.Diagnostics, failOn, size(b, tests))
 				}
 				about, found := query.AboutWorkspace(b, workspace)
 				if !found && !diag.Errors(about) {
@@ -76,15 +82,26 @@ func (g *global) findings(ds []diag.Diagnostic, failOn diag.Severity, lookedAt s
 	return nil
 }
 
-// size says how many environments and assignments a build has.
-func size(b *compiler.Build) string {
+// everyTest wants all tests.
+func everyTest(string) bool { return true }
+
+// size says how many environments, assignments and tests a build has.
+func size(b *compiler.Build, tests *assert.Report) string {
 	assignments := 0
 	for _, e := range b.Environments {
 		if e.Schedule != nil {
 			assignments += len(e.Schedule.Assignments)
 		}
 	}
-	return plural(len(b.Environments), "environment") + ", " + plural(assignments, "assignment")
+	out := plural(len(b.Environments), "environment") + ", " + plural(assignments, "assignment")
+	names := map[string]bool{}
+	for _, r := range tests.Results {
+		names[r.Test] = true
+	}
+	if len(names) > 0 {
+		out += ", " + plural(len(names), "test")
+	}
+	return out
 }
 
 // vetPromoted looks at the commit that is checked out.

@@ -20,6 +20,7 @@ package build
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -27,7 +28,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
+	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -191,6 +194,36 @@ func (e *Environment) Failed(assignment int) bool { return e.assignments.rows[as
 // Graph returns the configuration graph of the assignment with this number.
 func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph, error) {
 	return e.tuples.graph(ctx, e.Plan.TupleOf[assignment])
+}
+
+// Graphs calls f with the configuration graph of each of some tuples of the plan.
+func (e *Environment) Graphs(ctx context.Context, tuples []int32, f func(tuple int32, g *compose.Graph)) error {
+	const atOnce = 256 // whose functions of the assignment are evaluated together
+	composer := e.Plan.NewComposer()
+	for some := range slices.Chunk(tuples, atOnce) {
+		prepared, err := e.Plan.Prepare(ctx, some)
+		if err != nil {
+			return err
+		}
+		for _, n := range some {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			f(n, composer.Compose(n, prepared))
+		}
+	}
+	return nil
+}
+
+// Select returns the numbers of the assignments that each selector of assignments holds
+// for, ascending.
+func (e *Environment) Select(selectors []model.Selector) [][]int {
+	return e.Plan.Select(selectors, newSatisfier(expr.In(e.request.Workers)))
+}
+
+// MayMatch says whether a selector of assignments leaves the environment open.
+func (e *Environment) MayMatch(s model.Selector) bool {
+	return selector.MayHold(s, "environment", e.Name, newSatisfier(expr.In(e.request.Workers)))
 }
 
 // Configuration returns the digest of the composed values of the assignment with

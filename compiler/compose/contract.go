@@ -119,9 +119,10 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 	}
 }
 
+func (m *merger) leafAt(path string) (Leaf, bool) { return leafAt(m.leaves(), path) }
+
 // leafAt returns the leaf at a path, or the list that the path is in.
-func (m *merger) leafAt(path string) (Leaf, bool) {
-	leaves := m.leaves()
+func leafAt(leaves []Leaf, path string) (Leaf, bool) {
 	i := slices.IndexFunc(leaves, func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
 	if i < 0 {
 		return Leaf{}, false
@@ -153,7 +154,10 @@ func (m *merger) breach(p expr.Problem) string {
 // hint says what to do about a problem with a contract, which is of an assignment
 // or of a target of an application.
 func hint(p expr.Problem, contract model.Ref) string {
-	where := "in a config that matches the assignment"
+	where, kind := "in a config that matches the assignment", "contract"
+	if contract.Collection == "tests" {
+		kind = "test"
+	}
 	if contract.Collection == "targets" {
 		where = "in a values.yaml of the target's folder, or of one above it"
 	}
@@ -162,13 +166,13 @@ func hint(p expr.Problem, contract model.Ref) string {
 		return "allowed: " + strings.Join(p.Allowed, ", ")
 	case p.Missing:
 		if p.Path == "" {
-			return "satisfy one of the contract's alternatives " + where
+			return "satisfy one of the " + kind + "'s alternatives " + where
 		}
 		return "give " + p.Path + " a value " + where
 	case p.Unknown:
-		return "remove the key, or open the contract with ..."
+		return "remove the key, or open the " + kind + " with ..."
 	}
-	return "change the value, or the contract"
+	return "change the value, or the " + kind
 }
 
 func describe(o Origin) string {
@@ -188,6 +192,8 @@ func describeContract(ref model.Ref) string {
 		return "contract of target " + ref.Name
 	case "configSchemas":
 		return "config schema " + ref.Name
+	case "tests":
+		return fmt.Sprintf("test %q", ref.Name)
 	}
 	if names := elements(ref.Path); len(names) > 1 && names[0] == "deploymentTargets" {
 		return "contract of deployment target " + model.FullName(ref.Name, names[1])

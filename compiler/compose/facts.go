@@ -46,15 +46,8 @@ type label struct {
 	fact selector.Fact
 }
 
-func newAsked(env *model.Environment) *asked {
-	a := &asked{map[string]bool{}, map[*model.ClusterType][]label{}, map[*model.DeploymentTarget][]label{}}
-	for i := range env.Configs {
-		a.ask(&env.Configs[i].Match)
-	}
-	for i := range env.ConfigSchemas {
-		a.ask(&env.ConfigSchemas[i].Match)
-	}
-	return a
+func newAsked() *asked {
+	return &asked{map[string]bool{}, map[*model.ClusterType][]label{}, map[*model.DeploymentTarget][]label{}}
 }
 
 // ask notes the names of the fields in a selector; those of fields in fields too,
@@ -165,6 +158,26 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 		return model.Value{}, false
 	}
 	return model.StringOf(text), true
+}
+
+// Tested returns what a test may ask of an assignment, by its number: a struct with the
+// fields of #TestedAssignment in the schema.
+func (p *Plan) Tested(i int) model.Value {
+	a := &p.assignments[i]
+	t := &p.Tuples[p.TupleOf[i]]
+	known := p.facts(i, []string{"environment", "workspace", "application", "workload", "deploymentTarget", "clusterType", "namespace", "labels",
+		"version", "manifests", "dependsOn", "wave", "gitops", "configFormat"}, nil)
+	fields := append(known.Fields(),
+		model.Field{Name: "policies", Value: texts(a.Policies)},
+		model.Field{Name: "configs", Value: texts(t.Configs)},
+		model.Field{Name: "configSchemas", Value: texts(t.ConfigSchemas)},
+		model.Field{Name: "reconciler", Value: model.StringOf(a.ClusterType.Reconciler)},
+		model.Field{Name: "namespaceService", Value: model.StringOf(a.ClusterType.NamespaceService)},
+	)
+	if r := a.Workload.Registration; r != "" {
+		fields = append(fields, model.Field{Name: "registration", Value: model.StringOf(r)})
+	}
+	return model.StructOf(fields...)
 }
 
 // factOf returns the facts of something in the model, with the schema's names.

@@ -10,15 +10,14 @@ import (
 
 // match finds the configs and config schemas of every assignment.
 func (p *Plan) match(satisfies selector.Satisfier) {
-	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
-		facts, asked := selector.Facts{}, newAsked(p.env)
-		for i := range p.assignments {
-			p.matchFacts(facts, i, asked)
-			if !yield(facts) {
-				return
-			}
-		}
-	}, satisfies)
+	asked := newAsked()
+	for i := range p.env.Configs {
+		asked.ask(&p.env.Configs[i].Match)
+	}
+	for i := range p.env.ConfigSchemas {
+		asked.ask(&p.env.ConfigSchemas[i].Match)
+	}
+	index := p.index(asked, satisfies)
 	p.configs = make([][]int32, len(p.assignments))
 	p.Matches = make([]int, len(p.env.Configs))
 	for _, n := range p.inLayers() {
@@ -54,6 +53,34 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 			p.broken(ref, hits)
 		}
 	}
+}
+
+// Select returns the numbers of the assignments that each selector of assignments holds for,
+// ascending.
+func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) [][]int {
+	asked := newAsked()
+	for i := range selectors {
+		asked.ask(&selectors[i])
+	}
+	index := p.index(asked, satisfies)
+	out := make([][]int, len(selectors))
+	for i, s := range selectors {
+		out[i] = index.Select(s)
+	}
+	return out
+}
+
+// index indexes the assignments by what is asked of them.
+func (p *Plan) index(asked *asked, satisfies selector.Satisfier) *selector.Index {
+	return selector.NewIndex(func(yield func(selector.Facts) bool) {
+		facts := selector.Facts{}
+		for i := range p.assignments {
+			p.matchFacts(facts, i, asked)
+			if !yield(facts) {
+				return
+			}
+		}
+	}, satisfies)
 }
 
 // inLayers returns the numbers of the configs, sorted by layer, then name.

@@ -80,6 +80,7 @@ const (
 	ListStrategy          Code = "K2012" // a list strategy does not fit the values
 	Function              Code = "K2013" // a function of #assignment fails
 	NumberRange           Code = "K2014" // a number is too large or too small
+	TestFailed            Code = "K2015" // a test fails
 	Override              Code = "K2901" // an override is in use
 	Plaintext             Code = "K2902" // a value looks like a secret in plain text
 	Advice                Code = "K2903" // the values break a contract that only advises
@@ -274,6 +275,8 @@ var Codes = []Explanation{
 		"The expression has no value for this assignment: a label or version that it uses is absent, or CUE reports an error in it."},
 	{NumberRange, NumberRange.Severity(), "a number is too large or too small",
 		"Numbers are decimal and exact, and their exponents go from -100000 to 100000. CUE takes what is beyond for 0, or for no number at all."},
+	{TestFailed, TestFailed.Severity(), "a test fails",
+		"A test of the platform asserts something of the assignments that it matches, and it does not hold for these. Tests are run by `kalypso vet` and `kalypso test`; builds do not run them, and no output depends on them."},
 	{PinConflict, PinConflict.Severity(), "two policies pin one assignment differently",
 		"An assignment has one version and one revision of its manifests."},
 	{PinMismatch, PinMismatch.Severity(), "a pin does not fit the manifests",

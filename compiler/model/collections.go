@@ -32,6 +32,7 @@ var Collections = []Collection{
 	collection[ConfigSchema, *ConfigSchema]{"configSchemas", func(m *Environment) *[]ConfigSchema { return &m.ConfigSchemas }},
 	collection[NamespaceService, *NamespaceService]{"namespaceServices", func(m *Environment) *[]NamespaceService { return &m.NamespaceServices }},
 	collection[Reconciler, *Reconciler]{"reconcilers", func(m *Environment) *[]Reconciler { return &m.Reconcilers }},
+	collection[Test, *Test]{"tests", func(m *Environment) *[]Test { return &m.Tests }},
 }
 
 // CollectionNames are the names of all collections, environments first.
@@ -93,11 +94,13 @@ func (c *Config) key() string           { return c.Name }
 func (s *ConfigSchema) key() string     { return s.Name }
 func (s *NamespaceService) key() string { return s.Name }
 func (r *Reconciler) key() string       { return r.Name }
+func (t *Test) key() string             { return t.Name }
 
 func (c *ClusterType) identify(func() Digest)      { c.Digest = digestOf(*c) }
 func (c *Cluster) identify(func() Digest)          { c.Digest = digestOf(*c) }
 func (r *Registration) identify(func() Digest)     { r.Digest = digestOf(*r) }
 func (p *SchedulingPolicy) identify(func() Digest) { p.Digest = digestOf(*p) }
+func (t *Test) identify(func() Digest)             {} // nothing is made of it
 
 func (w *Workload) identify(func() Digest) {
 	w.Requires.identify()

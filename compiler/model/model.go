@@ -33,6 +33,7 @@ type Environment struct {
 	ConfigSchemas      []ConfigSchema
 	NamespaceServices  []NamespaceService
 	Reconcilers        []Reconciler
+	Tests              []Test
 
 	// Invalid are the entities that have errors, as far as their names are known.
 	// They are absent from the slices above.
@@ -287,6 +288,19 @@ func (s ListStrategy) String() string {
 		return "unique"
 	}
 	return "mergeBy " + s.MergeBy
+}
+
+// Test is an assertion about the assignments that it matches. No output depends on it.
+type Test struct {
+	Name         string
+	Description  string
+	Match        Selector // all where the test has none
+	MatchUnknown bool
+	// Invalid says that the test has errors, and cannot be run.
+	Invalid bool
+	// Values and Assignment constrain the composed values and the facts of each
+	// assignment, and Count how many there are; nil for what the test says nothing of.
+	Values, Assignment, Count *Contract
 }
 
 // NamespaceService says what an assignment's workspace on a cluster contains.

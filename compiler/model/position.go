@@ -153,6 +153,15 @@ func (t *Positions) Of(r Ref) []Position {
 	}
 }
 
+// Exactly returns where a value itself is written; nothing where only what is around it has
+// positions.
+func (t *Positions) Exactly(r Ref) []Position {
+	t.Of(r) // which reads what is left to read
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.table[r]
+}
+
 // All returns the whole table. The caller must not change it.
 func (t *Positions) All() map[Ref][]Position {
 	if t == nil {

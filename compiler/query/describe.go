@@ -76,6 +76,12 @@ func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
 		return func(i int) bool { return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].Configs, of.Name) }
 	case "configSchemas":
 		return func(i int) bool { return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].ConfigSchemas, of.Name) }
+	case "tests":
+		var hits []int
+		if n := slices.IndexFunc(e.Model.Tests, func(t model.Test) bool { return t.Name == of.Name }); n >= 0 {
+			hits = e.Select([]model.Selector{e.Model.Tests[n].Match})[0]
+		}
+		return func(i int) bool { return slices.Contains(hits, i) }
 	case "namespaceServices":
 		return func(i int) bool { return all[i].ClusterType.NamespaceService == of.Name }
 	case "reconcilers":

@@ -152,3 +152,34 @@ func clusterTypesWith(e *build.Environment, is func(*model.ClusterType) bool) []
 	}
 	return names
 }
+
+// Test is an assertion about the assignments that it matches, in one environment.
+type Test struct {
+	Environment string `json:"environment"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Match       string `json:"match"`
+	// Assignments are how many it matches.
+	Assignments int  `json:"assignments"`
+	Failed      bool `json:"failed"` // it has errors
+}
+
+// Tests lists the tests, by environment and name, without those whose match leaves the
+// environment out.
+func Tests(b *compiler.Build) []Test {
+	out := []Test{}
+	for e := range readable(b) {
+		var tests []model.Test
+		var selectors []model.Selector
+		for _, t := range e.Model.Tests {
+			if e.MayMatch(t.Match) {
+				tests, selectors = append(tests, t), append(selectors, t.Match)
+			}
+		}
+		hits := e.Select(selectors)
+		for i, t := range tests {
+			out = append(out, Test{e.Name, t.Name, t.Description, t.Match.String(), len(hits[i]), t.Invalid})
+		}
+	}
+	return out
+}

@@ -1,6 +1,10 @@
 package selector
 
-import "github.com/kalypso-io/kalypso/compiler/model"
+import (
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
 
 // Holds says whether the selector holds for entity i.
 //
@@ -11,6 +15,25 @@ import "github.com/kalypso-io/kalypso/compiler/model"
 // string.
 func (x *Index) Holds(s model.Selector, i int) bool {
 	return x.structHolds(&s, &x.root, int32(i))
+}
+
+// MayHold says whether a selector can hold for an entity of which one fact is known.
+func MayHold(s model.Selector, name, value string, satisfies Satisfier) bool {
+	x := NewIndex(slices.Values([]Facts{{name: Values(value)}}), satisfies)
+	return x.mayHold(&s, name)
+}
+
+func (x *Index) mayHold(s *model.Selector, name string) bool {
+	possible := func(s model.Selector) bool { return x.mayHold(&s, name) }
+	switch s.Op {
+	case model.OpAnd:
+		return !slices.ContainsFunc(s.Args, func(s model.Selector) bool { return !possible(s) })
+	case model.OpOr:
+		return slices.ContainsFunc(s.Args, possible)
+	case model.OpField, model.OpOptional:
+		return s.Key != name || x.Holds(*s, 0)
+	}
+	return true
 }
 
 // structHolds says whether s holds for the struct that entity e has in c.

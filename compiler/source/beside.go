@@ -68,8 +68,8 @@ func (p *Platform) embedded() map[string]bool {
 }
 
 // ofOthers are the collections whose names are outermost keys of other tools' files
-// too: of helmfile.yaml, of a kubeconfig, and of Compose.
-var ofOthers = []string{"environments", "clusters", "configs"}
+// too: of helmfile.yaml, of a kubeconfig, of Compose, and of tools that test.
+var ofOthers = []string{"environments", "clusters", "configs", "tests"}
 
 // describesPlatform says whether one of a YAML file's outermost keys is a
 // collection of the language that is in no other tool's file, or its API group is

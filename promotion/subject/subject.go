@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/assert"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -75,6 +77,9 @@ type Compiled struct {
 	Errors      int // assignments, or targets, with an error
 	Kept        int // folders that stay as they were
 	Removals    gate.Removals
+	// Test runs the platform's tests, whose failures change nothing of the tree; nil for an
+	// application.
+	Test func(context.Context) ([]diag.Diagnostic, error)
 	// Close removes what the tree's content is held in; nil where that is nothing.
 	Close func() error
 }
@@ -113,15 +118,22 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
 	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
 	out.Options.Ring = c.Ring
+	out.Test = func(ctx context.Context) ([]diag.Diagnostic, error) {
+		report, err := assert.Run(ctx, b, func(string) bool { return true })
+		if err != nil {
+			return nil, err
+		}
+		return report.Diagnostics, nil
+	}
 	return out, nil
 }
 
 // countErrors counts the assignments that errors concern; an error that concerns none by
-// name counts as well.
+// name counts as well. Those of tests do not: nothing depends on a test.
 func countErrors(ds []diag.Diagnostic) int {
 	failed := map[string]bool{}
 	for _, d := range ds {
-		if d.Severity != diag.Error {
+		if d.Severity != diag.Error || strings.HasPrefix(d.Path, "tests.") {
 			continue
 		}
 		for _, id := range d.Assignments {

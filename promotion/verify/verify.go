@@ -140,10 +140,15 @@ func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut [
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := remove(); err != nil {
+		ds = append(ds, compiled.Diagnostics...)
+		if compiled.Test != nil {
+			var failures []diag.Diagnostic
+			failures, err = compiled.Test(ctx)
+			ds = append(ds, failures...)
+		}
+		if err := errors.Join(err, remove()); err != nil {
 			return nil, nil, err
 		}
-		ds = append(ds, compiled.Diagnostics...)
 	}
 	return diag.Sort(ds), leftOut, nil
 }

@@ -134,7 +134,7 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 // checkWithoutEffect reports fields that look like those of the schema and give
 // nothing: hidden ones, definitions, and such that are only constraints.
 func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[string]cue.Value, ref model.Ref) {
-	if len(s.Fields) == 0 {
+	if len(s.Fields) == 0 || ref.Collection == "tests" && ref.Path == "assignment" { // a constraint
 		return
 	}
 	in := sync.OnceValue(func() syntaxOf { return newSyntaxOf(v) })
@@ -230,7 +230,7 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 // inContract says whether an absolute path leads into a contract.
 func inContract(path []string) bool {
 	for i, name := range path {
-		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas" || name == "change" && path[0] == "environments") {
+		if i >= 2 && (name == "requires" || name == "schema" && path[0] == "configSchemas" || name == "change" && path[0] == "environments" || name == "values" && path[0] == "tests") {
 			return true
 		}
 	}

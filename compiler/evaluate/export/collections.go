@@ -33,7 +33,7 @@ func (x *collectionChecker) checkCollections(env string) {
 	}
 	names := model.CollectionNames
 	for _, name := range names {
-		if x.checkComprehensions(name) {
+		if x.checkComprehensions(name) && name != "tests" { // nothing depends on a test
 			x.HideAll(env)
 		}
 	}
@@ -148,12 +148,12 @@ func ofNoEntity(path []string) bool {
 // schema's: without the schema nothing of it is checked or has its defaults.
 func (x *collectionChecker) checkDeclared(name, env string) {
 	coll := cuevalue.Field(x.Value, name)
-	undeclared := false
+	undeclared, names := false, shape.NamesOf(name)
 	for key, entity := range cuevalue.Fields(coll) {
-		if model.IsName(key) && cuevalue.Field(entity, "name").Exists() {
+		if names.Allows(key) && cuevalue.Field(entity, "name").Exists() {
 			return // the schema gives every entity its name
 		}
-		undeclared = undeclared || model.IsName(key) && entity.IncompleteKind() == cue.StructKind
+		undeclared = undeclared || names.Allows(key) && entity.IncompleteKind() == cue.StructKind
 	}
 	if !undeclared {
 		return
@@ -197,9 +197,10 @@ func (x *collectionChecker) reportIncomplete(err error, known func(string) bool,
 			x.Report(d)
 		}
 		// What a lost assignment needs is kept with it. What all may need is not.
-		if len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "workloads", "schedulingPolicies"}, o.Path[0]) {
+		switch {
+		case len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "workloads", "schedulingPolicies"}, o.Path[0]):
 			x.Incomplete = true
-		} else {
+		case len(o.Path) != 1 || o.Path[0] != "tests": // which nothing depends on
 			x.HideAll(env)
 		}
 	}

@@ -128,7 +128,13 @@ func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, opti
 		leaf := it.Value().IncompleteKind() != cue.StructKind
 		optional := optional || it.FieldType()&cue.OptionalConstraint != 0
 		if leaf {
-			*out = append(*out, model.ContractField{Path: at, Optional: optional, Text: asWritten(it.Value())})
+			text := x.asWritten(it.Value())
+			*out = append(*out, model.ContractField{Path: at, Optional: optional, Text: text})
+			if err := it.Value().Err(); ref.Collection == "tests" && err != nil && text != "_|_" && it.Value().IncompleteKind() == cue.BottomKind {
+				x.Fail(ref.At(label), diag.New(diag.BadContract, "no value can be "+text+": "+problem.In(x.Places, err)[0].Telling()).
+					Hinting("write _|_ to demand that there is none"))
+				ok = false
+			}
 			ok = x.checkPatterns(it.Value(), ref.At(label), diag.BadContract) && ok
 			continue
 		}
@@ -137,10 +143,15 @@ func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, opti
 	return ok
 }
 
-// asWritten is a constraint as its contract writes it, or else as CUE does.
-func asWritten(v cue.Value) string {
+// asWritten is a constraint as its contract writes it, without what the schema says of it,
+// or else as CUE does.
+func (x *contracts) asWritten(v cue.Value) string {
+	nodes := cuevalue.SourceNodes(v)
+	if own := slices.DeleteFunc(slices.Clone(nodes), func(n ast.Node) bool { return x.Of(n.Pos()).IsZero() }); len(own) > 0 {
+		nodes = own
+	}
 	var parts []string
-	for _, n := range cuevalue.SourceNodes(v) {
+	for _, n := range nodes {
 		f, ok := n.(*ast.Field)
 		if !ok {
 			parts = nil

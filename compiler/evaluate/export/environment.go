@@ -105,6 +105,7 @@ func (x *Exporter) Environment(name string) *Result {
 	env.NamespaceServices = x.namespaceServices()
 	env.Reconcilers = entities(x, "reconcilers", x.reconciler)
 	env.Registrations = entities(x, "registrations", x.registration)
+	env.Tests = x.tests()
 	return x.result(env, nil)
 }
 

@@ -83,7 +83,7 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 	if x.collections.undeclared[collection] {
 		return
 	}
-	s := shape.Of(collection)
+	s, names := shape.Of(collection), shape.NamesOf(collection)
 	defer func() { x.Current = model.Ref{} }()
 	for _, e := range all {
 		ref := model.Ref{Collection: collection, Name: e.name}
@@ -93,8 +93,8 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 			x.Positions.Add(ref, p)
 		}
 		x.Supervised.At(supervisor.Place{Entity: ref, At: written})
-		if !model.IsName(e.name) {
-			x.Fail(ref, shape.BadName(e.name))
+		if !names.Allows(e.name) {
+			x.Fail(ref, shape.BadKey(e.name, names))
 			continue
 		}
 		if cuevalue.IsUnknown(e.value) && !e.value.LookupPath(cuevalue.AssignmentPath).Exists() {
@@ -103,7 +103,7 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 		}
 		valid := false
 		x.Guard(ref, func() { valid = x.shapes.check(e.value, s, ref) })
-		if valid || collection == "configs" || collection == "configSchemas" || collection == "workloads" {
+		if valid || collection == "configs" || collection == "configSchemas" || collection == "workloads" || collection == "tests" {
 			x.Guard(ref, func() { f(e.value, ref) })
 		}
 	}

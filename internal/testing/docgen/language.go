@@ -17,7 +17,7 @@ import (
 // chapters are the files of the schema in the order that a reader wants.
 var chapters = []string{
 	"environment.cue", "promotion.cue", "cluster.cue", "workload.cue", "workspace.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",
-	"namespace.cue", "reconciler.cue", "application.cue", "names.cue",
+	"test.cue", "namespace.cue", "reconciler.cue", "application.cue", "names.cue",
 }
 
 func languagePage() ([]byte, error) {

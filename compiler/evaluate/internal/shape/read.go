@@ -241,15 +241,29 @@ func (r *shapeReader) addPattern(s *Shape, label *ast.ListLit, of Field) {
 		}
 		return
 	case *ast.UnaryExpr:
-		if lit, ok := key.X.(*ast.BasicLit); ok && key.Op == token.MAT {
-			text, err := literal.Unquote(lit.Value)
-			if err != nil {
-				panic(err)
-			}
-			s.Keys = Keys{matches: regexp.MustCompile(text), doc: of.doc}
-		}
+		s.Keys = Keys{matches: matched(key), doc: of.doc}
 	case *ast.Ident:
 		s.Keys = Keys{names: key.Name == "#Name", doc: of.doc}
+		if key.Name == "#TestName" {
+			s.Keys.matches = matched(r.exprs[key.Name])
+		}
 	}
 	s.Pattern = of.Shape
+}
+
+// matched returns the regular expression that =~"…" is of; nil for anything else.
+func matched(e ast.Expr) *regexp.Regexp {
+	u, ok := e.(*ast.UnaryExpr)
+	if !ok || u.Op != token.MAT {
+		return nil
+	}
+	lit, ok := u.X.(*ast.BasicLit)
+	if !ok {
+		return nil
+	}
+	text, err := literal.Unquote(lit.Value)
+	if err != nil {
+		panic(err)
+	}
+	return regexp.MustCompile(text)
 }

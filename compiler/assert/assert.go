@@ -1,0 +1,196 @@
+// Package assert runs the tests of a platform: it holds what a finished build has composed
+// against what the tests assert of it. Nothing of the build depends on it.
+package assert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query"
+)
+
+// Status is the result of a test in an environment.
+type Status string
+
+// The results.
+const (
+	Passed Status = "passed"
+	Failed Status = "failed"
+	// Empty is a test that matches no assignment, and does not say how many it wants.
+	Empty Status = "empty"
+	// Unknown is a test that does not fail, and of which some assignments failed, or that
+	// has errors itself: what it asserts is not known.
+	Unknown Status = "unknown"
+)
+
+// Result is that of one test in one environment.
+type Result struct {
+	Environment string `json:"environment"`
+	Test        string `json:"test"`
+	Description string `json:"description,omitempty"`
+	Status      Status `json:"status"`
+	// Assignments are how many the test matches.
+	Assignments int       `json:"assignments"`
+	Failures    []Failure `json:"failures"`
+}
+
+// Failure is one thing that a test asserts and that does not hold.
+type Failure struct {
+	Message     string           `json:"message"`
+	Path        string           `json:"path"`
+	Assignments []string         `json:"assignments"` // sorted
+	Positions   []model.Position `json:"positions"`
+}
+
+// Report is what tests gave.
+type Report struct {
+	// Results are by environment, in the order of promotion, and then by test. A test is
+	// absent from environments that its match leaves out.
+	Results []Result
+	// Diagnostics say what fails, and which tests match nothing; resolved and sorted.
+	Diagnostics []diag.Diagnostic
+}
+
+// Run runs those of the tests of a build that wants returns true for.
+func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (*Report, error) {
+	all := query.InOrder(b)
+	environments := make([]*environment, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, e := range all {
+		environments[i] = &environment{Environment: e}
+		if e.Model == nil {
+			continue
+		}
+		group.Go(func() error { return environments[i].run(ctx, wants) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out := &Report{Results: []Result{}}
+	for _, e := range environments {
+		for _, t := range e.tests {
+			out.Results = append(out.Results, t.result())
+			out.Diagnostics = append(out.Diagnostics, t.ds...)
+		}
+	}
+	out.Diagnostics = diag.Sort(append(out.Diagnostics, unmatched(environments, len(all) == len(b.Declarations))...))
+	return out, nil
+}
+
+// environment is one with its tests.
+type environment struct {
+	*build.Environment
+	tests []*test
+	names []string // of all its tests that are wanted, and of those that do not concern it
+}
+
+// test is a test in an environment.
+type test struct {
+	*model.Test
+	in      *build.Environment
+	matches []int // numbers of assignments
+	unknown bool  // an assignment failed before it could be tested
+	ds      []diag.Diagnostic
+}
+
+// run runs the tests that concern the environment.
+func (e *environment) run(ctx context.Context, wants func(string) bool) error {
+	var selectors []model.Selector
+	for i := range e.Model.Tests {
+		t := &e.Model.Tests[i]
+		if !wants(t.Name) {
+			continue
+		}
+		e.names = append(e.names, t.Name)
+		if t.MatchUnknown || e.MayMatch(t.Match) {
+			e.tests = append(e.tests, &test{Test: t, in: e.Environment})
+			selectors = append(selectors, t.Match)
+		}
+	}
+	if len(e.tests) == 0 {
+		return nil
+	}
+	for i, hits := range e.Select(selectors) {
+		if t := e.tests[i]; !t.MatchUnknown {
+			t.matches = hits
+		}
+	}
+	h := e.Plan.NewHolder()
+	for _, t := range e.tests {
+		if !t.Invalid {
+			t.count(h)
+			t.facts(h)
+		}
+	}
+	if err := e.values(ctx, h); err != nil {
+		return err
+	}
+	for _, t := range e.tests {
+		for i := range t.ds {
+			t.ds[i].Environment = e.Name
+		}
+		diag.Resolve(t.ds, e.Model.Positions)
+		t.ds = diag.Sort(t.ds)
+	}
+	return nil
+}
+
+// result returns the test's result.
+func (t *test) result() Result {
+	r := Result{Environment: t.in.Name, Test: t.Name, Description: t.Description, Status: Passed, Assignments: len(t.matches), Failures: []Failure{}}
+	switch {
+	case len(t.ds) > 0:
+		r.Status = Failed
+	case t.Invalid || t.unknown:
+		r.Status = Unknown
+	case len(t.matches) == 0 && t.Count == nil:
+		r.Status = Empty
+	}
+	for _, d := range t.ds {
+		f := Failure{Message: d.Message, Path: d.Path, Assignments: append([]string{}, d.Assignments...), Positions: []model.Position{}}
+		for _, s := range d.Sites {
+			f.Positions = append(f.Positions, s.Position)
+		}
+		r.Failures = append(r.Failures, f)
+	}
+	return r
+}
+
+// unmatched warns of tests that match nothing in any of the environments, where that is not
+// what they ask for; all says that these are all that there are. Where errors hide
+// assignments, one of these may match.
+func unmatched(environments []*environment, all bool) []diag.Diagnostic {
+	asked, matched := map[string]*test{}, map[string]bool{}
+	for _, e := range environments {
+		for _, t := range e.tests {
+			asked[t.Name] = t
+			matched[t.Name] = matched[t.Name] || len(t.matches) > 0 || t.Count != nil || t.Invalid || e.Model.Incomplete
+		}
+	}
+	var out []diag.Diagnostic
+	warn := func(name string, in *build.Environment) {
+		ref := model.Ref{Collection: "tests", Name: name, Path: "match"}
+		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing, fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
+			Hinting("correct match, or say how many it is to match: count: 0")}
+		diag.Resolve(ds, in.Model.Positions)
+		out = append(out, ds...)
+	}
+	for _, e := range environments {
+		for _, name := range e.names {
+			t, concerns := asked[name]
+			if concerns && !matched[name] {
+				warn(name, t.in)
+			} else if !concerns && all && !slices.ContainsFunc(environments, func(e *environment) bool { return e.Model == nil }) {
+				warn(name, e.Environment) // its match leaves every environment out
+			}
+		}
+	}
+	return out
+}
