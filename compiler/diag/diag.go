@@ -55,6 +55,8 @@ type Suggestion struct {
 	Wrong, Right string
 	// ToDefaults is a value of a config, in its values, that could move to its defaults.
 	ToDefaults model.Ref
+	// Import is the path of a package that the file of the first site should import.
+	Import string
 }
 
 // Site is a place that a diagnostic points to: the position, or a reference

@@ -222,7 +222,7 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 	if collection == model.DeploymentTargets || collection == model.TargetNames {
 		for _, name := range c.declared(c.file.environment, model.DeploymentTargets) {
 			t := split(name)
-			doc := c.description([]string{"workloads", t.workload, model.DeploymentTargets, t.name})
+			doc := c.description("workloads", t.workload, model.DeploymentTargets, t.name)
 			if collection == model.TargetNames {
 				add(t.name, OfName, kindOf(collection), doc)
 			} else {
@@ -235,7 +235,7 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 		if c.word.kind != text && c.declaredHere(collection, name) {
 			continue
 		}
-		add(name, OfName, kindOf(collection), c.description([]string{collection, name}))
+		add(name, OfName, kindOf(collection), c.description(collection, name))
 	}
 	if collection == "namespaceServices" && c.word.kind != label {
 		add("default", OfName, kindOf(collection), "The namespace service of a cluster type that names none.")
@@ -261,13 +261,11 @@ func (c *completer) declaredHere(collection, name string) bool {
 }
 
 // description returns what an entity with a path says that it is.
-func (x *Index) description(path []string) string {
-	path = slices.Concat(path, []string{"description"})
+func (x *Index) description(path ...string) string {
+	of := strings.Join(path, "/")
 	for _, f := range x.files {
-		for i := range f.words {
-			if w := &f.words[i]; f.part && w.kind == text && slices.Equal(w.path, path) {
-				return w.text
-			}
+		if says := f.says[of]; says != "" {
+			return says
 		}
 	}
 	return ""

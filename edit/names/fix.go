@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/token"
+
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -28,6 +30,9 @@ func (x *Index) Fixes(d diag.Diagnostic) []Fix {
 	}
 	if ref := d.Suggestion.ToDefaults; ref != (model.Ref{}) {
 		out = append(out, x.toDefaults(ref, d)...)
+	}
+	if d.Suggestion.Import != "" && len(d.Sites) > 0 {
+		out = append(out, x.importing(d.Sites[0].Position.File, d.Suggestion.Import)...)
 	}
 	if d.Code == diag.UnpinnedSchema {
 		out = append(out, x.pin()...)
@@ -170,6 +175,23 @@ func (f *file) lines(of *field) (start, end int) {
 		end = len(f.Text) - len(bytes.TrimLeft(after[1:], " \t"))
 	}
 	return start, end
+}
+
+// importing adds an import below a file's package clause.
+func (x *Index) importing(path, of string) []Fix {
+	f := x.byPath[path]
+	if f == nil {
+		return nil
+	}
+	all := pieces(f.Text)
+	for i, p := range all {
+		if p.tok != token.IDENT || p.lit != "package" || i+2 >= len(all) {
+			continue
+		}
+		at := all[i+2].start // of the comma that ends the line
+		return []Fix{{fmt.Sprintf("Import %s", of), []Edit{{Place{path, at, at}, fmt.Sprintf("\n\nimport %q", of)}}}}
+	}
+	return nil
 }
 
 // pin adds the dependency on the module that has the schema.

@@ -52,10 +52,10 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 		path, name = []string{"workloads", t.workload, u.collection, t.name}, t.full()
 	}
 	lines := []string{kindOf(u.collection) + " " + name}
-	if doc := x.description(path); doc != "" {
+	if doc := x.description(path...); doc != "" {
 		lines = append(lines, doc)
 	}
-	if count := r.count(f, u); count != "" {
+	if count := r.count(f.environment, u); count != "" {
 		lines = append(lines, count)
 	}
 	var declared []string

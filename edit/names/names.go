@@ -45,6 +45,7 @@ type file struct {
 	words  []word
 	fields []*field
 	uses   []use
+	says   map[string]string // the descriptions of entities, by their paths
 	// environment is "" of the base. Files that are no part of the platform's package, such
 	// as those of helper packages, have no uses.
 	environment string
@@ -79,7 +80,7 @@ func New(files []File, previous *Index) *Index {
 }
 
 func read(of File) *file {
-	f := &file{File: of}
+	f := &file{File: of, says: map[string]string{}}
 	f.words, f.fields = scan(of.Text)
 	dir := path.Dir(of.Path)
 	f.part = path.Ext(of.Path) == ".cue" && (dir == "." || path.Dir(dir) == source.Environments)
@@ -88,9 +89,13 @@ func read(of File) *file {
 	}
 	if f.part {
 		for i := range f.words {
-			if u, ok := useOf(&f.words[i]); ok {
+			w := &f.words[i]
+			if u, ok := useOf(w); ok {
 				u.word = i
 				f.uses = append(f.uses, u)
+			}
+			if n := len(w.path); w.kind == text && (n == 3 || n == 5) && w.path[n-1] == "description" {
+				f.says[strings.Join(w.path[:n-1], "/")] = w.text
 			}
 		}
 	}

@@ -3,8 +3,10 @@ package names
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
@@ -17,52 +19,77 @@ import (
 // The build must not be closed while they are used; what Hover asks of it, one may ask at once.
 type Results struct {
 	Build *compiler.Build
+
+	once  sync.Once
+	tally map[key]*tally
 }
 
-// environments are those that a file is compiled in; all for one of the base.
-func (r *Results) environments(f *file) []*build.Environment {
+// environments are those that the files of one are compiled in; all for "", the base.
+func (r *Results) environments(of string) []*build.Environment {
 	if r == nil || r.Build == nil {
 		return nil
 	}
 	var out []*build.Environment
 	for _, e := range r.Build.Environments {
-		if e.Model != nil && e.Schedule != nil && sees(f.environment, e.Name) {
+		if e.Model != nil && e.Schedule != nil && sees(of, e.Name) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// concerns returns a function that says whether an assignment, by its number, has something
-// to do with an entity.
-func concerns(e *build.Environment, u *use) func(i int) bool {
-	all := e.Schedule.Assignments
-	switch u.collection {
-	case "environments":
-		return func(int) bool { return e.Name == u.name }
-	case "clusterTypes":
-		return func(i int) bool { return all[i].ClusterType.Name == u.name }
-	case "workloads":
-		return func(i int) bool { return all[i].Workload.Name == u.name }
-	case model.DeploymentTargets:
-		t := split(u.name)
-		return func(i int) bool { return all[i].Workload.Name == t.workload && all[i].Target.Name == t.name }
-	case "workspaces":
-		return func(i int) bool { return all[i].Workload.Workspace == u.name }
-	case "reconcilers":
-		return func(i int) bool { return all[i].ClusterType.Reconciler == u.name }
-	case "namespaceServices":
-		return func(i int) bool { return all[i].ClusterType.NamespaceService == u.name }
-	case "schedulingPolicies":
-		return func(i int) bool { return slices.Contains(all[i].Policies, u.name) }
-	case "configs":
-		return func(i int) bool { return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].Configs, u.name) }
-	case "configSchemas":
-		return func(i int) bool {
-			return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].ConfigSchemas, u.name)
+// tally counts the assignments that an entity concerns, and their cluster types.
+type tally struct {
+	assignments int
+	types       map[string]bool
+}
+
+// key is an entity of an environment.
+type key struct{ environment, collection, name string }
+
+// counted are the collections whose entities concern assignments.
+var counted = []string{"environments", "clusterTypes", "workloads", model.DeploymentTargets, "workspaces", "reconcilers", "namespaceServices", "schedulingPolicies", "configs", "configSchemas"}
+
+// tallies counts all of the build, once.
+func (r *Results) tallies() map[key]*tally {
+	r.once.Do(func() {
+		r.tally = map[key]*tally{}
+		for _, e := range r.environments("") {
+			for i := range e.Schedule.Assignments {
+				r.add(e, i)
+			}
+		}
+	})
+	return r.tally
+}
+
+// add counts an assignment for each entity that it has to do with.
+func (r *Results) add(e *build.Environment, i int) {
+	a, of := &e.Schedule.Assignments[i], e.Plan.Tuples[e.Plan.TupleOf[i]]
+	for _, entities := range []struct {
+		collection string
+		names      []string
+	}{
+		{"environments", []string{e.Name}},
+		{"clusterTypes", []string{a.ClusterType.Name}},
+		{"workloads", []string{a.Workload.Name}},
+		{model.DeploymentTargets, []string{a.Workload.Name + "/" + a.Target.Name}},
+		{"workspaces", []string{a.Workload.Workspace}},
+		{"reconcilers", []string{a.ClusterType.Reconciler}},
+		{"namespaceServices", []string{a.ClusterType.NamespaceService}},
+		{"schedulingPolicies", a.Policies},
+		{"configs", of.Configs},
+		{"configSchemas", of.ConfigSchemas},
+	} {
+		for _, name := range entities.names {
+			k := key{e.Name, entities.collection, name}
+			if r.tally[k] == nil {
+				r.tally[k] = &tally{types: map[string]bool{}}
+			}
+			r.tally[k].assignments++
+			r.tally[k].types[a.ClusterType.Name] = true
 		}
 	}
-	return nil
 }
 
 // Lens is a line above a place.
@@ -84,7 +111,7 @@ func (x *Index) Lenses(path string, r *Results) []Lens {
 		if !u.declares {
 			continue
 		}
-		if title := r.count(f, u); title != "" {
+		if title := r.count(f.environment, u); title != "" {
 			out = append(out, Lens{f.place(&f.words[u.word]), title})
 		}
 	}
@@ -104,23 +131,17 @@ func (x *Index) Lenses(path string, r *Results) []Lens {
 
 // count says how many assignments an entity concerns, and on how many cluster types; "" where
 // assignments have nothing to do with it.
-func (r *Results) count(f *file, u *use) string {
-	assignments, types, known := 0, map[string]bool{}, false
-	for _, e := range r.environments(f) {
-		of := concerns(e, u)
-		if of == nil {
-			continue
-		}
-		known = true
-		for i := range e.Schedule.Assignments {
-			if of(i) {
-				assignments++
-				types[e.Schedule.Assignments[i].ClusterType.Name] = true
-			}
-		}
-	}
-	if !known {
+func (r *Results) count(environment string, u *use) string {
+	environments := r.environments(environment)
+	if len(environments) == 0 || !slices.Contains(counted, u.collection) {
 		return ""
+	}
+	assignments, types := 0, map[string]bool{}
+	for _, e := range environments {
+		if t := r.tallies()[key{e.Name, u.collection, u.name}]; t != nil {
+			assignments += t.assignments
+			maps.Copy(types, t.types)
+		}
 	}
 	title := number(assignments, "assignment")
 	if assignments > 0 && u.collection != "clusterTypes" {
@@ -159,13 +180,13 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 	}
 	var groups []*group
 	asked, left := 0, 0
-	for _, e := range r.environments(f) {
-		of, seen := concerns(e, &use{collection: "configs", name: config}), map[int32]*group{}
+	for _, e := range r.environments(f.environment) {
+		seen := map[int32]*group{}
 		for i := range e.Schedule.Assignments {
-			if !of(i) || e.Failed(i) {
+			g, known := seen[e.Plan.TupleOf[i]]
+			if !slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].Configs, config) || e.Failed(i) {
 				continue
 			}
-			g, known := seen[e.Plan.TupleOf[i]]
 			switch {
 			case known && g != nil:
 				g.count++

@@ -117,8 +117,8 @@ func (d *definitions) add(s *shape, e ast.Expr, in string) {
 			s.element = &shape{fields: map[string]*property{}}
 			if ellipsis, ok := elt.(*ast.Ellipsis); ok && ellipsis.Type != nil {
 				d.add(s.element, ellipsis.Type, in)
-			} else if one, ok := elt.(ast.Expr); ok {
-				d.add(s.element, one, in)
+			} else if !ok {
+				d.add(s.element, elt, in)
 			}
 		}
 	}
