@@ -1,0 +1,101 @@
+// Package shown makes of a file of a platform what CUE's language server is shown of it.
+//
+// The server completes the fields of a struct that is unified with a definition, but not
+// those that a pattern constraint gives the members of a map. The entities of a platform are
+// such members: [workloads: cart: {...}]. So the server sees the definition written there,
+// [workloads: cart: schema.#Workload & {...}], with an import of the schema that no file
+// has otherwise. Lines stay what they are, and each offset of one text has one in the other.
+package shown
+
+import (
+	"slices"
+	"strings"
+)
+
+// Schema is the name by which inserted text refers to the schema's package. No file has it
+// otherwise, so that an answer which names it can be left out.
+const Schema = "_kalypso"
+
+// importOfSchema follows the package clause, on the same line.
+const importOfSchema = `, import ` + Schema + ` "kalypso.io/schema"`
+
+// Text is what the server is shown of a file. It does not change; any number of goroutines
+// may use it.
+type Text struct {
+	shown      string
+	insertions []insertion // sorted by offset
+}
+
+// insertion is text that is not in the file.
+type insertion struct {
+	at     int // in the file
+	text   string
+	before bool // what stands at the offset in the file comes after the text
+	shown  int  // where the text begins in what is shown
+}
+
+// Plain returns the text of a file that is shown as it is.
+func Plain(text string) *Text { return &Text{shown: text} }
+
+// Of returns what is shown of a file of a platform. A file that does not parse is shown
+// with what can be told of it; braces that it leaves open are closed at its end.
+func Of(text string) *Text {
+	insertions := find(text)
+	if len(insertions) == 0 {
+		return Plain(text)
+	}
+	slices.SortStableFunc(insertions, func(a, b insertion) int { return a.at - b.at })
+	var b strings.Builder
+	last := 0
+	for i := range insertions {
+		in := &insertions[i]
+		b.WriteString(text[last:in.at])
+		in.shown = b.Len()
+		b.WriteString(in.text)
+		last = in.at
+	}
+	b.WriteString(text[last:])
+	return &Text{b.String(), insertions}
+}
+
+// String returns what is shown.
+func (t *Text) String() string { return t.shown }
+
+// Shown returns where an offset of the file is in what is shown.
+func (t *Text) Shown(offset int) int {
+	moved := 0
+	for _, in := range t.insertions {
+		if in.at > offset || in.at == offset && !in.before {
+			break
+		}
+		moved += len(in.text)
+	}
+	return offset + moved
+}
+
+// Real returns where an offset of what is shown is in the file. Inside of inserted text it
+// is where the text was inserted, and false.
+func (t *Text) Real(offset int) (int, bool) {
+	moved := 0
+	for _, in := range t.insertions {
+		if in.shown >= offset {
+			break
+		}
+		if offset < in.shown+len(in.text) {
+			return in.at, false
+		}
+		moved += len(in.text)
+	}
+	return offset - moved, true
+}
+
+// RealRange returns where a range of what is shown is in the file, and false if it touches
+// inserted text: there is no such range in the file.
+func (t *Text) RealRange(start, end int) (int, int, bool) {
+	from, ok := t.Real(start)
+	to, also := t.Real(end)
+	if !ok || !also {
+		return from, to, false
+	}
+	return from, to, to-from == end-start
+}
