@@ -60,6 +60,7 @@ require (
 require (
 	github.com/ProtonMail/go-crypto v1.4.1
 	github.com/rhysd/actionlint v1.7.12
+	github.com/sourcegraph/jsonrpc2 v0.2.3
 	k8s.io/component-helpers v0.37.2
 	k8s.io/pod-security-admission v0.37.2
 )

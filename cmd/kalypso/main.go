@@ -47,6 +47,9 @@ func run() int {
 		}
 		return int(exitDone)
 	}
+	if len(os.Args) == 2 && os.Args[1] == cueServerArgument {
+		return serveCUE()
+	}
 	signals := make(chan os.Signal, 2) // the second one counts as well
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)

@@ -16,6 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/progress"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 	"github.com/kalypso-io/kalypso/internal/worker"
@@ -38,11 +39,12 @@ type global struct {
 	costs       costs
 	workers     *worker.Pool // its processes are started when there is a job for them
 	supervisor  *supervisor.Supervisor
+	overlay     source.Overlay
 }
 
 // request is one for the platform that the command works in.
 func (g *global) request(environments []string, c *cache.Cache) compiler.Request {
-	return compiler.Request{Dir: g.dir, Environments: environments, Cache: c, Workers: g.workers, Supervisor: g.supervisor}
+	return compiler.Request{Dir: g.dir, Overlay: g.overlay, Environments: environments, Cache: c, Workers: g.workers, Supervisor: g.supervisor}
 }
 
 // execute runs the command line and returns its exit code.
@@ -104,7 +106,7 @@ and builds need no network.`,
 	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
 	addGroup(root, start, newInit(g), newDoctor(g), newMan(g), newVersion(g))
-	addGroup(root, "Author:", newVet(g), newTest(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
+	addGroup(root, "Author:", newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
 	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
 	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newDiff(g), newVerify(g), newAudit(g))
 	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/testing/editor"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 	"github.com/kalypso-io/kalypso/internal/testing/unprivileged"
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 		"kalypso":      kalypso,
 		"git-kalypso":  kalypso,                           // which git finds by its name
 		"cue":          func() { os.Exit(cuecmd.Main()) }, // the version that the compiler is made with
+		"editor":       func() { os.Exit(runEditor(os.Args[1:])) },
 		"unprivileged": func() { os.Exit(runUnprivileged(os.Args[1:])) },
 	}
 	if programs[filepath.Base(os.Args[0])] == nil {
@@ -123,6 +125,24 @@ func runUnprivileged(args []string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "unprivileged:", err)
 		return 125
+	}
+	return 0
+}
+
+// runEditor is `editor SESSION [PROGRAM...]`: an editor with `kalypso lsp`, or another server.
+func runEditor(args []string) int {
+	server := []string{"kalypso", "lsp", "--delay", "0s"}
+	if len(args) > 1 {
+		server = args[1:]
+	}
+	err := editor.Session(args[0], func() *exec.Cmd {
+		cmd := exec.Command(server[0], server[1:]...)
+		cmd.Stderr = os.Stderr
+		return cmd
+	}, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "editor:", err)
+		return 1
 	}
 	return 0
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	cuecmd "cuelang.org/go/cmd/cue/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/edit/lsp"
+	"github.com/kalypso-io/kalypso/internal/scratch"
+	"github.com/kalypso-io/kalypso/internal/worker"
+)
+
+// cueServerArgument makes the program CUE's language server, for `kalypso lsp`.
+const cueServerArgument = "cue-language-server"
+
+// serveCUE is what such a process does.
+func serveCUE() int {
+	c, err := cuecmd.New([]string{"lsp"})
+	if err == nil {
+		err = c.Run(context.Background())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return int(exitFailure)
+	}
+	return int(exitDone)
+}
+
+// quiet is how long nothing must have been typed before the platform is compiled.
+const quiet = 300 * time.Millisecond
+
+func newLSP(g *global) *cobra.Command {
+	var stdio bool
+	var delay time.Duration
+	cmd := &cobra.Command{
+		Use:   "lsp",
+		Short: "Serve an editor: completion, what is wrong, and more",
+		Long: `lsp is a server for editors that speak the Language Server Protocol, on standard
+input and output. An editor starts it: docs/editors.md says how, for VS Code,
+Neovim, Helix and others. It contains CUE's own server.
+
+What is typed is compiled, saved or not, and nothing is written but kalypso's cache
+and CUE's. It reaches no network.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := lsp.Serve(cmd.Context(), io.NopCloser(g.in), closing{g.out}, lsp.Options{
+				CUE: cueServer, Compile: compileApart, Delay: delay, Version: compiler.Version().Version,
+			})
+			if errors.Is(err, context.Canceled) {
+				return nil // it was asked to end
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&stdio, "stdio", true, "")
+	cmd.Flags().DurationVar(&delay, "delay", quiet, "how long nothing must have been typed before it is compiled")
+	_ = cmd.Flags().MarkHidden("stdio") // some editors add it, and there is nothing else
+	cmd.AddCommand(newLSPCompile(g))
+	return cmd
+}
+
+// closing is a stream that need not be closed: the process ends.
+type closing struct{ io.Writer }
+
+func (closing) Close() error { return nil }
+
+// cueServer returns the command of CUE's language server, which asks no registry.
+func cueServer() (*exec.Cmd, error) {
+	cmd, err := worker.Self(cueServerArgument)()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(os.Environ(), "CUE_REGISTRY=none")
+	return cmd, nil
+}
+
+// compileApart compiles a platform in a process of its own: CUE cannot be cancelled, and what
+// is typed may have no end.
+func compileApart(ctx context.Context, root string, over source.Overlay) (ds []diag.Diagnostic, err error) {
+	dir, remove, err := scratch.Dir("lsp")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	// Not on its standard input: a process that begins again reads it again.
+	file := filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(over)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := worker.Self("lsp", "compile", file, "--chdir", root, "--progress", progressNone)()
+	if err != nil {
+		return nil, err
+	}
+	var out, failed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &failed
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // it may have ended
+	defer stop()
+	if err := cmd.Wait(); err != nil {
+		return nil, errors.Join(err, errors.New(strings.TrimSpace(failed.String())))
+	}
+	return ds, json.Unmarshal(out.Bytes(), &ds)
+}
+
+// newLSPCompile is what that process does.
+func newLSPCompile(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use:    "compile OVERLAY",
+		Short:  "Compile for kalypso lsp",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(text, &g.overlay); err != nil {
+				return err
+			}
+			return g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
+				return json.NewEncoder(g.out).Encode(b.Diagnostics)
+			})
+		},
+	}
+}

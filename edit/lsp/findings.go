@@ -1,0 +1,246 @@
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// found is what is wrong with a file, by who says so.
+type found struct {
+	syntax  []diagnostic // the text does not parse
+	cue     []diagnostic // CUE's server
+	kalypso []diagnostic // the last compilation of the platform
+}
+
+// findings are what is wrong, by the canonical URIs of the files.
+type findings map[string]*found
+
+func (fs findings) of(uri string) *found {
+	uri = canonical(uri)
+	if fs[uri] == nil {
+		fs[uri] = &found{}
+	}
+	return fs[uri]
+}
+
+// all returns what to show. A text that does not parse has errors of CUE's server at other
+// places than the text's own, since the server sees another one. Where kalypso has an error
+// it is the same, and says more.
+func (f *found) all() []diagnostic {
+	out := slices.Clone(f.kalypso)
+	others := f.cue
+	if len(f.syntax) > 0 {
+		others = f.syntax
+	}
+	for _, d := range others {
+		if !slices.ContainsFunc(f.kalypso, func(k diagnostic) bool {
+			return k.Severity == severityError && k.Range.Start.Line == d.Range.Start.Line
+		}) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b diagnostic) int {
+		if a.Range.Start.Line != b.Range.Start.Line {
+			return a.Range.Start.Line - b.Range.Start.Line
+		}
+		return a.Range.Start.Character - b.Range.Start.Character
+	})
+	return out
+}
+
+// publishLocked tells the editor what is wrong with a file.
+func (s *server) publishLocked(uri string) {
+	p := publishDiagnostics{URI: uri, Diagnostics: append([]diagnostic{}, s.findings.of(uri).all()...)}
+	if d := s.documents.at(uri); d != nil {
+		p.URI, p.Version = d.uri, &d.version
+	}
+	_ = s.editor.Notify(context.Background(), "textDocument/publishDiagnostics", p) // else the editor is gone
+}
+
+// parsedLocked tells of the syntax errors of a document.
+func (s *server) parsedLocked(d *document) {
+	f := s.findings.of(d.uri)
+	before := len(f.syntax)
+	f.syntax = syntaxErrors(d.text)
+	if before+len(f.syntax) > 0 {
+		s.publishLocked(d.uri)
+	}
+}
+
+func syntaxErrors(t text) (out []diagnostic) {
+	_, err := parser.ParseFile("", t.string, parser.ParseComments)
+	for _, e := range errors.Errors(err) {
+		offset := e.Position().Offset()
+		out = append(out, diagnostic{
+			Range: t.span(offset, t.wordEnd(offset)), Severity: severityError, Source: "cue", Message: e.Error(),
+		})
+	}
+	return out
+}
+
+// foundByCUE takes what CUE's server finds wrong with a document.
+func (s *server) foundByCUE(p publishDiagnostics) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	raw, _ := json.Marshal(p.Diagnostics)
+	translated, err := toEditor(s.documents, raw, p.URI)
+	var ds []diagnostic
+	if err != nil || json.Unmarshal(translated, &ds) != nil || s.documents.at(p.URI) == nil {
+		return
+	}
+	f := s.findings.of(p.URI)
+	if len(ds)+len(f.cue) == 0 {
+		return
+	}
+	f.cue = ds
+	s.publishLocked(p.URI)
+}
+
+// foundLocked takes what the compilation of a platform has found, and takes back what
+// the one before it found.
+func (s *server) foundLocked(p *platform, ds []diag.Diagnostic) {
+	files := sources{p.root, s.documents, map[string]text{}}
+	by := map[string][]diagnostic{}
+	for _, d := range ds {
+		file := firstFile(d)
+		by[files.uri(file)] = append(by[files.uri(file)], files.diagnostic(d))
+	}
+	for uri := range by {
+		p.found[uri] = true
+	}
+	for uri, d := range s.documents {
+		if _, within := p.name(d.uri); within {
+			p.found[uri] = true // that nothing is wrong is told, too
+		}
+	}
+	for uri := range p.found {
+		s.findings.of(uri).kalypso = by[uri]
+		if by[uri] == nil {
+			delete(p.found, uri)
+		}
+		s.publishLocked(uri)
+	}
+}
+
+// nowhere is the file that is shown what has no position.
+const nowhere = "cue.mod/module.cue"
+
+// firstFile returns the file that a diagnostic is shown in.
+func firstFile(d diag.Diagnostic) string {
+	for _, s := range d.Sites {
+		if !s.Position.IsZero() {
+			return s.Position.File
+		}
+	}
+	return nowhere
+}
+
+// sources are the texts of a platform's files: those that are open, and else those on disk.
+type sources struct {
+	root      string
+	documents documents
+	read      map[string]text
+}
+
+func (s sources) uri(file string) string {
+	if filepath.IsAbs(file) {
+		return uriOf(file)
+	}
+	return uriOf(filepath.Join(s.root, filepath.FromSlash(file)))
+}
+
+func (s sources) text(uri string) text {
+	if d := s.documents.at(uri); d != nil {
+		return d.text
+	}
+	if _, ok := s.read[uri]; !ok {
+		data, _ := os.ReadFile(fileOf(uri)) // without it, positions are those of an empty file
+		s.read[uri] = newText(string(data))
+	}
+	return s.read[uri]
+}
+
+// location returns where a position is: the word that begins there.
+func (s sources) location(p model.Position) location {
+	uri := s.uri(p.File)
+	t := s.text(uri)
+	line := min(max(p.Line-1, 0), len(t.lines)-1)
+	offset := min(t.lines[line]+max(p.Column-1, 0), len(t.string))
+	return location{uri, t.span(offset, t.wordEnd(offset))}
+}
+
+// manual is the page with a heading for each code.
+const manual = "https://github.com/kalypso-io/kalypso/blob/main/docs/diagnostics.md#"
+
+// diagnostic returns a diagnostic as editors have it.
+func (s sources) diagnostic(d diag.Diagnostic) diagnostic {
+	out := diagnostic{Severity: severityError, Code: string(d.Code), Source: "kalypso", Message: messageOf(d)}
+	if d.Severity == diag.Warning {
+		out.Severity = severityWarning
+	}
+	if e, ok := diag.Explain(d.Code); ok {
+		out.Description = &codeDescription{manual + anchor(string(e.Code)+": "+e.Title)}
+	}
+	placed := false
+	for _, site := range d.Sites {
+		if site.Position.IsZero() {
+			continue
+		}
+		at := s.location(site.Position)
+		if !placed {
+			out.Range, placed = at.Range, true
+			if site.Note == "" {
+				continue
+			}
+		}
+		note := site.Note
+		if note == "" {
+			note = "see here"
+		}
+		out.Related = append(out.Related, relatedLocation{at, note})
+	}
+	return out
+}
+
+// messageOf returns what a diagnostic says beside its places.
+func messageOf(d diag.Diagnostic) string {
+	text := d.Message
+	const most = 3
+	switch n := len(d.Assignments); {
+	case n > most:
+		text += fmt.Sprintf(" on %s and %d more", strings.Join(d.Assignments[:most], ", "), n-most)
+	case n > 0:
+		text += " on " + strings.Join(d.Assignments, ", ")
+	case d.Environment != "" && len(d.Sites) == 0:
+		text += " in " + d.Environment
+	}
+	if d.Hint != "" {
+		text += "\nhint: " + d.Hint
+	}
+	return text
+}
+
+// anchor returns the fragment that forges give a heading.
+func anchor(heading string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(heading) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

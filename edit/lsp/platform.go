@@ -1,0 +1,137 @@
+package lsp
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/cuemodule"
+)
+
+// platform is a module with the schema, in which a document is open, or which a folder of
+// the workspace is in.
+type platform struct {
+	root  string          // as the editor names it
+	found map[string]bool // the URIs of files in which the last compilation found something
+
+	compiled bool // once
+	version  int  // of what would be compiled now
+	timer    *time.Timer
+	cancel   context.CancelFunc // of the compilation under way; nil for none
+}
+
+// platformOfLocked returns the platform that a folder is in; nil for none.
+func (s *server) platformOfLocked(dir string) *platform {
+	root := rootOf(dir)
+	if root == "" {
+		return nil
+	}
+	if s.platforms[root] == nil {
+		if cuemodule.Unpinned(root, nil) {
+			return nil // some other module of CUE
+		}
+		s.platforms[root] = &platform{root: root, found: map[string]bool{}}
+	}
+	return s.platforms[root]
+}
+
+// name returns the path of a file from the root, with slashes, and whether it is below.
+func (p *platform) name(uri string) (name string, within bool) {
+	rel, err := filepath.Rel(p.root, fileOf(uri))
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// rootOf returns the root of the module that a folder is in, by a path that begins as the
+// folder's does: the editor knows files by the links that it followed. "" is for none.
+func rootOf(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	real, err := source.Root(dir)
+	if err != nil {
+		return ""
+	}
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if resolved, err := filepath.EvalSymlinks(at); err == nil && resolved == real {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return real
+		}
+	}
+}
+
+// scheduleLocked makes that a platform is compiled when nothing has changed for a while. What
+// is compiled now is not of use any more.
+func (s *server) scheduleLocked(p *platform) {
+	p.version++
+	if p.timer != nil && p.timer.Stop() {
+		s.compiling.Done()
+	}
+	if p.cancel != nil {
+		p.cancel()
+	}
+	if s.options.Compile == nil || s.stage > initialized {
+		return
+	}
+	version := p.version
+	s.compiling.Add(1)
+	p.timer = time.AfterFunc(s.options.Delay, func() {
+		defer s.compiling.Done()
+		s.compile(p, version)
+	})
+}
+
+// compile compiles a platform, unless it has changed since. While a document does not parse,
+// the last result is kept: most of it would be missing.
+func (s *server) compile(p *platform, version int) {
+	s.mu.Lock()
+	whole := true
+	over := source.Overlay{}
+	for uri, d := range s.documents {
+		if name, within := p.name(uri); within {
+			over[name] = []byte(d.text.string)
+			whole = whole && len(s.findings.of(uri).syntax) == 0
+		}
+	}
+	if version != p.version || p.compiled && !whole {
+		s.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	s.mu.Unlock()
+	defer cancel()
+	ds, err := s.options.Compile(ctx, p.root, over)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version != p.version {
+		return
+	}
+	p.cancel = nil
+	if err != nil {
+		if ctx.Err() == nil {
+			s.say("kalypso cannot compile " + p.root + ": " + err.Error())
+		}
+		return
+	}
+	p.compiled = true
+	s.foundLocked(p, ds)
+}
+
+// stopCompiling ends what is compiled, and waits for it.
+func (s *server) stopCompiling() {
+	s.mu.Lock()
+	for _, p := range s.platforms {
+		p.version++
+		if p.timer != nil && p.timer.Stop() {
+			s.compiling.Done()
+		}
+		if p.cancel != nil {
+			p.cancel()
+		}
+	}
+	s.mu.Unlock()
+	s.compiling.Wait()
+}

@@ -1,0 +1,264 @@
+// Package lsp is the language server of platforms: `kalypso lsp`. It speaks the Language
+// Server Protocol with an editor, and with CUE's own server, which it starts as a process of
+// its own and shows the documents as package shown makes them. Its answers are those of
+// CUE's server with what only kalypso knows: the platform is compiled, with the text that is
+// not saved yet, after each change.
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Options say what a server works with.
+type Options struct {
+	// CUE returns the command of a process that is CUE's language server on its standard
+	// input and output, which is not started yet.
+	CUE func() (*exec.Cmd, error)
+	// Compile compiles the platform at a root, with the text of files that are open over what
+	// is in its folder, and returns what there is to say about it.
+	Compile func(ctx context.Context, root string, over source.Overlay) ([]diag.Diagnostic, error)
+	// Delay is how long nothing must have changed before a platform is compiled.
+	Delay time.Duration
+	// Version is that of kalypso.
+	Version string
+}
+
+// ErrNoShutdown says that the editor has gone without the request shutdown.
+var ErrNoShutdown = errors.New("the editor has ended the connection without the request shutdown")
+
+// Serve serves an editor on two streams, until it says exit, or the streams or ctx end.
+// Everything that was started has ended then.
+func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options) error {
+	s := &server{options: o, findings: findings{}, platforms: map[string]*platform{}, running: map[jsonrpc2.ID]context.CancelFunc{}}
+	s.cue = &cue{options: o, publish: s.foundByCUE}
+	ready := make(chan struct{})
+	s.editor = jsonrpc2.NewConn(ctx, streamOf(in, out), &opening{ready, s}, jsonrpc2.SetLogger(silent{}))
+	s.cue.editor = s.editor
+	close(ready)
+	<-s.editor.DisconnectNotify()
+	s.cue.close()
+	s.stopCompiling()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.stage != ended {
+		return ErrNoShutdown
+	}
+	return nil
+}
+
+// opening is a handler of messages that waits until it can handle the first.
+type opening struct {
+	ready <-chan struct{}
+	then  jsonrpc2.Handler
+}
+
+// Handle handles a message.
+func (o *opening) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Request) {
+	<-o.ready
+	o.then.Handle(ctx, conn, r)
+}
+
+// stage is how far the conversation with the editor is.
+type stage int
+
+const (
+	created stage = iota
+	initialized
+	shutDown
+	ended
+)
+
+// server serves one editor. Messages are taken one after the other, and requests answered
+// beside each other: what a request is about is decided when it is taken.
+type server struct {
+	options Options
+	editor  *jsonrpc2.Conn
+	cue     *cue
+	stage   stage // of what takes messages
+
+	mu        sync.Mutex
+	folders   []workspaceFolder
+	watches   bool // the editor can be asked to watch files
+	documents documents
+	findings  findings
+	platforms map[string]*platform // by their roots
+	compiling sync.WaitGroup
+	running   map[jsonrpc2.ID]context.CancelFunc
+}
+
+// reply is what answers a request, in a goroutine of its own.
+type reply func(context.Context) (any, error)
+
+// now is a reply that is known already.
+func now(result any) reply {
+	return func(context.Context) (any, error) { return result, nil }
+}
+
+// Errors of the protocol.
+var (
+	errNotInitialized = &jsonrpc2.Error{Code: -32002, Message: "the first request is initialize"}
+	errShutDown       = &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: "the server is shut down"}
+	errCancelled      = &jsonrpc2.Error{Code: -32800, Message: "cancelled"}
+)
+
+// requests make the replies to what an editor asks.
+var requests = map[string]func(s *server, method string, params json.RawMessage) (reply, error){
+	"shutdown":                    (*server).shutdown,
+	"textDocument/completion":     (*server).completion,
+	"textDocument/hover":          (*server).fromCUE,
+	"textDocument/definition":     (*server).fromCUE,
+	"textDocument/references":     (*server).fromCUE,
+	"textDocument/documentSymbol": (*server).fromCUE,
+	"textDocument/prepareRename":  (*server).fromCUE,
+	"textDocument/rename":         (*server).rename,
+	"textDocument/codeAction":     (*server).codeAction,
+	"textDocument/formatting":     (*server).formatting,
+}
+
+// notifications are what an editor tells.
+var notifications = map[string]func(s *server, method string, params json.RawMessage) error{
+	"initialized":                         (*server).initialized,
+	"$/cancelRequest":                     (*server).cancel,
+	"textDocument/didOpen":                (*server).didOpen,
+	"textDocument/didChange":              (*server).didChange,
+	"textDocument/didSave":                (*server).didSave,
+	"textDocument/didClose":               (*server).didClose,
+	"workspace/didChangeWatchedFiles":     (*server).didChangeWatchedFiles,
+	"workspace/didChangeWorkspaceFolders": (*server).didChangeWorkspaceFolders,
+}
+
+// Handle takes a message of the editor.
+func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Request) {
+	params := json.RawMessage("null")
+	if r.Params != nil {
+		params = *r.Params
+	}
+	if !r.Notif {
+		s.answer(ctx, r.ID, s.take(r.Method, params))
+		return
+	}
+	if r.Method == "exit" {
+		if s.stage == shutDown {
+			s.stage = ended
+		}
+		_ = conn.Close()
+		return
+	}
+	if take := notifications[r.Method]; take != nil && s.stage == initialized {
+		if err := take(s, r.Method, params); err != nil {
+			s.say(r.Method + ": " + err.Error())
+		}
+	}
+}
+
+// take decides what answers a request.
+func (s *server) take(method string, params json.RawMessage) reply {
+	failing := func(err error) reply {
+		return func(context.Context) (any, error) { return nil, err }
+	}
+	switch {
+	case s.stage == created && method == "initialize":
+		result, err := s.initialize(params)
+		if err != nil {
+			return failing(&jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: err.Error()})
+		}
+		s.stage = initialized
+		return now(result)
+	case s.stage == created:
+		return failing(errNotInitialized)
+	case s.stage > initialized, method == "initialize":
+		return failing(errShutDown)
+	}
+	request := requests[method]
+	if request == nil {
+		return failing(&jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "there is no request " + method})
+	}
+	r, err := request(s, method, params)
+	if err != nil {
+		return failing(&jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: err.Error()})
+	}
+	return r
+}
+
+// answer sends a reply once it is known.
+func (s *server) answer(ctx context.Context, id jsonrpc2.ID, r reply) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.running[id] = cancel
+	s.mu.Unlock()
+	go func() {
+		result, err := r.safely(ctx)
+		s.mu.Lock()
+		delete(s.running, id)
+		s.mu.Unlock()
+		if ctx.Err() != nil {
+			err = errCancelled
+		}
+		cancel()
+		response := &jsonrpc2.Response{ID: id}
+		if err == nil {
+			err = response.SetResult(result)
+		}
+		if e := (*jsonrpc2.Error)(nil); errors.As(err, &e) {
+			response.Error = e
+		} else if err != nil {
+			response.Error = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: err.Error()}
+		}
+		_ = s.editor.SendResponse(context.Background(), response) // else the editor is gone
+	}()
+}
+
+// safely makes an error of a panic: the documents are in order, and other requests have
+// answers.
+func (r reply) safely(ctx context.Context) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a mistake in kalypso: %v", p)
+		}
+	}()
+	return r(ctx)
+}
+
+// cancel ends a request.
+func (s *server) cancel(_ string, params json.RawMessage) error {
+	var p struct {
+		ID jsonrpc2.ID `json:"id"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.running[p.ID]; cancel != nil {
+		cancel()
+	}
+	return nil
+}
+
+// shutdown ends all work.
+func (s *server) shutdown(string, json.RawMessage) (reply, error) {
+	s.stage = shutDown
+	return func(context.Context) (any, error) {
+		s.cue.close()
+		s.stopCompiling()
+		return nil, nil
+	}, nil
+}
+
+// say shows a message in the editor.
+func (s *server) say(text string) {
+	_ = s.editor.Notify(context.Background(), "window/showMessage", map[string]any{"type": severityWarning, "message": text})
+}
