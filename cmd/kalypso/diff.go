@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
@@ -112,7 +114,7 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 		return err
 	}
 	if *o.output == "table" {
-		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, All: o.all, Color: emphasis(g.out) != nil})
+		err = compare.WriteText(g.out, d.Report, compare.TextOptions{Stat: o.stat, All: o.all, Color: emphasis(g.out) != nil, Environments: environmentsOf(d)})
 	} else {
 		err = g.print(*o.output, d.Report, nil)
 	}
@@ -129,6 +131,17 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 		return errDifference
 	}
 	return nil
+}
+
+// environmentsOf are the environments of a difference in the order of promotion; none of
+// two outputs, which do not have it.
+func environmentsOf(d *compiler.Difference) (names []string) {
+	if b := cmp.Or(d.After, d.Before); b != nil {
+		for _, e := range query.InOrder(b) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // reportDifference says what is wrong, and what is not compared because of that.

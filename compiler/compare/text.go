@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -23,6 +24,8 @@ type TextOptions struct {
 	Color bool
 	// All names every folder of a group, and not only the first three.
 	All bool
+	// Environments are in the order in which they are told; without it, by name.
+	Environments []string
 	// Unit is what a folder of an assignment is called; "" for assignment.
 	Unit string
 }
@@ -84,8 +87,26 @@ func (t *textWriter) line(indent string, sign byte, text string) {
 	fmt.Fprintln(t.w, s)
 }
 
+// ordered returns what is sorted by environment, in the order of TextOptions.Environments.
+func ordered[T any](t *textWriter, of []T, environment func(T) string) []T {
+	if len(t.Environments) == 0 {
+		return of
+	}
+	of = slices.Clone(of)
+	slices.SortStableFunc(of, func(a, b T) int {
+		return cmp.Compare(slices.Index(t.Environments, environment(a)), slices.Index(t.Environments, environment(b)))
+	})
+	return of
+}
+
+// environmentOf returns the environment of a folder's id.
+func environmentOf(id string) string {
+	environment, _, _ := strings.Cut(id, "/")
+	return environment
+}
+
 func (t *textWriter) folders(sign byte, what string, ids []string) {
-	for _, id := range ids {
+	for _, id := range ordered(t, ids, environmentOf) {
 		t.line("", sign, what+" "+printable(id))
 	}
 }
@@ -95,6 +116,7 @@ func (t *textWriter) group(g *Group) {
 	if len(ids) == 0 {
 		ids, what = g.ClusterTypes, "cluster types"
 	}
+	ids = ordered(t, ids, environmentOf)
 	in := fmt.Sprintf("%d %s", len(ids), what)
 	if len(ids) == 1 {
 		in = printable(ids[0])
@@ -265,7 +287,7 @@ func printableLine(l string) string {
 // stat writes a line for each cluster type that differs.
 func (t *textWriter) stat(r *Report) {
 	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
-	for _, c := range r.Counts {
+	for _, c := range ordered(t, r.Counts, func(c Counts) string { return c.Environment }) {
 		own := cmp.Or(c.Own, string(unchanged)) != string(unchanged)
 		if c.Added+c.Changed+c.Removed == 0 && !own {
 			continue
