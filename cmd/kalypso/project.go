@@ -74,6 +74,9 @@ func (g *global) project(cmd *cobra.Command, environments []string, o applicatio
 	}); err != nil {
 		return err
 	}
+	if o.Dir != "" {
+		fmt.Fprintf(g.err, "the tree is in %s\n", o.Dir)
+	}
 	for _, name := range removedTargets(changes) {
 		fmt.Fprintf(g.err, "removed %s\n", name)
 	}
