@@ -72,8 +72,8 @@ that corrections of those stay, and puts it where the environment is; with --exa
 brings the very files back that were there, without compiling. It goes forward: the
 branch gets a new commit. The environment is then held, so that no run promotes again
 what was rolled back from: release ends that, and so does promoting that commit, or a
-later one, by name. Gates are not asked, and a branch that is written to by pull
-requests gets one.`,
+later one, by name. A commit that is to come nowhere again is one for reject. Gates are
+not asked, and a branch that is written to by pull requests gets one.`,
 		`  kalypso rollback prod --reason INC-42              # to what it had before
   kalypso rollback prod --ring eu --to 4f2a9c1 --reason INC-42`,
 		"Rollback", d, o,
@@ -102,7 +102,8 @@ or to a ring of it. release ends that.`, `  kalypso hold prod --reason "waiting 
 func newRelease(g *global) *cobra.Command {
 	o, d := &promotionOptions{}, &decisionOptions{}
 	return newDecision(g, "release ENVIRONMENT... --reason REASON", "End the hold of environments",
-		`release ends what hold and rollback began: promotion to the environment goes on.`,
+		`release ends what hold and rollback began: promotion to the environment goes on, also
+with the commit that was rolled back from, unless somebody has rejected it.`,
 		`  kalypso release prod --reason "INC-42 is mended"`, "Release", d, o, (*promotion.Session).Release)
 }
 

@@ -46,5 +46,5 @@ func (s Source) Describe() string {
 	if s.Environment == "" || s.Environment == s.Base {
 		return s.Base.Short()
 	}
-	return s.Base.Short() + " with " + s.Environment.Short()
+	return s.Base.Short() + " with own files of " + s.Environment.Short()
 }

@@ -75,13 +75,23 @@ func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.Rollb
 	}
 	err = a.carryOut(ctx, st, status, plan.Intent{})
 	if err == nil && status.State == plan.Promoted {
-		status.Reason = "it is back at " + status.Has.Base.Short() + ", and held until " + cmp.Or(d.Deadline(), "somebody releases it")
+		status.Reason = "it is back at " + status.Has.Base.Short() + ", and held until " + cmp.Or(d.Deadline(), "somebody releases it") + a.comesBack(st, status.Hold)
 	}
 	return status, err
 }
 
+// comesBack says that a commit that was rolled back from is promoted again after the hold,
+// and what keeps it from that; "" where nothing has to.
+func (a *Applier) comesBack(st *session.Stage, hold *tree.Hold) string {
+	if hold == nil || hold.Base == "" || hold.Base == st.Has().Base || st.Environment.Orders.Rejected[hold.Base.Hash()] != nil {
+		return ""
+	}
+	return fmt.Sprintf("; %s may then come again: `kalypso reject %[1]s` keeps it from that", hold.Base.Short())
+}
+
 // restate pushes another hold of a stage.
 func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string, d plan.Decision) (*plan.StageStatus, error) {
+	before := st.Environment.Hold(st.RingName())
 	status, p, err := a.planner.Restate(ctx, st, hold, title, d)
 	if err != nil || p == nil {
 		return status, err
@@ -102,7 +112,7 @@ func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hol
 	}
 	status.State, status.Reason = plan.Held, "it is held at "+st.Has().Base.Short()
 	if hold == nil {
-		status.State, status.Reason = plan.Current, "it is released"
+		status.State, status.Reason = plan.Current, "it is released"+a.comesBack(st, before)
 	}
 	return status, nil
 }

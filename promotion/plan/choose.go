@@ -63,6 +63,9 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 		}
 	}
 	others = newestFirst(append(left, others...), all)
+	if c != nil && (c.state() == gate.Passed || ch.st.Policy.Promotion.Advance == model.Latest) {
+		others = newerThan(c.source.Base, others, all)
+	}
 	if c != nil && c.state() == gate.Passed || has == (tree.Source{}) {
 		return c, others, nil
 	}
@@ -85,6 +88,17 @@ func newestFirst(others []Other, bases []source.Base) []Other {
 	}
 	slices.SortStableFunc(others, func(a, b Other) int { return cmp.Compare(at[a.Commit], at[b.Commit]) })
 	return others
+}
+
+// newerThan leaves out others that are older than a candidate: they never come.
+func newerThan(candidate tree.Revision, others []Other, bases []source.Base) []Other {
+	older := map[string]bool{}
+	after := false
+	for _, b := range bases {
+		older[b.Commit.String()] = after
+		after = after || tree.RevisionOf(b.Commit) == candidate
+	}
+	return slices.DeleteFunc(others, func(o Other) bool { return older[o.Commit] })
 }
 
 // withoutExcluded leaves out the base commits that are ruled out.
@@ -313,12 +327,16 @@ func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others
 			}
 			return c, others, nil
 		}
-		if waiting == nil || waiting.state() == gate.Blocked && c.state() == gate.Pending {
+		switch {
+		case waiting == nil:
+			waiting = c
+			continue
+		case waiting.state() == gate.Blocked && c.state() == gate.Pending:
 			waiting, c = c, waiting
+		case waiting.state() == gate.Pending && c.state() == gate.Blocked:
+			continue // it does not come before the newer one, nor after it
 		}
-		if c != nil {
-			others = append(others, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
-		}
+		others = append(others, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
 	}
 	return waiting, others, nil
 }

@@ -61,7 +61,8 @@ type StageStatus struct {
 	Rollout *observe.Rollout `json:"rollout,omitempty"`
 	// Step is what is to be done; nil for nothing.
 	Step *Step `json:"step,omitempty"`
-	// Others are newer base commits that are not the candidate, newest first, and why.
+	// Others are newer base commits that are not the candidate, newest first, and why; without
+	// those that never come, since the candidate is newer.
 	Others []Other    `json:"others,omitempty"`
 	Hold   *tree.Hold `json:"hold,omitempty"`
 	// Drift is what somebody did to the environment's tree, a line for each file.
