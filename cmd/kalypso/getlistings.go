@@ -61,6 +61,17 @@ func placeListings() []lister {
 				return i.Environment, model.Ref{Collection: "clusters", Name: i.Name}
 			},
 		},
+		listing[query.Inventory]{
+			name: "inventories", short: "inv", kind: "InventoryList", what: "the inventories", of: query.Inventories,
+			header: []string{"ENVIRONMENT", "INVENTORY", "FILE", "CLUSTER TYPE", "CLUSTERS", "DESCRIPTION"}, wide: 1,
+			cells: func(i query.Inventory) []any {
+				return []any{i.Environment, i.Name, i.File, i.ClusterType, i.Clusters, i.Description}
+			},
+			facets: func(i query.Inventory) facets { return facets{id: i.Name} },
+			ref: func(i query.Inventory) (string, model.Ref) {
+				return i.Environment, model.Ref{Collection: "inventories", Name: i.Name}
+			},
+		},
 		listing[query.NamespaceService]{
 			name: "namespace-services", short: "ns", kind: "NamespaceServiceList", what: "the namespace services", of: query.NamespaceServices,
 			header: []string{"ENVIRONMENT", "NAMESPACE SERVICE", "CLUSTER TYPES"},

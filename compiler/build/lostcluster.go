@@ -14,7 +14,7 @@ import (
 // destinations, would take away from them what they run: so such a cluster type stays as
 // it is. The diagnostics of the errors are reported already; this one says what they hold up.
 func lostClusters(s *scope, out *reports) (map[string][]string, error) {
-	if s.record == nil || !s.Model.Incomplete && !s.hasInvalidClusters() {
+	if s.record == nil || !s.Model.Incomplete && !s.Model.ClustersIncomplete && !s.hasInvalidClusters() {
 		return nil, nil
 	}
 	lost := map[string][]string{}
@@ -60,7 +60,7 @@ func (s *scope) lost(clusterType, cluster string) bool {
 		return true
 	}
 	_, there := slices.BinarySearchFunc(s.Model.Clusters, cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
-	return s.Model.Incomplete && !there
+	return (s.Model.Incomplete || s.Model.ClustersIncomplete) && !there
 }
 
 // hold fails the assignments of a cluster type, so that they keep their folders.

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/fleet"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
@@ -32,6 +34,7 @@ type Planned struct {
 	Plan *compose.Plan
 
 	request  *Request
+	digests  bool                       // whether Source is known by the digests of files
 	clusters map[string][]model.Cluster // by cluster type, sorted by name
 	spans    []span                     // by cluster type of the model
 	// rings are those of the request, by cluster type; one that is in several or none
@@ -68,6 +71,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	p.Model.Incomplete = p.Model.Incomplete || r.Incomplete
 	elsewhere := expr.In(r.Workers)
 	satisfies := newSatisfier(elsewhere)
+	out.add(p.readFleet(satisfies)...)
 	p.rings, ds = schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
 	out.add(ds...)
 	p.Schedule, ds = schedule.Assign(p.Model, satisfies)
@@ -89,6 +93,29 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	return nil
 }
 
+// readFleet reads the inventories, so that the model has all clusters. What they hold is
+// a part of the source, where that is known by the digests of files.
+func (p *Planned) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
+	f, ds := fleet.Read(p.request.Platform.Files(), p.Model, satisfies)
+	p.Model.Clusters, p.Model.ClustersIncomplete = f.Clusters, f.Incomplete
+	for _, ref := range f.Invalid {
+		p.Model.Invalid[ref] = true
+	}
+	if p.digests {
+		p.Source.Base = with(p.Source.Base, f.Base)
+		p.Source.Environment = with(p.Source.Environment, f.Environment)
+	}
+	return ds
+}
+
+// with returns a digest of files with that of others; a zero one is of none.
+func with(files tree.Revision, others [sha256.Size]byte) tree.Revision {
+	if others == [sha256.Size]byte{} {
+		return files
+	}
+	return tree.Revision(model.DigestBytes(append([]byte(files), others[:]...)))
+}
+
 // sourceOf returns what the environment is compiled from: the commits that the
 // request names, or else digests of the files.
 func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
@@ -98,6 +125,7 @@ func (p *Planned) sourceOf(pkg *evaluate.Package) tree.Source {
 	if of, known := p.request.Sources[p.Name]; known {
 		return of
 	}
+	p.digests = true
 	s := tree.Source{Base: tree.Revision(pkg.Base), Environment: tree.Revision(pkg.Own)}
 	if locked := p.request.Library.Digest(); locked != "" {
 		s.Base = tree.Revision(model.DigestBytes([]byte(string(pkg.Base) + string(locked))))

@@ -45,6 +45,10 @@ const (
 	ConfigSchema          Code = "K1308" // a config schema of a registered Workload cannot be used
 	Misplaced             Code = "K1309" // a tree would be written where its own objects do not point
 	LostCluster           Code = "K1310" // errors hide a cluster that is recorded
+	BadInventory          Code = "K1311" // an inventory cannot be read
+	BadRow                Code = "K1312" // a row of an inventory cannot be used
+	DuplicateCluster      Code = "K1313" // a cluster is there twice
+	ClusterWithoutType    Code = "K1314" // a cluster is of no cluster type, or of several
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
 	ExceptNothing         Code = "K1403" // except selects nothing or everything
@@ -215,6 +219,14 @@ var Codes = []Explanation{
 		"The files of a tree name their own place: assignments.yaml, the entries of clusters and what bootstrap prints say which branch and which folder of it the reconciler pulls, as environments.<environment>.gitops does. Written to another branch or folder, they would point to something else, or to nothing."},
 	{LostCluster, LostCluster.Severity(), "errors hide a cluster that is recorded",
 		"By the record, a cluster of this cluster type pulls its folder, and an error hides what the platform says of it now. Files that list all clusters of the type, such as an inventory or an ApplicationSet, would leave it out, and take away what it runs. So the cluster type keeps its folders until the error is corrected, or the cluster is removed from the platform."},
+	{BadInventory, BadInventory.Severity(), "an inventory cannot be read",
+		"The file of an inventory is not there, or cannot be read to its end: which clusters the environment has is not known. A cluster type whose recorded clusters are not all there keeps its folders until it is (K1310). A file without rows counts as one that cannot be read, unless allowEmpty says that it is right."},
+	{BadRow, BadRow.Severity(), "a row of an inventory cannot be used",
+		"A row has no name, or a name that is none, a field of another type, more or fewer fields than there are columns, or labels that its inventory does not allow. Its cluster alone is left out, and where the record lists it, its cluster type keeps its folders (K1310). Of many rows in which the same is wrong the first ten are named."},
+	{DuplicateCluster, DuplicateCluster.Severity(), "a cluster is there twice",
+		"Two rows, of one inventory or of two, or a row and a cluster that the platform declares, have one name. Which of them is right is not known, and none counts."},
+	{ClusterWithoutType, ClusterWithoutType.Severity(), "a cluster is of no cluster type, or of several",
+		"A cluster is of the cluster type that it names, else of the one that its inventory names, else of the one whose clusters select it. Here none is found, or several."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
 		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",

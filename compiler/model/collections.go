@@ -24,6 +24,7 @@ type Collection interface {
 var Collections = []Collection{
 	collection[ClusterType, *ClusterType]{"clusterTypes", func(m *Environment) *[]ClusterType { return &m.ClusterTypes }},
 	collection[Cluster, *Cluster]{"clusters", func(m *Environment) *[]Cluster { return &m.Clusters }},
+	collection[Inventory, *Inventory]{"inventories", func(m *Environment) *[]Inventory { return &m.Inventories }},
 	collection[Workspace, *Workspace]{"workspaces", func(m *Environment) *[]Workspace { return &m.Workspaces }},
 	collection[Workload, *Workload]{"workloads", func(m *Environment) *[]Workload { return &m.Workloads }},
 	collection[Registration, *Registration]{"registrations", func(m *Environment) *[]Registration { return &m.Registrations }},
@@ -86,6 +87,7 @@ func (c collection[T, P]) Identify(m *Environment, function func(Ref) Digest) {
 
 func (c *ClusterType) key() string      { return c.Name }
 func (c *Cluster) key() string          { return c.Name }
+func (i *Inventory) key() string        { return i.Name }
 func (w *Workspace) key() string        { return w.Name }
 func (w *Workload) key() string         { return w.Name }
 func (r *Registration) key() string     { return r.Name }
@@ -98,6 +100,7 @@ func (t *Test) key() string             { return t.Name }
 
 func (c *ClusterType) identify(func() Digest)      { c.Digest = digestOf(*c) }
 func (c *Cluster) identify(func() Digest)          { c.Digest = digestOf(*c) }
+func (i *Inventory) identify(func() Digest)        { i.Digest = digestOf(*i) }
 func (r *Registration) identify(func() Digest)     { r.Digest = digestOf(*r) }
 func (p *SchedulingPolicy) identify(func() Digest) { p.Digest = digestOf(*p) }
 func (t *Test) identify(func() Digest)             {} // nothing is made of it

@@ -23,8 +23,11 @@ type Environment struct {
 	// PlaintextFails says that secrets in plain text are errors.
 	PlaintextFails bool
 
-	ClusterTypes       []ClusterType
+	ClusterTypes []ClusterType
+	// Clusters are those that the platform declares, and, once they have been read, the
+	// rows of Inventories.
 	Clusters           []Cluster
+	Inventories        []Inventory
 	Workspaces         []Workspace
 	Workloads          []Workload
 	Registrations      []Registration
@@ -42,6 +45,8 @@ type Environment struct {
 	// Incomplete says that an error hides which assignments there are: nothing
 	// that was built before may be removed.
 	Incomplete bool
+	// ClustersIncomplete says that an error hides which clusters there are.
+	ClustersIncomplete bool `json:"-"`
 
 	Positions *Positions `json:"-"`
 }
@@ -91,18 +96,23 @@ type ClusterType struct {
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 
+	// Clusters selects those that it has beside the ones that name it; nil for none.
+	Clusters *Selector `json:"-"`
+
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
 }
 
 // Cluster is one physical cluster or host.
 type Cluster struct {
-	Name        string            `json:"name"`
-	Description string            `json:"description"`
-	ClusterType string            `json:"clusterType"`
-	Address     string            `json:"address"` // "" where the platform gives none
-	Labels      map[string]string `json:"labels"`
-	Values      *Value            `json:"values"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	ClusterType string `json:"clusterType"` // "" where labels decide
+	// Inventory has the cluster as a row; "" where the platform declares it.
+	Inventory string            `json:"inventory,omitempty"`
+	Address   string            `json:"address"` // "" where the platform gives none
+	Labels    map[string]string `json:"labels"`
+	Values    *Value            `json:"values"`
 
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`

@@ -99,6 +99,8 @@ type Positions struct {
 	mu       sync.Mutex
 	table    map[Ref][]Position
 	deferred map[Ref]*deferred // by entity
+	// elsewhere finds entities that are not in the table, by collection.
+	elsewhere map[string]func(name string) []Position
 }
 
 // deferred is a part of a table that has not been read.
@@ -134,6 +136,17 @@ func (t *Positions) Defer(entities []Ref, read func() map[Ref][]Position) {
 	}
 }
 
+// Elsewhere has find called for the entities of a collection of which the table has
+// nothing: those that no CUE file has. It may be called by several goroutines.
+func (t *Positions) Elsewhere(collection string, find func(name string) []Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.elsewhere == nil {
+		t.elsewhere = map[string]func(string) []Position{}
+	}
+	t.elsewhere[collection] = find
+}
+
 // Of returns where a value is written: its own positions, else those of the
 // nearest value around it that has some.
 func (t *Positions) Of(r Ref) []Position {
@@ -146,8 +159,14 @@ func (t *Positions) Of(r Ref) []Position {
 		t.read(d)
 	}
 	for {
-		if p := t.table[r]; len(p) > 0 || r.Path == "" {
+		p := t.table[r]
+		switch find := t.elsewhere[r.Collection]; {
+		case len(p) > 0:
 			return p
+		case r.Path == "" && find != nil:
+			return find(r.Name)
+		case r.Path == "":
+			return nil
 		}
 		r.Path = parent(r.Path)
 	}

@@ -61,6 +61,14 @@ func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
 	case "clusters":
 		n := slices.IndexFunc(e.Model.Clusters, func(c model.Cluster) bool { return c.Name == of.Name })
 		return func(i int) bool { return n >= 0 && all[i].ClusterType.Name == e.Model.Clusters[n].ClusterType }
+	case "inventories":
+		types := map[string]bool{}
+		for _, c := range e.Model.Clusters {
+			if c.Inventory == of.Name {
+				types[c.ClusterType] = true
+			}
+		}
+		return func(i int) bool { return types[all[i].ClusterType.Name] }
 	case "workspaces":
 		return func(i int) bool { return all[i].Workload.Workspace == of.Name }
 	case "workloads":

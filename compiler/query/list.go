@@ -61,16 +61,15 @@ type ClusterType struct {
 func ClusterTypes(b *compiler.Build) []ClusterType {
 	out := []ClusterType{}
 	for e := range readable(b) {
+		clusters := map[string][]string{}
+		for _, c := range e.Model.Clusters {
+			clusters[c.ClusterType] = append(clusters[c.ClusterType], c.Name)
+		}
 		for _, c := range e.Model.ClusterTypes {
 			item := ClusterType{
 				Environment: e.Name, Name: c.Name, Description: c.Description, Labels: labels(c.Labels), Reconciler: c.Reconciler,
-				NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: []string{},
+				NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: append([]string{}, clusters[c.Name]...),
 				KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...),
-			}
-			for _, cluster := range e.Model.Clusters {
-				if cluster.ClusterType == c.Name {
-					item.Clusters = append(item.Clusters, cluster.Name)
-				}
 			}
 			for _, a := range e.Schedule.Assignments {
 				if a.ClusterType.Name == c.Name {
@@ -90,6 +89,7 @@ type Cluster struct {
 	Description string            `json:"description,omitempty"`
 	ClusterType string            `json:"clusterType"`
 	Address     string            `json:"address,omitempty"`
+	Inventory   string            `json:"inventory,omitempty"` // that has it as a row
 	Labels      map[string]string `json:"labels"`
 }
 
@@ -100,7 +100,34 @@ func Clusters(b *compiler.Build) []Cluster {
 		for _, c := range e.Model.Clusters {
 			out = append(out, Cluster{
 				Environment: e.Name, Name: c.Name, Description: c.Description, ClusterType: c.ClusterType, Address: c.Address,
-				Labels: labels(c.Labels),
+				Inventory: c.Inventory, Labels: labels(c.Labels),
+			})
+		}
+	}
+	return out
+}
+
+// Inventory is a file whose rows are clusters, in one environment.
+type Inventory struct {
+	Environment string `json:"environment"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	File        string `json:"file"`                  // as it is written
+	ClusterType string `json:"clusterType,omitempty"` // of rows that name none
+	Clusters    int    `json:"clusters"`              // rows that are clusters
+}
+
+// Inventories lists the inventories, by environment and name.
+func Inventories(b *compiler.Build) []Inventory {
+	out := []Inventory{}
+	for e := range readable(b) {
+		rows := map[string]int{}
+		for _, c := range e.Model.Clusters {
+			rows[c.Inventory]++
+		}
+		for _, i := range e.Model.Inventories {
+			out = append(out, Inventory{
+				Environment: e.Name, Name: i.Name, Description: i.Description, File: i.File, ClusterType: i.ClusterType, Clusters: rows[i.Name],
 			})
 		}
 	}

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -45,8 +48,8 @@ func (p *Platform) lookBeside() []diag.Diagnostic {
 	return ds
 }
 
-// embedded returns the files that the platform's files embed, by their paths
-// from the root.
+// embedded returns the files that the platform's files embed, or may name as those of
+// inventories, by their paths from the root.
 func (p *Platform) embedded() map[string]bool {
 	out := map[string]bool{}
 	for _, rel := range p.embeds {
@@ -63,6 +66,14 @@ func (p *Platform) embedded() map[string]bool {
 				out[name] = true
 			}
 		}
+		ast.Walk(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if name, err := literal.Unquote(lit.Value); err == nil && path.Ext(name) != "" {
+					out[path.Join(path.Dir(rel), name)] = true
+				}
+			}
+			return true
+		}, nil)
 	}
 	return out
 }

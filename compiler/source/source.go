@@ -45,7 +45,7 @@ type Platform struct {
 
 	files   *Files
 	first   map[string]string // environment -> its first file
-	embeds  []string          // files with @embed attributes
+	embeds  []string          // files that may embed others, or name those of inventories
 	yaml    []string          // YAML files beside the platform's files
 	imports bool              // a file imports the schema
 	hidden  map[string]bool   // environments that lack a file; "" for the base
@@ -322,7 +322,7 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 		return nil, err
 	}
 	p.imports = p.imports || importsSchema(data)
-	if bytes.Contains(data, []byte("@embed")) {
+	if bytes.Contains(data, []byte("@embed")) || bytes.Contains(data, []byte("inventories")) {
 		p.embeds = append(p.embeds, rel)
 	}
 	dir := path.Dir(rel)

@@ -11,14 +11,26 @@ import (
 )
 
 func (x *Exporter) clusterType(v cue.Value, ref model.Ref) (c model.ClusterType, ok bool) {
-	ok = x.read.decode(&c, v, ref)
+	ok = x.read.decode(&c, v, ref, "clusters")
 	x.checkLabels(c.Labels, ref.At("labels"))
+	if cuevalue.Field(v, "clusters").Exists() {
+		of, good := x.selectors.optional(v, ref, "clusters", true)
+		c.Clusters, ok = &of, ok && good
+	}
 	return c, ok
 }
 
 func (x *Exporter) cluster(v cue.Value, ref model.Ref) (c model.Cluster, ok bool) {
 	ok = x.read.decode(&c, v, ref)
 	return c, ok
+}
+
+func (x *Exporter) inventory(v cue.Value, ref model.Ref) (i model.Inventory, ok bool) {
+	ok = x.read.decode(&i, v, ref, "labels")
+	x.checkLabels(i.Columns.Labels, ref.At("columns.labels"))
+	var good bool
+	i.Labels, good = x.selectors.optional(v, ref, "labels", false)
+	return i, ok && good
 }
 
 func (x *Exporter) workspace(v cue.Value, ref model.Ref) (w model.Workspace, ok bool) {

@@ -97,6 +97,7 @@ func (x *Exporter) Environment(name string) *Result {
 	x.gitOps(&env)
 	env.ClusterTypes = entities(x, "clusterTypes", x.clusterType)
 	env.Clusters = entities(x, "clusters", x.cluster)
+	env.Inventories = entities(x, "inventories", x.inventory)
 	env.Workspaces = entities(x, "workspaces", x.workspace)
 	env.Workloads = x.Workloads(name)
 	env.SchedulingPolicies = entities(x, "schedulingPolicies", x.schedulingPolicy)

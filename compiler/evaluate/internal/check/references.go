@@ -87,7 +87,14 @@ func (x *Entities) References(env *model.Environment) {
 	x.workspaces(env)
 	clusterTypes := x.names("clusterTypes")
 	for _, c := range env.Clusters {
-		x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
+		if c.ClusterType != "" {
+			x.reference("cluster type", c.ClusterType, clusterTypes, model.Ref{Collection: "clusters", Name: c.Name, Path: "clusterType"})
+		}
+	}
+	for _, i := range env.Inventories {
+		if i.ClusterType != "" {
+			x.reference("cluster type", i.ClusterType, clusterTypes, model.Ref{Collection: "inventories", Name: i.Name, Path: "clusterType"})
+		}
 	}
 	env.ClusterTypes = slices.DeleteFunc(env.ClusterTypes, func(c model.ClusterType) bool {
 		return x.Invalid[model.Ref{Collection: "clusterTypes", Name: c.Name}]

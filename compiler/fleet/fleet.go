@@ -1,0 +1,285 @@
+// Package fleet reads which clusters there are: the platform's own, and the rows of its
+// inventories, each of one cluster type.
+//
+// In come the model of an environment and the folder of the platform; out come all
+// clusters, sorted by name, and diagnostics. An error in a row is an error of its
+// cluster alone. Where it is not known of which cluster, or a file cannot be read to its
+// end, the fleet is incomplete: nothing may be taken from a cluster that is not in it.
+//
+// Rows are data: no row is evaluated, and constraints are asked of CUE once for each
+// distinct value. Time and memory are linear in the files.
+package fleet
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+	"github.com/kalypso-io/kalypso/compiler/source"
+)
+
+// Fleet are the clusters of an environment.
+type Fleet struct {
+	// Clusters are sorted by name, and each has its cluster type.
+	Clusters []model.Cluster
+	// Invalid are those of which something is wrong, as far as their names are known.
+	Invalid []model.Ref
+	// Incomplete says that errors hide which clusters there are.
+	Incomplete bool
+	// Base and Environment identify the content of the inventories' files at the
+	// platform's root and in the environment's folder; zero where there are none.
+	Base, Environment [sha256.Size]byte
+}
+
+// Read reads the inventories of an environment, and joins their rows with the clusters
+// that the platform declares. The diagnostics have positions or references.
+func Read(files *source.Files, env *model.Environment, satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
+	r := &reader{files: files, env: env, satisfies: satisfies, fleet: &Fleet{}}
+	var all []*inventory
+	for i := range env.Inventories {
+		all = append(all, r.inventory(&env.Inventories[i]))
+	}
+	r.join(all)
+	r.assignTypes()
+	r.fleet.Base, r.fleet.Environment = digests(all, path.Join(source.Environments, env.Name)+"/")
+	return r.fleet, r.diagnostics
+}
+
+// reader reads the inventories of one environment.
+type reader struct {
+	files       *source.Files
+	env         *model.Environment
+	satisfies   selector.Satisfier
+	fleet       *Fleet
+	diagnostics []diag.Diagnostic
+}
+
+// row is a cluster that is a row of a file.
+type row struct {
+	model.Cluster
+	at model.Position
+}
+
+func ref(name string) model.Ref { return model.Ref{Collection: "clusters", Name: name} }
+
+// join puts the rows and the platform's own clusters together, sorted by name. Those of
+// one name are all errors: which of them is right is not known.
+func (r *reader) join(all []*inventory) {
+	rows := rowsOf(all)
+	r.locate(rows)
+	r.fleet.Clusters = make([]model.Cluster, 0, len(r.env.Clusters)+len(rows))
+	own := r.env.Clusters
+	twice := &few{}
+	for i := 0; i < len(rows) || len(own) > 0; {
+		if i == len(rows) || len(own) > 0 && own[0].Name < rows[i].Name {
+			r.fleet.Clusters, own = append(r.fleet.Clusters, own[0]), own[1:]
+			continue
+		}
+		name, next := rows[i].Name, i+1
+		for next < len(rows) && rows[next].Name == name {
+			next++
+		}
+		declared := r.env.Invalid[ref(name)]
+		if len(own) > 0 && own[0].Name == name {
+			declared, own = true, own[1:]
+		}
+		if next == i+1 && !declared {
+			r.fleet.Clusters = append(r.fleet.Clusters, rows[i].Cluster)
+		} else {
+			r.invalid(name)
+			twice.add(func() diag.Diagnostic { return r.twice(rows[i:next], declared) })
+		}
+		i = next
+	}
+	r.diagnostics = append(r.diagnostics, twice.diagnostics("names")...)
+}
+
+// rowsOf returns the rows of all inventories, sorted by name.
+func rowsOf(all []*inventory) []row {
+	var rows []row
+	for _, inv := range all {
+		if rows == nil {
+			rows = inv.rows
+		} else {
+			rows = append(rows, inv.rows...)
+		}
+	}
+	byName := func(a, b row) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(rows, byName) {
+		slices.SortStableFunc(rows, byName)
+	}
+	return rows
+}
+
+// locate lets the positions of rows be found.
+func (r *reader) locate(rows []row) {
+	if r.env.Positions == nil || len(rows) == 0 {
+		return
+	}
+	type place struct {
+		name string
+		at   model.Position
+	}
+	places := make([]place, len(rows))
+	for i := range rows {
+		places[i] = place{rows[i].Name, rows[i].at}
+	}
+	r.env.Positions.Elsewhere("clusters", func(name string) (out []model.Position) {
+		i, found := slices.BinarySearchFunc(places, name, func(p place, name string) int { return strings.Compare(p.name, name) })
+		for ; found && i < len(places) && places[i].name == name; i++ {
+			out = append(out, places[i].at)
+		}
+		return out
+	})
+}
+
+func (r *reader) twice(rows []row, declared bool) diag.Diagnostic {
+	name := rows[0].Name
+	d := diag.New(diag.DuplicateCluster, fmt.Sprintf("cluster %s is there %d times", name, len(rows)))
+	if declared {
+		d = diag.New(diag.DuplicateCluster, fmt.Sprintf("cluster %s is a row of inventory %s, and declared in CUE", name, rows[0].Inventory))
+	}
+	for _, row := range rows[:min(len(rows), 5)] {
+		d = d.In(row.at, "inventory "+row.Inventory)
+	}
+	if declared {
+		// Its own positions are in the table, before those of rows.
+		d = d.At(ref(name), "")
+	}
+	return d.On(ref(name).String()).Hinting("leave one of them, or give them different names")
+}
+
+// invalid notes that something is wrong with a cluster.
+func (r *reader) invalid(name string) { r.fleet.Invalid = append(r.fleet.Invalid, ref(name)) }
+
+// assignTypes gives each cluster that names no cluster type the one whose clusters select
+// it. Clusters of unknown types, and those that no type or several have, are left out.
+func (r *reader) assignTypes() {
+	all := r.fleet.Clusters
+	types := r.typesByLabels()
+	known := map[string]bool{}
+	for i := range r.env.ClusterTypes {
+		known[r.env.ClusterTypes[i].Name] = true
+	}
+	unknown, none, several := &few{}, &few{}, &few{}
+	kept := all[:0]
+	for n := range all {
+		c := &all[n]
+		if c.ClusterType == "" {
+			switch found := types[n]; len(found) {
+			case 1:
+				c.ClusterType = found[0]
+			case 0:
+				r.invalid(c.Name)
+				none.add(func() diag.Diagnostic { return r.noType(c.Name) })
+				continue
+			default:
+				r.invalid(c.Name)
+				several.add(func() diag.Diagnostic { return r.severalTypes(c.Name, found) })
+				continue
+			}
+		} else if c.Inventory != "" && !known[c.ClusterType] {
+			r.invalid(c.Name)
+			if !r.env.Invalid[model.Ref{Collection: "clusterTypes", Name: c.ClusterType}] {
+				unknown.add(func() diag.Diagnostic { return r.unknownType(c, known) })
+			}
+			continue
+		}
+		kept = append(kept, *c)
+	}
+	r.fleet.Clusters = kept
+	r.diagnostics = append(r.diagnostics, slices.Concat(unknown.diagnostics("cluster types"), none.diagnostics("clusters"), several.diagnostics("clusters"))...)
+}
+
+// typesByLabels returns the cluster types whose clusters select a cluster that names
+// none, sorted, by the cluster's number.
+func (r *reader) typesByLabels() map[int][]string {
+	all := r.fleet.Clusters
+	if !slices.ContainsFunc(all, func(c model.Cluster) bool { return c.ClusterType == "" }) {
+		return nil
+	}
+	index := selector.NewIndex(facts(all), r.satisfies)
+	types := map[int][]string{}
+	for i := range r.env.ClusterTypes {
+		ct := &r.env.ClusterTypes[i]
+		if ct.Clusters == nil {
+			continue
+		}
+		for _, n := range index.Select(*ct.Clusters) {
+			if all[n].ClusterType == "" {
+				types[n] = append(types[n], ct.Name)
+			}
+		}
+	}
+	return types
+}
+
+// facts yields what selectors may know of clusters, in the same maps each time.
+func facts(all []model.Cluster) func(yield func(selector.Facts) bool) {
+	return func(yield func(selector.Facts) bool) {
+		labels := selector.Facts{}
+		for i := range all {
+			clear(labels)
+			for k, v := range all[i].Labels {
+				labels[k] = selector.Values(v)
+			}
+			if !yield(selector.Facts{"name": selector.Values(all[i].Name), "labels": selector.Struct(labels)}) {
+				return
+			}
+		}
+	}
+}
+
+func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagnostic {
+	names := slices.Sorted(maps.Keys(known))
+	return diag.New(diag.UnknownReference, fmt.Sprintf("there is no cluster type %s", c.ClusterType)).
+		At(ref(c.Name), "").On(ref(c.Name).At("clusterType").String()).Hinting(diag.DidYouMean(c.ClusterType, names))
+}
+
+func (r *reader) noType(name string) diag.Diagnostic {
+	return diag.New(diag.ClusterWithoutType, fmt.Sprintf("cluster %s is of no cluster type: it names none, and no cluster type selects it with clusters", name)).
+		At(ref(name), "").On(ref(name).String()).
+		Hinting("give it a cluster type, give its inventory one, or let clusters of a cluster type select its labels")
+}
+
+func (r *reader) severalTypes(name string, types []string) diag.Diagnostic {
+	d := diag.New(diag.ClusterWithoutType, fmt.Sprintf("cluster %s is selected by several cluster types: %s", name, strings.Join(types, ", "))).
+		At(ref(name), "").On(ref(name).String())
+	for _, t := range types {
+		d = d.At(model.Ref{Collection: "clusterTypes", Name: t, Path: "clusters"}, "cluster type "+t)
+	}
+	return d.Hinting("let only one of them select it, or name its cluster type in the row")
+}
+
+// most is how many diagnostics there are of one kind before the others are counted.
+const most = 10
+
+// few keeps the first diagnostics of a kind, and counts the others: a million rows may all
+// be wrong in the same way.
+type few struct {
+	first []diag.Diagnostic
+	more  int
+}
+
+func (f *few) add(d func() diag.Diagnostic) {
+	if len(f.first) == most {
+		f.more++
+		return
+	}
+	f.first = append(f.first, d())
+}
+
+// diagnostics returns those that were kept; the last one says how many more there are.
+func (f *few) diagnostics(what string) []diag.Diagnostic {
+	if f.more > 0 {
+		last := &f.first[len(f.first)-1]
+		last.Message += fmt.Sprintf(", and the same is wrong with %d more %s", f.more, what)
+	}
+	return f.first
+}

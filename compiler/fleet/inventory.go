@@ -1,0 +1,239 @@
+package fleet
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// mostBytes is the size up to which a file is read.
+const mostBytes = 512 << 20
+
+// inventory is an inventory whose file is read.
+type inventory struct {
+	*model.Inventory
+	reader *reader
+	file   string // from the platform's root
+	digest [sha256.Size]byte
+	rows   []row
+	// wrong are the errors of rows, by kind.
+	wrong map[string]*few
+	kinds []string // those of wrong, as they came
+
+	scratch []byte   // for digests of rows
+	names   []string // likewise
+}
+
+// inventory reads an inventory. Of one that cannot be read the fleet is incomplete.
+func (r *reader) inventory(m *model.Inventory) *inventory {
+	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}}
+	data, problem := inv.open()
+	if problem == nil {
+		problem = inv.read(data)
+	}
+	if problem == nil && len(inv.rows) == 0 && len(inv.kinds) == 0 && !m.AllowEmpty {
+		problem = &fault{message: "has no rows", hint: "where that is right, write allowEmpty: true"}
+	}
+	if problem != nil {
+		r.fleet.Incomplete = true
+		r.diagnostics = append(r.diagnostics, inv.cannot(problem))
+	}
+	inv.checkLabels()
+	for _, kind := range inv.kinds {
+		r.diagnostics = append(r.diagnostics, inv.wrong[kind].diagnostics("rows of inventory "+inv.Name)...)
+	}
+	return inv
+}
+
+// fault says why a file cannot be read, or no further.
+type fault struct {
+	message      string // what follows "the file"
+	line, column int    // 0 for the whole file
+	hint         string
+}
+
+func (inv *inventory) ref() model.Ref { return model.Ref{Collection: "inventories", Name: inv.Name} }
+
+func (inv *inventory) cannot(f *fault) diag.Diagnostic {
+	d := diag.New(diag.BadInventory, fmt.Sprintf("which clusters inventory %s has is not known: %s %s", inv.Name, inv.File, f.message))
+	if f.line > 0 {
+		d = d.In(model.Position{File: inv.file, Line: f.line, Column: max(f.column, 1)}, "")
+	}
+	return d.At(inv.ref().At("file"), "").On(inv.ref().At("file").String()).Hinting(f.hint)
+}
+
+// open finds and reads the file.
+func (inv *inventory) open() ([]byte, *fault) {
+	folders := map[string]bool{}
+	for _, p := range inv.reader.env.Positions.Of(inv.ref().At("file")) {
+		folders[path.Dir(p.File)] = true
+	}
+	if len(folders) > 1 {
+		return nil, &fault{message: "is named in several folders", hint: "a file is found from the folder of the CUE file that names it: name it in one"}
+	}
+	inv.file = path.Clean(inv.File)
+	for folder := range folders {
+		inv.file = path.Join(folder, inv.File)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(inv.file)) || slices.Contains(strings.Split(inv.file, "/"), ".git") {
+		return nil, &fault{message: "is not in the platform", hint: "copy it into the platform"}
+	}
+	files := inv.reader.files
+	if target, err := filepath.EvalSymlinks(files.Path(inv.file)); err == nil {
+		if _, within := files.Name(target); !within {
+			return nil, &fault{message: "leads out of the platform", hint: "copy what it leads to into the platform"}
+		}
+	}
+	info, err := files.Stat(inv.file)
+	if err == nil && info.Size() > mostBytes {
+		return nil, &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20), hint: "keep what is needed of it, or divide it into several inventories"}
+	}
+	data, err := []byte(nil), err
+	if err == nil {
+		data, err = files.ReadFile(inv.file)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fault{message: "is not there", hint: "a file is found from the folder of the CUE file that names it: " + inv.file}
+	case err != nil:
+		return nil, &fault{message: "cannot be read: " + cause(err), hint: "let kalypso read the file"}
+	}
+	inv.digest = sha256.Sum256(data)
+	return data, nil
+}
+
+// cause returns an error without the path that it repeats.
+func cause(err error) string {
+	if in := (*fs.PathError)(nil); errors.As(err, &in) {
+		return in.Err.Error()
+	}
+	return err.Error()
+}
+
+// read makes rows of the file's content.
+func (inv *inventory) read(data []byte) *fault {
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return &fault{message: "is UTF-16", line: 1, hint: "save it as UTF-8"}
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	switch inv.format() {
+	case model.CSVInventory:
+		return inv.readCSV(data)
+	case model.JSONInventory:
+		return inv.readJSON(data)
+	case model.NDJSONInventory:
+		return inv.readNDJSON(data)
+	case model.YAMLInventory:
+		return inv.readYAML(data)
+	}
+	return &fault{message: "has an ending that says nothing", hint: `say what it is: format: "csv", "json", "ndjson" or "yaml"`}
+}
+
+// format returns what the file is, by its ending where the inventory does not say.
+func (inv *inventory) format() model.InventoryFormat {
+	if inv.Format != "" {
+		return inv.Format
+	}
+	switch strings.ToLower(path.Ext(inv.File)) {
+	case ".csv":
+		return model.CSVInventory
+	case ".json":
+		return model.JSONInventory
+	case ".ndjson", ".jsonl":
+		return model.NDJSONInventory
+	case ".yaml", ".yml":
+		return model.YAMLInventory
+	}
+	return ""
+}
+
+// report adds an error of a kind about a row.
+func (inv *inventory) report(kind string, d func() diag.Diagnostic) {
+	if inv.wrong[kind] == nil {
+		inv.wrong[kind] = &few{}
+		inv.kinds = append(inv.kinds, kind)
+	}
+	inv.wrong[kind].add(d)
+}
+
+// refuse reports what is wrong with a row: of a cluster, or of one that it does not name,
+// and then the fleet is incomplete.
+func (inv *inventory) refuse(kind, cluster string, at model.Position, message, hint string) {
+	if cluster == "" {
+		inv.reader.fleet.Incomplete = true
+	} else {
+		inv.reader.invalid(cluster)
+	}
+	inv.report(kind, func() diag.Diagnostic {
+		path := inv.ref().String()
+		if cluster != "" {
+			path = ref(cluster).String()
+		}
+		return diag.New(diag.BadRow, message).In(at, "").On(path).Hinting(hint)
+	})
+}
+
+// checkLabels takes the rows out whose labels do not satisfy what the inventory says.
+func (inv *inventory) checkLabels() {
+	if inv.Labels.Op == model.OpAll || len(inv.rows) == 0 {
+		return
+	}
+	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
+		facts := selector.Facts{}
+		for i := range inv.rows {
+			clear(facts)
+			for k, v := range inv.rows[i].Labels {
+				facts[k] = selector.Values(v)
+			}
+			if !yield(facts) {
+				return
+			}
+		}
+	}, inv.reader.satisfies)
+	right := index.Select(inv.Labels)
+	if len(right) == len(inv.rows) {
+		return
+	}
+	kept := inv.rows[:0]
+	for i := range inv.rows {
+		if len(right) > 0 && right[0] == i {
+			right, kept = right[1:], append(kept, inv.rows[i])
+			continue
+		}
+		row := &inv.rows[i]
+		for _, m := range index.Why(inv.Labels, i) {
+			inv.refuse("label "+m.Path, row.Name, row.at, fmt.Sprintf("label of cluster %s: %s", row.Name, m),
+				"correct the row, or labels of inventory "+inv.Name)
+		}
+	}
+	inv.rows = kept
+}
+
+// digests identify the content of files in the folder of the environment, and of all
+// others; zero for none.
+func digests(all []*inventory, folder string) (base, own [sha256.Size]byte) {
+	hashes := map[bool][]byte{}
+	for _, inv := range all {
+		if inv.file != "" {
+			in := strings.HasPrefix(inv.file, folder)
+			hashes[in] = append(append(hashes[in], inv.Name...), inv.digest[:]...)
+		}
+	}
+	if b := hashes[false]; b != nil {
+		base = sha256.Sum256(b)
+	}
+	if b := hashes[true]; b != nil {
+		own = sha256.Sum256(b)
+	}
+	return base, own
+}

@@ -1,0 +1,291 @@
+package fleet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/yamlnodes"
+)
+
+// valueCells are an object of a file.
+type valueCells struct {
+	model.Value
+	position model.Position
+}
+
+// cell returns the field of the object, or, by a path with dots, that of an object in it.
+func (c valueCells) cell(column string) (model.Value, bool) {
+	if v, there := c.Lookup(column); there {
+		return v, true
+	}
+	v := c.Value
+	for name := range strings.SplitSeq(column, ".") {
+		var there bool
+		if v, there = v.Lookup(name); !there {
+			return model.Value{}, false
+		}
+	}
+	return v, true
+}
+
+func (c valueCells) below(column string) []model.Field {
+	v, _ := c.Lookup(column)
+	return v.Fields()
+}
+
+func (c valueCells) at(string) model.Position { return c.position }
+
+// object adds an element of the list.
+func (inv *inventory) object(v model.Value, at model.Position) {
+	if v.Kind() != model.Struct {
+		inv.refuse("element", "", at, fmt.Sprintf("an element of the list must be an object, and is of type %s", v.Kind()), "each cluster is an object with its fields")
+		return
+	}
+	inv.add(valueCells{v, at})
+}
+
+// lines finds the lines of offsets that come in ascending order.
+type lines struct {
+	data       []byte
+	seen, line int // the offset up to which lines are counted, and how many there were
+	start      int // of the line
+}
+
+// at returns the position of an offset in a file.
+func (l *lines) at(file string, offset int) model.Position {
+	offset = min(offset, len(l.data))
+	for l.seen < offset {
+		next := bytes.IndexByte(l.data[l.seen:offset], '\n')
+		if next < 0 {
+			break
+		}
+		l.line, l.seen = l.line+1, l.seen+next+1
+		l.start = l.seen
+	}
+	l.seen = max(l.seen, offset)
+	return model.Position{File: file, Line: l.line + 1, Column: offset - l.start + 1}
+}
+
+// readJSON makes a row of each element of the list.
+func (inv *inventory) readJSON(data []byte) *fault {
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true))
+	l := &lines{data: data}
+	broken := func(err error) *fault {
+		offset, message := len(data), "is cut off"
+		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+			offset, message = int(d.InputOffset()), "is no JSON: "+plain(err)
+		}
+		p := l.at("", offset)
+		return &fault{message: message, line: p.Line, column: p.Column, hint: "correct the file, or export it again"}
+	}
+	noList := func() *fault {
+		p := l.at("", int(d.InputOffset()))
+		hint := "the file is a list of objects, or rows names the field that holds the list"
+		return &fault{message: "holds no list" + inv.in(), line: p.Line, column: p.Column, hint: hint}
+	}
+	if inv.Rows != "" {
+		if d.PeekKind() != '{' {
+			return noList()
+		}
+		if found, err := enter(d, inv.Rows); err != nil {
+			return broken(err)
+		} else if !found {
+			return noList()
+		}
+	}
+	if kind := d.PeekKind(); kind == 0 {
+		_, err := d.ReadToken()
+		return broken(err)
+	} else if kind != '[' {
+		return noList()
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return broken(err)
+	}
+	for d.PeekKind() != ']' {
+		raw, err := d.ReadValue()
+		if err != nil {
+			return broken(err)
+		}
+		at := l.at(inv.file, int(d.InputOffset())-len(raw))
+		inv.raw(raw, at)
+	}
+	for _, err := d.ReadToken(); !errors.Is(err, io.EOF); _, err = d.ReadToken() {
+		if err != nil {
+			return broken(err)
+		}
+	}
+	return nil
+}
+
+// in names the field that holds the list.
+func (inv *inventory) in() string {
+	if inv.Rows == "" {
+		return ""
+	}
+	return " in " + inv.Rows
+}
+
+// enter goes to the value of a field of the object that follows.
+func enter(d *jsontext.Decoder, field string) (found bool, err error) {
+	if _, err := d.ReadToken(); err != nil {
+		return false, err
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return false, err
+		}
+		if name.String() == field {
+			return true, nil
+		}
+		if err := d.SkipValue(); err != nil {
+			return false, err
+		}
+	}
+	_, err = d.ReadToken()
+	return false, err
+}
+
+// raw adds an element as JSON text.
+func (inv *inventory) raw(text []byte, at model.Position) {
+	var v model.Value
+	if !utf8.Valid(text) {
+		inv.refuse("encoding", "", at, "a row is not UTF-8", "save the file as UTF-8")
+	} else if err := v.UnmarshalJSON(text); err != nil {
+		inv.refuse("element", "", at, "a row cannot be read: "+plain(err), "correct the row")
+	} else {
+		inv.object(v, at)
+	}
+}
+
+// plain returns what an error of a JSON library says without its name.
+func plain(err error) string {
+	s := err.Error()
+	for _, prefix := range []string{"jsontext: ", "json: "} {
+		s = strings.TrimPrefix(s, prefix)
+	}
+	return s
+}
+
+// readNDJSON makes a row of each line that is not empty.
+func (inv *inventory) readNDJSON(data []byte) *fault {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 {
+			inv.raw(line, model.Position{File: inv.file, Line: n, Column: 1})
+		}
+	}
+	return nil
+}
+
+// mostAliased bounds what the aliases of a YAML file write out.
+const mostAliased = 100_000
+
+// readYAML makes a row of each element of the list.
+func (inv *inventory) readYAML(data []byte) *fault {
+	docs, cost, err := yamlnodes.Parse(data)
+	if refused := (*yamlnodes.Error)(nil); errors.As(err, &refused) {
+		return &fault{message: "is no YAML that can be read: " + refused.Message, line: max(refused.Line, 1), column: refused.Column, hint: "correct the file"}
+	}
+	switch {
+	case err != nil:
+		return &fault{message: "cannot be read: " + err.Error()}
+	case cost.Aliased > mostAliased:
+		return &fault{message: fmt.Sprintf("writes out more than %d values with its aliases", mostAliased), line: 1, hint: "write them without aliases"}
+	case len(docs) == 0:
+		return nil
+	}
+	list := docs[0].Content[0]
+	if inv.Rows != "" {
+		list = fieldOf(list, inv.Rows)
+	}
+	if len(docs) > 1 || list == nil || list.Kind != yaml.SequenceNode {
+		return &fault{message: "holds no list" + inv.in(), line: 1, hint: "the file is one list of objects, or rows names the field that holds the list"}
+	}
+	for _, n := range list.Content {
+		at := model.Position{File: inv.file, Line: n.Line, Column: n.Column}
+		v, err := valueOf(n)
+		if err != nil {
+			inv.refuse("element", "", at, "a row cannot be read: "+err.Error(), "correct the row")
+			continue
+		}
+		inv.object(v, at)
+	}
+	return nil
+}
+
+// fieldOf returns the value of a mapping's key; nil for none.
+func fieldOf(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// valueOf returns a node as a value. Numbers keep their digits where they have those of
+// JSON; any other scalar is its text.
+func valueOf(n *yaml.Node) (model.Value, error) {
+	switch n.Kind {
+	case yaml.AliasNode:
+		return valueOf(n.Alias)
+	case yaml.SequenceNode:
+		var out []model.Value
+		for _, e := range n.Content {
+			v, err := valueOf(e)
+			if err != nil {
+				return v, err
+			}
+			out = append(out, v)
+		}
+		return model.ListOf(out...), nil
+	case yaml.MappingNode:
+		return structOf(n)
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return model.Value{}, nil
+	case "!!bool":
+		var b bool
+		err := n.Decode(&b)
+		return model.BoolOf(b), err
+	case "!!int", "!!float":
+		if v, err := model.NumberOf(n.Value); err == nil {
+			return v, nil
+		}
+	}
+	return model.StringOf(n.Value), nil
+}
+
+func structOf(n *yaml.Node) (model.Value, error) {
+	var fields []model.Field
+	names := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if yamlnodes.IsMerge(key) || key.Kind != yaml.ScalarNode {
+			return model.Value{}, fmt.Errorf("line %d: a key must be a text, and not %s", key.Line, "a merge key or a list")
+		}
+		if names[key.Value] {
+			return model.Value{}, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value)
+		}
+		names[key.Value] = true
+		v, err := valueOf(n.Content[i+1])
+		if err != nil {
+			return v, err
+		}
+		fields = append(fields, model.Field{Name: key.Value, Value: v})
+	}
+	return model.StructOf(fields...), nil
+}

@@ -1,0 +1,232 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+)
+
+// cells are what a row has.
+type cells interface {
+	// cell returns what is in a column.
+	cell(column string) (model.Value, bool)
+	// below returns what a column's object has, or the columns that begin with its name
+	// and a dot.
+	below(column string) []model.Field
+	// at returns where a column is; where the row begins, for a column that it lacks.
+	at(column string) model.Position
+}
+
+// add makes a cluster of a row, or reports why it is none.
+func (inv *inventory) add(of cells) {
+	b := &builder{inv: inv, cells: of, at: of.at(inv.Columns.Name)}
+	b.cluster.Inventory = inv.Name
+	b.name()
+	if b.bad {
+		return
+	}
+	b.cluster.ClusterType = b.word(inv.Columns.ClusterType)
+	if b.cluster.ClusterType == "" {
+		b.cluster.ClusterType = inv.ClusterType
+	} else if !model.IsName(b.cluster.ClusterType) {
+		b.refuse("cluster type", inv.Columns.ClusterType, fmt.Sprintf("%q is no name of a cluster type", short(b.cluster.ClusterType)), "")
+	}
+	if b.cluster.Address = b.word(inv.Columns.Address); b.cluster.Address != "" && !address.MatchString(b.cluster.Address) {
+		b.refuse("address", inv.Columns.Address, fmt.Sprintf("the address %q is neither a DNS name nor an IP address", short(b.cluster.Address)), "")
+	}
+	b.cluster.Description = b.word(inv.Columns.Description)
+	b.labels()
+	b.values()
+	if b.bad {
+		return
+	}
+	b.identify()
+	inv.rows = append(inv.rows, row{b.cluster, b.at})
+}
+
+// address is what schema.#Cluster takes for one.
+var address = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$`)
+
+// builder makes one cluster.
+type builder struct {
+	inv     *inventory
+	cluster model.Cluster
+	cells   cells
+	at      model.Position
+	bad     bool
+}
+
+// refuse reports what is wrong with a column of the row.
+func (b *builder) refuse(kind, column, message, hint string) {
+	b.bad = true
+	if b.cluster.Name != "" {
+		message = "cluster " + b.cluster.Name + ": " + message
+	}
+	b.inv.refuse(kind, b.cluster.Name, b.cells.at(column), message, hint)
+}
+
+// short cuts a text that is shown.
+func short(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	for cut := most; ; cut-- {
+		if utf8.RuneStart(s[cut]) {
+			return s[:cut] + "…"
+		}
+	}
+}
+
+// name reads the cluster's name.
+func (b *builder) name() {
+	column := b.inv.Columns.Name
+	name := b.word(column)
+	switch lower := strings.ToLower(name); {
+	case b.bad:
+	case name == "":
+		b.refuse("no name", column, "a row has no name in "+column, "which cluster it is must be known: until then none is taken away")
+	case model.IsName(name):
+		b.cluster.Name = name
+	case model.IsName(lower):
+		b.refuse("name", column, fmt.Sprintf("%q is no name: names have lower case letters", name), "write "+lower)
+	default:
+		b.refuse("name", column, fmt.Sprintf("%q is no name", short(name)), "a name is a DNS label: lower case letters, digits and dashes, at most 63")
+	}
+}
+
+// word returns what a column has, without white space around it; "" where there is nothing.
+func (b *builder) word(column string) string {
+	v, _ := b.cells.cell(column)
+	text, ok := b.text(column, v)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// text returns a scalar as it is written; false where the value is another.
+func (b *builder) text(column string, v model.Value) (string, bool) {
+	switch {
+	case v.Kind() == model.Null:
+		return "", true
+	case v.IsScalar():
+		if text := v.Text(); utf8.ValidString(text) {
+			return text, true
+		}
+		b.refuse("encoding", column, column+" is not UTF-8", "save the file as UTF-8")
+	default:
+		b.refuse("text "+column, column, fmt.Sprintf("%s must be a text, and is of type %s", column, v.Kind()), "")
+	}
+	return "", false
+}
+
+// labels reads the cluster's labels. An empty one is absent.
+func (b *builder) labels() {
+	label := func(name, column string, v model.Value) {
+		if text, ok := b.text(column, v); ok && text != "" {
+			if b.cluster.Labels == nil {
+				b.cluster.Labels = map[string]string{}
+			}
+			b.cluster.Labels[name] = text
+		}
+	}
+	if b.inv.Columns.Labels == nil {
+		for _, f := range b.cells.below("labels") {
+			label(f.Name, "labels."+f.Name, f.Value)
+		}
+		return
+	}
+	for name, column := range b.inv.Columns.Labels {
+		v, _ := b.cells.cell(column)
+		label(name, column, v)
+	}
+}
+
+// values reads the cluster's values. One that is empty or null is absent.
+func (b *builder) values() {
+	var fields []model.Field
+	if b.inv.Columns.Values == nil {
+		for _, f := range b.cells.below("values") {
+			if !empty(f.Value) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	for name, column := range b.inv.Columns.Values {
+		v, there := b.cells.cell(column.Column)
+		if !there || empty(v) {
+			continue
+		}
+		v, err := typed(v, column.Type)
+		if err != nil {
+			b.refuse("value "+name, column.Column, fmt.Sprintf("%s must be of type %s, and is %s", column.Column, column.Type, short(v.String())), "")
+			continue
+		}
+		fields = append(fields, model.Field{Name: name, Value: v})
+	}
+	if len(fields) > 0 {
+		v := model.StructOf(fields...)
+		b.cluster.Values = &v
+	}
+}
+
+func empty(v model.Value) bool {
+	return v.Kind() == model.Null || v.Kind() == model.String && v.Text() == ""
+}
+
+// typed reads a string as a value of a type; any other value stays what it is.
+func typed(v model.Value, as string) (model.Value, error) {
+	if v.Kind() != model.String || as == "string" {
+		return v, nil
+	}
+	text := strings.TrimSpace(v.Text())
+	out := v
+	var err error
+	switch as {
+	case "bool":
+		if text != "true" && text != "false" {
+			return v, fmt.Errorf("%q is neither true nor false", text)
+		}
+		return model.BoolOf(text == "true"), nil
+	case "int", "number":
+		if out, err = model.NumberOf(text); err == nil && (out.Text() != text || as == "int" && out.Kind() != model.Int) {
+			err = fmt.Errorf("%s is written otherwise, or not whole", text) // 007 may be no number
+		}
+	case "json":
+		err = out.UnmarshalJSON([]byte(text))
+	}
+	if err != nil {
+		return v, err
+	}
+	return out, nil
+}
+
+// identify sets the cluster's digest.
+func (b *builder) identify() {
+	h := b.inv.scratch[:0]
+	part := func(s string) { h = append(append(strconv.AppendInt(h, int64(len(s)), 10), ' '), s...) }
+	c := &b.cluster
+	for _, s := range []string{c.Name, c.ClusterType, c.Address, c.Description} {
+		part(s)
+	}
+	names := b.inv.names[:0]
+	for name := range c.Labels {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		part(name)
+		part(c.Labels[name])
+	}
+	if c.Values != nil {
+		h = c.Values.AppendJSON(h)
+	}
+	c.Digest = model.DigestBytes(h)
+	b.inv.scratch, b.inv.names = h, names
+}
