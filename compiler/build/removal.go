@@ -13,7 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Removals are the assignments that a build takes out of an environment's tree.
+// Removals are the assignments, and the clusters, that a build takes out of an
+// environment's tree.
 type Removals struct {
 	// Removed are those that are in the record and not in the tree, by id, sorted. One
 	// that moves to another cluster type is among them.
@@ -23,15 +24,25 @@ type Removals struct {
 	Recorded, Most int
 	// Empties says that nothing is left.
 	Empties bool
+	// Clusters are those that the record lists and that the platform has no more, sorted,
+	// RecordedClusters is how many there were, and MostClusters how many of them one build
+	// removes.
+	Clusters                       []string
+	RecordedClusters, MostClusters int
 }
 
 // TooMany says whether the removals have to be allowed.
-func (r Removals) TooMany() bool { return len(r.Removed) > r.Most || r.Empties }
+func (r Removals) TooMany() bool {
+	return len(r.Removed) > r.Most || r.Empties || len(r.Clusters) > r.MostClusters
+}
 
 // String counts what goes against what may, in words.
 func (r Removals) String() string {
 	if r.Empties {
 		return fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)
+	}
+	if len(r.Removed) <= r.Most && len(r.Clusters) > r.MostClusters {
+		return fmt.Sprintf("%d of %d clusters are removed, and one build removes %d at most", len(r.Clusters), r.RecordedClusters, r.MostClusters)
 	}
 	return fmt.Sprintf("%d of %d assignments are removed, and one build removes %d at most", len(r.Removed), r.Recorded, r.Most)
 }
@@ -78,6 +89,7 @@ func (e *Environment) checkRemovals(c *changes) error {
 	}
 	leaves, reindexed := c.leaving(changed)
 	e.Removals = c.removals(leaves, e.Counts)
+	c.countClusters(changed, &e.Removals)
 	if e.Removals.TooMany() && !e.request.AllowRemovals {
 		c.refuse(e.Removals, leaves)
 		e.Tree, e.Counts = nil, Counts{}
@@ -169,13 +181,29 @@ func (c *changes) removals(leaves []leaving, summary Counts) Removals {
 	return r
 }
 
+// countClusters counts the recorded clusters that the platform has no more. What is not
+// known to have changed still has its clusters.
+func (c *changes) countClusters(changed []changedType, r *Removals) {
+	for _, t := range changed {
+		for _, name := range t.before.Clusters {
+			if _, there := slices.BinarySearchFunc(c.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
+				r.Clusters = append(r.Clusters, name)
+			}
+		}
+	}
+	slices.Sort(r.Clusters)
+	r.Clusters = slices.Compact(r.Clusters)
+	r.RecordedClusters = len(c.Model.Clusters) + len(r.Clusters)
+	r.MostClusters = mostRemovals(c.Model.MaxRemovals, r.RecordedClusters)
+}
+
 // refuse leaves the environment's output as it is, and says why, and what assigned what
 // would go.
 func (c *changes) refuse(r Removals, leaves []leaving) {
 	ref := model.Ref{Collection: "environments", Name: c.Name}
 	d := diag.New(diag.TooManyRemovals, fmt.Sprintf("environment %s: %s", c.Name, r)).
 		On(ref.String()).For(r.Removed...).
-		Hinting(fmt.Sprintf("nothing of the environment is written; if these assignments are to go, build with --allow-removals, or raise removals.max of environment %s", c.Name))
+		Hinting(fmt.Sprintf("nothing of the environment is written; if they are to go, build with --allow-removals, or raise removals.max of environment %s", c.Name))
 	counts := map[model.Ref]int{}
 	for _, l := range leaves {
 		if l.renamed == "" {

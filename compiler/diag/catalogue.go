@@ -127,7 +127,7 @@ const (
 	ForeignFile           Code = "K4001" // a file that kalypso did not write is in the way
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform
 	KeptMissing           Code = "K4004" // a kept folder is not there
-	TooManyRemovals       Code = "K4005" // a build would remove too many assignments
+	TooManyRemovals       Code = "K4005" // a build would remove too many assignments or clusters
 	BadRecord             Code = "K4003" // the folder's record cannot be read
 )
 
@@ -385,6 +385,6 @@ var Codes = []Explanation{
 		"The record says what kalypso wrote there: .kalypso/provenance.json lists the cluster types, and .kalypso/cluster-types has a file for each of them. One of these is missing, damaged, not the one that provenance.json names, or of another version of kalypso. Restore all of .kalypso from git; without it, --adopt takes over the files that are there."},
 	{KeptMissing, KeptMissing.Severity(), "a kept folder is not there",
 		"The folder of an assignment that failed is to stay as it was, and files of it are missing. Restore them from git, or correct the errors, so that the folder is built again."},
-	{TooManyRemovals, TooManyRemovals.Severity(), "a build would remove too many assignments",
-		"One build removes the larger of three assignments and removals.max of the environment, by default 25% of those that are recorded, and does not empty an environment. Otherwise nothing of the environment is written. --allow-removals lets a build remove more; in promotion that is the gate removals. Assignments that are kept are not removed, and one that moves to another cluster type counts once."},
+	{TooManyRemovals, TooManyRemovals.Severity(), "a build would remove too many assignments or clusters",
+		"One build removes the larger of three assignments and removals.max of the environment, by default 25% of those that are recorded, and does not empty an environment. The same holds for clusters that the record lists and the platform has no more. Otherwise nothing of the environment is written. --allow-removals lets a build remove more; in promotion that is the gate removals. Assignments that are kept are not removed, and one that moves to another cluster type counts once."},
 }

@@ -145,16 +145,20 @@ type Change struct {
 	Deleted map[string]int `json:"deleted"`
 	Errors  int            `json:"errors"` // assignments with errors
 	Kept    int            `json:"kept"`   // folders that stay as they were
-	// Removals are those of assignments.
+	// Removals are those of assignments and clusters.
 	Removals Removals `json:"removals"`
 }
 
-// Removals count the assignments that a change takes away.
+// Removals count the assignments that a change takes away, and the clusters, where it does.
 type Removals struct {
 	Removed  int  `json:"removed"`
 	Recorded int  `json:"recorded"` // how many there are before
 	Most     int  `json:"most"`     // how many of them one change takes away
 	Empties  bool `json:"empties"`  // whether nothing is left
+
+	Clusters         int `json:"clusters,omitempty"`
+	RecordedClusters int `json:"recordedClusters,omitempty"`
+	MostClusters     int `json:"mostClusters,omitempty"`
 }
 
 // ChangeFacts are what is known of a planned change.

@@ -65,13 +65,15 @@ func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	return []Verdict{{Gate: gate, State: Blocked, Reason: fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate)}}
 }
 
-// removals returns the verdict on a change that takes too many assignments away.
+// removals returns the verdict on a change that takes too many assignments or clusters away.
 func removals(r Removals) []Verdict {
 	switch {
 	case r.Empties:
 		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)}}
 	case r.Removed > r.Most:
 		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("%d of %d assignments are removed; wanted are %d at most", r.Removed, r.Recorded, r.Most)}}
+	case r.Clusters > r.MostClusters:
+		return []Verdict{{Gate: "removals", State: Blocked, Reason: fmt.Sprintf("%d of %d clusters are removed; wanted are %d at most", r.Clusters, r.RecordedClusters, r.MostClusters)}}
 	}
 	return nil
 }

@@ -117,6 +117,9 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	e := b.Environments[0]
 	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics, Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
 	out.Removals = gate.Removals{Removed: len(e.Removals.Removed), Recorded: e.Removals.Recorded, Most: e.Removals.Most, Empties: e.Removals.Empties}
+	if n := len(e.Removals.Clusters); n > 0 {
+		out.Removals.Clusters, out.Removals.RecordedClusters, out.Removals.MostClusters = n, e.Removals.RecordedClusters, e.Removals.MostClusters
+	}
 	out.Options.Ring = c.Ring
 	out.Test = func(ctx context.Context) ([]diag.Diagnostic, error) {
 		report, err := assert.Run(ctx, b, func(string) bool { return true })

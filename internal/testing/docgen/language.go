@@ -16,7 +16,7 @@ import (
 
 // chapters are the files of the schema in the order that a reader wants.
 var chapters = []string{
-	"environment.cue", "promotion.cue", "cluster.cue", "workload.cue", "workspace.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",
+	"environment.cue", "promotion.cue", "cluster.cue", "inventory.cue", "workload.cue", "workspace.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",
 	"test.cue", "namespace.cue", "reconciler.cue", "application.cue", "names.cue",
 }
 
