@@ -91,7 +91,7 @@ func mirror(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files["download/v0.1.0/install.sh"] = script
+	files["download/v0.1.0/install.sh"], files["latest/download/install.sh"] = script, script
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/")

@@ -311,3 +311,62 @@ func TestComponent(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestInstallPage runs what the docs say about install.sh, with a server of this machine in
+// place of GitHub.
+func TestInstallPage(t *testing.T) {
+	server := mirror(t)
+	n := 0
+	for _, page := range []string{"README.md", "docs/install.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "curl -fsSL ") || !strings.Contains(line, "install.sh") {
+				continue
+			}
+			n++
+			home := t.TempDir()
+			cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, "https://github.com/kalypso-io/kalypso/releases", server.URL))
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "KALYPSO_DOWNLOADS=" + server.URL, "KALYPSO_OS=linux", "KALYPSO_ARCH=amd64"}
+			out, err := cmd.CombinedOutput()
+			found, _ := filepath.Glob(filepath.Join(home, "*", "kalypso"))
+			local, _ := filepath.Glob(filepath.Join(home, ".local", "bin", "kalypso"))
+			if err != nil || len(found)+len(local) != 1 {
+				t.Errorf("%s: %s%v\n%s", page, line, err, out)
+			}
+		}
+	}
+	if n != 3 {
+		t.Errorf("the docs run install.sh %d times", n)
+	}
+}
+
+// TestHooks: the hooks of pre-commit are commands of kalypso, and the docs name them.
+func TestHooks(t *testing.T) {
+	var hooks []struct{ ID, Name, Entry, Language, Files string }
+	text, err := os.ReadFile(".pre-commit-hooks.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &hooks)
+	}
+	if err != nil || len(hooks) == 0 {
+		t.Fatal(err, hooks)
+	}
+	page, err := os.ReadFile("docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hooks {
+		name, ok := strings.CutPrefix(h.Entry, "kalypso ")
+		if _, err := os.Stat(filepath.Join("cmd", "kalypso", name+".go")); !ok || err != nil || h.Name == "" || h.Language != "system" || h.ID != "kalypso-"+name {
+			t.Errorf("%+v: %v", h, err)
+		}
+		if _, err := regexp.Compile(h.Files); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string(page), "- id: "+h.ID+"\n") {
+			t.Errorf("docs/install.md does not name %s", h.ID)
+		}
+	}
+}
