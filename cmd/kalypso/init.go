@@ -26,8 +26,8 @@ func newInit(g *global) *cobra.Command {
 a cluster type in each, a workload, a policy and configs, with comments that say what
 each is, and workflows for CI. It builds as it is.
 
-Files that are there already are not changed. README.md, .gitignore, .editorconfig and
-CODEOWNERS may be there; with any other in the way nothing is written.`,
+Files that are there already are not changed. README.md, .gitignore, .editorconfig, CODEOWNERS
+and the settings of editors may be there; with any other in the way nothing is written.`,
 		Example: "  kalypso init shop --reconciler argocd --environments dev,prod",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -137,7 +137,7 @@ func nameOf(dir string) (string, error) {
 }
 
 // mayStay are the files that people have before they have a platform.
-var mayStay = []string{".editorconfig", ".github/CODEOWNERS", ".gitignore", "README.md"}
+var mayStay = []string{".editorconfig", ".github/CODEOWNERS", ".gitignore", ".vscode/extensions.json", ".vscode/settings.json", "README.md"}
 
 // notYet returns the files that are not there, and fails if others are in the way.
 func notYet(dir string, files []starter.File) (missing []starter.File, err error) {

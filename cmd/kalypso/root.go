@@ -106,7 +106,7 @@ and builds need no network.`,
 	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
 	addGroup(root, start, newInit(g), newDoctor(g), newMan(g), newVersion(g))
-	addGroup(root, "Author:", newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
+	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
 	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
 	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newDiff(g), newVerify(g), newAudit(g))
 	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))

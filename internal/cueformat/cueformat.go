@@ -1,0 +1,129 @@
+// Package cueformat formats CUE files as `cue fmt` does.
+package cueformat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	cueerrors "cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/parser"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
+)
+
+// ErrLink is returned for a link, which is not followed.
+var ErrLink = errors.New("is a link: name the file that it leads to")
+
+// Text returns CUE as `cue fmt` writes it. An error is one of CUE, with positions in the file
+// of that name.
+func Text(name string, src []byte) ([]byte, error) {
+	f, err := parser.ParseFile(name, src, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	return format.Node(f)
+}
+
+// Problem is a syntax error.
+type Problem struct {
+	Message      string
+	Line, Column int
+}
+
+// Problems returns the syntax errors that an error of Text or Read is; nothing for any other
+// error.
+func Problems(err error) (out []Problem) {
+	if cue := cueerrors.Error(nil); !errors.As(err, &cue) {
+		return nil
+	}
+	for _, e := range cueerrors.Errors(err) {
+		text, args := e.Msg()
+		at := e.Position()
+		out = append(out, Problem{fmt.Sprintf(text, args...), max(at.Line(), 1), max(at.Column(), 1)})
+	}
+	return out
+}
+
+// Files calls f with each CUE file that is named, or that is in a folder that is, in the
+// order of their names, as `cue fmt --files` finds them: without cue.mod and what begins with
+// a dot or an underscore. Trees that kalypso wrote are left out too. What cannot be read or
+// is a link is given to f with an error. What f returns ends the walk.
+func Files(name string, f func(name string, err error) error) error {
+	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink != 0 {
+		if err == nil {
+			err = ErrLink
+		}
+		return f(name, err)
+	}
+	return filepath.WalkDir(name, func(at string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return f(at, err)
+		case d.IsDir() && at != name && isLeftOut(at):
+			return fs.SkipDir
+		case d.IsDir() || at != name && !strings.HasSuffix(at, ".cue"):
+			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			return f(at, ErrLink)
+		}
+		return f(at, nil)
+	})
+}
+
+func isLeftOut(dir string) bool {
+	base := filepath.Base(dir)
+	if base == "cue.mod" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(dir, ".kalypso", "provenance.json"))
+	return err == nil
+}
+
+// Change is what formatting changes in a file.
+type Change struct {
+	Name          string
+	Before, After []byte
+	mode          fs.FileMode
+}
+
+// Read returns what formatting a file changes; nil for nothing. An error of CUE has positions
+// in the file.
+func Read(name string) (*Change, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	src, err := regular.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	after, err := Text(name, src)
+	if err != nil || bytes.Equal(src, after) {
+		return nil, err
+	}
+	return &Change{name, src, after, info.Mode().Perm()}, nil
+}
+
+// Write replaces the file, all at once, by one with the same permissions.
+func (c *Change) Write() (err error) {
+	f, err := os.CreateTemp(filepath.Dir(c.Name), ".fmt-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(c.After)
+	if err = errors.Join(err, f.Chmod(c.mode), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), c.Name)
+}
