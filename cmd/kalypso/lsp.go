@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,18 +8,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	cuecmd "cuelang.org/go/cmd/cue/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
-	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/edit/lsp"
-	"github.com/kalypso-io/kalypso/internal/scratch"
 	"github.com/kalypso-io/kalypso/internal/worker"
 )
 
@@ -58,7 +52,7 @@ and CUE's. It reaches no network.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := lsp.Serve(cmd.Context(), io.NopCloser(g.in), closing{g.out}, lsp.Options{
-				CUE: cueServer, Compile: compileApart, Delay: delay, Version: compiler.Version().Version,
+				CUE: cueServer, Compile: compileProcess, Delay: delay, Version: compiler.Version().Version,
 			})
 			if errors.Is(err, context.Canceled) {
 				return nil // it was asked to end
@@ -88,38 +82,9 @@ func cueServer() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// compileApart compiles a platform in a process of its own: CUE cannot be cancelled, and what
-// is typed may have no end.
-func compileApart(ctx context.Context, root string, over source.Overlay) (ds []diag.Diagnostic, err error) {
-	dir, remove, err := scratch.Dir("lsp")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	// Not on its standard input: a process that begins again reads it again.
-	file := filepath.Join(dir, "overlay.json")
-	text, err := json.Marshal(over)
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
-		return nil, err
-	}
-	cmd, err := worker.Self("lsp", "compile", file, "--chdir", root, "--progress", progressNone)()
-	if err != nil {
-		return nil, err
-	}
-	var out, failed bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &failed
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // it may have ended
-	defer stop()
-	if err := cmd.Wait(); err != nil {
-		return nil, errors.Join(err, errors.New(strings.TrimSpace(failed.String())))
-	}
-	return ds, json.Unmarshal(out.Bytes(), &ds)
+// compileProcess returns the command that compiles a platform for the server.
+func compileProcess(root, overlay string) (*exec.Cmd, error) {
+	return worker.Self("lsp", "compile", overlay, "--chdir", root, "--progress", progressNone)()
 }
 
 // newLSPCompile is what that process does.
@@ -138,7 +103,7 @@ func newLSPCompile(g *global) *cobra.Command {
 				return err
 			}
 			return g.compile(cmd.Context(), nil, func(b *compiler.Build) error {
-				return json.NewEncoder(g.out).Encode(b.Diagnostics)
+				return lsp.Answer(cmd.Context(), g.in, g.out, b, g.overlay)
 			})
 		},
 	}

@@ -1,9 +1,10 @@
 package lsp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -22,21 +23,141 @@ func (s *server) fromCUE(method string, params json.RawMessage) (reply, error) {
 	return func(ctx context.Context) (any, error) { return wait(ctx) }, nil
 }
 
-// completion answers what may be written at a place.
+// completion answers what may be written at a place. Where that is a name or a value, kalypso
+// answers alone; beside fields CUE knows more.
 func (s *server) completion(method string, params json.RawMessage) (reply, error) {
+	n, ok, err := s.at(params)
+	if err != nil {
+		return nil, err
+	}
+	items, all := []any{}, false
+	if ok {
+		items, all = n.complete()
+	}
+	list := func(items []any) any { return map[string]any{"isIncomplete": false, "items": items} }
+	if all {
+		return now(list(items)), nil
+	}
 	wait, err := s.fromCUE(method, params)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (any, error) {
 		result, err := wait(ctx)
-		return result, err
+		return list(merge(items, result)), err
 	}, nil
 }
 
-// rename renames what CUE's server can rename. What the schema declares cannot be: the server
-// would change it in CUE's cache.
+// merge adds the completions of CUE's server that are not among others yet.
+func merge(items []any, result any) []any {
+	var theirs struct {
+		Items []map[string]any `json:"items"`
+	}
+	raw, _ := result.(json.RawMessage)
+	_ = json.Unmarshal(raw, &theirs) // none, or none that can be read
+	there := map[any]bool{}
+	for _, i := range items {
+		there[i.(map[string]any)["label"]] = true
+	}
+	for _, i := range theirs.Items {
+		if !there[i["label"]] {
+			items = append(items, i)
+		}
+	}
+	return items
+}
+
+// hover answers what a word means.
+func (s *server) hover(method string, params json.RawMessage) (reply, error) {
+	n, ok, err := s.at(params)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := s.fromCUE(method, params)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (any, error) {
+		if ok {
+			if h, found := n.hover(ctx); found {
+				return h, nil
+			}
+		}
+		return wait(ctx)
+	}, nil
+}
+
+// definition answers where a name is declared.
+func (s *server) definition(method string, params json.RawMessage) (reply, error) {
+	n, ok, err := s.at(params)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if places := n.Definition(n.path, n.offset); len(places) > 0 {
+			return now(n.places(places)), nil
+		}
+	}
+	return s.fromCUE(method, params)
+}
+
+// references answers where a name is used.
+func (s *server) references(method string, params json.RawMessage) (reply, error) {
+	var p struct {
+		Context struct {
+			IncludeDeclaration bool `json:"includeDeclaration"`
+		} `json:"context"`
+	}
+	n, ok, err := s.at(params)
+	if err == nil {
+		err = json.Unmarshal(params, &p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if places := n.References(n.path, n.offset, p.Context.IncludeDeclaration); len(places) > 0 {
+			return now(n.places(places)), nil
+		}
+	}
+	return s.fromCUE(method, params)
+}
+
+// prepareRename answers which name it is that would be renamed.
+func (s *server) prepareRename(method string, params json.RawMessage) (reply, error) {
+	n, ok, err := s.at(params)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if at, can := n.Renamable(n.path, n.offset); can {
+			return now(n.place(at).Range), nil
+		}
+	}
+	return s.fromCUE(method, params)
+}
+
+// rename renames an entity wherever it is named, and else what CUE's server can rename. What
+// the schema declares cannot be: the server would change it in CUE's cache.
 func (s *server) rename(method string, params json.RawMessage) (reply, error) {
+	var p struct {
+		NewName string `json:"newName"`
+	}
+	n, ok, err := s.at(params)
+	if err == nil {
+		err = json.Unmarshal(params, &p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if _, can := n.Renamable(n.path, n.offset); can {
+			return func(context.Context) (any, error) {
+				edits, err := n.Rename(n.path, n.offset, p.NewName)
+				return n.edit(edits), err
+			}, nil
+		}
+	}
 	wait, err := s.fromCUE(method, params)
 	if err != nil {
 		return nil, err
@@ -45,7 +166,7 @@ func (s *server) rename(method string, params json.RawMessage) (reply, error) {
 		result, err := wait(ctx)
 		raw, _ := result.(json.RawMessage)
 		if err == nil && changesModules(raw) {
-			return nil, fmt.Errorf("it is declared by a module that is not in this workspace, and cannot be renamed")
+			return nil, errors.New("it is declared by a module that is not in this workspace, and cannot be renamed")
 		}
 		return result, err
 	}, nil
@@ -77,9 +198,48 @@ func changesModules(edit json.RawMessage) bool {
 	return false
 }
 
-// codeAction answers what can be done at a place.
+// codeAction answers what can be done at a place: the fixes of what is wrong there, and what
+// CUE's server can do.
 func (s *server) codeAction(method string, params json.RawMessage) (reply, error) {
-	return s.fromCUE(method, params)
+	var p struct {
+		Range span `json:"range"`
+	}
+	n, ok, err := s.at(params)
+	if err == nil {
+		err = json.Unmarshal(params, &p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	wait, err := s.fromCUE(method, params)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (any, error) {
+		actions := []any{}
+		if ok {
+			actions = append(actions, n.fixes(p.Range)...)
+		}
+		result, err := wait(ctx)
+		raw, _ := result.(json.RawMessage)
+		var theirs []json.RawMessage
+		_ = json.Unmarshal(raw, &theirs) // none, or none that can be read
+		for _, a := range theirs {
+			if bytes.Contains(a, []byte(`"newText"`)) { // there is something to do
+				actions = append(actions, a)
+			}
+		}
+		return actions, err
+	}, nil
+}
+
+// codeLens answers what stands above entities.
+func (s *server) codeLens(_ string, params json.RawMessage) (reply, error) {
+	n, ok, err := s.at(params)
+	if err != nil || !ok {
+		return now([]any{}), err
+	}
+	return now(n.lenses()), nil
 }
 
 // formatting formats the text of a document as `cue fmt` does. One that does not parse stays

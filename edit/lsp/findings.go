@@ -110,7 +110,7 @@ func (s *server) foundByCUE(p publishDiagnostics) {
 // foundLocked takes what the compilation of a platform has found, and takes back what
 // the one before it found.
 func (s *server) foundLocked(p *platform, ds []diag.Diagnostic) {
-	files := sources{p.root, s.documents, map[string]text{}}
+	files := s.sourcesLocked(p)
 	by := map[string][]diagnostic{}
 	for _, d := range ds {
 		file := firstFile(d)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/edit/names"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
@@ -15,10 +16,14 @@ type platform struct {
 	root  string          // as the editor names it
 	found map[string]bool // the URIs of files in which the last compilation found something
 
-	compiled bool // once
-	version  int  // of what would be compiled now
-	timer    *time.Timer
-	cancel   context.CancelFunc // of the compilation under way; nil for none
+	results *results // of the last compilation; nil for none
+	version int      // of what would be compiled now
+	timer   *time.Timer
+	cancel  context.CancelFunc // of the compilation under way; nil for none
+
+	disk    []names.File // nil if they have to be read
+	index   *names.Index
+	indexed int // the version that the index is of
 }
 
 // platformOfLocked returns the platform that a folder is in; nil for none.
@@ -88,36 +93,40 @@ func (s *server) scheduleLocked(p *platform) {
 func (s *server) compile(p *platform, version int) {
 	s.mu.Lock()
 	whole := true
-	over := source.Overlay{}
 	for uri, d := range s.documents {
-		if name, within := p.name(uri); within {
-			over[name] = []byte(d.text.string)
-			whole = whole && len(s.findings.of(uri).syntax) == 0
-		}
+		_, within := p.name(d.uri)
+		whole = whole && (!within || len(s.findings.of(uri).syntax) == 0)
 	}
-	if version != p.version || p.compiled && !whole {
+	if version != p.version || p.results != nil && !whole {
 		s.mu.Unlock()
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
-	s.mu.Unlock()
 	defer cancel()
-	ds, err := s.options.Compile(ctx, p.root, over)
+	p.cancel = cancel
+	over := s.overlayLocked(p)
+	s.mu.Unlock()
+	r, err := compileApart(ctx, s.options.Compile, p.root, over)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if version != p.version {
-		return
-	}
-	p.cancel = nil
-	if err != nil {
-		if ctx.Err() == nil {
+	if version != p.version || err != nil {
+		if r != nil {
+			_ = r.close()
+		}
+		if err != nil && ctx.Err() == nil {
 			s.say("kalypso cannot compile " + p.root + ": " + err.Error())
 		}
 		return
 	}
-	p.compiled = true
-	s.foundLocked(p, ds)
+	p.cancel = nil
+	if p.results != nil {
+		_ = p.results.close()
+	}
+	p.results = r
+	s.foundLocked(p, r.Diagnostics)
+	if s.refreshes {
+		go func() { _ = s.editor.Call(context.Background(), "workspace/codeLens/refresh", nil, nil) }() // its answer says nothing
+	}
 }
 
 // stopCompiling ends what is compiled, and waits for it.
@@ -134,4 +143,9 @@ func (s *server) stopCompiling() {
 	}
 	s.mu.Unlock()
 	s.compiling.Wait()
+	for _, p := range s.platforms {
+		if p.results != nil {
+			_ = p.results.close()
+		}
+	}
 }

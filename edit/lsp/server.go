@@ -16,9 +16,6 @@ import (
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
-
-	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // Options say what a server works with.
@@ -26,9 +23,9 @@ type Options struct {
 	// CUE returns the command of a process that is CUE's language server on its standard
 	// input and output, which is not started yet.
 	CUE func() (*exec.Cmd, error)
-	// Compile compiles the platform at a root, with the text of files that are open over what
-	// is in its folder, and returns what there is to say about it.
-	Compile func(ctx context.Context, root string, over source.Overlay) ([]diag.Diagnostic, error)
+	// Compile returns the command of a process, which is not started yet, that compiles the
+	// platform at a root, with the overlay in a file as JSON, and calls Answer.
+	Compile func(root, overlay string) (*exec.Cmd, error)
 	// Delay is how long nothing must have changed before a platform is compiled.
 	Delay time.Duration
 	// Version is that of kalypso.
@@ -92,6 +89,7 @@ type server struct {
 	mu        sync.Mutex
 	folders   []workspaceFolder
 	watches   bool // the editor can be asked to watch files
+	refreshes bool // it can be asked to show lenses anew
 	documents documents
 	findings  findings
 	platforms map[string]*platform // by their roots
@@ -118,11 +116,12 @@ var (
 var requests = map[string]func(s *server, method string, params json.RawMessage) (reply, error){
 	"shutdown":                    (*server).shutdown,
 	"textDocument/completion":     (*server).completion,
-	"textDocument/hover":          (*server).fromCUE,
-	"textDocument/definition":     (*server).fromCUE,
-	"textDocument/references":     (*server).fromCUE,
+	"textDocument/hover":          (*server).hover,
+	"textDocument/definition":     (*server).definition,
+	"textDocument/references":     (*server).references,
 	"textDocument/documentSymbol": (*server).fromCUE,
-	"textDocument/prepareRename":  (*server).fromCUE,
+	"textDocument/prepareRename":  (*server).prepareRename,
+	"textDocument/codeLens":       (*server).codeLens,
 	"textDocument/rename":         (*server).rename,
 	"textDocument/codeAction":     (*server).codeAction,
 	"textDocument/formatting":     (*server).formatting,

@@ -13,6 +13,9 @@ type clientCapabilities struct {
 		DidChangeWatchedFiles struct {
 			DynamicRegistration bool `json:"dynamicRegistration"`
 		} `json:"didChangeWatchedFiles"`
+		CodeLens struct {
+			RefreshSupport bool `json:"refreshSupport"`
+		} `json:"codeLens"`
 	} `json:"workspace"`
 	TextDocument struct {
 		Rename struct {
@@ -39,6 +42,7 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 	if len(s.folders) == 0 && p.RootURI != "" {
 		s.folders = []workspaceFolder{{p.RootURI, filepath.Base(fileOf(p.RootURI))}}
 	}
+	s.refreshes = p.Capabilities.Workspace.CodeLens.RefreshSupport
 	s.watches = p.Capabilities.Workspace.DidChangeWatchedFiles.DynamicRegistration
 	folders := s.folders
 	s.mu.Unlock()
@@ -62,6 +66,7 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 			"definitionProvider":         true,
 			"referencesProvider":         true,
 			"documentSymbolProvider":     true,
+			"codeLensProvider":           map[string]any{},
 			"documentFormattingProvider": true,
 			"codeActionProvider":         actions,
 			"renameProvider":             rename,
@@ -138,6 +143,7 @@ func (s *server) didChangeWatchedFiles(method string, params json.RawMessage) er
 	defer s.mu.Unlock()
 	for _, c := range p.Changes {
 		if p := s.platformOfLocked(filepath.Dir(fileOf(c.URI))); p != nil {
+			p.disk = nil
 			s.scheduleLocked(p)
 		}
 	}
@@ -207,6 +213,7 @@ func (s *server) didClose(_ string, params json.RawMessage) error {
 	s.findings.of(uri).syntax, s.findings.of(uri).cue = nil, nil
 	s.publishLocked(uri)
 	if p := s.platformOfLocked(filepath.Dir(fileOf(uri))); p != nil {
+		p.disk = nil
 		s.scheduleLocked(p) // the text of the file holds again
 	}
 	return nil

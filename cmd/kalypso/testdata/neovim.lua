@@ -48,8 +48,7 @@ local function go()
   say("completion: " .. table.concat(labels, " "))
 
   vim.api.nvim_win_set_cursor(0, { 4, 2 })
-  local shown = vim.lsp.util.convert_input_to_markdown_lines(ask("textDocument/hover").contents)
-  say("hover: " .. shown[1])
+  say("hover: " .. ask("textDocument/hover").contents.value)
 
   typed(5, "\tlabel: {}")
   await("problem", function() return (problems() or ""):match("label") end)
