@@ -11,6 +11,7 @@ package compose
 import (
 	"context"
 	"crypto/sha256"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
@@ -55,6 +56,7 @@ type Plan struct {
 	configs     [][]int32 // assignment -> the configs that match it, sorted by layer, then name
 	schemas     [][]int32 // assignment -> the config schemas that match it
 	ds          []about
+	vocabulary  func() selector.Vocabulary // of matches
 
 	configDigests [][]byte
 	scratch       []byte
@@ -95,6 +97,7 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 
 		configDigests: rawDigests(env.Configs),
 	}
+	p.vocabulary = sync.OnceValue(p.vocabularyOf)
 	p.findSpecs()
 	p.match(satisfies)
 	if err := p.namespaces(ctx); err != nil {

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Need is a key that a contract names, and what the values say to it.
@@ -110,7 +112,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 		if leaf, there := m.leafAt(p.Path); there {
 			d = origins(d, leaf.From)
 		}
-		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(hint(p, c.Ref))
+		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), hint(p, c.Ref)))
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
 		} else {
@@ -148,8 +150,68 @@ func (m *merger) breach(p expr.Problem) string {
 	} else if there && plaintext(leaf.Path, leaf.Value) {
 		return p.Path + " breaks a contract"
 	}
-	return fmt.Sprintf("%s breaks a contract: %s", p.Path, p.Message)
+	return fmt.Sprintf("%s breaks a contract: %s", p.Path, m.plain(p))
 }
+
+var (
+	mismatched = lazyregexp.New(`^conflicting values .+ \(mismatched types (\S+) and (\S+)\)$`)
+	outOfBound = lazyregexp.New(`^invalid value (.+) \(out of bound ([<>!=].+)\)$`)
+)
+
+// plain words what CUE says of a value that has another type than the contract wants, or is
+// beyond a bound.
+func (m *merger) plain(p expr.Problem) string {
+	if bound := outOfBound.FindStringSubmatch(p.Message); bound != nil {
+		if pattern, ok := strings.CutPrefix(bound[2], "=~"); ok {
+			return fmt.Sprintf("it must match %s, and is %s", pattern, bound[1])
+		}
+		if not, ok := strings.CutPrefix(bound[2], "!="); ok {
+			return fmt.Sprintf("it must not be %s", not)
+		}
+		return fmt.Sprintf("it must be %s, and is %s", bound[2], bound[1])
+	}
+	if given, wanted := m.types(p); given != "" {
+		return fmt.Sprintf("it must be of type %s, and is of type %s", strings.ReplaceAll(strings.Trim(wanted, "()"), "|", " or "), given)
+	}
+	return p.Message
+}
+
+// types returns the type of a value and that which a contract wants, where they differ; ""
+// where something else is wrong.
+func (m *merger) types(p expr.Problem) (given, wanted string) {
+	types := mismatched.FindStringSubmatch(p.Message)
+	leaf, there := m.leafAt(p.Path)
+	if types == nil || !there || leaf.Path != p.Path {
+		return "", ""
+	}
+	switch given = leaf.Value.Kind().String(); given {
+	case types[1]:
+		return given, types[2]
+	case types[2]:
+		return given, types[1]
+	}
+	return "", ""
+}
+
+// retype is how a value is written in the type that a contract wants; "" where it is not the
+// same value.
+func (m *merger) retype(p expr.Problem) string {
+	given, wanted := m.types(p)
+	if given == "" {
+		return ""
+	}
+	leaf, _ := m.leafAt(p.Path)
+	switch text := leaf.Value.Text(); {
+	case plaintext(leaf.Path, leaf.Value):
+	case leaf.Value.Kind() == model.String && (number.MatchString(text) && strings.Contains(wanted, "int") || wanted == "bool" && (text == "true" || text == "false")):
+		return "write it without quotes: " + text
+	case wanted == "string" && slices.Contains([]model.Kind{model.Int, model.Float, model.Bool}, leaf.Value.Kind()):
+		return "write it as a string: " + string(model.AppendJSONString(nil, leaf.Value.String()))
+	}
+	return ""
+}
+
+var number = lazyregexp.New(`^-?[0-9]+$`)
 
 // hint says what to do about a problem with a contract, which is of an assignment
 // or of a target of an application.

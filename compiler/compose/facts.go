@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
@@ -11,17 +12,7 @@ import (
 func (p *Plan) matchFacts(facts selector.Facts, i int, asked *asked) {
 	a := &p.assignments[i]
 	clear(facts)
-	for _, f := range [...]struct{ name, value string }{
-		{"environment", p.env.Name},
-		{"workspace", a.Workload.Workspace},
-		{"workload", a.Workload.Name},
-		{"deploymentTarget", a.Target.FullName},
-		{"clusterType", a.ClusterType.Name},
-	} {
-		if asked.names[f.name] {
-			facts[f.name] = selector.Values(f.value)
-		}
-	}
+	p.impliedFacts(facts, a, asked.names)
 	for _, l := range asked.clusterType(a.ClusterType) {
 		facts[l.name] = l.fact
 	}
@@ -32,6 +23,42 @@ func (p *Plan) matchFacts(facts selector.Facts, i int, asked *asked) {
 		}
 		facts[l.name] = l.fact
 	}
+}
+
+// impliedFacts adds the facts of an assignment that are no labels, of these names; nil for
+// all.
+func (p *Plan) impliedFacts(facts selector.Facts, a *schedule.Assignment, names map[string]bool) {
+	for _, f := range [...]struct{ name, value string }{
+		{"environment", p.env.Name},
+		{"workspace", a.Workload.Workspace},
+		{"workload", a.Workload.Name},
+		{"deploymentTarget", a.Target.FullName},
+		{"clusterType", a.ClusterType.Name},
+	} {
+		if names == nil || names[f.name] {
+			facts[f.name] = selector.Values(f.value)
+		}
+	}
+}
+
+// vocabularyOf returns what matches can speak of: everything that there is in the facts of
+// the assignments.
+func (p *Plan) vocabularyOf() selector.Vocabulary {
+	return selector.VocabularyOf(func(yield func(selector.Facts) bool) {
+		for i := range p.assignments {
+			a := &p.assignments[i]
+			facts := selector.Facts{}
+			p.impliedFacts(facts, a, nil)
+			for _, labels := range []map[string]string{a.ClusterType.Labels, a.Target.Labels} {
+				for key, value := range labels {
+					facts[key] = selector.Values(append(facts[key].Values, value)...)
+				}
+			}
+			if !yield(facts) {
+				return
+			}
+		}
+	})
 }
 
 // asked are the labels that selectors ask for, of both sides of assignments.

@@ -29,7 +29,7 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		}
 		ref := model.Ref{Collection: "configs", Name: config.Name}
 		if len(hits) == 0 && !config.MatchUnknown {
-			p.unmatched(ref, config.AllowEmpty)
+			p.unmatched(ref, &config.Match, config.AllowEmpty)
 		}
 		switch {
 		case config.UnknownOf != "":
@@ -47,7 +47,7 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		}
 		ref := model.Ref{Collection: "configSchemas", Name: s.Name}
 		if len(hits) == 0 && !s.MatchUnknown {
-			p.unmatched(ref, s.AllowEmpty)
+			p.unmatched(ref, &s.Match, s.AllowEmpty)
 		}
 		if s.Invalid {
 			p.broken(ref, hits)
@@ -101,10 +101,13 @@ func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool) []int
 }
 
 // unmatched notes a config or config schema that matches no assignment.
-func (p *Plan) unmatched(ref model.Ref, allowed bool) {
+func (p *Plan) unmatched(ref model.Ref, match *model.Selector, allowed bool) {
 	d := diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
 		At(ref.At("match"), "").On(ref.At("match").String())
 	d.Environment = p.env.Name
+	if !allowed && !p.env.Incomplete {
+		d = p.vocabulary().Explain(d, "assignment", match)
+	}
 	p.Empty = append(p.Empty, Empty{ref, allowed, d})
 	if !allowed && !p.env.Incomplete {
 		p.report(d)

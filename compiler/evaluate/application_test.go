@@ -119,7 +119,7 @@ func TestApplicationErrors(t *testing.T) {
 		"no key twice":                {head + "-- environments/dev/values.yaml --\nnull: {a: 1}\n~: {b: 1}\n", []string{"K1108 the key null is given twice @environments/dev/values.yaml:1:1 @environments/dev/values.yaml:2:1"}},
 		"a key and an alias of it":    {head + "-- environments/dev/values.yaml --\n&k a: {a: 1}\n? *k\n: {b: 1}\n", []string{"K1108 the key a is given twice @environments/dev/values.yaml:1:1 @environments/dev/values.yaml:2:3"}},
 		"a merged key":                {head + "-- environments/dev/values.yaml --\na: &a {b: 1}\nc: {<<: *a, b: 2, <<: {d: 1}}\n", nil},
-		"CUE":                         {head + "-- environments/dev/values.cue --\na: {\n", []string{"K1001 expected '}', found 'EOF' @environments/dev/values.cue:1:6"}},
+		"CUE":                         {head + "-- environments/dev/values.cue --\na: {\n", []string{"K1001 { is not closed @environments/dev/values.cue:1:4"}},
 		"CUE in conflict":             {head + "-- values.cue --\na: 1\n-- environments/dev/values.cue --\na: 2\n", []string{"K1108 conflicting values 2 and 1 for a @environments/dev/values.cue:1:4 @values.cue:1:4"}},
 		"the error of CUE":            {head + "-- environments/dev/values.cue --\na: b: _|_\n", []string{"K1103 b: it is the error _|_ @environments/dev/values.cue:1:7"}},
 		"that in a comprehension":     {head + "-- environments/dev/values.cue --\nif true {a: _|_}\n", []string{"K1103 a: it is the error _|_ @environments/dev/values.cue:1:13"}},

@@ -208,7 +208,7 @@ func TestRegisteredErrors(t *testing.T) {
 		},
 		"syntax": {
 			registered: head + "workloads: {\n",
-			want:       []string{"K1001 expected '}', found 'EOF' @app@0a1b2c3d0a1b/deploy/app.cue:3:14"},
+			want:       []string{"K1001 { is not closed @app@0a1b2c3d0a1b/deploy/app.cue:3:12"},
 			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"misspelt": {
@@ -285,7 +285,7 @@ func TestRegisteredConfigLimits(t *testing.T) {
 	for name, c := range map[string]struct{ registered, want string }{
 		"layer":     {"configs: x: {match: {}, layer: 4, values: A: 1}", "K1305 config x is in layer 4, and registration limits allows 0 to 3 @limits@0a1b2c3d0a1b/x.cue:2:32"},
 		"overrides": {"configs: x: {match: {}, overrides: A: 1}", "K1305 config x has overrides, which registration limits cannot bring @limits@0a1b2c3d0a1b/x.cue:2:25"},
-		"broken":    {"configs: {", "K1001 expected '}', found 'EOF' @limits@0a1b2c3d0a1b/x.cue:2:12"},
+		"broken":    {"configs: {", "K1001 { is not closed @limits@0a1b2c3d0a1b/x.cue:2:10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := registrations[:strings.Index(registrations, "\tapp")] + registrations[strings.Index(registrations, "\tlimits"):]

@@ -61,6 +61,11 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 		return dependencyError(t, message, name+" has errors of its own: correct them first"), true
 	}
 	others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
+	if i := slices.IndexFunc(others, func(other string) bool { return strings.HasSuffix(other, "-"+name) }); i >= 0 {
+		d := dependencyError(t, message, "did you mean "+others[i]+"?") // name is its short name
+		d.Suggestion = diag.Suggestion{Wrong: name, Right: others[i]}
+		return d, true
+	}
 	return dependencyError(t, message, "").Suggesting(name, others), true
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
 // side is one of the selectors of a policy, with how many entities it selects.
@@ -52,7 +53,7 @@ type Empty struct {
 // Empty returns the selectors of policies that select nothing, by policy.
 func (s *Schedule) Empty() []Empty {
 	var out []Empty
-	words := map[string]vocabulary{}
+	words := map[string]selector.Vocabulary{}
 	for i := range s.selections {
 		p := &s.selections[i]
 		for _, side := range p.sides() {
@@ -60,7 +61,7 @@ func (s *Schedule) Empty() []Empty {
 				continue
 			}
 			if len(words) == 0 {
-				words[kindTarget], words[kindType] = vocabularyOf(s.fleet.targetFacts()), vocabularyOf(s.fleet.typeFacts())
+				words[kindTarget], words[kindType] = selector.VocabularyOf(s.fleet.targetFacts()), selector.VocabularyOf(s.fleet.typeFacts())
 			}
 			d := selectsNothing(p.policy.Name, side, words[side.kind])
 			d.Environment = s.Environment
@@ -117,9 +118,11 @@ func (s *Schedule) warnOfUnassigned(r *report) {
 		for _, ref := range sites {
 			d = d.At(ref, "")
 		}
-		if len(sites) > 0 {
-			d = d.Hinting("if that is meant, write allowEmpty: true on the deployment target")
+		hint := "if that is meant, write allowEmpty: true on the deployment target"
+		if len(sites) == 0 {
+			hint = fmt.Sprintf("write a policy for it, such as schedulingPolicies: %s: {deploymentTargets: workload: %q, clusterTypes: {}}; %s", model.Label(t.workload.Name), t.workload.Name, hint)
 		}
+		d = d.Hinting(hint)
 		r.add(d)
 	}
 }
@@ -172,8 +175,8 @@ func (s *Schedule) warnOfEmptyTypes(r *report) {
 	}
 }
 
-func selectsNothing(policy string, s side, words vocabulary) diag.Diagnostic {
+func selectsNothing(policy string, s side, words selector.Vocabulary) diag.Diagnostic {
 	d := diag.New(diag.SelectsNothing, fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
 		On(s.ref.String()).At(s.ref, "")
-	return words.explain(d, s.kind, s.selector)
+	return words.Explain(d, s.kind, s.selector)
 }

@@ -38,7 +38,7 @@ func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterT
 			ref := model.Ref{Collection: "environments", Name: environment, Path: fmt.Sprintf("rings[%d].select", i)}
 			d := diag.New(diag.SelectsNothing, fmt.Sprintf("ring %s of environment %s selects nothing", ring.Name, environment)).
 				On(ref.String()).At(ref, "")
-			r.add(vocabularyOf(f.typeFacts()).explain(d, kindType, &ring.Select))
+			r.add(selector.VocabularyOf(f.typeFacts()).Explain(d, kindType, &ring.Select))
 		}
 	}
 	of := make(map[string]string, len(f.types))

@@ -5,9 +5,10 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// hint speaks of the words for which the selector cannot hold, and of no others.
+// The hint speaks of the words for which the selector cannot hold, and of no others.
 func TestHint(t *testing.T) {
 	either := func(s ...model.Selector) model.Selector { return model.Selector{Op: model.OpOr, Args: s} }
 	label := func(op model.SelectorOp, key string, s model.Selector) model.Selector {
@@ -15,7 +16,7 @@ func TestHint(t *testing.T) {
 		return model.Selector{Op: model.OpField, Key: "labels", Args: []model.Selector{field}}
 	}
 	is := func(text string) model.Selector { return model.Selector{Op: model.OpEqual, Text: text} }
-	words := vocabularyOf(newFleet(sample(), never).typeFacts())
+	words := selector.VocabularyOf(newFleet(sample(), never).typeFacts())
 	for _, c := range []struct {
 		name     string
 		selector model.Selector
@@ -28,7 +29,7 @@ func TestHint(t *testing.T) {
 		{"an optional label", label(model.OpOptional, "sise", is("large")), "no cluster type satisfies all of it at once"},
 		{"an expression", label(model.OpField, "size", model.Selector{Op: model.OpSatisfy, Expr: `=~"^x"`}), "no cluster type satisfies all of it at once"},
 	} {
-		if got := words.explain(diag.Diagnostic{}, kindType, &c.selector).Hint; got != c.want {
+		if got := words.Explain(diag.Diagnostic{}, kindType, &c.selector).Hint; got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}

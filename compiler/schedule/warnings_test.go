@@ -30,8 +30,8 @@ func TestNoEffect(t *testing.T) {
 			` (no cluster type satisfies all of it at once)`,
 		`K1902 schedulingPolicies.value.deploymentTargets: deploymentTargets of policy value selects nothing` +
 			` (no deployment target has workspace: "kaizen-app-taem"; did you mean kaizen-app-team?)`,
-		`K1903 workloads."hello-world-app".deploymentTargets."functional-test": no scheduling policy selects deployment target hello-world-app-functional-test`,
-		`K1903 workloads."hello-world-app".deploymentTargets."performance-test": no scheduling policy selects deployment target hello-world-app-performance-test`,
+		`K1903 workloads."hello-world-app".deploymentTargets."functional-test": no scheduling policy selects deployment target hello-world-app-functional-test (write a policy for it, such as schedulingPolicies: "hello-world-app": {deploymentTargets: workload: "hello-world-app", clusterTypes: {}}; if that is meant, write allowEmpty: true on the deployment target)`,
+		`K1903 workloads."hello-world-app".deploymentTargets."performance-test": no scheduling policy selects deployment target hello-world-app-performance-test (write a policy for it, such as schedulingPolicies: "hello-world-app": {deploymentTargets: workload: "hello-world-app", clusterTypes: {}}; if that is meant, write allowEmpty: true on the deployment target)`,
 		`K1904 clusterTypes."command-center": nothing is assigned to cluster type command-center`,
 		`K1904 clusterTypes.drone: nothing is assigned to cluster type drone`,
 		`K1904 clusterTypes.large: nothing is assigned to cluster type large`,

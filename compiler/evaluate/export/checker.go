@@ -109,6 +109,10 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 		return
 	}
 	given := map[string]cue.Value{}
+	if ref.Path == "" && isObject(v) {
+		x.failAt(shape.KubernetesObject("no entity of "+ref.Collection), ref, v)
+		return
+	}
 	for name, of := range cuevalue.Fields(v) {
 		given[name] = of
 		at := ref.At(model.Label(name))
@@ -129,6 +133,34 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 	}
 	x.checkWithoutEffect(v, s, given, ref)
 	x.checkFields(s, given, ref, v)
+}
+
+// isObject says whether a struct is an object of Kubernetes.
+func isObject(v cue.Value) bool {
+	return cuevalue.Field(v, "apiVersion").Exists() && cuevalue.Field(v, "kind").Exists()
+}
+
+// isUnquoted says whether the URL of a repository among the fields has no quotes, so that the
+// fields below it are in it.
+func isUnquoted(given map[string]cue.Value) bool {
+	url, there := given["repo"]
+	return there && (cuevalue.Field(url, "https").Exists() || cuevalue.Field(url, "ssh").Exists())
+}
+
+// hasRevision says whether the URL of an OCI artifact among the fields has the tag or digest
+// that belongs beside it, which is reported.
+func hasRevision(given map[string]cue.Value) bool {
+	url, there := given["url"]
+	if !there {
+		return false
+	}
+	for _, part := range cuevalue.Conjuncts(url) {
+		if url, err := part.String(); err == nil && strings.HasPrefix(url, "oci:") {
+			_, field := shape.CutRevision(url)
+			return field != ""
+		}
+	}
+	return false
 }
 
 // checkWithoutEffect reports fields that look like those of the schema and give
@@ -219,6 +251,8 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 		}
 		wanted := fmt.Sprintf("exactly one of %s is needed", strings.Join(group, ", "))
 		switch {
+		case len(there) == 0 && (slices.Contains(group, "digest") && hasRevision(given) || slices.Contains(group, "commit") && isUnquoted(given)):
+			// which is reported, and has what is missing in it
 		case len(there) == 0 && !slices.ContainsFunc(group, func(name string) bool { return s.Misspelt(name, given) }):
 			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and none is given").Hinting("give one of them"), v))
 		case len(there) > 1:

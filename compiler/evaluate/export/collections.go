@@ -42,18 +42,22 @@ func (x *collectionChecker) checkCollections(env string) {
 		x.reportIncomplete(err, known, env)
 		return
 	}
+	object := isObject(x.Value)
+	if object {
+		d := shape.KubernetesObject("no part of a platform")
+		d.Code = diag.UnknownCollection
+		x.Report(x.At(d, cuevalue.Field(x.Value, "apiVersion")).On("apiVersion"))
+		x.HideAll(env)
+	}
 	for it.Next() {
 		name := it.Selector().Unquoted()
-		if slices.Contains(names, name) {
+		switch {
+		case slices.Contains(names, name):
 			x.checkDeclared(name, env)
-			continue
+		case !object || !slices.Contains(objectFields, name):
+			x.unknownCollection(name, it.Value())
+			x.HideAll(env)
 		}
-		hint := diag.DidYouMean(name, names)
-		if diag.Nearest(name, names) == "" {
-			hint = "make it a hidden field, _" + name + ", or a definition, #" + name + "; the collections are " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
-		}
-		x.Report(x.At(diag.New(diag.UnknownCollection, "unknown top-level field "+name), it.Value()).On(name).Hinting(hint))
-		x.HideAll(env)
 	}
 	for _, c := range names {
 		coll := x.Value.LookupPath(cue.MakePath(cue.Str(c)))
@@ -71,6 +75,25 @@ func (x *collectionChecker) checkCollections(env string) {
 	if err := x.Value.Validate(cue.Concrete(true)); err != nil {
 		x.reportIncomplete(err, known, env)
 	}
+}
+
+// objectFields are the fields of objects of Kubernetes that people paste most.
+var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type", "rules", "roleRef", "subjects", "status"}
+
+// unknownCollection reports a top-level field that is no collection. One that its line does
+// not begin with was probably meant to be in a struct.
+func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
+	hint := "make it a hidden field, _" + name + ", or a definition, #" + name + "; the collections are " + strings.Join(slices.Sorted(slices.Values(model.CollectionNames)), ", ")
+	d := x.At(diag.New(diag.UnknownCollection, "unknown top-level field "+name), v).On(name)
+	if diag.Nearest(name, model.CollectionNames) != "" {
+		x.Report(d.Suggesting(name, model.CollectionNames))
+		return
+	}
+	if len(d.Sites) > 0 && d.Sites[0].Position.Column > 1 {
+		d.Message += ": it is in no struct, since indentation has no meaning in CUE"
+		hint = `put what belongs together between braces: configs: extra: {match: …, values: …}`
+	}
+	x.Report(d.Hinting(hint))
 }
 
 // checkDefinite reports the errors of the package as it is, at paths that concerns

@@ -261,7 +261,7 @@ func (x *reader) because(d diag.Diagnostic, o problem.Problem, in []ast.Node) di
 		d.Message += fmt.Sprintf(": %s %s no value", strings.Join(names, " and "), verb)
 		d = d.Hinting("give " + strings.Join(names, " and ") + " a value, or a default with *…|…")
 	} else {
-		why, hint := problem.Reason(o.Messages[0])
+		why, hint := o.Reason()
 		d.Message += ": " + why
 		d = d.Hinting(hint)
 	}

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -162,8 +164,8 @@ func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	case cuevalue.IsUnknown(v):
 		x.unknown(v, ref)
 		return false
-	case kind == cue.StructKind && name == "labels":
-		x.Fail(ref, diag.New(diag.BadSelector, "a match names labels directly, without labels").Hinting(`write match: region: "east"`))
+	case slices.Contains([]string{"labels", "matchLabels", "matchExpressions"}, name) && kind&(cue.StructKind|cue.ListKind) != 0 && kind != cue.BottomKind:
+		x.Fail(ref, diag.New(diag.BadSelector, "a match names labels directly, without "+name).Hinting(shape.Selecting(name, "match: ")))
 		return false
 	case kind&(cue.StringKind|cue.NumberKind) == 0 && kind != cue.BottomKind:
 		hint := "facts and labels are strings"
@@ -183,8 +185,13 @@ func (x *selectors) checkDefault(v cue.Value, ref model.Ref) bool {
 	if !cuevalue.MarksDefault(v) {
 		return true
 	}
-	x.Fail(ref, diag.New(diag.BadSelector, "a selector cannot have defaults").
-		Hinting("write the constraint without *: \"a\" | \"b\""))
+	hint := `write the constraint without *: "a" | "b"`
+	if e, err := parser.ParseExpr("", fmt.Sprintf("%v", v)); err == nil {
+		if text, err := cuevalue.Write(e); err == nil && strings.Contains(text, "*") && len(text) < 80 {
+			hint = "write the constraint without *: " + strings.ReplaceAll(text, "*", "")
+		}
+	}
+	x.Fail(ref, diag.New(diag.BadSelector, "a selector cannot have defaults").Hinting(hint))
 	return false
 }
 

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // Workloads exports the workloads, with their deployment targets of the environment.
@@ -67,26 +65,11 @@ func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			x.Found.Uses = append(x.Found.Uses, check.Use{Ref: ref.At("environment"), Name: in, Elsewhere: x.Published[w.Name]})
 			if in == environment {
 				out = append(out, t)
-			} else {
-				x.checkPlace(t.FullName, in, environment, ref)
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return strings.Compare(a.Name, b.Name) })
 	return out
-}
-
-// checkPlace warns of a deployment target that is written in the folder of an
-// environment that it is not for: its own does not see it.
-func (x *Exporter) checkPlace(fullName, of, environment string, ref model.Ref) {
-	at := x.Positions.Of(ref)
-	hidden := len(at) > 0 && !slices.ContainsFunc(at, func(p model.Position) bool {
-		return !strings.HasPrefix(p.File, source.Environments+"/"+environment+"/")
-	})
-	if hidden {
-		x.Report(diag.New(diag.Unassigned, fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s", fullName, of, environment)).
-			At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or in %s/%s", source.Environments, of)))
-	}
 }
 
 // target exports a deployment target, and returns the environment that it is of.

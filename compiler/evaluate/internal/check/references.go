@@ -6,11 +6,13 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/shape"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // Use is where something is referred to by its name.
@@ -74,6 +76,9 @@ func (x *Entities) References(env *model.Environment) {
 			continue
 		}
 		x.reference("environment", u.Name, environments, u.Ref)
+		if slices.Contains(environments, u.Name) && u.Name != env.Name {
+			x.place(u, env.Name)
+		}
 	}
 	reconcilers, services := x.names("reconcilers"), x.names("namespaceServices")
 	if !slices.Contains(services, shape.DefaultNamespaceService) {
@@ -100,6 +105,23 @@ func (x *Entities) References(env *model.Environment) {
 		return x.Invalid[model.Ref{Collection: "clusterTypes", Name: c.Name}]
 	})
 	x.fullNames(env)
+}
+
+// place warns of a deployment target that is written in the folder of an environment that
+// it is not for: its own does not see it.
+func (x *Entities) place(u Use, environment string) {
+	ref := u.Ref
+	ref.Path = strings.TrimSuffix(ref.Path, ".environment")
+	at := x.Positions.Of(ref)
+	if len(at) == 0 || slices.ContainsFunc(at, func(p model.Position) bool {
+		return !strings.HasPrefix(p.File, source.Environments+"/"+environment+"/")
+	}) {
+		return
+	}
+	target := ref.Path[strings.LastIndexByte(ref.Path, '.')+1:]
+	fullName := model.FullName(ref.Name, strings.Trim(target, `"`))
+	x.Report(diag.New(diag.Unassigned, fmt.Sprintf("deployment target %s is for environment %s, which does not load the files of %s", fullName, u.Name, environment)).
+		At(ref, "").On(ref.String()).Hinting(fmt.Sprintf("move it to a file at the platform's root or in %s/%s", source.Environments, u.Name)))
 }
 
 func (x *Entities) fullNames(env *model.Environment) {

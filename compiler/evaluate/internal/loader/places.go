@@ -33,6 +33,7 @@ type Places struct {
 	Files    []*ast.File             // of the package
 	declares map[model.Position]bool // line ends ignored: Column is 0
 	embeds   map[string]string       // base name of an embedded file -> its path from the root
+	imports  []*build.Instance       // packages
 	declared func() map[string][]*ast.Field
 }
 
@@ -44,7 +45,7 @@ func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places
 	if inst == nil {
 		return p
 	}
-	p.Files = inst.Files
+	p.Files, p.imports = inst.Files, inst.Imports
 	for _, f := range inst.Files {
 		rel := p.relative(f.Filename)
 		for _, d := range f.Decls {

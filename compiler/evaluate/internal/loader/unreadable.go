@@ -1,9 +1,6 @@
 package loader
 
 import (
-	"fmt"
-	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -11,7 +8,6 @@ import (
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
 
-	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -23,17 +19,12 @@ import (
 func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, e := range errors.Errors(err) {
-		d := unreadable(p.withoutPositions(cuevalue.Text(e)), code)
-		at := p.All(errors.Positions(e))
-		if strings.Contains(e.Error(), failedImport) {
-			slices.Reverse(at) // first what is wrong there, then who imports it
-		}
-		d = d.InEach(at...)
-		if m := missingReference.FindStringSubmatch(d.Message); m != nil && len(d.Sites) == 0 {
-			d = d.InEach(p.uses(m[1])...)
-		}
-		if len(d.Sites) == 0 {
-			d = d.In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
+		message := p.withoutPositions(cuevalue.Text(e))
+		d, found := p.syntax(e, message)
+		if !found {
+			d = p.uncompiled(e, message, code)
+		} else if strings.Contains(message, "found 'EOF'") && slices.ContainsFunc(ds, func(o diag.Diagnostic) bool { return o.Sites[0].Position.File == d.Sites[0].Position.File }) {
+			continue // it follows from the other one
 		}
 		if !slices.ContainsFunc(ds, func(o diag.Diagnostic) bool { return o.Message == d.Message && slices.Equal(o.Sites, d.Sites) }) {
 			ds = append(ds, d)
@@ -42,6 +33,33 @@ func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 	return slices.DeleteFunc(ds, func(d diag.Diagnostic) bool {
 		return strings.HasSuffix(d.Message, announcesSchemaError) && len(ds) > 1
 	})
+}
+
+// uncompiled translates an error of a package whose files are CUE.
+func (p *Places) uncompiled(e errors.Error, message string, code diag.Code) diag.Diagnostic {
+	d := unreadable(message, code)
+	at := p.All(errors.Positions(e))
+	if strings.Contains(e.Error(), failedImport) {
+		slices.Reverse(at) // first what is wrong there, then who imports it
+	}
+	d = d.InEach(at...)
+	if m := missingReference.FindStringSubmatch(d.Message); m != nil {
+		if len(d.Sites) == 0 {
+			d = d.InEach(p.uses(m[1])...)
+		}
+		d = p.missing(m[1], d)
+	}
+	if len(d.Sites) == 0 {
+		return d.In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
+	}
+	path := ""
+	for _, name := range p.PathAt(d.Sites[0].Position) {
+		if !strings.HasPrefix(name, "#") {
+			name = model.Label(name)
+		}
+		path = model.JoinPath(path, name)
+	}
+	return d.On(path)
 }
 
 var missingReference = lazyregexp.New(`^reference (\S+) is not found$`)
@@ -90,7 +108,7 @@ var unreadableKinds = []struct {
 	{lazyregexp.New(`^reference "(#assignment)" not found`), diag.Compile,
 		"reference $1 is not found", "declare it beside the values: $1: schema.#Assignment"},
 	{lazyregexp.New(`^reference "([^"]+)" not found`), diag.Compile,
-		"reference $1 is not found", "declare $1, correct its spelling, or quote it if it is text: \"$1\""},
+		"reference $1 is not found", "write it in quotes if it is text, \"$1\", or declare $1"},
 	{lazyregexp.New(`imported and not used: "([^"]+)"`), diag.Compile,
 		"package $1 is imported and not used", "remove the import"},
 	{lazyregexp.New(`^unreferenced alias or let clause (\S+)`), diag.Compile,
@@ -107,6 +125,8 @@ var unreadableKinds = []struct {
 		"the file cannot be embedded: $1", "correct the file, or the attribute"},
 	{lazyregexp.New(`^string literal not terminated`), diag.Syntax,
 		"a string is not terminated", `close it with " on the same line; text of several lines stands between """`},
+	{lazyregexp.New(`^expected 'EOF', found '([}\])])'`), diag.Syntax,
+		"there is nothing that this $1 closes", "remove it, or open what it is to close"},
 	{lazyregexp.New(`^missing ',' (.+)`), diag.Syntax,
 		"a comma or a new line is missing $1", "separate fields and elements by commas or new lines"},
 }
@@ -127,43 +147,8 @@ func unreadable(message string, code diag.Code) diag.Diagnostic {
 		if kind.code == diag.Import && strings.HasPrefix(about, OurModule+"/") {
 			d = d.Suggesting(about, ourPackages())
 		}
-		if path, ok := builtinPackages[about]; ok && strings.HasPrefix(kind.message, "reference ") {
-			d = d.Hinting(fmt.Sprintf("import %q", path))
-		}
 		return d
 	}
 	return diag.New(code, message).
 		Hinting("correct it first: nothing else of the package can be read")
-}
-
-// builtinPackages are the import paths of CUE's own packages by their names
-// (https://pkg.go.dev/cuelang.org/go/pkg).
-var builtinPackages = map[string]string{
-	"base64": "encoding/base64", "bits": "math/bits", "csv": "encoding/csv", "hex": "encoding/hex",
-	"hmac": "crypto/hmac", "html": "html", "json": "encoding/json", "list": "list", "math": "math",
-	"md5": "crypto/md5", "net": "net", "path": "path", "regexp": "regexp", "sha1": "crypto/sha1",
-	"sha256": "crypto/sha256", "sha512": "crypto/sha512", "strconv": "strconv", "strings": "strings",
-	"struct": "struct", "tabwriter": "text/tabwriter", "template": "text/template", "time": "time",
-	"toml": "encoding/toml", "uuid": "uuid", "yaml": "encoding/yaml",
-}
-
-// OurModule is the path of the module kalypso.io, without its major version.
-var OurModule, _, _ = strings.Cut(kalypso.ModulePath, "@")
-
-// ourPackages are the import paths of the module kalypso.io.
-func ourPackages() []string {
-	var paths []string
-	for _, pattern := range []string{"*/*.cue", "*/*/*.cue"} {
-		files, err := fs.Glob(kalypso.Module, pattern)
-		if err != nil {
-			panic(err)
-		}
-		for _, name := range files {
-			if dir := path.Dir(name); dir != "cue.mod" {
-				paths = append(paths, path.Join(OurModule, dir))
-			}
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }

@@ -50,16 +50,14 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 		}
 		d = valueless(name, constraint, s)
 	case s != nil && len(s.Enum) > 0:
-		given := o.given(s)
-		d = diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s", name, given)).
-			Suggesting(strings.Trim(given, `"`), s.Enum).Hinting("allowed: " + s.Allowed())
-	case strings.HasPrefix(message, "conflicting values") && len(o.At) > 1 && len(o.Path) > 0 && !schemaType.MatchString(message):
+		d = o.notAllowed(s)
+	case strings.HasPrefix(message, "conflicting values") && len(o.At) > 1 && len(o.Path) > 0 && !schemaType.MatchString(message) && !o.breaksType(message):
 		d = diag.New(diag.Conflict, mismatch.ReplaceAllString(shape.Plain(message), "")+" for "+name).
 			Hinting("keep one of them: all files of the package unify, and none wins")
 	default:
 		d = o.wrongValue(s, parent)
 	}
-	d = d.InEach(o.At...)
+	d = d.InEach(o.givenFirst()...)
 	return d
 }
 
@@ -104,45 +102,77 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 	message, name := o.Telling(), o.name()
 	hint := ""
 	switch {
-	case strings.Contains(message, "undefined field: "):
-		_, hint = Reason(message)
 	case s != nil && s.Is != "":
 		hint = name + " is " + s.Is
 	case parent != nil:
 		hint = parent.About(name)
 	}
 	if m := mismatch.FindStringSubmatch(message); m != nil {
-		given, wanted := m[1], m[2]
-		if len(o.Path) == 0 && given == "struct" {
-			given, wanted = wanted, given // the struct is what the package's fields are in
-		}
-		if scalar := conflicting.FindStringSubmatch(message); wanted == "string" && scalar != nil && slices.Contains([]string{"int", "float", "bool", "number"}, given) {
-			hint = fmt.Sprintf("write it as a string: %q", scalar[1])
-		}
-		if len(o.At) > 1 && len(o.Path) > 0 && conflicting.MatchString(message) { // of something inside
-			name = conflicting.FindStringSubmatch(message)[1] + " in " + name
-		}
-		must := shape.Article(wanted)
-		if s != nil && wanted == "struct" && len(s.Literal) > 0 {
-			must += " or " + strings.Join(s.Literal, " or ")
-		}
-		if s != nil && s.Elem != nil && len(s.Fields) > 0 {
-			must = "a struct or a list of them"
-		}
-		return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, must, shape.Article(given))).Hinting(hint)
+		return o.wrongType(m[1], m[2], s, hint)
 	}
 	if m := outside.FindStringSubmatch(message); m != nil {
 		why := ""
 		if hint == "" || s == nil || s.Is == "" {
 			why = ": it must " + bound(strings.NewReplacer("out of bound ", "", "does not satisfy ", "").Replace(shape.Plain(m[2])))
 		}
+		if way := correction(m[1], m[2], s); way != "" {
+			hint = strings.TrimSuffix(way+": "+hint, ": ")
+		}
 		return diag.New(diag.WrongValue, fmt.Sprintf("%s cannot be %s%s", name, m[1], why)).Hinting(hint)
 	}
 	if strings.HasPrefix(message, "incompatible list lengths (0 and ") {
 		return diag.New(diag.WrongValue, name+" needs at least one element").Hinting(hint)
 	}
-	why, _ := Reason(message)
+	if dashed.MatchString(message) {
+		return diag.New(diag.WrongValue, name+": a list stands between brackets, and its elements have no dashes").
+			Hinting("write " + name + ": [a, b], and of structs [{…}, {…}]")
+	}
+	why, way := o.Reason()
+	if strings.Contains(message, "undefined field: ") {
+		hint = way
+	}
 	return diag.New(diag.WrongValue, name+": "+why).Hinting(hint)
+}
+
+// dashed matches what CUE makes of an element of a list of YAML, - "x".
+var dashed = lazyregexp.New(`^invalid operation -.+ \(- (string|struct|bool|list|null)\)$`)
+
+// wrongType says that a value has the wrong type. hint says what it is by the schema.
+func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) diag.Diagnostic {
+	name := o.name()
+	if len(o.Path) == 0 && given == "struct" {
+		given, wanted = wanted, given // the struct is what the package's fields are in
+	}
+	scalar := conflicting.FindStringSubmatch(o.Telling())
+	if scalar != nil {
+		if isConstraint(scalar[1]) && !isConstraint(scalar[2]) && !strings.HasPrefix(scalar[2], "{") && !strings.HasPrefix(scalar[2], "[") {
+			scalar[1], scalar[2], given, wanted = scalar[2], scalar[1], wanted, given
+		}
+		if way := retyped(scalar[1], given, wanted, s); strings.HasPrefix(way, asString) && s != nil && s.Is != "" && !meets(scalar[1], scalar[2]) {
+			hint = "write a string: " + hint // and not this one
+		} else if way != "" {
+			hint = way
+		}
+		if len(o.At) > 1 && len(o.Path) > 0 && !isConstraint(scalar[2]) { // of something inside
+			name = scalar[1] + " in " + name
+		}
+	}
+	if given == "list" && s != nil && s.Pattern != nil {
+		hint = "write each by its name: " + o.name() + ": NAME: {…}"
+	}
+	for _, at := range o.At {
+		if url := o.places.UnquotedURL(at); given == "struct" && url != "" {
+			hint = fmt.Sprintf("write it in quotes: %q", url)
+		}
+	}
+	must := shape.Article(wanted)
+	if s != nil && wanted == "struct" && len(s.Literal) > 0 {
+		must += " or " + strings.Join(s.Literal, " or ")
+	}
+	if s != nil && s.Elem != nil && len(s.Fields) > 0 {
+		must = "a struct or a list of them"
+	}
+	return diag.New(diag.WrongValue, fmt.Sprintf("%s must be %s, and is %s", name, must, shape.Article(given))).Hinting(hint)
 }
 
 // bound reads a constraint as what a value must do.
@@ -193,9 +223,12 @@ func (o Problem) given(s *shape.Shape) string {
 var failed = lazyregexp.New(`division by zero|index out of range|invalid operands`)
 
 // Reason returns why CUE could not finish a value, in plain words, and a hint.
-func Reason(message string) (why, hint string) {
-	message = strings.TrimPrefix(message, "invalid interpolation: ")
+func (o Problem) Reason() (why, hint string) {
+	message := strings.TrimPrefix(o.Telling(), "invalid interpolation: ")
 	if name, ok := strings.CutPrefix(message, "undefined field: "); ok {
+		if of, names := o.places.Members(o.At, name); of != "" {
+			return fmt.Sprintf("package %s has no %s", of, name), diag.DidYouMean(of+"."+name, names)
+		}
 		if near := diag.Nearest(name, shape.FactNames()); near != "" {
 			return "there is no field " + name, "did you mean " + near + "?"
 		}

@@ -35,6 +35,7 @@ type Problem struct {
 	Path     []string
 	Messages []string
 	At       []model.Position
+	places   *loader.Places
 }
 
 // Contains says whether another problem is inside the value that this one is
@@ -65,7 +66,7 @@ func In(p *loader.Places, err error) []Problem {
 		key := strings.Join(path, "\x00")
 		i, seen := numbers[key]
 		if !seen {
-			out = append(out, Problem{Path: path})
+			out = append(out, Problem{Path: path, places: p})
 			i = len(out) - 1
 			numbers[key] = i
 		}
@@ -92,7 +93,7 @@ func Locate(p *loader.Places, o Problem) (out []Problem) {
 		i := slices.IndexFunc(out, func(o Problem) bool { return slices.Equal(o.Path, path) })
 		if i < 0 {
 			i = len(out)
-			out = append(out, Problem{Path: path, Messages: o.Messages})
+			out = append(out, Problem{Path: path, Messages: o.Messages, places: o.places})
 		}
 		out[i].At = append(out[i].At, at)
 	}

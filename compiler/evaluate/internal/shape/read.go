@@ -79,6 +79,7 @@ func (r *shapeReader) definition(name string) *Shape {
 		if slices.Contains([]string{"#GitURL", "#HTTPURL", "#OCIURL"}, name) {
 			s.Address = name
 		}
+		s.selects = s.selects || strings.HasSuffix(name, "Selector")
 		if doc := r.docs[name]; strings.HasPrefix(doc, strings.TrimPrefix(name, "#")+" is ") && len(s.Fields) == 0 && s.Pattern == nil {
 			s.Is, _ = strings.CutPrefix(firstSentence(doc), strings.TrimPrefix(name, "#")+" is ")
 		}

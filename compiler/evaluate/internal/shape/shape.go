@@ -29,6 +29,7 @@ type Shape struct {
 	Usual   string     // the schema's default of a scalar, as CUE writes it; "" for none
 	Literal []string   // what a struct may be instead, such as false
 	Def     string     // the definition that a struct is, where it may be a scalar as well
+	selects bool       // it is a selector
 	Address string     // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
 }
 
@@ -157,7 +158,7 @@ func (s *Shape) merge(t *Shape) {
 	if t.Address != "" {
 		s.Address = t.Address
 	}
-	s.Open = s.Open || t.Open
+	s.Open, s.selects = s.Open || t.Open, s.selects || t.selects
 	s.OneOf = append(s.OneOf, t.OneOf...)
 	for _, e := range t.Enum {
 		if !slices.Contains(s.Enum, e) {

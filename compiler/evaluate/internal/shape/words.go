@@ -10,6 +10,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
@@ -109,7 +110,29 @@ func UnknownField(name string, parent *Shape) diag.Diagnostic {
 		d.Message = "a closed definition that it is combined with does not allow the field " + name
 		return d.Hinting("add the field to the definition, or open the definition with ...")
 	}
+	if parent.selects && diag.Nearest(name, parent.Names()) == "" {
+		return d.Hinting(Selecting(name, "labels: "))
+	}
 	return d.Suggesting(name, parent.Names())
+}
+
+// Selecting is the way out where a selector has a name that is none of its fields: what is
+// written of Kubernetes there, or else a label. labels is what labels are written below.
+func Selecting(name, labels string) string {
+	switch name {
+	case "labels", "matchLabels":
+		return fmt.Sprintf(`write each label and its value: %sregion: "…"`, labels)
+	case "matchExpressions":
+		return fmt.Sprintf(`write constraints on the labels: %[1]ssize: "large" | "small" for In, %[1]ssize?: !="large" for NotIn, %[1]ssize: _ for Exists, %[1]ssize?: _|_ for DoesNotExist`, labels)
+	}
+	return fmt.Sprintf(`if it is a label, write %s%s: "…"`, labels, model.Label(name))
+}
+
+// KubernetesObject says that an object of Kubernetes stands where something else is
+// expected.
+func KubernetesObject(instead string) diag.Diagnostic {
+	return diag.New(diag.UnknownField, "this is an object of Kubernetes, and "+instead).
+		Hinting(`keep it as YAML in a repository, and name the place: workloads: NAME: deploymentTargets: NAME: manifests: git: {repo: "…", branch: "…", path: "…"}`)
 }
 
 // MissingField says that a struct lacks a field; parent is as for UnknownField.
@@ -140,6 +163,43 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 
 // BadName says that the key of an entity is no #Name.
 func BadName(name string) diag.Diagnostic {
-	return diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name)).
-		Hinting("use at most 63 lower case letters, digits and dashes, with a letter or digit first and last")
+	d := diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name))
+	const rule = "at most 63 lower case letters, digits and dashes, with a letter or digit first and last"
+	if better := Kebab(name); model.IsName(better) {
+		return d.Hinting(fmt.Sprintf("write %q: a name has %s", better, rule))
+	}
+	return d.Hinting("use " + rule)
+}
+
+// Kebab writes a name in lower case letters, digits and dashes.
+func Kebab(name string) string {
+	var b strings.Builder
+	lowerBefore := false
+	for _, c := range name {
+		isUpper, isLower := 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		switch {
+		case isUpper && lowerBefore:
+			b.WriteString("-" + strings.ToLower(string(c)))
+		case isUpper:
+			b.WriteString(strings.ToLower(string(c)))
+		case isLower:
+			b.WriteRune(c)
+		default:
+			b.WriteRune('-')
+		}
+		lowerBefore = isLower
+	}
+	return strings.Trim(b.String(), "-")
+}
+
+// CutRevision cuts the tag or the digest off the URL of an OCI artifact, and returns it as
+// the field that it belongs in; "" where there is none.
+func CutRevision(url string) (without, field string) {
+	if without, digest, found := strings.Cut(url, "@"); found {
+		return without, fmt.Sprintf("digest: %q", digest)
+	}
+	if i := strings.LastIndexByte(url, ':'); i > strings.LastIndexByte(url, '/') {
+		return url[:i], fmt.Sprintf("tag: %q", url[i+1:])
+	}
+	return url, ""
 }

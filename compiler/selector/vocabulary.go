@@ -1,4 +1,4 @@
-package schedule
+package selector
 
 import (
 	"fmt"
@@ -8,25 +8,25 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// vocabulary is what selectors can speak of: what stands at each path of the
+// Vocabulary is what selectors can speak of: what stands at each path of the
 // entities' facts.
-type vocabulary map[string]words
+type Vocabulary map[string]words
 
 // words are the names below a path, and the values at it.
 type words struct{ names, values map[string]bool }
 
-func vocabularyOf(entities iter.Seq[selector.Facts]) vocabulary {
-	v := make(vocabulary)
+// VocabularyOf returns the vocabulary of entities.
+func VocabularyOf(entities iter.Seq[Facts]) Vocabulary {
+	v := make(Vocabulary)
 	for facts := range entities {
 		v.add("", facts)
 	}
 	return v
 }
 
-func (v vocabulary) add(path string, facts selector.Facts) {
+func (v Vocabulary) add(path string, facts Facts) {
 	for name, f := range facts {
 		below := model.JoinPath(path, model.Label(name))
 		v.at(path).names[name] = true
@@ -37,7 +37,7 @@ func (v vocabulary) add(path string, facts selector.Facts) {
 	}
 }
 
-func (v vocabulary) at(path string) words {
+func (v Vocabulary) at(path string) words {
 	w, ok := v[path]
 	if !ok {
 		w = words{names: make(map[string]bool), values: make(map[string]bool)}
@@ -53,8 +53,9 @@ type unknown struct {
 	known []string // the words that there are, sorted
 }
 
-// explain adds to a diagnostic why a selector of this kind of entity may select nothing.
-func (v vocabulary) explain(d diag.Diagnostic, kind string, s *model.Selector) diag.Diagnostic {
+// Explain adds to a diagnostic why a selector of a kind of entity, which the facts are of, may
+// select nothing.
+func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) diag.Diagnostic {
 	if len(v) == 0 {
 		return d.Hinting(fmt.Sprintf("the environment has no %ss", kind))
 	}
@@ -74,7 +75,7 @@ func (v vocabulary) explain(d diag.Diagnostic, kind string, s *model.Selector) d
 
 // unknowns returns the words for whose absence s, a constraint on what is at
 // path, cannot hold.
-func (v vocabulary) unknowns(s *model.Selector, path string) []unknown {
+func (v Vocabulary) unknowns(s *model.Selector, path string) []unknown {
 	var out []unknown
 	switch s.Op {
 	case model.OpAnd:

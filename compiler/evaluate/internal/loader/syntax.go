@@ -1,0 +1,148 @@
+package loader
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+)
+
+// habits are what people write who know YAML, Helm, shells or Terraform better than CUE. The
+// first group of a pattern is where the mistake is; in texts $1 and $2 are the groups.
+var habits = []struct {
+	line    lazyregexp.Regexp
+	message string
+	hint    string
+	earlier bool // CUE may stop only in the line behind it
+	here    bool // CUE stops in it
+}{
+	{lazyregexp.New(`^(---)\s*$`), "--- is of YAML, and separates nothing in CUE", "remove the line", true, false},
+	{lazyregexp.New(`^\s*(#)(?:[\s#]+(\S.*)|\s*)$`), "a comment begins with //, and not with #", "write // $2", true, false},
+	{lazyregexp.New(`(\{\{)`), "{{…}} is a template of Helm, and CUE has none", `refer to a field or a let by its name, such as _color, or in a text by "\(_color)"`, false, false},
+	{lazyregexp.New(`(\$\{(\w+)\})`), "$1 is a variable of a shell, and CUE has none", `refer to a field or a let by its name, $2, or in a text by "\($2)"; if the text is to hold it as it is, write "$1"`, false, false},
+	{lazyregexp.New(`^\s*(-)\s`), "a list stands between brackets, and its elements have no dashes", "write [a, b], and of structs [{…}, {…}]", false, false},
+	{lazyregexp.New(`^\s*((?:"[^"]+"|[\w-]+))\s*=\s*["'\d{\[tf]`), "a field has a colon before its value, and not =", "write $1: …", true, false},
+	{unquotedURL, "a text has quotes", `write "$1"`, true, false},
+	{lazyregexp.New(`(?:^|[:{,])\s*([A-Za-z0-9_]+(?:[-./][A-Za-z0-9_]+)+):`), "a name with other characters than letters, digits and _ has quotes", `write "$1": …`, false, true},
+	{lazyregexp.New(`:\s*(~)\s*$`), "~ is a null of YAML", "remove the field, or write null where null is a value", true, false},
+	{lazyregexp.New(`:\s*([|>][-+]?)\s*$`), "a text of several lines stands between three quotes", `write """, the text below it, and """ in a line of its own`, true, false},
+	{lazyregexp.New(`:\s*([A-Za-z0-9]+(?:(?: |[.:/@-]+)[A-Za-z0-9]+)*)\s*[,}]*\s*$`), "a text has quotes", `write "$1"`, false, true},
+	{lazyregexp.New(`([“”‘’])`), "a text has straight quotes", `write "…"`, false, false},
+}
+
+// textual matches what may be a text or a name without quotes, and no number.
+var textual = lazyregexp.New(`[A-Za-z]|\..*\.`)
+
+// unquotedURL is a URL that is not in quotes, of which CUE takes all after // for a comment.
+var unquotedURL = lazyregexp.New(`^[^"']*:\s*((?:https?|ssh|git|oci)://[^\s,}]+)`)
+
+// syntax says what is wrong where CUE cannot parse a file. The line and the brackets around
+// it tell more than the word that CUE stops at, which may be far behind the mistake. It finds
+// nothing where the error is another one.
+func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, found bool) {
+	for _, pos := range errors.Positions(e) {
+		at := p.Of(pos)
+		name, _ := p.files.Name(pos.Filename())
+		data, err := p.files.ReadFile(name)
+		if at.IsZero() || err != nil {
+			continue
+		}
+		stops, unterminated := parserErrors(pos, data)
+		if !stops {
+			continue
+		}
+		s := sketchOf(data)
+		if d, found = s.habit(at); !found && !unterminated { // a string may hold the bracket
+			d, found = s.unclosed(at)
+		}
+		if !found {
+			d = unreadable(message, diag.Syntax).In(at, "")
+		}
+		d = d.On(s.path(d.Sites[0].Position))
+		for _, other := range p.All(errors.Positions(e)) {
+			if other != at {
+				d = d.In(other, "") // who imports it
+			}
+		}
+		return d, true
+	}
+	return d, false
+}
+
+// parserErrors says whether CUE's parser has an error at a position, and whether it finds a
+// string in the file that is not terminated.
+func parserErrors(at token.Pos, data []byte) (stops, unterminated bool) {
+	_, err := parser.ParseFile(at.Filename(), data)
+	for _, e := range errors.Errors(err) {
+		stops = stops || e.Position().Line() == at.Line() && e.Position().Column() == at.Column()
+		unterminated = unterminated || strings.Contains(e.Error(), "not terminated")
+	}
+	return stops, unterminated
+}
+
+// habit finds a habit of another language in the line that CUE stops at, or in the last one
+// before it that is not empty.
+func (s *sketch) habit(at model.Position) (d diag.Diagnostic, found bool) {
+	earlier := at.Line - 1
+	for earlier > 1 && strings.TrimSpace(s.line(earlier)) == "" {
+		earlier--
+	}
+	for _, h := range habits {
+		for _, line := range []int{at.Line, earlier} {
+			if line == earlier && !h.earlier {
+				continue
+			}
+			text := s.line(line)
+			m := h.line.FindStringSubmatchIndex(text)
+			if m == nil || line == at.Line && at.Column <= m[2] || h.here && (at.Column > m[3]+1 || !textual.MatchString(text[m[2]:m[3]])) {
+				continue
+			}
+			var fill []string
+			for i := 2; i < len(m); i += 2 {
+				if m[i] >= 0 {
+					fill = append(fill, "$"+strconv.Itoa(i/2), text[m[i]:m[i+1]])
+				}
+			}
+			with := strings.NewReplacer(fill...)
+			where := model.Position{File: at.File, Line: line, Column: m[2] + 1}
+			return diag.New(diag.Syntax, with.Replace(h.message)).Hinting(with.Replace(h.hint)).In(where, ""), true
+		}
+	}
+	return d, false
+}
+
+// unclosed finds the bracket that is not closed, if one is: the innermost one that is left by
+// a line which begins no further to the right than the bracket's own, or else that in which
+// the file ends.
+func (s *sketch) unclosed(at model.Position) (d diag.Diagnostic, found bool) {
+	if len(s.open) == 0 {
+		return d, false
+	}
+	open, before := s.open[len(s.open)-1], 0
+	for _, w := range s.words {
+		if w.first && w.in >= 0 && !w.closes() && slices.Contains(s.open, w.in) && s.indent(s.words[w.in].line) >= w.column {
+			open, before = w.in, w.line
+			break
+		}
+	}
+	bracket := s.words[open]
+	for line := bracket.line; line <= at.Line; line++ {
+		if m := unquotedURL.FindStringSubmatchIndex(s.line(line)); m != nil {
+			return s.habit(model.Position{File: at.File, Line: line})
+		}
+	}
+	hint := "close it with " + closers[bracket.Token].String()
+	if before > 0 {
+		hint += fmt.Sprintf(" before line %d", before)
+	}
+	return diag.New(diag.Syntax, bracket.Token.String()+" is not closed").Hinting(hint).
+		In(model.Position{File: at.File, Line: bracket.line, Column: bracket.column}, ""), true
+}

@@ -1,0 +1,117 @@
+package loader
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// Members returns which imported package something is used of at one of the positions, by
+// the name that it has there, and what there is in the package, written as it is used;
+// "" where name is not used of a package.
+func (p *Places) Members(at []model.Position, name string) (of string, members []string) {
+	p.selectors(func(sel *ast.SelectorExpr, id *ast.Ident, spec *ast.ImportSpec) {
+		if used, _, err := ast.LabelName(sel.Sel); of != "" || err != nil || used != name || !slices.ContainsFunc(at, func(at model.Position) bool {
+			return at == p.Of(sel.Pos()) || at == p.Of(sel.Sel.Pos())
+		}) {
+			return
+		}
+		of = id.Name
+		for _, inst := range p.imports {
+			if inst.ImportPath != importPath(spec) {
+				continue
+			}
+			for _, f := range inst.Files {
+				for name := range named(f.Decls) {
+					if !strings.HasPrefix(name, "_") {
+						members = append(members, of+"."+name)
+					}
+				}
+			}
+		}
+	}, p.nodes()...)
+	return of, members
+}
+
+// Profile returns the definition of the standard library that the entity at a path is made
+// of, as it is written; "" for none.
+func (p *Places) Profile(path []string) (profile string) {
+	if len(path) < 2 {
+		return ""
+	}
+	var nodes []ast.Node
+	for _, f := range p.Declared(path[:2]) {
+		nodes = append(nodes, f.Value)
+	}
+	p.selectors(func(sel *ast.SelectorExpr, id *ast.Ident, spec *ast.ImportSpec) {
+		if name, _, err := ast.LabelName(sel.Sel); err == nil && profile == "" && strings.HasPrefix(importPath(spec), OurModule+"/stdlib/") {
+			profile = id.Name + "." + name
+		}
+	}, nodes...)
+	return profile
+}
+
+// IsLiteral says whether a literal stands at a position, as CUE prints it.
+func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
+	p.walk(at.File, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			found = found || n.Value == text && p.Of(n.Pos()) == at
+		case *ast.UnaryExpr:
+			lit, ok := n.X.(*ast.BasicLit)
+			found = found || ok && n.Op == token.SUB && "-"+lit.Value == text && p.Of(n.Pos()) == at
+		}
+	})
+	return found
+}
+
+// UnquotedURL returns the URL that is written without quotes in the line of a position, of
+// which CUE takes what follows // for a comment; "" for none.
+func (p *Places) UnquotedURL(at model.Position) string {
+	for _, f := range p.Files {
+		if p.relative(f.Filename) != at.File {
+			continue
+		}
+		name, _ := p.files.Name(f.Filename)
+		data, err := p.files.ReadFile(name)
+		if m := unquotedURL.FindStringSubmatch(sketchOf(data).line(at.Line)); err == nil && m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// selectors calls f with the uses of imported packages in nodes.
+func (p *Places) selectors(f func(*ast.SelectorExpr, *ast.Ident, *ast.ImportSpec), nodes ...ast.Node) {
+	for _, n := range nodes {
+		ast.Walk(n, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				id, _ := sel.X.(*ast.Ident)
+				if spec, imported := cuevalue.ImportOf(id); imported {
+					f(sel, id, spec)
+				}
+			}
+			return true
+		}, nil)
+	}
+}
+
+func (p *Places) nodes() []ast.Node {
+	var out []ast.Node
+	for _, f := range p.Files {
+		out = append(out, f)
+	}
+	return out
+}
+
+// importPath returns what an import imports, without a version.
+func importPath(spec *ast.ImportSpec) string {
+	name, _, _ := strings.Cut(strings.Trim(spec.Path.Value, `"`), "@")
+	return path.Clean(name)
+}

@@ -1,0 +1,167 @@
+package compiler_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+)
+
+// TestMistakes makes each mistake of testdata/mistakes in the example hello-world. There is
+// one diagnostic about it, at the file and line and on the path that its comment names, with
+// the texts that were reviewed last; what the hint says, done to the letter in the files below
+// fix/, leaves nothing to report. KALYPSO_UPDATE=1 writes the texts anew.
+func TestMistakes(t *testing.T) {
+	names, err := filepath.Glob("../testdata/mistakes/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			m := readMistake(t, name)
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("../examples/hello-world")); err != nil {
+				t.Fatal(err)
+			}
+			lay(t, dir, m.files)
+			got := slices.DeleteFunc(m.found(t, dir), func(d diag.Diagnostic) bool {
+				return d.Code == diag.BrokenConfig // a consequence of another one
+			})
+			m.check(t, got)
+			if text := textOfMistake(got); os.Getenv("KALYPSO_UPDATE") != "" {
+				m.update(t, name, []byte(text))
+			} else if text != string(m.want) {
+				t.Errorf("it says\n%s\nand not\n%s", text, m.want)
+			}
+			lay(t, dir, m.fix)
+			for _, d := range m.found(t, dir) {
+				t.Errorf("with the fix: %s %s %v; hint: %s", d.Code, d.Message, d.Sites, d.Hint)
+			}
+		})
+	}
+}
+
+// mistake is a file of testdata/mistakes.
+type mistake struct {
+	archive    *txtar.Archive
+	at, path   string
+	files, fix []txtar.File // without content: removed
+	want       []byte
+}
+
+func readMistake(t *testing.T, name string) *mistake {
+	t.Helper()
+	a, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mistake{archive: a}
+	for line := range strings.Lines(string(a.Comment)) {
+		switch what, rest, _ := strings.Cut(line, ":"); what {
+		case "at":
+			m.at = strings.TrimSpace(rest)
+		case "path":
+			m.path = strings.TrimSpace(rest)
+		}
+	}
+	for _, f := range a.Files {
+		fixed, isFix := strings.CutPrefix(f.Name, "fix/")
+		switch {
+		case isFix:
+			m.fix = append(m.fix, txtar.File{Name: fixed, Data: f.Data})
+		case f.Name == "want":
+			m.want = f.Data
+		default:
+			m.files = append(m.files, f)
+		}
+	}
+	return m
+}
+
+// lay writes files over those of a folder.
+func lay(t *testing.T, dir string, files []txtar.File) {
+	t.Helper()
+	for _, f := range files {
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
+		err := os.MkdirAll(filepath.Dir(name), 0o777)
+		if err == nil && len(f.Data) > 0 {
+			err = os.WriteFile(name, f.Data, 0o666)
+		} else if err == nil {
+			err = os.Remove(name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// found returns the diagnostics of the platform: of its environment dev alone, where the
+// mistake is in its files.
+func (m *mistake) found(t *testing.T, dir string) []diag.Diagnostic {
+	t.Helper()
+	r := compiler.Request{Dir: dir, Store: t.TempDir(), Environments: []string{"dev"}}
+	if slices.ContainsFunc(slices.Concat(m.files, m.fix), func(f txtar.File) bool { return !strings.HasPrefix(f.Name, "environments/dev/") }) {
+		r.Environments = nil
+	}
+	b, err := compiler.Compile(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	return b.Diagnostics
+}
+
+// check holds the diagnostics against what the comment says.
+func (m *mistake) check(t *testing.T, ds []diag.Diagnostic) {
+	t.Helper()
+	if len(ds) != 1 {
+		t.Errorf("there are %d diagnostics, and not one", len(ds))
+	}
+	if len(ds) == 0 {
+		return
+	}
+	at := ""
+	if len(ds[0].Sites) > 0 {
+		p := ds[0].Sites[0].Position
+		at = fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	if at != m.at || ds[0].Path != m.path {
+		t.Errorf("it is said of %q at %s, and not of %q at %s", ds[0].Path, at, m.path, m.at)
+	}
+	if ds[0].Hint == "" {
+		t.Error("there is no hint")
+	}
+}
+
+// textOfMistake is all of the diagnostics but for how it is printed.
+func textOfMistake(ds []diag.Diagnostic) string {
+	var b strings.Builder
+	for _, d := range ds {
+		fmt.Fprintf(&b, "%s[%s]: %s\n", d.Severity, d.Code, d.Message)
+		for _, s := range d.Sites {
+			fmt.Fprintf(&b, "  %s\n", strings.TrimSpace(fmt.Sprintf("%s:%d:%d  %s", s.Position.File, s.Position.Line, s.Position.Column, s.Note)))
+		}
+		fmt.Fprintf(&b, "  hint: %s\n", d.Hint)
+	}
+	return b.String()
+}
+
+func (m *mistake) update(t *testing.T, name string, text []byte) {
+	t.Helper()
+	for i := range m.archive.Files {
+		if m.archive.Files[i].Name == "want" {
+			m.archive.Files[i].Data = text
+		}
+	}
+	if err := os.WriteFile(name, txtar.Format(m.archive), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
