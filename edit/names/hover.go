@@ -33,7 +33,7 @@ func (x *Index) Hover(ctx context.Context, path string, offset int, r *Results) 
 		for _, m := range x.meant(f.environment, u) {
 			h.Lines = append(h.Lines, x.describe(f, &m, r)...)
 		}
-	} else if key := contractPath(w.path); f.part && w.path[0] == "configs" && len(key) > 0 {
+	} else if key := contractPath(w.path); f.part && len(key) > 0 && w.path[0] == "configs" {
 		h.Lines = r.composed(ctx, f, w.path[1], key)
 	} else if w.kind == label && f.part {
 		if s := at(w.path); s != nil && s.of != nil && s.of.name == w.text && s.of.doc != "" {

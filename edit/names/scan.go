@@ -196,7 +196,10 @@ func (s *reader) preamble() {
 func (s *reader) clause(f *frame) {
 	s.i++
 	for !s.ends() && s.tok() != token.COMMA && s.tok() != token.LBRACE {
-		s.operand(nil, f)
+		before := s.i
+		if s.operand(nil, f); s.i == before {
+			return
+		}
 	}
 }
 
