@@ -38,4 +38,15 @@ var References = map[string]string{
 	"#Assignment.workload":         "workloads",
 	"#Assignment.deploymentTarget": DeploymentTargets,
 	"#Assignment.clusterType":      "clusterTypes",
+
+	"#TestedAssignment.environment":      "environments",
+	"#TestedAssignment.workspace":        "workspaces",
+	"#TestedAssignment.workload":         "workloads",
+	"#TestedAssignment.deploymentTarget": DeploymentTargets,
+	"#TestedAssignment.clusterType":      "clusterTypes",
+	"#TestedAssignment.dependsOn":        DeploymentTargets,
+	"#TestedAssignment.policies":         "schedulingPolicies",
+	"#TestedAssignment.configs":          "configs",
+	"#TestedAssignment.configSchemas":    "configSchemas",
+	"#TestedAssignment.reconciler":       "reconcilers",
 }

@@ -271,11 +271,12 @@ func (x *Index) description(path ...string) string {
 	return ""
 }
 
-// contractPath returns where in the values a path of a config or a contract leads: an empty
+// contractPath returns where in the values a path of a config, a contract or a test leads: an empty
 // path for all of them, and nil where it leads elsewhere.
 func contractPath(path []string) []string {
 	switch {
 	case len(path) >= 3 && path[0] == "configs" && (path[2] == "values" || path[2] == "defaults" || path[2] == "overrides"),
+		len(path) >= 3 && path[0] == "tests" && path[2] == "values",
 		len(path) >= 3 && path[0] == "configSchemas" && path[2] == "schema",
 		len(path) >= 3 && path[0] == "workloads" && path[2] == "requires":
 		return append([]string{}, path[3:]...)

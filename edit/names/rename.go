@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -75,7 +76,9 @@ func (x *Index) mayRename(f *file, m use, to string) error {
 		taken, own = split(m.name).workload+"/"+to, split(m.name).name
 	}
 	switch {
-	case !model.IsName(to):
+	case m.collection == "tests" && (to == "" || strings.TrimSpace(to) != to || strings.ContainsFunc(to, unicode.IsControl)):
+		return fmt.Errorf("%q is no name of a test: it is a line of text, without white space at its ends", to)
+	case m.collection != "tests" && !model.IsName(to):
 		return fmt.Errorf("%q is no name: at most %d lower case letters, digits and dashes, with a letter or digit first and last", to, model.MaxLabel)
 	case to == own:
 		return fmt.Errorf("it is called %s already", to)
@@ -161,6 +164,6 @@ func kindOf(collection string) string {
 var kinds = map[string]string{
 	"environments": "environment", "clusterTypes": "cluster type", "clusters": "cluster", "workspaces": "workspace",
 	"workloads": "workload", "registrations": "registration", "schedulingPolicies": "scheduling policy", "configs": "config",
-	"configSchemas": "config schema", "namespaceServices": "namespace service", "reconcilers": "reconciler",
+	"configSchemas": "config schema", "namespaceServices": "namespace service", "reconcilers": "reconciler", "tests": "test",
 	model.DeploymentTargets: "deployment target", model.TargetNames: "deployment target",
 }

@@ -305,7 +305,7 @@ func (s *reader) label(f *frame, of *field, colon int) *frame {
 			}
 		}
 	}
-	s.i = colon + 1
+	s.i = max(s.i, colon+1)
 	return &frame{parent: f, path: slices.Concat(f.path, []string{name})}
 }
 
