@@ -17,6 +17,7 @@ var References = map[string]string{
 	"#ClusterType.reconciler":       "reconcilers",
 	"#ClusterType.namespaceService": "namespaceServices",
 	"#Cluster.clusterType":          "clusterTypes",
+	"#Inventory.clusterType":        "clusterTypes",
 
 	"#Workspace.environments": "environments",
 	"#Workspace.clusterTypes": "clusterTypes",

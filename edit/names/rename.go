@@ -164,6 +164,6 @@ func kindOf(collection string) string {
 var kinds = map[string]string{
 	"environments": "environment", "clusterTypes": "cluster type", "clusters": "cluster", "workspaces": "workspace",
 	"workloads": "workload", "registrations": "registration", "schedulingPolicies": "scheduling policy", "configs": "config",
-	"configSchemas": "config schema", "namespaceServices": "namespace service", "reconcilers": "reconciler", "tests": "test",
+	"configSchemas": "config schema", "namespaceServices": "namespace service", "reconcilers": "reconciler", "tests": "test", "inventories": "inventory",
 	model.DeploymentTargets: "deployment target", model.TargetNames: "deployment target",
 }
