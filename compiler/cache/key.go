@@ -21,7 +21,8 @@ func (k Key) String() string { return hex.EncodeToString(k[:]) }
 // begin with can be hashed once, and Reset makes it fit for another key.
 type Hash struct {
 	sum     hash.Hash
-	scratch []byte
+	begun   bool   // sum has parts
+	pending []byte // parts that sum does not have yet
 }
 
 // The type of a part.
@@ -33,60 +34,71 @@ const (
 	partInt    = 'i'
 )
 
+// mostPending is how many bytes wait until they are hashed at once: most parts are short.
+const mostPending = 2048
+
 // NewHash returns a Hash without parts. The kind separates domains: what is
 // computed, and by which version of the algorithm, such as "kalypso model v1".
 func NewHash(kind string) *Hash {
-	h := &Hash{sum: sha256.New()}
+	h := &Hash{sum: sha256.New(), pending: make([]byte, 0, 256)}
 	return h.Reset(kind)
 }
 
 // Reset removes all parts and sets the kind, as NewHash does, without allocating.
 func (h *Hash) Reset(kind string) *Hash {
-	h.sum.Reset()
-	return h.text(partKind, kind)
+	if h.begun {
+		h.sum.Reset()
+	}
+	h.begun, h.pending = false, h.pending[:0]
+	return add(h, partKind, kind)
 }
 
 // String adds a string. It differs from the same bytes added by Bytes.
-func (h *Hash) String(s string) *Hash { return h.text(partString, s) }
+func (h *Hash) String(s string) *Hash { return add(h, partString, s) }
 
 // Bytes adds bytes; nil and empty are the same.
-func (h *Hash) Bytes(b []byte) *Hash {
-	h.prefix(partBytes, len(b))
-	h.sum.Write(h.scratch)
-	h.sum.Write(b)
-	return h
-}
+func (h *Hash) Bytes(b []byte) *Hash { return add(h, partBytes, b) }
 
 // Key adds another key.
-func (h *Hash) Key(k Key) *Hash {
-	h.prefix(partKey, len(k))
-	h.scratch = append(h.scratch, k[:]...)
-	h.sum.Write(h.scratch)
-	return h
-}
+func (h *Hash) Key(k Key) *Hash { return add(h, partKey, k[:]) }
 
 // Int adds a number.
 func (h *Hash) Int(n int) *Hash {
 	h.prefix(partInt, n)
-	h.sum.Write(h.scratch)
 	return h
 }
 
 // Sum returns the key of the parts so far.
-func (h *Hash) Sum() Key {
-	h.scratch = h.sum.Sum(h.scratch[:0])
-	return Key(h.scratch)
+func (h *Hash) Sum() (k Key) {
+	if !h.begun {
+		return sha256.Sum256(h.pending)
+	}
+	h.flush()
+	h.sum.Sum(k[:0])
+	return k
 }
 
-func (h *Hash) text(part byte, s string) *Hash {
-	h.prefix(part, len(s))
-	h.scratch = append(h.scratch, s...)
-	h.sum.Write(h.scratch)
+func (h *Hash) flush() {
+	h.sum.Write(h.pending)
+	h.begun, h.pending = true, h.pending[:0]
+}
+
+func add[T ~string | ~[]byte](h *Hash, part byte, data T) *Hash {
+	h.prefix(part, len(data))
+	for len(data) > mostPending {
+		h.pending = append(h.pending, data[:mostPending]...)
+		h.flush()
+		data = data[mostPending:]
+	}
+	h.pending = append(h.pending, data...)
 	return h
 }
 
-// prefix sets scratch to what a part begins with.
+// prefix adds what a part begins with.
 func (h *Hash) prefix(part byte, n int) {
-	h.scratch = append(h.scratch[:0], part)
-	h.scratch = binary.BigEndian.AppendUint64(h.scratch, uint64(n))
+	if len(h.pending) > mostPending {
+		h.flush()
+	}
+	h.pending = append(h.pending, part)
+	h.pending = binary.BigEndian.AppendUint64(h.pending, uint64(n))
 }
