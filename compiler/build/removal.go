@@ -113,9 +113,9 @@ type changes struct {
 // changedType is a recorded cluster type of the build whose folder is not known to be as
 // it was.
 type changedType struct {
-	before *tree.ClusterTypeRecord
-	number int  // in the model
-	there  bool // whether the model has it
+	before *tree.ClusterTypeRecord // with the assignments that go, get another namespace, or leave something
+	number int                     // in the model
+	there  bool                    // whether the model has it
 }
 
 // changed returns the recorded cluster types that are not known to be as they were, in
@@ -132,11 +132,16 @@ func (c *changes) changed() ([]changedType, error) {
 		if stays || there && entry.Digest != "" && entry.Digest == c.types[n].tree.Digest {
 			continue
 		}
-		before, err := c.record.ClusterType(entry.Name)
-		if err != nil {
+		t := changedType{number: n, there: there}
+		namespaces := c.namespaces(t)
+		var err error
+		if t.before, err = c.record.Part(entry.Name, func(target, namespace string, retains bool) bool {
+			now, stays := namespaces[target]
+			return !stays || now != namespace || retains
+		}); err != nil {
 			return nil, err
 		}
-		out = append(out, changedType{before, n, there})
+		out = append(out, t)
 	}
 	return out, nil
 }

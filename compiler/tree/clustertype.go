@@ -366,10 +366,18 @@ func appendFiles(b []byte, files map[string]Blob) []byte {
 	return append(b, '}')
 }
 
+// asIs are the bytes that stand for themselves in a JSON string.
+var asIs = func() (out [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		out[c] = c != '"' && c != '\\'
+	}
+	return out
+}()
+
 // appendString appends a JSON string.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+		if !asIs[s[i]] {
 			quoted, _ := encode(s) // a string cannot fail
 			return append(b, quoted...)
 		}

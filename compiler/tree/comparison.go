@@ -108,26 +108,19 @@ func (pl *planner) readAsRecorded(s surveyor, p *typePlan) (bool, error) {
 
 // compareContent compares the folder with the content that it has to have.
 func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, seen *statResult) error {
-	before, err := pl.before.record.read(p.name)
-	if pl.adoptable(err) {
-		p.before, before, err = nil, nil, nil
-	}
+	before, out, err := pl.sides(ctx, s, p)
 	if err != nil {
 		return err
 	}
-	out := &outcome{}
+	if err := out.check(); err != nil {
+		return err
+	}
 	if p.wanted != nil {
-		if out, err = outcomeOf(ctx, p.wanted, before, pl.before.record); err != nil {
-			return err
-		}
 		next := out.entry // the outcome itself is not held
 		p.next = &next
 		p.record = p.before == nil || p.before.corrected || p.before.Record != p.next.Record
 		p.section, p.revised = newSection(out), true
 		pl.hold(p, out)
-	}
-	if p.wanted == nil || !p.wanted.Outside {
-		p.assignments = compareAssignments(pl.o.Environment, before, out.record)
 	}
 	owned := map[string]bool{}
 	for path := range before.each {
@@ -138,6 +131,39 @@ func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, 
 	}
 	c := &comparison{planner: pl, survey: s, typePlan: p, known: seen.known(p.name), owned: owned, refused: map[string]bool{}}
 	return c.compare(out, before)
+}
+
+// sides returns the record of the folder, and what it will be. Of a git tree both are without
+// the assignments that are the same, as far as that is known.
+func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *ClusterTypeRecord, out *outcome, err error) {
+	if old := pl.lines(p); old != nil {
+		if out, err = outcomeOf(ctx, p.wanted, nil, pl.before.record); err != nil {
+			return nil, nil, err
+		}
+		if now := splitRecord(out.encoded); now != nil {
+			before, err = pl.differing(s, p, out, old, now)
+			if !pl.adoptable(err) {
+				return before, out, err
+			}
+		}
+	}
+	before, err = pl.before.record.read(p.name)
+	if pl.adoptable(err) {
+		p.before, before, err = nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	out = &outcome{}
+	if p.wanted != nil {
+		if out, err = outcomeOf(ctx, p.wanted, before, pl.before.record); err != nil {
+			return nil, nil, err
+		}
+	}
+	if p.wanted == nil || !p.wanted.Outside {
+		p.assignments = compareAssignments(pl.o.Environment, before, out.record)
+	}
+	return before, out, nil
 }
 
 func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {

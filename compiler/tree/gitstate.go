@@ -140,21 +140,16 @@ func (st *gitState) parse(s *gitSurvey, at location) ([]problem, error) {
 		return at.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.load = func(name string) (*ClusterTypeRecord, error) {
+	r.from(func(name string) ([]byte, error) {
 		e := r.entry(name)
 		file, there := st.records[path.Base(ClusterTypeRecordPath(name))]
 		switch {
 		case !there:
-			return nil, at.placed(e.unusable(errors.New("it is not there")))
+			return nil, e.unusable(errors.New("it is not there"))
 		case kindOf(file) != regular:
-			return nil, at.placed(e.unusable(errors.New("it is not a file")))
+			return nil, e.unusable(errors.New("it is not a file"))
 		}
-		data, err := s.repository.Blob(file.ID)
-		if err != nil {
-			return nil, err
-		}
-		c, err := e.parse(data)
-		return c, at.placed(err)
-	}
+		return s.repository.Blob(file.ID)
+	}, at.placed)
 	return nil, nil
 }

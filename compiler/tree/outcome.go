@@ -19,6 +19,7 @@ type outcome struct {
 	content *Content // nil where everything stays
 	groups  []group  // all files to have
 	kept    []string // paths in the environment, sorted
+	staying []string // of each folder that is no longer in groups, since it stays, a file
 }
 
 // group is files of a cluster type that are made together: those of an
@@ -31,8 +32,8 @@ type group struct {
 
 // outcomeOf resolves what a cluster type keeps against its previous record, which
 // may be nil; whole is what that belongs to. It fails where the cluster type
-// contradicts itself, the record or the rules for paths, which are mistakes of
-// the caller or of a backend.
+// contradicts itself or the record, which are mistakes of the caller or of a backend;
+// check says whether it does the rules for paths.
 func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
 	if ct.Outside {
 		return staying(ct.Name, before)
@@ -76,7 +77,7 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 	if err != nil {
 		return ClusterTypeEntry{}, err
 	}
-	return out.entry, nil
+	return out.entry, out.check()
 }
 
 // staying is the outcome for a folder that stays as the record describes it.
@@ -94,22 +95,24 @@ func staying(name string, before *ClusterTypeRecord) (*outcome, error) {
 	return out, out.finish("")
 }
 
-// finish checks the outcome, and encodes its record.
-func (out *outcome) finish(digest model.Digest) error {
-	if err := out.record.checkNames(); err != nil {
-		return err
-	}
-	slices.Sort(out.kept)
-	paths := slices.Clone(out.kept)
+// check reports paths that cannot be written.
+func (out *outcome) check() error {
+	paths := slices.Concat(out.kept, out.staying)
 	for _, g := range out.groups {
 		for _, f := range g.files {
 			// Not path.Join, which would resolve the ".." that checkPaths must see.
 			paths = append(paths, g.dir+"/"+f.Path)
 		}
 	}
-	if err := CheckPaths(paths); err != nil {
+	return CheckPaths(paths)
+}
+
+// finish checks the outcome's names, and encodes its record.
+func (out *outcome) finish(digest model.Digest) error {
+	if err := out.record.checkNames(); err != nil {
 		return err
 	}
+	slices.Sort(out.kept)
 	var err error
 	if out.encoded, err = out.record.Encode(); err != nil {
 		return err
@@ -128,7 +131,11 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 				return AssignmentRecord{}, fmt.Errorf("file %s/%s: %q is not a git id", dir, p, b.ID)
 			}
 		}
-		return AssignmentRecord{Folder: f.Info, Tree: TreeID(files), Values: f.Values, Files: files, Selection: f.Selection}, nil
+		id := f.Tree
+		if id == "" {
+			id = TreeID(files)
+		}
+		return AssignmentRecord{Folder: f.Info, Tree: id, Values: f.Values, Files: files, Selection: f.Selection}, nil
 	}
 	if before == nil {
 		return AssignmentRecord{}, fmt.Errorf("keeping folder %s: the previous record does not list it", dir)

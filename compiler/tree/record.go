@@ -47,8 +47,11 @@ type Record struct {
 	ClusterTypes []ClusterTypeEntry `json:"clusterTypes"` // sorted by name
 
 	load   func(name string) (*ClusterTypeRecord, error)
+	bytes  func(name string) ([]byte, error) // those that load reads, verified; nil for none
+	parse  func(name string, data []byte) (*ClusterTypeRecord, error)
 	mu     sync.Mutex
 	loaded map[string]func() (*ClusterTypeRecord, error)
+	split  map[string]func() (*recordLines, error)
 }
 
 // ClusterTypeEntry is the entry of a cluster type in a record, without its own file.
@@ -122,22 +125,24 @@ func ParseRecord(data []byte, load func(name string) ([]byte, error)) (*Record, 
 	if r.ClusterTypes == nil {
 		r.ClusterTypes = []ClusterTypeEntry{}
 	}
-	r.load = func(name string) (*ClusterTypeRecord, error) {
-		data, err := load(name)
-		if err != nil {
-			return nil, err
-		}
-		return r.entry(name).parse(data)
-	}
+	r.from(load, func(err error) error { return err })
 	return r, nil
 }
 
 // parse reads the bytes of the cluster type's record. Its errors are RecordErrors.
 func (e *ClusterTypeEntry) parse(data []byte) (*ClusterTypeRecord, error) {
-	if id := BlobID(data); id != e.Record {
-		return nil, e.unusable(fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
+	if err := e.verify(data); err != nil {
+		return nil, err
 	}
 	return e.parseAny(data)
+}
+
+// verify says what is wrong with bytes that are not those of the cluster type's record.
+func (e *ClusterTypeEntry) verify(data []byte) error {
+	if id := BlobID(data); id != e.Record {
+		return e.unusable(fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
+	}
+	return nil
 }
 
 // parseAny is parse for a record that is not the entry's.

@@ -87,15 +87,7 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 		return d.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.load = func(name string) (*ClusterTypeRecord, error) {
-		e := r.entry(name)
-		data, err := d.clusterTypeBytes(e)
-		if err != nil {
-			return nil, err
-		}
-		c, err := e.parse(data)
-		return c, d.placed(err)
-	}
+	r.from(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }, d.placed)
 	return nil, nil
 }
 

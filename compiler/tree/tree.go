@@ -75,8 +75,10 @@ type Folder struct {
 	// Info describes the folder; its DeploymentTarget is the folder's name. Of a
 	// kept folder only that is used: the rest is in the previous record.
 	Info backends.Folder
-	// Files by path in the folder, sorted; nil in a kept folder.
+	// Files by path in the folder, sorted; nil in a kept folder. Tree is their id; "" where
+	// it is not known.
 	Files []File
+	Tree  ID
 	// Values is the digest of the composed configuration; "" in a kept folder.
 	Values model.Digest
 	// Selection is what selected the assignment; zero in a kept folder.

@@ -1,0 +1,242 @@
+package tree
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// recordLines is the record of a cluster type as Encode writes it: with a line for each
+// assignment, of which most are not read.
+type recordLines struct {
+	before, after []byte // the lines, without the comma between them
+	lines         []recordLine
+}
+
+// recordLine is the line of an assignment.
+type recordLine struct {
+	text              []byte
+	target, namespace string
+}
+
+// retains says whether something outlives the assignment.
+func (l *recordLine) retains() bool { return bytes.Contains(l.text, []byte(`"retained":[`)) }
+
+// splitRecord splits the record of a cluster type. It returns nil for what has not the form
+// that Encode gives it, and need not look at all of it.
+func splitRecord(data []byte) *recordLines {
+	const begin, next, end = "\n  \"assignments\": [", "\n    ", "\n  ]"
+	at := bytes.Index(data, []byte(begin))
+	if at < 0 {
+		return nil
+	}
+	at += len(begin)
+	l := &recordLines{before: data[:at:at]}
+	for rest := data[at:]; ; {
+		line, found := bytes.CutPrefix(rest, []byte(next))
+		if !found {
+			l.after = rest
+			break
+		}
+		n := bytes.IndexByte(line, '\n')
+		if n < 0 {
+			return nil
+		}
+		r := recordLine{text: bytes.TrimSuffix(line[:n:n], []byte(","))}
+		if !r.parse() || len(l.lines) > 0 && l.lines[len(l.lines)-1].target >= r.target {
+			return nil
+		}
+		l.lines, rest = append(l.lines, r), line[n:]
+	}
+	if !bytes.HasPrefix(l.after, []byte(end)) {
+		return nil
+	}
+	return l
+}
+
+// parse reads what the line begins with.
+func (l *recordLine) parse() bool {
+	rest, lead := l.text, byte('{')
+	for _, name := range []string{`"deploymentTarget":"`, `"workspace":"`, `"workload":"`, `"namespace":"`} {
+		if len(rest) == 0 || rest[0] != lead || !bytes.HasPrefix(rest[1:], []byte(name)) {
+			return false
+		}
+		value, after, ok := bytes.Cut(rest[1+len(name):], []byte{'"'})
+		if !ok || bytes.IndexByte(value, '\\') >= 0 {
+			return false
+		}
+		switch rest, lead = after, ','; name {
+		case `"deploymentTarget":"`:
+			l.target = string(value)
+		case `"namespace":"`:
+			l.namespace = string(value)
+		}
+	}
+	return true
+}
+
+// part returns the record with the lines that are wanted, by number, which need not be
+// trusted.
+func (l *recordLines) part(wanted func(i int) bool) []byte {
+	out := slices.Clone(l.before)
+	for i, n := 0, 0; i < len(l.lines); i++ {
+		if wanted(i) {
+			out = append(appendNext(out, n), l.lines[i].text...)
+			n++
+		}
+	}
+	return append(out, l.after...)
+}
+
+// from says where the records of the cluster types are read, whose bytes need not be trusted,
+// and how errors about them say where that is.
+func (r *Record) from(read func(name string) ([]byte, error), placed func(error) error) {
+	r.bytes = func(name string) ([]byte, error) {
+		data, err := read(name)
+		if err == nil {
+			err = r.entry(name).verify(data)
+		}
+		return data, placed(err)
+	}
+	r.parse = func(name string, data []byte) (*ClusterTypeRecord, error) {
+		c, err := r.entry(name).parseAny(data)
+		return c, placed(err)
+	}
+	r.load = func(name string) (*ClusterTypeRecord, error) {
+		data, err := r.bytes(name)
+		if err != nil {
+			return nil, err
+		}
+		return r.parse(name, data)
+	}
+}
+
+// lines returns the record of a cluster type that is listed; nil where it has to be read as a
+// whole. It is read once.
+func (r *Record) lines(name string) (*recordLines, error) {
+	r.mu.Lock()
+	_, whole := r.loaded[name]
+	split, known := r.split[name]
+	if !known && !whole && r.bytes != nil {
+		split = sync.OnceValues(func() (*recordLines, error) {
+			data, err := r.bytes(name)
+			return splitRecord(data), err
+		})
+		if r.split == nil {
+			r.split = map[string]func() (*recordLines, error){}
+		}
+		r.split[name] = split
+	}
+	r.mu.Unlock()
+	if whole || split == nil {
+		return nil, nil
+	}
+	return split()
+}
+
+// Part returns the record of a cluster type with those of its assignments that are wanted, by
+// deployment target, namespace, and whether something outlives them; nil where the record
+// does not list the cluster type. The others need not be read, and so cost little. It may be
+// called by several goroutines, and its errors are those of ClusterType.
+func (r *Record) Part(name string, wanted func(target, namespace string, retains bool) bool) (*ClusterTypeRecord, error) {
+	if r.entry(name) == nil {
+		return nil, nil
+	}
+	l, err := r.lines(name)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil {
+		return r.parse(name, l.part(func(i int) bool {
+			line := &l.lines[i]
+			return wanted(line.target, line.namespace, line.retains())
+		}))
+	}
+	c, err := r.ClusterType(name)
+	if err != nil {
+		return nil, err
+	}
+	some := *c
+	some.Assignments = slices.DeleteFunc(slices.Clone(c.Assignments), func(a AssignmentRecord) bool {
+		return !wanted(a.DeploymentTarget, a.Namespace, len(a.Retained) > 0)
+	})
+	return &some, nil
+}
+
+// lines returns the lines of the record of a folder; nil where the whole record is needed: a
+// folder that is no git tree is compared file by file, and what is kept is as the record says.
+func (pl *planner) lines(p *typePlan) *recordLines {
+	if pl.dir != nil || p.before == nil || p.wanted == nil || p.wanted.Digest == "" {
+		return nil
+	}
+	l, _ := pl.before.record.lines(p.name) // who reads all of it sees the error
+	return l
+}
+
+// differing leaves out of an outcome, whose record has the lines now, the assignments that the
+// record before has the same line of and whose folders are what it says. It returns that
+// record without them, and fills in how the assignments change.
+func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old, now *recordLines) (*ClusterTypeRecord, error) {
+	all, err := s.holdsTree(p.name, p.before.Tree)
+	if err != nil {
+		return nil, err
+	}
+	same, stays, err := sameLines(old, now, func(n int) (bool, error) {
+		if all {
+			return true, nil
+		}
+		return s.holdsTree(p.name+"/"+now.lines[n].target, out.record.Assignments[n].Tree)
+	})
+	if err != nil {
+		return nil, err
+	}
+	before, err := pl.before.record.parse(p.name, old.part(func(i int) bool { return !same[i] }))
+	if err != nil {
+		return nil, err
+	}
+	after := *out.record
+	after.Assignments = nil
+	for n := range out.record.Assignments {
+		if !stays[n] {
+			after.Assignments = append(after.Assignments, out.record.Assignments[n])
+		}
+	}
+	p.assignments = compareAssignments(pl.o.Environment, before, &after)
+	p.assignments.Unchanged += len(stays)
+	out.groups = slices.DeleteFunc(out.groups, func(g group) bool {
+		if !stays[g.folder] {
+			return false
+		}
+		p.unchanged += len(g.files)
+		out.staying = append(out.staying, g.dir+"/"+g.files[0].Path)
+		return true
+	})
+	return before, nil
+}
+
+// sameLines returns the numbers, in each, of the lines that both have and whose folders are
+// held; held is asked with the number in now.
+func sameLines(old, now *recordLines, held func(n int) (bool, error)) (same, stays map[int]bool, err error) {
+	same, stays = map[int]bool{}, map[int]bool{}
+	for i, n := 0, 0; i < len(old.lines) && n < len(now.lines); {
+		switch c := strings.Compare(old.lines[i].target, now.lines[n].target); {
+		case c < 0:
+			i++
+		case c > 0:
+			n++
+		default:
+			if bytes.Equal(old.lines[i].text, now.lines[n].text) {
+				is, err := held(n)
+				if err != nil {
+					return nil, nil, err
+				}
+				if is {
+					same[i], stays[n] = true, true
+				}
+			}
+			i, n = i+1, n+1
+		}
+	}
+	return same, stays, nil
+}
