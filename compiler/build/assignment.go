@@ -24,10 +24,11 @@ type assignments struct {
 	*Planned
 	tuples  *tuples
 	emitter *emitter
-	targets sync.Map // targetID -> cache.Key
-	rows    []row    // by assignment
-	spill   spill    // the files of those that were emitted
-	roots   []extent // in the spill, of the files at the roots of cluster types
+	targets sync.Map    // targetID -> cache.Key
+	rows    []row       // by assignment
+	spill   spill       // the files of those that were emitted
+	roots   []extent    // in the spill, of the files at the roots of cluster types
+	known   []knownType // by cluster type
 	// requested is what workspaces with a quota request of it, by name.
 	requested map[string]kubernetes.Requests
 }
@@ -43,8 +44,9 @@ type row struct {
 	without map[string]bool
 }
 
-// build emits the assignments of every cluster type of this build.
-func (as *assignments) build(ctx context.Context, s *scope, out *reports) error {
+// build emits the assignments of every cluster type of this build, but of those that are
+// known to be as the record says.
+func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *reports) error {
 	var types []int
 	total := 0
 	for ct, at := range as.spans {
@@ -54,6 +56,10 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 	}
 	progress := as.progress(total)
 	found := make([][]collision, len(as.spans))
+	central, concerned := as.centralCollisions(s), map[*model.ClusterType]bool{}
+	for _, c := range central {
+		concerned[as.Schedule.Assignments[c.first].ClusterType], concerned[as.Schedule.Assignments[c.second].ClusterType] = true, true
+	}
 	group, within := errgroup.WithContext(ctx) // which ends with the group
 	workers := min(runtime.GOMAXPROCS(0), max(1, len(types)))
 	for w := range workers {
@@ -61,15 +67,11 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 			composer := as.Plan.NewComposer()
 			for n := w; n < len(types); n += workers {
 				ct := types[n]
-				objects, err := as.buildClusterType(within, as.spans[ct], composer)
-				if err == nil {
-					found[ct], err = as.collisions(within, ct, objects)
-				}
-				if err == nil {
-					err = as.shareDefinitions(within, s, ct, found[ct])
-				}
-				if err != nil {
-					return err
+				if concerned[&as.Model.ClusterTypes[ct]] || !as.recall(s, r, ct) {
+					var err error
+					if found[ct], err = as.buildType(within, s, ct, composer); err != nil {
+						return err
+					}
 				}
 				progress(as.spans[ct].next - as.spans[ct].first)
 			}
@@ -79,18 +81,30 @@ func (as *assignments) build(ctx context.Context, s *scope, out *reports) error 
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	_ = as.tuples.table().Flush()
-	as.tuples.table().Release()
-	out.add(as.tuples.diagnostics(s)...)
+	leftOut, lists := as.leftOutTuples()
+	out.add(as.tuples.diagnostics(s, leftOut, lists)...)
 	ds, err := as.diagnostics(ctx)
 	if err != nil {
 		return err
 	}
 	out.add(ds...)
-	out.add(as.collide(append(slices.Concat(found...), as.centralCollisions(s)...))...)
+	out.add(as.collide(append(slices.Concat(found...), central...))...)
 	ds, err = as.overQuota(s)
 	out.add(ds...)
 	return err
+}
+
+// buildType emits the assignments of a cluster type, and returns its collisions.
+func (as *assignments) buildType(ctx context.Context, s *scope, ct int, composer *compose.Composer) ([]collision, error) {
+	objects, err := as.buildClusterType(ctx, as.spans[ct], composer)
+	if err != nil {
+		return nil, err
+	}
+	found, err := as.collisions(ctx, ct, objects)
+	if err != nil {
+		return nil, err
+	}
+	return found, as.shareDefinitions(ctx, s, ct, found)
 }
 
 // progress returns what reports how many more assignments of total are done.
@@ -106,7 +120,7 @@ func (as *assignments) progress(total int) func(done int) {
 	return report
 }
 
-// table is where the emitted assignments of a cluster type are kept.
+// table is where the emitted assignments of a cluster type are kept, and their tuples.
 func (as *assignments) table(clusterType string) table {
 	return as.request.Meter.table(cache.Assignment, as.request.Platform.Module+" "+as.Name+" "+clusterType)
 }
@@ -180,16 +194,13 @@ func (as *assignments) identify(ctx context.Context, s span, composer *compose.C
 	for i := s.first; i < s.next; i++ {
 		numbers = append(numbers, as.Plan.TupleOf[i])
 	}
-	if err := as.tuples.resolve(ctx, numbers, composer); err != nil {
-		return err
-	}
-	if err := as.tuples.wait(ctx, numbers); err != nil {
-		return err
-	}
 	if s.first == s.next {
 		return nil
 	}
 	ct := as.Schedule.Assignments[s.first].ClusterType
+	if err := as.tuples.resolve(ctx, as.table(ct.Name), numbers, composer); err != nil {
+		return err
+	}
 	healthy := as.reconciler(ct) != nil
 	k := &keys{hash: cache.NewHash(""), clusterType: as.clusterTypeFacts(ct), capabilities: capabilities(ct)}
 	for i := s.first; i < s.next; i++ {
@@ -273,7 +284,7 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 		return ds, nil
 	}
 	tuple := as.Plan.TupleOf[i]
-	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].summary).Key(as.tuples.all[tuple].key).Sum()
+	table, key := as.tableOf(i), as.key("located").Bytes(as.rows[i].summary).Bytes(as.Plan.Tuples[tuple].Digest[:]).Sum()
 	var out []diag.Diagnostic
 	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
 		return out, nil

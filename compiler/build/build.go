@@ -4,6 +4,7 @@
 //	planned.go      evaluate, schedule, and plan what assignments are configured by
 //	retain.go       what stays because a selector selects nothing any more
 //	lostcluster.go  what stays because errors hide a cluster
+//	known.go        leave out the cluster types that are as they were
 //	tuple.go        compose the values of tuples, which many assignments share
 //	assignment.go   identify assignments, and emit those that the cache does not know
 //	emit.go         one emission: chart.go and projection.go render, backends emit
@@ -21,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
@@ -106,7 +108,7 @@ func Plan(ctx context.Context, name string, r *Request) (*Environment, error) {
 	}
 	e.tuples = newTuples(e.Planned)
 	e.emitter = &emitter{Planned: e.Planned, tuples: e.tuples}
-	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter, rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes))}
+	e.assignments = &assignments{Planned: e.Planned, tuples: e.tuples, emitter: e.emitter, rows: make([]row, len(e.Schedule.Assignments)), roots: make([]extent, len(e.Model.ClusterTypes)), known: make([]knownType, len(e.Model.ClusterTypes))}
 	return e, nil
 }
 
@@ -140,7 +142,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if s.lostClusters, err = lostClusters(s, e.reports); err != nil {
 		return err
 	}
-	if err := e.assignments.build(ctx, s, e.reports); err != nil {
+	if err := e.assignments.build(ctx, s, retained, e.reports); err != nil {
 		return err
 	}
 	k, err := newKeeper(s, e.assignments, retained)
@@ -229,6 +231,11 @@ func (e *Environment) MayMatch(s model.Selector) bool {
 // Configuration returns the digest of the composed values of the assignment with
 // this number: the version of its configuration.
 func (e *Environment) Configuration(assignment int) model.Digest {
+	name := e.Schedule.Assignments[assignment].ClusterType.Name
+	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name, func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
+	if err := e.assignments.complete(context.Background(), &scope{Planned: e.Planned, same: e.same}, ct); err != nil {
+		return ""
+	}
 	return e.tuples.summary(assignment).digest
 }
 

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -39,7 +40,9 @@ func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 			return err
 		})
 	}
-	return out, group.Wait()
+	err := group.Wait()
+	_ = y.assignments.wholes().Flush() // as in putAway
+	return out, err
 }
 
 // treeOf puts a tree together: of the cluster types of the model, and of those that are no
@@ -76,6 +79,9 @@ type clusterType struct {
 // digests of its assignments are looked at.
 func (y *assembly) clusterType(n int) (clusterType, error) {
 	ct := &y.Model.ClusterTypes[n]
+	if y.assignments.known[n].same {
+		return y.asRecorded(n), nil
+	}
 	defer y.assignments.putAway(n)
 	out := clusterType{tree: tree.ClusterType{Name: ct.Name}, counts: Counts{ClusterTypes: 1}}
 	whole := len(y.keeper.keptOf(ct.Name)) == 0 && !y.Model.Incomplete && !y.assignments.failedIn(y.spans[n]) && y.lostClusters[ct.Name] == nil
@@ -89,6 +95,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 				return out, err
 			}
 			out.tree.Digest, out.diagnostics = digest, known.Diagnostics
+			y.assignments.rememberWhole(n, digest, known.Diagnostics)
 			out.tree.Content = func(context.Context) (*tree.Content, error) {
 				folders, err := y.folders(n)
 				return y.content(n, known.Files, "", folders), err
@@ -109,6 +116,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 		if out.tree.Digest, err = y.contentDigest(n, index.Files); err != nil {
 			return out, err
 		}
+		y.assignments.rememberWhole(n, out.tree.Digest, index.Diagnostics)
 	}
 	out.diagnostics, out.kept, out.folders = index.Diagnostics, kept, folders
 	out.counts = Counts{ClusterTypes: 1}
@@ -117,6 +125,26 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	content := y.content(n, index.Files, kept, folders)
 	out.tree.Content = func(context.Context) (*tree.Content, error) { return content, nil }
 	return out, nil
+}
+
+// asRecorded is a cluster type that is known to be as the record says. Its content is made
+// where the folder turns out to be otherwise.
+func (y *assembly) asRecorded(n int) clusterType {
+	ct, known := &y.Model.ClusterTypes[n], &y.assignments.known[n]
+	out := clusterType{tree: tree.ClusterType{Name: ct.Name, Digest: known.Digest}, diagnostics: known.Diagnostics}
+	out.counts = Counts{ClusterTypes: 1, Assignments: y.spans[n].next - y.spans[n].first}
+	out.tree.Content = func(ctx context.Context) (*tree.Content, error) {
+		if err := y.assignments.complete(ctx, y.scope, n); err != nil {
+			return nil, err
+		}
+		folders, err := y.folders(n)
+		if err != nil {
+			return nil, err
+		}
+		index, kept, err := y.index(n, folders)
+		return y.content(n, index.Files, kept, folders), err
+	}
+	return out
 }
 
 // content is what is in the folder of a cluster type.
@@ -170,7 +198,7 @@ func (y *assembly) lost(n int, folders []tree.Folder) int {
 	return lost
 }
 
-// key identifies all that the folder of a cluster type is made of.
+// key identifies all that the folder of a cluster type is made of, by its emissions.
 func (y *assembly) key(n int) cache.Key {
 	ct := &y.Model.ClusterTypes[n]
 	h := y.indexKey("cluster type", ct)
@@ -178,16 +206,6 @@ func (y *assembly) key(n int) cache.Key {
 		h.Key(y.assignments.rows[i].key)
 	}
 	return h.Sum()
-}
-
-// indexKey begins the key of something that is made of a cluster type.
-func (y *assembly) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
-	h := y.Planned.key(kind).String(y.Name).String(ct.Name).String(ct.Description).String(ct.Reconciler).Bytes(y.gitOps())
-	if r := y.reconciler(ct); r != nil {
-		h.String(r.Backend)
-	}
-	y.hashClusters(h, ct.Name)
-	return h.Bytes(y.Plan.Shared[ct.Name].AppendBinary(nil))
 }
 
 // folders returns the folders of a cluster type, sorted.
@@ -209,6 +227,7 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 		out = append(out, tree.Folder{
 			Info:      y.assignments.folder(i, summary),
 			Files:     summary.files,
+			Tree:      tree.ID(hex.EncodeToString(summary.tree[:])),
 			Values:    y.assignments.tuples.summary(i).digest,
 			Selection: y.selection(i),
 		})

@@ -21,6 +21,16 @@ type keys struct {
 	specs        []byte
 }
 
+// indexKey begins the key of something that is made of a cluster type.
+func (p *Planned) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
+	h := p.key(kind).String(p.Name).String(ct.Name).String(ct.Description).String(ct.Reconciler).Bytes(p.gitOps())
+	if r := p.reconciler(ct); r != nil {
+		h.String(r.Backend)
+	}
+	p.hashClusters(h, ct.Name)
+	return h.Bytes(p.Plan.Shared[ct.Name].AppendBinary(nil))
+}
+
 // clusterTypeFacts identifies what the emissions of a cluster type's assignments
 // are made of that is the same in all of them.
 func (p *Planned) clusterTypeFacts(ct *model.ClusterType) cache.Key {

@@ -267,8 +267,11 @@ func (p *Planned) Reconciled(ct *model.ClusterType) bool {
 
 // key begins the key of a result in the cache: of everything that kalypso itself
 // adds to what a result is made of.
-func (p *Planned) key(kind string) *cache.Hash {
-	h := cache.NewHash(kind).Key(p.request.Meter.identity)
+func (p *Planned) key(kind string) *cache.Hash { return p.begin(cache.NewHash(""), kind) }
+
+// begin is key with a Hash that there is.
+func (p *Planned) begin(h *cache.Hash, kind string) *cache.Hash {
+	h.Reset(kind).Key(p.request.Meter.identity)
 	if p.Model.PlaintextFails {
 		h.String("plaintext fails")
 	}

@@ -287,6 +287,6 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 
 // selection says what selects an assignment.
 func (p *Planned) selection(i int) tree.Selection {
-	a, t := &p.Schedule.Assignments[i], &p.Plan.Tuples[p.Plan.TupleOf[i]]
-	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: t.Configs, ConfigSchemas: t.ConfigSchemas}
+	a := &p.Schedule.Assignments[i]
+	return tree.Selection{Policies: a.Policies, SparedBy: a.SparedBy, Configs: p.Plan.Configs(i), ConfigSchemas: p.Plan.ConfigSchemas(i)}
 }

@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -18,14 +17,13 @@ import (
 // tuples are those of the plan, each composed once for all assignments that share it.
 type tuples struct {
 	*Planned
-	all []*tuple
+	all []tuple
 }
 
 // tuple is the state of one tuple of the plan.
 type tuple struct {
-	key     cache.Key
-	claimed atomic.Bool
-	ready   chan struct{} // closed when summary is there
+	// claim is that of the call of resolve that makes the summary; nil where none does.
+	claim   atomic.Pointer[claim]
 	summary tupleSummary
 
 	mu    sync.Mutex
@@ -33,23 +31,26 @@ type tuple struct {
 	users atomic.Int32   // assignments that may still need the graph
 }
 
+// claim is that of one call of resolve.
+type claim struct {
+	done chan struct{} // closed when the summaries of all that it claims are there, or err is
+	err  error
+}
+
+func (t *tuple) isClaimed() bool { return t.claim.Load() != nil }
+
 // tupleSummary is what every build needs of a tuple.
 type tupleSummary struct {
 	failed      bool
 	digest      model.Digest      // of the composed values
-	lists       []string          // what Graph.Lists returns
+	lists       []byte            // what Graph.Lists returns, as lists.add takes it
 	diagnostics []diag.Diagnostic // unresolved, of no assignment
 }
 
-// encode returns whether the tuple failed, as a byte, the digest and the lists, each text
-// with its length, and the diagnostics in JSON: there are many tuples, and every build
-// reads all.
+// encode returns whether the tuple failed, as a byte, the digest and the lists, each
+// with its length, and the diagnostics in JSON: there are many tuples.
 func (s *tupleSummary) encode() []byte {
-	b := appendBytes(appendBool(nil, s.failed), s.digest)
-	b = binary.AppendUvarint(b, uint64(len(s.lists)))
-	for _, list := range s.lists {
-		b = appendBytes(b, list)
-	}
+	b := appendBytes(appendBytes(appendBool(nil, s.failed), s.digest), s.lists)
 	if len(s.diagnostics) > 0 {
 		text, _ := json.Marshal(s.diagnostics) // of strings and numbers
 		b = append(b, text...)
@@ -66,16 +67,8 @@ func decodeTupleSummary(b []byte) (s tupleSummary, err error) {
 		return s, err
 	}
 	s.digest = model.Digest(text)
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)) {
-		return s, errSummary
-	}
-	b = b[size:]
-	for range n {
-		if text, b, err = takeBytes(b); err != nil {
-			return s, err
-		}
-		s.lists = append(s.lists, string(text))
+	if s.lists, b, err = takeBytes(b); err != nil {
+		return s, err
 	}
 	if len(b) > 0 {
 		err = json.Unmarshal(b, &s.diagnostics)
@@ -83,20 +76,44 @@ func decodeTupleSummary(b []byte) (s tupleSummary, err error) {
 	return s, err
 }
 
-// newTuples returns the tuples of a plan.
-func newTuples(p *Planned) *tuples {
-	ts := &tuples{p, make([]*tuple, len(p.Plan.Tuples))}
-	for i := range ts.Plan.Tuples {
-		t := &ts.Plan.Tuples[i]
-		ts.all[i] = &tuple{key: ts.key("tuple").Bytes(t.Digest[:]).Sum(), ready: make(chan struct{})}
-		ts.all[i].users.Store(int32(len(t.Assignments)))
-	}
-	return ts
+// lists are paths of lists that compose by a strategy. Most tuples have the same.
+type lists struct {
+	paths map[string]bool
+	added map[string]bool // what was added, encoded
 }
 
-// table is where the composed tuples are kept.
-func (ts *tuples) table() table {
-	return ts.request.Meter.table(cache.Tuple, ts.request.Platform.Module+" "+ts.Name)
+func newLists() lists { return lists{map[string]bool{}, map[string]bool{}} }
+
+// encodeLists returns paths, each with its length.
+func encodeLists(paths []string) (b []byte) {
+	for _, path := range paths {
+		b = appendBytes(b, path)
+	}
+	return b
+}
+
+// add adds paths that were encoded.
+func (l lists) add(encoded []byte) {
+	if l.added[string(encoded)] {
+		return
+	}
+	l.added[string(encoded)] = true
+	for rest := encoded; len(rest) > 0; {
+		path, next, err := takeBytes(rest)
+		if err != nil {
+			return
+		}
+		l.paths[string(path)], rest = true, next
+	}
+}
+
+// newTuples returns the tuples of a plan.
+func newTuples(p *Planned) *tuples {
+	ts := &tuples{p, make([]tuple, len(p.Plan.Tuples))}
+	for i := range ts.Plan.Tuples {
+		ts.all[i].users.Store(int32(len(ts.Plan.Tuples[i].Assignments)))
+	}
+	return ts
 }
 
 // summary returns the summary of an assignment's tuple, which is known.
@@ -104,20 +121,21 @@ func (ts *tuples) summary(assignment int) *tupleSummary {
 	return &ts.all[ts.Plan.TupleOf[assignment]].summary
 }
 
-// resolve makes the summaries of tuples known, from the cache or by composing them.
-// Each tuple is resolved by one of the goroutines that ask for it; the others wait
-// for it.
-func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compose.Composer) error {
-	table := ts.table()
-	var mine, missing []int32
+// resolve makes the summaries of the tuples of a cluster type known, from its table or by
+// composing them. Each tuple is resolved by one of the goroutines that ask for it; the others
+// wait for it. The table has all of them afterwards.
+func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32, composer *compose.Composer) error {
+	mine := &claim{done: make(chan struct{})}
+	var others, missing []int32
+	claimed, h := 0, cache.NewHash("")
 	for _, n := range numbers {
-		if t := ts.all[n]; t.claimed.CompareAndSwap(false, true) {
-			mine = append(mine, n)
+		t := &ts.all[n]
+		if !t.claim.CompareAndSwap(nil, mine) {
+			others = append(others, n)
+			continue
 		}
-	}
-	for _, n := range mine {
-		t := ts.all[n]
-		text, ok := table.Get(t.key)
+		claimed++
+		text, ok := table.Get(ts.tupleKey(h, n))
 		var err error
 		if ok {
 			t.summary, err = decodeTupleSummary(text)
@@ -126,14 +144,38 @@ func (ts *tuples) resolve(ctx context.Context, numbers []int32, composer *compos
 			missing = append(missing, n)
 		}
 	}
-	if err := ts.compose(ctx, missing, composer, table); err != nil {
-		return err // which ends the context of those that wait
+	mine.err = ts.compose(ctx, missing, composer, table)
+	close(mine.done)
+	if mine.err != nil {
+		return mine.err
 	}
-	for _, n := range mine {
-		close(ts.all[n].ready)
+	ts.request.Meter.count(cache.Tuple, len(missing), claimed-len(missing))
+	for _, n := range others {
+		other := ts.all[n].claim.Load()
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if other.err != nil {
+			return other.err
+		}
+		ts.remember(table, h, n)
 	}
-	ts.request.Meter.count(cache.Tuple, len(missing), len(mine)-len(missing))
 	return nil
+}
+
+// tupleKey is the key of a tuple's summary.
+func (ts *tuples) tupleKey(h *cache.Hash, n int32) cache.Key {
+	return ts.begin(h, "tuple").Bytes(ts.Plan.Tuples[n].Digest[:]).Sum()
+}
+
+// remember keeps the summary of a tuple in a table that lacks it.
+func (ts *tuples) remember(table table, h *cache.Hash, n int32) {
+	key, s := ts.tupleKey(h, n), &ts.all[n].summary
+	if _, there := table.Get(key); !there && !diag.Passing(s.diagnostics) {
+		table.Put(key, s.encode())
+	}
 }
 
 // compose composes tuples, and remembers them.
@@ -146,31 +188,18 @@ func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compos
 	if err != nil {
 		return err
 	}
+	h := cache.NewHash("")
 	for _, n := range missing {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		t := ts.all[n]
+		t := &ts.all[n]
 		g := composer.Compose(n, prepared)
 		ds := ts.strict(slices.Clone(g.Diagnostics()))
-		t.summary = tupleSummary{g.Failed || diag.Errors(ds), g.Digest, g.Lists(), ds}
-		if !diag.Passing(t.summary.diagnostics) {
-			table.Put(t.key, t.summary.encode())
-		}
+		t.summary = tupleSummary{g.Failed || diag.Errors(ds), g.Digest, encodeLists(g.Lists()), ds}
+		ts.remember(table, h, n)
 		g.DropProvenance()
 		t.graph = g
-	}
-	return nil
-}
-
-// wait waits until the summaries of tuples are known.
-func (ts *tuples) wait(ctx context.Context, numbers []int32) error {
-	for _, n := range numbers {
-		select {
-		case <-ts.all[n].ready:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 	return nil
 }
@@ -184,7 +213,7 @@ func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compo
 		if _, seen := out[n]; seen {
 			continue
 		}
-		t := ts.all[n]
+		t := &ts.all[n]
 		t.mu.Lock()
 		out[n] = t.graph
 		t.mu.Unlock()
@@ -207,7 +236,7 @@ func (ts *tuples) values(ctx context.Context, numbers []int32) (map[int32]*compo
 		g := composer.Compose(n, prepared)
 		g.DropProvenance()
 		out[n] = g
-		if t := ts.all[n]; t.users.Load() > 0 {
+		if t := &ts.all[n]; t.users.Load() > 0 {
 			t.mu.Lock()
 			t.graph = g
 			t.mu.Unlock()
@@ -227,7 +256,7 @@ func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 
 // release says that an assignment no longer needs its tuple's graph.
 func (ts *tuples) release(assignment int) {
-	t := ts.all[ts.Plan.TupleOf[assignment]]
+	t := &ts.all[ts.Plan.TupleOf[assignment]]
 	if t.users.Add(-1) == 0 {
 		t.mu.Lock()
 		t.graph = nil
@@ -235,15 +264,18 @@ func (ts *tuples) release(assignment int) {
 	}
 }
 
-// diagnostics returns those of tuples, about their assignments of the build.
-func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
+// diagnostics returns those of tuples, about their assignments of the build. leftOut says
+// by number which tuples there is nothing to say about, and lists are those of all of them.
+func (ts *tuples) diagnostics(s *scope, leftOut []bool, lists lists) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	clean := true
-	for n, t := range ts.all {
-		if !t.claimed.Load() {
-			clean = false // another shard's
+	for n := range ts.all {
+		t := &ts.all[n]
+		if !t.isClaimed() {
+			clean = clean && leftOut[n] // or another shard's
 			continue
 		}
+		lists.add(t.summary.lists)
 		clean = clean && !t.summary.failed
 		if len(t.summary.diagnostics) == 0 {
 			continue
@@ -259,7 +291,7 @@ func (ts *tuples) diagnostics(s *scope) []diag.Diagnostic {
 		}
 	}
 	if clean {
-		out = append(out, ts.Plan.UnusedLists(func(n int) []string { return ts.all[n].summary.lists })...)
+		out = append(out, ts.Plan.UnusedLists(lists.paths)...)
 	}
 	return out
 }

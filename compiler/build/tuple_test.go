@@ -9,9 +9,9 @@ import (
 
 func TestTupleSummariesComeBack(t *testing.T) {
 	for _, want := range []tupleSummary{
-		{},
-		{digest: "d", lists: []string{"ports", `"a b".c`}},
-		{failed: true, digest: "d", lists: []string{""}, diagnostics: []diag.Diagnostic{diag.New(diag.ForeignFile, "m")}},
+		{lists: []byte{}},
+		{digest: "d", lists: encodeLists([]string{"ports", `"a b".c`})},
+		{failed: true, digest: "d", lists: encodeLists([]string{""}), diagnostics: []diag.Diagnostic{diag.New(diag.ForeignFile, "m")}},
 	} {
 		encoded := want.encode()
 		if got, err := decodeTupleSummary(encoded); err != nil || !reflect.DeepEqual(got, want) {

@@ -58,8 +58,8 @@ type Plan struct {
 	ds          []about
 	vocabulary  func() selector.Vocabulary // of matches
 
-	configDigests [][]byte
-	scratch       []byte
+	configDigests, schemaDigests [][]byte
+	scratch                      []byte
 }
 
 // Empty is a config or config schema that matches no assignment.
@@ -76,8 +76,6 @@ type Tuple struct {
 	Digest [sha256.Size]byte
 	// Assignments by number, ascending.
 	Assignments []int32
-	// Configs and ConfigSchemas are the names of those that match them, sorted.
-	Configs, ConfigSchemas []string
 
 	configs, schemas []int32
 }
@@ -95,7 +93,8 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		memo:        &memo{},
 		elsewhere:   elsewhere,
 
-		configDigests: rawDigests(env.Configs),
+		configDigests: rawDigests(env.Configs, func(c *model.Config) model.Digest { return c.Digest }),
+		schemaDigests: rawDigests(env.ConfigSchemas, func(s *model.ConfigSchema) model.Digest { return s.Digest }),
 	}
 	p.vocabulary = sync.OnceValue(p.vocabularyOf)
 	p.findSpecs()

@@ -24,7 +24,7 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 	}
 	text("|")
 	for _, n := range p.schemas[i] {
-		text(string(p.env.ConfigSchemas[n].Digest))
+		b = append(b, p.schemaDigests[n]...)
 	}
 	for _, contract := range p.ownContracts(i) {
 		text("")
@@ -37,15 +37,16 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// rawDigests returns the digests of configs as bytes, which are half as long as
+// rawDigests returns the digests of entities as bytes, which are half as long as
 // their text.
-func rawDigests(configs []model.Config) [][]byte {
-	out := make([][]byte, len(configs))
-	for i := range configs {
-		sum, err := hex.DecodeString(string(configs[i].Digest))
+func rawDigests[E any](entities []E, digest func(*E) model.Digest) [][]byte {
+	out := make([][]byte, len(entities))
+	for i := range entities {
+		text := digest(&entities[i])
+		sum, err := hex.DecodeString(string(text))
 		if err != nil || len(sum) != sha256.Size {
 			sum = make([]byte, sha256.Size)
-			copy(sum, configs[i].Digest) // a sick config has none
+			copy(sum, text) // an invalid entity has none
 		}
 		out[i] = sum
 	}

@@ -191,13 +191,12 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 // fields of #TestedAssignment in the schema.
 func (p *Plan) Tested(i int) model.Value {
 	a := &p.assignments[i]
-	t := &p.Tuples[p.TupleOf[i]]
 	known := p.facts(i, []string{"environment", "workspace", "application", "workload", "deploymentTarget", "clusterType", "namespace", "labels",
 		"version", "manifests", "dependsOn", "wave", "gitops", "configFormat"}, nil)
 	fields := append(known.Fields(),
 		model.Field{Name: "policies", Value: texts(a.Policies)},
-		model.Field{Name: "configs", Value: texts(t.Configs)},
-		model.Field{Name: "configSchemas", Value: texts(t.ConfigSchemas)},
+		model.Field{Name: "configs", Value: texts(p.Configs(i))},
+		model.Field{Name: "configSchemas", Value: texts(p.ConfigSchemas(i))},
 		model.Field{Name: "reconciler", Value: model.StringOf(a.ClusterType.Reconciler)},
 		model.Field{Name: "namespaceService", Value: model.StringOf(a.ClusterType.NamespaceService)},
 	)

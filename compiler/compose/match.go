@@ -18,15 +18,13 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 		asked.ask(&p.env.ConfigSchemas[i].Match)
 	}
 	index := p.index(asked, satisfies)
-	p.configs = make([][]int32, len(p.assignments))
 	p.Matches = make([]int, len(p.env.Configs))
+	configs := matches{sizes: make([]int32, len(p.assignments))}
 	for _, n := range p.inLayers() {
 		config := &p.env.Configs[n]
 		hits := p.hits(index, config.Match, config.MatchUnknown)
 		p.Matches[n] = len(hits)
-		for _, i := range hits {
-			p.configs[i] = append(p.configs[i], int32(n))
-		}
+		configs.add(n, hits)
 		ref := model.Ref{Collection: "configs", Name: config.Name}
 		if len(hits) == 0 && !config.MatchUnknown {
 			p.unmatched(ref, &config.Match, config.AllowEmpty)
@@ -38,13 +36,12 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 			p.broken(ref, hits)
 		}
 	}
-	p.schemas = make([][]int32, len(p.assignments))
+	p.configs = configs.byAssignment()
+	schemas := matches{sizes: make([]int32, len(p.assignments))}
 	for n := range p.env.ConfigSchemas {
 		s := &p.env.ConfigSchemas[n]
 		hits := p.hits(index, s.Match, s.MatchUnknown)
-		for _, i := range hits {
-			p.schemas[i] = append(p.schemas[i], int32(n))
-		}
+		schemas.add(n, hits)
 		ref := model.Ref{Collection: "configSchemas", Name: s.Name}
 		if len(hits) == 0 && !s.MatchUnknown {
 			p.unmatched(ref, &s.Match, s.AllowEmpty)
@@ -53,6 +50,39 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 			p.broken(ref, hits)
 		}
 	}
+	p.schemas = schemas.byAssignment()
+}
+
+// matches are the assignments that entities match.
+type matches struct {
+	entities []int32 // by number, in the order in which they were added
+	hits     [][]int // beside entities
+	sizes    []int32 // by assignment, how many entities match it
+}
+
+func (m *matches) add(entity int, hits []int) {
+	m.entities, m.hits = append(m.entities, int32(entity)), append(m.hits, hits)
+	for _, i := range hits {
+		m.sizes[i]++
+	}
+}
+
+// byAssignment returns the entities that match each assignment, in their order.
+func (m *matches) byAssignment() [][]int32 {
+	total := 0
+	for _, hits := range m.hits {
+		total += len(hits)
+	}
+	all, out := make([]int32, total), make([][]int32, len(m.sizes))
+	for i, size := range m.sizes {
+		out[i], all = all[:0:size], all[size:]
+	}
+	for n, hits := range m.hits {
+		for _, i := range hits {
+			out[i] = append(out[i], m.entities[n])
+		}
+	}
+	return out
 }
 
 // Select returns the numbers of the assignments that each selector of assignments holds for,

@@ -101,7 +101,11 @@ func composed(t *testing.T, files ...string) (g *Graph, failed bool, ds []diag.D
 	g = plan.NewComposer().Compose(0, prepared)
 	ds = slices.Concat(ds, more, g.Diagnostics())
 	if !g.Failed {
-		ds = append(ds, plan.UnusedLists(func(int) []string { return g.Lists() })...)
+		used := map[string]bool{}
+		for _, path := range g.Lists() {
+			used[path] = true
+		}
+		ds = append(ds, plan.UnusedLists(used)...)
 	}
 	diag.Resolve(ds, pkg.Model.Positions)
 	return g, g.Failed || plan.Failed[0], diag.Sort(ds)

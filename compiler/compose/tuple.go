@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -15,48 +16,71 @@ import (
 // group groups the assignments into tuples.
 func (p *Plan) group() {
 	p.TupleOf = make([]int32, len(p.assignments))
-	byDigest := map[[sha256.Size]byte]int32{}
+	var digests [][sha256.Size]byte
+	var first, sizes []int32      // by tuple
+	numbers := map[uint64]int32{} // of tuples, by what their digests begin with, or the next that is free
 	for i := range p.assignments {
 		digest := p.digest(i)
-		n, seen := byDigest[digest]
-		if !seen {
-			n = int32(len(p.Tuples))
-			byDigest[digest] = n
-			p.Tuples = append(p.Tuples, p.tuple(digest, p.configs[i], p.schemas[i]))
+		n := int32(len(digests))
+		for at := binary.BigEndian.Uint64(digest[:]); ; at++ {
+			other, taken := numbers[at]
+			if !taken {
+				numbers[at] = n
+				digests, first, sizes = append(digests, digest), append(first, int32(i)), append(sizes, 0)
+				break
+			}
+			if digests[other] == digest {
+				n = other
+				break
+			}
 		}
-		p.Tuples[n].Assignments = append(p.Tuples[n].Assignments, int32(i))
 		p.TupleOf[i] = n
+		sizes[n]++
+	}
+	p.Tuples = make([]Tuple, len(digests))
+	all := make([]int32, len(p.assignments))
+	for n := range p.Tuples {
+		p.Tuples[n] = Tuple{Digest: digests[n], Assignments: all[:0:sizes[n]], configs: p.configs[first[n]], schemas: p.schemas[first[n]]}
+		all = all[sizes[n]:]
+	}
+	for i, n := range p.TupleOf {
+		p.Tuples[n].Assignments = append(p.Tuples[n].Assignments, int32(i))
 	}
 	p.configs, p.schemas = nil, nil
 }
 
-func (p *Plan) tuple(digest [sha256.Size]byte, configs, schemas []int32) Tuple {
-	t := Tuple{Digest: digest, configs: configs, schemas: schemas}
-	for _, n := range configs {
+// Configs returns the names of the configs that match an assignment, sorted.
+func (p *Plan) Configs(assignment int) []string {
+	matching := slices.Clone(p.Tuples[p.TupleOf[assignment]].configs)
+	slices.Sort(matching)
+	names := make([]string, 0, len(matching))
+	for _, n := range matching {
 		if c := &p.env.Configs[n]; c.UnknownOf == "" {
-			t.Configs = append(t.Configs, c.Name)
+			names = append(names, c.Name)
 		}
 	}
-	slices.Sort(t.Configs)
-	for _, n := range schemas {
-		t.ConfigSchemas = append(t.ConfigSchemas, p.env.ConfigSchemas[n].Name)
+	return names
+}
+
+// ConfigSchemas returns the names of the config schemas that match an assignment, sorted.
+func (p *Plan) ConfigSchemas(assignment int) []string {
+	matching := p.Tuples[p.TupleOf[assignment]].schemas
+	names := make([]string, len(matching))
+	for i, n := range matching {
+		names[i] = p.env.ConfigSchemas[n].Name
 	}
-	return t
+	return names
 }
 
 // UnusedLists warns of list strategies for paths that no assignment of their
-// config schema has a value at: most likely a misspelt path. lists are the paths
-// that composed by a strategy, by tuple; none may have failed.
-func (p *Plan) UnusedLists(lists func(tuple int) []string) []diag.Diagnostic {
+// config schema has a value at: most likely a misspelt path. used are the paths
+// that composed by a strategy in any tuple, of which none may have failed.
+func (p *Plan) UnusedLists(used map[string]bool) []diag.Diagnostic {
 	if p.env.Incomplete {
 		return nil
 	}
-	used := map[string]bool{}
 	applied := map[int32]bool{}
 	for i := range p.Tuples {
-		for _, path := range lists(i) {
-			used[path] = true
-		}
 		for _, n := range p.Tuples[i].schemas {
 			applied[n] = true
 		}

@@ -81,9 +81,9 @@ func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
 	case "schedulingPolicies":
 		return func(i int) bool { return slices.Contains(all[i].Policies, of.Name) }
 	case "configs":
-		return func(i int) bool { return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].Configs, of.Name) }
+		return func(i int) bool { return slices.Contains(e.Plan.Configs(i), of.Name) }
 	case "configSchemas":
-		return func(i int) bool { return slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].ConfigSchemas, of.Name) }
+		return func(i int) bool { return slices.Contains(e.Plan.ConfigSchemas(i), of.Name) }
 	case "tests":
 		var hits []int
 		if n := slices.IndexFunc(e.Model.Tests, func(t model.Test) bool { return t.Name == of.Name }); n >= 0 {

@@ -65,7 +65,7 @@ func (r *Results) tallies() map[key]*tally {
 
 // add counts an assignment for each entity that it has to do with.
 func (r *Results) add(e *build.Environment, i int) {
-	a, of := &e.Schedule.Assignments[i], e.Plan.Tuples[e.Plan.TupleOf[i]]
+	a := &e.Schedule.Assignments[i]
 	for _, entities := range []struct {
 		collection string
 		names      []string
@@ -78,8 +78,8 @@ func (r *Results) add(e *build.Environment, i int) {
 		{"reconcilers", []string{a.ClusterType.Reconciler}},
 		{"namespaceServices", []string{a.ClusterType.NamespaceService}},
 		{"schedulingPolicies", a.Policies},
-		{"configs", of.Configs},
-		{"configSchemas", of.ConfigSchemas},
+		{"configs", e.Plan.Configs(i)},
+		{"configSchemas", e.Plan.ConfigSchemas(i)},
 	} {
 		for _, name := range entities.names {
 			k := key{e.Name, entities.collection, name}
@@ -184,7 +184,7 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 		seen := map[int32]*group{}
 		for i := range e.Schedule.Assignments {
 			g, known := seen[e.Plan.TupleOf[i]]
-			if !slices.Contains(e.Plan.Tuples[e.Plan.TupleOf[i]].Configs, config) || e.Failed(i) {
+			if !slices.Contains(e.Plan.Configs(i), config) || e.Failed(i) {
 				continue
 			}
 			switch {
