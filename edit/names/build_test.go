@@ -118,6 +118,8 @@ func TestFixes(t *testing.T) {
 			diag.ConflictingValues, "Move colour of another to defaults", "package platform\n\nconfigs: another: {\n\tmatch: {}\n\tlayer: 1\n\tdefaults: colour: \"blue\"\n\tvalues: {\n\t\tother: 1\n\t}\n}\n"},
 		{"a conflict, without braces around it", "more.cue", "package platform\n\nconfigs: another: {match: {}, layer: 1}\nconfigs: another: values: {colour: \"blue\", other: 1}\n",
 			diag.ConflictingValues, "Move colour of another to defaults", "package platform\n\nconfigs: another: {match: {}, layer: 1}\nconfigs: another: defaults: colour: \"blue\"\nconfigs: another: values: {other: 1}\n"},
+		{"no import", "more.cue", "package platform\n\nconfigs: another: {match: {}, values: shape: strings.ToUpper(\"round\")}\n",
+			diag.Compile, "Import strings", "package platform\n\nimport \"strings\"\n\nconfigs: another: {match: {}, values: shape: strings.ToUpper(\"round\")}\n"},
 		{"no pin", "cue.mod/module.cue", module, diag.UnpinnedSchema, "Pin the schema in cue.mod/module.cue", module + "deps: \"kalypso.io@v0\": v: \"v0.1.0\"\n"},
 		{"no pin among others", "cue.mod/module.cue", module + "deps: {\n\t\"other.example@v0\": v: \"v0.1.0\"\n}\n",
 			diag.UnpinnedSchema, "Pin the schema in cue.mod/module.cue", module + "deps: {\n\t\"kalypso.io@v0\": v: \"v0.1.0\"\n\t\"other.example@v0\": v: \"v0.1.0\"\n}\n"},

@@ -33,6 +33,7 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 		d.Message = "a list stands between brackets, and its elements have no dashes"
 		return d.Hinting("write [a, b], and of structs [{…}, {…}]")
 	case selected && packagesByName()[name] != "":
+		d.Suggestion = diag.Suggestion{Import: packagesByName()[name]}
 		return d.Hinting(fmt.Sprintf("add this line below the package clause: import %q", packagesByName()[name]))
 	case selected && slices.Contains([]string{"var", "local", "data", "module", "each"}, name):
 		d.Message += ": it is of Terraform, and CUE refers to a field or a let by its name alone"
