@@ -297,6 +297,7 @@ func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) er
 	}
 	b.warnOfNoTargets()
 	b.Diagnostics = diag.Sort(withoutConsequences(b.Diagnostics))
+	b.Platform.Quote(b.Diagnostics)
 	b.Stats = b.meter.Stats()
 	return nil
 }

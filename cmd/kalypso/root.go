@@ -98,7 +98,7 @@ and builds need no network.`,
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVarP(&g.dir, "chdir", "C", ".", "work in `DIR`, the platform's folder or one in it; other paths are relative to it")
-	g.diagnosticsFlag(root, root.PersistentFlags(), "diagnostics", "", "how to tell what is wrong")
+	g.diagnosticsFlag(root, root.PersistentFlags(), "diagnostics", "", "how to tell what is wrong (text folds what has one cause or is alike)")
 	root.PersistentFlags().StringVar(&g.progress, "progress", progressAuto, "how to tell on stderr how far a longer build is: auto, which is bars on a terminal and lines elsewhere, plain or none")
 	g.caching.flags(root.PersistentFlags())
 	g.costs.flags(root.PersistentFlags())

@@ -82,19 +82,24 @@ func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept
 	if i := slices.IndexFunc(kept, func(k backends.Folder) bool { return k.Backend != f.Backend }); i >= 0 {
 		return diag.New(diag.ReconcilerChange, fmt.Sprintf("cluster type %s cannot go from %s to %s while %s keeps its last good folder", d.ct.Name, kept[i].Backend, f.Backend, kept[i].DeploymentTarget)).
 			At(model.Ref{Collection: "clusterTypes", Name: d.ct.Name, Path: "reconciler"}, "").
-			Hinting("correct the errors of " + kept[i].DeploymentTarget + " first"), true
+			Hinting("correct the errors of " + kept[i].DeploymentTarget + " first").Following(d.id(kept[i].DeploymentTarget)), true
 	}
 	if other := owner[f.Namespace]; other != "" && other != f.DeploymentTarget {
 		return diag.New(diag.NamespaceCollision, fmt.Sprintf("the namespace %s is still that of %s, which keeps its last good folder", f.Namespace, other)).
-			At(ref, "").Hinting("correct the errors of " + other + " first"), true
+			At(ref, "").Hinting("correct the errors of " + other + " first").Following(d.id(other)), true
 	}
 	for _, target := range f.DependsOn {
 		if !there[target] {
 			return diag.New(diag.DependsOn, fmt.Sprintf("%s depends on %s, which has errors and was never built", f.DeploymentTarget, target)).
-				At(ref.At("dependsOn"), "").Hinting("correct the errors of " + target + " first"), true
+				At(ref.At("dependsOn"), "").Hinting("correct the errors of " + target + " first").Following(d.id(target)), true
 		}
 	}
 	return diag.Diagnostic{}, false
+}
+
+// id names the assignment of a deployment target on the cluster type.
+func (d *dependents) id(target string) string {
+	return d.Name + "/" + d.ct.Name + "/" + target
 }
 
 // kept returns the folders that would be kept.

@@ -55,7 +55,7 @@ func (m *memo) contract(c *model.Contract) *contract {
 	}
 	known := &contract{root: &root{kind: FromContract, name: c.Ref.Name, ref: c.Ref}}
 	for _, f := range c.Fields {
-		known.paths = append(known.paths, elements(f.Path))
+		known.paths = append(known.paths, model.Elements(f.Path))
 	}
 	if fields, ok := expr.Fields(c.Expr); ok {
 		known.apart = c.Mentions == nil || !slices.ContainsFunc(fields, func(f expr.Field) bool { return !slices.Contains(c.Mentions, f.Name) })

@@ -43,7 +43,7 @@ func (m *merger) contracted(contracts []*model.Contract) {
 		if m.provenance.isAbove(path) {
 			m.provenance.unfold(path) // a struct that a config left empty is no leaf any more
 		}
-		if names := elements(path); isNull(m.graph.Removed, names) {
+		if names := model.Elements(path); isNull(m.graph.Removed, names) {
 			m.provenance.unfold(path) // what a config took away is there again
 			m.graph.Removed = restored(m.graph.Removed, names)
 		}
@@ -257,7 +257,7 @@ func describeContract(ref model.Ref) string {
 	case "tests":
 		return fmt.Sprintf("test %q", ref.Name)
 	}
-	if names := elements(ref.Path); len(names) > 1 && names[0] == "deploymentTargets" {
+	if names := model.Elements(ref.Path); len(names) > 1 && names[0] == "deploymentTargets" {
 		return "contract of deployment target " + model.FullName(ref.Name, names[1])
 	}
 	return "contract of workload " + ref.Name

@@ -150,12 +150,13 @@ func (p *Plan) unknown(registration string, hits []int) {
 	if len(hits) > 0 {
 		ref := model.Ref{Collection: "registrations", Name: registration}
 		p.report(diag.New(diag.BrokenConfig, "the configs of registration "+registration+" are not known, and these assignments may need them").
-			At(ref.At("git"), "").On(ref.String()), hits...)
+			At(ref.At("git"), "").On(ref.String()).Following(ref.String()), hits...)
 	}
 }
 
 func (p *Plan) broken(ref model.Ref, hits []int) {
 	if len(hits) > 0 {
-		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these assignments need it").At(ref, "").On(ref.String()), hits...)
+		p.report(diag.New(diag.BrokenConfig, kindOf(ref)+" "+ref.Name+" has errors, and these assignments need it").At(ref, "").On(ref.String()).
+			Following(ref.String()), hits...)
 	}
 }

@@ -1,41 +1,12 @@
 package compose
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// elements splits a CUE path of field names, as this package writes them.
-func elements(path string) []string {
-	var out []string
-	for path != "" {
-		if path[0] != '"' {
-			name, rest, _ := strings.Cut(path, ".")
-			out, path = append(out, name), rest
-			continue
-		}
-		end := 1
-		for end < len(path) && path[end] != '"' {
-			if path[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		name, err := strconv.Unquote(path[:min(end+1, len(path))])
-		if err != nil {
-			name = path
-			end = len(path)
-		}
-		out, path = append(out, name), strings.TrimPrefix(path[min(end+1, len(path)):], ".")
-	}
-	return out
-}
-
 // lookup returns the value at a path of field names.
 func lookup(v model.Value, path string) (model.Value, bool) {
-	return at(v, elements(path))
+	return at(v, model.Elements(path))
 }
 
 // at returns the value below some field names.
@@ -52,7 +23,7 @@ func at(v model.Value, names []string) (model.Value, bool) {
 
 // with returns the struct with another value at a path of field names.
 func with(v model.Value, path string, leaf model.Value) model.Value {
-	return withElements(v, elements(path), leaf)
+	return withElements(v, model.Elements(path), leaf)
 }
 
 func withElements(v model.Value, path []string, leaf model.Value) model.Value {

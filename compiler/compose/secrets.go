@@ -74,7 +74,7 @@ const looksPlain = " looks like a secret in plain text"
 
 // plaintext says whether a value is a string that looks like a secret.
 func plaintext(path string, v model.Value) bool {
-	names := elements(path)
+	names := model.Elements(path)
 	return v.Kind() == model.String && len(names) > 0 && credential.Secret(names[len(names)-1], v.Text())
 }
 
@@ -120,7 +120,7 @@ func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 // tellsWhere says whether a path's last name is one of a place that holds a
 // secret, as charts and roles name those.
 func tellsWhere(path string) bool {
-	names := elements(path)
+	names := model.Elements(path)
 	of := credential.Words(names[len(names)-1])
 	return slices.Contains(of, "existing") || slices.Contains([]string{"name", "ref", "file", "path", "url"}, of[len(of)-1])
 }

@@ -36,11 +36,16 @@ type Diagnostic struct {
 	// Sites are all the places that the user may want to look at, the most
 	// telling first.
 	Sites []Site
+	// Excerpt is the line that the first of them is in, where it is known.
+	Excerpt Excerpt
 	// Assignments that the diagnostic concerns, as
 	// <environment>/<clusterType>/<workload>-<target>, sorted.
 	Assignments []string
 	// Hint is the way out, where there is one to name.
 	Hint string
+	// Because is whose error the diagnostic follows from: the path of an entity, or the
+	// name of an assignment; "" for none.
+	Because string
 	// Environment is where the diagnostic arose; "" for the base.
 	Environment string
 	// Suggestion is the way out as far as an editor can take it.
@@ -122,6 +127,12 @@ func (d Diagnostic) For(assignments ...string) Diagnostic {
 	d.Assignments = append(slices.Clip(d.Assignments), assignments...)
 	slices.Sort(d.Assignments)
 	d.Assignments = slices.Compact(d.Assignments)
+	return d
+}
+
+// Following sets whose error the diagnostic follows from.
+func (d Diagnostic) Following(of string) Diagnostic {
+	d.Because = of
 	return d
 }
 

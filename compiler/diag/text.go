@@ -1,10 +1,12 @@
 package diag
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -13,34 +15,67 @@ import (
 // shown is how many assignments the text of a diagnostic names.
 const shown = 3
 
-// WriteText writes resolved diagnostics for people: what, where and what to do.
-// bold, if given, sets off the severity and code on a terminal.
+// WriteText writes resolved diagnostics for people: what, where and what to do. What
+// follows from another diagnostic, or says the same of something else, is told with it.
+// bold, if given, sets off the severity and code, and the carets, on a terminal.
 func WriteText(w io.Writer, ds []Diagnostic, bold func(Severity, string) string) error {
+	if bold == nil {
+		bold = func(_ Severity, text string) string { return text }
+	}
 	var b strings.Builder
-	for _, d := range ds {
-		head := fmt.Sprintf("%s[%s]:", d.Severity, d.Code)
-		if bold != nil {
-			head = bold(d.Severity, head)
-		}
-		fmt.Fprintf(&b, "%s %s%s\n", head, d.Message, d.on())
-		width := 0
-		for _, s := range d.Sites {
-			if s.Note != "" {
-				width = max(width, len(place(s.Position)))
-			}
-		}
-		for _, s := range d.Sites {
-			if s.Position.IsZero() {
-				continue
-			}
-			fmt.Fprintf(&b, "  %s\n", strings.TrimRight(fmt.Sprintf("%-*s  %s", width, place(s.Position), s.Note), " "))
-		}
+	for _, d := range fold(ds) {
+		fmt.Fprintf(&b, "%s %s%s\n", bold(d.Severity, fmt.Sprintf("%s[%s]:", d.Severity, d.Code)), d.Message, d.on())
+		d.writeSites(&b, bold)
 		if d.Hint != "" {
 			fmt.Fprintf(&b, "  hint: %s\n", d.Hint)
 		}
+		d.writeMore(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeSites writes the positions, each with what stands there, and the line that the
+// first is in.
+func (d Diagnostic) writeSites(b *strings.Builder, bold func(Severity, string) string) {
+	notes := make([]string, len(d.Sites))
+	width := 0
+	for i, s := range d.Sites {
+		if notes[i] = s.Note; i == 0 {
+			notes[i] = cmp.Or(s.Note, d.where())
+		}
+		if notes[i] != "" {
+			width = max(width, len(place(s.Position)))
+		}
+	}
+	for i, s := range d.Sites {
+		if !s.Position.IsZero() {
+			fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%-*s  %s", width, place(s.Position), notes[i]), " "))
+		}
+	}
+	if e := d.Excerpt; !e.IsZero() {
+		number := strconv.Itoa(d.Sites[0].Position.Line)
+		indent, carets := e.carets()
+		fmt.Fprintf(b, "   %s | %s\n", number, strings.TrimRight(e.Before+e.At+e.After, " "))
+		fmt.Fprintf(b, "   %*s | %s%s\n", len(number), "", indent, bold(d.Severity, carets))
+	}
+}
+
+// where returns the path of what the first position is of; "" where it is an entity that
+// the message names.
+func (d Diagnostic) where() string {
+	at := d.Path
+	if ref := d.Sites[0].Ref; ref != (model.Ref{}) && !strings.HasPrefix(at, ref.Entity().String()) {
+		at = ref.String()
+	}
+	names := model.Elements(at)
+	if len(names) < 2 || !slices.Contains(model.CollectionNames, names[0]) {
+		return ""
+	}
+	if len(names) == 2 && slices.Contains(strings.Fields(d.Message), names[1]) {
+		return ""
+	}
+	return at
 }
 
 func (d Diagnostic) on() string {

@@ -47,3 +47,30 @@ func endOfString(s string) int {
 	}
 	return len(s)
 }
+
+// Elements splits a path of field names, as Ref writes it, into the names. An index stays
+// with the name before it.
+func Elements(path string) []string {
+	var out []string
+	for path != "" {
+		if path[0] != '"' {
+			name, rest, _ := strings.Cut(path, ".")
+			out, path = append(out, name), rest
+			continue
+		}
+		end := 1
+		for end < len(path) && path[end] != '"' {
+			if path[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		name, err := strconv.Unquote(path[:min(end+1, len(path))])
+		if err != nil {
+			name = path
+			end = len(path)
+		}
+		out, path = append(out, name), strings.TrimPrefix(path[min(end+1, len(path)):], ".")
+	}
+	return out
+}

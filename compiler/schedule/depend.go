@@ -57,8 +57,8 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 		return diag.Diagnostic{}, false
 	}
 	message := fmt.Sprintf("%s depends on %s, which is no deployment target of environment %s", t.FullName, name, s.Environment)
-	if sick(env, name) {
-		return dependencyError(t, message, name+" has errors of its own: correct them first"), true
+	if workload, ok := invalid(env, name); ok {
+		return dependencyError(t, message, name+" has errors of its own: correct them first").Following(workload.String()), true
 	}
 	others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
 	if i := slices.IndexFunc(others, func(other string) bool { return strings.HasSuffix(other, "-"+name) }); i >= 0 {
@@ -69,19 +69,20 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 	return dependencyError(t, message, "").Suggesting(name, others), true
 }
 
-// sick says whether the full name may be that of a deployment target that the
-// model lacks because of an error in it or its workload.
-func sick(env *model.Environment, fullName string) bool {
+// invalid returns the workload of a deployment target that the model lacks because of an
+// error in it or its workload, where there may be one of the full name.
+func invalid(env *model.Environment, fullName string) (model.Ref, bool) {
 	for i, c := range fullName {
 		if c != '-' {
 			continue
 		}
 		w := model.Workload{Name: fullName[:i]}
-		if env.Invalid[model.Ref{Collection: "workloads", Name: w.Name}] || env.Invalid[w.TargetRef(fullName[i+1:])] {
-			return true
+		workload := model.Ref{Collection: "workloads", Name: w.Name}
+		if env.Invalid[workload] || env.Invalid[w.TargetRef(fullName[i+1:])] {
+			return workload, true
 		}
 	}
-	return false
+	return model.Ref{}, false
 }
 
 // order resolves the dependencies among the assignments of one cluster type.

@@ -126,6 +126,7 @@ func (p *Platform) Sources(environment string, found func(names []string, of Dig
 		out.Files = append(out.Files, File{f.name, f.data, f.content, needs})
 	}
 	slices.SortFunc(out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	p.noteAll(out)
 	return out, nil
 }
 

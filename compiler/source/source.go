@@ -5,6 +5,7 @@ package source
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue/ast"
 	cueerrors "cuelang.org/go/cue/errors"
@@ -52,6 +54,9 @@ type Platform struct {
 	barred  map[string]bool   // environments that CUE must not load; "" for the base
 	links   []string          // that lead nowhere, or to a folder that is named like a file
 	hasBase bool
+
+	reading sync.Mutex
+	read    map[string]Digest // what files were, by name, for quoting them
 }
 
 // NotAPlatformError says that a folder is in no CUE module.
@@ -321,6 +326,7 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.note(rel, sha256.Sum256(data))
 	p.imports = p.imports || importsSchema(data)
 	if bytes.Contains(data, []byte("@embed")) || bytes.Contains(data, []byte("inventories")) {
 		p.embeds = append(p.embeds, rel)

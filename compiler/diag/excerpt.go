@@ -1,0 +1,163 @@
+package diag
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/credential"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// Excerpt is the line that a position is in, in three parts: what is before the word
+// that the position points to, the word, and what is after it. The parts are fit for a
+// terminal, and what looks like a secret in them is masked. The zero Excerpt is of no line.
+type Excerpt struct{ Before, At, After string }
+
+// IsZero says whether there is no line.
+func (e Excerpt) IsZero() bool { return e.At == "" }
+
+// How much of a line an excerpt has, in columns of a terminal.
+const (
+	mostBefore = 64
+	mostLine   = 100
+)
+
+// NewExcerpt returns the excerpt of the line that a position is in. secret says that the
+// value that it is of may be a secret. It is zero where the line is empty, is no text, has
+// no such column, or may have a secret in a language other than CUE, where strings need no
+// quotes. The column after the last is that of the line's end.
+func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
+	line = strings.TrimRight(line, "\r\n")
+	at := p.Column - 1
+	if at < 0 || at > len(line) || strings.TrimSpace(line) == "" || !utf8.ValidString(line) || at < len(line) && !utf8.RuneStart(line[at]) {
+		return Excerpt{}
+	}
+	e := Excerpt{Before: line[:at], At: " "}
+	if at < len(line) {
+		e.At = word(line[at:])
+		e.After = line[at+len(e.At):]
+	}
+	if path.Ext(p.File) != ".cue" && (secret || namesSecret(line) || slices.ContainsFunc(strings.Fields(line), mayBeSecret)) {
+		return Excerpt{}
+	}
+	return e.masked(secret).cut()
+}
+
+// cut returns the excerpt as printable text, and no more of it than fits.
+func (e Excerpt) cut() Excerpt {
+	indent := e.Before[:len(e.Before)-len(strings.TrimLeft(e.Before, "\t"))]
+	e.Before = terminal.Printable(e.Before[len(indent):])
+	if whole := 8*len(indent) + width(e.Before+terminal.Printable(e.At+e.After)); whole > mostLine && width(e.Before)+8*len(indent) > mostBefore {
+		e.Before, indent = "…"+last(e.Before, mostBefore/2), ""
+	}
+	left := mostLine - width(e.Before) - 8*len(indent)
+	e.At = first(terminal.Printable(e.At), left)
+	e.After = strings.TrimRight(first(terminal.Printable(e.After), left-width(e.At)), " ")
+	e.Before = indent + e.Before
+	return e
+}
+
+// word returns what a text begins with: a string with its quotes, a word, or one character.
+func word(text string) string {
+	if quote := text[0]; quote == '"' || quote == '\'' {
+		for i := 1; i < len(text); i++ {
+			switch text[i] {
+			case '\\':
+				i++
+			case quote:
+				return text[:i+1]
+			}
+		}
+		return text
+	}
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("_$#-", r)
+	})
+	switch {
+	case end < 0:
+		return text
+	case end == 0:
+		_, end = utf8.DecodeRuneInString(text)
+	}
+	return text[:end]
+}
+
+// masked returns the excerpt without strings that may be secrets: those after a name that
+// looks like that of one, and those that look like one themselves. secret says that the
+// name before the line is that of one.
+func (e Excerpt) masked(secret bool) Excerpt {
+	for _, part := range []struct {
+		text  *string
+		after string
+	}{{&e.Before, e.At + e.After}, {&e.At, e.After}, {&e.After, ""}} {
+		*part.text, secret = mask(*part.text, part.after, secret)
+	}
+	return e
+}
+
+// mask replaces the strings in a part of a line that may be secrets. secret says that the
+// last name before the part is that of one, and is returned for what comes after it.
+func mask(text, after string, secret bool) (string, bool) {
+	var out strings.Builder
+	for text != "" {
+		of := word(text)
+		text = text[len(of):]
+		quoted := of[0] == '"' || of[0] == '\''
+		value := strings.Trim(of, `"'`)
+		switch {
+		case isName(text + after):
+			secret = credential.Named(value)
+		case quoted && (secret || mayBeSecret(value)):
+			of = of[:1] + credential.Masked + of[:1]
+		case credential.Looks(of):
+			of = credential.Masked
+		}
+		out.WriteString(of)
+	}
+	return credential.Hide(out.String()), secret
+}
+
+// mayBeSecret says whether a string looks like a secret, or is a URL that may have one.
+func mayBeSecret(text string) bool {
+	return credential.Looks(text) || credential.In(text) != "" || credential.HasQuery(text)
+}
+
+// isName says whether a word is a name, by what comes after it.
+func isName(after string) bool { return strings.HasPrefix(strings.TrimLeft(after, "?! "), ":") }
+
+// namesSecret says whether a line has a name that looks like that of a secret.
+func namesSecret(line string) bool {
+	for line != "" {
+		of := word(line)
+		if line = line[len(of):]; isName(line) && credential.Named(strings.Trim(of, `"'`)) {
+			return true
+		}
+	}
+	return false
+}
+
+// columns are those of a terminal, in any language.
+var columns = &runewidth.Condition{StrictEmojiNeutral: true}
+
+func width(text string) int { return columns.StringWidth(text) }
+
+// first is the beginning of a text, with a mark where it is cut.
+func first(text string, most int) string { return columns.Truncate(text, max(most, 1), "…") }
+
+// last is the end of a text.
+func last(text string, most int) string {
+	return columns.TruncateLeft(text, width(text)-most, "")
+}
+
+// carets are what goes below the line: the indentation of what is before the word, and
+// a caret for each of its columns.
+func (e Excerpt) carets() (indent, carets string) {
+	indent = strings.Repeat("\t", strings.Count(e.Before, "\t"))
+	return indent + strings.Repeat(" ", width(e.Before[len(indent):])), strings.Repeat("^", max(width(e.At), 1))
+}

@@ -1,0 +1,140 @@
+package diag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// folded is a diagnostic, and those that are told with it in a line.
+type folded struct {
+	Diagnostic
+	consequences []Diagnostic // what follows from it
+	alike        []Diagnostic // what says the same of something else
+}
+
+// mostAlike is how many warnings that differ in what they are of are written in full.
+const mostAlike = 8
+
+// fold puts diagnostics together, in their order: consequences with their cause, and with
+// the first of its kind what has the same message, or is one of many warnings. Errors of how
+// the platform is written have a cause each.
+func fold(ds []Diagnostic) []folded {
+	causes := causesOf(ds)
+	alike := map[string][]int{}
+	for i, d := range ds {
+		alike[d.kind()] = append(alike[d.kind()], i)
+	}
+	equal := map[string]int{} // by kind and message, in out
+	at := map[int]int{}       // in out, of ds
+	var out []folded
+	for i, d := range ds {
+		if c, ok := causes[d.Because]; ok && d.Because != "" && c != i {
+			continue
+		}
+		kind := d.kind()
+		same := kind + "\n" + d.Message
+		switch {
+		case d.Severity == Warning && len(alike[kind]) > mostAlike:
+			same = kind
+		case d.Severity == Error && strings.HasPrefix(string(d.Code), "K1"):
+			same = fmt.Sprint(i)
+		}
+		if first, ok := equal[same]; ok {
+			out[first].alike = append(out[first].alike, d)
+			at[i] = first
+			continue
+		}
+		equal[same], at[i] = len(out), len(out)
+		out = append(out, folded{Diagnostic: d})
+	}
+	for i, d := range ds {
+		if c, ok := causes[d.Because]; ok && d.Because != "" && c != i {
+			out[at[c]].consequences = append(out[at[c]].consequences, d)
+		}
+	}
+	return out
+}
+
+// kind is what diagnostics of one kind have in common.
+func (d Diagnostic) kind() string {
+	return fmt.Sprintf("%s %s %s", d.Severity, d.Code, d.Hint)
+}
+
+// causesOf returns the first error of each entity, by its path, and of each assignment, by
+// its id, that does not itself follow from another.
+func causesOf(ds []Diagnostic) map[string]int {
+	causes := map[string]int{}
+	for i, d := range ds {
+		if d.Severity != Error || d.Because != "" {
+			continue
+		}
+		of := d.Assignments
+		if len(of) == 0 {
+			of = []string{d.entity()}
+		}
+		for _, of := range of {
+			if _, known := causes[of]; !known {
+				causes[of] = i
+			}
+		}
+	}
+	return causes
+}
+
+// entity returns the path of the entity that the diagnostic is about; "" for none.
+func (d Diagnostic) entity() string {
+	names := model.Elements(d.Path)
+	if len(names) > 1 && slices.Contains(model.CollectionNames, names[0]) {
+		return model.Ref{Collection: names[0], Name: names[1]}.String()
+	}
+	if len(d.Sites) > 0 && d.Sites[0].Ref != (model.Ref{}) {
+		return d.Sites[0].Ref.Entity().String()
+	}
+	return ""
+}
+
+// writeMore writes what is told with the diagnostic.
+func (f folded) writeMore(b *strings.Builder) {
+	if n := len(f.consequences); n == 1 {
+		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())
+	} else if n > 0 {
+		fmt.Fprintf(b, "  and %d more because of it%s\n", n, few(f.consequences, func(d Diagnostic) string {
+			if len(d.Assignments) > 0 {
+				return d.Assignments[0]
+			}
+			return d.about()
+		}))
+	}
+	if n := len(f.alike); n > 0 {
+		fmt.Fprintf(b, "  and %d more of %s%s\n", n, f.Code, few(f.alike, Diagnostic.about))
+	}
+}
+
+// about names what a diagnostic is about: its path, or its position.
+func (d Diagnostic) about() string {
+	if at := d.positions(); d.Path == "" && len(at) > 0 {
+		return place(at[0])
+	}
+	return d.Path
+}
+
+// few names some of what diagnostics are about, after a colon; "" where they name nothing.
+func few(ds []Diagnostic, name func(Diagnostic) string) string {
+	var names []string
+	seen := map[string]bool{"": true}
+	for _, d := range ds {
+		if n := name(d); !seen[n] {
+			names, seen[n] = append(names, n), true
+		}
+	}
+	switch more := len(names) - shown; {
+	case len(names) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf(": %s and %d more", strings.Join(names[:shown], ", "), more)
+	}
+	return ": " + strings.Join(names, ", ")
+}

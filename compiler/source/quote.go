@@ -1,0 +1,123 @@
+package source
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/credential"
+	"github.com/kalypso-io/kalypso/internal/regular"
+)
+
+// mostQuoted is how large a file is, in bytes, of which lines are quoted.
+const mostQuoted = 4 << 20
+
+// note remembers what a file was when it was read. One that was read twice, and changed
+// in between, is never quoted.
+func (p *Platform) note(name string, content Digest) {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	if p.read == nil {
+		p.read = map[string]Digest{}
+	}
+	if before, seen := p.read[name]; seen && before != content {
+		content = Digest{}
+	}
+	p.read[name] = content
+}
+
+// noteAll remembers what the files of a package were, and those that they need.
+func (p *Platform) noteAll(s *Sources) {
+	for _, f := range s.Files {
+		p.note(f.Name, f.Content)
+		for name, content := range f.Needs {
+			name, _, _ = strings.Cut(name, " -> ")
+			p.note(name, content)
+		}
+	}
+}
+
+// Quote gives diagnostics the lines that they point to first. Lines of files that are
+// not any more what they were when they were read, or were not read, are left out, and so
+// is the beginning of a file, which stands for all of it.
+func (p *Platform) Quote(ds []diag.Diagnostic) {
+	files := map[string][]line{}
+	for i := range ds {
+		if len(ds[i].Sites) == 0 || ds[i].Sites[0].Position.IsZero() {
+			continue
+		}
+		at := ds[i].Sites[0].Position
+		lines, known := files[at.File]
+		if !known {
+			lines = linesOf(p.textOf(at.File))
+			files[at.File] = lines
+		}
+		if n := at.Line - 1; n >= 0 && n+at.Column > 1 && n < len(lines) && !lines[n].inString {
+			ds[i].Excerpt = diag.NewExcerpt(lines[n].text, at, lines[n].secret || credential.Named(lastName(ds[i].Path)))
+		}
+	}
+}
+
+// textOf returns a file as it was read; "" where that is not known.
+func (p *Platform) textOf(name string) string {
+	p.reading.Lock()
+	content := p.read[name]
+	p.reading.Unlock()
+	if content == (Digest{}) {
+		return ""
+	}
+	file := filepath.Join(p.Root, filepath.FromSlash(name))
+	if info, err := os.Stat(file); err != nil || info.Size() > mostQuoted {
+		return ""
+	}
+	data, err := regular.ReadFile(file)
+	if err != nil || sha256.Sum256(data) != content {
+		return ""
+	}
+	return string(data)
+}
+
+// line is a line of a file.
+type line struct {
+	text     string
+	inString bool // it is inside a string of several lines, where nothing says what it is
+	secret   bool // it is the value of a name above that looks like a secret's
+}
+
+// linesOf returns the lines of a text. What a line is a value of is told by the nearest line
+// above with less indentation.
+func linesOf(text string) []line {
+	var out []line
+	inString := false
+	var around []string // the lines that the next one may be inside of, the nearest last
+	for text := range strings.SplitSeq(text, "\n") {
+		l := line{text: text, inString: inString}
+		if strings.TrimSpace(text) != "" {
+			for len(around) > 0 && indentation(around[len(around)-1]) >= indentation(text) {
+				around = around[:len(around)-1]
+			}
+			if len(around) > 0 {
+				l.secret = opensSecret(around[len(around)-1])
+			}
+			around = append(around, text)
+		}
+		if (strings.Count(text, `"""`)+strings.Count(text, "'''"))%2 == 1 {
+			inString = !inString
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+
+// opensSecret says whether the value of a name that looks like a secret's begins after a line.
+func opensSecret(line string) bool {
+	name, ok := strings.CutSuffix(strings.TrimRight(line, " \t\r|>+-["), ":")
+	return ok && credential.Named(lastName(name))
+}
+
+// lastName returns what comes after the last colon or point of a path.
+func lastName(path string) string { return path[strings.LastIndexAny(path, ":.")+1:] }
