@@ -28,14 +28,18 @@ const (
 	mostLine   = 100
 )
 
+// longest is how long a line may be, in bytes: more is no line that somebody wrote, and
+// finding its secrets for each of its diagnostics would take long.
+const longest = 4096
+
 // NewExcerpt returns the excerpt of the line that a position is in. secret says that the
-// value that it is of may be a secret. It is zero where the line is empty, is no text, has
-// no such column, or may have a secret in a language other than CUE, where strings need no
+// value that it is of may be a secret. It is zero where the line is empty, too long, or no
+// text, has no such column, or may have a secret in a language other than CUE, where strings need no
 // quotes. The column after the last is that of the line's end.
 func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 	line = strings.TrimRight(line, "\r\n")
 	at := p.Column - 1
-	if at < 0 || at > len(line) || strings.TrimSpace(line) == "" || !utf8.ValidString(line) || at < len(line) && !utf8.RuneStart(line[at]) {
+	if len(line) > longest || at < 0 || at > len(line) || strings.TrimSpace(line) == "" || !utf8.ValidString(line) || at < len(line) && !utf8.RuneStart(line[at]) {
 		return Excerpt{}
 	}
 	e := Excerpt{Before: line[:at], At: " "}

@@ -43,6 +43,7 @@ func TestExcerpt(t *testing.T) {
 		{"long before", "a.cue", long + " |a:" + long, "…" + long[:31] + " a:" + long[:64] + "…", strings.Repeat(" ", 33) + "^"},
 		{"long after", "a.cue", "|a " + long + long, "a " + long + "xxxxxxx…", "^"},
 		{"long itself", "a.cue", "|" + long + long, long + "xxxxxxxxx…", strings.Repeat("^", 100)},
+		{"longer than lines are", "a.cue", "|a: \"" + strings.Repeat(long, 50) + "\"", "", ""},
 		{"a secret", "a.cue", `db: {DB_PASSWORD: |"hunter2", user: "me"}`, `db: {DB_PASSWORD: "***", user: "me"}`, "                  ^^^^^"},
 		{"a secret elsewhere", "a.cue", `db: {DB_PASSWORD: "hunter2", |user: "me"}`, `db: {DB_PASSWORD: "***", user: "me"}`, "                         ^^^^"},
 		{"a secret without an end", "a.cue", `token: |"hunter2 and`, `token: "***"`, "       ^^^^^"},
