@@ -50,6 +50,7 @@ func tagged(t *testing.T, dir, tag string) {
 		{"add", "--all"},
 		{"commit", "--quiet", "--message", "A release"},
 		{"tag", tag},
+		{"remote", "add", "origin", "https://github.com/kalypso-io/kalypso"}, // GoReleaser asks for its name
 	} {
 		cmd := exec.Command("git", append([]string{"-c", "user.name=A", "-c", "user.email=a@example.com"}, args...)...)
 		cmd.Dir = dir
