@@ -2,13 +2,10 @@ package source
 
 import (
 	"crypto/sha256"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/internal/credential"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // mostQuoted is how large a file is, in bytes, of which lines are quoted.
@@ -68,11 +65,10 @@ func (p *Platform) textOf(name string) string {
 	if content == (Digest{}) {
 		return ""
 	}
-	file := filepath.Join(p.Root, filepath.FromSlash(name))
-	if info, err := os.Stat(file); err != nil || info.Size() > mostQuoted {
+	if info, err := p.files.Stat(name); err != nil || info.Size() > mostQuoted {
 		return ""
 	}
-	data, err := regular.ReadFile(file)
+	data, err := p.files.ReadFile(name)
 	if err != nil || sha256.Sum256(data) != content {
 		return ""
 	}
