@@ -174,7 +174,7 @@ func TestWatch(t *testing.T) {
 			}
 
 			w.save("environments/dev/another.cue", "package platform\n\nconfigs: {\n")
-			w.expect("1 error", "error[K1001]", "environments/dev/another.cue:3:12")
+			w.expect("1 error", "error[K1001]", "environments/dev/another.cue:3:10")
 			w.save("environments/dev/another.cue", fmt.Sprintf(another, "second, longer"))
 			w.expect("no problems", "changed  dev/small/shop-test\n")
 

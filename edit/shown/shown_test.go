@@ -91,6 +91,8 @@ func checkMapping(t *testing.T, text string) {
 	}
 }
 
+// FuzzMapping says that without what is inserted the text is the real one, and that each
+// place in it is found again in what is shown.
 func FuzzMapping(f *testing.F) {
 	f.Add("package platform\nworkloads: cart: {\n\tlabels: x: \"\\(a)\"\n}\n")
 	f.Add("package p\nworkloads: {a: b: c, d: \n}\nconfigs: [string]: {")
