@@ -250,12 +250,10 @@ func contents(t *testing.T, archive string) (names []string) {
 func TestSlowSystems(t *testing.T) {
 	isolated.Slow(t, "it compiles kalypso for other systems")
 	for _, system := range []string{"darwin", "windows"} {
-		for _, args := range [][]string{{"build", "-o", os.DevNull, "./cmd/kalypso"}, {"vet", "./cmd/kalypso", "./compiler/...", "./internal/..."}} {
-			cmd := exec.Command("go", args...)
-			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+runtime.GOARCH, "CGO_ENABLED=0")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s for %s: %v\n%s", args, system, err, out)
-			}
+		cmd := exec.Command("go", "build", "-o", os.DevNull, "./cmd/kalypso")
+		cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+runtime.GOARCH, "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("for %s: %v\n%s", system, err, out)
 		}
 	}
 }
