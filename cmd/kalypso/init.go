@@ -19,35 +19,44 @@ import (
 
 func newInit(g *global) *cobra.Command {
 	p := starter.Platform{}
+	var app bool
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write the first files of a platform",
+		Short: "Write the first files of a platform, or of an application",
 		Long: `init writes a small platform into DIR, or into the working directory: environments,
 a cluster type in each, a workload, a policy and configs, with comments that say what
 each is, and workflows for CI. It builds as it is.
 
+With --app it writes the repository of an application, for kalypso project and kalypso
+promote: a chart, values for a target of each environment, the contract on them, and
+workflows that check pull requests and promote.
+
 Files that are there already are not changed. README.md, .gitignore, .editorconfig, CODEOWNERS
 and the settings of editors may be there; with any other in the way nothing is written.`,
-		Example: "  kalypso init shop --reconciler argocd --environments dev,prod",
+		Example: "  kalypso init shop --reconciler argocd --environments dev,prod\n  kalypso init store --app",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("init takes one folder, and not %d", len(args))
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if app && cmd.Flags().Changed("reconciler") {
+				return usagef("--reconciler is for platforms: an application's tree is the same for all of them; leave it out, or --app")
+			}
 			dir := "."
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return g.init(filepath.Join(g.dir, dir), dir, p)
+			return g.init(filepath.Join(g.dir, dir), dir, p, app)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.Name, "name", "", "the platform's `NAME`, in its module and addresses (else that of its folder)")
+	f.StringVar(&p.Name, "name", "", "the `NAME` of the platform or application, in addresses too (else that of its folder)")
+	f.BoolVar(&app, "app", false, "write an application's own repository, and no platform")
 	f.StringSliceVar(&p.Environments, "environments", []string{"dev", "stage", "prod"}, "the environments, in the order in which commits come to them")
 	f.StringVar(&p.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
 	f.StringVar(&p.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
@@ -57,8 +66,18 @@ and the settings of editors may be there; with any other in the way nothing is w
 	return cmd
 }
 
-// init writes a platform into a folder, which is called as the user does.
-func (g *global) init(dir, called string, p starter.Platform) error {
+// platformNext and appNext are what is done after init.
+const (
+	platformNext = `  kalypso build --to out    # compile the environments, and look at out/
+  kalypso get assignments   # what runs where
+`
+	appNext = `  kalypso project --to out   # render the targets, and look at out/
+  kalypso promote status     # once it is committed, and kalypso.yaml names a GitOps repository
+`
+)
+
+// init writes a platform, or an application, into a folder, which is called as the user does.
+func (g *global) init(dir, called string, p starter.Platform, app bool) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return usagef("%s is not a folder", called)
 	}
@@ -72,7 +91,11 @@ func (g *global) init(dir, called string, p starter.Platform) error {
 	if err := checkStart(p); err != nil {
 		return err
 	}
-	files, err := p.Files()
+	write, next := p.Files, platformNext
+	if app {
+		write, next = starter.App{Repository: p.Repository}.Files, appNext
+	}
+	files, err := write()
 	if err != nil {
 		return err
 	}
@@ -94,11 +117,11 @@ func (g *global) init(dir, called string, p starter.Platform) error {
 	if called != "." {
 		fmt.Fprintln(g.err, "  cd "+called)
 	}
-	fmt.Fprint(g.err, "  kalypso build --to out    # compile the environments, and look at out/\n  kalypso get assignments   # what runs where\n")
+	fmt.Fprint(g.err, next)
 	return nil
 }
 
-// checkStart reports what a platform cannot begin with.
+// checkStart reports what a platform, or an application, cannot begin with.
 func checkStart(p starter.Platform) error {
 	if !model.IsName(p.Name) {
 		return usagef("--name %q: a name is lower case letters, digits and dashes", p.Name)

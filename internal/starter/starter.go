@@ -1,4 +1,5 @@
-// Package starter has the first files of a platform, which `kalypso init` writes.
+// Package starter has the first files of a platform, and of an application's repository,
+// which `kalypso init` writes.
 package starter
 
 import (
@@ -17,21 +18,30 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Platform says what a new platform is.
-type Platform struct {
-	// Name is part of the CUE module's path and of the GitOps repository's address: a DNS label.
+// Repository says what is the same for platforms and applications.
+type Repository struct {
+	// Name is the platform's, or the application's, and part of the GitOps repository's
+	// address: a DNS label.
 	Name string
 	// Environments are in the order in which commits come to them: DNS labels, at least one.
 	Environments []string
-	// Reconciler is one of Reconcilers.
-	Reconciler string
 	// GitOps is the URL of the repository for the trees; "" for one that has to be replaced.
 	GitOps string
 	// CI is one of CIs.
 	CI string
 }
 
-// File is a file of a platform. Its path has slashes.
+// Platform says what a new platform is.
+type Platform struct {
+	Repository
+	// Reconciler is one of Reconcilers.
+	Reconciler string
+}
+
+// App says what a new repository of an application is.
+type App struct{ Repository }
+
+// File is a file of a new repository. Its path has slashes.
 type File struct {
 	Path string
 	Data []byte
@@ -47,7 +57,7 @@ var CIs = []string{"github", "gitlab", "none"}
 // language is the version of CUE that platforms are written in.
 const language = "v0.17.0"
 
-//go:embed all:platform all:github all:gitlab
+//go:embed all:common all:platform all:app all:github all:gitlab
 var templates embed.FS
 
 // own is a folder of templates of which each is a file of each environment.
@@ -55,7 +65,7 @@ const own = "environments"
 
 // environment is what the templates of an environment get.
 type environment struct {
-	Platform
+	Of          any // the Platform or App
 	Environment string
 	After       string // "" for the first
 }
@@ -63,26 +73,46 @@ type environment struct {
 // Files returns the files of the platform, sorted by path. They build as they are, and the
 // CUE among them is formatted. Only a platform that is not as its fields say is an error.
 func (p Platform) Files() ([]File, error) {
-	if len(p.Environments) == 0 || !slices.Contains(Reconcilers, p.Reconciler) || !slices.Contains(CIs, p.CI) {
+	if !slices.Contains(Reconcilers, p.Reconciler) {
 		return nil, fmt.Errorf("starter: no platform is %+v", p)
 	}
-	if p.GitOps == "" {
-		p.GitOps = "https://git.example.com/" + p.Name + "/gitops"
+	p.GitOps = p.gitOps()
+	return p.write(p, "platform")
+}
+
+// Files returns the files of the application's repository, as those of a platform are.
+func (a App) Files() ([]File, error) {
+	a.GitOps = a.gitOps()
+	return a.write(a, "app")
+}
+
+// gitOps returns the URL of the repository for the trees.
+func (r Repository) gitOps() string {
+	if r.GitOps == "" {
+		return "https://git.example.com/" + r.Name + "/gitops"
+	}
+	return r.GitOps
+}
+
+// write makes the files of what is new, which is of a kind that has a folder of templates.
+func (r Repository) write(of any, kind string) ([]File, error) {
+	if len(r.Environments) == 0 || !slices.Contains(CIs, r.CI) {
+		return nil, fmt.Errorf("starter: no repository is %+v", r)
 	}
 	var files []File
-	for _, part := range []string{"platform", p.CI} {
-		of, err := p.files(part)
+	for _, part := range []string{"common", kind, r.CI} {
+		more, err := r.files(of, part)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, of...)
+		files = append(files, more...)
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return files, nil
 }
 
 // files makes the files of a folder of templates, which may be absent.
-func (p Platform) files(part string) (files []File, err error) {
+func (r Repository) files(of any, part string) (files []File, err error) {
 	if part == "none" {
 		return nil, nil
 	}
@@ -96,14 +126,15 @@ func (p Platform) files(part string) (files []File, err error) {
 		}
 		out := destination(strings.TrimPrefix(name, part+"/"))
 		if base, isOwn := strings.CutPrefix(out, own+"/"); isOwn {
-			for _, e := range p.All() {
+			for _, e := range r.All() {
+				e.Of = of
 				if files, err = add(files, path.Join(own, e.Environment, base), text, e); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		files, err = add(files, out, text, p)
+		files, err = add(files, out, text, of)
 		return err
 	})
 	return files, err
@@ -121,13 +152,13 @@ func destination(name string) string {
 	return path.Join(parts...)
 }
 
-// All are the platform's environments, as templates see them.
-func (p Platform) All() []environment {
-	out := make([]environment, len(p.Environments))
-	for i, name := range p.Environments {
-		out[i] = environment{Platform: p, Environment: name}
+// All are the environments, as templates see them.
+func (r Repository) All() []environment {
+	out := make([]environment, len(r.Environments))
+	for i, name := range r.Environments {
+		out[i].Environment = name
 		if i > 0 {
-			out[i].After = p.Environments[i-1]
+			out[i].After = r.Environments[i-1]
 		}
 	}
 	return out
@@ -138,6 +169,7 @@ func add(files []File, name string, text []byte, data any) ([]File, error) {
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{
 		"label":    model.Label,
 		"cue":      func(s string) string { return string(model.AppendJSONString(nil, s)) },
+		"yaml":     yamlString,
 		"language": func() string { return language },
 		"schema":   func() string { return root.ModulePath },
 		"version":  func() string { return root.ModuleVersion },
@@ -161,14 +193,37 @@ func add(files []File, name string, text []byte, data any) ([]File, error) {
 	return append(files, File{name, out}), nil
 }
 
+// yamlString writes a name so that YAML reads a string: plain, unless that is something else.
+func yamlString(name string) string {
+	switch {
+	case name[0] >= '0' && name[0] <= '9':
+	case slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, name):
+	default:
+		return name
+	}
+	return `"` + name + `"`
+}
+
+// First is the environment that commits come to first.
+func (r Repository) First() string { return r.Environments[0] }
+
+// Last is the environment that commits come to last.
+func (r Repository) Last() string { return r.Environments[len(r.Environments)-1] }
+
 // Module is the path of the platform's CUE module.
 func (p Platform) Module() string { return p.Name + ".example/platform@v0" }
 
-// First is the environment that commits come to first.
-func (p Platform) First() string { return p.Environments[0] }
-
-// Last is the environment that commits come to last.
-func (p Platform) Last() string { return p.Environments[len(p.Environments)-1] }
-
 // Machines says whether the platform begins with machines and not with Kubernetes.
 func (p Platform) Machines() bool { return p.Reconciler == "ansible" }
+
+// IsApp says that the workflows are not an application's.
+func (Platform) IsApp() bool { return false }
+
+// IsApp says that the workflows are an application's.
+func (App) IsApp() bool { return true }
+
+// Check is the command that looks at a pull request.
+func (Platform) Check() string { return "kalypso vet" }
+
+// Check is the command that looks at a pull request.
+func (App) Check() string { return "kalypso project" }

@@ -13,23 +13,44 @@ import (
 func TestFiles(t *testing.T) {
 	for _, reconciler := range starter.Reconcilers {
 		for _, ci := range starter.CIs {
-			p := starter.Platform{Name: "shop", Environments: []string{"dev", "1st"}, Reconciler: reconciler, CI: ci}
+			p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "1st"}, CI: ci}, Reconciler: reconciler}
 			files, err := p.Files()
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range files {
-				if bytes.Contains(f.Data, []byte("[[")) || !bytes.HasSuffix(f.Data, []byte("\n")) {
-					t.Errorf("%s of %s: %s", f.Path, reconciler, f.Data)
-				}
-				if path.Dir(f.Path) == ".github/workflows" {
-					lint(t, f)
-				}
-			}
+			check(t, reconciler, files)
 		}
 	}
-	if _, err := (starter.Platform{Name: "shop", Environments: []string{"dev"}, Reconciler: "helm", CI: "none"}).Files(); err == nil {
+	if _, err := (starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev"}, CI: "none"}, Reconciler: "helm"}).Files(); err == nil {
 		t.Error("a platform has a reconciler that there is none of")
+	}
+}
+
+func TestAppFiles(t *testing.T) {
+	for _, ci := range starter.CIs {
+		for _, environments := range [][]string{{"dev", "1st", "no"}, {"only"}} {
+			files, err := starter.App{Repository: starter.Repository{Name: "shop", Environments: environments, CI: ci}}.Files()
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, "an application", files)
+		}
+	}
+	if _, err := (starter.App{Repository: starter.Repository{Name: "shop", CI: "none"}}).Files(); err == nil {
+		t.Error("an application has no environments")
+	}
+}
+
+// check looks for what templates left, and at the workflows.
+func check(t *testing.T, of string, files []starter.File) {
+	t.Helper()
+	for _, f := range files {
+		if bytes.Contains(f.Data, []byte("[[")) || !bytes.HasSuffix(f.Data, []byte("\n")) {
+			t.Errorf("%s of %s: %s", f.Path, of, f.Data)
+		}
+		if path.Dir(f.Path) == ".github/workflows" {
+			lint(t, f)
+		}
 	}
 }
 
