@@ -187,10 +187,13 @@ func (c *changes) removals(leaves []leaving, summary Counts) Removals {
 }
 
 // countClusters counts the recorded clusters that the platform has no more. What is not
-// known to have changed still has its clusters.
+// known to have changed still has its clusters, and those that errors hide stay.
 func (c *changes) countClusters(changed []changedType, r *Removals) {
 	for _, t := range changed {
 		for _, name := range t.before.Clusters {
+			if _, hidden := slices.BinarySearch(c.lostClusters[t.before.Name], name); hidden {
+				continue
+			}
 			if _, there := slices.BinarySearchFunc(c.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
 				r.Clusters = append(r.Clusters, name)
 			}

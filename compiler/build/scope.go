@@ -12,7 +12,7 @@ type scope struct {
 	*Planned
 	record *tree.Record    // of the output; nil for none
 	same   map[string]bool // cluster types that are left out
-	// lostClusters are the recorded clusters that errors hide, by cluster type.
+	// lostClusters are the recorded clusters that errors hide, by cluster type, sorted.
 	lostClusters map[string][]string
 }
 

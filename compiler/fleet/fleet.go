@@ -45,6 +45,9 @@ func Read(files *source.Files, env *model.Environment, satisfies selector.Satisf
 	for i := range env.Inventories {
 		all = append(all, r.inventory(&env.Inventories[i]))
 	}
+	if r.hides("inventories") {
+		r.fleet.Incomplete = true // what they would have is not known
+	}
 	r.join(all)
 	r.assignTypes()
 	r.fleet.Base, r.fleet.Environment = digests(all, path.Join(source.Environments, env.Name)+"/")
@@ -64,6 +67,16 @@ type reader struct {
 type row struct {
 	model.Cluster
 	at model.Position
+}
+
+// hides says whether an entity of a collection has errors, so that it is not in the model.
+func (r *reader) hides(collection string) bool {
+	for of := range r.env.Invalid {
+		if of.Collection == collection {
+			return true
+		}
+	}
+	return false
 }
 
 func ref(name string) model.Ref { return model.Ref{Collection: "clusters", Name: name} }
@@ -168,6 +181,7 @@ func (r *reader) assignTypes() {
 		known[r.env.ClusterTypes[i].Name] = true
 	}
 	unknown, none, several := &few{}, &few{}, &few{}
+	hidden := r.hides("clusterTypes") // one that is may be what selects a cluster
 	kept := all[:0]
 	for n := range all {
 		c := &all[n]
@@ -177,6 +191,9 @@ func (r *reader) assignTypes() {
 				c.ClusterType = found[0]
 			case 0:
 				r.invalid(c.Name)
+				if hidden {
+					continue
+				}
 				none.add(func() diag.Diagnostic { return r.noType(c.Name) })
 				continue
 			default:
@@ -186,7 +203,7 @@ func (r *reader) assignTypes() {
 			}
 		} else if c.Inventory != "" && !known[c.ClusterType] {
 			r.invalid(c.Name)
-			if !r.env.Invalid[model.Ref{Collection: "clusterTypes", Name: c.ClusterType}] {
+			if !r.env.Invalid[model.Ref{Collection: "clusterTypes", Name: c.ClusterType}] && !r.env.Invalid[model.Ref{Collection: "inventories", Name: c.Inventory}] {
 				unknown.add(func() diag.Diagnostic { return r.unknownType(c, known) })
 			}
 			continue

@@ -221,7 +221,7 @@ func (x *collectionChecker) reportIncomplete(err error, known func(string) bool,
 		}
 		// What a lost assignment needs is kept with it. What all may need is not.
 		switch {
-		case len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "workloads", "schedulingPolicies"}, o.Path[0]):
+		case len(o.Path) == 1 && slices.Contains([]string{"clusterTypes", "clusters", "inventories", "workloads", "schedulingPolicies"}, o.Path[0]):
 			x.Incomplete = true
 		case len(o.Path) != 1 || o.Path[0] != "tests": // which nothing depends on
 			x.HideAll(env)
