@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// folded is a diagnostic, and those that are told with it in a line.
+// folded is a diagnostic, and those that are written with it in a line.
 type folded struct {
 	Diagnostic
 	consequences []Diagnostic // what follows from it
@@ -96,7 +96,7 @@ func (d Diagnostic) entity() string {
 	return ""
 }
 
-// writeMore writes what is told with the diagnostic.
+// writeMore writes what is written with the diagnostic.
 func (f folded) writeMore(b *strings.Builder) {
 	if n := len(f.consequences); n == 1 {
 		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())

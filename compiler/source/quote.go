@@ -82,8 +82,8 @@ type line struct {
 	secret   bool // it is the value of a name above that looks like a secret's
 }
 
-// linesOf returns the lines of a text. What a line is a value of is told by the nearest line
-// above with less indentation.
+// linesOf returns the lines of a text. What a line is a value of is said
+// by the nearest line above with less indentation.
 func linesOf(text string) []line {
 	var out []line
 	inString := false
