@@ -9,6 +9,9 @@
 package backends
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -21,8 +24,11 @@ import (
 type Assignment struct {
 	Environment string
 	ClusterType string
-	Clusters    []model.Cluster // of the cluster type, sorted by name
-	Workspace   string
+	// Folder is the cluster type's folder, where that is of a class of its clusters: no
+	// object has its name. "" for the cluster type's name.
+	Folder    string
+	Clusters  []model.Cluster // of the cluster type, or the class; sorted by name
+	Workspace string
 	// Bounds are what the workspace may bring; nil for everything.
 	Bounds           *model.Workspace
 	Application      string
@@ -61,8 +67,14 @@ type Assignment struct {
 	Ref model.Ref
 }
 
-// ID returns the assignment as <environment>/<clusterType>/<workload>-<target>.
+// ID returns the assignment as <environment>/<folder>/<workload>-<target>, for diagnostics.
 func (a *Assignment) ID() string {
+	return a.Environment + "/" + cmp.Or(a.Folder, a.ClusterType) + "/" + a.DeploymentTarget
+}
+
+// Origin returns the assignment as what is emitted says it, which is the same for all classes
+// of clusters: <environment>/<clusterType>/<workload>-<target>.
+func (a *Assignment) Origin() string {
 	return a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget
 }
 
@@ -150,10 +162,42 @@ type ClusterType struct {
 	Description string
 	GitOps      *model.GitOps // nil where the environment has none
 	Reconciler  Spec
-	Clusters    []model.Cluster // of the cluster type, sorted by name
-	// Cluster is the one that Bootstrap is for; "" for any of them.
+	Clusters    []model.Cluster // of the cluster type, or the class; sorted by name
+	// Folder is that of a class of its clusters; "" for the cluster type's name.
+	Folder string
+	// Entries says that each cluster pulls an entry of its own, and not the folder.
+	Entries bool
+	// Cluster is the one that Bootstrap and Entry are for; "" for any of them.
 	Cluster string
 	Ref     model.Ref
+}
+
+// Dir returns the folder of the cluster type, or of the class, in the environment's tree.
+func (ct *ClusterType) Dir() string { return cmp.Or(ct.Folder, ct.Name) }
+
+// Pulled returns the folder of the environment's tree that the cluster pulls: its entry, or
+// that of its type.
+func (ct *ClusterType) Pulled() string {
+	if ct.Entries {
+		return EntryDir(ct.Cluster)
+	}
+	return ct.Dir()
+}
+
+// EntriesDir is the folder of an environment's tree that has the entries of clusters, in
+// folders that each have about as many.
+const EntriesDir = "clusters"
+
+// ShardOf returns the folder in EntriesDir that has the entry of a cluster: two digits that
+// follow from its name.
+func ShardOf(cluster string) string {
+	sum := sha256.Sum256([]byte(cluster))
+	return hex.EncodeToString(sum[:1])
+}
+
+// EntryDir returns the folder of an environment's tree that is the entry of a cluster.
+func EntryDir(cluster string) string {
+	return EntriesDir + "/" + ShardOf(cluster) + "/" + cluster
 }
 
 // Support says whether a backend delivers manifests of one kind.
@@ -267,6 +311,11 @@ type Backend interface {
 	// Index returns the files at the cluster type's root, by path in it, sorted.
 	// folders are sorted by deployment target, and may be empty.
 	Index(*ClusterType, []Folder) ([]File, []diag.Diagnostic)
+
+	// Entry returns the files of a cluster's entry, by path in it, sorted: what makes its
+	// reconciler apply the folder, which may be of another class in the next commit. It
+	// says why where a cluster cannot have one.
+	Entry(*ClusterType) ([]File, []diag.Diagnostic)
 
 	// Bootstrap returns what a cluster's root reconciler needs to pull the
 	// cluster type's folder, as one YAML stream. With an error it may still

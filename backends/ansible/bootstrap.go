@@ -104,7 +104,7 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 // tree, or, where it is in none, in one of its own; ansible-pull itself checks out
 // as localhost.
 func pullService(ct *backends.ClusterType, o options) string {
-	state, folder := o.state(ct.Environment, ct.Name), delivery.Path(ct.GitOps.Path, ct.Name)
+	state, folder := o.state(ct.Environment, ct.Name), delivery.Path(ct.GitOps.Path, ct.Pulled())
 	const host = "{{ inventory_hostname }}"
 	command := []string{
 		"/usr/bin/ansible-pull",

@@ -84,7 +84,7 @@ func newFolder(a *backends.Assignment) *folder {
 	if err := a.NamespaceService.Decode(&f.service); err != nil {
 		f.misfit("", "the namespace service cannot be read: %v", err)
 	}
-	f.wanted.ID, f.wanted.Version = a.ID(), a.Version
+	f.wanted.ID, f.wanted.Version = a.Origin(), a.Version
 	f.wanted.Digest = string(a.Digest)
 	f.wanted.Deletion = f.service.Deletion
 	return f

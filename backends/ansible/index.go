@@ -179,3 +179,8 @@ func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 		"what it would change. A host that pulls runs `local.yml`.\n")
 	return backends.File{Path: file.Path, Data: out.Bytes()}
 }
+
+// Entry says why there is none.
+func (ansible) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+	return nil, delivery.NoEntries(ct, "each host is in the inventory of its cluster type")
+}

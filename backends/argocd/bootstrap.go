@@ -72,7 +72,7 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 		rootProject(ct, o),
 		applicationObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), application{
 			Project:     delivery.RootName(ct),
-			Source:      treeSource(ct, delivery.Path(ct.GitOps.Path, ct.Name)),
+			Source:      treeSource(ct, delivery.Path(ct.GitOps.Path, ct.Pulled())),
 			Destination: destination{Server: inCluster, Namespace: o.Namespace},
 			SyncPolicy:  o.rootSync(),
 		}),

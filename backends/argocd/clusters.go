@@ -158,7 +158,7 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 			On(field).At(a.Reconciler.Ref.At(field), "").At(model.Ref{Collection: "clusterTypes", Name: a.ClusterType}, "").
 			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name in Argo CD", a.ClusterType))}
 	}
-	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, GitOps: a.GitOps}
+	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
 	folders, ds := folderSources(a, ct)
 	ds = append(ds, unordered(a)...)
 	var objects []kubernetes.Object

@@ -43,6 +43,19 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	return delivery.Sorted(files), nil
 }
 
+// Entry returns the Kustomization of the folder. A cluster whose Applications are in another
+// cluster's Argo CD follows nothing.
+func (argocd) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	switch {
+	case diag.Errors(ds):
+		return nil, ds
+	case o.remote():
+		return nil, delivery.NoEntries(ct, "Argo CD runs elsewhere, and an Application that goes from one class to another would be deleted between")
+	}
+	return []backends.File{delivery.Entry(ct)}, nil
+}
+
 // Waves of assignments.yaml. Projects come before all Applications. Earlier
 // releases had projects in wave -1, which go when they are not used any more: they
 // are pruned with the last Applications, or after them, and never before these have

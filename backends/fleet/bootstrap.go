@@ -24,7 +24,7 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 		return nil, ds
 	}
 	g := ct.GitOps
-	root := delivery.Path(g.Path, ct.Name)
+	root := delivery.Path(g.Path, ct.Dir())
 	pull := gitRepo{
 		Repo: g.Repo, Branch: g.Branch,
 		ClientSecretName: o.OfTree(&model.GitOps{Repo: g.Repo}), PollingInterval: o.PollingInterval, CorrectDrift: o.drift(),

@@ -64,3 +64,8 @@ func hasReconciler(f backends.Folder) bool {
 	var s shared
 	return f.Backend == backend && len(f.Shared) > 0 && json.Unmarshal(f.Shared, &s) == nil && s.Reconciler
 }
+
+// Entry says why there is none.
+func (fleet) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a bundle that goes from one class to another would be uninstalled between")
+}

@@ -31,7 +31,7 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 	root := kustomization{
 		Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
 		SourceRef: treeRef(ct),
-		Path:      dotSlash(ct.GitOps.Path, ct.Name), Prune: o.Prune,
+		Path:      dotSlash(ct.GitOps.Path, ct.Pulled()), Prune: o.Prune,
 	}
 	docs := []any{source}
 	if values != nil {
@@ -47,7 +47,7 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.Diagnostic) {
 	names, ds := variablesOf(ct.Clusters)
 	switch {
-	case diag.Errors(ds) || len(names) == 0:
+	case diag.Errors(ds) || len(names) == 0 || ct.Entries: // its entry has them
 		return nil, ds
 	case ct.Cluster == "":
 		return nil, []diag.Diagnostic{diag.New(diag.ClusterValues, "each cluster of cluster type "+ct.Name+" has values of its own, and pulls a folder of its own").
@@ -59,7 +59,7 @@ func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.D
 		Spec: kustomization{
 			Interval: o.Interval, RetryInterval: o.RetryInterval, Timeout: o.Timeout,
 			SourceRef: treeRef(ct),
-			Path:      dotSlash(ct.GitOps.Path, ct.Name, clustersFolder, ct.Cluster), Prune: true,
+			Path:      dotSlash(ct.GitOps.Path, ct.Dir(), clustersFolder, ct.Cluster), Prune: true,
 		},
 	}, nil
 }

@@ -183,30 +183,54 @@ func clusterConfig(environment, clusterType string) string {
 // clusterFolders returns the folders of the clusters.
 func clusterFolders(ct *backends.ClusterType, o options) []backends.File {
 	var files []backends.File
-	for _, c := range ct.Clusters {
-		data := map[string]string{}
-		for _, f := range fieldsOf(c) {
-			text := f.Value.Text()
-			if f.Value.Kind() == model.Null { // as in a platform config
-				text = ""
-			}
-			data[valueVariable(f.Name)] = f.Value.String()
-			data[textVariable(f.Name)] = model.StringOf(text).String()
-		}
-		meta := delivery.ClusterTypeMeta(clusterConfig(ct.Environment, ct.Name), o.Namespace)
-		// Flux applies the folders anew as soon as it changes.
-		meta.Labels["reconcile.fluxcd.io/watch"] = "Enabled"
-		folder := clustersFolder + "/" + c.Name + "/"
-		list := delivery.Kustomization([]string{"values.yaml"})
-		list.Path = folder + list.Path
-		files = append(files, list, backends.File{Path: folder + "values.yaml", Data: yaml.Must(struct {
-			APIVersion string              `yaml:"apiVersion"`
-			Kind       string              `yaml:"kind"`
-			Metadata   kubernetes.Metadata `yaml:"metadata"`
-			Data       map[string]string   `yaml:"data"`
-		}{"v1", "ConfigMap", meta, data})})
+	for i := range ct.Clusters {
+		folder := clustersFolder + "/" + ct.Clusters[i].Name + "/"
+		list, values := delivery.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i])
+		list.Path, values.Path = folder+list.Path, folder+values.Path
+		files = append(files, list, values)
 	}
 	return files
+}
+
+const valuesFile = "values.yaml"
+
+// clusterValues returns the ConfigMap that says what the variables are on a cluster.
+func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster) backends.File {
+	data := map[string]string{}
+	for _, f := range fieldsOf(*c) {
+		text := f.Value.Text()
+		if f.Value.Kind() == model.Null { // as in a platform config
+			text = ""
+		}
+		data[valueVariable(f.Name)] = f.Value.String()
+		data[textVariable(f.Name)] = model.StringOf(text).String()
+	}
+	meta := delivery.ClusterTypeMeta(clusterConfig(ct.Environment, ct.Name), o.Namespace)
+	// Flux applies the folders anew as soon as it changes.
+	meta.Labels["reconcile.fluxcd.io/watch"] = "Enabled"
+	return backends.File{Path: valuesFile, Data: yaml.Must(struct {
+		APIVersion string              `yaml:"apiVersion"`
+		Kind       string              `yaml:"kind"`
+		Metadata   kubernetes.Metadata `yaml:"metadata"`
+		Data       map[string]string   `yaml:"data"`
+	}{"v1", "ConfigMap", meta, data})}
+}
+
+// Entry returns the Kustomization of the folder, and the values of the cluster.
+func (flux) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+	o, ds := optionsOf(ct.Reconciler)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	names, ds := variablesOf(ct.Clusters)
+	if diag.Errors(ds) || len(names) == 0 {
+		return []backends.File{delivery.Entry(ct)}, nil // Index has reported it
+	}
+	n := slices.IndexFunc(ct.Clusters, func(c model.Cluster) bool { return c.Name == ct.Cluster })
+	if n < 0 {
+		return []backends.File{delivery.Entry(ct)}, nil
+	}
+	return []backends.File{delivery.Entry(ct, valuesFile), clusterValues(ct, o, &ct.Clusters[n])}, nil
 }
 
 // missing returns an error for each folder that holds variables which no cluster

@@ -24,7 +24,7 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 		return nil, ds
 	}
 	files := []backends.File{kubernetes.README(ct, folders)}
-	if len(names) > 0 && ct.GitOps != nil {
+	if len(names) > 0 && ct.GitOps != nil && !ct.Entries {
 		files = append(files, clusterFolders(ct, o)...)
 	}
 	if ct.GitOps == nil || len(folders) == 0 {

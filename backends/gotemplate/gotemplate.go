@@ -111,3 +111,8 @@ func (gotemplate) Accounts(*backends.ClusterType) backends.Accounts {
 func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
 }
+
+// Entry says why there is none.
+func (gotemplate) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
+}

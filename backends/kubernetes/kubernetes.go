@@ -36,7 +36,7 @@ func Meta(a *backends.Assignment, name, namespace string) Metadata {
 		Name:        name,
 		Namespace:   namespace,
 		Labels:      map[string]string{managedByLabel: managedBy},
-		Annotations: map[string]string{assignmentAnnotation: a.ID()},
+		Annotations: map[string]string{assignmentAnnotation: a.Origin()},
 	}
 }
 

@@ -97,7 +97,7 @@ func (f *folder) workspaceChart() {
 			Description string `yaml:"description"`
 			Type        string `yaml:"type"`
 			Version     string `yaml:"version"`
-		}{"v2", workspaceName, "The workspace of " + f.a.ID(), "application", version})},
+		}{"v2", workspaceName, "The workspace of " + f.a.Origin(), "application", version})},
 		backends.File{Path: helmIgnoreFile, Data: []byte(kubernetes.KustomizationFile + "\n" + valuesFile + "\n")},
 		backends.File{Path: templateFile, Data: []byte(workspaceTemplate)},
 	)

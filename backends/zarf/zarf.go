@@ -68,7 +68,7 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	}
 	f := &folder{a: a, options: o, component: component{
 		Name:        a.DeploymentTarget,
-		Description: a.ID() + ", of workspace " + a.Workspace,
+		Description: a.Origin() + ", of workspace " + a.Workspace,
 		Required:    o.Required, Default: o.Default, Only: o.Only,
 	}}
 	f.workspace()

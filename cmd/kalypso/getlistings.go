@@ -44,7 +44,7 @@ func placeListings() []lister {
 			facets:  func(c query.ClusterType) facets { return facets{id: c.Name, labels: []map[string]string{c.Labels}} },
 			filters: []string{byLabels},
 			ref: func(i query.ClusterType) (string, model.Ref) {
-				return i.Environment, model.Ref{Collection: "clusterTypes", Name: i.Name}
+				return i.Environment, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(i.Name)}
 			},
 		},
 		listing[query.Cluster]{

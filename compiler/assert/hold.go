@@ -43,7 +43,7 @@ func (t *test) facts(h *compose.Holder) {
 func (t *test) written(i int, path string) model.Ref {
 	a := &t.in.Schedule.Assignments[i]
 	target := a.Workload.TargetRef(a.Target.Name)
-	clusterType := model.Ref{Collection: "clusterTypes", Name: a.ClusterType.Name}
+	clusterType := a.ClusterType.Ref()
 	candidates := []model.Ref{target.At(path), clusterType.At(path), target.Entity().At(path)}
 	for _, p := range a.Policies {
 		policy := model.Ref{Collection: "schedulingPolicies", Name: p}

@@ -27,8 +27,8 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	if !b.of.Environments.Allow(e.Name) {
 		b.report("", "environments", "may not be in environment "+e.Name)
 	}
-	if !b.of.ClusterTypes.Allow(a.ClusterType.Name) {
-		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.Name)
+	if !b.of.ClusterTypes.Allow(a.ClusterType.TypeName()) {
+		b.report("", "clusterTypes", "may not be on cluster type "+a.ClusterType.TypeName())
 	}
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(a.Target.Labels)) {

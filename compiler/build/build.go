@@ -4,6 +4,7 @@
 //	planned.go      evaluate, schedule, and plan what assignments are configured by
 //	retain.go       what stays because a selector selects nothing any more
 //	lostcluster.go  what stays because errors hide a cluster
+//	entry.go        what each cluster pulls, where cluster types have entries for them
 //	known.go        leave out the cluster types that are as they were
 //	tuple.go        compose the values of tuples, which many assignments share
 //	assignment.go   identify assignments, and emit those that the cache does not know
@@ -142,10 +143,14 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if s.lostClusters, err = lostClusters(s, e.reports); err != nil {
 		return err
 	}
+	entries, err := planEntries(s, retained, e.reports)
+	if err != nil {
+		return err
+	}
 	if err := e.assignments.build(ctx, s, retained, e.reports); err != nil {
 		return err
 	}
-	k, err := newKeeper(s, e.assignments, retained)
+	k, err := newKeeper(s, e.assignments, retained, entries)
 	if err != nil {
 		return err
 	}
@@ -155,7 +160,7 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	e.Tree, e.Counts = treeOf(types, k, e.reports)
+	e.Tree, e.Counts = treeOf(types, k, entries, e.reports)
 	if e.unknown() {
 		e.Tree, e.Counts = nil, Counts{} // its gitops is not known: the output stays as it is
 		return nil

@@ -45,10 +45,10 @@ func (y *assembly) clusterTypes(ctx context.Context) ([]clusterType, error) {
 	return out, err
 }
 
-// treeOf puts a tree together: of the cluster types of the model, and of those that are no
-// longer in it, but stay.
-func treeOf(types []clusterType, k *keeper, out *reports) (*tree.Tree, Counts) {
-	t, counts := &tree.Tree{}, Counts{}
+// treeOf puts a tree together: of the cluster types of the model, of those that are no
+// longer in it, but stay, and of the entries of clusters.
+func treeOf(types []clusterType, k *keeper, e *entries, out *reports) (*tree.Tree, Counts) {
+	t, counts := &tree.Tree{ClusterTypes: e.trees()}, Counts{}
 	for n := range types {
 		if name := k.Model.ClusterTypes[n].Name; !k.builds(name) {
 			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: name, Outside: true})
@@ -285,7 +285,7 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 	files, ds := y.backend(ct).Index(y.delivered(ct), all)
 	ds = y.strict(ds)
 	if !diag.Errors(ds) {
-		ds = append(ds, unwritable(y.backend(ct), model.Ref{Collection: "clusterTypes", Name: ct.Name}, files, all)...)
+		ds = append(ds, unwritable(y.backend(ct), ct.Ref(), files, all)...)
 	}
 	index.Diagnostics = ds
 	if diag.Errors(ds) {

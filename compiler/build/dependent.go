@@ -81,7 +81,7 @@ func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept
 	ref := a.Workload.TargetRef(a.Target.Name)
 	if i := slices.IndexFunc(kept, func(k backends.Folder) bool { return k.Backend != f.Backend }); i >= 0 {
 		return diag.New(diag.ReconcilerChange, fmt.Sprintf("cluster type %s cannot go from %s to %s while %s keeps its last good folder", d.ct.Name, kept[i].Backend, f.Backend, kept[i].DeploymentTarget)).
-			At(model.Ref{Collection: "clusterTypes", Name: d.ct.Name, Path: "reconciler"}, "").
+			At(d.ct.Ref().At("reconciler"), "").
 			Hinting("correct the errors of " + kept[i].DeploymentTarget + " first").Following(d.id(kept[i].DeploymentTarget)), true
 	}
 	if other := owner[f.Namespace]; other != "" && other != f.DeploymentTarget {

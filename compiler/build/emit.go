@@ -167,7 +167,8 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 	a := &e.Schedule.Assignments[i]
 	out := &backends.Assignment{
 		Environment:       e.Name,
-		ClusterType:       a.ClusterType.Name,
+		ClusterType:       a.ClusterType.TypeName(),
+		Folder:            a.ClusterType.Name,
 		Clusters:          e.clusters[a.ClusterType.Name],
 		Workspace:         a.Workload.Workspace,
 		Application:       a.Workload.Application,

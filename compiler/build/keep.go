@@ -13,6 +13,7 @@ import (
 type keeper struct {
 	*scope
 	retained *retained
+	entries  *entries
 	// records are those of cluster types of which something may have to be kept.
 	records  map[string]*tree.ClusterTypeRecord
 	recorded map[folderKey]*tree.AssignmentRecord
@@ -23,8 +24,8 @@ type keeper struct {
 type folderKey struct{ clusterType, target string }
 
 // newKeeper reads the records of cluster types of which something may have to be kept.
-func newKeeper(s *scope, as *assignments, r *retained) (*keeper, error) {
-	k := &keeper{scope: s, retained: r, records: map[string]*tree.ClusterTypeRecord{}, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
+func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, error) {
+	k := &keeper{scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{}, recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
 	if s.record == nil {
 		return k, nil
 	}
@@ -33,7 +34,11 @@ func newKeeper(s *scope, as *assignments, r *retained) (*keeper, error) {
 		failed[s.Model.ClusterTypes[n].Name] = as.failedIn(at)
 	}
 	for _, entry := range s.record.ClusterTypes {
-		if !s.builds(entry.Name) || !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && s.lostClusters[entry.Name] == nil {
+		if tree.IsShard(entry.Name) || !s.builds(entry.Name) {
+			continue
+		}
+		gone := e.types[entry.Name] == nil && e.followed[entry.Name]
+		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && s.lostClusters[entry.Name] == nil && !gone {
 			continue
 		}
 		ct, err := s.record.ClusterType(entry.Name)
@@ -99,6 +104,7 @@ func (k *keeper) needed(clusterType string, kept []backends.Folder, there map[st
 const (
 	uncertain = "errors hide which assignments there are"
 	noMore    = "errors: " + string(diag.SelectsNoMore)
+	followed  = "entries of clusters name it, and stay"
 )
 
 // stays says why a recorded folder stays that no policy gives; "" where it goes.
@@ -108,8 +114,16 @@ func (k *keeper) stays(clusterType, target string) string {
 		return uncertain
 	case k.retained.folders[clusterType][target]:
 		return noMore
+	case k.gone(clusterType):
+		return followed
 	}
 	return ""
+}
+
+// gone says whether a cluster type is no longer in the platform, and entries of clusters name
+// its folder.
+func (k *keeper) gone(clusterType string) bool {
+	return k.entries.types[clusterType] == nil && k.entries.followed[clusterType]
 }
 
 // others returns the recorded folders that stay although no policy gives them: of
@@ -133,6 +147,8 @@ func (k *keeper) whole(clusterType string) string {
 		return uncertain
 	case k.retained.folders[clusterType] != nil:
 		return noMore
+	case k.gone(clusterType):
+		return followed
 	}
 	return ""
 }
@@ -150,7 +166,7 @@ func (k *keeper) clusterTypes() []clusterType {
 	var out []clusterType
 	for _, ct := range k.record.ClusterTypes {
 		switch {
-		case known[ct.Name]:
+		case known[ct.Name] || tree.IsShard(ct.Name):
 		case !k.builds(ct.Name):
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
 		case k.whole(ct.Name) != "":

@@ -28,6 +28,7 @@ func (p *Planned) indexKey(kind string, ct *model.ClusterType) *cache.Hash {
 		h.String(r.Backend)
 	}
 	p.hashClusters(h, ct.Name)
+	h.String(string(ct.Entries))
 	return h.Bytes(p.Plan.Shared[ct.Name].AppendBinary(nil))
 }
 

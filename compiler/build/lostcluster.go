@@ -20,7 +20,7 @@ func lostClusters(s *scope, out *reports) (map[string][]string, error) {
 	lost := map[string][]string{}
 	for n := range s.spans {
 		ct := &s.Model.ClusterTypes[n]
-		if !s.builds(ct.Name) {
+		if !s.builds(ct.Name) || ct.Entries == model.ClusterEntries { // their entries stay
 			continue
 		}
 		r, err := s.record.ClusterType(ct.Name)
@@ -63,13 +63,6 @@ func (s *scope) lost(clusterType, cluster string) bool {
 	return (s.Model.Incomplete || s.Model.ClustersIncomplete) && !there
 }
 
-// hold fails the assignments of a cluster type, so that they keep their folders.
-func (s *scope) hold(n int) {
-	for i := s.spans[n].first; i < s.spans[n].next; i++ {
-		s.Plan.Failed[i] = true
-	}
-}
-
 func (s *scope) lostOf(n int, names []string) diag.Diagnostic {
 	ct := s.Model.ClusterTypes[n].Name
 	which := "cluster " + names[0]
@@ -80,7 +73,7 @@ func (s *scope) lostOf(n int, names []string) diag.Diagnostic {
 	for _, name := range names[:min(len(names), 3)] {
 		d = d.At(model.Ref{Collection: clusters, Name: name}, "")
 	}
-	d = d.On(model.Ref{Collection: "clusterTypes", Name: ct}.String()).Hinting("correct the errors of " + names[0] + " first, or remove it from the platform")
+	d = d.On(s.Model.ClusterTypes[n].Ref().String()).Hinting("correct the errors of " + names[0] + " first, or remove it from the platform")
 	for i := s.spans[n].first; i < s.spans[n].next; i++ {
 		d.Assignments = append(d.Assignments, s.id(i))
 	}

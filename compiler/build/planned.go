@@ -34,6 +34,7 @@ type Planned struct {
 	Plan *compose.Plan
 
 	request  *Request
+	split    []string                   // cluster types whose clusters are told apart, and must not be
 	digests  bool                       // whether Source is known by the digests of files
 	clusters map[string][]model.Cluster // by cluster type, sorted by name
 	spans    []span                     // by cluster type of the model
@@ -86,10 +87,15 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	out.add(p.checkContent()...)
 	p.clusters = map[string][]model.Cluster{}
 	for _, c := range p.Model.Clusters {
-		p.clusters[c.ClusterType] = append(p.clusters[c.ClusterType], c)
+		p.clusters[c.Folder] = append(p.clusters[c.Folder], c)
 	}
 	out.add(p.checkClusterValues()...)
 	p.spans = spansOf(p.Model, p.Schedule)
+	for n := range p.spans {
+		if slices.Contains(p.split, p.Model.ClusterTypes[n].Name) {
+			p.hold(n)
+		}
+	}
 	return nil
 }
 
@@ -98,6 +104,8 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 func (p *Planned) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 	f, ds := fleet.Read(p.request.Platform.Files(), p.Model, satisfies)
 	p.Model.Clusters, p.Model.ClustersIncomplete = f.Clusters, f.Incomplete
+	p.Model.ClusterTypes, p.split = f.ClusterTypes, f.Split
+	p.Model.Incomplete = p.Model.Incomplete || len(f.Split) > 0 // what is for which cluster is not known
 	for _, ref := range f.Invalid {
 		p.Model.Invalid[ref] = true
 	}
@@ -200,6 +208,13 @@ func spansOf(m *model.Environment, s *schedule.Schedule) []span {
 	return out
 }
 
+// hold fails the assignments of a cluster type, so that they keep their folders.
+func (p *Planned) hold(n int) {
+	for i := p.spans[n].first; i < p.spans[n].next; i++ {
+		p.Plan.Failed[i] = true
+	}
+}
+
 // id returns the id of the assignment with this number.
 func (p *Planned) id(assignment int) string { return p.Schedule.Assignments[assignment].ID(p.Name) }
 
@@ -226,12 +241,14 @@ func (p *Planned) backend(ct *model.ClusterType) backends.Backend {
 func (p *Planned) delivered(ct *model.ClusterType) *backends.ClusterType {
 	return &backends.ClusterType{
 		Environment: p.Name,
-		Name:        ct.Name,
+		Name:        ct.TypeName(),
+		Folder:      ct.Name,
+		Entries:     ct.Entries == model.ClusterEntries,
 		Description: ct.Description,
 		GitOps:      p.Model.GitOps,
 		Clusters:    p.clusters[ct.Name],
 		Reconciler:  backends.Spec{Ref: reconcilerRef(ct), Value: p.Plan.Shared[ct.Name]},
-		Ref:         model.Ref{Collection: "clusterTypes", Name: ct.Name},
+		Ref:         ct.Ref(),
 	}
 }
 

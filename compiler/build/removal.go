@@ -149,11 +149,15 @@ func (c *changes) changed() ([]changedType, error) {
 // leaving returns the recorded folders that go or whose namespaces get other names, and
 // the records of the cluster types whose root files are made anew.
 func (c *changes) leaving(changed []changedType) (leaves []leaving, reindexed []*tree.ClusterTypeRecord) {
+	elsewhere := c.inClasses()
 	for _, t := range changed {
 		namespaces := c.namespaces(t)
 		for i := range t.before.Assignments {
 			a := &t.before.Assignments[i]
 			namespace, stays := namespaces[a.DeploymentTarget]
+			if !stays && elsewhere[placed{model.TypeOfFolder(t.before.Name), a.DeploymentTarget, a.Namespace}] {
+				continue
+			}
 			if !stays || namespace != a.Namespace && !c.forMachines(a.Backend) {
 				leaves = append(leaves, leaving{t.before.Name, a, namespace})
 			}
@@ -163,6 +167,23 @@ func (c *changes) leaving(changed []changedType) (leaves []leaving, reindexed []
 		}
 	}
 	return leaves, reindexed
+}
+
+// placed is a deployment target on a cluster type, in a namespace.
+type placed struct{ clusterType, target, namespace string }
+
+// inClasses returns what the classes of cluster types with entries have: where the folder of
+// one goes, its clusters go to another.
+func (c *changes) inClasses() map[placed]bool {
+	out := map[placed]bool{}
+	for n := range c.spans {
+		if ct := &c.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries {
+			for target, namespace := range c.namespaces(changedType{number: n, there: true}) {
+				out[placed{ct.TypeName(), target, namespace}] = true
+			}
+		}
+	}
+	return out
 }
 
 // removals counts what goes, beside what there was and what is there afterwards.

@@ -87,7 +87,7 @@ func (r *reports) drop(code diag.Code, path string) {
 func (r *retained) dropConsequences(out *reports) {
 	targets := map[string]bool{}
 	for clusterType, folders := range r.folders {
-		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: clusterType}.String())
+		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
 		for target := range folders {
 			targets[target] = true
 		}
@@ -145,6 +145,10 @@ func (r *retained) mayBeEmpty(ref model.Ref) bool {
 
 // retainOf retains what selectors had selected of a cluster type.
 func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
+	gone := !slices.ContainsFunc(r.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
+	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
+		return
+	}
 	known := true // whether the record says what selected its assignments
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
@@ -176,11 +180,29 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lost) {
 	if !known {
 		r.retainUnknown(ct, all)
 	}
-	if gone := !slices.ContainsFunc(r.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name }); gone && r.folders[ct.Name] != nil {
+	if gone && r.folders[ct.Name] != nil {
 		for i := range ct.Assignments { // what lists them is not made anew
 			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
 		}
 	}
+}
+
+// retainClass retains a class that has no clusters any more because a selector of clusters
+// holds for none; false where that is not why.
+func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lost) (retains bool) {
+	for _, l := range all {
+		selected := slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
+			l.denies && slices.ContainsFunc(ct.Denied, func(d tree.Denied) bool { return slices.Contains(d.Policies, l.entity.Name) })
+		if !selected || !strings.HasSuffix(l.selector, ".clusters") {
+			continue
+		}
+		for i := range ct.Assignments {
+			r.keep(ct.Name, ct.Assignments[i].DeploymentTarget)
+			l.concern(r.Name, ct.Name, ct.Assignments[i].DeploymentTarget)
+		}
+		retains = true
+	}
+	return retains
 }
 
 // selected says whether the selector, by the record, selected an assignment; of a

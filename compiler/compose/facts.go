@@ -33,7 +33,7 @@ func (p *Plan) impliedFacts(facts selector.Facts, a *schedule.Assignment, names 
 		{"workspace", a.Workload.Workspace},
 		{"workload", a.Workload.Name},
 		{"deploymentTarget", a.Target.FullName},
-		{"clusterType", a.ClusterType.Name},
+		{"clusterType", a.ClusterType.TypeName()},
 	} {
 		if names == nil || names[f.name] {
 			facts[f.name] = selector.Values(f.value)
@@ -147,7 +147,7 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 	case "deploymentTarget":
 		text = a.Target.FullName
 	case "clusterType":
-		text = a.ClusterType.Name
+		text = a.ClusterType.TypeName()
 	case "labels":
 		return labels(a.ClusterType.Labels, a.Target.Labels), true
 	case "version":

@@ -160,7 +160,7 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 		default:
 			facts := model.StructOf(
 				model.Field{Name: "environment", Value: model.StringOf(p.env.Name)},
-				model.Field{Name: "clusterType", Value: model.StringOf(ct.Name)},
+				model.Field{Name: "clusterType", Value: model.StringOf(ct.TypeName())},
 			)
 			calls = append(calls, newCall(function.Call{Entity: model.Ref{Collection: "reconcilers", Name: r.Name}, Facts: facts, Shared: true}))
 			types = append(types, ct.Name)

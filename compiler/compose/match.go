@@ -22,12 +22,12 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 	configs := matches{sizes: make([]int32, len(p.assignments))}
 	for _, n := range p.inLayers() {
 		config := &p.env.Configs[n]
-		hits := p.hits(index, config.Match, config.MatchUnknown)
+		ref := model.Ref{Collection: "configs", Name: config.Name}
+		hits := p.hits(index, config.Match, config.MatchUnknown, config.Clusters, ref)
 		p.Matches[n] = len(hits)
 		configs.add(n, hits)
-		ref := model.Ref{Collection: "configs", Name: config.Name}
 		if len(hits) == 0 && !config.MatchUnknown {
-			p.unmatched(ref, &config.Match, config.AllowEmpty)
+			p.unmatched(index, ref, &config.Match, config.Clusters, config.AllowEmpty)
 		}
 		switch {
 		case config.UnknownOf != "":
@@ -40,11 +40,11 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 	schemas := matches{sizes: make([]int32, len(p.assignments))}
 	for n := range p.env.ConfigSchemas {
 		s := &p.env.ConfigSchemas[n]
-		hits := p.hits(index, s.Match, s.MatchUnknown)
-		schemas.add(n, hits)
 		ref := model.Ref{Collection: "configSchemas", Name: s.Name}
+		hits := p.hits(index, s.Match, s.MatchUnknown, s.Clusters, ref)
+		schemas.add(n, hits)
 		if len(hits) == 0 && !s.MatchUnknown {
-			p.unmatched(ref, &s.Match, s.AllowEmpty)
+			p.unmatched(index, ref, &s.Match, s.Clusters, s.AllowEmpty)
 		}
 		if s.Invalid {
 			p.broken(ref, hits)
@@ -123,19 +123,34 @@ func (p *Plan) inLayers() []int {
 	return order
 }
 
-func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool) []int {
+// hits returns the assignments that a match and the clusters of an entity hold for.
+func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clusters *model.Selector, of model.Ref) []int {
 	if unknown {
 		s = model.Selector{Op: model.OpAll}
 	}
-	return index.Select(s)
+	hits := index.Select(s)
+	if clusters == nil {
+		return hits
+	}
+	name := model.SelectorOf(of)
+	return slices.DeleteFunc(hits, func(i int) bool { return !p.assignments[i].ClusterType.Selects(clusters, name) })
 }
 
 // unmatched notes a config or config schema that matches no assignment.
-func (p *Plan) unmatched(ref model.Ref, match *model.Selector, allowed bool) {
-	d := diag.New(diag.SelectsNothing, kindOf(ref)+" "+ref.Name+" matches no assignment").
-		At(ref.At("match"), "").On(ref.At("match").String())
+func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *model.Selector, allowed bool) {
+	what, of := ref.At("match"), kindOf(ref)+" "+ref.Name
+	d := diag.New(diag.SelectsNothing, of+" matches no assignment")
+	byCluster := clusters != nil && len(index.Select(*match)) > 0
+	if byCluster {
+		what, d.Message = ref.At("clusters"), "clusters of "+of+" selects nothing"
+	}
+	d = d.At(what, "").On(what.String())
 	d.Environment = p.env.Name
-	if !allowed && !p.env.Incomplete {
+	switch {
+	case allowed || p.env.Incomplete:
+	case byCluster:
+		d = d.Hinting("no cluster that has what it matches satisfies it")
+	default:
 		d = p.vocabulary().Explain(d, "assignment", match)
 	}
 	p.Empty = append(p.Empty, Empty{ref, allowed, d})

@@ -20,7 +20,7 @@ func (p *Plan) namespaces(ctx context.Context) error {
 		case s == nil:
 			p.Failed[i] = true // its error is reported where it stands
 		case !s.HasPattern:
-			p.Namespaces[i] = p.env.Name + "-" + a.ClusterType.Name + "-" + a.Target.FullName
+			p.Namespaces[i] = p.env.Name + "-" + a.ClusterType.TypeName() + "-" + a.Target.FullName
 		case s.PatternFacts == nil && s.Spec != nil:
 			pattern, _ := s.Spec.Lookup("pattern")
 			p.Namespaces[i] = pattern.Text()

@@ -49,6 +49,8 @@ const (
 	BadRow                Code = "K1312" // a row of an inventory cannot be used
 	DuplicateCluster      Code = "K1313" // a cluster is there twice
 	ClusterWithoutType    Code = "K1314" // a cluster is of no cluster type, or of several
+	SplitClusterType      Code = "K1315" // the clusters of a cluster type are of several classes
+	NoEntries             Code = "K1316" // clusters cannot have entries of their own
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
 	ExceptNothing         Code = "K1403" // except selects nothing or everything
@@ -67,6 +69,7 @@ const (
 	NotCUE                Code = "K1911" // a YAML file beside the platform's files
 	NoTargets             Code = "K1912" // a workload without deployment targets
 	Unportable            Code = "K1913" // a name that not every file system can hold
+	LeftCluster           Code = "K1914" // the entry of a cluster that is no longer listed stays
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -227,6 +230,10 @@ var Codes = []Explanation{
 		"Two rows, of one inventory or of two, or a row and a cluster that the platform declares, have one name. Which of them is right is not known, and none counts."},
 	{ClusterWithoutType, ClusterWithoutType.Severity(), "a cluster is of no cluster type, or of several",
 		"A cluster is of the cluster type that it names, else of the one that its inventory names, else of the one whose clusters select it. Here none is found, or several."},
+	{SplitClusterType, SplitClusterType.Severity(), "the clusters of a cluster type are of several classes",
+		"Selectors of clusters, in policies, configs and config schemas, hold for some clusters of a cluster type and not for others. Where all of them pull one folder that cannot be: the environment stays as it is. With entries: \"cluster\" each cluster pulls an entry of its own, which names the folder of its class."},
+	{NoEntries, NoEntries.Severity(), "clusters cannot have entries of their own",
+		"With entries: \"cluster\" a cluster pulls a small entry, which names the folder of its class, and goes from one class to another by a commit. The reconciler of the cluster type cannot do that without a gap, or a cluster type has the name of the folder of entries, clusters."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
 		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",
@@ -263,6 +270,8 @@ var Codes = []Explanation{
 		"A deployment target says in which environment a workload runs, and where its manifests are. Without any the workload is deployed nowhere, and no policy can select it. This is said where all environments are compiled, and none has an error."},
 	{Unportable, Unportable.Severity(), "a name that not every file system can hold",
 		"Windows keeps names such as con, aux and com1 for devices, whatever ending they have, and the usual file systems of Windows and macOS hold one of two names that differ in case alone. Whoever checks the repository out there gets an error, or one file in the place of two. Cluster types and environments are folders of what is built."},
+	{LeftCluster, LeftCluster.Severity(), "the entry of a cluster that is no longer listed stays",
+		"A cluster is in the record, and no longer among the platform's clusters or in an inventory. Its entry stays as it is, and with it the folder that it names, until the cluster is removed by name: a row that is missing must not stop what runs."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

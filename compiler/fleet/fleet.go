@@ -1,8 +1,8 @@
 // Package fleet reads which clusters there are: the platform's own, and the rows of its
-// inventories, each of one cluster type.
+// inventories, each of one cluster type and one class of it.
 //
 // In come the model of an environment and the folder of the platform; out come all
-// clusters, sorted by name, and diagnostics. An error in a row is an error of its
+// clusters, sorted by name, the cluster types with their classes, and diagnostics. An error in a row is an error of its
 // cluster alone. Where it is not known of which cluster, or a file cannot be read to its
 // end, the fleet is incomplete: nothing may be taken from a cluster that is not in it.
 //
@@ -26,8 +26,15 @@ import (
 
 // Fleet are the clusters of an environment.
 type Fleet struct {
-	// Clusters are sorted by name, and each has its cluster type.
+	// Clusters are sorted by name, and each has its cluster type, and the folder that it
+	// follows.
 	Clusters []model.Cluster
+	// ClusterTypes are those of the environment, sorted by name: of those with entries for
+	// their clusters one for each class.
+	ClusterTypes []model.ClusterType
+	// Split are the cluster types whose clusters are of several classes and have one folder,
+	// which is an error.
+	Split []string
 	// Invalid are those of which something is wrong, as far as their names are known.
 	Invalid []model.Ref
 	// Incomplete says that errors hide which clusters there are.
@@ -50,6 +57,7 @@ func Read(files *source.Files, env *model.Environment, satisfies selector.Satisf
 	}
 	r.join(all)
 	r.assignTypes()
+	r.classify()
 	r.fleet.Base, r.fleet.Environment = digests(all, path.Join(source.Environments, env.Name)+"/")
 	return r.fleet, r.diagnostics
 }

@@ -20,6 +20,8 @@ type Environment struct {
 	// MaxRemovals is how many assignments one build may remove: a number, or a percentage
 	// such as "25%" of those that there are.
 	MaxRemovals string
+	// RemovedClusters are those whose entries go, once they are no longer listed.
+	RemovedClusters []string
 	// PlaintextFails says that secrets in plain text are errors.
 	PlaintextFails bool
 
@@ -82,9 +84,21 @@ const (
 	YAML      ConfigFormat = "yaml"
 )
 
-// ClusterType is a class of clusters.
+// ClusterType is a class of clusters that run the same workloads with the same
+// configuration. One that the platform declares with entries for each cluster becomes
+// one for each class of its clusters, which have all but their names in common.
 type ClusterType struct {
-	Name             string            `json:"name"`
+	// Name is that of its folder: the declared name, or <declared name>.<class>.
+	Name string `json:"name"`
+	// Class is "" for what the platform declares, and for clusters that no selector of
+	// clusters holds for.
+	Class string `json:"-"`
+	// SelectedBy are the names of the selectors of clusters (see SelectorOf) that hold for
+	// its clusters, sorted.
+	SelectedBy []string `json:"-"`
+	// Entries says whether each cluster pulls an entry of its own.
+	Entries Entries `json:"entries"`
+
 	Description      string            `json:"description"`
 	Labels           map[string]string `json:"labels"`
 	Reconciler       string            `json:"reconciler"`
@@ -108,6 +122,9 @@ type Cluster struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	ClusterType string `json:"clusterType"` // "" where labels decide
+	// Folder is the Name of the ClusterType that it follows: of its cluster type, or of a
+	// class of that.
+	Folder string `json:"-"`
 	// Inventory has the cluster as a row; "" where the platform declares it.
 	Inventory string            `json:"inventory,omitempty"`
 	Address   string            `json:"address"` // "" where the platform gives none
@@ -214,7 +231,8 @@ type SchedulingPolicy struct {
 	Name              string
 	DeploymentTargets Selector
 	ClusterTypes      Selector
-	Except            []Except // what any of them selects is left out
+	Clusters          *Selector // of these cluster types; nil for all
+	Except            []Except  // what any of them selects is left out
 	Deny              bool
 	Pin               *Pin
 	// AllowEmpty says that the selectors may select nothing.
@@ -229,6 +247,7 @@ type Except struct {
 	Path              string // in the policy: except, or except[2] of a list
 	DeploymentTargets Selector
 	ClusterTypes      Selector
+	Clusters          *Selector // of these cluster types; nil for all
 }
 
 // Pin changes what assignments of a policy deploy.
@@ -247,6 +266,7 @@ type Config struct {
 	// stands: what it matches may need one of them. "" for a config that is written.
 	UnknownOf string
 	Match     Selector
+	Clusters  *Selector // that get the values, of the assignments that match; nil for all
 	// MatchUnknown says that the selector could not be read: the config may
 	// concern every assignment.
 	MatchUnknown bool
@@ -263,7 +283,7 @@ type Config struct {
 	Facts []string
 	Plain []string // paths
 
-	// Digest identifies all of it but Match: what an assignment that it matches
+	// Digest identifies all of it but Match and Clusters: what an assignment that it matches
 	// gets. Where Facts are needed first it is that of the sources.
 	Digest Digest
 }
@@ -272,13 +292,14 @@ type Config struct {
 type ConfigSchema struct {
 	Name         string
 	Match        Selector
+	Clusters     *Selector // that it applies to, of the assignments that match; nil for all
 	MatchUnknown bool
 	Invalid      bool
 	AllowEmpty   bool // whether Match may select nothing
 	Schema       *Contract
 	Lists        map[string]ListStrategy // by CUE path
 
-	// Digest identifies all of it but Match.
+	// Digest identifies all of it but Match and Clusters.
 	Digest Digest
 }
 

@@ -198,7 +198,7 @@ func absencePlaces(e *build.Environment, a *schedule.Absence) []Place {
 	}
 	for _, c := range e.Model.ClusterTypes {
 		if c.Name == a.ClusterType {
-			out = append(out, place(e, "cluster type", model.Ref{Collection: "clusterTypes", Name: c.Name}))
+			out = append(out, place(e, "cluster type", c.Ref()))
 		}
 	}
 	var policies []string

@@ -17,24 +17,36 @@ type selection struct {
 
 // product are some targets times some types, by their numbers in the fleet,
 // ascending.
-type product struct{ targets, types []int }
+type product struct {
+	targets, types []int
+	// ofType is how many types there are before clusters tells them apart.
+	ofType int
+}
 
 // selections evaluates the policies, sorted by name.
 func (f *fleet) selections(policies []model.SchedulingPolicy) []selection {
 	out := make([]selection, len(policies))
 	for i := range policies {
 		p := &policies[i]
-		out[i] = selection{policy: p, product: f.product(p.DeploymentTargets, p.ClusterTypes)}
+		ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name}
+		out[i] = selection{policy: p, product: f.product(p.DeploymentTargets, p.ClusterTypes, p.Clusters, ref)}
 		for _, e := range p.Except {
-			out[i].except = append(out[i].except, f.product(e.DeploymentTargets, e.ClusterTypes))
+			out[i].except = append(out[i].except, f.product(e.DeploymentTargets, e.ClusterTypes, e.Clusters, ref.At(e.Path)))
 		}
 	}
 	slices.SortFunc(out, func(a, b selection) int { return strings.Compare(a.policy.Name, b.policy.Name) })
 	return out
 }
 
-func (f *fleet) product(targets, types model.Selector) product {
-	return product{f.targetIndex.Select(targets), f.typeIndex.Select(types)}
+// product returns what selectors select; clusters are those of the entity at a reference.
+func (f *fleet) product(targets, types model.Selector, clusters *model.Selector, of model.Ref) product {
+	p := product{targets: f.targetIndex.Select(targets), types: f.typeIndex.Select(types)}
+	p.ofType = len(p.types)
+	if clusters != nil {
+		name := model.SelectorOf(of)
+		p.types = slices.DeleteFunc(p.types, func(n int) bool { return !f.types[n].Selects(clusters, name) })
+	}
+	return p
 }
 
 func contains(ascending []int, n int) bool {

@@ -20,8 +20,9 @@ type side struct {
 }
 
 const (
-	kindTarget = "deployment target"
-	kindType   = "cluster type"
+	kindTarget  = "deployment target"
+	kindType    = "cluster type"
+	kindCluster = "cluster"
 )
 
 // sides returns the selectors of the policy.
@@ -30,16 +31,27 @@ func (s *selection) sides() []side {
 	p := s.policy
 	out := []side{
 		{ref.At("deploymentTargets"), kindTarget, &p.DeploymentTargets, len(s.targets), false},
-		{ref.At("clusterTypes"), kindType, &p.ClusterTypes, len(s.types), false},
+		{ref.At("clusterTypes"), kindType, &p.ClusterTypes, s.ofType, false},
 	}
+	out = append(out, s.clusters(ref, p.Clusters, false)...)
 	for i := range p.Except {
 		e, of := &p.Except[i], s.except[i]
 		except := ref.At(e.Path)
 		out = append(out,
 			side{except.At("deploymentTargets"), kindTarget, &e.DeploymentTargets, len(of.targets), true},
-			side{except.At("clusterTypes"), kindType, &e.ClusterTypes, len(of.types), true})
+			side{except.At("clusterTypes"), kindType, &e.ClusterTypes, of.ofType, true})
+		out = append(out, of.clusters(except, e.Clusters, true)...)
 	}
 	return out
+}
+
+// clusters returns the selector of clusters at a reference, where there are types that it
+// may tell apart.
+func (p product) clusters(of model.Ref, s *model.Selector, except bool) []side {
+	if s == nil || p.ofType == 0 {
+		return nil
+	}
+	return []side{{of.At("clusters"), kindCluster, s, len(p.types), except}}
 }
 
 // Empty is a selector of a policy that selects nothing.
@@ -62,6 +74,7 @@ func (s *Schedule) Empty() []Empty {
 			}
 			if len(words) == 0 {
 				words[kindTarget], words[kindType] = selector.VocabularyOf(s.fleet.targetFacts()), selector.VocabularyOf(s.fleet.typeFacts())
+				words[kindCluster] = selector.VocabularyOf(s.fleet.clusterFacts())
 			}
 			d := selectsNothing(p.policy.Name, side, words[side.kind])
 			d.Environment = s.Environment
@@ -95,7 +108,9 @@ func (s *Schedule) warnOfDevices(r *report) {
 	}
 	add("environments", "environment", s.Environment)
 	for _, c := range s.fleet.types {
-		add("clusterTypes", kindType, c.Name)
+		if c.Class == "" {
+			add("clusterTypes", kindType, c.Name)
+		}
 	}
 }
 
@@ -162,13 +177,14 @@ func named(policies []string) string {
 }
 
 func (s *Schedule) warnOfEmptyTypes(r *report) {
-	used := make(map[*model.ClusterType]bool)
+	used := make(map[string]bool) // by the names of declared ones
 	for assignments := range s.clusterTypes {
-		used[assignments[0].ClusterType] = true
+		used[assignments[0].ClusterType.TypeName()] = true
 	}
 	for _, c := range s.fleet.types {
-		if !used[c] {
-			ref := model.Ref{Collection: "clusterTypes", Name: c.Name}
+		if name := c.TypeName(); !used[name] {
+			used[name] = true
+			ref := c.Ref()
 			r.add(diag.New(diag.EmptyClusterType, fmt.Sprintf("nothing is assigned to cluster type %s", c.Name)).
 				On(ref.String()).At(ref, ""))
 		}

@@ -16,6 +16,7 @@ type fleet struct {
 	environment string
 	targets     []target             // sorted by full name
 	types       []*model.ClusterType // sorted by name
+	clusters    []model.Cluster
 	targetIndex *selector.Index
 	typeIndex   *selector.Index
 }
@@ -30,7 +31,7 @@ type target struct {
 func (t target) ref() model.Ref { return t.workload.TargetRef(t.Name) }
 
 func newFleet(env *model.Environment, satisfies selector.Satisfier) *fleet {
-	f := &fleet{environment: env.Name}
+	f := &fleet{environment: env.Name, clusters: env.Clusters}
 	for i := range env.Workloads {
 		w := &env.Workloads[i]
 		for j := range w.Targets {
@@ -74,9 +75,20 @@ func (f *fleet) typeFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for _, c := range f.types {
 			if !yield(selector.Facts{
-				"name":   selector.Values(c.Name),
+				"name":   selector.Values(c.TypeName()),
 				"labels": selector.Struct(labelFacts(c.Labels)),
 			}) {
+				return
+			}
+		}
+	}
+}
+
+// clusterFacts are the facts of clusters that are theirs alone.
+func (f *fleet) clusterFacts() iter.Seq[selector.Facts] {
+	return func(yield func(selector.Facts) bool) {
+		for i := range f.clusters {
+			if !yield(selector.Facts{"name": selector.Values(f.clusters[i].Name), "labels": selector.Struct(labelFacts(f.clusters[i].Labels))}) {
 				return
 			}
 		}

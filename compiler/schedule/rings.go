@@ -56,7 +56,7 @@ func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterT
 }
 
 func notInOneRing(environment, clusterType string, found []string, rings []model.Ring) diag.Diagnostic {
-	ref := model.Ref{Collection: "clusterTypes", Name: clusterType}
+	ref := model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}
 	d := diag.New(diag.RingMembership, "").On(ref.String()).At(ref, "")
 	if len(found) > 0 {
 		last := len(found) - 1

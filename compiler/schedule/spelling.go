@@ -91,7 +91,7 @@ func (s *Schedule) addEntities(words *spelling) {
 		words.addLabels(t.Labels, t.workload.Labels, t.ref())
 	}
 	for _, c := range s.fleet.types {
-		words.addLabels(c.Labels, nil, model.Ref{Collection: "clusterTypes", Name: c.Name})
+		words.addLabels(c.Labels, nil, c.Ref())
 	}
 }
 

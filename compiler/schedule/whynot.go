@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
@@ -63,6 +64,9 @@ type NearMiss struct {
 	Policy           string              `json:"policy"`
 	DeploymentTarget []selector.Mismatch `json:"deploymentTarget,omitempty"`
 	ClusterType      []selector.Mismatch `json:"clusterType,omitempty"`
+	// Clusters is the selector of clusters that does not hold for those of the cluster
+	// type; "" where it does.
+	Clusters string `json:"clusters,omitempty"`
 }
 
 // WhyNot says why a deployment target, by its full name, is not assigned to a
@@ -115,7 +119,11 @@ func (s *Schedule) nearest(t, c int) []NearMiss {
 	var out []NearMiss
 	for i := range s.selections {
 		if p := s.selections[i].policy; !p.Deny {
-			out = append(out, NearMiss{p.Name, s.fleet.targetIndex.Why(p.DeploymentTargets, t), s.fleet.typeIndex.Why(p.ClusterTypes, c)})
+			miss := NearMiss{Policy: p.Name, DeploymentTarget: s.fleet.targetIndex.Why(p.DeploymentTargets, t), ClusterType: s.fleet.typeIndex.Why(p.ClusterTypes, c)}
+			if !s.fleet.types[c].Selects(p.Clusters, model.SelectorOf(model.Ref{Collection: "schedulingPolicies", Name: p.Name})) {
+				miss.Clusters = p.Clusters.String()
+			}
+			out = append(out, miss)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b NearMiss) int {
@@ -124,7 +132,13 @@ func (s *Schedule) nearest(t, c int) []NearMiss {
 	return out[:min(len(out), nearestPolicies)]
 }
 
-func (n NearMiss) mismatches() int { return len(n.DeploymentTarget) + len(n.ClusterType) }
+func (n NearMiss) mismatches() int {
+	all := len(n.DeploymentTarget) + len(n.ClusterType)
+	if n.Clusters != "" {
+		all++
+	}
+	return all
+}
 
 // String returns the reasons as lines of text.
 func (a Absence) String() string {
@@ -147,6 +161,9 @@ func (a Absence) String() string {
 		}
 		for _, m := range n.ClusterType {
 			fmt.Fprintf(&b, "    %s %s\n", kindType, m)
+		}
+		if n.Clusters != "" {
+			fmt.Fprintf(&b, "    its clusters are not among %s\n", n.Clusters)
 		}
 	}
 	if len(a.Unknown)+len(a.Removals)+len(a.Nearest) == 0 {

@@ -20,29 +20,31 @@ type change struct {
 	whole bool
 	// new says that there is no such folder yet.
 	new bool
+	// within says that the folder is in that of the cluster type.
+	within bool
 }
 
 // changesOf returns the changes of a part, by folder. assigned says whether a cluster
 // type's folder is that of an assignment, now or before.
-func changesOf(p *typePlan, assigned func(target string) bool) []*change {
+func changesOf(part *typePlan, assigned func(target string) bool) []*change {
 	var all []*change
 	folders := map[string]*change{}
 	in := func(dir string) *change {
 		if folders[dir] == nil {
-			folders[dir] = &change{dir: dir}
+			folders[dir] = &change{dir: dir, within: dir != part.name}
 			all = append(all, folders[dir])
 		}
 		return folders[dir]
 	}
 	dirOf := func(p string) string {
-		clusterType, rest, _ := strings.Cut(p, "/")
+		rest := strings.TrimPrefix(p, part.name+"/")
 		if target, _, within := strings.Cut(rest, "/"); within && assigned(target) {
-			return clusterType + "/" + target
+			return part.name + "/" + target
 		}
-		return clusterType
+		return part.name
 	}
 	shared := map[string]bool{} // folders that get files of the cluster type's own as well
-	for _, m := range p.missing {
+	for _, m := range part.missing {
 		c := in(m.dir)
 		c.missing = append(c.missing, m)
 		for _, name := range m.names {
@@ -51,12 +53,12 @@ func changesOf(p *typePlan, assigned func(target string) bool) []*change {
 			}
 		}
 	}
-	for _, dir := range p.empty {
+	for _, dir := range part.empty {
 		c := in(dirOf(dir))
 		c.empty = append(c.empty, dir)
 	}
-	inTheWay := obstacles(p)
-	for _, name := range p.removed {
+	inTheWay := obstacles(part)
+	for _, name := range part.removed {
 		c := in(dirOf(name))
 		if inTheWay(name) {
 			c.first = append(c.first, name)
@@ -70,7 +72,7 @@ func changesOf(p *typePlan, assigned func(target string) bool) []*change {
 			files += len(m.names)
 		}
 		// Where a file takes the place of the folder, that has to go before.
-		c.whole = files > 1 && strings.Contains(c.dir, "/") && !slices.Contains(p.empty, c.dir) && !shared[c.dir]
+		c.whole = files > 1 && c.dir != part.name && !slices.Contains(part.empty, c.dir) && !shared[c.dir]
 	}
 	return all
 }

@@ -31,7 +31,9 @@ type ClusterTypeRecord struct {
 	Kept string `json:"kept,omitempty"`
 	// Clusters are the names of those that pull the folder, sorted, where the platform
 	// lists them: each of them is to report.
-	Clusters    []string           `json:"clusters,omitempty"`
+	Clusters []string `json:"clusters,omitempty"`
+	// Entries are those of clusters, sorted, in a folder of entries.
+	Entries     []EntryRecord      `json:"entries,omitempty"`
 	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
 	// Denied are the pairs that policies take away, sorted by deployment target.
 	Denied []Denied `json:"denied,omitempty"`
@@ -113,8 +115,11 @@ func (c *ClusterTypeRecord) check() error {
 // checkNames reports names of folders that are not sorted, not unique or not
 // names of folders.
 func (c *ClusterTypeRecord) checkNames() error {
-	if err := checkName(c.Name); err != nil {
+	if err := checkPartName(c.Name); err != nil {
 		return fmt.Errorf("cluster type: %w", err)
+	}
+	if err := c.checkEntries(); err != nil {
+		return err
 	}
 	last := ""
 	for i := range c.Assignments {
@@ -141,6 +146,11 @@ func (c *ClusterTypeRecord) normalize() {
 	}
 	if c.Assignments == nil {
 		c.Assignments = []AssignmentRecord{}
+	}
+	for i := range c.Entries {
+		if c.Entries[i].Files == nil {
+			c.Entries[i].Files = map[string]Blob{}
+		}
 	}
 	for i := range c.Assignments {
 		a := &c.Assignments[i]
@@ -170,6 +180,14 @@ func (c *ClusterTypeRecord) each(yield func(string, Blob) bool) {
 	for p, b := range c.Files {
 		if !yield(c.Name+"/"+p, b) {
 			return
+		}
+	}
+	for i := range c.Entries {
+		dir := c.Name + "/" + c.Entries[i].Cluster + "/"
+		for p, b := range c.Entries[i].Files {
+			if !yield(dir+p, b) {
+				return
+			}
 		}
 	}
 	for i := range c.Assignments {
@@ -226,6 +244,9 @@ func (c *ClusterTypeRecord) treeID() ID {
 		}
 		entries = append(entries, treeEntry{p, b.mode(), b.ID})
 	}
+	for i := range c.Entries {
+		entries = append(entries, treeEntry{c.Entries[i].Cluster, git.FolderMode, TreeID(c.Entries[i].Files)})
+	}
 	for i := range c.Assignments {
 		entries = append(entries, treeEntry{c.Assignments[i].DeploymentTarget, git.FolderMode, c.Assignments[i].Tree})
 	}
@@ -247,6 +268,16 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 		b = append(b, ",\n  \"clusters\": ["...)
 		for i, name := range c.Clusters {
 			b = appendString(appendNext(b, i), name)
+		}
+		b = append(b, "\n  ]"...)
+	}
+	if len(c.Entries) > 0 {
+		b = append(b, ",\n  \"entries\": ["...)
+		for i := range c.Entries {
+			e := &c.Entries[i]
+			b = appendString(appendField(append(appendNext(b, i), '{'), "cluster", true), e.Cluster)
+			b = appendString(appendField(b, "folder", false), e.Folder)
+			b = append(appendFiles(appendField(b, "files", false), e.Files), '}')
 		}
 		b = append(b, "\n  ]"...)
 	}

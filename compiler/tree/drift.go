@@ -185,7 +185,19 @@ func (s *driftSurvey) others() error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if name != ownFolder && s.record.entry(name) == nil && !isBeside(entries[name]) {
+		switch {
+		case name == ownFolder || s.record.entry(name) != nil || isBeside(entries[name]):
+		case name == backends.EntriesDir && slices.ContainsFunc(s.record.ClusterTypes, func(e ClusterTypeEntry) bool { return IsShard(e.Name) }):
+			shards, err := s.read(name)
+			if err != nil {
+				return err
+			}
+			for _, shard := range slices.Sorted(maps.Keys(shards)) {
+				if s.record.entry(name+"/"+shard) == nil {
+					s.add(name+"/"+shard, Added)
+				}
+			}
+		default:
 			s.add(name, Added)
 		}
 	}
@@ -201,6 +213,9 @@ func (s *driftSurvey) own() error {
 	for _, p := range slices.Sorted(maps.Keys(own)) {
 		full := path.Join(ownFolder, p)
 		name := strings.TrimSuffix(path.Base(p), path.Ext(p))
+		if dir, shard, found := strings.Cut(name, "."); found && IsShard(dir+"/") && isHex(shard) {
+			name = dir + "/" + shard
+		}
 		if full == gitignorePath && own[p] == BlobOf(backends.File{Data: []byte(gitignore)}) {
 			continue
 		}

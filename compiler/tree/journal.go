@@ -144,7 +144,7 @@ func parseJournal(data []byte) (*journal, error) {
 		}
 	}
 	for name, ids := range j.Records {
-		if err := checkName(name); err != nil {
+		if err := checkPartName(name); err != nil {
 			return nil, err
 		}
 		for _, id := range ids {
@@ -248,10 +248,13 @@ func (s *survey) correct(c *ClusterTypeRecord, paths []string) error {
 // owner returns the files of the record's folder that a path is in, and the
 // path's name there; nil where the record has no such folder.
 func (c *ClusterTypeRecord) owner(p string) (map[string]Blob, string) {
-	_, rest, _ := strings.Cut(p, "/")
+	rest := strings.TrimPrefix(p, c.Name+"/")
 	second, name, _ := strings.Cut(rest, "/")
 	if a := c.Assignment(second); a != nil && name != "" {
 		return a.Files, name
+	}
+	if e := c.entryOf(second); e != nil && name != "" {
+		return e.Files, name
 	}
 	if _, known := c.Files[rest]; known {
 		return c.Files, rest

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -52,6 +53,10 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 		Assignments: make([]AssignmentRecord, 0, len(content.Folders)),
 	}}
 	switch {
+	case content.Entries != nil:
+		if err := out.entries(ct.Name, content, before); err != nil {
+			return nil, err
+		}
 	case content.Kept == "":
 		out.record.Files = out.add(Root, ct.Name, content.Files)
 	case before != nil:
@@ -68,6 +73,32 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 		out.record.Assignments = append(out.record.Assignments, a)
 	}
 	return out, out.finish(ct.Digest)
+}
+
+// entries records the entries of clusters, whose files are those at the root, and those that
+// stay.
+func (out *outcome) entries(shard string, content *Content, before *ClusterTypeRecord) error {
+	all := make(map[string]map[string]Blob, len(content.Entries))
+	for p, b := range out.add(Root, shard, content.Files) {
+		cluster, name, _ := strings.Cut(p, "/")
+		if all[cluster] == nil {
+			all[cluster] = map[string]Blob{}
+		}
+		all[cluster][name] = b
+	}
+	for _, e := range content.Entries {
+		files := all[e.Cluster]
+		if e.Kept {
+			was := before.entryOf(e.Cluster)
+			if was == nil {
+				return fmt.Errorf("keeping the entry of cluster %s: the previous record does not list it", e.Cluster)
+			}
+			files = out.keep(shard+"/"+e.Cluster, was.Files)
+		}
+		out.record.Entries = append(out.record.Entries, EntryRecord{e.Cluster, e.Folder, files})
+	}
+	out.record.Files = map[string]Blob{}
+	return nil
 }
 
 // Entry returns what the record of an environment would say of the cluster type, which

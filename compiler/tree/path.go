@@ -39,7 +39,7 @@ const recordsFolder = ownFolder + "/cluster-types"
 
 // ClusterTypeRecordPath returns where the record of a cluster type is in the
 // environment's folder.
-func ClusterTypeRecordPath(name string) string { return recordsFolder + "/" + name + ".json" }
+func ClusterTypeRecordPath(name string) string { return recordsFolder + "/" + recordName(name) }
 
 const gitignore = "lock\njournal.json\n*.tmp\nindex\n"
 

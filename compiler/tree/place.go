@@ -132,10 +132,10 @@ func (w *writer) place() error {
 			}
 		}
 	}
-	if err := w.each(func(c *change) bool { return c.within() && len(c.missing) > 0 }, w.replaceFolder); err != nil {
+	if err := w.each(func(c *change) bool { return c.within && len(c.missing) > 0 }, w.replaceFolder); err != nil {
 		return err
 	}
-	if err := w.each(func(c *change) bool { return !c.within() }, w.putFiles); err != nil {
+	if err := w.each(func(c *change) bool { return !c.within }, w.putFiles); err != nil {
 		return err
 	}
 	if err := w.each(func(c *change) bool { return c.whole && len(c.missing) == 0 }, w.replaceFolder); err != nil {
@@ -157,9 +157,6 @@ func (w *writer) place() error {
 	}
 	return w.prune(folders(removed))
 }
-
-// within says whether the folder is in that of the cluster type.
-func (c *change) within() bool { return strings.Contains(c.dir, "/") }
 
 // replaceFolder puts a staged folder into its place, and what was there into the
 // staging folder.

@@ -168,7 +168,7 @@ func partsOf(t *Tree, before *state) ([]*typePlan, error) {
 	last := ""
 	for i := range t.ClusterTypes {
 		ct := &t.ClusterTypes[i]
-		if err := checkNext("cluster type", last, ct.Name); err != nil {
+		if err := checkPart(last, ct.Name); err != nil {
 			return nil, err
 		}
 		last = ct.Name

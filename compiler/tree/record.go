@@ -11,7 +11,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/internal/git"
 )
 
 const (
@@ -208,7 +207,7 @@ func (r *Record) check() error {
 func (r *Record) checkNames() error {
 	last := ""
 	for _, c := range r.ClusterTypes {
-		if err := checkNext("cluster type", last, c.Name); err != nil {
+		if err := checkPart(last, c.Name); err != nil {
 			return err
 		}
 		last = c.Name
@@ -221,6 +220,14 @@ func (r *Record) checkNames() error {
 		last = ring.Name
 	}
 	return nil
+}
+
+// checkPart is checkNext for cluster types and folders of entries.
+func checkPart(last, name string) error {
+	if IsShard(name) && checkPartName(name) == nil && name > last {
+		return nil
+	}
+	return checkNext("cluster type", last, name)
 }
 
 func checkNext(what, last, name string) error {
@@ -395,9 +402,5 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 
 // treeID returns the id of the tree that the cluster types' trees make.
 func (r *Record) treeID() ID {
-	var entries []treeEntry
-	for _, c := range r.ClusterTypes {
-		entries = append(entries, treeEntry{c.Name, git.FolderMode, c.Tree})
-	}
-	return treeOfEntries(entries)
+	return treeOfEntries(partTrees(r.ClusterTypes))
 }

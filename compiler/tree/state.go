@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
@@ -130,8 +129,8 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 		st.journal = j
 		st.unfinished = map[string][]string{}
 		for _, p := range j.paths() {
-			first, _, _ := strings.Cut(p, "/")
-			st.unfinished[first] = append(st.unfinished[first], p)
+			part := partOf(p)
+			st.unfinished[part] = append(st.unfinished[part], p)
 		}
 	}
 	return nil, nil

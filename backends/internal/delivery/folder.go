@@ -98,6 +98,19 @@ func Kustomization(resources []string) backends.File {
 	return file
 }
 
+// Entry returns the kustomization.yaml of a cluster's entry: it has what the folder that the
+// cluster follows has, and other resources of the entry.
+func Entry(ct *backends.ClusterType, resources ...string) backends.File {
+	return Kustomization(append([]string{"../../../" + ct.Dir()}, resources...))
+}
+
+// NoEntries returns the diagnostic that the clusters of a cluster type cannot have entries.
+func NoEntries(ct *backends.ClusterType, why string) []diag.Diagnostic {
+	return []diag.Diagnostic{diag.New(diag.NoEntries, fmt.Sprintf("clusters of cluster type %s cannot have entries of their own: %s", ct.Name, why)).
+		At(ct.Ref.At("entries"), "").At(ct.Reconciler.Ref, "").On(ct.Ref.At("entries").String()).
+		Hinting("give the clusters that differ a cluster type of their own, and remove entries")}
+}
+
 // ClusterTypeMeta returns the metadata of an object that belongs to a cluster
 // type, not to one of its assignments.
 func ClusterTypeMeta(name, namespace string) kubernetes.Metadata {
@@ -146,5 +159,5 @@ func Collisions(ct *backends.ClusterType, owners []Owner) []diag.Diagnostic {
 
 // FolderID returns the assignment of a folder as its assignment's ID does.
 func FolderID(ct *backends.ClusterType, deploymentTarget string) string {
-	return ct.Environment + "/" + ct.Name + "/" + deploymentTarget
+	return ct.Environment + "/" + ct.Dir() + "/" + deploymentTarget
 }

@@ -41,7 +41,7 @@ func Path(elem ...string) string {
 // FolderPath returns the path of an assignment's folder in the repository or the
 // artifact that holds the environment's tree.
 func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
-	return Path(ct.GitOps.Path, ct.Name, deploymentTarget)
+	return Path(ct.GitOps.Path, ct.Dir(), deploymentTarget)
 }
 
 // NeedsGitOps returns the diagnostic that something needs the environment's
@@ -66,9 +66,9 @@ func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic 
 // NoBootstrap returns the diagnostic that only the platform team knows what pulls
 // the cluster type's folder.
 func NoBootstrap(ct *backends.ClusterType) diag.Diagnostic {
-	hint := "let the cluster's own reconciler pull the folder " + ct.Name + " of the environment's tree"
+	hint := "let the cluster's own reconciler pull the folder " + ct.Pulled() + " of the environment's tree"
 	if g := ct.GitOps; g != nil {
-		hint = fmt.Sprintf("let the cluster's own reconciler pull %s of branch %s of %s", Path(g.Path, ct.Name), g.Branch, g.Repo)
+		hint = fmt.Sprintf("let the cluster's own reconciler pull %s of branch %s of %s", Path(g.Path, ct.Pulled()), g.Branch, g.Repo)
 	}
 	return diag.New(diag.NoBootstrap, fmt.Sprintf("kalypso does not know what pulls the folder of cluster type %s", ct.Name)).
 		At(ct.Reconciler.Ref, "").Hinting(hint)

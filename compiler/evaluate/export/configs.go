@@ -15,7 +15,7 @@ import (
 func (x *Exporter) Configs() []model.Config {
 	return entities(x, "configs", func(v cue.Value, ref model.Ref) (model.Config, bool) {
 		c := model.Config{Name: ref.Name, MatchUnknown: true}
-		c.Invalid = x.matching(v, ref, &c.Match, &c.MatchUnknown, func() { x.configValues(v, ref, &c) })
+		c.Invalid = x.matching(v, ref, &c.Match, &c.MatchUnknown, &c.Clusters, func() { x.configValues(v, ref, &c) })
 		return c, true
 	})
 }
@@ -24,15 +24,23 @@ func (x *Exporter) Configs() []model.Config {
 func (x *Exporter) configSchemas() []model.ConfigSchema {
 	return entities(x, "configSchemas", func(v cue.Value, ref model.Ref) (model.ConfigSchema, bool) {
 		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
-		s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, func() { x.configSchema(v, ref, &s) })
+		s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, &s.Clusters, func() { x.configSchema(v, ref, &s) })
 		return s, true
 	})
 }
 
-// matching compiles the match of an entity, and then, while the entity is valid, exports
-// the rest of it. It returns whether the entity is invalid.
-func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, unknown *bool, rest func()) bool {
+// matching compiles the match of an entity, and its clusters, unless that is nil, and then,
+// while the entity is valid, exports the rest of it. It returns whether the entity is
+// invalid. Clusters that cannot be read are all.
+func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, unknown *bool, clusters **model.Selector, rest func()) bool {
 	x.Guard(ref.At("match"), func() { *match, *unknown = x.match(v, ref) })
+	if clusters != nil {
+		x.Guard(ref.At("clusters"), func() {
+			if of, ok := x.selectors.clusters(v, ref); ok {
+				*clusters = of
+			}
+		})
+	}
 	if !x.Invalid[ref] {
 		x.Guard(ref, rest)
 	}
@@ -58,7 +66,7 @@ func (x *Exporter) match(v cue.Value, ref model.Ref) (s model.Selector, unknown 
 }
 
 func (x *Exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
-	data, ok := x.read.entity(v, ref, append([]string{"match"}, valueFields...)...)
+	data, ok := x.read.entity(v, ref, append([]string{"match", "clusters"}, valueFields...)...)
 	if !ok {
 		return
 	}
@@ -90,7 +98,7 @@ func (x *Exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 }
 
 func (x *Exporter) configSchema(v cue.Value, ref model.Ref, s *model.ConfigSchema) {
-	data, ok := x.read.entity(v, ref, "match", "schema")
+	data, ok := x.read.entity(v, ref, "match", "clusters", "schema")
 	if !ok {
 		return
 	}

@@ -13,11 +13,11 @@ import (
 func (x *Exporter) clusterType(v cue.Value, ref model.Ref) (c model.ClusterType, ok bool) {
 	ok = x.read.decode(&c, v, ref, "clusters")
 	x.checkLabels(c.Labels, ref.At("labels"))
+	of, good := x.selectors.optional(v, ref, "clusters", true)
 	if cuevalue.Field(v, "clusters").Exists() {
-		of, good := x.selectors.optional(v, ref, "clusters", true)
-		c.Clusters, ok = &of, ok && good
+		c.Clusters = &of
 	}
-	return c, ok
+	return c, ok && good
 }
 
 func (x *Exporter) cluster(v cue.Value, ref model.Ref) (c model.Cluster, ok bool) {
@@ -40,13 +40,14 @@ func (x *Exporter) workspace(v cue.Value, ref model.Ref) (w model.Workspace, ok 
 }
 
 func (x *Exporter) schedulingPolicy(v cue.Value, ref model.Ref) (p model.SchedulingPolicy, ok bool) {
-	if !x.read.decode(&p, v, ref, "deploymentTargets", "clusterTypes", "except") {
+	if !x.read.decode(&p, v, ref, "deploymentTargets", "clusterTypes", "clusters", "except") {
 		return p, false
 	}
-	var targets, types bool
+	var targets, types, clusters bool
 	p.DeploymentTargets, targets = x.selectors.optional(v, ref, "deploymentTargets", true)
 	p.ClusterTypes, types = x.selectors.optional(v, ref, "clusterTypes", true)
-	ok = x.excepts(v, ref, &p) && targets && types
+	p.Clusters, clusters = x.selectors.clusters(v, ref)
+	ok = x.excepts(v, ref, &p) && targets && types && clusters
 	return p, ok
 }
 
@@ -59,13 +60,14 @@ func (x *Exporter) excepts(v cue.Value, ref model.Ref, p *model.SchedulingPolicy
 	ok := true
 	pair := func(v cue.Value, at model.Ref) {
 		e := model.Except{Path: at.Path}
-		var targets, types bool
+		var targets, types, clusters bool
 		e.DeploymentTargets, targets = x.selectors.optional(v, at, "deploymentTargets", true)
 		e.ClusterTypes, types = x.selectors.optional(v, at, "clusterTypes", true)
-		ok = ok && targets && types
-		if e.DeploymentTargets.Op == model.OpAll && e.ClusterTypes.Op == model.OpAll {
+		e.Clusters, clusters = x.selectors.clusters(v, at)
+		ok = ok && targets && types && clusters
+		if e.DeploymentTargets.Op == model.OpAll && e.ClusterTypes.Op == model.OpAll && e.Clusters == nil {
 			x.Fail(at, diag.New(diag.ExceptNothing, at.Path+" leaves out every pair of policy "+p.Name).
-				Hinting("give it a selector of deploymentTargets, clusterTypes or both, or remove the policy"))
+				Hinting("give it a selector of deploymentTargets, clusterTypes or clusters, or remove the policy"))
 			ok = false
 		}
 		p.Except = append(p.Except, e)

@@ -47,7 +47,8 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			GitOps      *model.GitOps `json:"gitops"`
 			Plaintext   string        `json:"plaintextSecrets"`
 			Removals    struct {
-				Max json.RawMessage `json:"max"` // an int, or a text
+				Max      json.RawMessage `json:"max"` // an int, or a text
+				Clusters []string        `json:"clusters"`
 			} `json:"removals"`
 		}
 		if !x.read.decode(&e, v, ref, policyFields...) {
@@ -65,7 +66,7 @@ func (x *Exporter) gitOps(env *model.Environment) {
 		}
 		env.Description, env.After, env.GitOps = e.Description, e.After, e.GitOps
 		env.PlaintextFails = e.Plaintext == "error"
-		env.MaxRemovals = strings.Trim(string(e.Removals.Max), `"`)
+		env.MaxRemovals, env.RemovedClusters = strings.Trim(string(e.Removals.Max), `"`), e.Removals.Clusters
 	})
 }
 

@@ -111,6 +111,16 @@ func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels boo
 	return x.selector(of, ref.At(name), labels)
 }
 
+// clusters compiles the field clusters, a selector of clusters; nil where it is absent, or
+// selects all.
+func (x *selectors) clusters(v cue.Value, ref model.Ref) (*model.Selector, bool) {
+	s, ok := x.optional(v, ref, "clusters", true)
+	if s.Op == model.OpAll {
+		return nil, ok
+	}
+	return &s, ok
+}
+
 // checkSelector refuses what has no meaning in a selector: pattern fields, which
 // vanish from the exported syntax, defaults, which would be taken, and
 // constraints that no fact can satisfy: facts are strings, some of which write a

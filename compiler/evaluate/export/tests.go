@@ -14,7 +14,7 @@ import (
 func (x *Exporter) tests() []model.Test {
 	return entities(x, "tests", func(v cue.Value, ref model.Ref) (model.Test, bool) {
 		t := model.Test{Name: ref.Name}
-		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, func() { x.test(v, ref, &t) })
+		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, nil, func() { x.test(v, ref, &t) })
 		t.MatchUnknown = t.MatchUnknown && cuevalue.Field(v, "match").Exists()
 		return t, true
 	})

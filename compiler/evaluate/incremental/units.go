@@ -49,7 +49,7 @@ func (d *partition) split(all *export.Result, batch []int) map[int]*export.Resul
 
 // declare copies the environment's own fields.
 func declare(m, from *model.Environment) {
-	m.Description, m.After, m.GitOps, m.MaxRemovals, m.PlaintextFails, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.PlaintextFails, from.Rings
+	m.Description, m.After, m.GitOps, m.MaxRemovals, m.RemovedClusters, m.PlaintextFails, m.Rings = from.Description, from.After, from.GitOps, from.MaxRemovals, from.RemovedClusters, from.PlaintextFails, from.Rings
 }
 
 // repeats says whether two units may report the same mistake at the same place. The
@@ -93,7 +93,7 @@ func merge(name string, units []*export.Result) *export.Result {
 	m := &out.Model
 	for _, p := range units {
 		of := &p.Model
-		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.PlaintextFails || of.Rings != nil {
+		if of.Description != "" || of.After != nil || of.GitOps != nil || of.MaxRemovals != "" || of.RemovedClusters != nil || of.PlaintextFails || of.Rings != nil {
 			declare(m, of)
 		}
 		for _, c := range model.Collections {

@@ -116,6 +116,11 @@ func (x *limited) confine(configs []model.Config) []model.Config {
 			x.Fail(ref.At("overrides"), diag.New(diag.Registration, fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
 				Hinting("use values or defaults; only the platform's own configs overrule final values"))
 		}
+		if c.Clusters != nil {
+			c.Clusters = nil
+			x.Fail(ref.At("clusters"), diag.New(diag.Registration, fmt.Sprintf("config %s selects clusters, which registration %s cannot do", c.Name, r.Name)).
+				Hinting("match labels of the cluster type; only the platform tells the clusters of a type apart"))
+		}
 		for _, d := range foreignSecrets(r, ref, c.Values, c.Defaults) {
 			x.Fail(ref, d)
 		}

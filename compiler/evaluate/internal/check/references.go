@@ -85,7 +85,7 @@ func (x *Entities) References(env *model.Environment) {
 		services = append(services, shape.DefaultNamespaceService)
 	}
 	for _, c := range env.ClusterTypes {
-		ref := model.Ref{Collection: "clusterTypes", Name: c.Name}
+		ref := c.Ref()
 		x.reference("reconciler", c.Reconciler, reconcilers, ref.At("reconciler"))
 		x.reference("namespace service", c.NamespaceService, services, ref.At("namespaceService"))
 	}
@@ -102,7 +102,7 @@ func (x *Entities) References(env *model.Environment) {
 		}
 	}
 	env.ClusterTypes = slices.DeleteFunc(env.ClusterTypes, func(c model.ClusterType) bool {
-		return x.Invalid[model.Ref{Collection: "clusterTypes", Name: c.Name}]
+		return x.Invalid[c.Ref()]
 	})
 	x.fullNames(env)
 }

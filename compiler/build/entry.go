@@ -1,0 +1,200 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+)
+
+// entries are those of the clusters whose cluster types have some: what each of them pulls.
+type entries struct {
+	*scope
+	retained *retained
+	reports  *reports
+	types    map[string]*model.ClusterType // of the model, by folder
+	// shards are the folders of entries as they will be, by name.
+	shards map[string]*shard
+	// followed are the folders that entries which stay name.
+	followed map[string]bool
+	left     []string // clusters that are no longer listed, and whose entries stay
+}
+
+// shard is a folder of entries.
+type shard struct {
+	entries []tree.Entry // sorted by cluster
+	keeps   bool         // whether entries stay as the record has them
+}
+
+// planEntries decides what each cluster follows. A cluster whose entry is recorded stays with
+// that where errors hide its class, where the selectors of the class hold for nothing any
+// more, and where it is no longer listed: what runs is stopped by name alone.
+func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
+	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, shards: map[string]*shard{}, followed: map[string]bool{}}
+	for n := range s.Model.ClusterTypes {
+		ct := &s.Model.ClusterTypes[n]
+		e.types[ct.Name] = ct
+		if ct.Entries == model.ClusterEntries && s.Reconciled(ct) {
+			e.check(ct)
+		}
+	}
+	for i := range s.Model.Clusters {
+		c := &s.Model.Clusters[i]
+		if ct := e.types[c.Folder]; ct != nil && ct.Entries == model.ClusterEntries && s.builds(ct.Name) {
+			sh := e.shard(tree.ShardName(c.Name))
+			sh.entries = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder})
+		}
+	}
+	if s.record != nil {
+		for _, entry := range s.record.ClusterTypes {
+			if !tree.IsShard(entry.Name) || entry.Digest != "" && e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
+				continue
+			}
+			recorded, err := s.record.ClusterType(entry.Name)
+			if err != nil {
+				return nil, err
+			}
+			e.keep(entry.Name, recorded.Entries)
+		}
+	}
+	e.reportLeft()
+	return e, nil
+}
+
+func (e *entries) shard(name string) *shard {
+	if e.shards[name] == nil {
+		e.shards[name] = &shard{}
+	}
+	return e.shards[name]
+}
+
+// check reports a cluster type whose clusters cannot have entries.
+func (e *entries) check(ct *model.ClusterType) {
+	if e.types[backends.EntriesDir] != nil {
+		e.reports.add(diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
+			At(e.types[backends.EntriesDir].Ref(), "").At(ct.Ref().At("entries"), "").On(e.types[backends.EntriesDir].Ref().String()).
+			Hinting("give it another name"))
+	}
+	of := e.delivered(ct)
+	_, ds := e.backend(ct).Entry(of)
+	e.reports.add(ds...)
+}
+
+// keep lets entries of the record stay in a shard.
+func (e *entries) keep(name string, recorded []tree.EntryRecord) {
+	for _, r := range recorded {
+		sh := e.shard(name)
+		n, listed := slices.BinarySearchFunc(sh.entries, r.Cluster, func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
+		if listed {
+			if sh.entries[n].Folder == r.Folder || !e.classUnknown() && e.retained.folders[r.Folder] == nil {
+				continue
+			}
+			sh.entries[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}
+		} else {
+			_, known := slices.BinarySearchFunc(e.Model.Clusters, r.Cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
+			hidden := e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}]
+			switch {
+			case hidden || known && !e.builds(r.Folder):
+			case slices.Contains(e.Model.RemovedClusters, r.Cluster):
+				continue
+			default:
+				e.left = append(e.left, r.Cluster)
+			}
+			sh.entries = slices.Insert(sh.entries, n, tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true})
+		}
+		sh.keeps, e.followed[r.Folder] = true, true
+	}
+}
+
+// classUnknown says whether errors may hide which class a cluster is of.
+func (e *entries) classUnknown() bool {
+	return e.Model.Incomplete ||
+		slices.ContainsFunc(e.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
+		slices.ContainsFunc(e.Model.ConfigSchemas, func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
+}
+
+// reportLeft warns of clusters that are no longer listed, and whose entries stay.
+func (e *entries) reportLeft() {
+	if len(e.left) == 0 {
+		return
+	}
+	slices.Sort(e.left)
+	which := "cluster " + e.left[0] + " is no longer listed, and its entry stays"
+	if n := len(e.left); n > 1 {
+		which = fmt.Sprintf("%d clusters are no longer listed, and their entries stay: %s", n, strings.Join(e.left[:min(n, 5)], ", "))
+		if n > 5 {
+			which += fmt.Sprintf(" and %d more", n-5)
+		}
+	}
+	ref := model.Ref{Collection: "environments", Name: e.Name}
+	e.reports.add(diag.New(diag.LeftCluster, which).At(ref, "").On(ref.At("removals.clusters").String()).
+		Hinting(fmt.Sprintf("list it again, or remove what it pulls, once nothing runs there any more: environments: %s: removals: clusters: [%q]", model.Label(e.Name), e.left[0])))
+}
+
+// digest identifies entries of which none stays as the record has it.
+func (e *entries) digest(sh *shard) model.Digest {
+	h := cache.NewHash("entries").String(e.Name)
+	for i := range sh.entries {
+		of := e.types[sh.entries[i].Folder]
+		h.String(sh.entries[i].Cluster).String(of.Name).Bytes(e.Plan.Shared[of.Name].AppendBinary(nil))
+		if c := e.cluster(sh.entries[i].Cluster); c.Values != nil {
+			h.String(string(c.Digest))
+		}
+	}
+	return model.Digest(h.Sum().String())
+}
+
+func (e *entries) cluster(name string) *model.Cluster {
+	n, found := slices.BinarySearchFunc(e.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return &e.Model.Clusters[n]
+}
+
+// trees returns the folders of entries, in no order, and those that this build leaves alone.
+func (e *entries) trees() []tree.ClusterType {
+	var out []tree.ClusterType
+	for name, sh := range e.shards {
+		if len(sh.entries) == 0 {
+			continue
+		}
+		ct := tree.ClusterType{Name: name}
+		if !sh.keeps {
+			ct.Digest = e.digest(sh)
+		}
+		ct.Content = func(context.Context) (*tree.Content, error) {
+			files := e.files(sh)
+			content := tree.ContentOf(files)
+			content.Entries = sh.entries
+			return content, nil
+		}
+		out = append(out, ct)
+	}
+	return out
+}
+
+// files returns the files of the entries that do not stay, sorted by path.
+func (e *entries) files(sh *shard) []backends.File {
+	var out []backends.File
+	for _, entry := range sh.entries {
+		if entry.Kept {
+			continue
+		}
+		of := e.delivered(e.types[entry.Folder])
+		of.Cluster = entry.Cluster
+		files, _ := e.backend(e.types[entry.Folder]).Entry(of) // reported by check
+		for _, f := range files {
+			f.Path = entry.Cluster + "/" + f.Path
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b backends.File) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}

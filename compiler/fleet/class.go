@@ -1,0 +1,272 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/selector"
+)
+
+// clusterSelector is the selector of clusters of a policy, of its except, of a config or of
+// a config schema.
+type clusterSelector struct {
+	name     string    // as model.SelectorOf has it
+	at       model.Ref // where it is written
+	selector *model.Selector
+	types    map[string]bool // the cluster types that it may tell apart
+}
+
+// classify puts each cluster into its class, and each cluster type with entries for its
+// clusters into one for each class that has clusters. A class is the set of selectors that
+// hold for its clusters, whatever other clusters do. A cluster type with one folder for all
+// of its clusters that are of several classes is an error, and split.
+func (r *reader) classify() {
+	types := newTypes(r.env, r.satisfies)
+	selectors := types.selectors()
+	class := r.classes(selectors)
+	used := map[string]map[int]bool{} // classes, by cluster type
+	for n := range r.fleet.Clusters {
+		of := r.fleet.Clusters[n].ClusterType
+		if used[of] == nil {
+			used[of] = map[int]bool{}
+		}
+		used[of][class.of[n]] = true
+	}
+	folders := map[string]map[int]string{}
+	for i := range r.env.ClusterTypes {
+		folders[r.env.ClusterTypes[i].Name] = r.foldersOf(&r.env.ClusterTypes[i], used[r.env.ClusterTypes[i].Name], class, selectors)
+	}
+	slices.SortFunc(r.fleet.ClusterTypes, func(a, b model.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	for n := range r.fleet.Clusters {
+		c := &r.fleet.Clusters[n]
+		c.Folder = folders[c.ClusterType][class.of[n]]
+	}
+}
+
+// foldersOf adds the classes of a cluster type to the fleet, and returns the name of the
+// folder of each.
+func (r *reader) foldersOf(ct *model.ClusterType, used map[int]bool, class *classes, selectors []clusterSelector) map[int]string {
+	all := make([]int, 0, len(used))
+	for k := range used {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	names := map[int]string{}
+	if ct.Entries != model.ClusterEntries {
+		if len(all) > 1 {
+			r.fleet.Split = append(r.fleet.Split, ct.Name)
+			r.diagnostics = append(r.diagnostics, r.split(ct, all, class, selectors))
+		}
+		whole := *ct
+		if len(all) == 1 {
+			whole.SelectedBy = class.names(all[0], selectors)
+		}
+		r.fleet.ClusterTypes = append(r.fleet.ClusterTypes, whole)
+		for _, k := range all {
+			names[k] = ct.Name
+		}
+		return names
+	}
+	if len(all) == 0 {
+		all = []int{0}
+	}
+	for _, k := range all {
+		of := *ct
+		of.SelectedBy = class.names(k, selectors)
+		if of.Class = model.ClassOf(of.SelectedBy); of.Class != "" {
+			of.Name += "." + of.Class
+		}
+		names[k] = of.Name
+		r.fleet.ClusterTypes = append(r.fleet.ClusterTypes, of)
+	}
+	return names
+}
+
+// classes are the sets of selectors that hold for clusters, by number: 0 is the empty set.
+type classes struct {
+	of []int // by the cluster's number
+	// sets are the classes: each another one with one more selector, by its number.
+	sets []struct{ before, selector int }
+}
+
+// classes finds which selectors hold for each cluster, selector by selector: one splits each
+// class that there is into those that it holds for, and the others.
+func (r *reader) classes(selectors []clusterSelector) *classes {
+	c := &classes{of: make([]int, len(r.fleet.Clusters)), sets: make([]struct{ before, selector int }, 1)}
+	if len(selectors) == 0 {
+		return c
+	}
+	index := selector.NewIndex(r.factsOfClusters(selectors), r.satisfies)
+	for s := range selectors {
+		next := map[int]int{} // the class with the selector, by that without it
+		for _, n := range index.Select(*selectors[s].selector) {
+			if !selectors[s].types[r.fleet.Clusters[n].ClusterType] {
+				continue
+			}
+			k, known := next[c.of[n]]
+			if !known {
+				k = len(c.sets)
+				c.sets = append(c.sets, struct{ before, selector int }{c.of[n], s})
+				next[c.of[n]] = k
+			}
+			c.of[n] = k
+		}
+	}
+	return c
+}
+
+// names returns the names of the selectors of a class, sorted, as selectors are.
+func (c *classes) names(class int, selectors []clusterSelector) []string {
+	var out []string
+	for ; class != 0; class = c.sets[class].before {
+		out = append(out, selectors[c.sets[class].selector].name)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// factsOfClusters yields what the selectors may know of clusters, in the same maps each time:
+// a cluster's labels are its own over those of its cluster type.
+func (r *reader) factsOfClusters(selectors []clusterSelector) func(yield func(selector.Facts) bool) {
+	asked := map[string]bool{}
+	for i := range selectors {
+		keysOf(selectors[i].selector, asked)
+	}
+	types := map[string]map[string]string{}
+	for i := range r.env.ClusterTypes {
+		types[r.env.ClusterTypes[i].Name] = r.env.ClusterTypes[i].Labels
+	}
+	return func(yield func(selector.Facts) bool) {
+		labels := selector.Facts{}
+		for i := range r.fleet.Clusters {
+			c := &r.fleet.Clusters[i]
+			clear(labels)
+			for _, of := range []map[string]string{types[c.ClusterType], c.Labels} {
+				for k, v := range of {
+					if asked[k] {
+						labels[k] = selector.Values(v)
+					}
+				}
+			}
+			facts := selector.Facts{"labels": selector.Struct(labels)}
+			if asked["name"] {
+				facts["name"] = selector.Values(c.Name)
+			}
+			if !yield(facts) {
+				return
+			}
+		}
+	}
+}
+
+// keysOf adds the names of the fields in a selector.
+func keysOf(s *model.Selector, to map[string]bool) {
+	if s.Key != "" {
+		to[s.Key] = true
+	}
+	for i := range s.Args {
+		keysOf(&s.Args[i], to)
+	}
+}
+
+// types says which cluster types a selector of clusters may tell apart: those that its
+// entity is about at all.
+type types struct {
+	env       *model.Environment
+	satisfies selector.Satisfier
+	index     *selector.Index
+}
+
+func newTypes(env *model.Environment, satisfies selector.Satisfier) *types {
+	return &types{env, satisfies, selector.NewIndex(func(yield func(selector.Facts) bool) {
+		for i := range env.ClusterTypes {
+			labels := selector.Facts{}
+			for k, v := range env.ClusterTypes[i].Labels {
+				labels[k] = selector.Values(v)
+			}
+			if !yield(selector.Facts{"name": selector.Values(env.ClusterTypes[i].Name), "labels": selector.Struct(labels)}) {
+				return
+			}
+		}
+	}, satisfies)}
+}
+
+// selectors returns the selectors of clusters of the environment, sorted by name.
+func (t *types) selectors() []clusterSelector {
+	var out []clusterSelector
+	add := func(of model.Ref, s *model.Selector, types map[string]bool) {
+		out = append(out, clusterSelector{model.SelectorOf(of), of.At("clusters"), s, types})
+	}
+	for i := range t.env.SchedulingPolicies {
+		p := &t.env.SchedulingPolicies[i]
+		ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name}
+		if p.Clusters != nil {
+			add(ref, p.Clusters, t.selectedBy(p.ClusterTypes))
+		}
+		for _, e := range p.Except {
+			if e.Clusters != nil {
+				add(ref.At(e.Path), e.Clusters, t.selectedBy(model.Selector{Op: model.OpAnd, Args: []model.Selector{p.ClusterTypes, e.ClusterTypes}}))
+			}
+		}
+	}
+	for i := range t.env.Configs {
+		if c := &t.env.Configs[i]; c.Clusters != nil {
+			add(model.Ref{Collection: "configs", Name: c.Name}, c.Clusters, t.matchedBy(c.Match))
+		}
+	}
+	for i := range t.env.ConfigSchemas {
+		if s := &t.env.ConfigSchemas[i]; s.Clusters != nil {
+			add(model.Ref{Collection: "configSchemas", Name: s.Name}, s.Clusters, t.matchedBy(s.Match))
+		}
+	}
+	slices.SortFunc(out, func(a, b clusterSelector) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+func (t *types) selectedBy(s model.Selector) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range t.index.Select(s) {
+		out[t.env.ClusterTypes[n].Name] = true
+	}
+	return out
+}
+
+// matchedBy returns the cluster types of which a match leaves open whether it holds.
+func (t *types) matchedBy(match model.Selector) map[string]bool {
+	out := map[string]bool{}
+	for i := range t.env.ClusterTypes {
+		if name := t.env.ClusterTypes[i].Name; selector.MayHold(match, "clusterType", name, t.satisfies) {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// split reports a cluster type whose clusters are of several classes and have one folder.
+func (r *reader) split(ct *model.ClusterType, all []int, class *classes, selectors []clusterSelector) diag.Diagnostic {
+	sizes := map[int]int{}
+	for n := range r.fleet.Clusters {
+		if r.fleet.Clusters[n].ClusterType == ct.Name {
+			sizes[class.of[n]]++
+		}
+	}
+	// A selector that does not hold for all of them is one that tells them apart.
+	holds, total := map[string]int{}, 0
+	for _, k := range all {
+		total += sizes[k]
+		for _, name := range class.names(k, selectors) {
+			holds[name] += sizes[k]
+		}
+	}
+	d := diag.New(diag.SplitClusterType, fmt.Sprintf("the %d clusters of cluster type %s are of %d classes, and pull one folder", total, ct.Name, len(all))).
+		At(ct.Ref(), "").On(ct.Ref().At("entries").String())
+	for i := range selectors {
+		if n := holds[selectors[i].name]; n > 0 && n < total && len(d.Sites) < 6 {
+			d = d.At(selectors[i].at, fmt.Sprintf("holds for %d of them", n))
+		}
+	}
+	return d.Hinting(`let each cluster pull an entry of its own: entries: "cluster" on the cluster type; then print what each of them needs with kalypso bootstrap cluster, and apply it there`)
+}

@@ -1,0 +1,58 @@
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// Entries says what the clusters of a cluster type pull.
+type Entries string
+
+// The entries of cluster types.
+const (
+	TypeEntries    Entries = "type"    // the folder of their type
+	ClusterEntries Entries = "cluster" // each an entry of its own, which names a folder
+)
+
+// TypeName returns the name of the cluster type that the platform declares.
+func (c *ClusterType) TypeName() string { return TypeOfFolder(c.Name) }
+
+// Ref of the cluster type, as the platform declares it.
+func (c *ClusterType) Ref() Ref { return Ref{Collection: "clusterTypes", Name: c.TypeName()} }
+
+// Selects says whether the selector of clusters with this name holds for the clusters of
+// the type; so does every nil one.
+func (c *ClusterType) Selects(s *Selector, name string) bool {
+	if s == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(c.SelectedBy, name)
+	return found
+}
+
+// TypeOfFolder returns the name of the cluster type of a folder <type> or <type>.<class>:
+// a dot is no part of a cluster type's name.
+func TypeOfFolder(folder string) string {
+	name, _, _ := strings.Cut(folder, ".")
+	return name
+}
+
+// SelectorOf names the selector of clusters at a reference: of a policy by the policy's
+// name alone, as most are, and of others with what they are. No two have the same name: an
+// underscore is no part of an entity's name.
+func SelectorOf(of Ref) string {
+	switch of.Collection {
+	case "configs":
+		return "config_" + of.Name
+	case "configSchemas":
+		return "schema_" + of.Name
+	}
+	if strings.HasPrefix(of.Path, "except") { // except, or except[2]
+		return strings.NewReplacer("[", "-", "]", "").Replace(of.Path) + "_" + of.Name
+	}
+	return of.Name
+}
+
+// ClassOf names the class of clusters for which selectors of clusters hold: by their names,
+// which are sorted, alone. It is "" for none, and cut with a hash where it is long.
+func ClassOf(selectors []string) string { return ShortName(strings.Join(selectors, "."), MaxLabel) }

@@ -1,0 +1,131 @@
+package tree
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/internal/git"
+)
+
+// Entries of clusters are in folders clusters/<shard>, each of which is written and recorded
+// as the folder of a cluster type is, so that a cluster more changes one of them. Such a
+// folder has files and no assignments.
+
+// Entry is what a cluster pulls: files that make its reconciler apply a folder.
+type Entry struct {
+	Cluster string
+	Folder  string // that it names: of a cluster type, or of a class of one
+	// Kept says that it stays as the previous record has it, which must list it.
+	Kept bool
+}
+
+// EntryRecord records the entry of a cluster.
+type EntryRecord struct {
+	Cluster string          `json:"cluster"`
+	Folder  string          `json:"folder"`
+	Files   map[string]Blob `json:"files"` // by path in the entry
+}
+
+// ShardName returns the name that the entry of a cluster is in, among those of cluster types.
+func ShardName(cluster string) string { return backends.EntriesDir + "/" + backends.ShardOf(cluster) }
+
+// IsShard says whether the name of a cluster type in a tree or a record is that of a folder
+// of entries.
+func IsShard(name string) bool { return strings.HasPrefix(name, backends.EntriesDir+"/") }
+
+// partOf returns the name of the cluster type, or of the folder of entries, that a path is
+// in. The folder of a cluster type that is called clusters has none with a name of two digits:
+// full names of deployment targets have a dash.
+func partOf(p string) string {
+	first, rest, _ := strings.Cut(p, "/")
+	if shard, _, within := strings.Cut(rest, "/"); within && first == backends.EntriesDir && isHex(shard) {
+		return first + "/" + shard
+	}
+	return first
+}
+
+func isHex(s string) bool { return len(s) == 2 && strings.Trim(s, "0123456789abcdef") == "" }
+
+// recordName is the file of a cluster type's record, in recordsFolder.
+func recordName(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
+
+// checkPartName reports a name that is none of a cluster type or of a folder of entries.
+func checkPartName(name string) error {
+	if dir, shard := path.Split(name); dir == backends.EntriesDir+"/" && isHex(shard) {
+		return nil
+	}
+	return checkName(name)
+}
+
+// checkEntries reports entries that are not sorted, not unique, or elsewhere than they are to be.
+func (c *ClusterTypeRecord) checkEntries() error {
+	last := ""
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if err := checkNext("entry", last, e.Cluster); err != nil {
+			return err
+		}
+		if err := checkName(e.Folder); err != nil {
+			return err
+		}
+		if ShardName(e.Cluster) != c.Name {
+			return fmt.Errorf("the entry of cluster %q is not in %s", e.Cluster, c.Name)
+		}
+		last = e.Cluster
+	}
+	return nil
+}
+
+// Entries returns the recorded entries of clusters, of all folders of entries that are in
+// turn sorted by cluster. An error says that one of them cannot be read.
+func (r *Record) Entries() ([]EntryRecord, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var out []EntryRecord
+	for _, e := range r.ClusterTypes {
+		if !IsShard(e.Name) {
+			continue
+		}
+		c, err := r.ClusterType(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c.Entries...)
+	}
+	return out, nil
+}
+
+// entryOf returns the record of the entry of a cluster; nil for none, as of any in a nil record.
+func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
+	if c == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(c.Entries, cluster, func(e EntryRecord, name string) int { return strings.Compare(e.Cluster, name) })
+	if !found {
+		return nil
+	}
+	return &c.Entries[i]
+}
+
+// partTrees returns the trees of the parts of an environment: folders of entries are in one
+// folder.
+func partTrees(parts []ClusterTypeEntry) []treeEntry {
+	var out, shards []treeEntry
+	for _, c := range parts {
+		if IsShard(c.Name) {
+			if c.Tree != emptyTree {
+				shards = append(shards, treeEntry{path.Base(c.Name), git.FolderMode, c.Tree})
+			}
+			continue
+		}
+		out = append(out, treeEntry{c.Name, git.FolderMode, c.Tree})
+	}
+	if len(shards) > 0 {
+		out = append(out, treeEntry{backends.EntriesDir, git.FolderMode, treeOfEntries(shards)})
+	}
+	return out
+}
