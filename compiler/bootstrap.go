@@ -12,9 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Bootstrap returns what a cluster of a type needs to pull its folder, as a YAML
-// stream: the named one, or any of them where cluster is "". The request names one
-// environment. Diagnostics are those of the platform's errors and of the
+// Bootstrap returns what a cluster needs to pull its folder, or its entry, as a YAML
+// stream: the named one, or any of a cluster type where cluster is "". The cluster type of
+// a named one need not be given. The request names one environment. Diagnostics are those of the platform's errors and of the
 // reconciler; with an error the stream may be a part of it. With policies the stream
 // ends with the bounds of workspaces, for the clusters themselves.
 func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, policies bool) ([]byte, []diag.Diagnostic, error) {
@@ -33,6 +33,11 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, poli
 	if e.Tree == nil {
 		return nil, errs, nil
 	}
+	if clusterType, err = followed(e.Model, clusterType, cluster); err != nil && len(errs) == 0 {
+		return nil, nil, err
+	} else if err != nil {
+		return nil, errs, nil
+	}
 	i := slices.IndexFunc(e.Model.ClusterTypes, func(c model.ClusterType) bool { return c.Name == clusterType })
 	if i < 0 {
 		if len(errs) > 0 {
@@ -45,12 +50,6 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, poli
 		return nil, nil, fmt.Errorf("there is no cluster type %s in %s; %s", clusterType, e.Name, diag.DidYouMean(clusterType, names))
 	}
 	ct := &e.Model.ClusterTypes[i]
-	clusters := clustersOf(e.Model, clusterType)
-	if err := knows(clusters, clusterType, cluster); err != nil && len(errs) == 0 {
-		return nil, nil, err
-	} else if err != nil {
-		return nil, errs, nil
-	}
 	if !e.Reconciled(ct) {
 		return nil, errs, nil
 	}
@@ -90,25 +89,35 @@ func concerns(d diag.Diagnostic, environment, clusterType string) bool {
 	return slices.ContainsFunc(d.Assignments, of)
 }
 
-// clustersOf returns the clusters of a type, sorted by name.
-func clustersOf(m *model.Environment, clusterType string) []model.Cluster {
-	var out []model.Cluster
-	for _, c := range m.Clusters {
-		if c.ClusterType == clusterType {
-			out = append(out, c)
+// followed returns the folder that a cluster follows, which its own name gives, or that of a
+// cluster type. The error says that there is no such cluster, or that each of the type pulls
+// an entry of its own.
+func followed(m *model.Environment, clusterType, cluster string) (string, error) {
+	var names []string
+	for i := range m.Clusters {
+		switch c := &m.Clusters[i]; {
+		case clusterType != "" && c.ClusterType != clusterType:
+		case c.Name == cluster:
+			return c.Folder, nil
+		default:
+			names = append(names, c.Name)
 		}
 	}
-	return out
-}
-
-// knows returns an error where a cluster is named that is none of the type's.
-func knows(clusters []model.Cluster, clusterType, cluster string) error {
-	var names []string
-	for _, c := range clusters {
-		names = append(names, c.Name)
+	if cluster != "" {
+		of := "the environment"
+		if clusterType != "" {
+			of = "cluster type " + clusterType
+		}
+		return "", fmt.Errorf("%s has no cluster %s; %s", of, cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none of its clusters"))
 	}
-	if cluster == "" || slices.Contains(names, cluster) {
-		return nil
+	for i := range m.ClusterTypes {
+		if ct := &m.ClusterTypes[i]; ct.TypeName() == clusterType && ct.Entries == model.ClusterEntries {
+			example := "NAME"
+			if len(names) > 0 {
+				example = names[0]
+			}
+			return "", fmt.Errorf("each cluster of type %s pulls an entry of its own: kalypso bootstrap cluster %s/%s", clusterType, m.Name, example)
+		}
 	}
-	return fmt.Errorf("cluster type %s has no cluster %s; %s", clusterType, cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none of its clusters"))
+	return clusterType, nil
 }

@@ -51,7 +51,7 @@ func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.D
 		return nil, ds
 	case ct.Cluster == "":
 		return nil, []diag.Diagnostic{diag.New(diag.ClusterValues, "each cluster of cluster type "+ct.Name+" has values of its own, and pulls a folder of its own").
-			At(ct.Ref, "").Hinting("say which cluster it is for: --cluster " + ct.Clusters[0].Name)}
+			At(ct.Ref, "").Hinting("print what one of them needs: kalypso bootstrap cluster " + ct.Environment + "/" + ct.Clusters[0].Name)}
 	}
 	return &kubernetes.Object{
 		APIVersion: kustomizeAPI, Kind: "Kustomization",

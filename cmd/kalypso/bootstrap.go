@@ -27,7 +27,8 @@ environment's tree. The environment's gitops says where that is.
 Nothing of it changes when assignments come and go. A Zarf package is pulled by
 nobody, and what pulls for gotemplate and cue only their authors know.
 
-Where clusters have values of their own, --cluster says which one it is for.
+Where clusters have values or entries of their own, kalypso bootstrap cluster
+ENVIRONMENT/NAME prints what one of them needs.
 
 --policies prints what workspaces bound as ValidatingAdmissionPolicies too. They go to
 each cluster of the type, wherever the rest goes: kubectl apply -l workspace takes them
@@ -42,35 +43,28 @@ kalypso bootstrap cluster-type NAME ENVIRONMENT prints the same.`,
 			return nil
 		},
 	}
-	var o bootstrapOptions
-	o.flags(cmd)
+	policies := policiesFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		environment, clusterType, ok := strings.Cut(args[0], "/")
 		if !ok || environment == "" || clusterType == "" || strings.Contains(clusterType, "/") {
 			return usagef("%s is not ENVIRONMENT/CLUSTER-TYPE", args[0])
 		}
-		return g.bootstrap(cmd, environment, clusterType, o)
+		return g.bootstrap(cmd, environment, clusterType, "", *policies)
 	}
-	cmd.AddCommand(newBootstrapClusterType(g))
+	cmd.AddCommand(newBootstrapClusterType(g), newBootstrapCluster(g))
 	return cmd
 }
 
-// bootstrapOptions are the flags of both forms of the command.
-type bootstrapOptions struct {
-	cluster  string
-	policies bool
+// policiesFlag adds --policies, and returns where its value will be.
+func policiesFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
 }
 
-func (o *bootstrapOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.cluster, "cluster", "", "the `NAME` of the one cluster of the type that it is for")
-	cmd.Flags().BoolVar(&o.policies, "policies", false, "print the bounds of workspaces too, as policies for each cluster of the type")
-}
-
-func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType string, o bootstrapOptions) error {
+func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster string, policies bool) error {
 	return g.withCache(func(c *cache.Cache) error {
 		r := g.request([]string{environment}, c)
 		stop := g.showProgress(cmd.Context(), &r)
-		objects, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, o.cluster, o.policies)
+		objects, ds, err := compiler.Bootstrap(cmd.Context(), r, clusterType, cluster, policies)
 		stop()
 		if err != nil {
 			return err
@@ -89,7 +83,7 @@ func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType string, 
 }
 
 func newBootstrapClusterType(g *global) *cobra.Command {
-	var o bootstrapOptions
+	var policies *bool
 	cmd := &cobra.Command{
 		Use:   "cluster-type NAME ENVIRONMENT",
 		Short: "Print what a cluster of a type needs to pull its tree",
@@ -104,9 +98,37 @@ what kalypso bootstrap ENVIRONMENT/NAME prints.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.bootstrap(cmd, args[1], args[0], o)
+			return g.bootstrap(cmd, args[1], args[0], "", *policies)
 		},
 	}
-	o.flags(cmd)
+	policies = policiesFlag(cmd)
+	return cmd
+}
+
+func newBootstrapCluster(g *global) *cobra.Command {
+	var policies *bool
+	cmd := &cobra.Command{
+		Use:   "cluster ENVIRONMENT/NAME",
+		Short: "Print what one cluster needs to pull its tree",
+		Long: `cluster prints what lets one cluster pull its folder of the environment's tree, with the
+values that it alone has. Where its cluster type has entries for its clusters, it pulls
+its entry, which names the folder of its class: what it runs changes by commits alone.`,
+		Example: "  kalypso bootstrap cluster prod/store-17 | kubectl apply --server-side -f -",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("bootstrap cluster needs ENVIRONMENT/NAME")
+			}
+			return nil
+		},
+		ValidArgsFunction: clusterArgs(g),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			environment, name, ok := cutCluster(args[0])
+			if !ok {
+				return usagef("%s is not ENVIRONMENT/NAME", args[0])
+			}
+			return g.bootstrap(cmd, environment, "", name, *policies)
+		},
+	}
+	policies = policiesFlag(cmd)
 	return cmd
 }

@@ -86,3 +86,18 @@ func assignmentArgs(g *global) cobra.CompletionFunc {
 		})
 	}
 }
+
+// clusterArgs completes one cluster, as ENVIRONMENT/NAME.
+func clusterArgs(g *global) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(given) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return g.complete(cmd, func(b *compiler.Build) (out []string, _ error) {
+			for _, c := range query.Clusters(b) {
+				out = append(out, c.Environment+"/"+c.Name)
+			}
+			return out, nil
+		})
+	}
+}

@@ -21,7 +21,8 @@ func newExplain(g *global) *cobra.Command {
 policies assign it, and every composed value with where it came from and what it
 replaced; KEY limits that to one value or struct. Of a pair that is not assigned
 it tells which policies come nearest, and what they ask for that is not there. A
-name that the environment does not have is an error, with exit code 2.
+name that the environment does not have is an error, with exit code 2. In the place
+of the cluster type stands a class of one, or the name of a cluster.
 
 With the code of a diagnostic it explains the code.`,
 		Example: `  kalypso explain dev/large/shop-test
@@ -35,7 +36,7 @@ With the code of a diagnostic it explains the code.`,
 		},
 		ValidArgsFunction: assignmentArgs(g),
 	}
-	cmd.AddCommand(newExplainWorkspace(g))
+	cmd.AddCommand(newExplainWorkspace(g), newExplainCluster(g))
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if e, isCode := diag.Explain(diag.Code(strings.ToUpper(args[0]))); isCode && len(args) == 1 {
@@ -81,6 +82,9 @@ func (g *global) explain(cmd *cobra.Command, output, environment, clusterType, t
 			return err
 		}
 		id := environment + "/" + clusterType + "/" + target
+		if x.Assignment != nil {
+			id = environment + "/" + x.Assignment.ClusterType + "/" + target
+		}
 		return g.report(g.err, about(b.Diagnostics, id))
 	})
 }
@@ -110,6 +114,9 @@ func explainText(w io.Writer, x *query.Explanation, key string) {
 	a := x.Assignment
 	if key == "" {
 		fmt.Fprintf(w, "%s is assigned to %s in %s\n", x.DeploymentTarget, x.ClusterType, x.Environment)
+		if x.Cluster != "" {
+			fmt.Fprintf(w, "  cluster type\t%s\n", a.ClusterType)
+		}
 		for _, p := range x.Policies {
 			fmt.Fprintf(w, "  policy %s\t%s\n", p.Name, places(p.Positions))
 		}

@@ -60,6 +60,9 @@ type listing[T any] struct {
 	// ref returns the environment of an item and the entity that it is; nil for what is
 	// none.
 	ref func(T) (environment string, ref model.Ref)
+	// byCluster is the list where each item is there once for each of its clusters; nil
+	// where there is none.
+	byCluster *listing[T]
 	// extend adds what the list alone has to its command; nil for nothing.
 	extend func(*global, *cobra.Command)
 }
@@ -75,7 +78,15 @@ func (l listing[T]) command(g *global) *cobra.Command {
 	output := new(string)
 	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "table", "wide", "name", "json", "yaml")
 	filter := newFilter(g, cmd, l.filters)
+	expand := new(string)
+	if l.byCluster != nil {
+		choiceFlag(cmd, cmd.Flags(), expand, "expand", "", "list each item once for each of its clusters, or only once", "none", "clusters")
+	}
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
+		l := l
+		if *expand == "clusters" {
+			l = *l.byCluster
+		}
 		matches, err := filter.matcher()
 		if err != nil {
 			return err

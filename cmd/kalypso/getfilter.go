@@ -10,6 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -31,7 +32,7 @@ const (
 // facets are what an item of a list can be found by.
 type facets struct {
 	id           string // what -o name prints
-	workload     string
+	workloads    []string
 	clusterTypes []string
 	// labels are those of the item; of one with two sources of them, each in turn.
 	labels []map[string]string
@@ -86,8 +87,10 @@ func (f *filter) matcher() (func(facets) bool, error) {
 	return func(item facets) bool {
 		labelled := func(set map[string]string) bool { return selector.Matches(klabels.Set(set)) }
 		return (selector.Empty() || slices.ContainsFunc(item.labels, labelled)) &&
-			(len(f.workloads) == 0 || slices.Contains(f.workloads, item.workload)) &&
-			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool { return slices.Contains(f.clusterTypes, c) })) &&
+			(len(f.workloads) == 0 || slices.ContainsFunc(item.workloads, func(w string) bool { return slices.Contains(f.workloads, w) })) &&
+			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool {
+				return slices.Contains(f.clusterTypes, c) || slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
+			})) &&
 			(f.state == stateAny || f.state == item.state())
 	}, nil
 }
@@ -125,6 +128,9 @@ func (f *filter) unknown(b *compiler.Build) string {
 	}
 	for _, c := range query.ClusterTypes(b) {
 		clusterTypes = append(clusterTypes, c.Name)
+		for _, class := range c.Classes {
+			clusterTypes = append(clusterTypes, class.Folder)
+		}
 	}
 	look("workload", f.workloads, workloads)
 	look("cluster type", f.clusterTypes, clusterTypes)

@@ -37,26 +37,26 @@ func placeListings() []lister {
 		},
 		listing[query.ClusterType]{
 			name: "cluster-types", short: "ct", kind: "ClusterTypeList", what: "the cluster types", of: query.ClusterTypes,
-			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "RECONCILER", "NAMESPACE SERVICE", "CONFIG", "CLUSTERS", "ASSIGNMENTS", "LABELS", "KUBERNETES", "DESCRIPTION"}, wide: 2,
+			header: []string{"ENVIRONMENT", "CLUSTER TYPE", "RECONCILER", "NAMESPACE SERVICE", "CONFIG", "CLUSTERS", "ASSIGNMENTS", "LABELS", "ENTRIES", "CLASSES", "KUBERNETES", "DESCRIPTION"}, wide: 4,
 			cells: func(c query.ClusterType) []any {
-				return []any{c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat, len(c.Clusters), c.Assignments, labels(c.Labels), c.KubernetesVersion, c.Description}
+				return []any{c.Environment, c.Name, c.Reconciler, c.NamespaceService, c.ConfigFormat, len(c.Clusters), c.Assignments, labels(c.Labels), c.Entries, len(c.Classes), c.KubernetesVersion, c.Description}
 			},
 			facets:  func(c query.ClusterType) facets { return facets{id: c.Name, labels: []map[string]string{c.Labels}} },
 			filters: []string{byLabels},
 			ref: func(i query.ClusterType) (string, model.Ref) {
-				return i.Environment, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(i.Name)}
+				return i.Environment, model.Ref{Collection: "clusterTypes", Name: i.Name}
 			},
 		},
 		listing[query.Cluster]{
 			name: "clusters", short: "cl", kind: "ClusterList", what: "the clusters", of: query.Clusters,
-			header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS", "DESCRIPTION"}, wide: 1,
+			header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "ADDRESS", "LABELS", "FOLDER", "WORKLOADS", "DESCRIPTION"}, wide: 3,
 			cells: func(c query.Cluster) []any {
-				return []any{c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels), c.Description}
+				return []any{c.Environment, c.Name, c.ClusterType, c.Address, labels(c.Labels), c.Folder, join(c.Workloads), c.Description}
 			},
 			facets: func(c query.Cluster) facets {
-				return facets{id: c.Name, clusterTypes: []string{c.ClusterType}, labels: []map[string]string{c.Labels}}
+				return facets{id: c.Name, clusterTypes: []string{c.Folder}, workloads: c.Workloads, labels: []map[string]string{c.Labels}}
 			},
-			filters: []string{byLabels, byClusterType},
+			filters: []string{byLabels, byWorkload, byClusterType},
 			ref: func(i query.Cluster) (string, model.Ref) {
 				return i.Environment, model.Ref{Collection: "clusters", Name: i.Name}
 			},
@@ -112,7 +112,7 @@ func workloadListings() []lister {
 				return []any{w.Environment, w.Name, w.Workspace, w.Application, join(w.DeploymentTargets), labels(w.Labels), w.Description}
 			},
 			facets: func(w query.Workload) facets {
-				return facets{id: w.Name, workload: w.Name, labels: []map[string]string{w.Labels}}
+				return facets{id: w.Name, workloads: []string{w.Name}, labels: []map[string]string{w.Labels}}
 			},
 			filters: []string{byLabels, byWorkload},
 			ref: func(i query.Workload) (string, model.Ref) {
@@ -126,7 +126,7 @@ func workloadListings() []lister {
 				return []any{t.Environment, t.DeploymentTarget, t.Workspace, t.Version, join(t.ClusterTypes), labels(t.Labels), t.Workload, join(t.DependsOn)}
 			},
 			facets: func(t query.DeploymentTarget) facets {
-				return facets{id: t.DeploymentTarget, workload: t.Workload, clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
+				return facets{id: t.DeploymentTarget, workloads: []string{t.Workload}, clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
 			},
 			filters: []string{byLabels, byWorkload, byClusterType},
 			ref: func(i query.DeploymentTarget) (string, model.Ref) {
@@ -169,6 +169,18 @@ func policyListings() []lister {
 			},
 			facets:  assignmentFacets,
 			filters: []string{byLabels, byWorkload, byClusterType, byState},
+			byCluster: &listing[query.Assignment]{
+				kind: "AssignmentList", of: query.ClusterAssignments,
+				header: []string{"ENVIRONMENT", "CLUSTER", "CLUSTER TYPE", "DEPLOYMENT TARGET", "WORKSPACE", "VERSION", "NAMESPACE", "POLICIES", "STATE"},
+				cells: func(a query.Assignment) []any {
+					return []any{a.Environment, a.Cluster, a.ClusterType, a.DeploymentTarget, a.Workspace, a.Version, a.Namespace, join(a.Policies), facets{failed: a.Failed}.state()}
+				},
+				facets: func(a query.Assignment) facets {
+					f := assignmentFacets(a)
+					f.id = a.Environment + "/" + a.Cluster + "/" + a.DeploymentTarget
+					return f
+				},
+			},
 		},
 	}
 }
@@ -225,7 +237,7 @@ func assignmentFacets(a query.Assignment) facets {
 		return both
 	}
 	return facets{
-		id: a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget, workload: a.Workload, clusterTypes: []string{a.ClusterType},
+		id: a.Environment + "/" + a.ClusterType + "/" + a.DeploymentTarget, workloads: []string{a.Workload}, clusterTypes: []string{a.ClusterType},
 		labels: []map[string]string{over(a.ClusterTypeLabels, a.TargetLabels), over(a.TargetLabels, a.ClusterTypeLabels)}, failed: a.Failed,
 	}
 }

@@ -40,13 +40,17 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 	for n := range s.Model.ClusterTypes {
 		ct := &s.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
-		if ct.Entries == model.ClusterEntries && s.Reconciled(ct) {
-			e.check(ct)
+	}
+	refused := map[string]bool{}
+	for n := range s.Model.ClusterTypes {
+		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && e.refuse(ct, refused[ct.TypeName()]) {
+			refused[ct.TypeName()] = true
+			s.hold(n)
 		}
 	}
 	for i := range s.Model.Clusters {
 		c := &s.Model.Clusters[i]
-		if ct := e.types[c.Folder]; ct != nil && ct.Entries == model.ClusterEntries && s.builds(ct.Name) {
+		if ct := e.types[c.Folder]; ct != nil && ct.Entries == model.ClusterEntries && !refused[ct.TypeName()] && s.builds(ct.Name) {
 			sh := e.shard(tree.ShardName(c.Name))
 			sh.entries = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder})
 		}
@@ -74,16 +78,23 @@ func (e *entries) shard(name string) *shard {
 	return e.shards[name]
 }
 
-// check reports a cluster type whose clusters cannot have entries.
-func (e *entries) check(ct *model.ClusterType) {
-	if e.types[backends.EntriesDir] != nil {
-		e.reports.add(diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
-			At(e.types[backends.EntriesDir].Ref(), "").At(ct.Ref().At("entries"), "").On(e.types[backends.EntriesDir].Ref().String()).
-			Hinting("give it another name"))
+// refuse says whether the clusters of a cluster type cannot have entries, and reports why,
+// unless that is done.
+func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
+	if !e.Reconciled(ct) {
+		return false
 	}
-	of := e.delivered(ct)
-	_, ds := e.backend(ct).Entry(of)
-	e.reports.add(ds...)
+	var ds []diag.Diagnostic
+	if same := e.types[backends.EntriesDir]; same != nil {
+		ds = append(ds, diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
+			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
+	}
+	_, problems := e.backend(ct).Entry(e.delivered(ct))
+	ds = append(ds, problems...)
+	if !reported {
+		e.reports.add(ds...)
+	}
+	return diag.Errors(ds)
 }
 
 // keep lets entries of the record stay in a shard.
@@ -189,7 +200,7 @@ func (e *entries) files(sh *shard) []backends.File {
 		}
 		of := e.delivered(e.types[entry.Folder])
 		of.Cluster = entry.Cluster
-		files, _ := e.backend(e.types[entry.Folder]).Entry(of) // reported by check
+		files, _ := e.backend(e.types[entry.Folder]).Entry(of) // reported by refuse
 		for _, f := range files {
 			f.Path = entry.Cluster + "/" + f.Path
 			out = append(out, f)

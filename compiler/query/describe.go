@@ -57,15 +57,15 @@ func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
 	case "environments":
 		return func(int) bool { return true }
 	case "clusterTypes":
-		return func(i int) bool { return all[i].ClusterType.Name == of.Name }
+		return func(i int) bool { return all[i].ClusterType.TypeName() == of.Name }
 	case "clusters":
-		n := slices.IndexFunc(e.Model.Clusters, func(c model.Cluster) bool { return c.Name == of.Name })
-		return func(i int) bool { return n >= 0 && all[i].ClusterType.Name == e.Model.Clusters[n].ClusterType }
+		c := clusterNamed(e, of.Name)
+		return func(i int) bool { return c != nil && all[i].ClusterType.Name == c.Folder }
 	case "inventories":
 		types := map[string]bool{}
 		for _, c := range e.Model.Clusters {
 			if c.Inventory == of.Name {
-				types[c.ClusterType] = true
+				types[c.Folder] = true
 			}
 		}
 		return func(i int) bool { return types[all[i].ClusterType.Name] }

@@ -4,6 +4,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"slices"
 )
 
 // Registration is a reference to what another team keeps in a repository, in one
@@ -146,8 +147,8 @@ func Reconcilers(b *compiler.Build) []Reconciler {
 func clusterTypesWith(e *build.Environment, is func(*model.ClusterType) bool) []string {
 	names := []string{}
 	for i := range e.Model.ClusterTypes {
-		if c := &e.Model.ClusterTypes[i]; is(c) {
-			names = append(names, c.Name)
+		if c := &e.Model.ClusterTypes[i]; is(c) && !slices.Contains(names, c.TypeName()) {
+			names = append(names, c.TypeName())
 		}
 	}
 	return names

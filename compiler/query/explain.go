@@ -20,6 +20,7 @@ import (
 type Explanation struct {
 	Environment      string `json:"environment"`
 	ClusterType      string `json:"clusterType"`
+	Cluster          string `json:"cluster,omitempty"`
 	DeploymentTarget string `json:"deploymentTarget"` // the full name
 	Assigned         bool   `json:"assigned"`
 
@@ -61,7 +62,30 @@ type Origin struct {
 	Positions []model.Position   `json:"positions"`
 }
 
-// Explain explains a pair. key, if given, is a path, and only the values at or
+// folderOf returns the folder of a cluster type, or of a class of one, by its name, else of
+// the cluster with the name. The error says that the cluster type has several classes and no
+// folder of its own.
+func folderOf(e *build.Environment, name string) (folder string, cluster *model.Cluster, err error) {
+	var classes []string
+	for i := range e.Model.ClusterTypes {
+		switch c := &e.Model.ClusterTypes[i]; {
+		case c.Name == name:
+			return name, nil, nil
+		case c.TypeName() == name:
+			classes = append(classes, c.Name)
+		}
+	}
+	if len(classes) > 0 {
+		return "", nil, fmt.Errorf("the clusters of %s are of several classes: give one of %s, or the name of a cluster", name, strings.Join(classes, ", "))
+	}
+	if c := clusterNamed(e, name); c != nil {
+		return c.Folder, c, nil
+	}
+	return name, nil, nil
+}
+
+// Explain explains a pair: of a deployment target and a cluster type, a class of one, or a
+// cluster. key, if given, is a path, and only the values at or
 // below it are explained. ok is false where nothing of the environment can be read. The
 // error names a cluster type, a deployment target or a value that the environment does not
 // have, and what it may have meant; where errors hide a part of the environment, it is not
@@ -72,7 +96,11 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	if e == nil || e.Model == nil {
 		return x, false, nil
 	}
-	absence, absent := e.Schedule.WhyNot(clusterType, target)
+	folder, cluster, err := folderOf(e, clusterType)
+	if err != nil {
+		return x, false, err
+	}
+	absence, absent := e.Schedule.WhyNot(folder, target)
 	if err := unknown(&absence); err != nil {
 		return x, false, err
 	}
@@ -82,7 +110,7 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		return x, true, nil
 	}
 	i := slices.IndexFunc(e.Schedule.Assignments, func(a schedule.Assignment) bool {
-		return a.ClusterType.Name == clusterType && a.Target.FullName == target
+		return a.ClusterType.Name == folder && a.Target.FullName == target
 	})
 	a := assignmentOf(e, i)
 	x.Assigned, x.Assignment = true, &a
@@ -98,6 +126,9 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		return x, false, err
 	}
 	all := valuesOf(e, g.Leaves())
+	if cluster != nil {
+		x.Cluster, all = cluster.Name, onCluster(e, cluster, all)
+	}
 	for _, v := range all {
 		if key == "" || v.Path == key || strings.HasPrefix(v.Path, key+".") {
 			x.Values = append(x.Values, v)

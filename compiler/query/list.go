@@ -54,29 +54,46 @@ type ClusterType struct {
 	KubernetesVersion string   `json:"kubernetesVersion,omitempty"`
 	APIVersions       []string `json:"apiVersions"`
 	Clusters          []string `json:"clusters"`
-	Assignments       int      `json:"assignments"`
+	// Entries says what clusters pull: the folder of the type, or each an entry of its own.
+	Entries model.Entries `json:"entries"`
+	// Classes are those of its clusters that have a folder, sorted by folder.
+	Classes     []Class `json:"classes"`
+	Assignments int     `json:"assignments"` // of all classes
+}
+
+// Class are the clusters of a type that no selector of clusters tells apart.
+type Class struct {
+	Folder string `json:"folder"`
+	// Selectors are the names of the selectors of clusters that hold for them, sorted.
+	Selectors   []string `json:"selectors"`
+	Clusters    int      `json:"clusters"`
+	Assignments int      `json:"assignments"`
 }
 
 // ClusterTypes lists the cluster types, by environment, in the order of promotion, and name.
 func ClusterTypes(b *compiler.Build) []ClusterType {
 	out := []ClusterType{}
 	for e := range readable(b) {
-		clusters := map[string][]string{}
+		clusters, followers, assignments := map[string][]string{}, map[string]int{}, map[string]int{}
 		for _, c := range e.Model.Clusters {
 			clusters[c.ClusterType] = append(clusters[c.ClusterType], c.Name)
+			followers[c.Folder]++
 		}
-		for _, c := range e.Model.ClusterTypes {
-			item := ClusterType{
-				Environment: e.Name, Name: c.Name, Description: c.Description, Labels: labels(c.Labels), Reconciler: c.Reconciler,
-				NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: append([]string{}, clusters[c.Name]...),
-				KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...),
+		for i := range e.Schedule.Assignments {
+			assignments[e.Schedule.Assignments[i].ClusterType.Name]++
+		}
+		for i := range e.Model.ClusterTypes {
+			c := &e.Model.ClusterTypes[i]
+			if n := len(out); n == 0 || out[n-1].Environment != e.Name || out[n-1].Name != c.TypeName() {
+				out = append(out, ClusterType{
+					Environment: e.Name, Name: c.TypeName(), Description: c.Description, Labels: labels(c.Labels), Reconciler: c.Reconciler,
+					NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat, Clusters: append([]string{}, clusters[c.TypeName()]...),
+					KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...), Entries: c.Entries,
+				})
 			}
-			for _, a := range e.Schedule.Assignments {
-				if a.ClusterType.Name == c.Name {
-					item.Assignments++
-				}
-			}
-			out = append(out, item)
+			item := &out[len(out)-1]
+			item.Assignments += assignments[c.Name]
+			item.Classes = append(item.Classes, Class{c.Name, append([]string{}, c.SelectedBy...), followers[c.Name], assignments[c.Name]})
 		}
 	}
 	return out
@@ -88,19 +105,34 @@ type Cluster struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	ClusterType string            `json:"clusterType"`
+	Folder      string            `json:"folder"` // of its cluster type, or of its class
 	Address     string            `json:"address,omitempty"`
 	Inventory   string            `json:"inventory,omitempty"` // that has it as a row
 	Labels      map[string]string `json:"labels"`
+	// Workloads are what is assigned to it, sorted. Clusters of one folder share the slice.
+	Workloads []string `json:"workloads"`
 }
 
 // Clusters lists the clusters, by environment and name.
 func Clusters(b *compiler.Build) []Cluster {
 	out := []Cluster{}
 	for e := range readable(b) {
+		workloads := map[string][]string{}
+		for i := range e.Model.ClusterTypes {
+			workloads[e.Model.ClusterTypes[i].Name] = []string{}
+		}
+		for i := range e.Schedule.Assignments {
+			a := &e.Schedule.Assignments[i]
+			workloads[a.ClusterType.Name] = append(workloads[a.ClusterType.Name], a.Workload.Name)
+		}
+		for folder, names := range workloads {
+			slices.Sort(names)
+			workloads[folder] = slices.Compact(names)
+		}
 		for _, c := range e.Model.Clusters {
 			out = append(out, Cluster{
-				Environment: e.Name, Name: c.Name, Description: c.Description, ClusterType: c.ClusterType, Address: c.Address,
-				Inventory: c.Inventory, Labels: labels(c.Labels),
+				Environment: e.Name, Name: c.Name, Description: c.Description, ClusterType: c.ClusterType, Folder: c.Folder, Address: c.Address,
+				Inventory: c.Inventory, Labels: labels(c.Labels), Workloads: workloads[c.Folder],
 			})
 		}
 	}
@@ -219,9 +251,11 @@ func manifests(e *build.Environment, w *model.Workload, t *model.DeploymentTarge
 
 // Assignment is one deployment target on one cluster type.
 type Assignment struct {
-	Environment      string   `json:"environment"`
+	Environment string `json:"environment"`
+	// ClusterType is the name of the folder: of the cluster type, or of a class of it.
 	ClusterType      string   `json:"clusterType"`
-	DeploymentTarget string   `json:"deploymentTarget"` // the full name
+	Cluster          string   `json:"cluster,omitempty"` // where clusters are listed one by one
+	DeploymentTarget string   `json:"deploymentTarget"`  // the full name
 	Workload         string   `json:"workload"`
 	Workspace        string   `json:"workspace"`
 	Application      string   `json:"application"`
@@ -247,6 +281,26 @@ func Assignments(b *compiler.Build) []Assignment {
 	for e := range readable(b) {
 		for i := range e.Schedule.Assignments {
 			out = append(out, assignmentOf(e, i))
+		}
+	}
+	return out
+}
+
+// ClusterAssignments lists the assignments once for each cluster that follows their folder, by
+// environment, cluster and full name.
+func ClusterAssignments(b *compiler.Build) []Assignment {
+	out := []Assignment{}
+	for e := range readable(b) {
+		of := map[string][]Assignment{}
+		for i := range e.Schedule.Assignments {
+			a := assignmentOf(e, i)
+			of[a.ClusterType] = append(of[a.ClusterType], a)
+		}
+		for i := range e.Model.Clusters {
+			for _, a := range of[e.Model.Clusters[i].Folder] {
+				a.Cluster = e.Model.Clusters[i].Name
+				out = append(out, a)
+			}
 		}
 	}
 	return out

@@ -1,0 +1,145 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// ClusterExplanation says what runs on one cluster, and why.
+type ClusterExplanation struct {
+	Environment string            `json:"environment"`
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	ClusterType string            `json:"clusterType"`
+	Address     string            `json:"address,omitempty"`
+	Inventory   string            `json:"inventory,omitempty"` // that has it as a row
+	Labels      map[string]string `json:"labels"`              // as selectors of clusters see them
+	// Folder is what it follows, and Pulls what its reconciler pulls, in the environment's tree.
+	Folder string `json:"folder"`
+	Pulls  string `json:"pulls"`
+	// Class are the selectors of clusters that hold for it, sorted by kind and name.
+	Class []Place `json:"class"`
+	// Values are the cluster's own.
+	Values      *model.Value        `json:"values,omitempty"`
+	Positions   []model.Position    `json:"positions"`
+	Assignments []ClusterAssignment `json:"assignments"`
+}
+
+// ClusterAssignment is what is assigned to a cluster, with its composed values.
+type ClusterAssignment struct {
+	Assignment
+	Values []Value `json:"values"`
+}
+
+// clusterNamed returns a cluster of an environment; nil for none.
+func clusterNamed(e *build.Environment, name string) *model.Cluster {
+	n, found := slices.BinarySearchFunc(e.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return &e.Model.Clusters[n]
+}
+
+// ExplainCluster explains a cluster. ok is false where nothing of the environment can be
+// read, or errors hide the cluster. The error says that there is no such cluster, and what
+// may have been meant.
+func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name string) (x ClusterExplanation, ok bool, err error) {
+	e := find(b, environment)
+	if e == nil || e.Model == nil {
+		return x, false, nil
+	}
+	c := clusterNamed(e, name)
+	if c == nil {
+		if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: "clusters", Name: name}] {
+			return x, false, nil
+		}
+		return x, false, noCluster(e, name)
+	}
+	n := slices.IndexFunc(e.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == c.Folder })
+	ct := &e.Model.ClusterTypes[n]
+	x = ClusterExplanation{
+		Environment: environment, Name: name, Description: c.Description, ClusterType: c.ClusterType, Address: c.Address, Inventory: c.Inventory,
+		Labels: labels(ct.Labels), Folder: c.Folder, Pulls: c.Folder, Class: classOf(e, ct), Values: c.Values,
+		Positions: positions(e, model.Ref{Collection: "clusters", Name: name}), Assignments: []ClusterAssignment{},
+	}
+	x.Labels = maps.Clone(x.Labels)
+	maps.Copy(x.Labels, c.Labels)
+	if ct.Entries == model.ClusterEntries {
+		x.Pulls = backends.EntryDir(name)
+	}
+	for i := range e.Schedule.Assignments {
+		if e.Schedule.Assignments[i].ClusterType != ct {
+			continue
+		}
+		g, err := e.Graph(ctx, i)
+		if err != nil {
+			return x, false, err
+		}
+		x.Assignments = append(x.Assignments, ClusterAssignment{assignmentOf(e, i), onCluster(e, c, valuesOf(e, g.Leaves()))})
+	}
+	return x, true, nil
+}
+
+func noCluster(e *build.Environment, name string) error {
+	names := make([]string, len(e.Model.Clusters))
+	for i := range e.Model.Clusters {
+		names[i] = e.Model.Clusters[i].Name
+	}
+	return fmt.Errorf("there is no cluster %s in %s; %s", name, e.Name, cmp.Or(diag.DidYouMean(name, names), "it lists none"))
+}
+
+// classOf returns the selectors of clusters that hold for a class.
+func classOf(e *build.Environment, ct *model.ClusterType) []Place {
+	out := []Place{}
+	add := func(kind string, of model.Ref, clusters *model.Selector) {
+		if clusters != nil && ct.Selects(clusters, model.SelectorOf(of)) {
+			p := place(e, kind, of.At("clusters"))
+			out = append(out, p)
+		}
+	}
+	for i := range e.Model.Configs {
+		add("config", model.Ref{Collection: "configs", Name: e.Model.Configs[i].Name}, e.Model.Configs[i].Clusters)
+	}
+	for i := range e.Model.ConfigSchemas {
+		add("config schema", model.Ref{Collection: "configSchemas", Name: e.Model.ConfigSchemas[i].Name}, e.Model.ConfigSchemas[i].Clusters)
+	}
+	for i := range e.Model.SchedulingPolicies {
+		p := &e.Model.SchedulingPolicies[i]
+		ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name}
+		add("policy", ref, p.Clusters)
+		for _, except := range p.Except {
+			add("policy's except", ref.At(except.Path), except.Clusters)
+		}
+	}
+	return out
+}
+
+// onCluster puts the cluster's own values in the place of composed ones.
+func onCluster(e *build.Environment, c *model.Cluster, all []Value) []Value {
+	if c.Values == nil {
+		return all
+	}
+	for _, f := range c.Values.Fields() {
+		path := model.Label(f.Name)
+		ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+		own := Value{Path: path, Value: f.Value, From: []Origin{{Kind: "value", Name: c.Name, Text: f.Value.String(), Positions: positions(e, ref.At(path))}}, Replaced: []Origin{}}
+		n, found := slices.BinarySearchFunc(all, path, func(v Value, path string) int { return strings.Compare(v.Path, path) })
+		if found {
+			own.Replaced = all[n].From
+			all[n] = own
+			continue
+		}
+		all = slices.Insert(all, n, own)
+	}
+	return all
+}
