@@ -108,7 +108,7 @@ func followed(m *model.Environment, clusterType, cluster string) (string, error)
 		if clusterType != "" {
 			of = "cluster type " + clusterType
 		}
-		return "", fmt.Errorf("%s has no cluster %s; %s", of, cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none of its clusters"))
+		return "", fmt.Errorf("%s has no cluster %s; %s", of, cluster, cmp.Or(diag.DidYouMean(cluster, names), "the platform lists none"))
 	}
 	for i := range m.ClusterTypes {
 		if ct := &m.ClusterTypes[i]; ct.TypeName() == clusterType && ct.Entries == model.ClusterEntries {
