@@ -37,6 +37,7 @@ type options struct {
 	Prune              bool
 	Wait               bool
 	ServiceAccountName string
+	Rendered           string // folder, handover or apart
 	NamePattern        *string
 }
 
@@ -123,7 +124,7 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render, Variables: variables}.encode()
+	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Variables: variables}.encode()
 	return emission, ds
 }
 

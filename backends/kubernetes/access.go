@@ -73,7 +73,7 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	// What reconcilers look at to see whether all is ready, and where Helm keeps releases.
 	out.namespaced = append(out.namespaced,
 		rule{[]string{"", "apps", "batch"}, []string{"daemonsets", "deployments", "events", "jobs", "persistentvolumeclaims", "pods", "replicasets", "services", "statefulsets"}, []string{"get", "list", "watch"}})
-	if a.Manifests.Helm != nil {
+	if a.Manifests.Helm != nil && !a.Render {
 		out.namespaced = append(out.namespaced, rule{[]string{""}, []string{"secrets"}, changing})
 	}
 	return out, nil

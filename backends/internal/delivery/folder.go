@@ -32,6 +32,9 @@ type Content struct {
 	Elsewhere bool
 	// Manifests are the objects of manifests.yaml.
 	Manifests []model.Projected
+	// Apart is a folder in the assignment's that has manifests.yaml, where an object of
+	// Reconciler applies it; "" where it is applied with the folder.
+	Apart string
 	// NamespaceAnnotations are further annotations of the objects of the workspace,
 	// ConfigAnnotations those of its platform config.
 	NamespaceAnnotations, ConfigAnnotations map[string]string
@@ -47,9 +50,12 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	folder := files.Files{Files: append(workspace, manifests...), Objects: append(objects, rendered...)}
-	for _, f := range folder.Files {
+	folder := files.Files{Files: workspace, Objects: append(objects, rendered...)}
+	for _, f := range workspace {
 		folder.Resources = append(folder.Resources, f.Path)
+	}
+	for _, f := range c.apart(manifests) {
+		folder.Add(f, nil, c.Apart == "")
 	}
 	if c.Access != nil {
 		file, identities := c.Access.File(a)
@@ -73,6 +79,23 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 		}
 	}
 	return backends.Emission{Files: folder.Files, Objects: folder.Objects}, ds
+}
+
+// apart puts the files of manifests into the folder that they are applied from.
+func (c *Content) apart(manifests []backends.File) []backends.File {
+	if c.Apart == "" {
+		return manifests
+	}
+	var names []string
+	out := make([]backends.File, 0, len(manifests)+1)
+	for _, f := range manifests {
+		names = append(names, f.Path)
+		f.Path = c.Apart + "/" + f.Path
+		out = append(out, f)
+	}
+	list := Kustomization(names)
+	list.Path = c.Apart + "/" + list.Path
+	return append(out, list)
 }
 
 func objectsOf(objects []kubernetes.Object) []any {
