@@ -16,7 +16,7 @@ import (
 )
 
 // Uses returns the sources that the platform needs from outside: its
-// registrations, and what is rendered or looked into.
+// registrations, its inventories, and what is rendered or looked into.
 func (b *Build) Uses() []dependency.Use {
 	var out []dependency.Use
 	add := func(m model.Manifests, u dependency.Use, r *model.Registration) {
@@ -41,6 +41,12 @@ func (b *Build) Uses() []dependency.Use {
 			add(model.Manifests{Git: &r.Git}, dependency.Use{By: []string{"registration " + r.Name}, At: at}, r)
 			if tree := (registry{b.library}).tree(r); tree != nil {
 				modules(dependenciesOf(r, tree), at, "registration "+r.Name)
+			}
+		}
+		for i := range e.Model.Inventories {
+			if inv := &e.Model.Inventories[i]; inv.From != nil {
+				at := e.Model.Positions.Of(model.Ref{Collection: "inventories", Name: inv.Name, Path: "from"})
+				add(inv.From.Manifests(), dependency.Use{By: []string{"inventory " + inv.Name}, At: at}, nil)
 			}
 		}
 		for i := range e.Model.Workloads {

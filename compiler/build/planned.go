@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
@@ -19,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/schedule"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // Planned is an environment of which it is known what is assigned where, and what each
@@ -102,7 +104,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 // readFleet reads the inventories, so that the model has all clusters. What they hold is
 // a part of the source, where that is known by the digests of files.
 func (p *Planned) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
-	f, ds := fleet.Read(p.request.Platform.Files(), p.Model, satisfies)
+	f, ds := fleet.Read(p.request.Platform.Files(), p.pinned, p.Model, satisfies)
 	p.Model.Clusters, p.Model.ClustersIncomplete = f.Clusters, f.Incomplete
 	p.Model.ClusterTypes, p.split = f.ClusterTypes, f.Split
 	p.Model.Incomplete = p.Model.Incomplete || len(f.Split) > 0 // what is for which cluster is not known
@@ -114,6 +116,16 @@ func (p *Planned) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 		p.Source.Environment = with(p.Source.Environment, f.Environment)
 	}
 	return ds
+}
+
+// pinned returns what the lock pins of the source of an inventory.
+func (p *Planned) pinned(m model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic) {
+	source, _ := dependency.SourceOf(m)
+	entry, ds := p.request.Library.Pinned(source)
+	if len(ds) == 0 {
+		tree, ds = p.request.Library.Tree(entry)
+	}
+	return tree, entry.Revision, ds
 }
 
 // with returns a digest of files with that of others; a zero one is of none.

@@ -22,6 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
 // Fleet are the clusters of an environment.
@@ -44,10 +45,14 @@ type Fleet struct {
 	Base, Environment [sha256.Size]byte
 }
 
+// Pinned returns the files that kalypso.lock pins of a source, and to which revision; or
+// diagnostics without a site.
+type Pinned func(model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic)
+
 // Read reads the inventories of an environment, and joins their rows with the clusters
 // that the platform declares. The diagnostics have positions or references.
-func Read(files *source.Files, env *model.Environment, satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
-	r := &reader{files: files, env: env, satisfies: satisfies, fleet: &Fleet{}}
+func Read(files *source.Files, pinned Pinned, env *model.Environment, satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
+	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{}}
 	var all []*inventory
 	for i := range env.Inventories {
 		all = append(all, r.inventory(&env.Inventories[i]))
@@ -65,6 +70,7 @@ func Read(files *source.Files, env *model.Environment, satisfies selector.Satisf
 // reader reads the inventories of one environment.
 type reader struct {
 	files       *source.Files
+	pinned      Pinned
 	env         *model.Environment
 	satisfies   selector.Satisfier
 	fleet       *Fleet

@@ -37,9 +37,13 @@ type inventory struct {
 // inventory reads an inventory. Of one that cannot be read the fleet is incomplete.
 func (r *reader) inventory(m *model.Inventory) *inventory {
 	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}}
-	data, problem := inv.open()
-	if problem == nil {
+	data, problem, unpinned := inv.open()
+	if problem == nil && !unpinned {
 		problem = inv.read(data)
+	}
+	if unpinned {
+		r.fleet.Incomplete = true
+		return inv
 	}
 	if problem == nil && len(inv.rows) == 0 && len(inv.kinds) == 0 && !m.AllowEmpty {
 		problem = &fault{message: "has no rows", hint: "where that is right, write allowEmpty: true"}
@@ -72,8 +76,35 @@ func (inv *inventory) cannot(f *fault) diag.Diagnostic {
 	return d.At(inv.ref().At("file"), "").On(inv.ref().At("file").String()).Hinting(f.hint)
 }
 
-// open finds and reads the file.
-func (inv *inventory) open() ([]byte, *fault) {
+// open finds and reads the file. Where the lock does not have it, that is reported.
+func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
+	if inv.From == nil {
+		data, problem = inv.openOwn()
+		return data, problem, false
+	}
+	tree, revision, ds := inv.reader.pinned(inv.From.Manifests())
+	for _, d := range ds {
+		inv.reader.diagnostics = append(inv.reader.diagnostics, d.At(inv.ref().At("from"), "").On(inv.ref().At("from").String()))
+	}
+	if tree == nil {
+		return nil, nil, true
+	}
+	name := path.Clean(inv.File)
+	inv.file = inv.Name + "@" + revision[:min(12, len(revision))] + "/" + name
+	file, err := tree.File(name)
+	if err != nil {
+		return nil, &fault{message: "cannot be read of what is pinned: " + err.Error(), hint: "name a file of the source, from its root, and run `kalypso lock`"}, false
+	}
+	if len(file.Data) > mostBytes {
+		return nil, tooLarge, false
+	}
+	return file.Data, nil, false // the lock's digest is a part of the base
+}
+
+var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20), hint: "keep what is needed of it, or divide it into several inventories"}
+
+// openOwn is open for a file of the platform.
+func (inv *inventory) openOwn() ([]byte, *fault) {
 	folders := map[string]bool{}
 	for _, p := range inv.reader.env.Positions.Of(inv.ref().At("file")) {
 		folders[path.Dir(p.File)] = true
@@ -96,7 +127,7 @@ func (inv *inventory) open() ([]byte, *fault) {
 	}
 	info, err := files.Stat(inv.file)
 	if err == nil && info.Size() > mostBytes {
-		return nil, &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20), hint: "keep what is needed of it, or divide it into several inventories"}
+		return nil, tooLarge
 	}
 	data, err := []byte(nil), err
 	if err == nil {
@@ -224,7 +255,7 @@ func (inv *inventory) checkLabels() {
 func digests(all []*inventory, folder string) (base, own [sha256.Size]byte) {
 	hashes := map[bool][]byte{}
 	for _, inv := range all {
-		if inv.file != "" {
+		if inv.file != "" && inv.From == nil {
 			in := strings.HasPrefix(inv.file, folder)
 			hashes[in] = append(append(hashes[in], inv.Name...), inv.digest[:]...)
 		}

@@ -7,14 +7,16 @@ import (
 
 // Inventory is a file whose rows are clusters.
 type Inventory struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	File        string          `json:"file"`   // from the folder of the CUE file that names it
-	Format      InventoryFormat `json:"format"` // "" for what the file's ending says
-	Separator   string          `json:"separator"`
-	Rows        string          `json:"rows"`        // the field that holds the list; "" where the file is the list
-	ClusterType string          `json:"clusterType"` // of rows that name none; "" where labels decide
-	Columns     Columns         `json:"columns"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	File        string `json:"file"` // from the folder of the CUE file that names it
+	// From is what holds the file; nil for the platform.
+	From        *InventorySource `json:"from"`
+	Format      InventoryFormat  `json:"format"` // "" for what the file's ending says
+	Separator   string           `json:"separator"`
+	Rows        string           `json:"rows"`        // the field that holds the list; "" where the file is the list
+	ClusterType string           `json:"clusterType"` // of rows that name none; "" where labels decide
+	Columns     Columns          `json:"columns"`
 	// Labels are what the labels of each row must satisfy.
 	Labels     Selector `json:"-"`
 	AllowEmpty bool     `json:"allowEmpty"`
@@ -22,6 +24,15 @@ type Inventory struct {
 	// Digest identifies what it says, wherever and however that is written.
 	Digest Digest `json:"-"`
 }
+
+// InventorySource is what holds the file of an inventory: exactly one of both.
+type InventorySource struct {
+	Git *Git `json:"git"`
+	OCI *OCI `json:"oci"`
+}
+
+// Manifests returns the source as those of workloads are.
+func (s *InventorySource) Manifests() Manifests { return Manifests{Git: s.Git, OCI: s.OCI} }
 
 // InventoryFormat is what an inventory's file is.
 type InventoryFormat string
