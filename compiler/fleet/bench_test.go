@@ -38,7 +38,7 @@ func BenchmarkRead(b *testing.B) {
 			Columns: model.Columns{Name: "name", ClusterType: "clusterType", Address: "address", Description: "description"},
 			Labels:  model.Selector{Op: model.OpField, Key: "size", Args: []model.Selector{{Op: model.OpSatisfy, Expr: `"small" | "large"`}}},
 		}}
-		f, ds := Read(source.NewFiles(b.TempDir(), source.Overlay{"stores.csv": data}), env, func(e model.Expr, value string) bool { return value == "small" || value == "large" })
+		f, ds := Read(source.NewFiles(b.TempDir(), source.Overlay{"stores.csv": data}), nil, env, func(e model.Expr, value string) bool { return value == "small" || value == "large" })
 		if len(ds) > 0 || len(f.Clusters) != n {
 			b.Fatalf("%d clusters, %v", len(f.Clusters), ds)
 		}

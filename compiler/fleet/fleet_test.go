@@ -48,7 +48,7 @@ func environment(inventories ...model.Inventory) *model.Environment {
 
 func read(t testing.TB, env *model.Environment, files source.Overlay) (*Fleet, []diag.Diagnostic) {
 	t.Helper()
-	f, ds := Read(source.NewFiles(t.TempDir(), files), env, func(e model.Expr, value string) bool {
+	f, ds := Read(source.NewFiles(t.TempDir(), files), nil, env, func(e model.Expr, value string) bool {
 		return strings.Contains(string(e), fmt.Sprintf("%q", value))
 	})
 	diag.Resolve(ds, env.Positions)
@@ -211,7 +211,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, data []byte) {
 		format := formats[int(n)%len(formats)]
 		env := environment(inventoryOf(t, "x", "s."+format, `{"clusterType": "store"}`))
-		fleet, ds := Read(source.NewFiles("/nowhere", source.Overlay{"s." + format: data}), env, func(model.Expr, string) bool { return true })
+		fleet, ds := Read(source.NewFiles("/nowhere", source.Overlay{"s." + format: data}), nil, env, func(model.Expr, string) bool { return true })
 		for i, c := range fleet.Clusters {
 			if !model.IsName(c.Name) || c.ClusterType == "" || c.Digest == "" || i > 0 && fleet.Clusters[i-1].Name >= c.Name {
 				t.Errorf("cluster %+v", c)
