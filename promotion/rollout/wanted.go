@@ -7,13 +7,14 @@ import (
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/all"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 var backendsByName = all.Backends()
 
 // WantedOf returns the assignments of an environment's record in some cluster types, sorted
-// by ID: retained folders included, because clusters run them. clusterTypes reports whether
+// by ID, those of the classes of one together: retained folders included, because clusters run them. clusterTypes reports whether
 // a cluster type counts, nil for all; clusters returns the clusters that the platform lists
 // for one, nil for none. The error is for a cluster type's record that cannot be read: then
 // nothing is returned.
@@ -32,11 +33,29 @@ func WantedOf(record *tree.Record, clusterTypes func(name string) bool, clusters
 			listed = slices.Compact(slices.Sorted(slices.Values(clusters(entry.Name))))
 		}
 		for i := range c.Assignments {
-			out = append(out, assignmentOf(record.Environment, entry.Name, c.Assignments[i].Folder, listed))
+			out = append(out, assignmentOf(record.Environment, model.TypeOfFolder(entry.Name), c.Assignments[i].Folder, listed))
 		}
 	}
-	slices.SortFunc(out, func(a, b Assignment) int { return strings.Compare(a.ID, b.ID) })
-	return out, nil
+	slices.SortStableFunc(out, func(a, b Assignment) int { return strings.Compare(a.ID, b.ID) })
+	return merged(out), nil
+}
+
+// merged makes one of the assignments of several classes of a cluster type: their objects
+// have the same names, and are on the clusters of all of them.
+func merged(sorted []Assignment) []Assignment {
+	out := sorted[:0]
+	for _, a := range sorted {
+		n := len(out) - 1
+		if n < 0 || out[n].ID != a.ID {
+			out = append(out, a)
+			continue
+		}
+		out[n].Clusters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out[n].Clusters, a.Clusters))))
+		if out[n].Version != a.Version {
+			out[n].Version = "" // each class has its own
+		}
+	}
+	return out
 }
 
 // TargetsOf is WantedOf for the record of an application's tree: each folder of a cluster

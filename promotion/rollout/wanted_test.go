@@ -82,6 +82,29 @@ func TestWantedOf(t *testing.T) {
 	}
 }
 
+func TestWantedOfClasses(t *testing.T) {
+	newer := folder("hello-main", "flux", "")
+	newer.Version = "2.0.0"
+	r := recorded(t, []string{"shop", "shop.early"}, map[string][]backends.Folder{
+		"shop":       {folder("hello-main", "flux", "")},
+		"shop.early": {newer, folder("hello-more", "flux", "")},
+	})
+	clusters := map[string][]string{"shop": {"s-1", "s-3"}, "shop.early": {"s-2"}}
+	got, err := rollout.WantedOf(r, nil, func(clusterType string) []string { return clusters[clusterType] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []rollout.Assignment{
+		{ID: "prod/shop/hello-main", ClusterType: "shop", Workload: "hello", Target: "hello-main", Backend: "flux", Namespace: "n-hello-main",
+			Object: "prod-shop-hello-main-assignment", Clusters: []string{"s-1", "s-2", "s-3"}},
+		{ID: "prod/shop/hello-more", ClusterType: "shop", Workload: "hello", Target: "hello-more", Backend: "flux", Namespace: "n-hello-more",
+			Object: "prod-shop-hello-more-assignment", Clusters: []string{"s-2"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
 func TestWantedOfSome(t *testing.T) {
 	r := recorded(t, []string{"eu", "us"}, map[string][]backends.Folder{"eu": {folder("hello-main", "flux", "")}, "us": {folder("hello-main", "flux", "")}})
 	got, err := rollout.WantedOf(r, func(name string) bool { return name == "us" }, func(clusterType string) []string {
