@@ -167,7 +167,7 @@ type ClusterType struct {
 	Folder string
 	// Entries says that each cluster pulls an entry of its own, and not the folder.
 	Entries bool
-	// Cluster is the one that Bootstrap and Entry are for; "" for any of them.
+	// Cluster is the one that Bootstrap is for; "" for any of them.
 	Cluster string
 	Ref     model.Ref
 }
@@ -312,10 +312,10 @@ type Backend interface {
 	// folders are sorted by deployment target, and may be empty.
 	Index(*ClusterType, []Folder) ([]File, []diag.Diagnostic)
 
-	// Entry returns the files of a cluster's entry, by path in it, sorted: what makes its
-	// reconciler apply the folder, which may be of another class in the next commit. It
-	// says why where a cluster cannot have one.
-	Entry(*ClusterType) ([]File, []diag.Diagnostic)
+	// Entries returns what makes the files of a cluster's entry, by path in it, sorted: they
+	// make its reconciler apply the folder, which may be of another class in the next
+	// commit. It says why where clusters cannot have entries.
+	Entries(*ClusterType) (func(*model.Cluster) []File, []diag.Diagnostic)
 
 	// Bootstrap returns what a cluster's root reconciler needs to pull the
 	// cluster type's folder, as one YAML stream. With an error it may still

@@ -180,7 +180,7 @@ func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	return backends.File{Path: file.Path, Data: out.Bytes()}
 }
 
-// Entry says why there is none.
-func (ansible) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+// Entries says why there are none.
+func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "each host is in the inventory of its cluster type")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // Index returns README.md and kustomization.yaml, and with gitops
@@ -43,9 +44,9 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	return delivery.Sorted(files), nil
 }
 
-// Entry returns the Kustomization of the folder. A cluster whose Applications are in another
+// Entries returns the Kustomization of the folder. A cluster whose Applications are in another
 // cluster's Argo CD follows nothing.
-func (argocd) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
 	case diag.Errors(ds):
@@ -53,7 +54,8 @@ func (argocd) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnosti
 	case o.remote():
 		return nil, delivery.NoEntries(ct, "Argo CD runs elsewhere, and an Application that goes from one class to another would be deleted between")
 	}
-	return []backends.File{delivery.Entry(ct)}, nil
+	files := []backends.File{delivery.Entry(ct)}
+	return func(*model.Cluster) []backends.File { return files }, nil
 }
 
 // Waves of assignments.yaml. Projects come before all Applications. Earlier

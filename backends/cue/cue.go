@@ -109,7 +109,7 @@ func (cue) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []d
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
 }
 
-// Entry says why there is none.
-func (cue) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+// Entries says why there are none.
+func (cue) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
 }

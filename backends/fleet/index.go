@@ -7,6 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // shared is what Index needs to know of a folder.
@@ -65,7 +66,7 @@ func hasReconciler(f backends.Folder) bool {
 	return f.Backend == backend && len(f.Shared) > 0 && json.Unmarshal(f.Shared, &s) == nil && s.Reconciler
 }
 
-// Entry says why there is none.
-func (fleet) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+// Entries says why there are none.
+func (fleet) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a bundle that goes from one class to another would be uninstalled between")
 }

@@ -216,21 +216,19 @@ func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster) backen
 	}{"v1", "ConfigMap", meta, data})}
 }
 
-// Entry returns the Kustomization of the folder, and the values of the cluster.
-func (flux) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+// Entries returns the Kustomization of the folder, and the values of the cluster.
+func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
 	}
 	names, ds := variablesOf(ct.Clusters)
-	if diag.Errors(ds) || len(names) == 0 {
-		return []backends.File{delivery.Entry(ct)}, nil // Index has reported it
+	if diag.Errors(ds) || len(names) == 0 { // Index reports it
+		alone := []backends.File{delivery.Entry(ct)}
+		return func(*model.Cluster) []backends.File { return alone }, nil
 	}
-	n := slices.IndexFunc(ct.Clusters, func(c model.Cluster) bool { return c.Name == ct.Cluster })
-	if n < 0 {
-		return []backends.File{delivery.Entry(ct)}, nil
-	}
-	return []backends.File{delivery.Entry(ct, valuesFile), clusterValues(ct, o, &ct.Clusters[n])}, nil
+	list := delivery.Entry(ct, valuesFile)
+	return func(c *model.Cluster) []backends.File { return []backends.File{list, clusterValues(ct, o, c)} }, nil
 }
 
 // missing returns an error for each folder that holds variables which no cluster

@@ -112,7 +112,7 @@ func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]by
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
 }
 
-// Entry says why there is none.
-func (gotemplate) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+// Entries says why there are none.
+func (gotemplate) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
 }

@@ -153,7 +153,7 @@ func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Fo
 	return out, nil
 }
 
-// Entry says why there is none.
-func (zarf) Entry(ct *backends.ClusterType) ([]backends.File, []diag.Diagnostic) {
+// Entries says why there are none.
+func (zarf) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "a site gets a package, and pulls nothing")
 }

@@ -19,6 +19,9 @@ type entries struct {
 	retained *retained
 	reports  *reports
 	types    map[string]*model.ClusterType // of the model, by folder
+	// makers make the files of the entries that name a folder, by folder.
+	makers map[string]func(*model.Cluster) []backends.File
+	keys   map[string]cache.Key // of folderKey
 	// shards are the folders of entries as they will be, by name.
 	shards map[string]*shard
 	// followed are the folders that entries which stay name.
@@ -28,15 +31,17 @@ type entries struct {
 
 // shard is a folder of entries.
 type shard struct {
-	entries []tree.Entry // sorted by cluster
-	keeps   bool         // whether entries stay as the record has them
+	entries  []tree.Entry     // sorted by cluster
+	clusters []*model.Cluster // beside entries; nil for those that stay
+	digest   model.Digest     // of entries of which none stays; "" where it is not known
+	keeps    bool             // whether entries stay as the record has them
 }
 
 // planEntries decides what each cluster follows. A cluster whose entry is recorded stays with
 // that where errors hide its class, where the selectors of the class hold for nothing any
 // more, and where it is no longer listed: what runs is stopped by name alone.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
-	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, shards: map[string]*shard{}, followed: map[string]bool{}}
+	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}}
 	for n := range s.Model.ClusterTypes {
 		ct := &s.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
@@ -52,7 +57,7 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 		c := &s.Model.Clusters[i]
 		if ct := e.types[c.Folder]; ct != nil && ct.Entries == model.ClusterEntries && !refused[ct.TypeName()] && s.builds(ct.Name) {
 			sh := e.shard(tree.ShardName(c.Name))
-			sh.entries = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder})
+			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}), append(sh.clusters, c)
 		}
 	}
 	if s.record != nil {
@@ -89,7 +94,8 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 		ds = append(ds, diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
 			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
 	}
-	_, problems := e.backend(ct).Entry(e.delivered(ct))
+	var problems []diag.Diagnostic
+	e.makers[ct.Name], problems = e.backend(ct).Entries(e.delivered(ct))
 	ds = append(ds, problems...)
 	if !reported {
 		e.reports.add(ds...)
@@ -106,7 +112,7 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 			if sh.entries[n].Folder == r.Folder || !e.classUnknown() && e.retained.folders[r.Folder] == nil {
 				continue
 			}
-			sh.entries[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}
+			sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
 		} else {
 			_, known := slices.BinarySearchFunc(e.Model.Clusters, r.Cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
 			hidden := e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}]
@@ -117,7 +123,7 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 			default:
 				e.left = append(e.left, r.Cluster)
 			}
-			sh.entries = slices.Insert(sh.entries, n, tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true})
+			sh.entries, sh.clusters = slices.Insert(sh.entries, n, tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}), slices.Insert(sh.clusters, n, nil)
 		}
 		sh.keeps, e.followed[r.Folder] = true, true
 	}
@@ -150,23 +156,28 @@ func (e *entries) reportLeft() {
 
 // digest identifies entries of which none stays as the record has it.
 func (e *entries) digest(sh *shard) model.Digest {
+	if sh.digest != "" {
+		return sh.digest
+	}
 	h := cache.NewHash("entries").String(e.Name)
-	for i := range sh.entries {
-		of := e.types[sh.entries[i].Folder]
-		h.String(sh.entries[i].Cluster).String(of.Name).Bytes(e.Plan.Shared[of.Name].AppendBinary(nil))
-		if c := e.cluster(sh.entries[i].Cluster); c.Values != nil {
+	for i, c := range sh.clusters {
+		h.String(sh.entries[i].Cluster).Key(e.folderKey(sh.entries[i].Folder))
+		if c.Values != nil {
 			h.String(string(c.Digest))
 		}
 	}
-	return model.Digest(h.Sum().String())
+	sh.digest = model.Digest(h.Sum().String())
+	return sh.digest
 }
 
-func (e *entries) cluster(name string) *model.Cluster {
-	n, found := slices.BinarySearchFunc(e.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
-	if !found {
-		return nil
+// folderKey identifies what the entries that name a folder are made of.
+func (e *entries) folderKey(folder string) cache.Key {
+	key, known := e.keys[folder]
+	if !known {
+		key = cache.NewHash("entry").String(folder).Bytes(e.gitOps()).Bytes(e.Plan.Shared[folder].AppendBinary(nil)).Sum()
+		e.keys[folder] = key
 	}
-	return &e.Model.Clusters[n]
+	return key
 }
 
 // trees returns the folders of entries, in no order, and those that this build leaves alone.
@@ -194,14 +205,11 @@ func (e *entries) trees() []tree.ClusterType {
 // files returns the files of the entries that do not stay, sorted by path.
 func (e *entries) files(sh *shard) []backends.File {
 	var out []backends.File
-	for _, entry := range sh.entries {
+	for i, entry := range sh.entries {
 		if entry.Kept {
 			continue
 		}
-		of := e.delivered(e.types[entry.Folder])
-		of.Cluster = entry.Cluster
-		files, _ := e.backend(e.types[entry.Folder]).Entry(of) // reported by refuse
-		for _, f := range files {
+		for _, f := range e.makers[entry.Folder](sh.clusters[i]) {
 			f.Path = entry.Cluster + "/" + f.Path
 			out = append(out, f)
 		}

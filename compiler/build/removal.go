@@ -127,6 +127,9 @@ func (c *changes) changed() ([]changedType, error) {
 	}
 	var out []changedType
 	for _, entry := range c.record.ClusterTypes {
+		if tree.IsShard(entry.Name) { // entries go by name alone
+			continue
+		}
 		n, there := now[entry.Name]
 		stays := !c.builds(entry.Name) || !there && c.whole(entry.Name) != ""
 		if stays || there && entry.Digest != "" && entry.Digest == c.types[n].tree.Digest {
