@@ -1,6 +1,8 @@
 package flux
 
 import (
+	"strings"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -79,7 +81,9 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 	g, ref := ct.GitOps, treeRef(ct)
 	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind, Metadata: delivery.ClusterTypeMeta(ref.Name, o.Namespace)}
 	if g.OCI != "" {
-		source.Spec = ociSpec(o, &model.OCI{URL: g.OCI, Tag: g.Tag}, o.OfTree(g))
+		spec := ociSpec(o, &model.OCI{URL: g.OCI, Tag: g.Tag}, o.OfTree(g))
+		spec.Ignore = ignored(ct)
+		source.Spec = spec
 		return source, nil
 	}
 	url, ok := gitURL(g.Repo)
@@ -87,6 +91,31 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 		return source, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by https, http or ssh, not "+g.Repo).
 			At(delivery.Environment(ct.Environment, "gitops.repo"), "").Hinting("give the repository's https or ssh URL")}
 	}
-	source.Spec = gitSpec(o, url, &model.Git{Branch: g.Branch}, o.OfTree(g))
+	spec := gitSpec(o, url, &model.Git{Branch: g.Branch}, o.OfTree(g))
+	spec.Ignore = ignored(ct)
+	source.Spec = spec
 	return source, nil
 }
+
+// ignored returns rules, in the form of .gitignore, that leave of the tree a cluster's entry,
+// and the folders of its cluster type and of all classes of that: which class it is of
+// changes by a commit. "" where it has no entry, and a source of the type's own folder alone
+// would be another than it was.
+func ignored(ct *backends.ClusterType) string {
+	if !ct.Entries {
+		return ""
+	}
+	var rules []string
+	dir := ""
+	for _, part := range strings.Split(delivery.Path(ct.GitOps.Path, ct.Pulled()), "/") {
+		rules = append(rules, dir+"/*")
+		dir += "/" + gitignoreEscapes.Replace(part)
+		rules = append(rules, "!"+dir)
+	}
+	top := strings.TrimSuffix(dir, "/"+ct.Pulled())
+	rules = append(rules, "!"+top+"/"+ct.Name, "!"+top+"/"+ct.Name+".*")
+	return strings.Join(rules, "\n") + "\n"
+}
+
+// gitignoreEscapes makes a name of what would be a pattern.
+var gitignoreEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, ` `, `\ `)

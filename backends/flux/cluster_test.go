@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fluxcd/pkg/envsubst"
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -17,6 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
 // clusters returns clusters with values, by name; "" for none.
@@ -280,5 +282,60 @@ func TestClusterValuesOfKeptFolders(t *testing.T) {
 	}
 	if _, ds := index(`{"variables": ["A", "B"]}`); !slices.Equal(bt.Codes(ds), []diag.Code{diag.ClusterValues}) || len(ds[0].Assignments) != 1 {
 		t.Errorf("got %+v", ds)
+	}
+}
+
+// A cluster with an entry fetches that, and the folders of its cluster type and of its
+// classes, by the rules that Flux reads with the same library; without, it fetches all.
+func TestClusterFetches(t *testing.T) {
+	for _, gitops := range []model.GitOps{
+		*bt.GitOps, *bt.Registered,
+		{Repo: bt.GitOps.Repo, Branch: "dev"},
+		{Repo: bt.GitOps.Repo, Branch: "dev", Path: "of all/[a]*!/x"},
+	} {
+		p := bt.Platform{Options: defaults, GitOps: &gitops, Clusters: clusters(t, "", "")}
+		ct := p.ClusterType(t)
+		ct.Folder, ct.Entries, ct.Cluster = "large.cameras", true, "edge-2"
+		text, ds := flux.New().Bootstrap(ct, nil)
+		if len(ds) > 0 {
+			t.Fatal(ds)
+		}
+		if n, err := crdtest.Check(text); n != 2 || err != nil {
+			t.Errorf("%d objects, %v", n, err)
+		}
+		var source struct{ Spec struct{ Ignore string } }
+		if err := yaml.Unmarshal(bt.Objects(t, text)[0].Text, &source); err != nil {
+			t.Fatal(err)
+		}
+		var patterns []gitignore.Pattern
+		for rule := range strings.Lines(source.Spec.Ignore) {
+			patterns = append(patterns, gitignore.ParsePattern(strings.TrimSuffix(rule, "\n"), nil))
+		}
+		entry := backends.EntryDir("edge-2")
+		for file, fetched := range map[string]bool{
+			entry + "/kustomization.yaml":                 true,
+			"large/assignments.yaml":                      true,
+			"large/app-main/namespace.yaml":               true,
+			"large.cameras/app-main/namespace.yaml":       true,
+			"large.a.b/kustomization.yaml":                true,
+			backends.EntryDir("edge-1") + "/a.yaml":       false,
+			path.Dir(entry) + "/another/a.yaml":           false,
+			"larger/kustomization.yaml":                   false,
+			"small/large/app-main/namespace.yaml":         false,
+			".kalypso/provenance.json":                    false,
+			"../" + entry + "/kustomization.yaml":         gitops.Path == "",
+			"../large/app-main/namespace.yaml":            gitops.Path == "",
+			"small/" + entry + "/kustomization.yaml":      false,
+			"small.cameras/app-main/platform-config.yaml": false,
+		} {
+			parts := strings.Split(strings.TrimPrefix(path.Join("/", gitops.Path, file), "/"), "/")
+			if got := !gitignore.NewMatcher(patterns).Match(parts, false); got != fetched {
+				t.Errorf("%s is fetched: %v, want %v by\n%s", strings.Join(parts, "/"), got, fetched, source.Spec.Ignore)
+			}
+		}
+	}
+	p := bt.Platform{Options: defaults, GitOps: bt.GitOps}
+	if text, ds := flux.New().Bootstrap(p.ClusterType(t), nil); len(ds) > 0 || strings.Contains(string(text), "ignore") {
+		t.Errorf("got %v\n%s", ds, text)
 	}
 }

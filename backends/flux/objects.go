@@ -43,6 +43,7 @@ type gitRepository struct {
 	Ref       gitRef     `yaml:"ref"`
 	SecretRef *reference `yaml:"secretRef,omitempty"`
 	Verify    *gitVerify `yaml:"verify,omitempty"`
+	Ignore    string     `yaml:"ignore,omitempty"`
 }
 
 type gitRef struct {
@@ -67,6 +68,7 @@ type ociRepository struct {
 	Ref           ociRef         `yaml:"ref"`
 	SecretRef     *reference     `yaml:"secretRef,omitempty"`
 	Verify        *ociVerify     `yaml:"verify,omitempty"`
+	Ignore        string         `yaml:"ignore,omitempty"`
 }
 
 type layerSelector struct {
