@@ -19,7 +19,8 @@ type entries struct {
 	retained *retained
 	reports  *reports
 	types    map[string]*model.ClusterType // of the model, by folder
-	// makers make the files of the entries that name a folder, by folder.
+	// makers make the files of the entries that name a folder, by folder; those of clusters
+	// that can have some.
 	makers map[string]func(*model.Cluster) []backends.File
 	keys   map[string]cache.Key // of folderKey
 	// shards are the folders of entries as they will be, by name.
@@ -48,14 +49,13 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 	}
 	refused := map[string]bool{}
 	for n := range s.Model.ClusterTypes {
-		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && e.refuse(ct, refused[ct.TypeName()]) {
+		if ct := &s.Model.ClusterTypes[n]; ct.Entries == model.ClusterEntries && s.Reconciled(ct) && e.refuse(ct, refused[ct.TypeName()]) {
 			refused[ct.TypeName()] = true
 			s.hold(n)
 		}
 	}
 	for i := range s.Model.Clusters {
-		c := &s.Model.Clusters[i]
-		if ct := e.types[c.Folder]; ct != nil && ct.Entries == model.ClusterEntries && !refused[ct.TypeName()] && s.builds(ct.Name) {
+		if c := &s.Model.Clusters[i]; e.makers[c.Folder] != nil && s.builds(c.Folder) {
 			sh := e.shard(tree.ShardName(c.Name))
 			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}), append(sh.clusters, c)
 		}
@@ -86,21 +86,20 @@ func (e *entries) shard(name string) *shard {
 // refuse says whether the clusters of a cluster type cannot have entries, and reports why,
 // unless that is done.
 func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
-	if !e.Reconciled(ct) {
-		return false
-	}
 	var ds []diag.Diagnostic
 	if same := e.types[backends.EntriesDir]; same != nil {
 		ds = append(ds, diag.New(diag.NoEntries, fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in", backends.EntriesDir)).
 			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
 	}
-	var problems []diag.Diagnostic
-	e.makers[ct.Name], problems = e.backend(ct).Entries(e.delivered(ct))
-	ds = append(ds, problems...)
-	if !reported {
+	maker, problems := e.backend(ct).Entries(e.delivered(ct))
+	if ds = append(ds, problems...); !reported {
 		e.reports.add(ds...)
 	}
-	return diag.Errors(ds)
+	if diag.Errors(ds) {
+		return true
+	}
+	e.makers[ct.Name] = maker
+	return false
 }
 
 // keep lets entries of the record stay in a shard.
@@ -114,10 +113,8 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 			}
 			sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
 		} else {
-			_, known := slices.BinarySearchFunc(e.Model.Clusters, r.Cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
-			hidden := e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}]
 			switch {
-			case hidden || known && !e.builds(r.Folder):
+			case e.hides(r):
 			case slices.Contains(e.Model.RemovedClusters, r.Cluster):
 				continue
 			default:
@@ -127,6 +124,20 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 		}
 		sh.keeps, e.followed[r.Folder] = true, true
 	}
+}
+
+// hides says whether errors, or what this build is about, are why a recorded entry is not to
+// be made.
+func (e *entries) hides(r tree.EntryRecord) bool {
+	if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
+		return true
+	}
+	n, listed := slices.BinarySearchFunc(e.Model.Clusters, r.Cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !listed {
+		return !e.builds(r.Folder)
+	}
+	ct := e.types[e.Model.Clusters[n].Folder]
+	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.builds(ct.Name) || !e.builds(r.Folder))
 }
 
 // classUnknown says whether errors may hide which class a cluster is of.
