@@ -10,17 +10,11 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
+	"github.com/kalypso-io/kalypso/internal/apiserver"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
 
@@ -48,86 +42,22 @@ const (
 // Source reads reports from clusters. Its methods may be called by several goroutines.
 type Source struct {
 	options  Options
-	clusters []cluster
+	clusters []*apiserver.Server
 }
 
 var _ rollout.Source = (*Source)(nil)
 
-// cluster is a context of the kubeconfig.
-type cluster struct {
-	name, host string
-	client     dynamic.Interface
-}
-
 // New reads the kubeconfig, and makes no request. The error is for an invalid file, or
 // lists its contexts where one is missing.
 func New(o Options) (*Source, error) {
-	config, err := clientcmd.LoadFromFile(o.Kubeconfig)
+	clusters, err := apiserver.Open(o.Kubeconfig, o.Contexts)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig %s: %w", o.Kubeconfig, err)
+		return nil, err
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	s := &Source{options: o}
-	contexts := o.Contexts
-	if len(contexts) == 0 {
-		contexts = []string{config.CurrentContext}
-	}
-	for _, name := range contexts {
-		if _, there := config.Contexts[name]; !there {
-			return nil, fmt.Errorf("the kubeconfig %s has no context %q: it has %s", o.Kubeconfig, name, listOf(config.Contexts))
-		}
-		c, err := clientcmd.NewNonInteractiveClientConfig(*config, name, nil, nil).ClientConfig()
-		if err != nil {
-			return nil, fmt.Errorf("context %s of the kubeconfig %s: %w", name, o.Kubeconfig, err)
-		}
-		client, err := clientOf(c)
-		if err != nil {
-			return nil, fmt.Errorf("context %s of the kubeconfig %s: %w", name, o.Kubeconfig, err)
-		}
-		s.clusters = append(s.clusters, cluster{name: name, host: hostOf(c.Host), client: client})
-	}
-	return s, nil
-}
-
-func clientOf(c *rest.Config) (dynamic.Interface, error) {
-	c.UserAgent = "kalypso"
-	c.QPS = -1                           // pages are read one after the other; the server limits the rate
-	c.WarningHandler = rest.NoWarnings{} // this package must not print
-	c.Wrap(bounded)
-	if c.ExecProvider != nil {
-		c.ExecProvider.StdinUnavailable = true
-		c.ExecProvider.StdinUnavailableMessage = "nobody is asked while a rollout is looked at: log in first"
-	}
-	return dynamic.NewForConfig(c)
-}
-
-// hostOf returns a server as HOST or HOST:PORT.
-func hostOf(server string) string {
-	if u, err := url.Parse(server); err == nil && u.Host != "" {
-		return u.Host
-	}
-	return server
-}
-
-func listOf[V any](contexts map[string]V) string {
-	const most = 10
-	if len(contexts) == 0 {
-		return "none"
-	}
-	var names []string
-	for name := range contexts {
-		names = append(names, fmt.Sprintf("%q", name))
-	}
-	slices.Sort(names)
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return &Source{o, clusters}, nil
 }
 
 // Name returns "kubeconfig PATH".
@@ -158,19 +88,16 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 }
 
 // ask returns the reports of one cluster.
-func (s *Source) ask(ctx context.Context, c cluster, known *expected, kinds []kind) ([]rollout.Report, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.options.Timeout, errSilent)
+func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expected, kinds []kind) ([]rollout.Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.options.Timeout, apiserver.ErrSilent)
 	defer cancel()
 	var found []finding
 	for _, k := range kinds {
-		list, err := c.list(ctx, k, s.options.Namespace, known)
+		list, err := s.list(ctx, c, k, known)
 		if err != nil {
-			return nil, c.problem(err, k)
+			return nil, err
 		}
 		found = append(found, list...)
 	}
-	return known.reports(found, "context "+c.name, time.Now()), nil
+	return known.reports(found, "context "+c.Context, time.Now()), nil
 }
-
-// errSilent is the cause of a timeout.
-var errSilent = errors.New("no answer in time")

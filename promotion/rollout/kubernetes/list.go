@@ -3,18 +3,13 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kalypso-io/kalypso/backends/all"
-	"github.com/kalypso-io/kalypso/internal/httpclient"
-	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/internal/apiserver"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
 )
@@ -55,97 +50,20 @@ func kindsOf(w *rollout.Wanted) []kind {
 	return out
 }
 
-const (
-	pageSize = 500
-	// A list that changes faster than it is read has an end here.
-	maxRestarts = 3
-	maxObjects  = 200_000
-	maxPage     = 256 << 20 // bytes; objects have at most 1.5 MiB, and are small mostly
-)
-
 // list returns the findings among all objects of a kind. A cluster without the kind has
-// none.
-func (c *cluster) list(ctx context.Context, k kind, namespace string, known *expected) ([]finding, error) {
-	var found []finding
-	next, objects := "", 0
-	for restarts := 0; ; {
-		page, err := c.page(ctx, k, namespace, next)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, nil
-		case apierrors.IsResourceExpired(err) && next != "" && restarts < maxRestarts:
-			// The snapshot of the list has expired.
-			found, next, objects = nil, "", 0
-			restarts++
-			continue
-		case err != nil:
-			return nil, err
-		}
-		for i := range page.Items {
-			if f, is := known.find(k, &page.Items[i], c.name); is {
-				found = append(found, f)
-			}
-		}
-		if objects += len(page.Items); objects > maxObjects {
-			return nil, fmt.Errorf("there are more than %d of them", maxObjects)
-		}
-		if next = page.GetContinue(); next == "" {
-			return found, nil
-		}
+// none. The error is as Reports documents it.
+func (s *Source) list(ctx context.Context, c *apiserver.Server, k kind, known *expected) ([]finding, error) {
+	q := apiserver.Query{Resource: k.resource, Namespace: s.options.Namespace}
+	found, err := apiserver.List(ctx, c, q, func(o *unstructured.Unstructured) (finding, bool) { return known.find(k, o, c.Context) })
+	if err == nil || apierrors.IsNotFound(err) {
+		return found, nil
 	}
-}
-
-// page reads a page of a list. It returns when the context ends, even if a credential
-// plugin does not.
-func (c *cluster) page(ctx context.Context, k kind, namespace, next string) (*unstructured.UnstructuredList, error) {
-	type answer struct {
-		list *unstructured.UnstructuredList
-		err  error
+	err = c.Problem(err, k.name+"s", q)
+	if refused := (*apiserver.AuthError)(nil); errors.As(err, &refused) {
+		return nil, &forge.AuthError{Host: refused.Host, Problem: refused.Problem, Hint: refused.Hint}
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		list, err := c.client.Resource(k.resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-		answers <- answer{list, err}
-	}()
-	select {
-	case a := <-answers:
-		if a.err != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return a.list, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if silent := (*apiserver.UnavailableError)(nil); errors.As(err, &silent) {
+		return nil, &forge.UnavailableError{Host: silent.Host, Err: silent.Err}
 	}
-}
-
-// problem returns the error for a failed list, as Reports documents it.
-func (c *cluster) problem(err error, k kind) error {
-	what := fmt.Sprintf("listing the %ss of context %s", k.name, c.name)
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return &forge.AuthError{Host: c.host, Problem: what + ": " + terminal.Line(err.Error()),
-			Hint: "log in again: the context's user is not known to the server"}
-	case apierrors.IsForbidden(err):
-		return &forge.AuthError{Host: c.host, Problem: what + ": " + terminal.Line(err.Error()),
-			Hint: fmt.Sprintf("let the context's user list %s, in the reconciler's namespace at least", k.resource.GroupResource())}
-	}
-	wrapped := fmt.Errorf("%s: %w", what, err)
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !busy(err) {
-		return wrapped
-	}
-	if network := net.Error(nil); errors.Is(err, errSilent) || errors.As(err, &network) || busy(err) {
-		return &forge.UnavailableError{Host: c.host, Err: wrapped}
-	}
-	return wrapped
-}
-
-// busy reports whether an API server cannot answer now.
-func busy(err error) bool {
-	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
-}
-
-// bounded bounds how much of an answer is read.
-func bounded(base http.RoundTripper) http.RoundTripper {
-	return httpclient.Bounded(base, func(*http.Response) int64 { return maxPage })
+	return nil, err
 }
