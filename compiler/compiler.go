@@ -147,6 +147,28 @@ func Compile(ctx context.Context, r Request) (*Build, error) {
 	return b, nil
 }
 
+// Evaluate evaluates environments of a platform, reads their inventories, and says what is
+// assigned. Nothing is composed or emitted. Errors are as those of Compile.
+func Evaluate(ctx context.Context, r Request) (*Build, error) {
+	b, err := plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	b.gather()
+	b.Diagnostics = diag.Sort(b.Diagnostics)
+	return b, nil
+}
+
+// gather adds the diagnostics of environments that are planned to those of the build.
+func (b *Build) gather() {
+	for _, e := range b.Environments {
+		if e.Model != nil {
+			diag.Resolve(e.Diagnostics(), e.Model.Positions)
+		}
+		b.Diagnostics = append(b.Diagnostics, e.Diagnostics()...)
+	}
+}
+
 // mostAttempts is how often a build begins anew where someone else changes what it
 // reads or writes.
 const mostAttempts = 3

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
-	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/address"
@@ -168,12 +167,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 		}
 	}
 	out.Sources = withRemoved(out.Sources, first)
-	for _, e := range out.Build.Environments {
-		if e.Model != nil {
-			diag.Resolve(e.Diagnostics(), e.Model.Positions)
-		}
-		out.Build.Diagnostics = append(out.Build.Diagnostics, e.Diagnostics()...)
-	}
+	out.Build.gather()
 	return out, nil
 }
 

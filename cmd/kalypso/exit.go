@@ -6,6 +6,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/apiserver"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/plan"
@@ -24,7 +25,7 @@ const (
 	exitBlocked    exitCode = 5 // a gate blocks a promotion
 	exitPending    exitCode = 6 // a gate of a promotion is pending
 	exitHeld       exitCode = 7 // a promotion is held or frozen
-	exitForge      exitCode = 8 // a forge does not answer, or has had enough requests
+	exitForge      exitCode = 8 // a forge or API server does not answer, or has had enough requests
 	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
@@ -66,11 +67,11 @@ func exitOf(err error) exitCode {
 		return exitDone
 	case errors.Is(err, tree.ErrLostRace), errors.Is(err, plan.ErrMoved):
 		return exitLostRace
-	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)):
+	case errors.As(err, new(*fetch.AuthError)), errors.As(err, new(*remote.AuthError)), errors.As(err, new(*forge.AuthError)), errors.As(err, new(*apiserver.AuthError)):
 		return exitAuth
 	case errors.Is(err, errDifference):
 		return exitDifference
-	case errors.As(err, new(*forge.UnavailableError)):
+	case errors.As(err, new(*forge.UnavailableError)), errors.As(err, new(*apiserver.UnavailableError)):
 		return exitForge
 	case errors.Is(err, errPlatform):
 		return exitPlatform
@@ -90,6 +91,9 @@ func hintOf(err error) string {
 		return wants.Hint
 	}
 	if wants := (*remote.AuthError)(nil); errors.As(err, &wants) {
+		return wants.Hint
+	}
+	if wants := (*apiserver.AuthError)(nil); errors.As(err, &wants) {
 		return wants.Hint
 	}
 	return ""

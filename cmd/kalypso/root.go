@@ -106,7 +106,7 @@ and builds need no network.`,
 	completeFlag(root, "cache", values(string(cache.On), string(cache.Off), string(cache.Verify)))
 	const start = "Start:"
 	addGroup(root, start, newInit(g), newDoctor(g), newMan(g), newVersion(g))
-	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newProject(g))
+	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newInventory(g), newProject(g))
 	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
 	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newDiff(g), newVerify(g), newAudit(g))
 	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))
@@ -158,7 +158,7 @@ func newExitCodes() *cobra.Command {
   5    a promotion is blocked
   6    a promotion is pending: a gate may pass by itself, or somebody has to approve
   7    a promotion is held, or its environment is frozen
-  8    a forge does not answer, or has had enough requests
+  8    a forge or API server does not answer, or has had enough requests
   9    another process moved what is written to, again and again, or what a saved plan rests on
   130  interrupted
   143  terminated`,

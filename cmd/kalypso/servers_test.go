@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
@@ -24,17 +26,18 @@ import (
 // serverCommands are commands of scripts that start servers on loopback, which end
 // with the script, and that make what these serve.
 var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"archive":  archiveCommand,
-	"charts":   chartsCommand,
-	"gitserve": gitserveCommand,
-	"expand":   expandCommand,
-	"damage":   damageCommand,
-	"endless":  endlessCommand,
-	"huge":     hugeCommand,
-	"private":  privateCommand,
-	"push":     pushCommand,
-	"many":     manyCommand,
-	"repeat":   repeatCommand,
+	"apiserver": apiserverCommand,
+	"archive":   archiveCommand,
+	"charts":    chartsCommand,
+	"gitserve":  gitserveCommand,
+	"expand":    expandCommand,
+	"damage":    damageCommand,
+	"endless":   endlessCommand,
+	"huge":      hugeCommand,
+	"private":   privateCommand,
+	"push":      pushCommand,
+	"many":      manyCommand,
+	"repeat":    repeatCommand,
 }
 
 // chartsCommand is `charts VAR PATH...`: each folder is a chart, named
@@ -206,4 +209,43 @@ func repeatCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(w.WriteByte('\n'))
 	ts.Check(errors.Join(w.Flush(), f.Close()))
+}
+
+// apiserverCommand is `apiserver FILE`: an API server has the lists of the file, by path and
+// selector of labels, and refuses those that are null. $WORK/apiserver.yaml is a kubeconfig
+// with the context hub for it.
+func apiserverCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: apiserver FILE")
+	}
+	lists := map[string][]any{}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &lists))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		if selector := r.URL.Query().Get("labelSelector"); selector != "" {
+			path += "?" + selector
+		}
+		answer, code := map[string]any{"apiVersion": "v1", "kind": "List", "items": lists[path]}, http.StatusOK
+		if items, there := lists[path]; items == nil {
+			reason := metav1.StatusReasonNotFound
+			if code = http.StatusNotFound; there {
+				code, reason = http.StatusForbidden, metav1.StatusReasonForbidden
+			}
+			answer = map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": reason, "code": code}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	ts.Defer(server.Close)
+	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "apiserver.yaml"), []byte(`apiVersion: v1
+kind: Config
+current-context: hub
+clusters:
+- {name: hub, cluster: {server: "`+server.URL+`"}}
+contexts:
+- {name: hub, context: {cluster: hub, user: me}}
+users:
+- {name: me, user: {token: s3cret}}
+`), 0o600))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // mostBytes is the size up to which a file is read.
@@ -103,27 +104,50 @@ func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 
 var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20), hint: "keep what is needed of it, or divide it into several inventories"}
 
-// openOwn is open for a file of the platform.
-func (inv *inventory) openOwn() ([]byte, *fault) {
+// locate returns the name of an inventory's file from the platform's root. One that is
+// outside the platform, or in several folders, is a fault.
+func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, *fault) {
 	folders := map[string]bool{}
-	for _, p := range inv.reader.env.Positions.Of(inv.ref().At("file")) {
+	for _, p := range env.Positions.Of(model.Ref{Collection: "inventories", Name: inv.Name, Path: "file"}) {
 		folders[path.Dir(p.File)] = true
 	}
 	if len(folders) > 1 {
-		return nil, &fault{message: "is named in several folders", hint: "a file is found from the folder of the CUE file that names it: name it in one"}
+		return "", &fault{message: "is named in several folders", hint: "a file is found from the folder of the CUE file that names it: name it in one"}
 	}
-	inv.file = path.Clean(inv.File)
+	name := path.Clean(inv.File)
 	for folder := range folders {
-		inv.file = path.Join(folder, inv.File)
+		name = path.Join(folder, inv.File)
 	}
-	if !filepath.IsLocal(filepath.FromSlash(inv.file)) || slices.Contains(strings.Split(inv.file, "/"), ".git") {
-		return nil, &fault{message: "is not in the platform", hint: "copy it into the platform"}
+	if !filepath.IsLocal(filepath.FromSlash(name)) || slices.Contains(strings.Split(name, "/"), ".git") {
+		return name, &fault{message: "is not in the platform", hint: "copy it into the platform"}
 	}
-	files := inv.reader.files
-	if target, err := filepath.EvalSymlinks(files.Path(inv.file)); err == nil {
+	if target, err := filepath.EvalSymlinks(files.Path(name)); err == nil {
 		if _, within := files.Name(target); !within {
-			return nil, &fault{message: "leads out of the platform", hint: "copy what it leads to into the platform"}
+			return name, &fault{message: "leads out of the platform", hint: "copy what it leads to into the platform"}
 		}
+	}
+	return name, nil
+}
+
+// Locate returns the name of an inventory's file from the platform's root, whether it is there
+// or not. The error says why it has none in the platform.
+func Locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, error) {
+	if inv.From != nil {
+		return "", fmt.Errorf("the file of inventory %s is in another place, of which kalypso.lock pins the content: change it there, and run kalypso lock --update %[1]s", inv.Name)
+	}
+	name, wrong := locate(files, env, inv)
+	if wrong != nil {
+		return "", fmt.Errorf("the file %s of inventory %s %s: %s", inv.File, inv.Name, wrong.message, wrong.hint)
+	}
+	return name, nil
+}
+
+// openOwn is open for a file of the platform.
+func (inv *inventory) openOwn() ([]byte, *fault) {
+	files := inv.reader.files
+	var wrong *fault
+	if inv.file, wrong = locate(files, inv.reader.env, inv.Inventory); wrong != nil {
+		return nil, wrong
 	}
 	info, err := files.Stat(inv.file)
 	if err == nil && info.Size() > mostBytes {
@@ -157,7 +181,7 @@ func (inv *inventory) read(data []byte) *fault {
 		return &fault{message: "is UTF-16", line: 1, hint: "save it as UTF-8"}
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	switch inv.format() {
+	switch Format(inv.Inventory) {
 	case model.CSVInventory:
 		return inv.readCSV(data)
 	case model.JSONInventory:
@@ -170,8 +194,9 @@ func (inv *inventory) read(data []byte) *fault {
 	return &fault{message: "has an ending that says nothing", hint: `say what it is: format: "csv", "json", "ndjson" or "yaml"`}
 }
 
-// format returns what the file is, by its ending where the inventory does not say.
-func (inv *inventory) format() model.InventoryFormat {
+// Format returns what the file of an inventory is, by its ending where the inventory does not
+// say; "" where that says nothing.
+func Format(inv *model.Inventory) model.InventoryFormat {
 	if inv.Format != "" {
 		return inv.Format
 	}

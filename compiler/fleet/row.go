@@ -36,7 +36,7 @@ func (inv *inventory) add(of cells) {
 	} else if !model.IsName(b.cluster.ClusterType) {
 		b.refuse("cluster type", inv.Columns.ClusterType, fmt.Sprintf("%q is no name of a cluster type", short(b.cluster.ClusterType)), "")
 	}
-	if b.cluster.Address = b.word(inv.Columns.Address); b.cluster.Address != "" && !address.MatchString(b.cluster.Address) {
+	if b.cluster.Address = b.word(inv.Columns.Address); b.cluster.Address != "" && !IsAddress(b.cluster.Address) {
 		b.refuse("address", inv.Columns.Address, fmt.Sprintf("the address %q is neither a DNS name nor an IP address", short(b.cluster.Address)), "")
 	}
 	b.cluster.Description = b.word(inv.Columns.Description)
@@ -49,7 +49,9 @@ func (inv *inventory) add(of cells) {
 	inv.rows = append(inv.rows, row{b.cluster, b.at})
 }
 
-// address is what schema.#Cluster takes for one.
+// IsAddress says whether schema.#Cluster takes a text for an address.
+func IsAddress(text string) bool { return address.MatchString(text) }
+
 var address = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$`)
 
 // builder makes one cluster.

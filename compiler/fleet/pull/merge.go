@@ -1,0 +1,205 @@
+package pull
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// Difference is what a pull changes in an inventory. Its JSON is a result of the command.
+type Difference struct {
+	Inventory string `json:"inventory"`
+	File      string `json:"file"` // from the platform's root
+	// Clusters differ, sorted by name.
+	Clusters []Change `json:"clusters"`
+}
+
+// Change is what a pull changes of a cluster.
+type Change struct {
+	Cluster string  `json:"cluster"`
+	Change  string  `json:"change"` // added, changed or removed
+	Fields  []Field `json:"fields"` // of added and changed ones, sorted by name
+}
+
+// Field is a field of a cluster, such as address or labels.region.
+type Field struct {
+	Name   string `json:"name"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// document is the content of an inventory's file: what a pull may change, with all else.
+type document interface {
+	// rows are there in the file's order.
+	rows() []row
+	// add returns a new row.
+	add() row
+	// render returns the text with these rows.
+	render([]row) ([]byte, error)
+}
+
+// row is a cluster of a document.
+type row interface {
+	// cell returns the text of a column, "" where there is none.
+	cell(column string) string
+	// set sets the text of a column; "" leaves it empty, or takes it away. The error says
+	// why the row cannot have it.
+	set(column, text string) error
+	// label and setLabel are the same for a label that no column is named for.
+	label(name string) string
+	setLabel(name, text string) error
+	// at is the line in the file; 0 for a new one.
+	at() int
+}
+
+// Merge holds clusters, which are sorted by name, against the text of an inventory's file, nil
+// where there is none. It returns what differs and the new text, which is nil where nothing
+// does.
+//
+// Rows of other clusters go. Of those that stay, and of new ones, only the fields are written
+// that a cluster of the source has: its type, address, description, and the labels that the
+// inventory has columns for, or all but bookkeeping where it names none. A field that no
+// cluster of the source has, and every other column, stays as it is.
+func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster) (*Difference, []byte, error) {
+	if len(clusters) == 0 && !inv.AllowEmpty {
+		return nil, nil, fmt.Errorf("there are no clusters, and nothing is taken from inventory %s: where that is right, give it allowEmpty: true", inv.Name)
+	}
+	doc, err := open(inv, before)
+	if err != nil {
+		return nil, nil, errors.New(terminal.Line(file + " " + err.Error()))
+	}
+	there, err := byName(inv, doc)
+	if err != nil {
+		return nil, nil, errors.New(terminal.Line(file + err.Error()))
+	}
+	d := &Difference{Inventory: inv.Name, File: file, Clusters: []Change{}}
+	fields := fieldsFor(inv, clusters)
+	rows := make([]row, 0, len(clusters))
+	for i := range clusters {
+		c := &clusters[i]
+		change := Change{Cluster: c.Name, Change: "changed", Fields: []Field{}}
+		r := there[c.Name]
+		if r == nil {
+			change.Change, r = "added", doc.add()
+			if err := r.set(inv.Columns.Name, c.Name); err != nil {
+				return nil, nil, fmt.Errorf("%s: the name of a new row: %w", file, err)
+			}
+		}
+		delete(there, c.Name)
+		for _, f := range fields {
+			changed, err := f.apply(r, c)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s:%d: %s of cluster %s: %w", file, r.at(), f.name, c.Name, err)
+			}
+			if changed != nil {
+				change.Fields = append(change.Fields, *changed)
+			}
+		}
+		if len(change.Fields) > 0 || change.Change == "added" {
+			d.Clusters = append(d.Clusters, change)
+		}
+		rows = append(rows, r)
+	}
+	for name := range there {
+		d.Clusters = append(d.Clusters, Change{Cluster: name, Change: "removed", Fields: []Field{}})
+	}
+	slices.SortFunc(d.Clusters, func(a, b Change) int { return strings.Compare(a.Cluster, b.Cluster) })
+	if len(d.Clusters) == 0 {
+		return d, nil, nil
+	}
+	after, err := doc.render(rows)
+	return d, after, err
+}
+
+// byName returns the rows of a document by the names of their clusters. A row without a name,
+// or with that of another, cannot be told apart, and is an error.
+func byName(inv *model.Inventory, doc document) (map[string]row, error) {
+	there := map[string]row{}
+	for _, r := range doc.rows() {
+		name := r.cell(inv.Columns.Name)
+		switch other := there[name]; {
+		case !model.IsName(name):
+			return nil, fmt.Errorf(":%d: a row has no name of a cluster in %s: correct it or take it away first", r.at(), inv.Columns.Name)
+		case other != nil:
+			return nil, fmt.Errorf(":%d: cluster %s is in line %d already: leave one of them", r.at(), name, other.at())
+		}
+		there[name] = r
+	}
+	return there, nil
+}
+
+// field is a field that a pull writes.
+type field struct {
+	name string
+	of   func(*Cluster) string
+	cell func(row) string
+	set  func(row, string) error
+	// absent is the text that an empty cell stands for.
+	absent string
+}
+
+// apply gives a row a cluster's value, and returns what that changes; nil for nothing.
+func (f *field) apply(r row, c *Cluster) (*Field, error) {
+	before, after := f.cell(r), f.of(c)
+	if before == after || cmp.Or(before, f.absent) == cmp.Or(after, f.absent) {
+		return nil, nil
+	}
+	return &Field{f.name, before, after}, f.set(r, after)
+}
+
+// fieldsFor returns the fields that some of the clusters have and the inventory takes, sorted
+// by name.
+func fieldsFor(inv *model.Inventory, clusters []Cluster) []field {
+	all := []field{
+		column("address", inv.Columns.Address, func(c *Cluster) string { return c.Address }),
+		column("clusterType", inv.Columns.ClusterType, func(c *Cluster) string { return c.ClusterType }),
+		column("description", inv.Columns.Description, func(c *Cluster) string { return c.Description }),
+	}
+	all[1].absent = inv.ClusterType
+	names := map[string]bool{}
+	for i := range clusters {
+		for name := range clusters[i].Labels {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		value := func(c *Cluster) string { return c.Labels[name] }
+		switch at, mapped := inv.Columns.Labels[name]; {
+		case mapped:
+			all = append(all, column("labels."+name, at, value))
+		case inv.Columns.Labels == nil && !bookkeeping(name):
+			all = append(all, field{"labels." + name, value,
+				func(r row) string { return r.label(name) },
+				func(r row, text string) error { return r.setLabel(name, text) }, ""})
+		}
+	}
+	return slices.DeleteFunc(all, func(f field) bool {
+		return !slices.ContainsFunc(clusters, func(c Cluster) bool { return f.of(&c) != "" })
+	})
+}
+
+func column(name, at string, of func(*Cluster) string) field {
+	return field{name, of,
+		func(r row) string { return r.cell(at) },
+		func(r row, text string) error { return r.set(at, text) }, ""}
+}
+
+// bookkeeping reports whether a label is one that tools keep for themselves.
+func bookkeeping(label string) bool {
+	domain, _, _ := strings.Cut(label, "/")
+	return slices.ContainsFunc(keepers, func(k string) bool { return domain == k || strings.HasSuffix(domain, "."+k) }) ||
+		label == "clusterID" || label == "name" // of the import of Open Cluster Management
+}
+
+// keepers are domains of such labels.
+var keepers = []string{
+	"app.kubernetes.io", "argocd.argoproj.io", "cluster.x-k8s.io", "feature.open-cluster-management.io", "fleet.cattle.io",
+	"helm.sh", "helm.toolkit.fluxcd.io", "kalypso.io", "kubectl.kubernetes.io", "kustomize.toolkit.fluxcd.io",
+	"management.cattle.io", "objectset.rio.cattle.io", "velero.io",
+}

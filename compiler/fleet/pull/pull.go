@@ -1,0 +1,162 @@
+// Package pull writes the file of an inventory from what people have already: objects of
+// Cluster API, Open Cluster Management, Fleet and Argo CD, contexts of a kubeconfig, hosts of
+// Ansible.
+//
+// A Reader takes names, addresses and labels of clusters from texts or API servers, and
+// nothing else that is in them: no token, certificate or variable leaves it. Merge holds them
+// against the inventory's file, and gives what differs and the file's new text. A File is
+// replaced at once, or not at all.
+//
+// Texts are not trusted: their size and depth are bounded. What is told of them is fit for a
+// terminal.
+package pull
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kalypso-io/kalypso/compiler/fleet"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// The names of what clusters are read from.
+const (
+	ClusterAPI = "cluster-api"
+	OCM        = "ocm"
+	Fleet      = "fleet"
+	ArgoCD     = "argocd"
+	Kubeconfig = "kubeconfig"
+	Ansible    = "ansible"
+)
+
+// Sources are all of them.
+func Sources() []string { return []string{ClusterAPI, OCM, Fleet, ArgoCD, Kubeconfig, Ansible} }
+
+// Cluster is a cluster as a source has it. What the source does not say is "".
+type Cluster struct {
+	Name, ClusterType, Address, Description string
+	Labels                                  map[string]string
+
+	origin string // what it is in the source, for people
+}
+
+// Reader collects clusters.
+type Reader struct {
+	// From is one of Sources.
+	From string
+	// NameLabels are labels that hold a cluster's name: the first that an object has, before
+	// the object's own name.
+	NameLabels []string
+	// Selector says which objects count, by their labels; nil for all.
+	Selector labels.Selector
+	// Namespace is that of the objects that count; "" for all.
+	Namespace string
+	// Context is the only context of a kubeconfig that counts; "" for all.
+	Context string
+
+	clusters []Cluster
+	notes    []string
+	passed   map[string]int // objects of other kinds, by kind
+}
+
+const (
+	mostClusters = 1_000_000
+	mostNotes    = 20
+)
+
+// note keeps what people should know of what was read.
+func (r *Reader) note(format string, args ...any) {
+	r.notes = append(r.notes, terminal.Line(fmt.Sprintf(format, args...)))
+}
+
+// Notes are what was left out or has another name here, a line each, the first of them and
+// how many more there are.
+func (r *Reader) Notes() []string {
+	if more := len(r.notes) - mostNotes; more > 0 {
+		return append(slices.Clone(r.notes[:mostNotes]), fmt.Sprintf("and the same for %d more", more))
+	}
+	return r.notes
+}
+
+// Clusters returns those that were read, sorted by name. Two of one name are an error.
+func (r *Reader) Clusters() ([]Cluster, error) {
+	slices.SortStableFunc(r.clusters, func(a, b Cluster) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.origin, b.origin))
+	})
+	for i := 1; i < len(r.clusters); i++ {
+		if a, b := r.clusters[i-1], r.clusters[i]; a.Name == b.Name {
+			return nil, fmt.Errorf("%s and %s are both cluster %s: choose with --namespace, --context or --selector, or name a label that holds other names with --name-label",
+				terminal.Line(a.origin), terminal.Line(b.origin), a.Name)
+		}
+	}
+	if len(r.clusters) == 0 && len(r.passed) > 0 {
+		kinds := slices.Sorted(maps.Keys(r.passed))
+		r.note("what was read is no cluster of %s: it has objects of %s", r.From, strings.Join(kinds[:min(len(kinds), 5)], ", "))
+	}
+	return r.clusters, nil
+}
+
+// add takes a cluster whose fields are as the source has them. Those that are none here are
+// left out.
+func (r *Reader) add(c Cluster) error {
+	if len(r.clusters) == mostClusters {
+		return fmt.Errorf("there are more than %d clusters", mostClusters)
+	}
+	for _, l := range r.NameLabels {
+		if name := c.Labels[l]; name != "" {
+			c.Name = name
+			break
+		}
+	}
+	if name := nameOf(c.Name); !model.IsName(name) {
+		r.note("%s is left out: %q cannot be the name of a cluster, which has at most 63 lower case letters, digits and dashes", c.origin, c.Name)
+		return nil
+	} else if name != c.Name {
+		r.note("%s is cluster %s", c.origin, name)
+		c.Name = name
+	}
+	if c.Address != "" && !fleet.IsAddress(c.Address) {
+		r.note("cluster %s has no address: %q is none", c.Name, c.Address)
+		c.Address = ""
+	}
+	if c.ClusterType != "" && !model.IsName(c.ClusterType) {
+		r.note("cluster %s has no cluster type: %q is none", c.Name, c.ClusterType)
+		c.ClusterType = ""
+	}
+	c.Description = terminal.Line(c.Description)
+	c.Labels = maps.Clone(c.Labels) // of an object that is not the reader's
+	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
+		v := c.Labels[k]
+		if bad := append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...); len(bad) > 0 {
+			r.note("cluster %s is without %q: %q, which is no label", c.Name, k, v)
+			delete(c.Labels, k)
+		}
+	}
+	r.clusters = append(r.clusters, c)
+	return nil
+}
+
+// nameOf returns a text as a name: in lower case, with a dash for what a name cannot have.
+func nameOf(text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
+	})
+	return strings.Trim(strings.Join(words, "-"), "-")
+}
+
+// hostOf returns the host of the URL of an API server.
+func hostOf(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
