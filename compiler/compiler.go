@@ -122,6 +122,8 @@ func (b *Build) Failed() bool { return diag.Errors(b.Diagnostics) }
 type UnknownEnvironmentError struct {
 	Name  string
 	Known []string
+	// Diagnostics are those of the base where none is known: they say why.
+	Diagnostics []diag.Diagnostic
 }
 
 // Error names the environment, and the one that was probably meant.
@@ -362,7 +364,12 @@ func (b *Build) environments(asked []string) ([]string, error) {
 	}
 	for _, name := range asked {
 		if !slices.Contains(known, name) {
-			return nil, &UnknownEnvironmentError{name, known}
+			unknown := &UnknownEnvironmentError{Name: name, Known: known}
+			if len(known) == 0 {
+				unknown.Diagnostics = diag.Sort(b.Diagnostics)
+				b.Platform.Quote(unknown.Diagnostics)
+			}
+			return nil, unknown
 		}
 	}
 	names := slices.Sorted(slices.Values(asked))

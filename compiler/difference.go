@@ -31,8 +31,8 @@ type Difference struct {
 	Report *compare.Report
 }
 
-// Diagnostics returns those of After, as far as it is built: all errors, and the warnings
-// that Before does not have.
+// Diagnostics returns those of After, as far as it is built: all errors, that there are no
+// environments to compare, and the warnings that Before does not have.
 func (d *Difference) Diagnostics() []diag.Diagnostic {
 	switch {
 	case d.After == nil && d.Before == nil:
@@ -53,7 +53,7 @@ func (d *Difference) Diagnostics() []diag.Diagnostic {
 	}
 	var out []diag.Diagnostic
 	for _, a := range d.After.Diagnostics {
-		if a.Severity == diag.Error || !before[finding{a.Code, a.Path, a.Message}] {
+		if a.Severity == diag.Error || a.Code == diag.NoEnvironments || !before[finding{a.Code, a.Path, a.Message}] {
 			out = append(out, a)
 		}
 	}

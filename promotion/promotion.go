@@ -75,6 +75,10 @@ func (s *Session) Close() error { return s.state.Close() }
 // By returns who runs this.
 func (s *Session) By() string { return s.state.Request.By }
 
+// Lacks returns the diagnostics of the base where it declares no environments, so that there
+// is nothing to promote; nil where it declares some.
+func (s *Session) Lacks() []diag.Diagnostic { return s.state.Platform.Lacks }
+
 // CheckSkip returns what is wrong with gates that are to be passed over: that the policy of
 // a requested stage does not let it.
 func (s *Session) CheckSkip(skip gate.Skip) error { return s.planner.CheckSkip(skip) }

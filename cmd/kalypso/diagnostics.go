@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
@@ -93,21 +95,37 @@ func toRoot(dir string) (string, error) {
 }
 
 // reportErrors reports the errors of a platform beside a result that is not about
-// them, and returns errPlatform if there are some.
+// them, and returns errPlatform if there are some. That a platform has no environments is
+// reported as well: it is why the result is empty.
 func (g *global) reportErrors(b *compiler.Build) error {
-	var errs []diag.Diagnostic
-	for _, d := range b.Diagnostics {
-		if d.Severity == diag.Error {
-			errs = append(errs, d)
-		}
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	if err := g.report(g.err, errs); err != nil {
+	ds := blocking(b.Diagnostics)
+	if err := g.report(g.err, ds); err != nil {
 		return err
 	}
-	return errPlatform
+	if diag.Errors(ds) {
+		return errPlatform
+	}
+	return nil
+}
+
+// blocking returns errors, and that there are no environments.
+func blocking(ds []diag.Diagnostic) (out []diag.Diagnostic) {
+	for _, d := range ds {
+		if d.Severity == diag.Error || d.Code == diag.NoEnvironments {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// unready reports what the platform lacks before there can be anything in it: files, or
+// environments. It is for commands that do not compile it.
+func (g *global) unready(ctx context.Context, c *cache.Cache) error {
+	_, ds, err := compiler.Declarations(ctx, g.request(nil, c))
+	if err != nil {
+		return err
+	}
+	return g.report(g.err, slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Code != diag.Module && d.Code != diag.NoEnvironments }))
 }
 
 // emphasis returns what sets off text on a terminal that has colour, where nobody

@@ -46,7 +46,7 @@ import (
 const repository = "../.."
 
 func TestReference(t *testing.T) {
-	pages, err := docgen.Pages(newRoot(streams{}, nil))
+	pages, err := docgen.Pages(new(global).root())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func checkCommand(words []string) error {
 	if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == "#" }); i >= 0 {
 		words = words[:i]
 	}
-	cmd, rest, err := newRoot(streams{}, nil).Find(words[1:])
+	cmd, rest, err := new(global).root().Find(words[1:])
 	if err != nil {
 		return err
 	}

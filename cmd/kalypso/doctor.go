@@ -96,7 +96,7 @@ func (g *global) examine(ctx context.Context) []check {
 	} else if err != nil {
 		checks = append(checks, check{"platform", checkError, err.Error(), "name a platform's folder with -C"})
 	} else {
-		checks = append(checks, checkPlatform(root)...)
+		checks = append(checks, g.checkPlatform(ctx, root)...)
 	}
 	return append(checks, checkGit(g.dir)...)
 }
@@ -150,13 +150,24 @@ func checkCUE(ctx context.Context, language string) check {
 
 // checkPlatform says which schema the platform at root pins. What is wrong with its module
 // file is what each command says of it.
-func checkPlatform(root string) []check {
+func (g *global) checkPlatform(ctx context.Context, root string) []check {
 	p, ds, err := source.Open(root)
 	if err != nil {
 		return []check{{"platform", checkError, err.Error(), "kalypso has to read its files"}}
 	}
 	if p.Module == kalypso.ModulePath {
-		return []check{{"platform", checkWarning, root + " is the repository of kalypso", "name a platform's folder with -C"}}
+		return []check{{"platform", checkWarning, root + " is the repository of kalypso", "name a platform's folder with -C, as examples/hello-world"}}
+	}
+	platform := check{"platform", checkOK, root, ""}
+	if _, found, err := compiler.Declarations(ctx, g.request(nil, nil)); err == nil {
+		for _, d := range found {
+			switch d.Code {
+			case diag.Module:
+				platform = check{"platform", checkError, d.Message, d.Hint}
+			case diag.NoEnvironments:
+				platform = check{"platform", checkWarning, d.Message, d.Hint}
+			}
+		}
 	}
 	pin := check{"pin", checkOK, "none, and the schema is vendored, or local-module.cue pins it, or nothing imports it", ""}
 	if p.Module == "" {
@@ -174,7 +185,7 @@ func checkPlatform(root string) []check {
 			pin.Status, pin.Detail, pin.Hint = checkWarning, "none", d.Message+": "+d.Hint
 		}
 	}
-	return []check{{"platform", checkOK, root, ""}, pin}
+	return []check{platform, pin}
 }
 
 // checkGit looks at the repository that a folder is in, at who promotes from it,

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/dependency/fetch"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/apiserver"
 	"github.com/kalypso-io/kalypso/internal/git/remote"
 	"github.com/kalypso-io/kalypso/promotion/forge"
 	"github.com/kalypso-io/kalypso/promotion/plan"
+	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
 // exitCode is what a command says to its caller.
@@ -73,7 +76,7 @@ func exitOf(err error) exitCode {
 		return exitDifference
 	case errors.As(err, new(*forge.UnavailableError)), errors.As(err, new(*apiserver.UnavailableError)):
 		return exitForge
-	case errors.Is(err, errPlatform):
+	case errors.Is(err, errPlatform), diag.Errors(reasonsOf(err)):
 		return exitPlatform
 	case errors.Is(err, errBlocked):
 		return exitBlocked
@@ -83,6 +86,18 @@ func exitOf(err error) exitCode {
 		return exitPending
 	}
 	return exitFailure
+}
+
+// reasonsOf returns the diagnostics that say why an environment of a name is not there: those
+// of a platform that has none.
+func reasonsOf(err error) []diag.Diagnostic {
+	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
+		return unknown.Diagnostics
+	}
+	if unknown := (*session.UnknownError)(nil); errors.As(err, &unknown) {
+		return unknown.Diagnostics
+	}
+	return nil
 }
 
 // hintOf is what the user can do about an error; "" where nobody knows.

@@ -20,6 +20,7 @@ type formatting struct {
 	*global
 	check, diff bool
 
+	seen    bool // a file
 	changed bool
 	ds      []diag.Diagnostic
 	err     error // of what cannot be read or written
@@ -56,6 +57,7 @@ func (f *formatting) run(args []string) error {
 	}
 	for _, name := range args {
 		if name == "-" {
+			f.seen = true
 			f.stdin()
 			continue
 		}
@@ -64,6 +66,7 @@ func (f *formatting) run(args []string) error {
 			at = filepath.Join(f.dir, name)
 		}
 		err := cueformat.Files(at, func(path string, err error) error {
+			f.seen = true
 			f.file(path, f.called(name, at, path), err)
 			return nil
 		})
@@ -77,6 +80,8 @@ func (f *formatting) run(args []string) error {
 		return f.err
 	case len(f.ds) > 0:
 		return errPlatform
+	case !f.seen:
+		fmt.Fprintln(f.streams.err, "kalypso: no CUE files are there to format; let kalypso init write a platform, or name a folder with some")
 	case f.check && f.changed:
 		return errDifference
 	}

@@ -139,11 +139,8 @@ func (g *global) lockFolder(ctx context.Context, f dependency.Fetcher, renew fun
 // hiding returns the diagnostics of a platform in which errors hide what it uses.
 // That something is not locked is said of the source.
 func hiding(b *compiler.Build) []diag.Diagnostic {
-	if !diag.Errors(b.Diagnostics) {
-		return nil
-	}
-	return diag.Sort(slices.DeleteFunc(slices.Clone(b.Diagnostics), func(d diag.Diagnostic) bool {
-		return d.Severity != diag.Error || d.Code == diag.NotLocked || d.Code == diag.MissingContent
+	return diag.Sort(slices.DeleteFunc(blocking(b.Diagnostics), func(d diag.Diagnostic) bool {
+		return d.Code == diag.NotLocked || d.Code == diag.MissingContent
 	}))
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
@@ -28,9 +30,15 @@ func newMod(g *global) *cobra.Command {
 its version from cue.mod/module.cue, so that the cue command and its language
 server work where kalypso is not installed. Run it again after an update.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, _, err := source.Open(g.dir)
 			if err != nil {
+				return err
+			}
+			if p.Module == kalypso.ModulePath {
+				return fmt.Errorf("%s is the repository of kalypso, which has the module already: name a platform with -C, as examples/hello-world", p.Root)
+			}
+			if err := g.withCache(func(c *cache.Cache) error { return g.unready(cmd.Context(), c) }); err != nil {
 				return err
 			}
 			changed, err := cuemodule.Vendor(p.Root)

@@ -216,12 +216,9 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 		}
 		return nil
 	}
-	root, err := source.Root(g.dir)
-	if application.Is(g.dir) {
-		root, err = filepath.Abs(g.dir)
-	}
+	root, err := g.promotedFolder()
 	if err != nil {
-		return fmt.Errorf("%w; or name the repository of a platform, or of an application, with --repo", err)
+		return err
 	}
 	repo, err := git.Discover(root)
 	if errors.Is(err, git.ErrNoRepository) {
@@ -249,6 +246,19 @@ func (g *global) findPlatform(o *promotionOptions, r *promotion.Request) error {
 		r.By = userOf(repo.WorkTree())
 	}
 	return nil
+}
+
+// promotedFolder returns the folder of the platform, or of the application, that the command
+// works in.
+func (g *global) promotedFolder() (string, error) {
+	if application.Is(g.dir) {
+		return filepath.Abs(g.dir)
+	}
+	root, err := source.Root(g.dir)
+	if err != nil {
+		return "", fmt.Errorf("%w; or name the repository of a platform, or of an application, with --repo", err)
+	}
+	return root, nil
 }
 
 // userOf is who works in a repository, as git has it.
@@ -301,6 +311,9 @@ func (g *global) once(ctx context.Context, r promotion.Request, use func(context
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := g.report(g.err, s.Lacks()); err != nil {
+		return err
+	}
 	return use(ctx, s)
 }
 

@@ -101,6 +101,9 @@ func (g *global) publishBuild(ctx context.Context, b *compiler.Build, to publish
 	if b.Failed() {
 		return errPlatform
 	}
+	if len(b.Environments) == 0 {
+		return errors.New("there is no environment to publish")
+	}
 	all, err := publish.Of(ctx, b, to, o.Options)
 	if several := (*publish.SeveralError)(nil); errors.As(err, &several) || errors.Is(err, publish.ErrNowhere) {
 		return usageError{err}

@@ -51,9 +51,13 @@ func (g *global) request(environments []string, c *cache.Cache) compiler.Request
 func execute(ctx context.Context, args []string, s streams) int {
 	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
 	defer workers.Close()
-	root := newRoot(s, workers)
+	g := &global{streams: s, workers: workers}
+	root := g.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if reasons := reasonsOf(err); len(reasons) > 0 {
+		err = errors.Join(err, g.report(s.err, reasons))
+	}
 	var usage usageError
 	switch {
 	case err == nil, errors.Is(err, errPlatform), errors.Is(err, errDifference), errors.As(err, new(printedError)), isTold(err):
@@ -71,8 +75,9 @@ func execute(ctx context.Context, args []string, s streams) int {
 	return int(exitOf(err))
 }
 
-func newRoot(s streams, workers *worker.Pool) *cobra.Command {
-	g := &global{streams: s, workers: workers}
+// root returns the tree of all commands.
+func (g *global) root() *cobra.Command {
+	s := g.streams
 	g.out = printing{s.out, g}
 	root := &cobra.Command{
 		Use:   "kalypso",
@@ -84,6 +89,11 @@ and builds need no network.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if repository := cmd.Flag("repo"); repository != nil && repository.Value.String() == "" {
+				if _, err := g.promotedFolder(); err != nil {
+					return err // before anything is asked that would not help
+				}
+			}
 			return g.prepare(cmd.Context())
 		},
 	}

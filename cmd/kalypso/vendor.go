@@ -43,6 +43,9 @@ func (g *global) vendor(ctx context.Context) error {
 		return err
 	}
 	return g.withCache(func(c *cache.Cache) error {
+		if err := g.unready(ctx, c); err != nil {
+			return err
+		}
 		return g.vendorFolder(ctx, p.Root, compiler.Pinned(ctx, g.request(nil, c), fetcher))
 	})
 }

@@ -52,7 +52,7 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 				}
 				about, found := query.AboutWorkspace(b, workspace)
 				if !found && !diag.Errors(about) {
-					return unknownWorkspace(b, workspace)
+					return g.unknownWorkspace(b, workspace, about)
 				}
 				return g.findings(about, failOn, "workspace "+workspace)
 			})

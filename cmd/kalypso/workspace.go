@@ -37,8 +37,8 @@ of it and how often they are assigned, and how much of its quota they request.`,
 		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
 			items := slices.DeleteFunc(query.Workspaces(b), func(w query.Workspace) bool { return w.Name != args[0] })
 			about, _ := query.AboutWorkspace(b, args[0])
-			if len(items) == 0 && !diag.Errors(about) {
-				return unknownWorkspace(b, args[0])
+			if len(items) == 0 {
+				return g.unknownWorkspace(b, args[0], about)
 			}
 			err := g.print(*output, list[query.Workspace]{apiVersion, "WorkspaceList", items}, func(w *tabwriter.Writer) {
 				for _, i := range items {
@@ -77,14 +77,19 @@ func workspaceText(w *tabwriter.Writer, i query.Workspace) {
 	}
 }
 
-func unknownWorkspace(b *compiler.Build, name string) error {
+// unknownWorkspace is the error of a workspace that is not declared, and that no workload is of.
+// about are the diagnostics that concern it: errors may hide it.
+func (g *global) unknownWorkspace(b *compiler.Build, name string, about []diag.Diagnostic) error {
 	var known []string
 	for _, w := range query.Workspaces(b) {
 		known = append(known, w.Name)
 	}
 	slices.Sort(known)
-	known = slices.Compact(known)
-	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, diag.DidYouMean(name, known))
+	hint := diag.DidYouMean(name, slices.Compact(known))
+	if diag.Errors(about) || hint == "" {
+		return g.noSuch(b, "workspace", name, known)
+	}
+	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, hint)
 }
 
 // workspaceListing lists the workspaces.

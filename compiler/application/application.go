@@ -189,6 +189,9 @@ func (e *UnknownEnvironmentError) Error() string {
 	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
 		return s + "; " + hint
 	}
+	if len(e.Known) == 0 {
+		return s + "; there are none: make the folder " + "environments/" + e.Name + "/default, with a values.yaml that may be empty"
+	}
 	return s + "; there are " + strings.Join(e.Known, ", ")
 }
 

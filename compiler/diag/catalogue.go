@@ -70,6 +70,7 @@ const (
 	NoTargets             Code = "K1912" // a workload without deployment targets
 	Unportable            Code = "K1913" // a name that not every file system can hold
 	LeftCluster           Code = "K1914" // the entry of a cluster that is no longer listed stays
+	NoEnvironments        Code = "K1915" // there are no environments
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -272,6 +273,8 @@ var Codes = []Explanation{
 		"Windows keeps names such as con, aux and com1 for devices, whatever ending they have, and the usual file systems of Windows and macOS hold one of two names that differ in case alone. Whoever checks the repository out there gets an error, or one file in the place of two. Cluster types and environments are folders of what is built."},
 	{LeftCluster, LeftCluster.Severity(), "the entry of a cluster that is no longer listed stays",
 		"A cluster is in the record, and no longer among the platform's clusters or in an inventory. Its entry stays as it is, and with it the folder that it names, until the cluster is removed by name: a row that is missing must not stop what runs."},
+	{NoEnvironments, NoEnvironments.Severity(), "there are no environments",
+		"What is assigned, built and promoted belongs to an environment, and the base declares none: there is nothing to do for any command. An application has an environment for each folder below environments that has a target."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",

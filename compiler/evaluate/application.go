@@ -31,7 +31,7 @@ var ApplicationFiles = source.ApplicationMarker.Files
 type NotAnApplicationError struct{ Dir string }
 
 func (e *NotAnApplicationError) Error() string {
-	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, or name that folder with -C", e.Dir, strings.Join(ApplicationFiles, " nor "))
+	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, name that folder with -C, or let kalypso init --app write one", e.Dir, strings.Join(ApplicationFiles, " nor "))
 }
 
 // Application evaluates the folder of an application: what to render, and the values
@@ -89,6 +89,9 @@ func ApplicationDeclarations(ctx context.Context, dir string, s *supervisor.Supe
 			declarations = append(declarations, model.Declaration{Name: t.Environment})
 		}
 	}
+	if len(declarations) == 0 && !diag.Errors(ds) {
+		ds = append(ds, a.noTargets())
+	}
 	slices.SortFunc(declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
 	return declarations, diag.Sort(ds), nil
 }
@@ -126,6 +129,11 @@ func (a *application) declared(ctx context.Context) (*model.Application, []model
 		return nil, declarations, ds, nil
 	}
 	return app, declarations, ds, nil
+}
+
+// noTargets warns that the application has no environment.
+func (a *application) noTargets() diag.Diagnostic {
+	return noEnvironments(model.Position{File: a.file, Line: 1, Column: 1}, "make the folder of a target, as "+source.Environments+"/dev/default, with a values.yaml that may be empty; docs/applications.md says more")
 }
 
 // withoutFolder warns of environments that are declared and have no target.

@@ -27,6 +27,12 @@ func noBase(p *source.Platform) diag.Diagnostic {
 	return d.Hinting("declare the collections there, in a file that begins with: package " + source.Package + "; or let kalypso init DIR write a platform into a new folder")
 }
 
+// noEnvironments warns that a platform, or an application, has none. at is the file that the
+// hint is about.
+func noEnvironments(at model.Position, hint string) diag.Diagnostic {
+	return diag.New(diag.NoEnvironments, "there are no environments, so there is nothing to do").In(at, "").Hinting(hint)
+}
+
 // Declarations evaluates the platform's base, and returns the environments that it
 // declares, sorted by name; nil where nothing of the base is readable.
 func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration, []diag.Diagnostic, error) {
@@ -52,6 +58,9 @@ func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.D
 		s.Folders(p)
 		s.Declared(r.Declarations)
 		diag.Resolve(x.Diagnostics, x.Positions)
+		if len(r.Declarations) == 0 && !diag.Errors(x.Diagnostics) && !p.Hides("") {
+			x.Diagnostics = append(x.Diagnostics, noEnvironments(p.FirstFile(""), "declare one, as in: environments: dev: {}; docs/tutorial.md says what else it needs"))
+		}
 	}
 	return r.Declarations, x.Diagnostics, nil
 }

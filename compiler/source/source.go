@@ -46,7 +46,7 @@ type Platform struct {
 	Folders []string
 
 	files   *Files
-	first   map[string]string // environment -> its first file
+	first   map[string]string // environment -> its first file; "" for the base
 	embeds  []string          // files that may embed others, or name those of inventories
 	yaml    []string          // YAML files beside the platform's files
 	imports bool              // a file imports the schema
@@ -115,8 +115,8 @@ func (p *Platform) Loadable(environment string) bool {
 // Bar makes CUE load nothing of the platform any more: its base is too much for it.
 func (p *Platform) Bar() { p.barred[""] = true }
 
-// FirstFile returns where the environment's first file begins, in the order of
-// their names.
+// FirstFile returns where the first file of the environment, or of the base for "",
+// begins, in the order of their names.
 func (p *Platform) FirstFile(environment string) model.Position {
 	return model.Position{File: p.first[environment], Line: 1, Column: 1}
 }
@@ -344,7 +344,11 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 			p.Folders = append(p.Folders, environment)
 		}
 	}
-	p.hasBase = p.hasBase || dir == "." && (err != nil || pkg == Package)
+	if dir == "." && (err != nil || pkg == Package) {
+		if p.hasBase = true; p.first[""] == "" {
+			p.first[""] = rel
+		}
+	}
 	if err != nil {
 		return nil, nil // loading it reports what is wrong with it
 	}

@@ -75,7 +75,7 @@ func (au *Auditor) Audit(ctx context.Context, since time.Time) ([]Event, error) 
 	out = slices.Concat(out, orders, gone)
 	for _, name := range au.state.Request.Environments {
 		if au.state.Environments[name] == nil && !slices.ContainsFunc(out, func(e Event) bool { return e.Environment == name }) {
-			return nil, &session.UnknownError{What: "environment", Name: name, Known: au.state.Names()}
+			return nil, &session.UnknownError{What: "environment", Name: name, Known: au.state.Names(), Diagnostics: au.state.Platform.Lacks}
 		}
 	}
 	out = slices.DeleteFunc(out, func(e Event) bool { return e.Time.Before(since) })

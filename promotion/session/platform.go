@@ -31,7 +31,9 @@ type Platform struct {
 	Subject    subject.Subject
 	Head       git.Hash
 	Policies   []model.Declaration
-	Bases      *Bases
+	// Lacks are the diagnostics of the base where it declares no environments.
+	Lacks []diag.Diagnostic
+	Bases *Bases
 	// allowedSigners say whose signatures count; nil for nobody's.
 	allowedSigners []byte
 }
@@ -51,7 +53,7 @@ func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
 	if p.Head, ok = repo.Refs[BranchRef(p.Branch)]; !s.Request.Head.IsZero() {
 		p.Head = s.Request.Head
 	} else if !ok {
-		return nil, fmt.Errorf("%s has no branch %s, so there is nothing to promote from; name another one with --from", repo.URL, p.Branch)
+		return nil, fmt.Errorf("%s has no branch %s, so there is nothing to promote from; commit to it, or name another one with --from", repo.URL, p.Branch)
 	}
 	if err := repo.Remote.Fetch(ctx, []git.Hash{p.Head}, 0); err != nil {
 		return nil, err
@@ -75,6 +77,9 @@ func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
 		return nil, &PlatformError{What: p.Subject.Form().What, Commit: git.Short(p.Head), Diagnostics: ds}
 	}
 	p.Policies = stages
+	if len(stages) == 0 {
+		p.Lacks = ds
+	}
 	if err := p.readSources(ctx); err != nil {
 		return nil, err
 	}

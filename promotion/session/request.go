@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -89,6 +88,8 @@ type Source struct {
 type UnknownError struct {
 	What, Name string
 	Known      []string
+	// Diagnostics are those of the base where there is no environment at all: they say why.
+	Diagnostics []diag.Diagnostic
 }
 
 func (e *UnknownError) Error() string {
@@ -96,10 +97,7 @@ func (e *UnknownError) Error() string {
 	if hint := diag.DidYouMean(e.Name, e.Known); hint != "" {
 		return text + "; " + hint
 	}
-	if len(e.Known) == 0 {
-		return text + "; there are none"
-	}
-	return text + "; there are " + strings.Join(e.Known, ", ")
+	return text
 }
 
 // checkRequest returns an error where the request names what the policy does not have.
@@ -107,7 +105,7 @@ func (s *State) checkRequest() error {
 	known := s.Names()
 	for _, name := range s.Request.Environments {
 		if !slices.Contains(known, name) && !s.Request.Former {
-			return &UnknownError{"environment", name, known}
+			return s.unknownEnvironment(name)
 		}
 	}
 	if s.Request.Ring == "" {
@@ -128,7 +126,12 @@ func (s *State) checkRequest() error {
 		rings = append(rings, ring.Name)
 	}
 	if !slices.Contains(rings, s.Request.Ring) {
-		return &UnknownError{"ring of environment " + policy.Name, s.Request.Ring, rings}
+		return &UnknownError{What: "ring of environment " + policy.Name, Name: s.Request.Ring, Known: rings}
 	}
 	return nil
+}
+
+// unknownEnvironment is the error where the policy has no environment of a name.
+func (s *State) unknownEnvironment(name string) error {
+	return &UnknownError{What: "environment", Name: name, Known: s.Names(), Diagnostics: s.Platform.Lacks}
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/spf13/cobra"
+)
+
+// Each command is in a list of the script that says what it tells where there is no platform.
+func TestOutsideHasAllCommands(t *testing.T) {
+	script, err := txtar.ParseFile("../../testdata/script/outside-a-platform.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := new(global).root()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	listed := map[*cobra.Command]bool{}
+	for _, f := range script.Files {
+		switch f.Name {
+		case "commands", "few", "listings", "outside", "anywhere":
+		default:
+			continue
+		}
+		for line := range strings.Lines(string(f.Data)) {
+			cmd, _, err := root.Find(strings.Fields(line))
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			listed[cmd] = true
+		}
+	}
+	each(root, func(cmd *cobra.Command) {
+		if cmd.Runnable() && !listed[cmd] {
+			t.Errorf("%s is in no list of outside-a-platform.txtar", cmd.CommandPath())
+		}
+	})
+}
+
+// each calls f with a command and all below it.
+func each(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, c := range cmd.Commands() {
+		each(c, f)
+	}
+}
