@@ -90,7 +90,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 		out.counts.Assignments = y.spans[n].next - y.spans[n].first
 		key = y.key(n)
 		if known, ok := y.rememberedIndex(ct, key); ok {
-			digest, err := y.contentDigest(n, known.Files)
+			digest, err := y.contentDigest(n, known.Files, nil)
 			if err != nil {
 				return out, err
 			}
@@ -113,7 +113,7 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 	}
 	if whole && kept == "" {
 		y.rememberIndex(ct, key, index)
-		if out.tree.Digest, err = y.contentDigest(n, index.Files); err != nil {
+		if out.tree.Digest, err = y.contentDigest(n, index.Files, folders); err != nil {
 			return out, err
 		}
 		y.assignments.rememberWhole(n, out.tree.Digest, index.Diagnostics)
@@ -210,8 +210,8 @@ func (y *assembly) key(n int) cache.Key {
 
 // folders returns the folders of a cluster type, sorted.
 func (y *assembly) folders(n int) ([]tree.Folder, error) {
-	ct := &y.Model.ClusterTypes[n]
-	var out []tree.Folder
+	ct, count := &y.Model.ClusterTypes[n], y.spans[n].next-y.spans[n].first
+	out := make([]tree.Folder, 0, count)
 	for i := y.spans[n].first; i < y.spans[n].next; i++ {
 		a := &y.Schedule.Assignments[i]
 		if y.assignments.rows[i].failed {
@@ -232,7 +232,7 @@ func (y *assembly) folders(n int) ([]tree.Folder, error) {
 			Selection: y.selection(i),
 		})
 	}
-	there := map[string]bool{}
+	there := make(map[string]bool, count)
 	for _, f := range out {
 		there[f.Info.DeploymentTarget] = true
 	}
@@ -322,8 +322,9 @@ func (y *assembly) rememberIndex(ct *model.ClusterType, key cache.Key, index ind
 }
 
 // contentDigest identifies the folder of a cluster type in which nothing failed,
-// and its record, whatever they were made of; index are the files at its root.
-func (y *assembly) contentDigest(n int, index []tree.File) (model.Digest, error) {
+// and its record, whatever they were made of; index are the files at its root, and folders
+// those of its assignments, or nil.
+func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder) (model.Digest, error) {
 	h := cache.NewHash("cluster type").String(string(tree.OfFiles(index)))
 	for _, name := range y.clusterNames(y.Model.ClusterTypes[n].Name) {
 		h.String(name)
@@ -341,7 +342,11 @@ func (y *assembly) contentDigest(n int, index []tree.File) (model.Digest, error)
 		for _, target := range f.DependsOn {
 			h.String(target)
 		}
-		hashSelection(h, y.selection(i))
+		if folders == nil {
+			hashSelection(h, y.selection(i))
+		} else {
+			hashSelection(h, folders[i-y.spans[n].first].Selection)
+		}
 	}
 	for _, d := range y.keeper.retained.deniedOf(y.Model.ClusterTypes[n].Name) {
 		hashStrings(h.String(d.DeploymentTarget), d.Policies)

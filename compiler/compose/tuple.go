@@ -16,9 +16,10 @@ import (
 // group groups the assignments into tuples.
 func (p *Plan) group() {
 	p.TupleOf = make([]int32, len(p.assignments))
-	var digests [][sha256.Size]byte
-	var first, sizes []int32      // by tuple
-	numbers := map[uint64]int32{} // of tuples, by what their digests begin with, or the next that is free
+	most := len(p.assignments)
+	digests := make([][sha256.Size]byte, 0, most)
+	first, sizes := make([]int32, 0, most), make([]int32, 0, most) // by tuple
+	numbers := make(map[uint64]int32, most)                        // of tuples, by what their digests begin with, or the next that is free
 	for i := range p.assignments {
 		digest := p.digest(i)
 		n := int32(len(digests))

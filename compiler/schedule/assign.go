@@ -81,11 +81,19 @@ func (s *Schedule) assign(r *report) {
 		}
 	}
 	known := pins{known: make(map[string]pinned)}
-	var pairs []pair
+	ofType, count := make([][]pair, len(byType)), 0
 	for c, selections := range byType {
-		var denied []pair
-		pairs, denied = s.pairs(c, selections, pairs[:0])
+		pairs, denied := s.pairs(c, selections)
 		s.deny(c, pairs, denied)
+		for n := range pairs {
+			if n == 0 || pairs[n].target != pairs[n-1].target {
+				count++
+			}
+		}
+		ofType[c] = pairs
+	}
+	s.Assignments = slices.Grow(s.Assignments, count) // they are large, and many
+	for c, pairs := range ofType {
 		for first := 0; first < len(pairs); {
 			last := first + 1
 			for last < len(pairs) && pairs[last].target == pairs[first].target {
@@ -97,15 +105,19 @@ func (s *Schedule) assign(r *report) {
 	}
 }
 
-// pairs appends to pairs those of one cluster type, by target and selection. It
-// returns the pairs that policies take away as well.
-func (s *Schedule) pairs(c int, selections []int, pairs []pair) (assigned, denied []pair) {
+// pairs returns the pairs of one cluster type, by target and selection, and those that
+// policies take away.
+func (s *Schedule) pairs(c int, selections []int) (pairs, denied []pair) {
 	var denying []int
+	most := 0
 	for _, i := range selections {
 		if s.selections[i].policy.Deny {
 			denying = append(denying, i)
+		} else {
+			most += len(s.selections[i].targets)
 		}
 	}
+	pairs = make([]pair, 0, most)
 	for _, i := range selections {
 		p := &s.selections[i]
 		if p.policy.Deny {

@@ -80,7 +80,13 @@ func (c *column) add(e int32, f Fact) {
 }
 
 func (c *column) addValue(e int32, value string) {
-	n, ok := c.number[value]
+	var n int32
+	ok := false
+	if last := len(c.values) - 1; last >= 0 && c.values[last] != isStruct && c.distinct[c.values[last]].value == value {
+		n, ok = c.values[last], true // entities come sorted
+	} else {
+		n, ok = c.number[value]
+	}
 	if !ok {
 		if c.number == nil {
 			c.number = make(map[string]int32)

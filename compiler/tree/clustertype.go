@@ -256,7 +256,7 @@ func (c *ClusterTypeRecord) treeID() ID {
 // Encode returns the record's JSON, with a line for each assignment: so a change
 // of one is a change of a line. It fails only if a folder's Shared is not JSON.
 func (c *ClusterTypeRecord) Encode() ([]byte, error) {
-	b := make([]byte, 0, 256+len(c.Files)*80+len(c.Assignments)*768)
+	b := make([]byte, 0, 1024+len(c.Files)*80)
 	b = appendString(append(b, "{\n  \"apiVersion\": "...), c.APIVersion)
 	b = appendString(append(b, ",\n  \"kind\": "...), c.Kind)
 	b = appendString(append(b, ",\n  \"name\": "...), c.Name)
@@ -287,6 +287,9 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 		var err error
 		if b, err = c.Assignments[i].append(b); err != nil {
 			return nil, fmt.Errorf("folder %s/%s: %w", c.Name, c.Assignments[i].DeploymentTarget, err)
+		}
+		if i == 0 { // the others are about as long
+			b = slices.Grow(b, len(b)*len(c.Assignments)*5/4)
 		}
 	}
 	if len(c.Denied) > 0 {
