@@ -88,9 +88,13 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 			Dest: unitDirectory + unit, Content: content, Owner: "root", Group: "root", Mode: "0644",
 		}}
 	}
+	hosts := identifier(ct.Name)
+	if ct.Entries {
+		hosts = ct.Cluster // what it pulls has its name
+	}
 	return ansibleYAML([]bootstrapPlay{{
 		Name:  "Have the hosts of " + ct.Name + " in " + ct.Environment + " pull what is assigned to them",
-		Hosts: identifier(ct.Name), Become: o.become(),
+		Hosts: hosts, Become: o.become(),
 		Tasks: []bootstrapTask{
 			{Name: "Install Ansible and git", Apt: &aptTask{Name: []string{"ansible-core", "git", "python3-apt"}, State: "present", UpdateCache: true, CacheValidTime: 3600}},
 			file("Write the service that pulls", name+".service", pullService(ct, o)),
@@ -109,7 +113,7 @@ func pullService(ct *backends.ClusterType, o options) string {
 	command := []string{
 		"/usr/bin/ansible-pull",
 		"--url=" + ct.GitOps.Repo, "--checkout=" + ct.GitOps.Branch, "--directory=" + state + "/tree", "--clean", "--force",
-		"--inventory=" + folder + "/inventory/hosts.yml", "--inventory=" + host + ",localhost,", "--limit=" + host,
+		"--inventory=" + folder + "/" + hostsFile, "--inventory=" + host + ",localhost,", "--limit=" + host,
 		"--extra-vars=kalypso_cluster=" + host, folder + "/local.yml",
 	}
 	for i := range command {

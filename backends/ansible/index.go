@@ -28,11 +28,16 @@ const roleFolder = "roles/kalypso"
 // count, and modules are piped to the host, not copied there: a run has many.
 const settings = `[defaults]
 inventory = inventory/hosts.yml
-roles_path = roles
+roles_path = %sroles
 
 [connection]
 pipelining = true
 `
+
+// settingsFrom returns ansible.cfg of a folder from which the one that has the role is at up.
+func settingsFrom(up string) backends.File {
+	return backends.File{Path: "ansible.cfg", Data: fmt.Appendf(nil, settings, up)}
+}
 
 // play is a play of a playbook.
 type play struct {
@@ -77,15 +82,15 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 	if diag.Errors(ds) {
 		return nil, ds
 	}
-	hosts, ds := inventory(ct)
+	hosts, ds := inventory(ct, ct.Clusters)
 	if diag.Errors(ds) {
 		return nil, ds
 	}
 	group := identifier(ct.Name)
 	files := append(roleFiles(),
 		readme(ct, folders),
-		backends.File{Path: "ansible.cfg", Data: []byte(settings)},
-		backends.File{Path: "inventory/hosts.yml", Data: ansibleYAML(hosts)},
+		settingsFrom(""),
+		backends.File{Path: hostsFile, Data: ansibleYAML(hosts)},
 		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
 		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site(ct, o)})},
 		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},
@@ -106,7 +111,7 @@ func site(ct *backends.ClusterType, o options) play {
 		Name:  "Deploy what is assigned to " + ct.Name + " in " + ct.Environment,
 		Hosts: identifier(ct.Name), Become: o.become(),
 		Serial: o.Serial, MaxFailPercentage: &o.MaxFailPercentage,
-		Tasks: imported(),
+		Tasks: importedTasks(),
 	}
 }
 
@@ -117,11 +122,11 @@ func local(ct *backends.ClusterType, o options) play {
 		Name:  "Deploy what is assigned to " + ct.Name + " in " + ct.Environment + " to this machine",
 		Hosts: "{{ kalypso_cluster | default('localhost') }}", Connection: "local",
 		Vars:  map[string]string{"ansible_python_interpreter": o.Python},
-		Tasks: imported(),
+		Tasks: importedTasks(),
 	}
 }
 
-func imported() []task {
+func importedTasks() []task {
 	return []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
 }
 
@@ -180,7 +185,29 @@ func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	return backends.File{Path: file.Path, Data: out.Bytes()}
 }
 
-// Entries says why there are none.
+// Entries returns the inventory of the one host, and a playbook that runs that of the folder
+// which the host follows. The records on a host are called after its cluster type, so that a
+// run of another class removes what that does not assign.
 func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
-	return nil, delivery.NoEntries(ct, "each host is in the inventory of its cluster type")
+	o, ds := optionsOf(ct.Reconciler)
+	if diag.Errors(ds) {
+		return nil, ds
+	}
+	if _, ds := inventory(ct, ct.Clusters); diag.Errors(ds) {
+		return nil, ds
+	}
+	connected, up := connectionOf(o), delivery.FromEntry(ct)+"/"
+	config := settingsFrom(up)
+	local := backends.File{Path: "local.yml", Data: ansibleYAML([]imported{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
+	return func(c *model.Cluster) []backends.File {
+		hosts, _ := inventory(ct, []model.Cluster{*c})
+		hosts.All.Vars = &connected
+		return []backends.File{config, {Path: hostsFile, Data: ansibleYAML(hosts)}, local}
+	}, nil
+}
+
+// imported is a playbook of another folder.
+type imported struct {
+	Name     string `yaml:"name"`
+	Playbook string `yaml:"ansible.builtin.import_playbook"`
 }

@@ -11,9 +11,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
+// hostsFile is the inventory, in a cluster type's folder and in a cluster's entry.
+const hostsFile = "inventory/hosts.yml"
+
 // hosts is an inventory: one group, named after the cluster type.
 type hosts struct {
 	All struct {
+		Vars     *connection      `yaml:"vars,omitempty"`
 		Children map[string]group `yaml:"children"`
 	} `yaml:"all"`
 }
@@ -37,13 +41,13 @@ type connection struct {
 
 func connectionOf(o options) connection { return connection{Python: o.Python, User: o.RemoteUser} }
 
-// inventory returns the clusters of a cluster type. The values of one are part of
+// inventory returns clusters of a cluster type. The values of one are part of
 // the platform config there, over those of its assignments, so that their names
 // must do in every format.
-func inventory(ct *backends.ClusterType) (hosts, []diag.Diagnostic) {
+func inventory(ct *backends.ClusterType, clusters []model.Cluster) (hosts, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	all := map[string]host{}
-	for _, c := range ct.Clusters {
+	for _, c := range clusters {
 		h := host{Address: c.Address, Labels: map[string]any{}}
 		for key, value := range c.Labels {
 			h.Labels[key] = unsafe(model.StringOf(value))

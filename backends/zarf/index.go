@@ -153,7 +153,8 @@ func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Fo
 	return out, nil
 }
 
-// Entries says why there are none.
+// Entries names the folder whose package is for the site, in the form of that folder's list.
 func (zarf) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
-	return nil, delivery.NoEntries(ct, "a site gets a package, and pulls nothing")
+	files := []backends.File{delivery.Entry(ct)}
+	return func(*model.Cluster) []backends.File { return files }, nil
 }

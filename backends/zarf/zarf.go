@@ -105,5 +105,5 @@ func (zarf) Accounts(*backends.ClusterType) backends.Accounts {
 func (zarf) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{diag.New(diag.NoBootstrap, "a cluster of type "+ct.Name+" pulls nothing: it gets a package of Zarf").
 		At(ct.Ref, "").At(ct.Reconciler.Ref, "").
-		Hinting("in the environment's folder, run zarf package create " + ct.Name + " where there is a connection, and zarf package deploy with what it makes at the site")}
+		Hinting("in the environment's folder, run zarf package create " + ct.Dir() + " where there is a connection, and zarf package deploy with what it makes at the site")}
 }

@@ -172,10 +172,7 @@ func (e *entries) digest(sh *shard) model.Digest {
 	}
 	h := cache.NewHash("entries").String(e.Name)
 	for i, c := range sh.clusters {
-		h.String(sh.entries[i].Cluster).Key(e.folderKey(sh.entries[i].Folder))
-		if c.Values != nil {
-			h.String(string(c.Digest))
-		}
+		h.String(sh.entries[i].Cluster).Key(e.folderKey(sh.entries[i].Folder)).String(string(c.Digest))
 	}
 	sh.digest = model.Digest(h.Sum().String())
 	return sh.digest

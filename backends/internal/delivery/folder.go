@@ -124,8 +124,11 @@ func Kustomization(resources []string) backends.File {
 // Entry returns the kustomization.yaml of a cluster's entry: it has what the folder that the
 // cluster follows has, and other resources of the entry.
 func Entry(ct *backends.ClusterType, resources ...string) backends.File {
-	return Kustomization(append([]string{"../../../" + ct.Dir()}, resources...))
+	return Kustomization(append([]string{FromEntry(ct)}, resources...))
 }
+
+// FromEntry returns the path of the folder that a cluster follows, from the cluster's entry.
+func FromEntry(ct *backends.ClusterType) string { return "../../../" + ct.Dir() }
 
 // NoEntries returns the diagnostic that the clusters of a cluster type cannot have entries.
 func NoEntries(ct *backends.ClusterType, why string) []diag.Diagnostic {
