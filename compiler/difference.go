@@ -14,6 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compare"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
@@ -89,6 +90,11 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 			return nil, err
 		}
 	}
+	for n, s := range sides {
+		if err := s.compared(ctx, sides[1-n]); err != nil {
+			return nil, err
+		}
+	}
 	d = &Difference{Before: sides[0].build, After: sides[1].build}
 	leftOut := narrow(sides[0], sides[1])
 	if d.Report, err = compare.Compare(sides[0].folders, sides[1].folders); err != nil {
@@ -110,10 +116,15 @@ type side struct {
 	unknown map[string]bool
 	// uncertain are the environments in which errors hide which folders there are.
 	uncertain map[string]bool
+	// hidesClusters are the environments in which errors hide which clusters there are, and
+	// unknownClusters the ids of clusters with errors.
+	hidesClusters, unknownClusters map[string]bool
+	removedClusters                map[string]bool // ids of those that are removed by name
 }
 
 func (s *side) open(ctx context.Context) (err error) {
 	s.unknown, s.uncertain = map[string]bool{}, map[string]bool{}
+	s.hidesClusters, s.unknownClusters, s.removedClusters = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	if s.Output != "" {
 		s.folders, err = compare.ReadDir(s.Output)
 		return err
@@ -155,8 +166,13 @@ func (s *side) finish(ctx context.Context) error {
 	if s.build == nil {
 		return nil
 	}
-	if err := s.build.finish(ctx, nil); err != nil {
-		return err
+	return s.build.finish(ctx, nil)
+}
+
+// compared lists the folders of a finished build for a comparison with another side.
+func (s *side) compared(ctx context.Context, other *side) error {
+	if s.build == nil {
+		return nil
 	}
 	for _, e := range s.build.Environments {
 		if e.Tree == nil {
@@ -167,7 +183,11 @@ func (s *side) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.folders = append(s.folders, folders...)
+		clusters, err := clustersOf(ctx, e, other.entries(e.Name))
+		if err != nil {
+			return err
+		}
+		s.folders = append(append(s.folders, folders...), clusters...)
 		for i := range e.AllFailed {
 			a := &e.Schedule.Assignments[i]
 			s.unknown[a.ID(e.Name)], s.unknown[e.Name+"/"+a.ClusterType.Name] = true, true
@@ -175,8 +195,83 @@ func (s *side) finish(ctx context.Context) error {
 		if e.Model.Incomplete {
 			s.uncertain[e.Name] = true
 		}
+		if e.Model.Incomplete || e.Model.ClustersIncomplete {
+			s.hidesClusters[e.Name] = true
+		}
+		for _, name := range e.Model.RemovedClusters {
+			s.removedClusters[e.Name+"/"+name] = true
+		}
+		for of := range e.Model.Invalid {
+			if of.Collection == "clusters" {
+				s.unknownClusters[e.Name+"/"+of.Name] = true
+			}
+		}
 	}
+	compare.Sort(s.folders)
 	return nil
+}
+
+// entries returns the digests of a build's folders of entries in an environment, by name;
+// none of an output.
+func (s *side) entries(environment string) map[string]model.Digest {
+	out := map[string]model.Digest{}
+	if s.build == nil {
+		return out
+	}
+	for _, e := range s.build.Environments {
+		if e.Name != environment || e.Tree == nil {
+			continue
+		}
+		for _, ct := range e.Tree.ClusterTypes {
+			if tree.IsShard(ct.Name) {
+				out[ct.Name] = ct.Digest
+			}
+		}
+	}
+	return out
+}
+
+// clustersOf returns what the clusters of an environment pull, in no order. Entries in
+// folders that the other side has with the same digest are not made: they are equal.
+func clustersOf(ctx context.Context, e *build.Environment, other map[string]model.Digest) ([]compare.Folder, error) {
+	entries := map[string][]tree.File{}
+	read := map[string]func() ([]backends.File, error){}
+	for _, ct := range e.Tree.ClusterTypes {
+		if !tree.IsShard(ct.Name) || ct.Outside || ct.Digest != "" && other[ct.Name] == ct.Digest {
+			continue
+		}
+		content, err := ct.Content(ctx)
+		if err != nil {
+			return nil, err
+		}
+		read[ct.Name] = func() ([]backends.File, error) { return content.One(ctx, tree.Root) }
+		for _, f := range content.Files {
+			name, within, _ := strings.Cut(f.Path, "/")
+			f.Path = within
+			entries[name] = append(entries[name], f)
+		}
+	}
+	out := make([]compare.Folder, 0, len(e.Model.Clusters))
+	for i := range e.Model.Clusters {
+		c := &e.Model.Clusters[i]
+		out = append(out, compare.Folder{
+			Environment: e.Name, Cluster: c.Name, Follows: c.Folder, Tree: tree.OfFiles(entries[c.Name]),
+			Files: func() (files []backends.File, err error) {
+				if entries[c.Name] == nil {
+					return nil, nil
+				}
+				all, err := read[tree.ShardName(c.Name)]()
+				for _, f := range all {
+					if within, is := strings.CutPrefix(f.Path, c.Name+"/"); is {
+						f.Path = within
+						files = append(files, f)
+					}
+				}
+				return files, err
+			},
+		})
+	}
+	return out, nil
 }
 
 // leaveOutEqual finds the cluster types that are made of the same on both sides.
@@ -221,6 +316,9 @@ func keysOf(ctx context.Context, b *Build) ([]map[string]cache.Key, error) {
 func compared(ctx context.Context, e *build.Environment, unknown map[string]bool) ([]compare.Folder, error) {
 	var out []compare.Folder
 	for _, ct := range e.Tree.ClusterTypes {
+		if tree.IsShard(ct.Name) {
+			continue
+		}
 		if e.LeftOut(ct.Name) {
 			out = append(out, leftOut(e, ct.Name)...)
 		}
@@ -278,8 +376,15 @@ func narrow(before, after *side) []string {
 		for _, f := range s.folders {
 			has[f.Environment] = true
 		}
+		stays, followed := other.stays(s)
 		other.folders = slices.DeleteFunc(other.folders, func(f compare.Folder) bool {
 			id := f.ID()
+			if f.Cluster != "" {
+				return s.unknown[f.Environment] || s.unknownClusters[id] || stays[id] || s.Output != "" && !has[f.Environment]
+			}
+			if followed[id] {
+				return true
+			}
 			if s.unknown[f.Environment] || s.unknown[id] || other.unknown[id] {
 				leftOut[id] = true
 				return true
@@ -291,6 +396,36 @@ func narrow(before, after *side) []string {
 	return slices.Sorted(maps.Keys(leftOut))
 }
 
+// stays returns the clusters that the other side may only seem to lack, by id: where errors
+// hide clusters, and where this side is an output, of which a build leaves the entries of
+// those that are no longer listed. Of the folders that these follow, it returns the ids
+// that the other side does not have.
+func (s *side) stays(other *side) (clusters, followed map[string]bool) {
+	listed, has := map[string]bool{}, map[string]bool{}
+	for _, f := range other.folders {
+		if f.Cluster != "" {
+			listed[f.ID()] = true
+		} else {
+			has[f.ID()] = true
+		}
+	}
+	clusters, followed = map[string]bool{}, map[string]bool{}
+	types := map[string]bool{}
+	for _, f := range s.folders {
+		id := f.ID()
+		entry := s.Output != "" && f.Tree != tree.OfFiles(nil) && !other.removedClusters[id]
+		if f.Cluster != "" && !listed[id] && (entry || other.hidesClusters[f.Environment]) {
+			clusters[id], types[f.Environment+"/"+f.Follows] = true, true
+		}
+	}
+	for _, f := range s.folders {
+		if f.Cluster == "" && types[f.Environment+"/"+f.ClusterType] && !has[f.ID()] {
+			followed[f.ID()] = true
+		}
+	}
+	return clusters, followed
+}
+
 // seemsGone makes what only the other side has unknown where errors may hide it on
 // this one, and with it the own files of its cluster type, which list it.
 func (s *side) seemsGone(other *side) {
@@ -299,10 +434,12 @@ func (s *side) seemsGone(other *side) {
 	}
 	has := map[string]bool{}
 	for _, f := range s.folders {
-		has[f.ID()] = true
+		if f.Cluster == "" {
+			has[f.ID()] = true
+		}
 	}
 	for _, f := range other.folders {
-		if s.uncertain[f.Environment] && !has[f.ID()] {
+		if f.Cluster == "" && s.uncertain[f.Environment] && !has[f.ID()] {
 			s.unknown[f.ID()], s.unknown[f.Environment+"/"+f.ClusterType] = true, true
 		}
 	}

@@ -11,12 +11,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/compare"
 )
 
-// affected is what a change of the platform affects: assignments, and the cluster
-// types whose own files differ.
+// affected is what a change of the platform affects: assignments, the cluster types whose
+// own files differ, and clusters.
 type affected struct {
 	Since        string          `json:"since"`
 	Assignments  compare.Folders `json:"assignments"`
 	ClusterTypes compare.Folders `json:"clusterTypes"`
+	// Clusters are those that are listed; nil where there are none.
+	Clusters *compare.Clusters `json:"clusters,omitempty"`
 	// LeftOut are the ids of assignments that errors at the revision, or now, hide.
 	LeftOut []string     `json:"leftOut,omitempty"`
 	Stats   *build.Stats `json:"stats,omitempty"`
@@ -34,7 +36,7 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 	if err := g.reportDifference(d); err != nil {
 		return err
 	}
-	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes, LeftOut: d.Report.LeftOut}
+	item := affected{Since: o.since, Assignments: d.Report.Assignments, ClusterTypes: d.Report.ClusterTypes, Clusters: d.Report.Clusters, LeftOut: d.Report.LeftOut}
 	if o.stats {
 		r.Cache.Flush()
 		d.After.Recount()
@@ -54,6 +56,7 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 				}
 			}
 		}
+		affectedClusters(w, item.Clusters)
 		fmt.Fprintln(w, compare.Summary(d.Report))
 		if o.stats {
 			stats(w, d.After.Stats)
@@ -66,4 +69,25 @@ func (g *global) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 		return errPlatform
 	}
 	return nil
+}
+
+// affectedClusters prints the clusters that come, go, pull another folder or have other
+// values. Those that pull a folder in which something changes are counted.
+func affectedClusters(w *tabwriter.Writer, c *compare.Clusters) {
+	if c == nil {
+		return
+	}
+	for _, m := range c.Moves {
+		switch {
+		case m.From == "":
+			fmt.Fprintf(w, "added\tcluster\t%s\n", m.Cluster)
+		case m.To == "":
+			fmt.Fprintf(w, "removed\tcluster\t%s\n", m.Cluster)
+		default:
+			fmt.Fprintf(w, "moved\tcluster\t%s: %s -> %s\n", m.Cluster, m.From, m.To)
+		}
+	}
+	for _, id := range c.Changed {
+		fmt.Fprintf(w, "changed\tcluster\t%s\n", id)
+	}
 }

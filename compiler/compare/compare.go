@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,14 +20,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Folder is one folder of an output: that of an assignment, or a cluster type's
-// own files.
+// Folder is one folder of an output: that of an assignment, a cluster type's own files,
+// or what a cluster pulls.
 type Folder struct {
 	Environment string
-	ClusterType string
+	ClusterType string // or a class of one; "" for what a cluster pulls
 	// Assignment is the deployment target's full name; "" for the cluster type's
 	// own files.
 	Assignment string
+	// Cluster is the name of a cluster that is listed, and Follows the folder of its cluster
+	// type, or of its class; "" where that is not known. Its files are those of its entry;
+	// there are none where it pulls that folder itself.
+	Cluster, Follows string
 	// Tree is git's id of the folder's files. Folders with equal ids are equal,
 	// and neither is read.
 	Tree tree.ID
@@ -37,8 +42,11 @@ type Folder struct {
 }
 
 // ID returns <environment>/<clusterType>/<assignment>, or only the first two for
-// a cluster type's own files.
+// a cluster type's own files, and <environment>/<cluster> for what a cluster pulls.
 func (f *Folder) ID() string {
+	if f.Cluster != "" {
+		return f.Environment + "/" + f.Cluster
+	}
 	id := f.Environment + "/" + f.ClusterType
 	if f.Assignment != "" {
 		id += "/" + f.Assignment
@@ -48,11 +56,16 @@ func (f *Folder) ID() string {
 
 // order compares folders as an output sorts them.
 func order(a, b *Folder) int {
-	return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Assignment, b.Assignment))
+	return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Assignment, b.Assignment), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// Compare compares two outputs, each sorted by environment, cluster type and
-// assignment, without duplicates. It reads up to GOMAXPROCS pairs of folders at
+// Sort sorts the folders of an output as Compare wants them.
+func Sort(folders []Folder) {
+	slices.SortFunc(folders, func(a, b Folder) int { return order(&a, &b) })
+}
+
+// Compare compares two outputs, each sorted by environment, cluster type,
+// assignment and cluster, without duplicates. It reads up to GOMAXPROCS pairs of folders at
 // once, and what it returns does not depend on how many. It fails where a folder
 // cannot be read, with the error of the first one, or where an output is not
 // sorted.
@@ -66,6 +79,7 @@ func Compare(before, after []Folder) (*Report, error) {
 	}
 	r := newReport()
 	var pairs []pair
+	var clusters []pair // of which one side may be nil
 	for i, j := 0, 0; i < len(before) || j < len(after); {
 		var c int
 		switch {
@@ -76,28 +90,35 @@ func Compare(before, after []Folder) (*Report, error) {
 		default:
 			c = order(&before[i], &after[j])
 		}
+		p, what := pair{}, unchanged
 		switch {
 		case c < 0:
-			r.count(&before[i], removed)
+			p.before, what = &before[i], removed
 			i++
 		case c > 0:
-			r.count(&after[j], added)
+			p.after, what = &after[j], added
 			j++
 		default:
-			what := unchanged
+			p.before, p.after = &before[i], &after[j]
 			if before[i].Tree != after[j].Tree {
 				what = changed
-				pairs = append(pairs, pair{&before[i], &after[j]})
+				pairs = append(pairs, p)
 			}
-			r.count(&after[j], what)
 			i, j = i+1, j+1
 		}
+		if f := cmp.Or(p.after, p.before); f.Cluster != "" {
+			clusters = append(clusters, p)
+		} else {
+			r.count(f, what)
+		}
 	}
+	r.countClusters(clusters)
 	g, err := comparePairs(pairs)
 	if err != nil {
 		return nil, err
 	}
 	r.Groups = g.list(pairs)
+	r.setChanged()
 	return r, nil
 }
 
@@ -162,5 +183,9 @@ func (p pair) compare() (*changes, error) {
 			files[i][file.Path] = file
 		}
 	}
-	return compareFiles(files[0], files[1]), nil
+	found := compareFiles(files[0], files[1])
+	if p.moved() {
+		found.list = slices.DeleteFunc(found.list, p.isMove)
+	}
+	return found, nil
 }

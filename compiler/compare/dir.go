@@ -69,7 +69,10 @@ func readDir(dir string) ([]Folder, error) {
 			out = append(out, f.Folder)
 		}
 	}
-	slices.SortFunc(out, func(a, b Folder) int { return order(&a, &b) })
+	for _, e := range environments {
+		out = append(out, e.clusters(found)...)
+	}
+	Sort(out)
 	return out, nil
 }
 
@@ -171,6 +174,14 @@ func (e environment) folders() ([]diskFolder, error) {
 			if own[name] {
 				continue
 			}
+			if tree.IsShard(path.Join(ct, name)) {
+				entries, err := e.entries(ct, name)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, entries...)
+				continue
+			}
 			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)}
 			if a := record.Assignment(name); a != nil {
 				f.executable = executables(a.Files)
@@ -179,6 +190,47 @@ func (e environment) folders() ([]diskFolder, error) {
 		}
 	}
 	return out, nil
+}
+
+// entries returns the folders of the clusters whose entries are in a folder of entries.
+func (e environment) entries(dir, shard string) ([]diskFolder, error) {
+	at := filepath.Join(e.dir, dir, shard)
+	names, err := subfolders(at)
+	if err != nil {
+		return nil, err
+	}
+	follows := map[string]string{}
+	for _, entry := range e.clusterType(path.Join(dir, shard)).Entries {
+		follows[entry.Cluster] = entry.Folder
+	}
+	var out []diskFolder
+	for _, name := range names {
+		out = append(out, diskFolder{Folder: Folder{Environment: e.name, Cluster: name, Follows: follows[name]}, dir: filepath.Join(at, name)})
+	}
+	return out, nil
+}
+
+// clusters returns the clusters that pull the folders of their cluster types, by the
+// record: those that have no entry.
+func (e environment) clusters(found []diskFolder) []Folder {
+	if e.record == nil {
+		return nil
+	}
+	entries := map[string]bool{}
+	for i := range found {
+		if found[i].Environment == e.name && found[i].Cluster != "" && found[i].Tree != "" {
+			entries[found[i].Cluster] = true
+		}
+	}
+	var out []Folder
+	for _, of := range e.record.ClusterTypes {
+		for _, name := range e.clusterType(of.Name).Clusters {
+			if !entries[name] {
+				out = append(out, pulling(e.name, name, of.Name))
+			}
+		}
+	}
+	return out
 }
 
 // clusterType returns the record of a cluster type, which may be empty: the

@@ -16,7 +16,7 @@ type groups map[digest]*group
 
 // group is a change, and the pairs of folders that have it.
 type group struct {
-	own bool // in cluster types' own files
+	in of // folders of this kind
 	// concrete is the change as it is in one of the folders, and general what it
 	// is in all of them.
 	concrete, general Change
@@ -24,6 +24,25 @@ type group struct {
 	// all of them.
 	varies [parts]bool
 	pairs  []int
+}
+
+// of is what a folder is of.
+type of string
+
+const (
+	ofAssignment  of = "assignment"
+	ofClusterType of = "cluster type"
+	ofCluster     of = "cluster"
+)
+
+func (f *Folder) of() of {
+	switch {
+	case f.Cluster != "":
+		return ofCluster
+	case f.Assignment == "":
+		return ofClusterType
+	}
+	return ofAssignment
 }
 
 type digest [sha256.Size]byte
@@ -85,13 +104,13 @@ func pick[T any](to *T, from T, really bool) {
 // kept. A folder that has a change twice counts once for it.
 func (g groups) add(number int, p pair, cs *changes) {
 	ns := namesOf(p.after, cs.namespace)
-	own := p.after.Assignment == ""
+	in := p.after.of()
 	for _, c := range cs.list {
 		general := ns.generalize(c)
-		key := digestOf(general, own)
+		key := digestOf(general, in)
 		known := g[key]
 		if known == nil {
-			known = &group{own: own, concrete: c, general: general}
+			known = &group{in: in, concrete: c, general: general}
 			g[key] = known
 		}
 		known.compareParts(&c)
@@ -119,7 +138,7 @@ func (g groups) merge(more groups) {
 }
 
 // digestOf is the digest of a change, in which names are marked.
-func digestOf(c Change, own bool) digest {
+func digestOf(c Change, in of) digest {
 	h := sha256.New()
 	var o Object
 	if c.Object != nil {
@@ -128,7 +147,7 @@ func digestOf(c Change, own bool) digest {
 	for _, s := range []string{string(c.Kind), c.File, o.APIVersion, o.Kind, o.Namespace, o.Name, c.Path, string(c.From), string(c.To), c.Diff} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
-	fmt.Fprintf(h, "%d %v %v %v %v", c.Document, c.Object != nil, c.From != nil, c.To != nil, own)
+	fmt.Fprintf(h, "%d %v %v %v %v", c.Document, c.Object != nil, c.From != nil, c.To != nil, in)
 	return digest(h.Sum(nil))
 }
 
@@ -149,9 +168,12 @@ func (g groups) list(pairs []pair) []Group {
 		for i, n := range known.pairs {
 			folders[i] = ids[n]
 		}
-		if known.own {
+		switch known.in {
+		case ofCluster:
+			out.Clusters = folders
+		case ofClusterType:
 			out.ClusterTypes = folders
-		} else {
+		case ofAssignment:
 			out.Assignments = folders
 		}
 		items = append(items, item{out, headline(&out) + "\x00" + sortText(&out)})
@@ -160,6 +182,7 @@ func (g groups) list(pairs []pair) []Group {
 		return cmp.Or(
 			cmp.Compare(len(b.Assignments), len(a.Assignments)),
 			cmp.Compare(len(b.ClusterTypes), len(a.ClusterTypes)),
+			cmp.Compare(len(b.Clusters), len(a.Clusters)),
 			strings.Compare(a.text, b.text),
 		)
 	})

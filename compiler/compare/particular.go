@@ -13,7 +13,7 @@ import (
 const mark = '\x00'
 
 // shown are the marks as a report has them.
-var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType>", "\x00t", "<deploymentTarget>", "\x00n", "<namespace>",
+var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType>", "\x00t", "<deploymentTarget>", "\x00n", "<namespace>", "\x00k", "<cluster>",
 	"\x00i", "<environment>/<clusterType>", "\x00j", "<environment>-<clusterType>")
 
 func display(c Change) Change { return c.replaced(shown) }
@@ -51,6 +51,9 @@ func namesOf(f *Folder, namespace string) particular {
 		all = slices.DeleteFunc(all, func(n name) bool { return n.text == "" })
 		slices.SortStableFunc(all, func(a, b name) int { return cmp.Compare(len(b.text), len(a.text)) })
 		return all
+	}
+	if f.Cluster != "" {
+		return particular{names: in(name{f.Cluster, 'k'}, name{f.Environment, 'e'}), values: in(name{f.Cluster, 'k'})}
 	}
 	values := []name{
 		{namespace, 'n'}, {f.Assignment, 't'},

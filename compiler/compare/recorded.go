@@ -43,7 +43,7 @@ func Records(before, after *tree.Record, contents Contents) (*Report, error) {
 type recorded struct {
 	record  *tree.Record
 	folders []Folder
-	files   map[string]map[string]tree.Blob // by the id of a folder
+	files   map[string]map[string]tree.Blob // by the key of a folder
 	trees   map[string]tree.ID
 }
 
@@ -61,7 +61,7 @@ func (s *recorded) open(other *tree.Record, contents Contents) error {
 		}
 	}
 	for _, e := range s.record.ClusterTypes {
-		if same[e.Name] == e.Tree {
+		if same[e.Name] == e.Tree || tree.IsShard(e.Name) {
 			continue
 		}
 		ct, err := s.record.ClusterType(e.Name)
@@ -73,6 +73,41 @@ func (s *recorded) open(other *tree.Record, contents Contents) error {
 		}
 		s.add(ct, contents)
 	}
+	return s.addClusters(other, contents)
+}
+
+// addClusters lists the clusters, where anything differs from another record. Those that
+// have an entry follow what that says.
+func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
+	if other != nil && other.Tree == s.record.Tree && slices.EqualFunc(other.ClusterTypes, s.record.ClusterTypes,
+		func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {
+		return nil
+	}
+	entries, err := s.record.Entries()
+	if err != nil {
+		return err
+	}
+	listed := map[string]bool{}
+	for _, e := range entries {
+		listed[e.Cluster] = true
+		s.folder(Folder{Environment: s.record.Environment, Cluster: e.Cluster, Follows: e.Folder, Tree: tree.TreeID(e.Files)}, e.Files, contents)
+	}
+	for _, e := range s.record.ClusterTypes {
+		if tree.IsShard(e.Name) {
+			continue
+		}
+		ct, err := s.record.ClusterType(e.Name)
+		if err != nil {
+			return err
+		}
+		for _, name := range ct.Clusters {
+			if !listed[name] {
+				listed[name] = true
+				s.folders = append(s.folders, pulling(s.record.Environment, name, e.Name))
+			}
+		}
+	}
+	Sort(s.folders)
 	return nil
 }
 
@@ -85,8 +120,8 @@ func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
 }
 
 func (s *recorded) folder(f Folder, files map[string]tree.Blob, contents Contents) {
-	id := f.ID()
-	s.files[id], s.trees[id] = files, f.Tree
+	id, key := f.ID(), f.key()
+	s.files[key], s.trees[key] = files, f.Tree
 	f.Files = func() ([]backends.File, error) {
 		var out []backends.File
 		for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -106,11 +141,11 @@ func (s *recorded) folder(f Folder, files map[string]tree.Blob, contents Content
 func (s *recorded) differing(other *recorded) []tree.ID {
 	var ids []tree.ID
 	for _, f := range s.folders {
-		id := f.ID()
-		if there, ok := other.trees[id]; !ok || there == f.Tree {
+		key := f.key()
+		if there, ok := other.trees[key]; !ok || there == f.Tree {
 			continue
 		}
-		for _, b := range s.files[id] {
+		for _, b := range s.files[key] {
 			ids = append(ids, b.ID)
 		}
 	}

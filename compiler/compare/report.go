@@ -13,6 +13,8 @@ type Report struct {
 	Kind         string  `json:"kind"`
 	Assignments  Folders `json:"assignments"`
 	ClusterTypes Folders `json:"clusterTypes"` // by their own files, beside the assignments' folders
+	// Clusters are those that are listed; nil where there are none.
+	Clusters *Clusters `json:"clusters,omitempty"`
 	// Counts are those of each cluster type, sorted by environment and name.
 	Counts []Counts `json:"counts"`
 	// Groups are the changes in folders that changed: those of most assignments
@@ -44,6 +46,8 @@ type Counts struct {
 	// Own says what happened to the cluster type's own files: added, removed,
 	// changed or unchanged; "" where there are none.
 	Own string `json:"own,omitempty"`
+	// Clusters are how many of those that are listed follow it.
+	Clusters int `json:"clusters,omitempty"`
 }
 
 // Group is a change, and the folders that it is in. A part of the change that is
@@ -53,6 +57,8 @@ type Group struct {
 	Change
 	Assignments  []string `json:"assignments"`  // ids, sorted as outputs are
 	ClusterTypes []string `json:"clusterTypes"` // ids, sorted as outputs are
+	// Clusters are the ids of those whose entries have the change.
+	Clusters []string `json:"clusters,omitempty"`
 }
 
 // Change is one difference in a file.
@@ -149,7 +155,7 @@ func (r *Report) Empty() bool {
 			return false
 		}
 	}
-	return true
+	return r.Clusters == nil || len(r.Clusters.Moves)+len(r.Clusters.Changed) == 0
 }
 
 // outcome is what happened to a folder.

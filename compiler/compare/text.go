@@ -51,6 +51,7 @@ func WriteText(w io.Writer, r *Report, o TextOptions) error {
 		t.folders('-', t.Unit, r.Assignments.Removed)
 		t.folders('+', "cluster type", r.ClusterTypes.Added)
 		t.folders('-', "cluster type", r.ClusterTypes.Removed)
+		t.moves(r.Clusters)
 		for i := range r.Groups {
 			t.group(&r.Groups[i])
 		}
@@ -61,14 +62,25 @@ func WriteText(w io.Writer, r *Report, o TextOptions) error {
 
 // Summary returns the counts of a report in a line, such as "3 added, 73
 // changed, 1 removed, 926 unchanged". They are of assignments; cluster types
-// whose own files differ follow them where there are any.
+// whose own files differ follow them where there are any, and the classes and clusters
+// that the differences concern, where clusters are listed.
 func Summary(r *Report) string {
 	a, ct := r.Assignments, r.ClusterTypes
 	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", len(a.Added), len(a.Changed), len(a.Removed), a.Unchanged)
 	if n := len(ct.Added) + len(ct.Changed) + len(ct.Removed); n > 0 {
 		s += fmt.Sprintf("; cluster types: %d added, %d changed, %d removed, %d unchanged", len(ct.Added), len(ct.Changed), len(ct.Removed), ct.Unchanged)
 	}
+	if c := r.Clusters; c != nil && c.Concerned > 0 {
+		s += "; " + counted(c.Classes, "class", "classes") + ", " + counted(c.Concerned, "cluster", "clusters")
+	}
 	return s
+}
+
+func counted(n int, one, many string) string {
+	if n != 1 {
+		one = many
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }
 
 // textWriter writes text. The buffer keeps the first error.
@@ -113,7 +125,10 @@ func (t *textWriter) folders(sign byte, what string, ids []string) {
 
 func (t *textWriter) group(g *Group) {
 	ids, what := g.Assignments, t.Unit+"s"
-	if len(ids) == 0 {
+	switch {
+	case len(g.Clusters) > 0:
+		ids, what = g.Clusters, "clusters"
+	case len(ids) == 0:
 		ids, what = g.ClusterTypes, "cluster types"
 	}
 	ids = ordered(t, ids, environmentOf)
@@ -123,6 +138,11 @@ func (t *textWriter) group(g *Group) {
 	}
 	t.line("", sign(g), headline(g)+", "+in)
 	t.body(g)
+	t.some(ids)
+}
+
+// some writes the first ids of a list of several, or all.
+func (t *textWriter) some(ids []string) {
 	if len(ids) == 1 {
 		return
 	}
@@ -293,6 +313,9 @@ func (t *textWriter) stat(r *Report) {
 			continue
 		}
 		s := fmt.Sprintf("%s/%s\t%d added\t%d changed\t%d removed\t%d unchanged", printable(c.Environment), printable(c.ClusterType), c.Added, c.Changed, c.Removed, c.Unchanged)
+		if r.Clusters != nil {
+			s += "\t" + counted(c.Clusters, "cluster", "clusters")
+		}
 		if own {
 			s += "\town files " + c.Own
 		}

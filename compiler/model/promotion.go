@@ -145,6 +145,7 @@ type PolicyGate struct {
 type BudgetGate struct {
 	Assignments  *int `json:"assignments,omitempty"`
 	ClusterTypes *int `json:"clusterTypes,omitempty"`
+	Clusters     *int `json:"clusters,omitempty"`
 }
 
 // Declaration is an environment as the platform's base declares it.

@@ -34,7 +34,10 @@ func ShardName(cluster string) string { return backends.EntriesDir + "/" + backe
 
 // IsShard says whether the name of a cluster type in a tree or a record is that of a folder
 // of entries.
-func IsShard(name string) bool { return strings.HasPrefix(name, backends.EntriesDir+"/") }
+func IsShard(name string) bool {
+	shard, below := strings.CutPrefix(name, backends.EntriesDir+"/")
+	return below && isHex(shard)
+}
 
 // partOf returns the name of the cluster type, or of the folder of entries, that a path is
 // in. The folder of a cluster type that is called clusters has none with a name of two digits:
@@ -54,7 +57,7 @@ func recordName(name string) string { return strings.ReplaceAll(name, "/", ".") 
 
 // checkPartName reports a name that is none of a cluster type or of a folder of entries.
 func checkPartName(name string) error {
-	if dir, shard := path.Split(name); dir == backends.EntriesDir+"/" && isHex(shard) {
+	if IsShard(name) {
 		return nil
 	}
 	return checkName(name)

@@ -138,6 +138,9 @@ type Change struct {
 		Removed []string `json:"removed"`
 	} `json:"assignments"`
 	ClusterTypes []string `json:"clusterTypes"` // with such an assignment
+	// Clusters is on how many clusters something changes; a cluster type that lists none
+	// counts as one.
+	Clusters int `json:"clusters"`
 	// Created, Updated and Deleted count objects by kind: {"Namespace": 1}. What is no
 	// Kubernetes object counts as File.
 	Created map[string]int `json:"created"`

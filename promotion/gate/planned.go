@@ -87,7 +87,13 @@ func budget(g *model.BudgetGate, c *Change) answer {
 	assignments, fits := bounded("assignments", len(c.Assignments.Added)+len(c.Assignments.Changed)+len(c.Assignments.Removed), g.Assignments)
 	clusterTypes, fit := bounded("cluster types", len(types), g.ClusterTypes)
 	a := answer{State: Passed, reason: assignments + ", " + clusterTypes}
-	if !fits || !fit {
+	within := true
+	if g.Clusters != nil {
+		var clusters string
+		clusters, within = bounded("clusters", c.Clusters, g.Clusters)
+		a.reason += ", " + clusters
+	}
+	if !fits || !fit || !within {
 		a.State = Blocked
 	}
 	return a

@@ -77,6 +77,8 @@ func TestBudget(t *testing.T) {
 	n := func(n int) *int { return &n }
 	twice := change(0, 0, 0, 0)
 	twice.ClusterTypes = []string{"a", "a"}
+	fleet := change(1, 0, 0, 1)
+	fleet.Clusters = 1204
 	for name, c := range map[string]struct {
 		gate   model.BudgetGate
 		change *Change
@@ -87,6 +89,8 @@ func TestBudget(t *testing.T) {
 		"too many cluster types": {model.BudgetGate{ClusterTypes: n(3)}, change(1, 2, 3, 4), want{Blocked, "6 assignments, 4 of at most 3 cluster types", ""}},
 		"none":                   {model.BudgetGate{Assignments: n(0)}, change(1, 0, 0, 1), want{Blocked, "1 of at most 0 assignments, 1 cluster types", ""}},
 		"no bounds":              {model.BudgetGate{}, change(1, 0, 0, 1), want{Passed, "1 assignments, 1 cluster types", ""}},
+		"as many clusters":       {model.BudgetGate{Clusters: n(1204)}, fleet, want{Passed, "1 assignments, 1 cluster types, 1204 of at most 1204 clusters", ""}},
+		"too many clusters":      {model.BudgetGate{Clusters: n(500)}, fleet, want{Blocked, "1 assignments, 1 cluster types, 1204 of at most 500 clusters", ""}},
 		"a type that is twice":   {model.BudgetGate{ClusterTypes: n(1)}, twice, want{Passed, "0 assignments, 1 of at most 1 cluster types", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +106,7 @@ func TestPolicy(t *testing.T) {
 			if c != g.Change {
 				return nil, fmt.Errorf("asked for %s", c)
 			}
-			const want = `{"environment":"prod","assignments":{"added":[],"changed":[],"removed":[]},"clusterTypes":[],"created":{},"updated":{},"deleted":{},"errors":0,"kept":0,"removals":{"removed":0,"recorded":0,"most":0,"empties":false},` +
+			const want = `{"environment":"prod","assignments":{"added":[],"changed":[],"removed":[]},"clusterTypes":[],"clusters":0,"created":{},"updated":{},"deleted":{},"errors":0,"kept":0,"removals":{"removed":0,"recorded":0,"most":0,"empties":false},` +
 				`"base":"4f2a9c1d00000000000000000000000000000000","own":"0000000000000000000000000000000000000000"}`
 			if string(document) != want {
 				return nil, fmt.Errorf("the document is %s", document)

@@ -126,7 +126,8 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 		what = "Targets"
 	}
 	fmt.Fprintf(b, "%s: %s\n\n", what, compare.Summary(r))
-	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed)
+	moved := moves(r.Clusters)
+	rows := len(r.Groups) + len(r.Assignments.Added) + len(r.Assignments.Removed) + len(moved)
 	if rows == 0 {
 		return
 	}
@@ -155,16 +156,64 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 	if a := r.Assignments.Removed; len(a) > 0 {
 		row("removed "+form.Unit()+"s", a)
 	}
+	for _, text := range moved[:min(len(moved), mostGroups)] {
+		fmt.Fprintf(b, "| %s | | |\n", text)
+	}
+	if len(moved) > mostGroups {
+		fmt.Fprintf(b, "| %d more moves of clusters | | |\n", len(moved)-mostGroups)
+	}
 	for i := range r.Groups[:min(len(r.Groups), mostGroups)] {
 		g := &r.Groups[i]
-		if len(g.Assignments) > 0 {
+		switch {
+		case len(g.Assignments) > 0:
 			row(summarize(g), g.Assignments)
+		case len(g.Clusters) > 0:
+			fmt.Fprintf(b, "| %s: %s | | |\n", clusters(g.Clusters), summarize(g))
 		}
 	}
 	if len(r.Groups) > mostGroups {
 		fmt.Fprintf(b, "| %d more changes | | |\n", len(r.Groups)-mostGroups)
 	}
 	fmt.Fprintln(b)
+}
+
+// moves returns the clusters that come, go or follow another folder as cells of a table,
+// those that go the same way together.
+func moves(c *compare.Clusters) []string {
+	if c == nil {
+		return nil
+	}
+	type way struct{ from, to string }
+	var ways []way
+	ids := map[way][]string{}
+	for _, m := range c.Moves {
+		w := way{m.From, m.To}
+		if ids[w] == nil {
+			ways = append(ways, w)
+		}
+		ids[w] = append(ids[w], m.Cluster)
+	}
+	var out []string
+	for _, w := range ways {
+		text := clusters(ids[w]) + ": " + message.Code(w.from) + " → " + message.Code(w.to)
+		switch {
+		case w.from == "":
+			text = clusters(ids[w]) + " added: " + message.Code(w.to)
+		case w.to == "":
+			text = clusters(ids[w]) + " no longer listed: " + message.Code(w.from)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// clusters names one cluster, and counts several.
+func clusters(ids []string) string {
+	if len(ids) > 1 {
+		return fmt.Sprintf("%d clusters", len(ids))
+	}
+	_, name, _ := strings.Cut(ids[0], "/")
+	return "cluster " + message.Markdown(name)
 }
 
 // mostText is how much of a text of others a body shows, in characters.

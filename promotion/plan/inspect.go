@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kalypso-io/kalypso/compiler/compare"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/session"
@@ -54,7 +55,37 @@ func (m *maker) inspect(ctx context.Context, st *session.Stage, step *Step) erro
 		types[clusterTypeOf(id)] = true
 	}
 	step.Change.ClusterTypes = slices.Sorted(maps.Keys(types))
+	step.Change.Clusters = clustersOf(p.report)
 	return m.countObjects(st, step, of)
+}
+
+// clustersOf returns how many clusters a change concerns, as a rollout counts them: a cluster
+// type that lists none stands for one.
+func clustersOf(r *compare.Report) int {
+	n := 0
+	if r.Clusters != nil {
+		n = r.Clusters.Concerned
+	}
+	listed, others := map[string]bool{}, map[string]bool{}
+	for i := range r.Counts {
+		c := &r.Counts[i]
+		name := model.TypeOfFolder(c.ClusterType)
+		listed[name] = listed[name] || c.Clusters > 0
+		if c.Added+c.Changed+c.Removed > 0 {
+			others[name] = true
+		}
+	}
+	if r.Clusters != nil {
+		for _, m := range r.Clusters.Moves {
+			listed[model.TypeOfFolder(m.From)], listed[model.TypeOfFolder(m.To)] = true, true
+		}
+	}
+	for name := range others {
+		if !listed[name] {
+			n++
+		}
+	}
+	return n
 }
 
 // clusterTypeOf returns the cluster type of the id of an assignment, or of a target.
@@ -63,7 +94,7 @@ func clusterTypeOf(id string) string {
 	if len(parts) < 2 {
 		return ""
 	}
-	return parts[1]
+	return model.TypeOfFolder(parts[1])
 }
 
 // countObjects counts the objects that are created, updated and deleted, by kind.

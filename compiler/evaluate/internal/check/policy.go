@@ -132,8 +132,8 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 	if g.Soak != nil && g.Soak.For == 0 {
 		stopsNothing(ref.At("soak.for"), "no time has to pass", "write how long, as 24h, or remove the gate")
 	}
-	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil {
-		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments or clusterTypes a step may change, or remove the gate")
+	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil && g.Budget.Clusters == nil {
+		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes or clusters a step may change, or remove the gate")
 	}
 	team := func(name string) bool { return strings.Contains(name, "/") } // nobody knows who is in it
 	if a := g.Approvals; a != nil && a.From != nil && !slices.ContainsFunc(a.From, team) {
