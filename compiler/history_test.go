@@ -21,6 +21,7 @@ import (
 type history struct {
 	seed  uint64
 	edits []int
+	fleet bool // whether the platform has inventories
 }
 
 // step is one moment of a history.
@@ -62,6 +63,9 @@ func (h history) check(t *testing.T, variants []variant) (did []string, broken s
 		followers = append(followers, v(t, dir))
 	}
 	p := randplatform.New(h.seed)
+	if h.fleet {
+		p = randplatform.NewFleet(h.seed)
+	}
 	s := &step{platformDir: filepath.Join(root, "repository", "platform")}
 	last := map[string]map[string]string{} // text of the platform -> its output, where it had no error
 	for i := range len(h.edits) + 1 {
@@ -133,7 +137,10 @@ func (h history) itself(t *testing.T, root string, s *step, p *randplatform.Plat
 	if d := lost(s.before.files, s.want); d != "" {
 		return d
 	}
-	if !s.want.clean() {
+	if d := entriesGone(s.before.files, s.want.files, p); d != "" {
+		return d
+	}
+	if !s.want.clean() || s.want.leaves() {
 		return ""
 	}
 	text := fmt.Sprint(p.Files())
@@ -143,7 +150,7 @@ func (h history) itself(t *testing.T, root string, s *step, p *randplatform.Plat
 		}
 	}
 	last[text] = s.want.files
-	if !s.before.clean() {
+	if !s.before.clean() || s.before.leaves() {
 		if d := differs(s.want.files, cold(t, root, s.platformDir, nil).files); d != "" {
 			return "errors leave something: " + d
 		}
@@ -154,7 +161,7 @@ func (h history) itself(t *testing.T, root string, s *step, p *randplatform.Plat
 // shrink returns the history without the edits that the failure does not need.
 func (h history) shrink(t *testing.T, variants []variant) history {
 	for i := len(h.edits) - 1; i >= 0; i-- {
-		less := history{h.seed, slices.Delete(slices.Clone(h.edits), i, i+1)}
+		less := history{h.seed, slices.Delete(slices.Clone(h.edits), i, i+1), h.fleet}
 		if _, broken := less.check(t, variants); broken != "" {
 			h = less
 		}

@@ -41,6 +41,7 @@ type outcome struct {
 	// reference.
 	digests   map[string]model.Digest
 	functions map[string]bool
+	models    map[string]*model.Environment // by environment, where there is one
 }
 
 // clean says that nothing of the output stems from an earlier build.
@@ -65,7 +66,7 @@ func compileTo(t *testing.T, r compiler.Request, outDir string) outcome {
 
 // write builds, and returns all but the files.
 func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
-	o := outcome{said: map[string]string{}, failed: map[string]bool{}, digests: map[string]model.Digest{}, functions: map[string]bool{}}
+	o := outcome{said: map[string]string{}, failed: map[string]bool{}, digests: map[string]model.Digest{}, functions: map[string]bool{}, models: map[string]*model.Environment{}}
 	r.AllowRemovals = true // random edits take away what they like
 	b, written, err := compiler.Write(t.Context(), r, to)
 	if err != nil {
@@ -100,6 +101,7 @@ func write(t *testing.T, r compiler.Request, to compiler.Output) outcome {
 		if e.Model == nil {
 			continue
 		}
+		o.models[e.Name] = e.Model
 		if e.Model.Incomplete {
 			o.uncertain = append(o.uncertain, e.Name)
 		}

@@ -81,6 +81,9 @@ func (p *Platform) Edit(r *rand.Rand) (what string) {
 	if r.IntN(total) < 45*len(p.broken) {
 		what = repair(p, r)
 	}
+	if what == "" && p.rows != nil && chance(r, 40) {
+		what = pick(r, fleetEdits...)(p, r)
+	}
 	for what == "" {
 		n := r.IntN(total)
 		i := 0

@@ -22,6 +22,7 @@ type Platform struct {
 	styles       map[string]style
 	comments     map[string]string // path of a file -> a comment at its end
 	data         map[string]*value // path of an embedded JSON file -> what it holds
+	rows         map[string][]row  // path of an inventory's file -> what it holds; nil where there is no fleet
 	pinned       []pinned
 	broken       []breakage
 	touched      bool
@@ -70,6 +71,13 @@ func (p *Platform) Clone() *Platform {
 	c.data = map[string]*value{}
 	for path, v := range p.data {
 		c.data[path] = v.clone()
+	}
+	c.rows = maps.Clone(p.rows)
+	for path, rows := range p.rows {
+		c.rows[path] = slices.Clone(rows)
+		for i, w := range rows {
+			c.rows[path][i].labels = maps.Clone(w.labels)
+		}
 	}
 	c.pinned = slices.Clone(p.pinned)
 	c.broken = slices.Clone(p.broken) // a breakage never changes

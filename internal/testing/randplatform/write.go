@@ -108,6 +108,9 @@ func (p *Platform) Files() map[string]string {
 		v.write(&b, jsonText, 0)
 		out[name] = b.String() + "\n" + p.comments[name]
 	}
+	for name, rows := range p.rows {
+		out[name] = csv(rows)
+	}
 	p.addContent(out)
 	for _, b := range p.broken {
 		if _, there := out[b.file]; there {

@@ -1,0 +1,193 @@
+package compiler_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
+)
+
+// TestFleetEditsEqualFromScratch is TestEditsEqualFromScratch with platforms that have
+// inventories, classes and entries, and with edits of rows and of selectors of clusters.
+func TestFleetEditsEqualFromScratch(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1000))
+	shared := openCache(t, cache.Options{Dir: t.TempDir()})
+	t.Run("seeds", func(t *testing.T) {
+		for seed, ways := range [][]variant{{incremental, cached}, {damaged, sharing(shared)}} {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				holds(t, history{seed: uint64(4000 + seed), edits: []int{1, 2, 3, 4, 5, 6, 7, 8}, fleet: true}, ways)
+			})
+		}
+	})
+	closeCache(t, shared)
+}
+
+// leaves says whether entries stay of clusters that are no longer listed: then what there
+// is does not follow from the platform alone.
+func (o outcome) leaves() bool {
+	return slices.ContainsFunc(o.all, func(d diag.Diagnostic) bool { return d.Code == diag.LeftCluster })
+}
+
+// entriesGone says which entry is gone of a cluster that was not removed by name.
+func entriesGone(before, after map[string]string, p *randplatform.Platform) string {
+	for name := range before {
+		parts := strings.Split(name, "/")
+		if len(parts) != 5 || parts[1] != "clusters" {
+			continue
+		}
+		if _, there := after[name]; !there && !p.Removed(parts[0], parts[3]) {
+			return fmt.Sprintf("the entry of cluster %s of %s is gone", parts[3], parts[0])
+		}
+	}
+	return ""
+}
+
+// TestClassesEqualATypePerCluster holds what each cluster applies against that of a
+// platform in which its cluster type is for it alone, and has no selector of clusters.
+func TestClassesEqualATypePerCluster(t *testing.T) {
+	shared := openCache(t, cache.Options{Dir: t.TempDir()})
+	compared, classes := 0, 0
+	for seed := range uint64(3) {
+		p, r := randplatform.NewFleet(5000+seed), rand.New(rand.NewPCG(seed, 7))
+		did, named := []string{fmt.Sprintf("seed %d", 5000+seed)}, map[string]string{}
+		for range 5 {
+			o := buildAt(t, p, shared)
+			for environment, m := range o.models {
+				for _, ct := range m.ClusterTypes {
+					if ct.Class != "" {
+						classes++
+					}
+					if d := misnamed(&ct, named); d != "" {
+						t.Fatalf("%s\n%s", d, strings.Join(did, "\n"))
+					}
+				}
+				if !o.clean() || o.leaves() {
+					continue
+				}
+				for _, c := range some(r, m.Clusters) {
+					alone, ok := p.Alone(environment, c.Name)
+					if !ok || c.Folder == "" || entryOf(o.files, environment, c.Name) == "" {
+						continue
+					}
+					d, ok := compareAlone(t, environment, c, o, buildAt(t, alone, shared))
+					if d != "" {
+						t.Fatalf("cluster %s of %s, in %s: %s\n%s", c.Name, environment, c.Folder, d, strings.Join(did, "\n"))
+					}
+					if ok {
+						compared++
+					}
+				}
+			}
+			did = append(did, p.Edit(r))
+		}
+	}
+	closeCache(t, shared)
+	if compared == 0 || classes == 0 {
+		t.Errorf("%d clusters are compared, and there are %d classes", compared, classes)
+	}
+	t.Logf("%d clusters are compared", compared)
+}
+
+// some returns up to three of the clusters.
+func some(r *rand.Rand, clusters []model.Cluster) []model.Cluster {
+	out := slices.Clone(clusters)
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out[:min(3, len(out))]
+}
+
+func buildAt(t *testing.T, p *randplatform.Platform, c *cache.Cache) outcome {
+	dir := t.TempDir()
+	defer removeAll(t, dir)
+	if err := p.Write(filepath.Join(dir, "platform")); err != nil {
+		t.Fatal(err)
+	}
+	return compileTo(t, compiler.Request{Dir: filepath.Join(dir, "platform"), Cache: c}, filepath.Join(dir, "out"))
+}
+
+// misnamed says whether a folder's name does not follow from the selectors of its class
+// alone. It remembers the names in named.
+func misnamed(ct *model.ClusterType, named map[string]string) string {
+	if ct.Entries != model.ClusterEntries {
+		if ct.Class != "" {
+			return fmt.Sprintf("cluster type %s has a class without entries", ct.Name)
+		}
+		return ""
+	}
+	id := ct.TypeName() + ": " + strings.Join(ct.SelectedBy, " ")
+	if !slices.IsSorted(ct.SelectedBy) {
+		return "selectors of a class are not sorted: " + id
+	}
+	want := strings.TrimSuffix(ct.TypeName()+"."+strings.Join(ct.SelectedBy, "."), ".")
+	if was := named[id]; was != "" && was != ct.Name || len(want) < 60 && want != ct.Name {
+		return fmt.Sprintf("the folder of %s is called %s", id, ct.Name)
+	}
+	if other := named[ct.Name]; other != "" && other != id {
+		return fmt.Sprintf("%s is the folder of %s and of %s", ct.Name, id, other)
+	}
+	named[id], named[ct.Name] = ct.Name, id
+	return ""
+}
+
+func entryOf(files map[string]string, environment, cluster string) string {
+	for name := range files {
+		if parts := strings.Split(name, "/"); len(parts) == 5 && parts[0] == environment && parts[1] == "clusters" && parts[3] == cluster {
+			return path.Dir(name)
+		}
+	}
+	return ""
+}
+
+// compareAlone compares what a cluster applies with what it does on its own; ok is false
+// where errors keep that from being built.
+func compareAlone(t *testing.T, environment string, c model.Cluster, got, want outcome) (difference string, ok bool) {
+	own := environment + "/" + c.ClusterType + "/"
+	for _, d := range want.errors {
+		if len(d.Assignments) == 0 || slices.ContainsFunc(d.Assignments, func(id string) bool { return strings.HasPrefix(id, own) }) {
+			return "", false
+		}
+	}
+	if want.said["error"] != "" || entryOf(want.files, environment, c.Name) == "" {
+		return "", false
+	}
+	a, b := applied(t, environment, c.Name, c.Folder, c.ClusterType, got.files), applied(t, environment, c.Name, c.ClusterType, c.ClusterType, want.files)
+	return differs(a, b), true
+}
+
+// applied returns what a Kustomize build of a cluster's entry gives, and the folders that
+// it refers to, with the folder of its class called as its cluster type.
+func applied(t *testing.T, environment, cluster, folder, clusterType string, files map[string]string) map[string]string {
+	out, fsys := map[string]string{}, filesys.MakeFsInMemory()
+	rename := strings.NewReplacer("/"+folder+"/", "/"+clusterType+"/")
+	for name, text := range files {
+		if err := fsys.WriteFile("/"+name, fileOf(name, text).Data); err != nil {
+			t.Fatal(err)
+		}
+		if at, within := strings.CutPrefix(name, environment+"/"+folder+"/"); within {
+			out[at] = rename.Replace(text)
+		}
+	}
+	m, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/"+entryOf(files, environment, cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := m.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["what is applied"] = rename.Replace(string(objects))
+	return out
+}
