@@ -18,7 +18,7 @@ import (
 func Article(kinds string) string {
 	kinds = strings.ReplaceAll(strings.Trim(kinds, "()"), "|", " or ")
 	switch {
-	case kinds == "null":
+	case kinds == "null", kinds == "bytes":
 		return kinds
 	case strings.HasPrefix(kinds, "int"):
 		return "an " + kinds
