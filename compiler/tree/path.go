@@ -137,7 +137,8 @@ const maxName = 255
 // because a file system may ignore them (".g<U+200C>it" is .git on HFS+), and
 // ".git" is looked for as Windows reads names: in any case, under its short
 // name, and with what follows a colon or a final dot or space left out (git's
-// is_hfs_dotgit and is_ntfs_dotgit).
+// is_hfs_dotgit and is_ntfs_dotgit). Other names with these are refused because
+// Windows cannot write them.
 func elementError(e string) error {
 	if strings.ContainsFunc(e, func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 		return errors.New("has a backslash or an invisible character")
@@ -149,6 +150,9 @@ func elementError(e string) error {
 	name = strings.ToLower(strings.TrimRight(name, ". "))
 	if name == ".git" || name == "git~1" {
 		return errors.New("is git's own")
+	}
+	if strings.Contains(e, ":") || strings.TrimRight(e, ". ") != e {
+		return errors.New("has a colon, or a dot or space at its end, which Windows has in no name")
 	}
 	if isTemp(e) {
 		return errors.New("has the name of a temporary file of kalypso")
