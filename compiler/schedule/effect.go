@@ -186,7 +186,8 @@ func (s *Schedule) warnOfEmptyTypes(r *report) {
 			used[name] = true
 			ref := c.Ref()
 			r.add(diag.New(diag.EmptyClusterType, fmt.Sprintf("nothing is assigned to cluster type %s", c.Name)).
-				On(ref.String()).At(ref, ""))
+				On(ref.String()).At(ref, "").
+				Hinting("let the clusterTypes of a policy select it, or remove it"))
 		}
 	}
 }

@@ -17,8 +17,8 @@ func TestSample(t *testing.T) {
 	equal(t, "assignments", ids(s), []string{
 		"drone/hello-world-app-functional-test", "large/hello-world-app-performance-test", "large/observability-prometheus"})
 	equal(t, "diagnostics", lines(ds), []string{
-		`K1904 clusterTypes."command-center": nothing is assigned to cluster type command-center`,
-		`K1904 clusterTypes.small: nothing is assigned to cluster type small`})
+		`K1904 clusterTypes."command-center": nothing is assigned to cluster type command-center (let the clusterTypes of a policy select it, or remove it)`,
+		`K1904 clusterTypes.small: nothing is assigned to cluster type small (let the clusterTypes of a policy select it, or remove it)`})
 	a, ok := s.Find("large", "observability-prometheus")
 	if !ok || a.Workload.Name != "observability" || a.Target.Name != "prometheus" || a.Manifests.Git.Branch != "main" {
 		t.Errorf("found %+v", a)

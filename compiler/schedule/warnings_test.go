@@ -32,9 +32,9 @@ func TestNoEffect(t *testing.T) {
 			` (no deployment target has workspace: "kaizen-app-taem"; did you mean kaizen-app-team?)`,
 		`K1903 workloads."hello-world-app".deploymentTargets."functional-test": no scheduling policy selects deployment target hello-world-app-functional-test (write a policy for it, such as schedulingPolicies: "hello-world-app": {deploymentTargets: workload: "hello-world-app", clusterTypes: {}}; if that is meant, write allowEmpty: true on the deployment target)`,
 		`K1903 workloads."hello-world-app".deploymentTargets."performance-test": no scheduling policy selects deployment target hello-world-app-performance-test (write a policy for it, such as schedulingPolicies: "hello-world-app": {deploymentTargets: workload: "hello-world-app", clusterTypes: {}}; if that is meant, write allowEmpty: true on the deployment target)`,
-		`K1904 clusterTypes."command-center": nothing is assigned to cluster type command-center`,
-		`K1904 clusterTypes.drone: nothing is assigned to cluster type drone`,
-		`K1904 clusterTypes.large: nothing is assigned to cluster type large`,
+		`K1904 clusterTypes."command-center": nothing is assigned to cluster type command-center (let the clusterTypes of a policy select it, or remove it)`,
+		`K1904 clusterTypes.drone: nothing is assigned to cluster type drone (let the clusterTypes of a policy select it, or remove it)`,
+		`K1904 clusterTypes.large: nothing is assigned to cluster type large (let the clusterTypes of a policy select it, or remove it)`,
 	}
 	_, ds := assign(t, env)
 	equal(t, "warnings", lines(ds), want)

@@ -21,6 +21,8 @@ func unportable(rel string, names map[string]string) []diag.Diagnostic {
 	switch {
 	case taken:
 		why = fmt.Sprintf("%s and %s differ in case alone, and Windows and macOS hold one of them", name, other)
+	case model.IsDevice(name) && path.Dir(rel) == Environments:
+		return nil // it cannot be loaded, which is an error
 	case model.IsDevice(name):
 		why = fmt.Sprintf("%s is the name of a device on Windows, so the platform cannot be checked out there", name)
 	default:

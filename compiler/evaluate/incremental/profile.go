@@ -44,6 +44,7 @@ type profile struct {
 // large is a struct that is too large for CUE.
 type large struct {
 	Name     string // of its field
+	Path     string // of its field; "" where it is not written
 	Fields   int
 	Position model.Position
 }
@@ -253,18 +254,37 @@ func largeIn(f *ast.File, name string) (out []large) {
 			collections[d] = slices.Contains(model.CollectionNames, name)
 		}
 	}
+	var path []string // of the field that the walk is in
 	ast.Walk(f, func(n ast.Node) bool {
 		field, isField := n.(*ast.Field)
-		if !isField || collections[n] {
+		if !isField {
+			return true
+		}
+		label, _, _ := ast.LabelName(field.Label)
+		if path = append(path, label); collections[n] {
 			return true
 		}
 		if lit, isStruct := field.Value.(*ast.StructLit); isStruct && len(lit.Elts) > mostFields {
-			label, _, _ := ast.LabelName(field.Label)
-			out = append(out, large{label, len(lit.Elts), model.Position{File: name, Line: field.Pos().Line(), Column: field.Pos().Column()}})
+			out = append(out, large{label, pathOf(path), len(lit.Elts), model.Position{File: name, Line: field.Pos().Line(), Column: field.Pos().Column()}})
 		}
 		return true
-	}, nil)
+	}, func(n ast.Node) {
+		if _, isField := n.(*ast.Field); isField {
+			path = path[:len(path)-1]
+		}
+	})
 	return out
+}
+
+// pathOf returns the path of names; "" where one is not written.
+func pathOf(names []string) (path string) {
+	for _, name := range names {
+		if name == "" {
+			return ""
+		}
+		path = model.JoinPath(path, model.Label(name))
+	}
+	return path
 }
 
 // tooLarge reports the large structs of files.
@@ -272,7 +292,7 @@ func tooLarge(profiles []profile) (ds []diag.Diagnostic) {
 	for _, p := range profiles {
 		for _, l := range p.Large {
 			ds = append(ds, diag.New(diag.LargeStruct, fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, mostFields)).
-				In(l.Position, "").Hinting("write them as a list, as one text, or in structs below one another"))
+				In(l.Position, "").On(l.Path).Hinting("write them as a list, as one text, or in structs below one another"))
 		}
 	}
 	return ds

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/finding"
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
@@ -50,6 +52,9 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 	if p.Module == "" {
 		return nil, nil, nil // source.Open has said what is wrong with the module
 	}
+	if model.IsDevice(path.Base(dir)) {
+		return nil, []diag.Diagnostic{namedAsDevice(dir)}, nil
+	}
 	for _, name := range without {
 		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("package " + source.Package + "\n")
 	}
@@ -57,6 +62,14 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("")
 	}
 	return Folder(p.Files(), dir, source.Package, "", overlay)
+}
+
+// namedAsDevice is about an environment in whose folder CUE finds no package, on any system.
+func namedAsDevice(dir string) diag.Diagnostic {
+	d := diag.New(diag.Unportable, path.Base(dir)+" is the name of a device on Windows, and CUE reads no package in a folder of that name").
+		In(model.Position{File: dir, Line: 1, Column: 1}, "").Hinting("give the environment and its folder another name")
+	d.Severity = diag.Error
+	return d
 }
 
 // Folder loads and builds a package of the module whose files are given. Its files are
