@@ -17,19 +17,29 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/internal/testing/randplatform"
 )
 
 // TestFleetEditsEqualFromScratch is TestEditsEqualFromScratch with platforms that have
 // inventories, classes and entries, and with edits of rows and of selectors of clusters.
-func TestFleetEditsEqualFromScratch(t *testing.T) {
+func TestFleetEditsEqualFromScratch(t *testing.T) { fleetEditsEqualFromScratch(t) }
+
+func TestSlowFleetEditsEqualFromScratch(t *testing.T) {
+	isolated.Slow(t, "it builds more random platforms")
+	fleetEditsEqualFromScratch(t)
+}
+
+func fleetEditsEqualFromScratch(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	shared := openCache(t, cache.Options{Dir: t.TempDir()})
+	ways := [][]variant{{incremental, cached}, {shardedApart(shared)}, {damaged, sharing(shared)}, {shardedTogether(shared)}, {committed(shared)}, {affected(shared)}}
+	edits := []int{1, 2, 3, 4, 5, 6, 7, 8}
 	t.Run("seeds", func(t *testing.T) {
-		for seed, ways := range [][]variant{{incremental, cached}, {damaged, sharing(shared)}} {
+		for seed := range howMany(t, 2, 6, 30) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				holds(t, history{seed: uint64(4000 + seed), edits: []int{1, 2, 3, 4, 5, 6, 7, 8}, fleet: true}, ways)
+				holds(t, history{seed: uint64(4000 + seed), edits: edits[:howMany(t, 4, 8, 8)], fleet: true}, ways[seed%len(ways)])
 			})
 		}
 	})

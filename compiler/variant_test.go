@@ -207,6 +207,11 @@ func outside(shard build.Shard, files map[string]string) map[string]string {
 		name := parts[1]
 		if name == ".kalypso" {
 			name = strings.TrimSuffix(parts[len(parts)-1], ".json")
+			if entries, is := strings.CutPrefix(name, "clusters."); is { // no generated cluster type is called so
+				name = "clusters/" + entries
+			}
+		} else if name == "clusters" {
+			name += "/" + parts[2]
 		}
 		return shard.Has(name) || len(parts) == 3 && parts[1] == ".kalypso"
 	})

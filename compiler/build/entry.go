@@ -14,6 +14,8 @@ import (
 )
 
 // entries are those of the clusters whose cluster types have some: what each of them pulls.
+// Folders of entries are shared out among the shards of a build by their own names, as those of
+// cluster types are: so each is of one build, whatever folders its entries name.
 type entries struct {
 	*scope
 	retained *retained
@@ -55,14 +57,15 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 		}
 	}
 	for i := range s.Model.Clusters {
-		if c := &s.Model.Clusters[i]; e.makers[c.Folder] != nil && s.builds(c.Folder) {
-			sh := e.shard(tree.ShardName(c.Name))
+		c := &s.Model.Clusters[i]
+		if name := tree.ShardName(c.Name); e.makers[c.Folder] != nil && s.request.Shard.Has(name) && s.inRing(c.Folder) {
+			sh := e.shard(name)
 			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}), append(sh.clusters, c)
 		}
 	}
 	if s.record != nil {
 		for _, entry := range s.record.ClusterTypes {
-			if !tree.IsShard(entry.Name) || entry.Digest != "" && e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
+			if !tree.IsShard(entry.Name) || !s.request.Shard.Has(entry.Name) || entry.Digest != "" && e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
 				continue
 			}
 			recorded, err := s.record.ClusterType(entry.Name)
@@ -134,10 +137,10 @@ func (e *entries) hides(r tree.EntryRecord) bool {
 	}
 	n, listed := slices.BinarySearchFunc(e.Model.Clusters, r.Cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
 	if !listed {
-		return !e.builds(r.Folder)
+		return !e.inRing(r.Folder)
 	}
 	ct := e.types[e.Model.Clusters[n].Folder]
-	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.builds(ct.Name) || !e.builds(r.Folder))
+	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.inRing(ct.Name) || !e.inRing(r.Folder))
 }
 
 // classUnknown says whether errors may hide which class a cluster is of.
@@ -191,6 +194,13 @@ func (e *entries) folderKey(folder string) cache.Key {
 // trees returns the folders of entries, in no order, and those that this build leaves alone.
 func (e *entries) trees() []tree.ClusterType {
 	var out []tree.ClusterType
+	if e.record != nil {
+		for _, entry := range e.record.ClusterTypes {
+			if tree.IsShard(entry.Name) && !e.request.Shard.Has(entry.Name) {
+				out = append(out, tree.ClusterType{Name: entry.Name, Outside: true})
+			}
+		}
+	}
 	for name, sh := range e.shards {
 		if len(sh.entries) == 0 {
 			continue
