@@ -80,7 +80,7 @@ A name that is no DNS label is written as one: in lower case, with dashes for ot
 characters. Two clusters of one name are an error, and so is a source without any, unless
 the inventory has allowEmpty.`,
 		Example: `  kalypso inventory pull stores --from ocm --kubeconfig hub.yaml --dry-run
-  kubectl get clusters.cluster.x-k8s.io -A -o yaml | kalypso inventory pull stores --from cluster-api --file - --yes
+  kalypso inventory pull stores --from cluster-api --file clusters.yaml --yes
   kalypso inventory pull hosts prod --from ansible --file inventory.ini
   kalypso inventory pull stores --from argocd --file clusters/ --exit-code --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
