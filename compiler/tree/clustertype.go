@@ -282,6 +282,7 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 		b = append(b, "\n  ]"...)
 	}
 	b = append(b, ",\n  \"assignments\": ["...)
+	before := len(b)
 	for i := range c.Assignments {
 		b = appendNext(b, i)
 		var err error
@@ -289,7 +290,7 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 			return nil, fmt.Errorf("folder %s/%s: %w", c.Name, c.Assignments[i].DeploymentTarget, err)
 		}
 		if i == 0 { // the others are about as long
-			b = slices.Grow(b, len(b)*len(c.Assignments)*5/4)
+			b = slices.Grow(b, (len(b)-before)*len(c.Assignments)*5/4)
 		}
 	}
 	if len(c.Denied) > 0 {
