@@ -212,10 +212,7 @@ func (s *driftSurvey) own() error {
 	}
 	for _, p := range slices.Sorted(maps.Keys(own)) {
 		full := path.Join(ownFolder, p)
-		name := strings.TrimSuffix(path.Base(p), path.Ext(p))
-		if dir, shard, found := strings.Cut(name, "."); found && IsShard(dir+"/"+shard) {
-			name = dir + "/" + shard
-		}
+		name := recordedBy(path.Base(p))
 		if full == gitignorePath && own[p] == BlobOf(backends.File{Data: []byte(gitignore)}) {
 			continue
 		}

@@ -39,10 +39,10 @@ func IsShard(name string) bool {
 	return below && isHex(shard)
 }
 
-// partOf returns the name of the cluster type, or of the folder of entries, that a path is
+// PartOf returns the name of the cluster type, or of the folder of entries, that a path is
 // in. The folder of a cluster type that is called clusters has none with a name of two digits:
 // full names of deployment targets have a dash.
-func partOf(p string) string {
+func PartOf(p string) string {
 	first, rest, _ := strings.Cut(p, "/")
 	if shard, _, within := strings.Cut(rest, "/"); within && first == backends.EntriesDir && isHex(shard) {
 		return first + "/" + shard
@@ -54,6 +54,23 @@ func isHex(s string) bool { return len(s) == 2 && strings.Trim(s, "0123456789abc
 
 // recordName is the file of a cluster type's record, in recordsFolder.
 func recordName(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
+
+// recordedBy returns the name whose record is a file in recordsFolder.
+func recordedBy(file string) string {
+	name := strings.TrimSuffix(file, path.Ext(file))
+	if dir, shard, found := strings.Cut(name, "."); found && IsShard(dir+"/"+shard) {
+		return dir + "/" + shard
+	}
+	return name
+}
+
+// checkPart is checkNext for cluster types and folders of entries.
+func checkPart(last, name string) error {
+	if IsShard(name) && name > last {
+		return nil
+	}
+	return checkNext("cluster type", last, name)
+}
 
 // checkPartName reports a name that is none of a cluster type or of a folder of entries.
 func checkPartName(name string) error {
@@ -112,6 +129,30 @@ func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 		return nil
 	}
 	return &c.Entries[i]
+}
+
+// Matches says whether the files of the content that are not in folders, and the entries, are
+// those of a record. What stays as the record has it is.
+func (c *Content) Matches(r *ClusterTypeRecord) bool {
+	if c.Entries == nil {
+		return len(r.Entries) == 0 && OfFiles(c.Files) == TreeID(r.Files)
+	}
+	if len(c.Entries) != len(r.Entries) {
+		return false
+	}
+	files := map[string]Blob{}
+	for i, e := range c.Entries {
+		is := &r.Entries[i]
+		if is.Cluster != e.Cluster || is.Folder != e.Folder {
+			return false
+		}
+		for p, b := range is.Files {
+			if !e.Kept {
+				files[e.Cluster+"/"+p] = b
+			}
+		}
+	}
+	return OfFiles(c.Files) == TreeID(files)
 }
 
 // partTrees returns the trees of the parts of an environment: folders of entries are in one

@@ -222,14 +222,6 @@ func (r *Record) checkNames() error {
 	return nil
 }
 
-// checkPart is checkNext for cluster types and folders of entries.
-func checkPart(last, name string) error {
-	if IsShard(name) && checkPartName(name) == nil && name > last {
-		return nil
-	}
-	return checkNext("cluster type", last, name)
-}
-
 func checkNext(what, last, name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

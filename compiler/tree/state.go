@@ -129,7 +129,7 @@ func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 		st.journal = j
 		st.unfinished = map[string][]string{}
 		for _, p := range j.paths() {
-			part := partOf(p)
+			part := PartOf(p)
 			st.unfinished[part] = append(st.unfinished[part], p)
 		}
 	}

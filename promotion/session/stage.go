@@ -142,8 +142,7 @@ func (st *Stage) Covers(clusterType string) bool {
 
 // CoversFile reports the same of a path in the environment's folder.
 func (st *Stage) CoversFile(path string) bool {
-	clusterType, _, _ := strings.Cut(path, "/")
-	return st.Covers(clusterType)
+	return st.Covers(tree.PartOf(path))
 }
 
 // OwnHold returns the hold of the stage alone: the environment's where it has no rings.

@@ -253,7 +253,7 @@ func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.
 		if err := v.keptFiles(ctx, st, recorded); err != nil {
 			return err
 		}
-	case content.Kept == "" && tree.OfFiles(content.Files) != tree.TreeID(recorded.Files):
+	case !content.Matches(recorded):
 		v.problem("%s: its own files are not what is compiled", ct.Name)
 	}
 	there := map[string]bool{}
