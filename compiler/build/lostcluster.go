@@ -3,7 +3,6 @@ package build
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -59,8 +58,7 @@ func (s *scope) lost(clusterType, cluster string) bool {
 	if s.Model.Invalid[model.Ref{Collection: clusters, Name: cluster}] {
 		return true
 	}
-	_, there := slices.BinarySearchFunc(s.Model.Clusters, cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
-	return (s.Model.Incomplete || s.Model.ClustersIncomplete) && !there
+	return (s.Model.Incomplete || s.Model.ClustersIncomplete) && s.Model.Cluster(cluster) == nil
 }
 
 func (s *scope) lostOf(n int, names []string) diag.Diagnostic {

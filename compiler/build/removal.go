@@ -218,7 +218,7 @@ func (c *changes) countClusters(changed []changedType, r *Removals) {
 			if _, hidden := slices.BinarySearch(c.lostClusters[t.before.Name], name); hidden {
 				continue
 			}
-			if _, there := slices.BinarySearchFunc(c.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) }); !there {
+			if c.Model.Cluster(name) == nil {
 				r.Clusters = append(r.Clusters, name)
 			}
 		}

@@ -14,6 +14,15 @@ const (
 	ClusterEntries Entries = "cluster" // each an entry of its own, which names a folder
 )
 
+// Cluster returns the cluster with a name; nil for none.
+func (e *Environment) Cluster(name string) *Cluster {
+	i, found := slices.BinarySearchFunc(e.Clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return &e.Clusters[i]
+}
+
 // TypeName returns the name of the cluster type that the platform declares.
 func (c *ClusterType) TypeName() string { return TypeOfFolder(c.Name) }
 

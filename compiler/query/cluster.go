@@ -41,15 +41,6 @@ type ClusterAssignment struct {
 	Values []Value `json:"values"`
 }
 
-// clusterNamed returns a cluster of an environment; nil for none.
-func clusterNamed(e *build.Environment, name string) *model.Cluster {
-	n, found := slices.BinarySearchFunc(e.Model.Clusters, name, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
-	if !found {
-		return nil
-	}
-	return &e.Model.Clusters[n]
-}
-
 // ExplainCluster explains a cluster. ok is false where nothing of the environment can be
 // read, or errors hide the cluster. The error says that there is no such cluster, and what
 // may have been meant.
@@ -58,7 +49,7 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name st
 	if e == nil || e.Model == nil {
 		return x, false, nil
 	}
-	c := clusterNamed(e, name)
+	c := e.Model.Cluster(name)
 	if c == nil {
 		if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: "clusters", Name: name}] {
 			return x, false, nil

@@ -59,7 +59,7 @@ func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
 	case "clusterTypes":
 		return func(i int) bool { return all[i].ClusterType.TypeName() == of.Name }
 	case "clusters":
-		c := clusterNamed(e, of.Name)
+		c := e.Model.Cluster(of.Name)
 		return func(i int) bool { return c != nil && all[i].ClusterType.Name == c.Folder }
 	case "inventories":
 		types := map[string]bool{}

@@ -78,7 +78,7 @@ func folderOf(e *build.Environment, name string) (folder string, cluster *model.
 	if len(classes) > 0 {
 		return "", nil, fmt.Errorf("the clusters of %s are of several classes: give one of %s, or the name of a cluster", name, strings.Join(classes, ", "))
 	}
-	if c := clusterNamed(e, name); c != nil {
+	if c := e.Model.Cluster(name); c != nil {
 		return c.Folder, c, nil
 	}
 	return name, nil, nil
