@@ -29,7 +29,7 @@ type entries struct {
 	shards map[string]*shard
 	// followed are the folders that entries which stay name.
 	followed map[string]bool
-	left     []string // clusters that are no longer listed, and whose entries stay
+	left     []string // clusters that are to have no entries any more, and whose entries stay
 }
 
 // shard is a folder of entries.
@@ -135,11 +135,11 @@ func (e *entries) hides(r tree.EntryRecord) bool {
 	if e.Model.Incomplete || e.Model.ClustersIncomplete || e.Model.Invalid[model.Ref{Collection: clusters, Name: r.Cluster}] {
 		return true
 	}
-	n, listed := slices.BinarySearchFunc(e.Model.Clusters, r.Cluster, func(c model.Cluster, name string) int { return strings.Compare(c.Name, name) })
-	if !listed {
+	c := e.Model.Cluster(r.Cluster)
+	if c == nil {
 		return !e.inRing(r.Folder)
 	}
-	ct := e.types[e.Model.Clusters[n].Folder]
+	ct := e.types[c.Folder]
 	return ct.Entries == model.ClusterEntries && (e.makers[ct.Name] == nil || !e.inRing(ct.Name) || !e.inRing(r.Folder))
 }
 
@@ -150,22 +150,38 @@ func (e *entries) classUnknown() bool {
 		slices.ContainsFunc(e.Model.ConfigSchemas, func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
 }
 
-// reportLeft warns of clusters that are no longer listed, and whose entries stay.
+// reportLeft warns of entries that stay although the platform has no such clusters any more,
+// or their cluster types have no entries.
 func (e *entries) reportLeft() {
-	if len(e.left) == 0 {
+	slices.Sort(e.left)
+	var unlisted, without []string
+	for _, name := range e.left {
+		if e.Model.Cluster(name) == nil {
+			unlisted = append(unlisted, name)
+		} else {
+			without = append(without, name)
+		}
+	}
+	e.warn(unlisted, "no longer listed", "list it again, or remove what it pulls, once nothing runs there any more")
+	e.warn(without, "of a cluster type without entries", `give the cluster type entries: "cluster" again, or bootstrap the cluster anew, and then remove what it pulled`)
+}
+
+// warn warns of entries that stay.
+func (e *entries) warn(clusters []string, why, way string) {
+	n := len(clusters)
+	if n == 0 {
 		return
 	}
-	slices.Sort(e.left)
-	which := "cluster " + e.left[0] + " is no longer listed, and its entry stays"
-	if n := len(e.left); n > 1 {
-		which = fmt.Sprintf("%d clusters are no longer listed, and their entries stay: %s", n, strings.Join(e.left[:min(n, 5)], ", "))
-		if n > 5 {
-			which += fmt.Sprintf(" and %d more", n-5)
-		}
+	which := "cluster " + clusters[0] + " is " + why + ", and its entry stays"
+	if n > 1 {
+		which = fmt.Sprintf("%d clusters are %s, and their entries stay: %s", n, why, strings.Join(clusters[:min(n, 5)], ", "))
+	}
+	if n > 5 {
+		which += fmt.Sprintf(" and %d more", n-5)
 	}
 	ref := model.Ref{Collection: "environments", Name: e.Name}
 	e.reports.add(diag.New(diag.LeftCluster, which).At(ref, "").On(ref.At("removals.clusters").String()).
-		Hinting(fmt.Sprintf("list it again, or remove what it pulls, once nothing runs there any more: environments: %s: removals: clusters: [%q]", model.Label(e.Name), e.left[0])))
+		Hinting(fmt.Sprintf("%s: environments: %s: removals: clusters: [%q]", way, model.Label(e.Name), clusters[0])))
 }
 
 // digest identifies entries of which none stays as the record has it.
