@@ -77,17 +77,6 @@ func newAsked() *asked {
 	return &asked{map[string]bool{}, map[*model.ClusterType][]label{}, map[*model.DeploymentTarget][]label{}}
 }
 
-// ask notes the names of the fields in a selector; those of fields in fields too,
-// which asks for more than is needed and not for less.
-func (a *asked) ask(s *model.Selector) {
-	if s.Key != "" {
-		a.names[s.Key] = true
-	}
-	for i := range s.Args {
-		a.ask(&s.Args[i])
-	}
-}
-
 func (a *asked) clusterType(ct *model.ClusterType) []label {
 	return remembered(a.clusterTypes, ct, ct.Labels, a.names)
 }

@@ -12,10 +12,10 @@ import (
 func (p *Plan) match(satisfies selector.Satisfier) {
 	asked := newAsked()
 	for i := range p.env.Configs {
-		asked.ask(&p.env.Configs[i].Match)
+		p.env.Configs[i].Match.AddKeys(asked.names)
 	}
 	for i := range p.env.ConfigSchemas {
-		asked.ask(&p.env.ConfigSchemas[i].Match)
+		p.env.ConfigSchemas[i].Match.AddKeys(asked.names)
 	}
 	index := p.index(asked, satisfies)
 	p.Matches = make([]int, len(p.env.Configs))
@@ -90,7 +90,7 @@ func (m *matches) byAssignment() [][]int32 {
 func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) [][]int {
 	asked := newAsked()
 	for i := range selectors {
-		asked.ask(&selectors[i])
+		selectors[i].AddKeys(asked.names)
 	}
 	index := p.index(asked, satisfies)
 	out := make([][]int, len(selectors))

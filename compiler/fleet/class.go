@@ -133,7 +133,7 @@ func (c *classes) names(class int, selectors []clusterSelector) []string {
 func (r *reader) factsOfClusters(selectors []clusterSelector) func(yield func(selector.Facts) bool) {
 	asked := map[string]bool{}
 	for i := range selectors {
-		keysOf(selectors[i].selector, asked)
+		selectors[i].selector.AddKeys(asked)
 	}
 	types := map[string]map[string]string{}
 	for i := range r.env.ClusterTypes {
@@ -162,16 +162,6 @@ func (r *reader) factsOfClusters(selectors []clusterSelector) func(yield func(se
 	}
 }
 
-// keysOf adds the names of the fields in a selector.
-func keysOf(s *model.Selector, to map[string]bool) {
-	if s.Key != "" {
-		to[s.Key] = true
-	}
-	for i := range s.Args {
-		keysOf(&s.Args[i], to)
-	}
-}
-
 // types says which cluster types a selector of clusters may tell apart: those that its
 // entity is about at all.
 type types struct {
@@ -183,11 +173,7 @@ type types struct {
 func newTypes(env *model.Environment, satisfies selector.Satisfier) *types {
 	return &types{env, satisfies, selector.NewIndex(func(yield func(selector.Facts) bool) {
 		for i := range env.ClusterTypes {
-			labels := selector.Facts{}
-			for k, v := range env.ClusterTypes[i].Labels {
-				labels[k] = selector.Values(v)
-			}
-			if !yield(selector.Facts{"name": selector.Values(env.ClusterTypes[i].Name), "labels": selector.Struct(labels)}) {
+			if ct := &env.ClusterTypes[i]; !yield(selector.Facts{"name": selector.Values(ct.Name), "labels": selector.Labels(ct.Labels)}) {
 				return
 			}
 		}

@@ -109,6 +109,16 @@ type Selector struct {
 	Expr Expr       `json:"expr,omitempty"`
 }
 
+// AddKeys adds the names of the fields in the selector; those of fields in fields too.
+func (s *Selector) AddKeys(to map[string]bool) {
+	if s.Key != "" {
+		to[s.Key] = true
+	}
+	for i := range s.Args {
+		s.Args[i].AddKeys(to)
+	}
+}
+
 // String returns the selector as CUE-like text, for people.
 func (s Selector) String() string {
 	switch s.Op {

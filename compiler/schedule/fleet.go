@@ -54,15 +54,15 @@ func newFleet(env *model.Environment, satisfies selector.Satisfier) *fleet {
 func (f *fleet) targetFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for _, t := range f.targets {
-			labels := labelFacts(t.Labels)
-			labels["workload"] = selector.Values(t.workload.Name)
-			labels["workspace"] = selector.Values(t.workload.Workspace)
+			labels := selector.Labels(t.Labels)
+			labels.Facts["workload"] = selector.Values(t.workload.Name)
+			labels.Facts["workspace"] = selector.Values(t.workload.Workspace)
 			if !yield(selector.Facts{
 				"name":        selector.Values(t.Name),
 				"workload":    selector.Values(t.workload.Name),
 				"workspace":   selector.Values(t.workload.Workspace),
 				"environment": selector.Values(f.environment),
-				"labels":      selector.Struct(labels),
+				"labels":      labels,
 			}) {
 				return
 			}
@@ -76,7 +76,7 @@ func (f *fleet) typeFacts() iter.Seq[selector.Facts] {
 		for _, c := range f.types {
 			if !yield(selector.Facts{
 				"name":   selector.Values(c.TypeName()),
-				"labels": selector.Struct(labelFacts(c.Labels)),
+				"labels": selector.Labels(c.Labels),
 			}) {
 				return
 			}
@@ -88,19 +88,11 @@ func (f *fleet) typeFacts() iter.Seq[selector.Facts] {
 func (f *fleet) clusterFacts() iter.Seq[selector.Facts] {
 	return func(yield func(selector.Facts) bool) {
 		for i := range f.clusters {
-			if !yield(selector.Facts{"name": selector.Values(f.clusters[i].Name), "labels": selector.Struct(labelFacts(f.clusters[i].Labels))}) {
+			if !yield(selector.Facts{"name": selector.Values(f.clusters[i].Name), "labels": selector.Labels(f.clusters[i].Labels)}) {
 				return
 			}
 		}
 	}
-}
-
-func labelFacts(labels map[string]string) selector.Facts {
-	facts := make(selector.Facts, len(labels)+2)
-	for k, v := range labels {
-		facts[k] = selector.Values(v)
-	}
-	return facts
 }
 
 // targetNamed returns the number of the deployment target with a full name.

@@ -17,6 +17,15 @@ type Fact struct {
 // Values returns a fact with these values; equal ones count once.
 func Values(values ...string) Fact { return Fact{Values: values} }
 
+// Labels returns a fact that is a struct of labels.
+func Labels(labels map[string]string) Fact {
+	facts := make(Facts, len(labels))
+	for k, v := range labels {
+		facts[k] = Values(v)
+	}
+	return Struct(facts)
+}
+
 // Struct returns a fact that is a struct.
 func Struct(facts Facts) Fact {
 	if facts == nil {
