@@ -102,34 +102,48 @@ func (r *Report) setChanged() {
 	}
 }
 
-// moves writes which clusters come, go, or follow another folder, equal ones together.
-func (t *textWriter) moves(c *Clusters) {
+// Way are clusters of an environment that move alike.
+type Way struct {
+	Environment string
+	From, To    string   // as of Move
+	Clusters    []string // their ids
+}
+
+// Ways returns the moves, those that are alike together, in the order of their first ones.
+func (c *Clusters) Ways() []Way {
 	if c == nil {
-		return
+		return nil
 	}
-	type way struct{ environment, from, to string }
-	var ways []way
-	ids := map[way][]string{}
-	for _, m := range ordered(t, c.Moves, func(m Move) string { return environmentOf(m.Cluster) }) {
-		w := way{environmentOf(m.Cluster), m.From, m.To}
-		if ids[w] == nil {
-			ways = append(ways, w)
+	var out []Way
+	type alike struct{ environment, from, to string }
+	at := map[alike]int{}
+	for _, m := range c.Moves {
+		k := alike{environmentOf(m.Cluster), m.From, m.To}
+		n, known := at[k]
+		if !known {
+			n = len(out)
+			at[k], out = n, append(out, Way{Environment: k.environment, From: m.From, To: m.To})
 		}
-		ids[w] = append(ids[w], m.Cluster)
+		out[n].Clusters = append(out[n].Clusters, m.Cluster)
 	}
-	for _, w := range ways {
-		sign, folders := byte('~'), printable(w.from)+" -> "+printable(w.to)
+	return out
+}
+
+// moves writes which clusters come, go, or follow another folder.
+func (t *textWriter) moves(c *Clusters) {
+	for _, w := range ordered(t, c.Ways(), func(w Way) string { return w.Environment }) {
+		sign, folders := byte('~'), printable(w.From)+" -> "+printable(w.To)
 		switch {
-		case w.from == "":
-			sign, folders = '+', printable(w.to)
-		case w.to == "":
-			sign, folders = '-', printable(w.from)
+		case w.From == "":
+			sign, folders = '+', printable(w.To)
+		case w.To == "":
+			sign, folders = '-', printable(w.From)
 		}
-		which := "cluster " + printable(ids[w][0])
-		if n := len(ids[w]); n > 1 {
+		which := "cluster " + printable(w.Clusters[0])
+		if n := len(w.Clusters); n > 1 {
 			which = counted(n, "cluster", "clusters")
 		}
 		t.line("", sign, which+": "+folders)
-		t.some(ids[w])
+		t.some(w.Clusters)
 	}
 }

@@ -180,27 +180,14 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 // moves returns the clusters that come, go or follow another folder as cells of a table,
 // those that go the same way together.
 func moves(c *compare.Clusters) []string {
-	if c == nil {
-		return nil
-	}
-	type way struct{ from, to string }
-	var ways []way
-	ids := map[way][]string{}
-	for _, m := range c.Moves {
-		w := way{m.From, m.To}
-		if ids[w] == nil {
-			ways = append(ways, w)
-		}
-		ids[w] = append(ids[w], m.Cluster)
-	}
 	var out []string
-	for _, w := range ways {
-		text := clusters(ids[w]) + ": " + message.Code(w.from) + " → " + message.Code(w.to)
+	for _, w := range c.Ways() {
+		text := clusters(w.Clusters) + ": " + message.Code(w.From) + " → " + message.Code(w.To)
 		switch {
-		case w.from == "":
-			text = clusters(ids[w]) + " added: " + message.Code(w.to)
-		case w.to == "":
-			text = clusters(ids[w]) + " no longer listed: " + message.Code(w.from)
+		case w.From == "":
+			text = clusters(w.Clusters) + " added: " + message.Code(w.To)
+		case w.To == "":
+			text = clusters(w.Clusters) + " no longer listed: " + message.Code(w.From)
 		}
 		out = append(out, text)
 	}
