@@ -105,7 +105,7 @@ func (l *Lock) Write(root string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := WriteFile(name, data); err != nil {
+	if err := regular.Replace(name, data, 0o644); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", name, err)
 	}
 	return nil

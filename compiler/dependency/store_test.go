@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 func putting(t testing.TB, s *Store, text string) Digest {
@@ -232,7 +234,7 @@ func TestCopy(t *testing.T) {
 		name = filepath.Join(vendor, name)
 		must(t, os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, nil, 0o666))
 	}
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(two.path(vendor)), tempPrefix+"1"), nil, 0o666))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(two.path(vendor)), regular.TempPrefix+"1"), nil, 0o666))
 	copying(Copied{Added: 1, Removed: 3}, three)
 	want := slices.Sorted(slices.Values(append(foreign, "sha256/"+string(three[7:9])+"/"+string(three[7:]))))
 	if got := slices.Sorted(slices.Values(files(t, vendor))); !slices.Equal(got, want) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // Put stores content in the machine's folder and returns its digest. Readers see all of it
@@ -37,7 +39,7 @@ func put(d Digest, data []byte, dir string) (added bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return false, err
 	}
-	return true, WriteFile(name, data)
+	return true, regular.Replace(name, data, 0o644)
 }
 
 // Copied is what [Store.Copy] changed.
@@ -111,5 +113,5 @@ func ownFiles(dir string) ([]string, error) {
 }
 
 func isOwn(folder, name string) bool {
-	return Digest(algorithm+":"+name).Valid() && strings.HasPrefix(name, folder) || strings.HasPrefix(name, tempPrefix)
+	return Digest(algorithm+":"+name).Valid() && strings.HasPrefix(name, folder) || strings.HasPrefix(name, regular.TempPrefix)
 }

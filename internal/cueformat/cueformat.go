@@ -111,19 +111,4 @@ func Read(name string) (*Change, error) {
 }
 
 // Write replaces the file, all at once, by one with the same permissions.
-func (c *Change) Write() (err error) {
-	f, err := os.CreateTemp(filepath.Dir(c.Name), ".fmt-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(c.After)
-	if err = errors.Join(err, f.Chmod(c.mode), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), c.Name)
-}
+func (c *Change) Write() error { return regular.Replace(c.Name, c.After, c.mode) }

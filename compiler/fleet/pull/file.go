@@ -69,7 +69,7 @@ func resolve(path string) (string, error) {
 
 // Write replaces the file at once. The error is for one that others have changed since it was
 // read, too.
-func (f *File) Write(after []byte) (err error) {
+func (f *File) Write(after []byte) error {
 	now, err := regular.ReadFile(f.path)
 	if err != nil && (f.Before != nil || !errors.Is(err, fs.ErrNotExist)) {
 		return err
@@ -80,18 +80,5 @@ func (f *File) Write(after []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(f.path), ".pull-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temporary.Name()))
-		}
-	}()
-	_, err = temporary.Write(after)
-	if err = errors.Join(err, temporary.Chmod(f.mode), temporary.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), f.path)
+	return regular.Replace(f.path, after, f.mode)
 }

@@ -1,27 +1,28 @@
-package dependency
+package regular
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 )
 
-// tempPrefix begins the names of files that are being written.
-const tempPrefix = ".new-"
+// TempPrefix begins the names of files that are being written.
+const TempPrefix = ".new-"
 
-// WriteFile writes a file that everybody can read atomically: readers see the old content
-// or all of data, also after a power failure. Its folder must exist.
-func WriteFile(name string, data []byte) error {
+// Replace writes a file atomically: readers see the old content or all of data, also after a
+// power failure. Its folder must exist. A link is replaced, and not what it leads to.
+func Replace(name string, data []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(name)
-	f, err := os.CreateTemp(dir, tempPrefix+filepath.Base(name)+"-")
+	f, err := os.CreateTemp(dir, TempPrefix+filepath.Base(name)+"-")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
 	// CreateTemp makes files that only their owner can read. A file that is renamed before
 	// it is synced may be empty after a power failure.
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}
