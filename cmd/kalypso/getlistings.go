@@ -18,7 +18,7 @@ type lister interface {
 
 // listings are those of each collection, and of what the compiler makes of them.
 func listings() []lister {
-	return slices.Concat(placeListings(), workloadListings(), policyListings(), configListings())
+	return slices.Concat(placeListings(), settingListings(), workloadListings(), policyListings(), configListings())
 }
 
 // placeListings are those of where something runs.
@@ -72,6 +72,12 @@ func placeListings() []lister {
 				return i.Environment, model.Ref{Collection: "inventories", Name: i.Name}
 			},
 		},
+	}
+}
+
+// settingListings are those of how something runs there.
+func settingListings() []lister {
+	return []lister{
 		listing[query.NamespaceService]{
 			name: "namespace-services", short: "ns", kind: "NamespaceServiceList", what: "the namespace services", of: query.NamespaceServices,
 			header: []string{"ENVIRONMENT", "NAMESPACE SERVICE", "CLUSTER TYPES"},
