@@ -14,9 +14,10 @@ import (
 
 // Bootstrap returns what a cluster needs to pull its folder, or its entry, as a YAML
 // stream: the named one, or any of a cluster type where cluster is "". The cluster type of
-// a named one need not be given. The request names one environment. Diagnostics are those of the platform's errors and of the
-// reconciler; with an error the stream may be a part of it. With policies the stream
-// ends with the bounds of workspaces, for the clusters themselves.
+// a named one need not be given. The request names one environment. Diagnostics are those
+// of the platform's errors and of the reconciler; with an error the stream may be a part of
+// it. With policies the stream ends with the bounds of workspaces, for the clusters
+// themselves.
 func Bootstrap(ctx context.Context, r Request, clusterType, cluster string, policies bool) ([]byte, []diag.Diagnostic, error) {
 	b, err := Compile(ctx, r)
 	if err != nil {

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +23,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/apiserver"
-	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
@@ -261,10 +257,9 @@ const timeout = 2 * time.Minute
 func (p *pulling) read(ctx context.Context, r *pull.Reader) error {
 	switch {
 	case p.kubeconfig == "":
-		return p.readFiles(r)
+		return r.Files(p.files, p.path, p.in)
 	case p.from == pull.Kubeconfig:
-		p.files = []string{p.kubeconfig}
-		return p.readFiles(r)
+		return r.Files([]string{p.kubeconfig}, p.path, p.in)
 	}
 	var contexts []string
 	if p.context != "" {
@@ -277,54 +272,6 @@ func (p *pulling) read(ctx context.Context, r *pull.Reader) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, apiserver.ErrSilent)
 	defer cancel()
 	return r.Server(ctx, servers[0])
-}
-
-// readFiles reads files, folders and stdin, in the order that they are given in.
-func (p *pulling) readFiles(r *pull.Reader) error {
-	left := int64(pull.MostBytes)
-	text := func(name string, data []byte, err error) error {
-		if err != nil {
-			return fmt.Errorf("--file %s: %w", name, err)
-		}
-		if left -= int64(len(data)); left < 0 {
-			return fmt.Errorf("--file %s: there are more than %d MiB to read", name, pull.MostBytes>>20)
-		}
-		return r.Text(name, data)
-	}
-	for _, name := range p.files {
-		if name == "-" {
-			data, err := io.ReadAll(io.LimitReader(p.in, left+1))
-			if err := text("stdin", data, err); err != nil {
-				return err
-			}
-			continue
-		}
-		err := filepath.WalkDir(p.path(name), func(at string, e fs.DirEntry, err error) error {
-			isNamed := at == p.path(name)
-			switch {
-			case err != nil:
-				return fmt.Errorf("--file %s: %w", name, err)
-			case e.IsDir() && isNamed && p.from == pull.Ansible:
-				return fmt.Errorf("--file %s is a folder, of which Ansible knows what is its inventory: ansible-inventory -i %[1]s --list | kalypso inventory pull ... --file -", name)
-			case e.IsDir(), !isNamed && !(e.Type().IsRegular() && pull.IsData(at)):
-				return nil
-			}
-			called := name
-			if !isNamed {
-				called = filepath.ToSlash(filepath.Join(name, strings.TrimPrefix(at, p.path(name))))
-			}
-			info, err := os.Stat(at)
-			if err == nil && info.Size() > left {
-				return text(called, make([]byte, 0), fmt.Errorf("there are more than %d MiB to read", pull.MostBytes>>20))
-			}
-			data, err := regular.ReadFile(at)
-			return text(called, data, err)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // show prints what differs.

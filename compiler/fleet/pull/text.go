@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// MostBytes is the size of all texts that are read together.
-	MostBytes = 256 << 20
+	// mostBytes is the size of all texts that are read together.
+	mostBytes = 256 << 20
 	// mostAliased bounds what the aliases of a YAML text write out.
 	mostAliased = 100_000
 )
@@ -33,8 +33,8 @@ func (r *Reader) Text(name string, data []byte) error {
 
 func (r *Reader) text(name string, data []byte) error {
 	switch {
-	case len(data) > MostBytes:
-		return fmt.Errorf("has more than %d MiB", MostBytes>>20)
+	case len(data) > mostBytes:
+		return fmt.Errorf("has more than %d MiB", mostBytes>>20)
 	case !utf8.Valid(data):
 		return errors.New("is not UTF-8")
 	}
@@ -56,8 +56,8 @@ func (r *Reader) text(name string, data []byte) error {
 // dataEndings are those of files that hold YAML or JSON.
 var dataEndings = []string{".yaml", ".yml", ".json"}
 
-// IsData reports whether a file of a folder is read.
-func IsData(name string) bool { return slices.Contains(dataEndings, filepath.Ext(name)) }
+// isData reports whether a file of a folder is read.
+func isData(name string) bool { return slices.Contains(dataEndings, filepath.Ext(name)) }
 
 func isMapping(v any) bool { _, is := v.(map[string]any); return is }
 
