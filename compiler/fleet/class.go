@@ -183,30 +183,14 @@ func newTypes(env *model.Environment, satisfies selector.Satisfier) *types {
 // selectors returns the selectors of clusters of the environment, sorted by name.
 func (t *types) selectors() []clusterSelector {
 	var out []clusterSelector
-	add := func(of model.Ref, s *model.Selector, types map[string]bool) {
-		out = append(out, clusterSelector{model.SelectorOf(of), of.At("clusters"), s, types})
-	}
-	for i := range t.env.SchedulingPolicies {
-		p := &t.env.SchedulingPolicies[i]
-		ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name}
-		if p.Clusters != nil {
-			add(ref, p.Clusters, t.selectedBy(p.ClusterTypes))
+	for _, s := range t.env.ClusterSelectors() {
+		of := clusterSelector{name: model.SelectorOf(s.Of), at: s.Of.At("clusters"), selector: s.Selector}
+		if s.Match != nil {
+			of.types = t.matchedBy(*s.Match)
+		} else {
+			of.types = t.selectedBy(*s.ClusterTypes)
 		}
-		for _, e := range p.Except {
-			if e.Clusters != nil {
-				add(ref.At(e.Path), e.Clusters, t.selectedBy(model.Selector{Op: model.OpAnd, Args: []model.Selector{p.ClusterTypes, e.ClusterTypes}}))
-			}
-		}
-	}
-	for i := range t.env.Configs {
-		if c := &t.env.Configs[i]; c.Clusters != nil {
-			add(model.Ref{Collection: "configs", Name: c.Name}, c.Clusters, t.matchedBy(c.Match))
-		}
-	}
-	for i := range t.env.ConfigSchemas {
-		if s := &t.env.ConfigSchemas[i]; s.Clusters != nil {
-			add(model.Ref{Collection: "configSchemas", Name: s.Name}, s.Clusters, t.matchedBy(s.Match))
-		}
+		out = append(out, of)
 	}
 	slices.SortFunc(out, func(a, b clusterSelector) int { return strings.Compare(a.name, b.name) })
 	return out

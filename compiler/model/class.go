@@ -46,6 +46,44 @@ func TypeOfFolder(folder string) string {
 	return name
 }
 
+// ClusterSelector is a selector of clusters.
+type ClusterSelector struct {
+	// Of is the policy, a part of its except, the config or the config schema that it is in.
+	Of Ref
+	*Selector
+	// ClusterTypes are those whose clusters it may tell apart, by name and labels, or Match
+	// the assignments; the other one is nil.
+	ClusterTypes, Match *Selector
+}
+
+// ClusterSelectors returns the selectors of clusters of an environment: of configs, config
+// schemas and policies, each sorted by name.
+func (e *Environment) ClusterSelectors() []ClusterSelector {
+	var out []ClusterSelector
+	add := func(of Ref, s, clusterTypes, match *Selector) {
+		if s != nil {
+			out = append(out, ClusterSelector{of, s, clusterTypes, match})
+		}
+	}
+	for i := range e.Configs {
+		c := &e.Configs[i]
+		add(Ref{Collection: "configs", Name: c.Name}, c.Clusters, nil, &c.Match)
+	}
+	for i := range e.ConfigSchemas {
+		s := &e.ConfigSchemas[i]
+		add(Ref{Collection: "configSchemas", Name: s.Name}, s.Clusters, nil, &s.Match)
+	}
+	for i := range e.SchedulingPolicies {
+		p := &e.SchedulingPolicies[i]
+		ref := Ref{Collection: "schedulingPolicies", Name: p.Name}
+		add(ref, p.Clusters, &p.ClusterTypes, nil)
+		for _, x := range p.Except {
+			add(ref.At(x.Path), x.Clusters, &Selector{Op: OpAnd, Args: []Selector{p.ClusterTypes, x.ClusterTypes}}, nil)
+		}
+	}
+	return out
+}
+
 // SelectorOf names the selector of clusters at a reference: of a policy by the policy's
 // name alone, as most are, and of others with what they are. No two have the same name: an
 // underscore is no part of an entity's name.

@@ -92,24 +92,13 @@ func noCluster(e *build.Environment, name string) error {
 // classOf returns the selectors of clusters that hold for a class.
 func classOf(e *build.Environment, ct *model.ClusterType) []Place {
 	out := []Place{}
-	add := func(kind string, of model.Ref, clusters *model.Selector) {
-		if clusters != nil && ct.Selects(clusters, model.SelectorOf(of)) {
-			p := place(e, kind, of.At("clusters"))
-			out = append(out, p)
+	for _, s := range e.Model.ClusterSelectors() {
+		kind := map[string]string{"configs": "config", "configSchemas": "config schema", "schedulingPolicies": "policy"}[s.Of.Collection]
+		if s.Of.Path != "" {
+			kind += "'s except"
 		}
-	}
-	for i := range e.Model.Configs {
-		add("config", model.Ref{Collection: "configs", Name: e.Model.Configs[i].Name}, e.Model.Configs[i].Clusters)
-	}
-	for i := range e.Model.ConfigSchemas {
-		add("config schema", model.Ref{Collection: "configSchemas", Name: e.Model.ConfigSchemas[i].Name}, e.Model.ConfigSchemas[i].Clusters)
-	}
-	for i := range e.Model.SchedulingPolicies {
-		p := &e.Model.SchedulingPolicies[i]
-		ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name}
-		add("policy", ref, p.Clusters)
-		for _, except := range p.Except {
-			add("policy's except", ref.At(except.Path), except.Clusters)
+		if ct.Selects(s.Selector, model.SelectorOf(s.Of)) {
+			out = append(out, place(e, kind, s.Of.At("clusters")))
 		}
 	}
 	return out
