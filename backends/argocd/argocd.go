@@ -187,7 +187,7 @@ func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
 	return applicationObject(meta, application{
 		Project: project, Source: s,
 		Destination:       o.destination().in(a.Namespace),
-		SyncPolicy:        o.workloadSync(),
+		SyncPolicy:        o.workloadSync(boundsOf(a.Bounds) != nil),
 		IgnoreDifferences: o.IgnoreDifferences,
 	})
 }

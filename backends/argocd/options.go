@@ -70,12 +70,23 @@ func forever() *retry {
 	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
+// hourly retries a failed sync for about an hour, always with the newest revision.
+func hourly() *retry {
+	limit := 24
+	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
+}
+
 // workloadSync returns how workloads are synced; nil for Argo CD's defaults. What
 // syncs by itself is tried again for as long as it takes: it may come before its
-// namespace, or before what defines its objects.
-func (o options) workloadSync() *syncPolicy {
+// namespace, or before what defines its objects. What may be refused for ever, as a
+// workspace bounds it, is tried for an hour: Argo CD deletes no Application that syncs.
+func (o options) workloadSync(bounded bool) *syncPolicy {
 	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions, Retry: o.SyncPolicy.Retry}
-	if p.Retry == nil && p.Automated != nil {
+	switch {
+	case p.Retry != nil || p.Automated == nil:
+	case bounded:
+		p.Retry = hourly()
+	default:
 		p.Retry = forever()
 	}
 	if p.Automated == nil && len(p.SyncOptions) == 0 && p.Retry == nil {
