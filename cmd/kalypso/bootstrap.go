@@ -34,7 +34,7 @@ ENVIRONMENT/NAME prints what one of them needs.
 each cluster of the type, wherever the rest goes: kubectl apply -l workspace takes them
 alone.
 
-kalypso bootstrap cluster-type NAME ENVIRONMENT prints the same.`,
+kalypso bootstrap cluster-type CLUSTER-TYPE ENVIRONMENT prints the same.`,
 		Example: "  kalypso bootstrap dev/large | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -85,15 +85,15 @@ func (g *global) bootstrap(cmd *cobra.Command, environment, clusterType, cluster
 func newBootstrapClusterType(g *global) *cobra.Command {
 	var policies *bool
 	cmd := &cobra.Command{
-		Use:   "cluster-type NAME ENVIRONMENT",
+		Use:   "cluster-type CLUSTER-TYPE ENVIRONMENT",
 		Short: "Print what a cluster of a type needs to pull its tree",
 		Long: `cluster-type prints what lets a cluster of the type pull its folder of the
 environment's tree. The environment's gitops says where that is. It is
-what kalypso bootstrap ENVIRONMENT/NAME prints.`,
+what kalypso bootstrap ENVIRONMENT/CLUSTER-TYPE prints.`,
 		Example: "  kalypso bootstrap cluster-type large dev | kubectl apply --server-side -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usagef("bootstrap cluster-type needs NAME and ENVIRONMENT")
+				return usagef("bootstrap cluster-type needs CLUSTER-TYPE and ENVIRONMENT")
 			}
 			return nil
 		},
@@ -120,7 +120,6 @@ its entry, which names the folder of its class: what it runs changes by commits 
 			}
 			return nil
 		},
-		ValidArgsFunction: clusterArgs(g),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			environment, name, ok := cutCluster(args[0])
 			if !ok {

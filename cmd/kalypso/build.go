@@ -61,7 +61,6 @@ of n parts of the cluster types, for n machines that together build them all.`,
   kalypso build --git gitops.git --branch deploy
   kalypso build --to out --shard 2/4      # the second of four parts
   kalypso build --since origin/main       # what a change of the platform affects`,
-		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
 			if err := o.check(cmd, environments); err != nil {
 				return err
@@ -79,6 +78,7 @@ of n parts of the cluster types, for n machines that together build them all.`,
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
 	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "remove more assignments than removals.max of an environment, or all")
 	cmd.Flags().StringArrayVar(&o.allowEmpty, "allow-empty", nil, "let the selectors of the policy, config or config schema `NAME` select nothing any more")
+	completeFlag(cmd, "allow-empty", g.selecting())
 	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
 	cmd.Flags().StringVar(&o.at, "at", "", "build the platform as it is at the git revision `REV`, and record the commits")

@@ -1,12 +1,21 @@
 package main
 
 import (
+	"context"
+	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/compiler/supervisor"
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
+	"github.com/kalypso-io/kalypso/promotion/gate"
 )
 
 // completeFlag completes a flag of a command.
@@ -21,83 +30,149 @@ func values(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// complete completes with names of the platform.
-func (g *global) complete(cmd *cobra.Command, names func(*compiler.Build) ([]string, error)) (out []string, _ cobra.ShellCompDirective) {
-	g.progress = progressNone // the shell is where it would be
-	err := g.compile(cmd.Context(), nil, func(b *compiler.Build) (err error) {
-		out, err = names(b)
-		return err
+// words are the completions of the words that stand in help for arguments and for values of
+// flags. A word that means several things is not among them: what has it is completed where it
+// is declared.
+func (g *global) words() map[string]cobra.CompletionFunc {
+	words := map[string]cobra.CompletionFunc{
+		"ENVIRONMENT":              g.environmentNames,
+		"RING":                     g.rings,
+		"GATE":                     values(gate.MayBeSkippable()...),
+		"CLUSTER-TYPE":             nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Name }),
+		"WORKLOAD":                 nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }),
+		"WORKSPACE":                nameValues(g, query.Workspaces, func(w query.Workspace) string { return w.Name }),
+		"INVENTORY":                nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
+		"ENVIRONMENT/NAME":         nameValues(g, query.Clusters, func(c query.Cluster) string { return c.Environment + "/" + c.Name }),
+		"ENVIRONMENT/CLUSTER-TYPE": nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Environment + "/" + c.Name }),
+		"REV":                      g.revisions,
+		"REVISION":                 g.revisions,
+		"COMMIT":                   g.revisions,
+		"REV|DIR":                  g.sides,
+		"BRANCH":                   g.branches,
+		"CONTEXT":                  g.contexts,
+		"DIR":                      g.folders,
+		"FILE":                     g.files(),
+		"KEY":                      g.files(), // that signs
+		"PLAN":                     g.files("json"),
+		"FILE|DIR":                 g.files("cue"),
+	}
+	// Text that nobody else can know, and numbers.
+	for _, free := range []string{"LABEL", "LABELS", "NAMES", "NAMESPACE", "REASON", "SELECTOR", "SIZE", "TIME", "DURATION", "URL", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
+		words[free] = cobra.NoFileCompletions
+	}
+	return words
+}
+
+// completeAll completes each argument and flag, of a command and of those below it, that has no
+// completion of its own.
+func (g *global) completeAll(cmd *cobra.Command) {
+	words := g.words()
+	each(cmd, func(cmd *cobra.Command) {
+		if cmd.ValidArgsFunction == nil {
+			cmd.ValidArgsFunction = arguments(argumentsOf(cmd.Use), words)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			word, _ := pflag.UnquoteUsage(f)
+			if _, completed := cmd.GetFlagCompletionFunc(f.Name); !completed && words[word] != nil {
+				completeFlag(cmd, f.Name, inList(f, words[word]))
+			}
+		})
 	})
+}
+
+// each calls f with a command and all below it.
+func each(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, c := range cmd.Commands() {
+		each(c, f)
+	}
+}
+
+// argument matches what stands for one in the usage of a command: [NAME...].
+var argument = lazyregexp.New(`^\[?([A-Z][-A-Z|/]*)(\.\.\.)?\]?$`)
+
+// argumentsOf returns the words of a command's arguments. One with dots stands for any number.
+func argumentsOf(use string) (words []string) {
+	for _, field := range strings.Fields(use)[1:] {
+		m := argument.FindStringSubmatch(field)
+		if m == nil {
+			break // flags, or commands
+		}
+		words = append(words, m[1]+m[2])
+	}
+	return words
+}
+
+// arguments completes arguments by their words, none twice. It returns nil where a word is not
+// known.
+func arguments(of []string, words map[string]cobra.CompletionFunc) cobra.CompletionFunc {
+	for _, word := range of {
+		if words[strings.TrimSuffix(word, "...")] == nil {
+			return nil
+		}
+	}
+	return func(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		n := len(given)
+		if last := len(of) - 1; n > last && last >= 0 && strings.HasSuffix(of[last], "...") {
+			n = last
+		}
+		if n >= len(of) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, directive := words[strings.TrimSuffix(of[n], "...")](cmd, given, prefix)
+		return slices.DeleteFunc(found, func(c cobra.Completion) bool { return slices.Contains(given[n:], c) }), directive
+	}
+}
+
+// inList completes the last of several values of one flag, as a,b has them.
+func inList(f *pflag.Flag, with cobra.CompletionFunc) cobra.CompletionFunc {
+	if f.Value.Type() != "stringSlice" {
+		return with
+	}
+	return func(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		comma := strings.LastIndex(prefix, ",") + 1
+		found, directive := with(cmd, given, prefix[comma:])
+		if comma > 0 {
+			for i, c := range found {
+				found[i] = prefix[:comma] + c
+			}
+		}
+		return found, directive
+	}
+}
+
+// completionEnv is how long a shell waits for names at most, else three seconds.
+const completionEnv = "KALYPSO_COMPLETION_TIMEOUT"
+
+// offer completes with what names returns, as far as it begins with the prefix, and with nothing
+// where that takes too long or too much memory. Nothing is written but what the caches keep, and
+// no server is asked.
+func (g *global) offer(cmd *cobra.Command, prefix string, names func(context.Context, compiler.Request) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+	most, err := time.ParseDuration(os.Getenv(completionEnv))
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+		most = 3 * time.Second
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-// environmentArgs completes the names of environments.
-func environmentArgs(g *global) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return g.complete(cmd, func(b *compiler.Build) (names []string, _ error) {
-			for _, s := range b.Declarations {
-				if !slices.Contains(given, s.Name) {
-					names = append(names, s.Name)
-				}
-			}
-			return names, nil
-		})
+	ctx, cancel := context.WithTimeout(cmd.Context(), most)
+	defer cancel()
+	giveUp := func() {
+		cancel()
+		select {} // what is evaluated ends with the process
 	}
-}
-
-// nameValues completes the names of items of the platform.
-func nameValues[T any](g *global, of func(*compiler.Build) []T, name func(T) string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return g.complete(cmd, func(b *compiler.Build) (names []string, _ error) {
-			for _, item := range of(b) {
-				names = append(names, name(item))
-			}
-			slices.Sort(names)
-			return slices.Compact(names), nil
-		})
-	}
-}
-
-// assignmentArgs completes assignments, and then the keys of their values.
-func assignmentArgs(g *global) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(given) > 1 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return g.complete(cmd, func(b *compiler.Build) (out []string, _ error) {
-			if len(given) == 0 {
-				for _, a := range query.Assignments(b) {
-					out = append(out, assignmentFacets(a).id)
-				}
-				return out, nil
-			}
-			environment, clusterType, target, ok := query.Parse(given[0])
-			if !ok {
-				return nil, nil
-			}
-			x, _, err := query.Explain(cmd.Context(), b, environment, clusterType, target, "")
-			for _, v := range x.Values {
-				out = append(out, v.Path)
-			}
-			return out, err
-		})
-	}
-}
-
-// clusterArgs completes one cluster, as ENVIRONMENT/NAME.
-func clusterArgs(g *global) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(given) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return g.complete(cmd, func(b *compiler.Build) (out []string, _ error) {
-			for _, c := range query.Clusters(b) {
-				out = append(out, c.Environment+"/"+c.Name)
-			}
-			return out, nil
-		})
+	bounds, _ := g.costs.bounds() // none where a flag is wrong
+	g.supervisor = supervisor.New(supervisor.Options{
+		Bounds: bounds, Again: func(supervisor.State) { giveUp() }, Fail: func(supervisor.Trip) { giveUp() }, Ceiling: setMemoryCeiling,
+	})
+	found := make(chan []string, 1)
+	go func() {
+		c, _ := cache.Open(cache.Options{}) // without one it takes longer
+		defer c.Close()                     //nolint:errcheck // as above
+		all, _ := names(ctx, g.request(nil, c))
+		found <- slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	}()
+	select {
+	case all := <-found:
+		return all, cobra.ShellCompDirectiveNoFileComp
+	case <-ctx.Done():
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 }

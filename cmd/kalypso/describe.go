@@ -56,12 +56,9 @@ func (l listing[T]) describe(g *global) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, given []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(given) > 0 {
-				return environmentArgs(g)(cmd, given, prefix)
-			}
-			return nameValues(g, l.of, func(item T) string { return l.facets(item).id })(cmd, given, prefix)
-		},
+		ValidArgsFunction: arguments([]string{"NAME", "ENVIRONMENT..."}, map[string]cobra.CompletionFunc{
+			"NAME": nameValues(g, l.of, func(item T) string { return l.facets(item).id }), "ENVIRONMENT": g.environmentNames,
+		}),
 	}
 	output := new(string)
 	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "text", "json", "yaml")

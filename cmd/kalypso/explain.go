@@ -34,7 +34,7 @@ With the code of a diagnostic it explains the code.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: assignmentArgs(g),
+		ValidArgsFunction: g.explained,
 	}
 	cmd.AddCommand(newExplainWorkspace(g), newExplainCluster(g))
 	output := outputFlag(cmd)

@@ -28,7 +28,6 @@ from.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: clusterArgs(g),
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -41,9 +41,6 @@ then 3.`,
 		Example: `  kalypso fmt
   kalypso fmt --check environments/prod
   kalypso fmt --diff configs.cue`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return []cobra.Completion{"cue"}, cobra.ShellCompDirectiveFilterFileExt
-		},
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
 	}
 	cmd.Flags().BoolVar(&f.check, "check", false, "write nothing, list what is not formatted, and exit with 1 if there is something")

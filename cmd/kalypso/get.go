@@ -70,14 +70,13 @@ type listing[T any] struct {
 // command returns the command.
 func (l listing[T]) command(g *global) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               l.name + " [ENVIRONMENT...]",
-		Aliases:           []string{singular(l.name), l.short},
-		Short:             "List " + l.what,
-		ValidArgsFunction: environmentArgs(g),
+		Use:     l.name + " [ENVIRONMENT...]",
+		Aliases: []string{singular(l.name), l.short},
+		Short:   "List " + l.what,
 	}
 	output := new(string)
 	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "table", "wide", "name", "json", "yaml")
-	filter := newFilter(g, cmd, l.filters)
+	filter := newFilter(cmd, l.filters)
 	expand := new(string)
 	if l.byCluster != nil {
 		choiceFlag(cmd, cmd.Flags(), expand, "expand", "", "list each item once for each of its clusters, or only once", "none", "clusters")

@@ -55,22 +55,18 @@ type filter struct {
 }
 
 // newFilter adds --environment and the flags with the names to a command.
-func newFilter(g *global, cmd *cobra.Command, names []string) *filter {
+func newFilter(cmd *cobra.Command, names []string) *filter {
 	f := &filter{state: stateAny}
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.environments, "environment", "e", nil, "list only what is in this `ENVIRONMENT`")
-	completeFlag(cmd, "environment", environmentArgs(g))
 	for _, name := range names {
 		switch name {
 		case byLabels:
 			flags.StringVarP(&f.selector, byLabels, "l", "", "list only what the `LABELS` select, written as for kubectl: key=value,key!=value,key in (a,b),key,!key")
-			completeFlag(cmd, byLabels, cobra.NoFileCompletions)
 		case byWorkload:
 			flags.StringSliceVar(&f.workloads, byWorkload, nil, "list only what is of this `WORKLOAD`")
-			completeFlag(cmd, byWorkload, nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }))
 		case byClusterType:
 			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil, "list only what is on this `CLUSTER-TYPE`")
-			completeFlag(cmd, byClusterType, nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Name }))
 		case byState:
 			choiceFlag(cmd, flags, &f.state, byState, "", "list only what is in this state", stateAny, stateOK, stateFailed)
 		}

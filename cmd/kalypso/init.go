@@ -50,17 +50,15 @@ and the settings of editors may be there; with any other in the way nothing is w
 			}
 			return g.init(filepath.Join(g.dir, dir), dir, p, app)
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&p.Name, "name", "", "the `NAME` of the platform or application, in addresses too (else that of its folder)")
 	f.BoolVar(&app, "app", false, "write an application's own repository, and no platform")
-	f.StringSliceVar(&p.Environments, "environments", []string{"dev", "stage", "prod"}, "the environments, in the order in which commits come to them")
+	f.StringSliceVar(&p.Environments, "environments", []string{"dev", "stage", "prod"}, "the `NAMES` of the environments, in the order in which commits come to them")
 	f.StringVar(&p.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
 	f.StringVar(&p.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
 	f.StringVar(&p.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
+	completeFlag(cmd, "name", cobra.NoFileCompletions)
 	completeFlag(cmd, "reconciler", values(starter.Reconcilers...))
 	completeFlag(cmd, "ci", values(starter.CIs...))
 	return cmd

@@ -50,6 +50,7 @@ pins what ` + "`kalypso project`" + ` renders.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.lock(cmd.Context(), o) },
 	}
 	cmd.Flags().StringArrayVar(&o.update, "update", nil, "resolve again what `NAME` uses; may be given several times")
+	completeFlag(cmd, "update", g.locked())
 	cmd.Flags().BoolVar(&o.updateAll, "update-all", false, "resolve everything again")
 	o.output = outputFlag(cmd)
 	return cmd

@@ -34,8 +34,5 @@ The pages have a date, which SOURCE_DATE_EPOCH sets.`,
 			root.DisableAutoGenTag = true // it would be the day on which this runs
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "kalypso " + compiler.Version().Version, Manual: "Kalypso"}, dir)
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
 	}
 }

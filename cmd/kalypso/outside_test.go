@@ -38,11 +38,3 @@ func TestOutsideHasAllCommands(t *testing.T) {
 		}
 	})
 }
-
-// each calls f with a command and all below it.
-func each(cmd *cobra.Command, f func(*cobra.Command)) {
-	f(cmd)
-	for _, c := range cmd.Commands() {
-		each(c, f)
-	}
-}

@@ -77,7 +77,7 @@ func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.commit, "commit", "", "promote this `COMMIT` of the platform, and not the policy's candidate")
 	f.StringSliceVar(&o.skip, "skip-gate", nil, "pass over a `GATE` that the policy lets be passed over")
-	f.StringVar(&o.reason, "reason", "", "why a gate is passed over")
+	f.StringVar(&o.reason, "reason", "", "the `REASON` why a gate is passed over")
 	f.BoolVar(&o.overwrite, "overwrite", false, "restore what somebody changed in the tree")
 	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
 	f.BoolVar(&o.allRings, "all-rings", false, "let changes of an environment's own files go to all rings at once")
@@ -90,6 +90,7 @@ func (o *promoteOptions) applyFlags(cmd *cobra.Command) {
 	f.Lookup("wait").NoOptDefVal = "30m"
 	f.BoolVar(&o.pendingOK, "pending-ok", false, "exit with 0 also if something is pending")
 	f.StringVar(&o.target, "target", "", "promoter writes what GitOps Promoter promotes: the branches that end in -next")
+	completeFlag(cmd, "target", values("promoter"))
 }
 
 func newPromotePlan(g *global, o *promoteOptions) *cobra.Command {

@@ -61,7 +61,8 @@ func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 	f.StringVar(&o.gitBackend, "git-backend", "", "how to speak git: native, or git for the command (default: native where that can)")
 	f.StringSliceVar(&o.reports, "report", nil, "count the rollout reports in a `FILE` or folder")
 	f.StringSliceVar(&o.kubeconfigs, "kubeconfig", nil, "count what Flux and Argo CD say on the clusters of a kubeconfig `FILE`")
-	completeFlag(cmd, "env", environmentArgs(g))
+	completeFlag(cmd, "repo", g.folders)
+	completeFlag(cmd, "path", g.repositoryFolders)
 	completeFlag(cmd, "forge", values("github", "gitlab", "gitea", "none"))
 	completeFlag(cmd, "git-backend", values("native", "git"))
 	f.StringVar(&o.sign, "sign", "", "sign commits with the `KEY`: a file with an SSH key, or gpg:FILE with an exported one")
@@ -69,8 +70,8 @@ func (o *promotionOptions) flags(g *global, cmd *cobra.Command) {
 
 // decisionFlags adds what people who decide say of themselves.
 func (o *promotionOptions) decisionFlags(cmd *cobra.Command, d *decisionOptions) {
-	cmd.Flags().StringVarP(&d.reason, "reason", "m", "", "why, for those who ask later")
-	cmd.Flags().StringVar(&o.by, "by", "", "who decides this (default: git's user.name and user.email)")
+	cmd.Flags().StringVarP(&d.reason, "reason", "m", "", "the `REASON`, for those who ask later")
+	cmd.Flags().StringVar(&o.by, "by", "", "`WHO` decides this (default: git's user.name and user.email)")
 }
 
 // decisionOptions are the flags of commands that people give.

@@ -41,7 +41,7 @@ those that docker has.`,
   kalypso publish oci://registry.example.com/fleet:1.2.3 prod --revision "$(git rev-parse HEAD)"
   kalypso build --to out
   kalypso publish oci://registry.example.com/fleet --from out/dev   # what was built, with what it kept`,
-		ValidArgsFunction: environmentArgs(g),
+		ValidArgsFunction: g.environmentNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, environments, err := o.target(args)
 			if err != nil {
@@ -63,6 +63,7 @@ those that docker has.`,
 	cmd.Flags().StringVar(&o.Path, "path", "", "the `FOLDER` of the artifact that holds the tree; else that of gitops, else the root")
 	cmd.Flags().StringVar(&o.Origin, "source", "", "the `URL` of the platform's own repository, as an annotation")
 	cmd.Flags().StringVar(&o.Revision, "revision", "", "the `REVISION` of the platform, such as a commit, as an annotation")
+	completeFlag(cmd, "path", cobra.NoFileCompletions)
 	cmd.Flags().BoolVar(&o.adopt, "adopt", false, "take over a tag that holds something else")
 	return cmd
 }

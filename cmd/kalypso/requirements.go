@@ -18,7 +18,6 @@ func newRequirements(g *global) *cobra.Command {
 		Long: `requirements lists, for every assignment, the keys that the contracts of its
 workload, its deployment target and the platform name: what each must satisfy,
 what gives it a value, and which are missing.`,
-		ValidArgsFunction: environmentArgs(g),
 	}
 	output := outputFlag(cmd)
 	missing := cmd.Flags().Bool("missing", false, "only the required keys that nothing gives")

@@ -89,6 +89,9 @@ and builds need no network.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
+				return nil // a shell asks for names: nothing is told, and nothing written
+			}
 			if repository := cmd.Flag("repo"); repository != nil && repository.Value.String() == "" {
 				if _, err := g.promotedFolder(); err != nil {
 					return err // before anything is asked that would not help
@@ -121,6 +124,7 @@ and builds need no network.`,
 	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newDiff(g), newVerify(g), newAudit(g))
 	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))
 	root.AddCommand(newExitCodes())
+	g.completeAll(root)
 	root.SetHelpCommandGroupID(start)
 	root.SetCompletionCommandGroupID(start)
 	return root

@@ -78,6 +78,7 @@ func scripts(t *testing.T, folder string) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("KALYPSO_STORE_DIR", filepath.Join(e.WorkDir, ".store"))
 			e.Setenv("NO_COLOR", "1")
+			e.Setenv(completionEnv, "10m")      // however busy the machine is
 			e.Setenv("REGISTRY", registry.Host) // of all scripts: each has repositories of its own
 			e.Values[serverKey{}] = &hosted{}
 			for _, v := range gitVariables {

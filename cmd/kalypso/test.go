@@ -24,7 +24,6 @@ fails on stderr. The exit code is 3 if a test fails, or the platform has errors.
 is written; 'kalypso vet' runs the tests as well, and builds do not.`,
 		Example: `  kalypso test prod
   kalypso test --run debug -o json`,
-		ValidArgsFunction: environmentArgs(g),
 	}
 	cmd.Flags().StringVar(&run, "run", "", "run the tests whose names match this `REGEXP` alone")
 	completeFlag(cmd, "run", nameValues(g, query.Tests, func(t query.Test) string { return regexp.QuoteMeta(t.Name) }))

@@ -51,6 +51,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 	o.flags(g, cmd)
 	o.output = outputFlag(cmd)
 	cmd.Flags().StringVar(&head, "head", "", "look at this branch, tag or `COMMIT` of the GitOps repository, instead of the environment's branch")
+	completeFlag(cmd, "head", cobra.NoFileCompletions) // it may be anywhere
 	return cmd
 }
 

@@ -32,7 +32,6 @@ GitOps trees: what a change of these files is going to meet. That is for pull re
 
 With --workspace vet prints what concerns the workloads, registrations and assignments
 of one workspace, and errors that hide them. That is for pull requests of a team.`,
-		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
 			if failOn != string(diag.Error) && failOn != string(diag.Warning) {
 				return usagef("--fail-on is error or warning, and not %q", failOn)
@@ -58,7 +57,7 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 			})
 		},
 	}
-	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this workspace alone")
+	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this `WORKSPACE` alone")
 	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the base commits that run there")
 	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o", "how to print what is found, as --diagnostics does")
 	cmd.Flags().StringVar(&failOn, "fail-on", string(diag.Error), "what the exit code is 3 for: error, or warning, which is both")

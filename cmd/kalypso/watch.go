@@ -46,7 +46,6 @@ for them twice a second.`,
 		Example: `  kalypso watch                         # what is wrong, while you write
   kalypso watch dev --to out            # and what comes of it, in out/dev
   kalypso watch --poll -C /mnt/platform # a shared folder`,
-		ValidArgsFunction: environmentArgs(g),
 		RunE: func(cmd *cobra.Command, environments []string) error {
 			if err := o.check(g, cmd, environments); err != nil {
 				return err

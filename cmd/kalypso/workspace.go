@@ -15,10 +15,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
-// newExplainWorkspace is `explain workspace NAME [ENVIRONMENT...]`.
+// newExplainWorkspace is `explain workspace WORKSPACE [ENVIRONMENT...]`.
 func newExplainWorkspace(g *global) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "workspace NAME [ENVIRONMENT...]",
+		Use:   "workspace WORKSPACE [ENVIRONMENT...]",
 		Short: "Say what a workspace may bring, what is of it, and how near its quota it is",
 		Long: `explain workspace tells of a workspace, in each environment: what it may bring, by
 its declaration or by the profile that counts where there is none, which workloads are

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -82,6 +83,15 @@ func hostOf(server string) string {
 		return u.Host
 	}
 	return server
+}
+
+// Contexts returns the names of the contexts of a kubeconfig, sorted.
+func Contexts(kubeconfig string) ([]string, error) {
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
 func listOf[V any](contexts map[string]V) string {

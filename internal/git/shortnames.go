@@ -38,6 +38,10 @@ func isRef(name string) bool {
 	return rootRef.MatchString(name) || strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil
 }
 
+// ShortNames returns the names of branches, tags and remotes' branches without refs/heads and so
+// on, sorted.
+func (r *Repository) ShortNames() ([]string, error) { return r.refs.shortNames() }
+
 // shortNames returns the names of branches, tags and remotes' branches without
 // refs/heads and so on, sorted.
 func (r *refStore) shortNames() ([]string, error) {

@@ -14,14 +14,18 @@ import (
 // said about the commit or the environment, and what the candidate is.
 var orders = []string{"reject", "hold", "freeze", "history", "errors", "kept"}
 
+// MayBeSkippable are the kinds of gates that a policy may let be passed over.
+func MayBeSkippable() []string {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool { return slices.Contains(orders, k) })
+}
+
 // CheckSkip returns what is wrong with gates to pass over: there is no such gate, the
 // policy does not let it be passed over, or no reason is given.
 func CheckSkip(p Policy, s Skip) error {
 	for _, gate := range s.Gates {
 		switch {
 		case !slices.Contains(Kinds, gate):
-			candidates := slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool { return slices.Contains(orders, k) })
-			return fmt.Errorf("there is no gate %q: %s", gate, diag.DidYouMean(gate, candidates))
+			return fmt.Errorf("there is no gate %q: %s", gate, diag.DidYouMean(gate, MayBeSkippable()))
 		case !p.skippable(gate):
 			return fmt.Errorf("gate %s cannot be passed over: %s", gate, p.lets())
 		}

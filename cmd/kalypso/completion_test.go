@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kalypso-io/kalypso/compiler"
+)
+
+// Each argument of a command and each flag that takes a value has a completion: names, files
+// of a kind, or none.
+func TestEverythingIsCompleted(t *testing.T) {
+	each(new(global).root(), func(cmd *cobra.Command) {
+		if cmd.ValidArgsFunction == nil {
+			t.Errorf("%s offers files for its arguments %q: none of its words is in words", cmd.CommandPath(), argumentsOf(cmd.Use))
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if _, completed := cmd.GetFlagCompletionFunc(f.Name); !completed && f.Value.Type() != "bool" {
+				word, _ := pflag.UnquoteUsage(f)
+				t.Errorf("%s offers files for --%s: %q is not in words", cmd.CommandPath(), f.Name, word)
+			}
+		})
+	})
+}
+
+// A shell does not wait for ever.
+func TestCompletionEnds(t *testing.T) {
+	t.Setenv("KALYPSO_CACHE_DIR", t.TempDir())
+	t.Setenv(completionEnv, "1ns")
+	g := new(global)
+	cmd := g.root()
+	cmd.SetContext(t.Context())
+	names := func(context.Context, compiler.Request) ([]string, error) {
+		<-t.Context().Done()
+		return []string{"late"}, nil
+	}
+	if found, directive := g.offer(cmd, "", names); found != nil || directive != cobra.ShellCompDirectiveNoFileComp {
+		t.Errorf("%q, %v", found, directive)
+	}
+}
