@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,9 +18,15 @@ import (
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
+// initOptions are the argument and the flags of init.
+type initOptions struct {
+	starter.Platform
+	dir      string // "" for the working directory
+	app, yes bool
+}
+
 func newInit(g *global) *cobra.Command {
-	p := starter.Platform{}
-	var app bool
+	o := initOptions{}
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write the first files of a platform, or of an application",
@@ -31,6 +38,8 @@ With --app it writes the repository of an application, for kalypso project and k
 promote: a chart, values for a target of each environment, the contract on them, and
 workflows that check pull requests and promote.
 
+On a terminal it asks for what no flag says; --yes takes the defaults.
+
 Files that are there already are not changed. README.md, .gitignore, .editorconfig, CODEOWNERS
 and the settings of editors may be there; with any other in the way nothing is written.`,
 		Example: "  kalypso init shop --reconciler argocd --environments dev,prod\n  kalypso init store --app",
@@ -41,23 +50,27 @@ and the settings of editors may be there; with any other in the way nothing is w
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if app && cmd.Flags().Changed("reconciler") {
+			if o.app && cmd.Flags().Changed("reconciler") {
 				return usagef("--reconciler is for platforms: an application's tree is the same for all of them; leave it out, or --app")
 			}
-			dir := "."
-			if len(args) == 1 {
-				dir = args[0]
+			o.dir = strings.Join(args, "")
+			if p := g.prompter(cmd.Context(), g.out); p != nil && !o.yes {
+				if err := o.ask(p, cmd.Flags().Changed, g.err); err != nil {
+					return fmt.Errorf("nothing is written: %w", err)
+				}
 			}
-			return g.init(filepath.Join(g.dir, dir), dir, p, app)
+			o.dir = cmp.Or(o.dir, ".")
+			return g.init(filepath.Join(g.dir, o.dir), o.dir, o.Platform, o.app)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.Name, "name", "", "the `NAME` of the platform or application, in addresses too (else that of its folder)")
-	f.BoolVar(&app, "app", false, "write an application's own repository, and no platform")
-	f.StringSliceVar(&p.Environments, "environments", []string{"dev", "stage", "prod"}, "the `NAMES` of the environments, in the order in which commits come to them")
-	f.StringVar(&p.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
-	f.StringVar(&p.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
-	f.StringVar(&p.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
+	f.StringVar(&o.Name, "name", "", "the `NAME` of the platform or application, in addresses too (else that of its folder)")
+	f.BoolVar(&o.app, "app", false, "write an application's own repository, and no platform")
+	f.StringSliceVar(&o.Environments, "environments", []string{"dev", "stage", "prod"}, "the `NAMES` of the environments, in the order in which commits come to them")
+	f.StringVar(&o.Reconciler, "reconciler", starter.Reconcilers[0], "how clusters receive what is assigned to them: "+strings.Join(starter.Reconcilers, ", "))
+	f.StringVar(&o.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
+	f.StringVar(&o.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
+	f.BoolVarP(&o.yes, "yes", "y", false, "take the defaults, and ask nothing")
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
 	completeFlag(cmd, "reconciler", values(starter.Reconcilers...))
 	completeFlag(cmd, "ci", values(starter.CIs...))
@@ -124,22 +137,29 @@ func checkStart(p starter.Platform) error {
 	if !model.IsName(p.Name) {
 		return usagef("--name %q: a name is lower case letters, digits and dashes", p.Name)
 	}
-	if len(p.Environments) == 0 {
-		return usagef("--environments: name one at least")
-	}
-	for i, e := range p.Environments {
-		if !model.IsName(e) {
-			return usagef("--environments: %q is no name: it has lower case letters, digits and dashes", e)
-		}
-		if slices.Contains(p.Environments[:i], e) {
-			return usagef("--environments: %s is there twice", e)
-		}
+	if err := checkEnvironments(p.Environments); err != nil {
+		return usagef("--environments: %w", err)
 	}
 	if !slices.Contains(starter.Reconcilers, p.Reconciler) {
 		return usagef("--reconciler %s: there are %s; others are added to the platform by hand", p.Reconciler, strings.Join(starter.Reconcilers, ", "))
 	}
 	if !slices.Contains(starter.CIs, p.CI) {
 		return usagef("--ci %s: there are %s", p.CI, strings.Join(starter.CIs, ", "))
+	}
+	return nil
+}
+
+func checkEnvironments(names []string) error {
+	if len(names) == 0 {
+		return errors.New("name one at least")
+	}
+	for i, e := range names {
+		if !model.IsName(e) {
+			return fmt.Errorf("%q is no name: it has lower case letters, digits and dashes", e)
+		}
+		if slices.Contains(names[:i], e) {
+			return fmt.Errorf("%s is there twice", e)
+		}
 	}
 	return nil
 }

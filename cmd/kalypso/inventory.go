@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/cli/go-gh/v2/pkg/prompter"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	kubelabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kalypso-io/kalypso/compiler"
@@ -132,7 +129,7 @@ func (p *pulling) run(ctx context.Context, inventory string, environments []stri
 		return err
 	}
 	if !p.dryRun {
-		if err := p.write(file, after); err != nil {
+		if err := p.write(ctx, file, after); err != nil {
 			return err
 		}
 	}
@@ -306,9 +303,9 @@ func (p *pulling) show(d *pull.Difference) error {
 }
 
 // write writes the file, if somebody says yes.
-func (p *pulling) write(file *pull.File, after []byte) error {
+func (p *pulling) write(ctx context.Context, file *pull.File, after []byte) error {
 	if !p.yes {
-		yes, err := p.ask("Write " + terminal.Line(file.Name) + "?")
+		yes, err := p.ask(ctx, "Write "+terminal.Line(file.Name)+"?")
 		if err != nil {
 			return err
 		}
@@ -325,13 +322,12 @@ func (p *pulling) write(file *pull.File, after []byte) error {
 }
 
 // ask asks a question on a terminal.
-func (p *pulling) ask(question string) (bool, error) {
-	in, isFile := p.in.(*os.File)
-	out, isAlso := p.err.(*os.File)
-	if !isFile || !isAlso || slices.Contains(p.files, "-") || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+func (p *pulling) ask(ctx context.Context, question string) (bool, error) {
+	asks := p.prompter(ctx)
+	if asks == nil || slices.Contains(p.files, "-") {
 		return false, usagef("nothing is written, because there is no terminal to ask on: --yes writes without a question, and --dry-run only shows the difference")
 	}
-	yes, err := prompter.New(in, out, out).Confirm(question, false)
+	yes, err := asks.Confirm(question, false)
 	if err != nil {
 		return false, fmt.Errorf("nothing is written: %w", err)
 	}

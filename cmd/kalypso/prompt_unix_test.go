@@ -1,0 +1,197 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// dialogue is a kalypso on a terminal.
+type dialogue struct {
+	*testing.T
+	cmd             *exec.Cmd
+	controller, tty *os.File
+	typing          sync.Mutex // one answer, of a person or the terminal, at a time
+	output          chan []byte
+	seen            bytes.Buffer // that nothing was expected of yet
+	exited          chan struct{}
+}
+
+// talk starts kalypso in a folder.
+func talk(t *testing.T, dir string, args ...string) *dialogue {
+	t.Helper()
+	d := &dialogue{T: t, cmd: exec.CommandContext(t.Context(), "kalypso", args...), output: make(chan []byte, 1000), exited: make(chan struct{})}
+	var err error
+	if d.controller, d.tty, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.controller.Close() })
+	d.cmd.Dir, d.cmd.Env = dir, append(os.Environ(), "HOME="+t.TempDir(), "TERM=xterm", "NO_COLOR=1")
+	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = d.tty, d.tty, d.tty
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go d.show()
+	go func() {
+		_ = d.cmd.Wait() // its state says how it ended
+		_ = d.tty.Close()
+		close(d.exited)
+	}()
+	return d
+}
+
+// show is what a terminal does: it says where its cursor is when it is asked.
+func (d *dialogue) show() {
+	defer close(d.output)
+	for {
+		chunk := make([]byte, 4096)
+		n, err := d.controller.Read(chunk)
+		if err != nil {
+			return // the other side is closed
+		}
+		for range bytes.Count(chunk[:n], []byte("\x1b[6n")) {
+			d.send("\x1b[10;40R")
+		}
+		d.output <- chunk[:n]
+	}
+}
+
+// send types what is read by itself: what comes together with the place of the cursor is lost.
+func (d *dialogue) send(keys string) {
+	d.typing.Lock()
+	defer d.typing.Unlock()
+	unread := []unix.PollFd{{Fd: int32(d.tty.Fd()), Events: unix.POLLIN}}
+	for n, err := 1, error(nil); n > 0 && err == nil; n, err = unix.Poll(unread, 0) {
+		runtime.Gosched()
+	}
+	_, _ = d.controller.WriteString(keys) // if it has ended, what is expected does not come
+}
+
+// expect waits until a text is printed.
+func (d *dialogue) expect(text string) {
+	d.Helper()
+	for !strings.Contains(d.seen.String(), text) {
+		select {
+		case chunk, ok := <-d.output:
+			if !ok {
+				d.Fatalf("it ended without %q:\n%q", text, &d.seen)
+			}
+			d.seen.Write(chunk)
+		case <-time.After(patience):
+			d.Fatalf("there is no %q in\n%q", text, &d.seen)
+		}
+	}
+	_, after, _ := strings.Cut(d.seen.String(), text)
+	d.seen.Reset()
+	d.seen.WriteString(after)
+}
+
+// answer waits for a question, and types an answer.
+func (d *dialogue) answer(question, keys string) {
+	d.Helper()
+	d.expect(question)
+	d.send(keys)
+}
+
+// ends waits for the end, and returns the exit code.
+func (d *dialogue) ends() int {
+	d.Helper()
+	for range d.output { //nolint:revive // until it is closed
+	}
+	<-d.exited
+	return d.cmd.ProcessState.ExitCode()
+}
+
+const (
+	enter     = "\r"
+	down      = "\x1b[B"
+	interrupt = "\x03"
+)
+
+// init asks for what no flag says, and again for what is no answer.
+func TestInitAsks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := talk(t, dir, "init")
+	d.answer("What do you begin?", enter)
+	d.answer("In which folder? (.)", "shop"+enter)
+	d.answer("Which environments, in the order in which commits come to them? (dev, stage, prod)", "dev,Prod"+enter)
+	d.expect(`"Prod" is no name`)
+	d.answer("Which environments", "test, live"+enter)
+	d.answer("How do clusters receive", down+enter)
+	d.expect("cd shop")
+	if code := d.ends(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "shop", "platform.cue"))
+	if err != nil || !strings.Contains(string(text), "argocd") || !strings.Contains(string(text), `live: {`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	exists(t, dir, "shop/environments/test", "shop/environments/live")
+}
+
+// An application has no reconciler, and what a flag or the argument says is not asked for.
+func TestInitAsksOfApplication(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := talk(t, dir, "init", "store", "--environments", "dev")
+	d.answer("What do you begin?", down+enter)
+	d.expect("kalypso project --to out")
+	if code := d.ends(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	exists(t, dir, "store/chart", "store/environments/dev")
+	for _, args := range [][]string{{"init", "all", "--yes"}, {"init", "flags", "--reconciler", "fleet", "--environments", "dev"}} {
+		if code := talk(t, dir, args...).ends(); code != 0 {
+			t.Fatalf("%v: exit code %d", args, code)
+		}
+		exists(t, dir, args[1]+"/platform.cue")
+	}
+}
+
+func exists(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Who interrupts the questions finds nothing.
+func TestInitInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := talk(t, dir, "init", "shop")
+	d.answer("What do you begin?", enter)
+	d.answer("Which environments", "dev"+interrupt)
+	d.expect("kalypso: interrupted")
+	if code := d.ends(); code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+	d = talk(t, dir, "init", "shop")
+	d.expect("What do you begin?")
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	d.expect("\x1b[?25h") // the cursor
+	if code := d.ends(); code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+}
