@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cli/go-gh/v2/pkg/prompter"
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -54,8 +55,8 @@ and the settings of editors may be there; with any other in the way nothing is w
 				return usagef("--reconciler is for platforms: an application's tree is the same for all of them; leave it out, or --app")
 			}
 			o.dir = strings.Join(args, "")
-			if p := g.prompter(cmd.Context(), g.out); p != nil && !o.yes {
-				if err := o.ask(p, cmd.Flags().Changed, g.err); err != nil {
+			if !o.yes {
+				if _, err := g.ask(cmd.Context(), func(p *prompter.Prompter) error { return o.ask(p, cmd.Flags().Changed, g.err) }, g.out); err != nil {
 					return fmt.Errorf("nothing is written: %w", err)
 				}
 			}
@@ -141,7 +142,7 @@ func checkStart(p starter.Platform) error {
 		return usagef("--environments: %w", err)
 	}
 	if !slices.Contains(starter.Reconcilers, p.Reconciler) {
-		return usagef("--reconciler %s: there are %s; others are added to the platform by hand", p.Reconciler, strings.Join(starter.Reconcilers, ", "))
+		return usagef("--reconciler %s: there are %s", p.Reconciler, strings.Join(starter.Reconcilers, ", "))
 	}
 	if !slices.Contains(starter.CIs, p.CI) {
 		return usagef("--ci %s: there are %s", p.CI, strings.Join(starter.CIs, ", "))

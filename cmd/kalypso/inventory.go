@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cli/go-gh/v2/pkg/prompter"
 	"github.com/spf13/cobra"
 	kubelabels "k8s.io/apimachinery/pkg/labels"
 
@@ -305,7 +306,7 @@ func (p *pulling) show(d *pull.Difference) error {
 // write writes the file, if somebody says yes.
 func (p *pulling) write(ctx context.Context, file *pull.File, after []byte) error {
 	if !p.yes {
-		yes, err := p.ask(ctx, "Write "+terminal.Line(file.Name)+"?")
+		yes, err := p.confirm(ctx, "Write "+terminal.Line(file.Name)+"?")
 		if err != nil {
 			return err
 		}
@@ -321,15 +322,20 @@ func (p *pulling) write(ctx context.Context, file *pull.File, after []byte) erro
 	return nil
 }
 
-// ask asks a question on a terminal.
-func (p *pulling) ask(ctx context.Context, question string) (bool, error) {
-	asks := p.prompter(ctx)
-	if asks == nil || slices.Contains(p.files, "-") {
-		return false, usagef("nothing is written, because there is no terminal to ask on: --yes writes without a question, and --dry-run only shows the difference")
+// confirm asks a question on a terminal.
+func (p *pulling) confirm(ctx context.Context, question string) (yes bool, err error) {
+	asked := false
+	if !slices.Contains(p.files, "-") {
+		asked, err = p.ask(ctx, func(terminal *prompter.Prompter) (err error) {
+			yes, err = terminal.Confirm(question, false)
+			return err
+		})
 	}
-	yes, err := asks.Confirm(question, false)
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, fmt.Errorf("nothing is written: %w", err)
+	case !asked:
+		return false, usagef("nothing is written, because there is no terminal to ask on: --yes writes without a question, and --dry-run only shows the difference")
 	}
 	return yes, nil
 }

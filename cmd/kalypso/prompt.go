@@ -10,27 +10,32 @@ import (
 	"golang.org/x/term"
 )
 
-// prompter returns what asks questions on the terminal that stdin and stderr are; nil where they
-// are none, or one of the results goes elsewhere. Where the command is interrupted from outside
-// while it asks, the terminal becomes again what it was.
-func (g *global) prompter(ctx context.Context, results ...io.Writer) *prompter.Prompter {
+// ask asks questions on the terminal that stdin and stderr are. It returns false, and asks
+// nothing, where they are none, or one of the results goes elsewhere. When the context ends, the
+// terminal becomes again what it was, and the answers are not to be used.
+func (g *global) ask(ctx context.Context, questions func(*prompter.Prompter) error, results ...io.Writer) (asked bool, err error) {
 	for _, w := range append(results, g.err) {
 		if sizeOf(w) == nil {
-			return nil
+			return false, nil
 		}
 	}
 	in, isFile := g.in.(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {
-		return nil
+		return false, nil
 	}
 	state, err := term.GetState(int(in.Fd()))
 	if err != nil {
-		return nil
+		return false, fmt.Errorf("asking on the terminal: %w", err)
 	}
-	context.AfterFunc(ctx, func() {
-		_ = term.Restore(int(in.Fd()), state)
-		fmt.Fprint(g.err, "\x1b[?25h") // shows the cursor
-	})
 	out := g.err.(*os.File) // else it has no size
-	return prompter.New(in, out, out)
+	done := make(chan error, 1)
+	go func() { done <- questions(prompter.New(in, out, out)) }()
+	select {
+	case err := <-done:
+		return true, err
+	case <-ctx.Done():
+		fmt.Fprintln(out, "\x1b[?25h") // shows the cursor
+		_ = term.Restore(int(in.Fd()), state)
+		return true, ctx.Err()
+	}
 }

@@ -188,6 +188,7 @@ func TestInitInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.expect("\x1b[?25h") // the cursor
+	d.expect("kalypso: interrupted")
 	if code := d.ends(); code != 130 {
 		t.Errorf("exit code %d", code)
 	}

@@ -47,9 +47,8 @@ type File struct {
 	Data []byte
 }
 
-// Reconcilers are those that a platform can begin with. Others are added by hand: Zarf, for
-// one, needs what kalypso.lock pins, which is not known here.
-var Reconcilers = []string{"flux", "argocd", "fleet", "ansible"}
+// Reconcilers are those that a platform can begin with.
+var Reconcilers = []string{"flux", "argocd", "fleet", "zarf", "ansible", "gotemplate", "cue"}
 
 // CIs are where workflows can be for, and none.
 var CIs = []string{"github", "gitlab", "none"}
@@ -215,6 +214,11 @@ func (p Platform) Module() string { return p.Name + ".example/platform@v0" }
 
 // Machines says whether the platform begins with machines and not with Kubernetes.
 func (p Platform) Machines() bool { return p.Reconciler == "ansible" }
+
+// Pulls says whether kalypso knows what a cluster needs to pull its tree.
+func (p Platform) Pulls() bool {
+	return slices.Contains([]string{"flux", "argocd", "fleet", "ansible"}, p.Reconciler)
+}
 
 // IsApp says that the workflows are not an application's.
 func (Platform) IsApp() bool { return false }
