@@ -15,7 +15,9 @@ import (
 	"github.com/cli/go-gh/v2/pkg/prompter"
 	"github.com/spf13/cobra"
 
+	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
@@ -103,6 +105,9 @@ func (g *global) init(dir, called string, p starter.Platform, app bool) error {
 	if err := checkStart(p); err != nil {
 		return err
 	}
+	if v := compiler.Version().Version; isRelease(v) {
+		p.Release = v
+	}
 	write, next := p.Files, platformNext
 	if app {
 		write, next = starter.App{Repository: p.Repository}.Files, appNext
@@ -111,9 +116,15 @@ func (g *global) init(dir, called string, p starter.Platform, app bool) error {
 	if err != nil {
 		return err
 	}
-	missing, err := notYet(dir, files)
+	missing, foreign, err := notYet(dir, files)
 	if err != nil {
 		return err
+	}
+	if app {
+		foreign = append(foreign, applications(dir, files)...)
+	}
+	if len(foreign) > 0 {
+		return fmt.Errorf("%s has %s already: nothing is written; move what is there away, or name a new folder", called, strings.Join(foreign, ", "))
 	}
 	for _, f := range missing {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
@@ -181,9 +192,21 @@ func nameOf(dir string) (string, error) {
 // mayStay are the files that people have before they have a platform.
 var mayStay = []string{".editorconfig", ".github/CODEOWNERS", ".gitignore", ".vscode/extensions.json", ".vscode/settings.json", "README.md"}
 
-// notYet returns the files that are not there, and fails if others are in the way.
-func notYet(dir string, files []starter.File) (missing []starter.File, err error) {
-	var foreign []string
+// applications returns the files of a folder that make it an application's, and are not to be
+// written.
+func applications(dir string, files []starter.File) (names []string) {
+	for _, name := range source.ApplicationMarker.Files {
+		ours := slices.ContainsFunc(files, func(f starter.File) bool { return f.Path == name })
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil && !ours {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// notYet returns the files that are not there, and the names of those that are there, and are
+// others.
+func notYet(dir string, files []starter.File) (missing []starter.File, foreign []string, err error) {
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
 		data, err := os.ReadFile(name)
@@ -194,13 +217,10 @@ func notYet(dir string, files []starter.File) (missing []starter.File, err error
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, f)
 		default:
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	if len(foreign) > 0 {
-		return nil, fmt.Errorf("%s has %s already: nothing is written; name a new folder, or remove them", dir, strings.Join(foreign, ", "))
-	}
-	return missing, nil
+	return missing, foreign, nil
 }
 
 // writeNew writes a file that is not there yet.

@@ -4,6 +4,7 @@ package starter
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,9 @@ type Repository struct {
 	GitOps string
 	// CI is one of CIs.
 	CI string
+	// Release is the release of kalypso that workflows use; "" for the one that first had
+	// the schema.
+	Release string
 }
 
 // Platform says what a new platform is.
@@ -202,6 +206,9 @@ func yamlString(name string) string {
 	}
 	return `"` + name + `"`
 }
+
+// KalypsoRelease is the release of kalypso that workflows use.
+func (r Repository) KalypsoRelease() string { return cmp.Or(r.Release, root.ModuleVersion) }
 
 // First is the environment that commits come to first.
 func (r Repository) First() string { return r.Environments[0] }

@@ -2,11 +2,17 @@ package starter_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	_ "embed"
 	"path"
+	"sync"
 	"testing"
 
 	"github.com/rhysd/actionlint"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
 
+	root "github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
@@ -23,6 +29,27 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := (starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev"}, CI: "none"}, Reconciler: "helm"}).Files(); err == nil {
 		t.Error("a platform has a reconciler that there is none of")
+	}
+}
+
+// Workflows use a release of kalypso, and the module the schema's version.
+func TestRelease(t *testing.T) {
+	for _, ci := range []string{"github", "gitlab"} {
+		p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev"}, CI: ci, Release: "v7.8.9"}, Reconciler: "flux"}
+		files, err := p.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			switch schema, release := bytes.Contains(f.Data, []byte(root.ModuleVersion)), bytes.Contains(f.Data, []byte("v7.8.9")); {
+			case f.Path == "cue.mod/module.cue":
+				if !schema || release {
+					t.Errorf("%s: %s", f.Path, f.Data)
+				}
+			case schema, bytes.Contains(f.Data, []byte("kalypso-io/kalypso@")) && !release:
+				t.Errorf("%s: %s", f.Path, f.Data)
+			}
+		}
 	}
 }
 
@@ -48,8 +75,59 @@ func check(t *testing.T, of string, files []starter.File) {
 		if bytes.Contains(f.Data, []byte("[[")) || !bytes.HasSuffix(f.Data, []byte("\n")) {
 			t.Errorf("%s of %s: %s", f.Path, of, f.Data)
 		}
-		if path.Dir(f.Path) == ".github/workflows" {
+		switch {
+		case path.Dir(f.Path) == ".github/workflows":
 			lint(t, f)
+		case f.Path == ".gitlab-ci.yml":
+			if err := pipeline(f.Data); err != nil {
+				t.Errorf("%s of %s: %v", f.Path, of, err)
+			}
+		}
+	}
+}
+
+//go:embed testdata/gitlab-ci.schema.json.gz
+var published []byte
+
+// gitlab is GitLab's own schema, compiled once.
+var gitlab = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	unzipped, err := gzip.NewReader(bytes.NewReader(published))
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(unzipped)
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("gitlab-ci.json", doc); err != nil {
+		return nil, err
+	}
+	return c.Compile("gitlab-ci.json")
+})
+
+// pipeline returns what GitLab's schema says is wrong with a pipeline.
+func pipeline(text []byte) error {
+	schema, err := gitlab()
+	if err != nil {
+		return err
+	}
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(doc)
+}
+
+// The schema refuses what GitLab would.
+func TestPipeline(t *testing.T) {
+	for _, wrong := range []string{"vet: {script: [x], when: sometimes}", "vet: {stagee: test, script: [x]}", "include: [{inputs: {a: b}}]"} {
+		if err := pipeline([]byte(wrong)); err == nil {
+			t.Errorf("%s is right", wrong)
 		}
 	}
 }
