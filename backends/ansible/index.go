@@ -73,6 +73,8 @@ type tasksFile struct {
 type assignment struct {
 	Assignment string   `yaml:"kalypso_assignment"`
 	DependsOn  []string `yaml:"kalypso_depends_on"`
+	// Values are those of the host, where some are composed for it.
+	Values string `yaml:"kalypso_values,omitempty"`
 }
 
 // Index returns the inventory, the playbooks site.yml, for a machine that reaches
@@ -94,7 +96,7 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
 		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site(ct, o)})},
 		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local(ct, o)})},
-		backends.File{Path: "tasks/assignments.yml", Data: ansibleYAML(tasks(folders))},
+		backends.File{Path: "tasks/assignments.yml", Data: ansibleYAML(tasks(ct, folders))},
 		backends.File{Path: roleFolder + "/vars/main.yml", Data: ansibleYAML(struct {
 			Environment string   `yaml:"kalypso_environment"`
 			ClusterType string   `yaml:"kalypso_cluster_type"`
@@ -130,9 +132,14 @@ func importedTasks() []task {
 	return []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
 }
 
+// valuesOfHost are the values of a host in an assignment: what is composed for it, under what
+// it has in all. The variables of a host are not hidden by those of a task.
+const valuesOfHost = "{{ (hostvars[inventory_hostname].kalypso_composed | default({})).get('%s', {}) " +
+	"| combine(hostvars[inventory_hostname].kalypso_values | default({}), recursive=true) }}"
+
 // tasks are those of both plays: the assignments, each after those that it
 // depends on.
-func tasks(folders []backends.Folder) []task {
+func tasks(ct *backends.ClusterType, folders []backends.Folder) []task {
 	ordered := slices.Clone(folders)
 	slices.SortStableFunc(ordered, func(a, b backends.Folder) int {
 		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.DeploymentTarget, b.DeploymentTarget))
@@ -140,10 +147,11 @@ func tasks(folders []backends.Folder) []task {
 	from := func(name string) *roleTasks { return &roleTasks{Name: "kalypso", TasksFrom: name} }
 	out := []task{{Name: "Begin", Include: from("begin")}}
 	for _, f := range ordered {
-		out = append(out, task{
-			Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"),
-			Vars: &assignment{Assignment: f.DeploymentTarget, DependsOn: append([]string{}, f.DependsOn...)},
-		})
+		vars := &assignment{Assignment: f.DeploymentTarget, DependsOn: append([]string{}, f.DependsOn...)}
+		if slices.ContainsFunc(ct.Clusters, func(c model.Cluster) bool { return len(c.Composed[f.DeploymentTarget].Fields()) > 0 }) {
+			vars.Values = fmt.Sprintf(valuesOfHost, f.DeploymentTarget)
+		}
+		out = append(out, task{Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"), Vars: vars})
 	}
 	return append(out, task{Name: "Remove what is no longer assigned, and report", Include: from("end")})
 }

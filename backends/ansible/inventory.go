@@ -2,6 +2,7 @@ package ansible
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,6 +32,8 @@ type host struct {
 	Address string         `yaml:"ansible_host,omitempty"`
 	Labels  map[string]any `yaml:"kalypso_labels,omitempty"`
 	Values  yaml.Mapping   `yaml:"kalypso_values,omitempty"`
+	// Composed are what is composed for the cluster alone, by assignment.
+	Composed map[string]any `yaml:"kalypso_composed,omitempty"`
 }
 
 // connection is how the hosts of a cluster type are reached.
@@ -52,15 +55,26 @@ func inventory(ct *backends.ClusterType, clusters []model.Cluster) (hosts, []dia
 		for key, value := range c.Labels {
 			h.Labels[key] = unsafe(model.StringOf(value))
 		}
-		if c.Values != nil {
-			for _, v := range c.Values.Fields() {
+		check := func(values model.Value, ref model.Ref) {
+			for _, v := range values.Fields() {
 				if problem := unfitFor(v); problem != "" {
-					ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values." + model.Label(v.Name)}
 					ds = append(ds, diag.New(diag.BadConfigKey, fmt.Sprintf("the value %s of cluster %s %s", v.Name, c.Name, problem)).
-						On(ref.String()).At(ref, ""))
+						On(ref.At(model.Label(v.Name)).String()).At(ref.At(model.Label(v.Name)), ""))
 				}
-				h.Values = append(h.Values, yaml.Entry{Key: v.Name, Value: unsafe(v.Value)})
 			}
+		}
+		ref := model.Ref{Collection: "clusters", Name: c.Name}
+		if c.Values != nil {
+			check(*c.Values, ref.At("values"))
+			h.Values, _ = unsafe(*c.Values).(yaml.Mapping)
+		}
+		for _, target := range slices.Sorted(maps.Keys(c.Composed)) {
+			values := c.Composed[target]
+			check(values, ref)
+			if h.Composed == nil {
+				h.Composed = map[string]any{}
+			}
+			h.Composed[target] = unsafe(values)
 		}
 		all[c.Name] = h
 	}

@@ -179,7 +179,11 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content, share sha
 	return c, ds
 }
 
-func hasValues(c model.Cluster) bool { return c.Values != nil && len(c.Values.Fields()) > 0 }
+// ownOf returns the values that an assignment has on a cluster alone, and whether there are any.
+func ownOf(a *backends.Assignment, c *model.Cluster) (model.Value, bool) {
+	own := c.ValuesOf(a.DeploymentTarget)
+	return own, len(own.Fields()) > 0
+}
 
 // unreached returns an error for each cluster whose values would reach nothing, as
 // one Application goes to one destination.
@@ -188,8 +192,9 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 		return nil
 	}
 	var ds []diag.Diagnostic
-	for _, c := range a.Clusters {
-		if hasValues(c) {
+	for i := range a.Clusters {
+		c := &a.Clusters[i]
+		if _, has := ownOf(a, c); has {
 			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
 				On(valuesOf(c).String()).At(valuesOf(c), "").At(a.Reconciler.Ref, "").
 				Hinting(`let it send them to each cluster: argocd: clusters: "inventory"`))
@@ -213,12 +218,14 @@ func unordered(a *backends.Assignment) []diag.Diagnostic {
 func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	sources := make([]source, len(a.Clusters))
-	for i, c := range a.Clusters {
+	for i := range a.Clusters {
+		c := &a.Clusters[i]
 		sources[i] = treeSource(ct, delivery.FolderPath(ct, a.DeploymentTarget))
-		if !hasValues(c) {
+		own, has := ownOf(a, c)
+		if !has {
 			continue
 		}
-		text, problems, err := kubernetes.ConfigPatch(a, delivery.Merge(a.Values, *c.Values))
+		text, problems, err := kubernetes.ConfigPatch(a, delivery.Merge(a.Values, own))
 		for _, d := range problems {
 			ds = append(ds, d.At(valuesOf(c), ""))
 		}
@@ -233,7 +240,7 @@ func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, 
 	return sources, ds
 }
 
-func valuesOf(c model.Cluster) model.Ref {
+func valuesOf(c *model.Cluster) model.Ref {
 	return model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
 }
 
@@ -241,13 +248,14 @@ func valuesOf(c model.Cluster) model.Ref {
 // cluster's values among the platform's.
 func workloadSources(a *backends.Assignment, s source) []source {
 	sources := make([]source, len(a.Clusters))
-	for i, c := range a.Clusters {
+	for i := range a.Clusters {
 		sources[i] = s
-		if s.Helm == nil || a.Manifests.Helm.PlatformValues == "" || !hasValues(c) {
+		own, has := ownOf(a, &a.Clusters[i])
+		if s.Helm == nil || a.Manifests.Helm.PlatformValues == "" || !has {
 			continue
 		}
 		there := *a
-		there.Values = delivery.Merge(a.Values, *c.Values)
+		there.Values = delivery.Merge(a.Values, own)
 		sources[i].Helm = &helmSource{SkipCRDs: a.Manifests.Helm.CRDs == model.SkipCRDs, ReleaseName: s.Helm.ReleaseName, ValuesObject: delivery.ChartValues(&there, a.Manifests.Helm)}
 	}
 	return sources

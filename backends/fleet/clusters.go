@@ -5,17 +5,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// onCluster returns the values as they are on a cluster, and whether it has any
-// of its own that differ.
-func onCluster(values model.Value, c model.Cluster) (model.Value, bool) {
-	if c.Values == nil {
-		return values, false
-	}
-	merged := delivery.Merge(values, *c.Values)
-	return merged, !merged.Equal(values)
+// onCluster returns the values as they are on a cluster, and those of its own; differs says
+// whether there are any that are others than the composed ones.
+func (f *folder) onCluster(c *model.Cluster) (merged, own model.Value, differs bool) {
+	own = c.ValuesOf(f.assignment.DeploymentTarget)
+	merged = delivery.Merge(f.assignment.Values, own)
+	return merged, own, !merged.Equal(f.assignment.Values)
 }
 
 // valuesOf refers to the values of a cluster.
-func valuesOf(c model.Cluster) model.Ref {
+func valuesOf(c *model.Cluster) model.Ref {
 	return model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
 }

@@ -132,11 +132,13 @@ func (f *folder) onClusters(s delivery.Source) []target {
 		return nil
 	}
 	var out []target
-	for _, c := range f.assignment.Clusters {
-		if _, changes := onCluster(f.assignment.Values, c); !changes {
+	for i := range f.assignment.Clusters {
+		c := &f.assignment.Clusters[i]
+		_, own, differs := f.onCluster(c)
+		if !differs {
 			continue
 		}
-		values := under(s.Helm.PlatformValues, c.Values.Canonical())
+		values := under(s.Helm.PlatformValues, own.Canonical())
 		f.checkValues(values, valuesOf(c))
 		t := f.everywhere()
 		t.Name, t.ClusterName, t.Helm = c.Name, c.Name, &helm{Values: &values}
@@ -144,7 +146,7 @@ func (f *folder) onClusters(s delivery.Source) []target {
 	}
 	if len(out) > 0 && !delivery.Exact(s.Helm.Version) {
 		f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".version", "clusters with values of their own do not follow a range of versions in Fleet").
-			At(valuesOf(model.Cluster{Name: out[0].Name}), "").
+			At(valuesOf(&model.Cluster{Name: out[0].Name}), "").
 			Hinting("name one version, or render the chart: set render: true on the deployment target"))
 	}
 	return out

@@ -55,9 +55,10 @@ func (f *folder) bundle() {
 // overlays adds the platform configs of clusters that have values of their own,
 // and what chooses them.
 func (f *folder) overlays() {
-	for _, c := range f.assignment.Clusters {
-		values, changes := onCluster(f.assignment.Values, c)
-		if !changes {
+	for i := range f.assignment.Clusters {
+		c := &f.assignment.Clusters[i]
+		values, _, differs := f.onCluster(c)
+		if !differs {
 			continue
 		}
 		file, ds := kubernetes.ClusterConfig(f.assignment, values)

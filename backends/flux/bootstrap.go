@@ -47,9 +47,9 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 // valuesOn returns the Kustomization that brings a cluster its own values; nil
 // where the clusters have none.
 func valuesOn(ct *backends.ClusterType, o options) (*kubernetes.Object, []diag.Diagnostic) {
-	names, ds := variablesOf(ct.Clusters)
+	variables, ds := variablesOf(ct.Clusters, "")
 	switch {
-	case diag.Errors(ds) || len(names) == 0 || ct.Entries: // its entry has them
+	case diag.Errors(ds) || len(variables) == 0 || ct.Entries: // its entry has them
 		return nil, ds
 	case ct.Cluster == "":
 		return nil, []diag.Diagnostic{diag.New(diag.ClusterValues, "each cluster of cluster type "+ct.Name+" has values of its own, and pulls a folder of its own").

@@ -1,7 +1,10 @@
 package flux
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,63 +35,118 @@ var disabled = map[string]string{"kustomize.toolkit.fluxcd.io/substitute": "disa
 // variableName is what can be the name of a variable after a prefix.
 var variableName = lazyregexp.New(`^[A-Za-z0-9_]+$`)
 
+// variable is a value that each cluster has: in all assignments, or composed for one.
+type variable struct {
+	name   string // of the value
+	target string // the deployment target's full name; "" for all assignments
+}
+
+// id returns the variable as shared has it. No value's name has a slash.
+func (v variable) id() string {
+	if v.target == "" {
+		return v.name
+	}
+	return v.target + "/" + v.name
+}
+
 // Each value is two variables. Flux replaces text, which is read as YAML
 // afterwards, so that one holds the value's JSON, and the other its text as a JSON
 // string: without the quotes, "no" would be false where a ConfigMap wants text.
-func valueVariable(name string) string { return "value_" + name }
-func textVariable(name string) string  { return "text_" + name }
+func (v variable) value() string { return v.in("value_") }
+func (v variable) text() string  { return v.in("text_") }
 
-// variablesOf returns the names of the values that the clusters have, sorted; none
-// where they have none. Each is a scalar, and each cluster has all.
-func variablesOf(clusters []model.Cluster) ([]string, []diag.Diagnostic) {
-	names := map[string]bool{}
-	for _, c := range clusters {
-		for _, f := range fieldsOf(c) {
-			names[f.Name] = true
+// in returns the name of a variable. The length of a deployment target says where in it the
+// value's name begins, as names of variables have no dash.
+func (v variable) in(prefix string) string {
+	if v.target == "" {
+		return prefix + v.name
+	}
+	return fmt.Sprintf("own_%s%d_%s_%s", prefix, len(v.target), strings.ReplaceAll(v.target, "-", "_"), v.name)
+}
+
+// variablesOf returns the values that the clusters have in an assignment, or with "" in all of
+// them and in each, sorted; none where they have none. Each is a scalar, and each cluster has
+// all.
+func variablesOf(clusters []model.Cluster, target string) ([]variable, []diag.Diagnostic) {
+	found := map[variable]bool{}
+	for i := range clusters {
+		for v := range variablesOn(&clusters[i], target) {
+			found[v] = true
 		}
 	}
+	all := slices.SortedFunc(maps.Keys(found), func(a, b variable) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.target, b.target))
+	})
+	// What a cluster says for all assignments holds over what is composed for one.
+	all = slices.DeleteFunc(all, func(v variable) bool { return v.target != "" && found[variable{v.name, ""}] })
 	var ds []diag.Diagnostic
-	refuse := func(c model.Cluster, name, message, hint string) {
-		ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
-		ds = append(ds, diag.New(diag.ClusterValues, message).On(ref.At(model.Label(name)).String()).At(ref.At(model.Label(name)), "").Hinting(hint))
-	}
-	all := sortedKeys(names)
-	for _, c := range clusters {
-		for _, f := range fieldsOf(c) {
-			switch {
-			case !variableName.MatchString(f.Name):
-				refuse(c, f.Name, fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(f.Name)), "use letters, digits and '_'")
-			case f.Value.Kind() == model.Null:
-				refuse(c, f.Name, fmt.Sprintf("Flux cannot take %s away on cluster %s alone: it would be empty there", f.Name, c.Name),
-					"give the cluster a cluster type of its own, and a config in which it is null")
-			case !f.Value.IsScalar():
-				refuse(c, f.Name, fmt.Sprintf("Flux cannot give clusters a %s, as %s of cluster %s is", f.Value.Kind(), f.Name, c.Name), "give each of its values a name of its own")
-			}
-		}
-		for _, name := range all {
-			if !slices.ContainsFunc(fieldsOf(c), func(f model.Field) bool { return f.Name == name }) {
-				refuse(c, name, fmt.Sprintf("cluster %s has no value %s, and other clusters of its type have: Flux would make it empty there", c.Name, name),
-					"give it to every cluster of the type, or to none")
-			}
+	for i := range clusters {
+		for _, v := range all {
+			ds = append(ds, v.unfit(&clusters[i])...)
 		}
 	}
 	return all, ds
 }
 
-func fieldsOf(c model.Cluster) []model.Field {
-	if c.Values == nil {
-		return nil
+// variablesOn yields the values that a cluster has of its own.
+func variablesOn(c *model.Cluster, target string) iter.Seq[variable] {
+	return func(yield func(variable) bool) {
+		if c.Values != nil {
+			for _, f := range c.Values.Fields() {
+				if !yield(variable{f.Name, ""}) {
+					return
+				}
+			}
+		}
+		for of, values := range c.Composed {
+			for _, f := range values.Fields() {
+				if (target == "" || target == of) && !yield(variable{f.Name, of}) {
+					return
+				}
+			}
+		}
 	}
-	return c.Values.Fields()
 }
 
-func sortedKeys(set map[string]bool) []string {
-	var out []string
-	for name := range set {
-		out = append(out, name)
+// on returns the value on a cluster, and where it is written.
+func (v variable) on(c *model.Cluster) (value model.Value, ref model.Ref, there bool) {
+	value, there = c.ValuesOf(v.target).Lookup(v.name)
+	ref = model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}.At(model.Label(v.name))
+	if c.Values != nil {
+		if _, own := c.Values.Lookup(v.name); own {
+			return value, ref, there
+		}
 	}
-	slices.Sort(out)
-	return out
+	if v.target != "" {
+		ref.Path = ""
+	}
+	return value, ref, there
+}
+
+// unfit says why Flux cannot give a cluster the value.
+func (v variable) unfit(c *model.Cluster) []diag.Diagnostic {
+	value, ref, there := v.on(c)
+	message, hint := "", ""
+	switch {
+	case !there:
+		message = fmt.Sprintf("cluster %s has no value %s, and other clusters of its type have: Flux would make it empty there", c.Name, v.name)
+		hint = "give it to every cluster of the type, or to none"
+	case !variableName.MatchString(v.name):
+		message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)), "use letters, digits and '_'"
+	case value.Kind() == model.Null:
+		message = fmt.Sprintf("Flux cannot take %s away on cluster %s alone: it would be empty there", v.name, c.Name)
+		hint = "give the cluster a cluster type of its own, and a config in which it is null"
+	case !value.IsScalar():
+		message = fmt.Sprintf("Flux cannot give clusters a %s, as %s of cluster %s is", value.Kind(), v.name, c.Name)
+		hint = "give each of its values a name of its own"
+	default:
+		return nil
+	}
+	d := diag.New(diag.ClusterValues, message).At(ref, "").Hinting(hint)
+	if v.target != "" {
+		return []diag.Diagnostic{d.On(model.Label(v.name))}
+	}
+	return []diag.Diagnostic{d.On(ref.String())}
 }
 
 // escape returns a value in which Flux finds no variable: it makes one dollar sign
@@ -116,17 +174,20 @@ func escape(v model.Value) model.Value {
 
 // withVariables returns escaped values with variables in the place of those that
 // the cluster gives.
-func withVariables(values model.Value, names []string, variable func(string) string) model.Value {
-	fields := slices.DeleteFunc(slices.Clone(escape(values).Fields()), func(f model.Field) bool { return slices.Contains(names, f.Name) })
-	for _, name := range names {
-		fields = append(fields, model.Field{Name: name, Value: model.StringOf("${" + variable(name) + "}")})
+func withVariables(values model.Value, of []variable, name func(variable) string) model.Value {
+	given := func(f model.Field) bool {
+		return slices.ContainsFunc(of, func(v variable) bool { return v.name == f.Name })
+	}
+	fields := slices.DeleteFunc(slices.Clone(escape(values).Fields()), given)
+	for _, v := range of {
+		fields = append(fields, model.Field{Name: v.name, Value: model.StringOf("${" + name(v) + "}")})
 	}
 	return model.StructOf(fields...)
 }
 
 // onClusters returns the assignment with variables in its platform config, and the
 // folder with all else kept from being replaced.
-func onClusters(a *backends.Assignment, c delivery.Content, names []string) (*backends.Assignment, delivery.Content, []diag.Diagnostic) {
+func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*backends.Assignment, delivery.Content, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	if a.ConfigFormat != model.ConfigMap && a.ConfigFormat != "" {
 		ref := model.Ref{Collection: "clusterTypes", Name: a.ClusterType, Path: "configFormat"}
@@ -137,7 +198,7 @@ func onClusters(a *backends.Assignment, c delivery.Content, names []string) (*ba
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "the delivery of values to single clusters").At(a.Ref, ""))
 	}
 	there := *a
-	there.Values = withVariables(a.Values, names, textVariable)
+	there.Values = withVariables(a.Values, of, variable.text)
 	c.NamespaceAnnotations = disabled
 	for i := range c.Manifests {
 		c.Manifests[i].Value = delivery.Annotate(c.Manifests[i].Value, "kustomize.toolkit.fluxcd.io/substitute", "disabled")
@@ -160,12 +221,12 @@ func takesVariables(a *backends.Assignment, o kubernetes.Object) bool {
 
 // withClusterValues returns the assignment and its chart as values are composed
 // for a release that holds variables.
-func withClusterValues(a *backends.Assignment, h *model.Helm, names []string) (*backends.Assignment, *model.Helm) {
-	if len(names) == 0 || h.PlatformValues == "" {
+func withClusterValues(a *backends.Assignment, h *model.Helm, of []variable) (*backends.Assignment, *model.Helm) {
+	if len(of) == 0 || h.PlatformValues == "" {
 		return a, h
 	}
 	there, chart := *a, *h
-	there.Values = withVariables(a.Values, names, valueVariable)
+	there.Values = withVariables(a.Values, of, variable.value)
 	if h.Values != nil {
 		escaped := escape(*h.Values)
 		chart.Values = &escaped
@@ -181,11 +242,11 @@ func clusterConfig(environment, clusterType string) string {
 }
 
 // clusterFolders returns the folders of the clusters.
-func clusterFolders(ct *backends.ClusterType, o options) []backends.File {
+func clusterFolders(ct *backends.ClusterType, o options, all []variable) []backends.File {
 	var files []backends.File
 	for i := range ct.Clusters {
 		folder := clustersFolder + "/" + ct.Clusters[i].Name + "/"
-		list, values := delivery.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i])
+		list, values := delivery.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i], all)
 		list.Path, values.Path = folder+list.Path, folder+values.Path
 		files = append(files, list, values)
 	}
@@ -195,15 +256,12 @@ func clusterFolders(ct *backends.ClusterType, o options) []backends.File {
 const valuesFile = "values.yaml"
 
 // clusterValues returns the ConfigMap that says what the variables are on a cluster.
-func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster) backends.File {
+func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster, all []variable) backends.File {
 	data := map[string]string{}
-	for _, f := range fieldsOf(*c) {
-		text := f.Value.Text()
-		if f.Value.Kind() == model.Null { // as in a platform config
-			text = ""
-		}
-		data[valueVariable(f.Name)] = f.Value.String()
-		data[textVariable(f.Name)] = model.StringOf(text).String()
+	for _, v := range all {
+		value, _, _ := v.on(c)
+		data[v.value()] = value.String()
+		data[v.text()] = model.StringOf(value.Text()).String()
 	}
 	meta := delivery.ClusterTypeMeta(clusterConfig(ct.Environment, ct.Name), o.Namespace)
 	// Flux applies the folders anew as soon as it changes.
@@ -222,25 +280,28 @@ func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.F
 	if diag.Errors(ds) {
 		return nil, ds
 	}
-	names, ds := variablesOf(ct.Clusters)
-	if diag.Errors(ds) || len(names) == 0 { // Index reports it
+	all, ds := variablesOf(ct.Clusters, "")
+	if diag.Errors(ds) || len(all) == 0 { // Index reports it
 		alone := []backends.File{delivery.Entry(ct)}
 		return func(*model.Cluster) []backends.File { return alone }, nil
 	}
 	list := delivery.Entry(ct, valuesFile)
-	return func(c *model.Cluster) []backends.File { return []backends.File{list, clusterValues(ct, o, c)} }, nil
+	return func(c *model.Cluster) []backends.File { return []backends.File{list, clusterValues(ct, o, c, all)} }, nil
 }
 
 // missing returns an error for each folder that holds variables which no cluster
 // gives any more: it was kept, and Flux would make them empty.
-func missing(ct *backends.ClusterType, folders []backends.Folder, names []string) []diag.Diagnostic {
+func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable) []diag.Diagnostic {
+	if ct.Entries && len(ct.Clusters) == 0 {
+		return nil // no entry is made that gives none
+	}
 	var ds []diag.Diagnostic
 	for _, f := range folders {
 		for _, name := range sharedOf(f).Variables {
-			if slices.Contains(names, name) {
+			if slices.ContainsFunc(all, func(v variable) bool { return v.id() == name }) {
 				continue
 			}
-			ds = append(ds, diag.New(diag.ClusterValues, fmt.Sprintf("the folder of %s is kept, and was built for a value %s of the clusters, which have none now", f.DeploymentTarget, name)).
+			ds = append(ds, diag.New(diag.ClusterValues, fmt.Sprintf("the folder of %s is kept, and was built for a value %s of the clusters, which have none now", f.DeploymentTarget, strings.TrimPrefix(name, f.DeploymentTarget+"/"))).
 				At(ct.Ref, "").Hinting("give the clusters the value until the folder can be built again").For(delivery.FolderID(ct, f.DeploymentTarget)))
 		}
 	}

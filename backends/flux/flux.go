@@ -100,7 +100,7 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	if len(a.DependsOn) > 0 && a.GitOps == nil {
 		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
 	}
-	variables, problems := variablesOf(a.Clusters)
+	variables, problems := variablesOf(a.Clusters, a.DeploymentTarget)
 	ds = append(ds, problems...)
 	content := referenced
 	if a.Render {
@@ -124,7 +124,7 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	if diag.Errors(ds) {
 		return backends.Emission{}, ds
 	}
-	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Variables: variables}.encode()
+	emission.Shared = shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Variables: idsOf(variables)}.encode()
 	return emission, ds
 }
 
@@ -150,7 +150,7 @@ const defaultNamespace = "flux-system"
 func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // referenced returns the folder of a workload that Flux fetches.
-func referenced(a *backends.Assignment, o options, variables []string) (delivery.Content, []diag.Diagnostic) {
+func referenced(a *backends.Assignment, o options, variables []variable) (delivery.Content, []diag.Diagnostic) {
 	name, ds := nameOf(a, o)
 	source, problems := delivery.SourceOf(a)
 	ds = append(ds, problems...)
@@ -166,7 +166,7 @@ func referenced(a *backends.Assignment, o options, variables []string) (delivery
 }
 
 // workload returns the objects of reconciler.yaml.
-func workload(a *backends.Assignment, o options, name string, s delivery.Source, variables []string) ([]kubernetes.Object, []diag.Diagnostic) {
+func workload(a *backends.Assignment, o options, name string, s delivery.Source, variables []variable) ([]kubernetes.Object, []diag.Diagnostic) {
 	source, ds := sourceObject(a, o, name, s)
 	if diag.Errors(ds) {
 		return nil, ds

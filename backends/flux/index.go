@@ -19,13 +19,13 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	if diag.Errors(ds) {
 		return nil, ds
 	}
-	names, ds := variablesOf(ct.Clusters)
-	if ds = append(ds, missing(ct, folders, names)...); diag.Errors(ds) {
+	variables, ds := variablesOf(ct.Clusters, "")
+	if ds = append(ds, missing(ct, folders, variables)...); diag.Errors(ds) {
 		return nil, ds
 	}
 	files := []backends.File{kubernetes.README(ct, folders)}
-	if len(names) > 0 && ct.GitOps != nil && !ct.Entries {
-		files = append(files, clusterFolders(ct, o)...)
+	if len(variables) > 0 && ct.GitOps != nil && !ct.Entries {
+		files = append(files, clusterFolders(ct, o, variables)...)
 	}
 	if ct.GitOps == nil || len(folders) == 0 {
 		return delivery.Sorted(append(files, delivery.Kustomization(namesOf(folders)))), nil

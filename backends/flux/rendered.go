@@ -18,7 +18,7 @@ import (
 // Flux deletes what a Kustomization no longer has right after it has applied the rest, unless
 // the object says otherwise by then. Objects that move to another Kustomization would be
 // deleted before that applies them: handover marks them first.
-func rendered(a *backends.Assignment, o options, _ []string) (delivery.Content, []diag.Diagnostic) {
+func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content, []diag.Diagnostic) {
 	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
 	content := delivery.Content{Manifests: kept(forced(applied))}
 	ds := append(delivery.Hooks(a, applied, left), delivery.SameOnAll(a)...)

@@ -2,6 +2,7 @@ package flux
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/kalypso-io/kalypso/backends"
 )
@@ -16,6 +17,16 @@ type shared struct {
 	// Variables are the names of the values that the folder gets from the cluster
 	// that it is applied to, sorted; none where it gets none.
 	Variables []string `json:"variables,omitempty"`
+}
+
+// idsOf returns how shared has variables, sorted; nil for none.
+func idsOf(all []variable) []string {
+	var out []string
+	for _, v := range all {
+		out = append(out, v.id())
+	}
+	slices.Sort(out)
+	return out
 }
 
 // encode returns the JSON of s, nil for the zero value.

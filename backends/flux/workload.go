@@ -102,7 +102,7 @@ type strategy struct {
 
 // releaseObject installs a chart. The release's name and namespaces are always
 // written: Flux derives others, and a change of them would install it anew.
-func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object, h *model.Helm, variables []string) (kubernetes.Object, []diag.Diagnostic) {
+func releaseObject(a *backends.Assignment, o options, name string, source kubernetes.Object, h *model.Helm, variables []variable) (kubernetes.Object, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	if !o.Prune {
 		d := diag.New(diag.NoEffect, "prune: false has no effect on Helm releases: Helm deletes what a new chart no longer holds").

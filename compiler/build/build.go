@@ -203,6 +203,20 @@ func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph
 	return e.tuples.graph(ctx, e.Plan.TupleOf[assignment])
 }
 
+// GraphOn returns the configuration graph of an assignment on one of its clusters, without the
+// cluster's own values.
+func (e *Environment) GraphOn(ctx context.Context, assignment int, cluster *model.Cluster) (*compose.Graph, error) {
+	tuple := e.Plan.TupleOf[assignment]
+	if len(e.Plan.Tuples[tuple].Clusters) == 0 {
+		return e.Graph(ctx, assignment)
+	}
+	with, err := e.Plan.PrepareOn(ctx, tuple, []*model.Cluster{cluster})
+	if err != nil {
+		return nil, err
+	}
+	return e.Plan.NewComposer().ComposeOn(tuple, cluster, with), nil
+}
+
 // Graphs calls f with the configuration graph of each of some tuples of the plan.
 func (e *Environment) Graphs(ctx context.Context, tuples []int32, f func(tuple int32, g *compose.Graph)) error {
 	const atOnce = 256 // whose functions of the assignment are evaluated together

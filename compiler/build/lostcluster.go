@@ -13,7 +13,7 @@ import (
 // destinations, would take away from them what they run: so such a cluster type stays as
 // it is. The diagnostics of the errors are reported already; this one says what they hold up.
 func lostClusters(s *scope, out *reports) (map[string][]string, error) {
-	if s.record == nil || !s.Model.Incomplete && !s.Model.ClustersIncomplete && !s.hasInvalidClusters() {
+	if s.record == nil || !s.Model.HidesClusters() {
 		return nil, nil
 	}
 	lost := map[string][]string{}
@@ -40,15 +40,6 @@ func lostClusters(s *scope, out *reports) (map[string][]string, error) {
 		}
 	}
 	return lost, nil
-}
-
-func (s *scope) hasInvalidClusters() bool {
-	for ref := range s.Model.Invalid {
-		if ref.Collection == clusters {
-			return true
-		}
-	}
-	return false
 }
 
 const clusters = "clusters"

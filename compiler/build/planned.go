@@ -87,6 +87,10 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 	}
 	out.add(ds...)
 	out.add(p.checkContent()...)
+	if ds, err = p.composeClusters(ctx); err != nil {
+		return err
+	}
+	out.add(ds...)
 	p.clusters = map[string][]model.Cluster{}
 	for _, c := range p.Model.Clusters {
 		p.clusters[c.Folder] = append(p.clusters[c.Folder], c)

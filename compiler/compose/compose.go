@@ -11,6 +11,7 @@ package compose
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -53,8 +54,9 @@ type Plan struct {
 	functions   *functions
 	memo        *memo
 	elsewhere   *expr.Elsewhere
-	configs     [][]int32 // assignment -> the configs that match it, sorted by layer, then name
-	schemas     [][]int32 // assignment -> the config schemas that match it
+	clusters    map[string][]*model.Cluster // by the class's folder, sorted by name
+	configs     [][]int32                   // assignment -> the configs that match it, sorted by layer, then name
+	schemas     [][]int32                   // assignment -> the config schemas that match it
 	ds          []about
 	vocabulary  func() selector.Vocabulary // of matches
 
@@ -76,8 +78,14 @@ type Tuple struct {
 	Digest [sha256.Size]byte
 	// Assignments by number, ascending.
 	Assignments []int32
+	// Clusters are those of the class, sorted by name, where configs use facts of single
+	// clusters: it is composed for each of them. None where all have the same.
+	Clusters []*model.Cluster
 
 	configs, schemas []int32
+	// apart says that the contracts hold for the values on each cluster, and not for what all
+	// clusters have in common.
+	apart bool
 }
 
 // NewPlan plans the assignments of a schedule. The diagnostics are unresolved
@@ -97,6 +105,7 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		schemaDigests: rawDigests(env.ConfigSchemas, func(s *model.ConfigSchema) model.Digest { return s.Digest }),
 	}
 	p.vocabulary = sync.OnceValue(p.vocabularyOf)
+	p.findClusters()
 	p.findSpecs()
 	p.match(satisfies)
 	if err := p.namespaces(ctx); err != nil {
@@ -107,6 +116,18 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 	}
 	p.group()
 	return p, p.diagnostics(), nil
+}
+
+// findClusters finds the clusters of each class, where configs use facts of single clusters.
+func (p *Plan) findClusters() {
+	if !slices.ContainsFunc(p.env.Configs, func(c model.Config) bool { return usesCluster(&c) }) {
+		return
+	}
+	p.clusters = map[string][]*model.Cluster{}
+	for i := range p.env.Clusters {
+		c := &p.env.Clusters[i]
+		p.clusters[c.Folder] = append(p.clusters[c.Folder], c)
+	}
 }
 
 // about is a diagnostic with the assignments that it concerns, by number.

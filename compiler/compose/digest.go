@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -20,6 +21,10 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 		b = append(b, p.configDigests[n]...)
 		if config.Facts != nil {
 			b = p.facts(i, config.Facts, nil).AppendBinary(b)
+		}
+		if usesCluster(config) {
+			text(p.assignments[i].ClusterType.Name)
+			text(strconv.FormatBool(p.apart(p.assignments[i].ClusterType)))
 		}
 	}
 	text("|")

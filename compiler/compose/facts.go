@@ -109,6 +109,18 @@ type Late struct {
 	Rendered  model.Value // the list of objects that the manifests render to
 }
 
+// clusterFact returns the facts of a single cluster.
+func clusterFact(c *model.Cluster, of *model.ClusterType) model.Value {
+	fields := []model.Field{{Name: "name", Value: model.StringOf(c.Name)}, {Name: "labels", Value: labels(of.Labels, c.Labels)}, {Name: "values", Value: model.StructOf()}}
+	if c.Address != "" {
+		fields = append(fields, model.Field{Name: "address", Value: model.StringOf(c.Address)})
+	}
+	if c.Values != nil {
+		fields[2].Value = *c.Values
+	}
+	return model.StructOf(fields...)
+}
+
 // facts returns the fields of #assignment with these names, as far as they are
 // known; late may be nil.
 func (p *Plan) facts(i int, names []string, late *Late) model.Value {
@@ -216,7 +228,7 @@ func texts(list []string) model.Value {
 	return model.ListOf(elems...)
 }
 
-// labels are those of a cluster type and, over them, those of a target.
+// labels are those of a cluster type and, over them, others.
 func labels(clusterType, target map[string]string) model.Value {
 	fields := make([]model.Field, 0, len(clusterType)+len(target))
 	for k, v := range target {

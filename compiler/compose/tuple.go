@@ -42,6 +42,10 @@ func (p *Plan) group() {
 	all := make([]int32, len(p.assignments))
 	for n := range p.Tuples {
 		p.Tuples[n] = Tuple{Digest: digests[n], Assignments: all[:0:sizes[n]], configs: p.configs[first[n]], schemas: p.schemas[first[n]]}
+		if slices.ContainsFunc(p.configs[first[n]], func(c int32) bool { return usesCluster(&p.env.Configs[c]) }) {
+			ct := p.assignments[first[n]].ClusterType
+			p.Tuples[n].Clusters, p.Tuples[n].apart = p.clusters[ct.Name], p.apart(ct)
+		}
 		all = all[sizes[n]:]
 	}
 	for i, n := range p.TupleOf {
@@ -114,21 +118,63 @@ type Prepared struct{ outcomes outcomes }
 func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 	var calls []call
 	for _, n := range tuples {
-		t := &p.Tuples[n]
-		for _, c := range t.configs {
-			if config := &p.env.Configs[c]; config.Facts != nil && !config.Invalid {
-				calls = append(calls, p.configCall(config, t))
-			}
-		}
+		calls = p.appendCalls(calls, &p.Tuples[n], nil)
 	}
 	made, err := p.functions.apply(ctx, calls)
 	return &Prepared{made}, err
 }
 
-func (p *Plan) configCall(config *model.Config, t *Tuple) call {
-	ref := model.Ref{Collection: "configs", Name: config.Name}
-	return newCall(function.Call{Entity: ref, Facts: p.facts(int(t.Assignments[0]), config.Facts, nil)})
+// PrepareOn does what Prepare does for a tuple on clusters.
+func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Cluster) (*Prepared, error) {
+	var calls []call
+	for _, c := range clusters {
+		calls = p.appendCalls(calls, &p.Tuples[tuple], c)
+	}
+	made, err := p.functions.apply(ctx, calls)
+	return &Prepared{made}, err
 }
+
+// appendCalls appends the calls of a tuple's configs; cluster is nil for what all clusters
+// have in common.
+func (p *Plan) appendCalls(calls []call, t *Tuple, cluster *model.Cluster) []call {
+	for _, n := range t.configs {
+		config := &p.env.Configs[n]
+		if config.Facts != nil && !config.Invalid && (cluster != nil || !usesCluster(config)) {
+			calls = append(calls, p.configCall(config, t, cluster))
+		}
+	}
+	return calls
+}
+
+func (p *Plan) configCall(config *model.Config, t *Tuple, cluster *model.Cluster) call {
+	ref := model.Ref{Collection: "configs", Name: config.Name}
+	facts := p.facts(int(t.Assignments[0]), config.Facts, nil)
+	if usesCluster(config) {
+		facts = model.StructOf(append(slices.Clone(facts.Fields()), model.Field{Name: model.ClusterFact, Value: clusterFact(cluster, p.assignments[t.Assignments[0]].ClusterType)})...)
+	}
+	return newCall(function.Call{Entity: ref, Facts: facts})
+}
+
+// OfClusters returns the configs of a tuple that use facts of single clusters, sorted by layer,
+// then name.
+func (p *Plan) OfClusters(tuple int) []model.Ref {
+	var out []model.Ref
+	for _, n := range p.Tuples[tuple].configs {
+		if c := &p.env.Configs[n]; usesCluster(c) {
+			out = append(out, model.Ref{Collection: "configs", Name: c.Name})
+		}
+	}
+	return out
+}
+
+// apart says whether values follow from facts of the clusters of a class alone. Where none are
+// listed, others may pull the folder as it is.
+func (p *Plan) apart(ct *model.ClusterType) bool {
+	return len(p.clusters[ct.Name]) > 0 || ct.Entries == model.ClusterEntries || p.env.HidesClusters()
+}
+
+// usesCluster says whether a config has values for single clusters.
+func usesCluster(c *model.Config) bool { return slices.Contains(c.Facts, model.ClusterFact) }
 
 // Composer composes tuples of a plan, one after the other.
 type Composer struct {
@@ -143,12 +189,16 @@ func (p *Plan) NewEvaluator() *expr.Evaluator { return expr.New(p.elsewhere) }
 func (p *Plan) NewComposer() *Composer { return &Composer{p, p.NewEvaluator()} }
 
 // Compose composes a tuple, by its number in Plan.Tuples, for which with must
-// have been prepared.
-func (c *Composer) Compose(tuple int32, with *Prepared) *Graph {
-	return c.plan.composeTuple(&c.plan.Tuples[tuple], with, c.eval)
+// have been prepared. Of one with Clusters it gives what they have in common: what follows
+// from no fact of a cluster, which may break contracts.
+func (c *Composer) Compose(tuple int32, with *Prepared) *Graph { return c.ComposeOn(tuple, nil, with) }
+
+// ComposeOn composes a tuple on one of its Clusters, for which with must have been prepared.
+func (c *Composer) ComposeOn(tuple int32, cluster *model.Cluster, with *Prepared) *Graph {
+	return c.plan.composeTuple(&c.plan.Tuples[tuple], cluster, with, c.eval)
 }
 
-func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Graph {
+func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, eval *expr.Evaluator) *Graph {
 	m := p.memo.merger(eval)
 	defer p.memo.release(m)
 	m.lists = p.strategies(t, m)
@@ -161,8 +211,12 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 	for _, n := range t.configs {
 		config := &p.env.Configs[n]
 		l := layer{config, config.Values, config.Defaults, config.Overrides}
-		if config.Facts != nil && !config.Invalid {
-			o := with.outcomes.of(p.configCall(config, t))
+		switch {
+		case config.Facts == nil || config.Invalid:
+		case cluster == nil && usesCluster(config):
+			continue
+		default:
+			o := with.outcomes.of(p.configCall(config, t, cluster))
 			m.graph.ds = append(m.graph.ds, o.Diagnostics...)
 			l.values, l.defaults, l.overrides = o.Values, o.Defaults, o.Overrides
 			if diag.Errors(o.Diagnostics) {
@@ -180,7 +234,11 @@ func (p *Plan) composeTuple(t *Tuple, with *Prepared, eval *expr.Evaluator) *Gra
 	}
 	if !m.graph.Failed {
 		m.graph.Values, m.graph.Removed = m.graph.Values.WithoutNulls()
+		said := len(m.graph.ds)
 		m.contracted(p.contracts(t))
+		if cluster == nil && t.apart {
+			m.graph.ds, m.graph.Failed = m.graph.ds[:said], false
+		}
 		m.undeliverable()
 		m.plaintexts(layers)
 	}

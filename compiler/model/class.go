@@ -46,6 +46,9 @@ func TypeOfFolder(folder string) string {
 	return name
 }
 
+// ClusterFact is the fact of an assignment that is another one on each cluster.
+const ClusterFact = "cluster"
+
 // ClusterSelector is a selector of clusters.
 type ClusterSelector struct {
 	// Of is the policy, a part of its except, the config or the config schema that it is in.

@@ -53,6 +53,19 @@ type Environment struct {
 	Positions *Positions `json:"-"`
 }
 
+// HidesClusters says whether errors hide what is to run on some cluster.
+func (e *Environment) HidesClusters() bool {
+	if e.Incomplete || e.ClustersIncomplete {
+		return true
+	}
+	for ref := range e.Invalid {
+		if ref.Collection == "clusters" {
+			return true
+		}
+	}
+	return false
+}
+
 // GitOps is where an environment's compiled tree is kept: a branch of a git
 // repository (Repo, Branch), or a tag of an OCI repository (OCI, Tag).
 type GitOps struct {
@@ -130,9 +143,41 @@ type Cluster struct {
 	Address   string            `json:"address"` // "" where the platform gives none
 	Labels    map[string]string `json:"labels"`
 	Values    *Value            `json:"values"`
+	// Composed are the values that configs compose for this cluster alone, by deployment
+	// target, where they use facts of single clusters; null where they take one away.
+	Composed map[string]Value `json:"-"`
 
-	// Digest identifies what it says, wherever and however that is written.
+	// Digest identifies what it says, wherever and however that is written, and Composed.
 	Digest Digest `json:"-"`
+}
+
+// Compose notes the values that are composed for the cluster alone, for deployment targets.
+func (c *Cluster) Compose(values Value, deploymentTargets ...string) {
+	if len(values.Fields()) == 0 {
+		return
+	}
+	if c.Composed == nil {
+		c.Composed = map[string]Value{}
+	}
+	b := []byte(c.Digest)
+	for _, target := range deploymentTargets {
+		c.Composed[target] = values
+		b = append(append(append(b, 0), target...), 0)
+	}
+	c.Digest = DigestBytes(values.AppendBinary(b))
+}
+
+// ValuesOf returns the values that a deployment target has on this cluster alone: its own,
+// over those that are composed for it. It is an empty struct for none.
+func (c *Cluster) ValuesOf(deploymentTarget string) Value {
+	out := StructOf()
+	if composed, there := c.Composed[deploymentTarget]; there {
+		out = composed
+	}
+	if c.Values != nil {
+		out = Merge(out, *c.Values)
+	}
+	return out
 }
 
 // Registration is a reference to what another team keeps in a repository.

@@ -337,6 +337,28 @@ func Merge(base, over Value) Value {
 	return StructOf(fields...)
 }
 
+// Difference returns what Merge makes to of from, a struct: the fields of to that from lacks
+// or has otherwise, and null for those that to lacks.
+func Difference(from, to Value) Value {
+	var fields []Field
+	for _, f := range to.Fields() {
+		before, there := from.Lookup(f.Name)
+		switch {
+		case there && before.Equal(f.Value):
+		case there && before.Kind() == Struct && f.Value.Kind() == Struct:
+			fields = append(fields, Field{Name: f.Name, Value: Difference(before, f.Value)})
+		default:
+			fields = append(fields, f)
+		}
+	}
+	for _, f := range from.Fields() {
+		if _, there := to.Lookup(f.Name); !there {
+			fields = append(fields, Field{Name: f.Name})
+		}
+	}
+	return StructOf(fields...)
+}
+
 // WithoutNulls takes the fields that are null out of a struct, and returns them apart,
 // as a struct of nulls; null for none. A struct of nothing else goes with them. Null
 // in a list stays.

@@ -72,11 +72,11 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name st
 		if e.Schedule.Assignments[i].ClusterType != ct {
 			continue
 		}
-		g, err := e.Graph(ctx, i)
+		values, err := valuesOn(ctx, e, i, c)
 		if err != nil {
 			return x, false, err
 		}
-		x.Assignments = append(x.Assignments, ClusterAssignment{assignmentOf(e, i), onCluster(e, c, valuesOf(e, g.Leaves()))})
+		x.Assignments = append(x.Assignments, ClusterAssignment{assignmentOf(e, i), values})
 	}
 	return x, true, nil
 }
@@ -102,6 +102,23 @@ func classOf(e *build.Environment, ct *model.ClusterType) []Place {
 		}
 	}
 	return out
+}
+
+// valuesOn returns the composed values of an assignment, with what they are on a cluster; nil
+// for what all its clusters have in common.
+func valuesOn(ctx context.Context, e *build.Environment, assignment int, c *model.Cluster) ([]Value, error) {
+	if c == nil {
+		g, err := e.Graph(ctx, assignment)
+		if err != nil {
+			return nil, err
+		}
+		return valuesOf(e, g.Leaves()), nil
+	}
+	g, err := e.GraphOn(ctx, assignment, c)
+	if err != nil {
+		return nil, err
+	}
+	return onCluster(e, c, valuesOf(e, g.Leaves())), nil
 }
 
 // onCluster puts the cluster's own values in the place of composed ones.

@@ -121,13 +121,12 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		key = path
 	}
 	x.Values = []Value{}
-	g, err := e.Graph(ctx, i)
+	all, err := valuesOn(ctx, e, i, cluster)
 	if err != nil {
 		return x, false, err
 	}
-	all := valuesOf(e, g.Leaves())
 	if cluster != nil {
-		x.Cluster, all = cluster.Name, onCluster(e, cluster, all)
+		x.Cluster = cluster.Name
 	}
 	for _, v := range all {
 		if key == "" || v.Path == key || strings.HasPrefix(v.Path, key+".") {
@@ -135,12 +134,26 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		}
 	}
 	if len(x.Values) == 0 && key != "" && !a.Failed {
+		if c := composedFor(e, folder, target, key); c != nil && cluster == nil {
+			return x, false, fmt.Errorf("%s has another value of %s on each cluster: kalypso explain %s/%s/%s %s", target, key, environment, c.Name, target, key)
+		}
 		return x, false, noValue(target, key, all)
 	}
 	if key == "" {
 		x.ChartValues = chartValues(e, &e.Schedule.Assignments[i], all)
 	}
 	return x, true, nil
+}
+
+// composedFor returns a cluster of a class for which a value is composed alone; nil for none.
+func composedFor(e *build.Environment, folder, target, key string) *model.Cluster {
+	for i := range e.Model.Clusters {
+		c := &e.Model.Clusters[i]
+		if _, there := c.Composed[target].Lookup(model.Elements(key)[0]); there && c.Folder == folder {
+			return c
+		}
+	}
+	return nil
 }
 
 // unknown returns the error of sides that do not exist; nil where all exist, or may.

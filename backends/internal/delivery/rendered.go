@@ -76,7 +76,7 @@ func hooksAmong(objects []model.Projected) []string {
 // SameOnAll warns that a rendered chart holds the platform's values as composed,
 // where clusters have values of their own: those reach the platform config alone.
 func SameOnAll(a *backends.Assignment) []diag.Diagnostic {
-	own := slices.ContainsFunc(a.Clusters, func(c model.Cluster) bool { return c.Values != nil && len(c.Values.Fields()) > 0 })
+	own := slices.ContainsFunc(a.Clusters, func(c model.Cluster) bool { return len(c.ValuesOf(a.DeploymentTarget).Fields()) > 0 })
 	if h := a.Manifests.Helm; !a.Render || h == nil || h.PlatformValues == "" || !own {
 		return nil
 	}

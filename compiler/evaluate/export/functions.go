@@ -28,7 +28,7 @@ func (x *Exporter) namespaceServices() []model.NamespaceService {
 func (x *Exporter) namespaceService(v cue.Value, ref model.Ref) (model.NamespaceService, bool) {
 	pattern := cuevalue.Field(v, "pattern")
 	s := model.NamespaceService{Name: ref.Name, HasPattern: pattern.Exists(), Facts: factsOf(v, dependentParts(v)...), PatternFacts: factsOf(v, pattern)}
-	if x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
+	if x.usesFact(ref, model.ClusterFact, "a namespace is the same on all clusters of a type", dependentParts(v)...) || x.usesFact(ref, "namespace", "the pattern makes it", pattern) || x.usesFact(ref, "values", "they are composed for the namespace", pattern) ||
 		x.usesFact(ref, "rendered", "the namespace is what charts render with", pattern) {
 		return s, false
 	}
@@ -60,6 +60,9 @@ func (x *Exporter) reconciler(v cue.Value, ref model.Ref) (model.Reconciler, boo
 		if cuevalue.Field(v, backend).Exists() {
 			r.Backend = backend
 		}
+	}
+	if x.usesFact(ref, model.ClusterFact, "a folder is the same for all clusters of a type", dependentParts(v)...) {
+		return r, false
 	}
 	if r.Facts != nil {
 		x.noteAll(v, ref)
@@ -95,7 +98,8 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 		}
 	}
 	if all {
-		return shape.FactNames()
+		// Values that may be of single clusters are composed for each: that is asked for.
+		return slices.DeleteFunc(shape.FactNames(), func(name string) bool { return name == model.ClusterFact && !used[name] })
 	}
 	return slices.Sorted(maps.Keys(used))
 }
