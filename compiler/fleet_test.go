@@ -181,7 +181,7 @@ func compareAlone(t *testing.T, environment string, c model.Cluster, got, want o
 // it refers to, with the folder of its class called as its cluster type.
 func applied(t *testing.T, environment, cluster, folder, clusterType string, files map[string]string) map[string]string {
 	out, fsys := map[string]string{}, filesys.MakeFsInMemory()
-	rename := strings.NewReplacer("/"+folder+"/", "/"+clusterType+"/")
+	rename := strings.NewReplacer("/"+folder+"/", "/"+clusterType+"/", " "+folder+"/", " "+clusterType+"/")
 	for name, text := range files {
 		if err := fsys.WriteFile("/"+name, fileOf(name, text).Data); err != nil {
 			t.Fatal(err)

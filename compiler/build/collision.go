@@ -129,7 +129,7 @@ func (as *assignments) collide(found []collision) (ds []diag.Diagnostic) {
 		if c.message == "" {
 			c.message = fmt.Sprintf("two assignments create the %s %s", c.object.Kind, c.object.Name)
 			c.hint = "let the name use what tells them apart: #assignment.deploymentTarget"
-			if as.Schedule.Assignments[c.first].ClusterType.Name != as.Schedule.Assignments[c.second].ClusterType.Name {
+			if as.Schedule.Assignments[c.first].ClusterType.TypeName() != as.Schedule.Assignments[c.second].ClusterType.TypeName() {
 				c.hint = "one reconciler may serve both cluster types, and their names run together: rename a cluster type or a workload"
 			}
 		}
@@ -210,7 +210,8 @@ func (as *assignments) losers(c collision) []int {
 
 // centralCollisions finds the objects that assignments of two cluster types create
 // where the reconciler runs. They are named by the assignments alone, so that
-// those that fail and those of other shards count as well.
+// those that fail and those of other shards count as well. Classes of one cluster type
+// have the same objects, each on its own clusters.
 func (as *assignments) centralCollisions(in *scope) []collision {
 	var out []collision
 	owner := map[backends.Object]int{}
@@ -228,7 +229,7 @@ func (as *assignments) centralCollisions(in *scope) []collision {
 			j, taken := owner[o]
 			if !taken {
 				owner[o] = i
-			} else if as.Schedule.Assignments[j].ClusterType != as.Schedule.Assignments[i].ClusterType && (in.has(i) || in.has(j)) {
+			} else if as.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() && (in.has(i) || in.has(j)) {
 				c := collision{first: j, second: i, object: o}
 				out = append(out, c)
 				owner[o] = as.winner(c, j)
