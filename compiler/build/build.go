@@ -150,11 +150,10 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 	if err := e.assignments.build(ctx, s, retained, e.reports); err != nil {
 		return err
 	}
-	k, err := newKeeper(s, e.assignments, retained, entries)
+	k, err := settle(s, e.assignments, retained, entries, e.reports)
 	if err != nil {
 		return err
 	}
-	failDependents(s, e.assignments, k, e.reports)
 	k.explain(e.reports.all)
 	types, err := (&assembly{scope: s, assignments: e.assignments, keeper: k}).clusterTypes(ctx)
 	if err != nil {
@@ -169,6 +168,21 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 		return nil
 	}
 	return e.checkRemovals(&changes{k, e.assignments, types, e.reports})
+}
+
+// settle fails what depends on what failed, and lets clusters stay with the folders that
+// they follow, until neither changes the other.
+func settle(s *scope, as *assignments, r *retained, entries *entries, out *reports) (*keeper, error) {
+	for {
+		k, err := newKeeper(s, as, r, entries)
+		if err != nil {
+			return nil, err
+		}
+		failDependents(s, as, k, out)
+		if more, err := entries.holdBack(as, k); err != nil || !more {
+			return k, err
+		}
+	}
 }
 
 // Close removes what the build holds of the content of its tree.

@@ -30,6 +30,17 @@ type entries struct {
 	// followed are the folders that entries which stay name.
 	followed map[string]bool
 	left     []string // clusters that are to have no entries any more, and whose entries stay
+	moves    []move
+	// needed are the deployment targets of recorded folders that stay there for clusters which
+	// do not move, by folder.
+	needed map[string]map[string]bool
+}
+
+// move is an entry that names another folder than the record says.
+type move struct {
+	shard *shard
+	from  tree.EntryRecord
+	to    string
 }
 
 // shard is a folder of entries.
@@ -44,7 +55,7 @@ type shard struct {
 // that where errors hide its class, where the selectors of the class hold for nothing any
 // more, and where it is no longer listed: what runs is stopped by name alone.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
-	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}}
+	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{}}
 	for n := range s.Model.ClusterTypes {
 		ct := &s.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
@@ -109,24 +120,84 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 	for _, r := range recorded {
 		sh := e.shard(name)
-		n, listed := slices.BinarySearchFunc(sh.entries, r.Cluster, func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
+		n, listed := sh.find(r.Cluster)
 		if listed {
-			if sh.entries[n].Folder == r.Folder || !e.classUnknown() && e.retained.folders[r.Folder] == nil {
-				continue
-			}
-			sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
-		} else {
 			switch {
-			case e.hides(r):
-			case slices.Contains(e.Model.RemovedClusters, r.Cluster):
-				continue
+			case sh.entries[n].Folder == r.Folder:
+			case e.classUnknown() || e.retained.folders[r.Folder] != nil:
+				e.stay(sh, n, r)
 			default:
-				e.left = append(e.left, r.Cluster)
+				e.moves = append(e.moves, move{sh, r, sh.entries[n].Folder})
 			}
-			sh.entries, sh.clusters = slices.Insert(sh.entries, n, tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}), slices.Insert(sh.clusters, n, nil)
+			continue
 		}
-		sh.keeps, e.followed[r.Folder] = true, true
+		switch {
+		case e.hides(r):
+		case slices.Contains(e.Model.RemovedClusters, r.Cluster):
+			continue
+		default:
+			e.left = append(e.left, r.Cluster)
+		}
+		sh.entries, sh.clusters = slices.Insert(sh.entries, n, tree.Entry{}), slices.Insert(sh.clusters, n, nil)
+		e.stay(sh, n, r)
 	}
+}
+
+// stay lets an entry of a shard, by number, stay as the record has it.
+func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
+	sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
+	sh.keeps, e.followed[r.Folder] = true, true
+}
+
+// holdBack lets clusters stay with their folders where the next one lacks an assignment
+// because of errors: what it left on the cluster would be removed. It returns whether there
+// are more of them than before.
+func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
+	lacks := map[string][]string{} // deployment targets, by folder
+	for n, at := range e.spans {
+		for i := at.first; i < at.next; i++ {
+			a := &as.Schedule.Assignments[i]
+			if _, kept := k.assignment(a); as.rows[i].failed && !kept {
+				folder := e.Model.ClusterTypes[n].Name
+				lacks[folder] = append(lacks[folder], a.Target.FullName)
+			}
+		}
+	}
+	before := len(e.moves)
+	var failed error
+	e.moves = slices.DeleteFunc(e.moves, func(m move) bool {
+		if len(lacks[m.to]) == 0 || failed != nil {
+			return false
+		}
+		had, err := e.record.ClusterType(m.from.Folder)
+		failed = err
+		stays := false
+		for _, target := range lacks[m.to] {
+			if had.Assignment(target) != nil {
+				e.need(m.from.Folder, target)
+				stays = true
+			}
+		}
+		if stays {
+			n, _ := m.shard.find(m.from.Cluster)
+			e.stay(m.shard, n, m.from)
+		}
+		return stays
+	})
+	return len(e.moves) < before, failed
+}
+
+// need keeps a recorded folder of an assignment.
+func (e *entries) need(folder, target string) {
+	if e.needed[folder] == nil {
+		e.needed[folder] = map[string]bool{}
+	}
+	e.needed[folder][target] = true
+}
+
+// find returns the number of the entry of a cluster, or where it would be.
+func (sh *shard) find(cluster string) (int, bool) {
+	return slices.BinarySearchFunc(sh.entries, cluster, func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
 }
 
 // hides says whether errors, or what this build is about, are why a recorded entry is not to

@@ -38,7 +38,7 @@ func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, err
 			continue
 		}
 		gone := e.types[entry.Name] == nil && e.followed[entry.Name]
-		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && s.lostClusters[entry.Name] == nil && !gone {
+		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && s.lostClusters[entry.Name] == nil && e.needed[entry.Name] == nil && !gone {
 			continue
 		}
 		ct, err := s.record.ClusterType(entry.Name)
@@ -105,6 +105,7 @@ const (
 	uncertain = "errors hide which assignments there are"
 	noMore    = "errors: " + string(diag.SelectsNoMore)
 	followed  = "entries of clusters name it, and stay"
+	ahead     = "errors keep clusters from another folder that has it"
 )
 
 // stays says why a recorded folder stays that no policy gives; "" where it goes.
@@ -116,6 +117,8 @@ func (k *keeper) stays(clusterType, target string) string {
 		return noMore
 	case k.gone(clusterType):
 		return followed
+	case k.entries.needed[clusterType][target]:
+		return ahead
 	}
 	return ""
 }
