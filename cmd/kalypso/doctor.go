@@ -46,8 +46,8 @@ func newDoctor(g *global) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at what kalypso needs around it",
 		Long: `doctor looks at the machine and at the platform that the folder is in: versions, the
-caches, the schema that editors find, the cue command, git's identity, and the token
-for the forge of the remote origin. It changes nothing but kalypso's cache and CUE's, as
+caches, the schema that editors find, the cue command, editors, git's identity, and the
+token for the forge of the remote origin. It changes nothing but kalypso's cache and CUE's, as
 every build does, and reaches no network.
 
 A warning is about what some commands or other programs need. It ends with 2 if there
@@ -89,6 +89,7 @@ func (g *global) examine(ctx context.Context) []check {
 		checkCache(),
 		checkSchema(ctx),
 		checkCUE(ctx, v.CUE),
+		checkEditors(),
 	}
 	root, err := source.Root(g.dir)
 	if none := (*source.NotAPlatformError)(nil); errors.As(err, &none) {
@@ -146,6 +147,21 @@ func checkCUE(ctx context.Context, language string) check {
 		return check{"cue", checkWarning, fmt.Sprintf("%s at %s", version, name), "kalypso compiles with CUE " + language + ": another version may judge a platform otherwise"}
 	}
 	return check{"cue", checkOK, fmt.Sprintf("%s at %s", version, name), ""}
+}
+
+// checkEditors says which of the editors are there that the documentation sets up.
+func checkEditors() check {
+	editors := []string{"code", "hx", "nvim"}
+	var found []string
+	for _, editor := range editors {
+		if name, err := exec.LookPath(editor); err == nil {
+			found = append(found, editor+" at "+name)
+		}
+	}
+	if len(found) == 0 {
+		return check{"editors", checkWarning, "there is no " + listed(editors, "or"), "kalypso lsp serves them, and others: docs/editors.md says how"}
+	}
+	return check{"editors", checkOK, strings.Join(found, ", "), "docs/editors.md says how kalypso lsp serves them"}
 }
 
 // checkPlatform says which schema the platform at root pins. What is wrong with its module

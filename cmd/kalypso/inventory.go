@@ -78,6 +78,9 @@ the inventory has allowEmpty.`,
   kalypso inventory pull hosts prod --from ansible --file inventory.ini
   kalypso inventory pull stores --from argocd --file clusters/ --exit-code --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if _, err := source.Root(p.dir); err != nil {
+				return err // before anything is asked that would not help
+			}
 			if len(args) < 1 || len(args) > 2 {
 				return usagef("name an inventory, and an environment where several have one of that name")
 			}

@@ -347,6 +347,36 @@ func TestWatchForPrograms(t *testing.T) {
 	}
 }
 
+// In a platform without files, or without environments, watch says what is next, and builds as
+// soon as there is something.
+func TestWatchEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWatching(t, "--to", "../out")
+	text, err := os.ReadFile(filepath.Join(w.platform, "platform.cue"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"platform.cue", "environments"} {
+		if err := os.Rename(filepath.Join(w.platform, name), filepath.Join(filepath.Dir(w.platform), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start()
+	w.expect("kalypso init DIR write")
+	w.save("platform.cue", "package platform\n")
+	w.expect("environments: dev: ")
+	w.save("platform.cue", string(text))
+	w.expect("dev ", "prod ")
+	if err := os.Rename(filepath.Join(filepath.Dir(w.platform), "environments"), filepath.Join(w.platform, "environments")); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("no problems", "added    dev/small/shop-test\n")
+	if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	w.ends(130)
+}
+
 // TestWatchOnTerminal: each build takes the place of the one before, in colour.
 func TestWatchOnTerminal(t *testing.T) {
 	t.Parallel()
