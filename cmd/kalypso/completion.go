@@ -44,6 +44,7 @@ func (g *global) words() map[string]cobra.CompletionFunc {
 		"INVENTORY":                nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
 		"ENVIRONMENT/NAME":         nameValues(g, query.Clusters, func(c query.Cluster) string { return c.Environment + "/" + c.Name }),
 		"ENVIRONMENT/CLUSTER-TYPE": nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Environment + "/" + c.Name }),
+		"LABELS":                   g.labels,
 		"REV":                      g.revisions,
 		"REVISION":                 g.revisions,
 		"COMMIT":                   g.revisions,
@@ -57,7 +58,7 @@ func (g *global) words() map[string]cobra.CompletionFunc {
 		"FILE|DIR":                 g.files("cue"),
 	}
 	// Text that nobody else can know, and numbers.
-	for _, free := range []string{"LABEL", "LABELS", "NAMES", "NAMESPACE", "REASON", "SELECTOR", "SIZE", "TIME", "DURATION", "URL", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
+	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "REASON", "SELECTOR", "SIZE", "TIME", "DURATION", "URL", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
 		words[free] = cobra.NoFileCompletions
 	}
 	return words
@@ -126,7 +127,7 @@ func arguments(of []string, words map[string]cobra.CompletionFunc) cobra.Complet
 
 // inList completes the last of several values of one flag, as a,b has them.
 func inList(f *pflag.Flag, with cobra.CompletionFunc) cobra.CompletionFunc {
-	if f.Value.Type() != "stringSlice" {
+	if word, _ := pflag.UnquoteUsage(f); f.Value.Type() != "stringSlice" && word != "LABELS" {
 		return with
 	}
 	return func(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {

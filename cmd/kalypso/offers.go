@@ -184,6 +184,43 @@ func (g *global) selecting() cobra.CompletionFunc {
 	})
 }
 
+// labels completes the keys of labels, and after = the values that a key has.
+func (g *global) labels(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	_, _, hasKey := strings.Cut(prefix, "=")
+	found, directive := g.evaluated(func(b *compiler.Build) (out []string) {
+		add := func(labels map[string]string) {
+			for key, value := range labels {
+				if !hasKey {
+					value = ""
+				}
+				out = append(out, key+"="+value)
+			}
+		}
+		for _, e := range b.Environments {
+			if e.Model == nil {
+				continue
+			}
+			for _, c := range e.Model.ClusterTypes {
+				add(c.Labels)
+			}
+			for _, c := range e.Model.Clusters {
+				add(c.Labels)
+			}
+			for _, w := range e.Model.Workloads {
+				add(w.Labels)
+				for _, t := range w.Targets {
+					add(t.Labels)
+				}
+			}
+		}
+		return out
+	})(cmd, given, prefix)
+	if !hasKey {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	return found, directive
+}
+
 // mostCommits is how many commits are offered.
 const mostCommits = 20
 

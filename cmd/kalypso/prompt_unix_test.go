@@ -90,7 +90,7 @@ func (d *dialogue) expect(text string) {
 				d.Fatalf("it ended without %q:\n%q", text, &d.seen)
 			}
 			d.seen.Write(chunk)
-		case <-time.After(patience):
+		case <-time.After(20 * time.Second):
 			d.Fatalf("there is no %q in\n%q", text, &d.seen)
 		}
 	}
@@ -159,6 +159,37 @@ func TestInitAsksOfApplication(t *testing.T) {
 			t.Fatalf("%v: exit code %d", args, code)
 		}
 		exists(t, dir, args[1]+"/platform.cue")
+	}
+}
+
+// inventory pull writes when somebody says yes, and not when somebody interrupts.
+func TestInventoryPullAsks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../testdata/platform")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"stores.cue":    "package platform\n\nimport \"kalypso.io/schema\"\n\ninventories: schema.#Inventories\ninventories: stores: {file: \"stores.csv\", clusterType: \"large\"}\n",
+		"stores.csv":    "name\n",
+		"clusters.yaml": "contexts: [{name: east, context: {cluster: east}}]\nclusters: [{name: east, cluster: {server: \"https://east.example\"}}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pull := []string{"inventory", "pull", "stores", "--from", "kubeconfig", "--file", "clusters.yaml"}
+	d := talk(t, dir, pull...)
+	d.answer("Write stores.csv?", interrupt)
+	d.expect("kalypso: interrupted")
+	if code := d.ends(); code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+	d = talk(t, dir, pull...)
+	d.answer("Write stores.csv?", "y"+enter)
+	d.expect("stores.csv is written")
+	if code := d.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
