@@ -119,6 +119,16 @@ func (r *Record) Entries() ([]EntryRecord, error) {
 	return out, nil
 }
 
+// FolderOf returns the folder that the recorded entry of a cluster names; "" where there is
+// none, or the record, which may be nil, cannot be read.
+func (r *Record) FolderOf(cluster string) string {
+	ct, err := r.ClusterType(ShardName(cluster))
+	if e := ct.entryOf(cluster); err == nil && e != nil {
+		return e.Folder
+	}
+	return ""
+}
+
 // entryOf returns the record of the entry of a cluster; nil for none, as of any in a nil record.
 func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 	if c == nil {
@@ -131,28 +141,44 @@ func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 	return &c.Entries[i]
 }
 
-// Matches says whether the files of the content that are not in folders, and the entries, are
-// those of a record. What stays as the record has it is.
+// Matches says whether the files of the content that are not in folders are those of a record.
+// What stays as the record has it is.
 func (c *Content) Matches(r *ClusterTypeRecord) bool {
-	if c.Entries == nil {
-		return len(r.Entries) == 0 && OfFiles(c.Files) == TreeID(r.Files)
-	}
-	if len(c.Entries) != len(r.Entries) {
-		return false
-	}
-	files := map[string]Blob{}
-	for i, e := range c.Entries {
-		is := &r.Entries[i]
-		if is.Cluster != e.Cluster || is.Folder != e.Folder {
+	return c.Entries == nil && len(r.Entries) == 0 && OfFiles(c.Files) == TreeID(r.Files)
+}
+
+// EntriesMatch says whether the entries of the content are those of a record, of those that
+// by the record name certain folders. What stays as the record has it is.
+func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bool) bool {
+	compared, want := map[string]bool{}, map[string]Blob{}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		is := r.entryOf(e.Cluster)
+		switch {
+		case is == nil:
+			return false
+		case !folder(is.Folder):
+			continue
+		case is.Folder != e.Folder:
 			return false
 		}
+		compared[e.Cluster] = true
 		for p, b := range is.Files {
 			if !e.Kept {
-				files[e.Cluster+"/"+p] = b
+				want[e.Cluster+"/"+p] = b
 			}
 		}
 	}
-	return OfFiles(c.Files) == TreeID(files)
+	if slices.ContainsFunc(r.Entries, func(e EntryRecord) bool { return folder(e.Folder) && !compared[e.Cluster] }) {
+		return false
+	}
+	var files []File
+	for _, f := range c.Files {
+		if cluster, _, _ := strings.Cut(f.Path, "/"); compared[cluster] {
+			files = append(files, f)
+		}
+	}
+	return OfFiles(files) == TreeID(want)
 }
 
 // partTrees returns the trees of the parts of an environment: folders of entries are in one

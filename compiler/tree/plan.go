@@ -240,7 +240,9 @@ func (pl *planner) originated(p *typePlan) ClusterTypeEntry {
 	e := *p.next
 	e.Compiler, e.Source = nil, nil
 	if p.wanted == nil || !p.wanted.Outside || pl.before.record == nil {
-		e.Ring = pl.o.Ring
+		if e.Ring = pl.o.Ring; IsShard(p.name) {
+			e.Ring = ""
+		}
 		return e
 	}
 	if c, s := pl.before.record.origin(p.name); c != pl.o.Compiler || s != pl.o.Source {

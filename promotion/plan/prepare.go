@@ -122,7 +122,7 @@ func (m *maker) setsBack(st *session.Stage, step *Step, t *tree.Tree) (string, e
 		e := &st.Environment.Record.ClusterTypes[i]
 		is := st.Environment.Record.SourceOf(e)
 		here := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name && !ct.Outside })
-		if here && e.Ring != st.Ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
+		if here && !tree.IsShard(e.Name) && e.Ring != st.Ring.Name && slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
 			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, or a later one", e.Name, e.Ring, is.Base.Short()), nil
 		}
 	}

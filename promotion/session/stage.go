@@ -140,9 +140,15 @@ func (st *Stage) Covers(clusterType string) bool {
 	return st.Ring == nil || of == st.Ring.Name || st.Policy.Promotion.Ring(of) == nil
 }
 
-// CoversFile reports the same of a path in the environment's folder.
+// CoversFile reports the same of a path in the environment's folder. An entry of a cluster is
+// of the stage that the folder is of which it names.
 func (st *Stage) CoversFile(path string) bool {
-	return st.Covers(tree.PartOf(path))
+	part := tree.PartOf(path)
+	if tree.IsShard(part) {
+		cluster, _, _ := strings.Cut(strings.TrimPrefix(path, part+"/"), "/")
+		part = st.Environment.Record.FolderOf(cluster)
+	}
+	return st.Covers(part)
 }
 
 // OwnHold returns the hold of the stage alone: the environment's where it has no rings.

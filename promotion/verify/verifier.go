@@ -126,6 +126,16 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 		if ct.Outside {
 			continue
 		}
+		if tree.IsShard(ct.Name) {
+			err := v.entries(ctx, ct, compiled.Options.Compiler, func(folder string) bool {
+				e := v.entry(folder)
+				return e == nil || v.at.Record.SourceOf(e) == has && st.Covers(folder)
+			})
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		own++
 		e := v.entry(ct.Name)
 		switch {
@@ -144,7 +154,9 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 		}
 	}
 	// A ring whose cluster types came from others, and went to others, may have none yet.
-	backed := func(e tree.ClusterTypeEntry) bool { return v.at.Record.SourceOf(&e) == has && st.Covers(e.Name) }
+	backed := func(e tree.ClusterTypeEntry) bool {
+		return !tree.IsShard(e.Name) && v.at.Record.SourceOf(&e) == has && st.Covers(e.Name)
+	}
 	if own > 0 && st.Ring != nil && !moved && !slices.ContainsFunc(v.at.Record.ClusterTypes, backed) {
 		v.problem("the record says that %s has %s, and no cluster type has it", st.ID(), has.Describe())
 	}
@@ -188,7 +200,7 @@ func (v *verifier) rest(ctx context.Context) error {
 		e := &v.at.Record.ClusterTypes[i]
 		is := v.at.Record.SourceOf(e)
 		switch {
-		case v.checked[e.Name]:
+		case v.checked[e.Name] || tree.IsShard(e.Name):
 			continue
 		case len(v.at.Policy.Promotion.Rings) == 0 && len(v.at.Record.Rings) == 0 && is != v.at.Record.Source:
 			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, is.Describe(), v.at.Record.Source.Describe())
@@ -198,6 +210,9 @@ func (v *verifier) rest(ctx context.Context) error {
 			sources = append(sources, is)
 		}
 		of[is] = append(of[is], e.Name)
+	}
+	if err := v.restOfEntries(of); err != nil {
+		return err
 	}
 	for _, source := range sources {
 		if err := v.alone(ctx, source, of[source]); err != nil {
@@ -225,6 +240,12 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 		}
 		if i < 0 {
 			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, of.Describe())
+			continue
+		}
+		if tree.IsShard(name) {
+			if err := v.entries(ctx, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler, func(folder string) bool { return slices.Contains(names, folder) }); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler); err != nil {
