@@ -197,7 +197,7 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 		if _, has := ownOf(a, c); has {
 			ds = append(ds, diag.New(diag.ClusterValues, "the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
 				On(valuesOf(c).String()).At(valuesOf(c), "").At(a.Reconciler.Ref, "").
-				Hinting(`let it send them to each cluster: argocd: clusters: "inventory"`))
+				Hinting(fmt.Sprintf(`let it send them to each cluster: argocd: clusters: "inventory"; where clusters have entries, write them in a config with clusters: name: %q`, c.Name)))
 		}
 	}
 	return ds
