@@ -43,10 +43,14 @@ func NewFleet(seed uint64) *Platform {
 func (p *Platform) addInventory(r *rand.Rand, scope string) {
 	var types []string
 	for range few(r, 1, 2) {
-		name := p.newName("fleet")
+		name, reconciler := p.newName("fleet"), pick(r, "flux", "flux", "argocd")
 		p.entity(r, scope, "clusterTypes", name, obj("labels", obj("region", pick(r, regions...), "size", pick(r, sizes...)),
-			"reconciler", pick(r, "flux", "flux", "argocd"), "entries", "cluster"))
+			"reconciler", reconciler, "entries", "cluster"))
 		types = append(types, name)
+		if reconciler == "flux" && chance(r, 50) {
+			p.entity(r, scope, "configs", "of-"+name, obj("match", obj("clusterType", name), "#assignment", raw("schema.#Assignment"),
+				"values", obj("SITE", raw(`"\(#assignment.cluster.name) in \(#assignment.cluster.labels.rack)"`))))
+		}
 	}
 	name := p.newName("stores")
 	p.entity(r, scope, "inventories", name, obj("file", name+".csv", "clusterType", types[0]))
