@@ -29,9 +29,9 @@ var budgets = []budget{
 // vetBudget is for vet of the sample platform, in seconds of CPU time.
 const vetBudget = 0.3
 
-// promotionBudgets are for what goes through servers of git. of returns false where it
-// was not measured.
-var promotionBudgets = []struct {
+// otherBudgets are for what is measured once: what goes through servers of git, and
+// inventories. of returns false where it was not measured.
+var otherBudgets = []struct {
 	work, unit string
 	most       float64
 	of         func(*report) (float64, bool)
@@ -50,6 +50,25 @@ var promotionBudgets = []struct {
 		}
 		return r.Local.All.CPU, true
 	}},
+	{"100,000 clusters read, in classes, CPU", "s", 1, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Read.CPU })},
+	{"100,000 clusters read, in classes, peak memory", "MiB", 200, rows(mostBuilt, noValues, func(i *inventory) float64 { return float64(i.Read.Memory) / (1 << 20) })},
+	{"100,000 clusters, cold build as a git commit, CPU", "s", 8, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Cold.CPU })},
+	{"100,000 clusters, one row changed, CPU", "s", 1, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Row.CPU })},
+	{"100,000 clusters with own values, cold build, CPU", "s", 30, rows(mostBuilt, ownValues, func(i *inventory) float64 { return i.Cold.CPU })},
+	{"100,000 clusters with own values, peak memory", "MiB", 1536, rows(mostBuilt, ownValues, func(i *inventory) float64 { return float64(i.Cold.Memory) / (1 << 20) })},
+	{"1,000,000 clusters read, in classes, CPU", "s", 15, rows(1_000_000, noValues, func(i *inventory) float64 { return i.Read.CPU })},
+	{"1,000,000 clusters read, in classes, peak memory", "MiB", 1536, rows(1_000_000, noValues, func(i *inventory) float64 { return float64(i.Read.Memory) / (1 << 20) })},
+}
+
+func rows(n int, kind valueKind, of func(*inventory) float64) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) {
+		for _, i := range r.Inventories {
+			if i.Rows == n && i.Kind == kind {
+				return of(i), true
+			}
+		}
+		return 0, false
+	}
 }
 
 // between is about a commit that changes 1,000 files of a large branch in a folder.
@@ -123,7 +142,7 @@ func printBudgets(out io.Writer, r *report) {
 		}
 		fmt.Fprintf(out, budgetRow, append(cells, told)...)
 	}
-	for _, b := range promotionBudgets {
+	for _, b := range otherBudgets {
 		if got, ok := b.of(r); ok {
 			fmt.Fprintf(out, budgetRow, b.work, amount(b.most, b.unit), amount(got, b.unit), "", "", "", verdict(got, b.most))
 		}

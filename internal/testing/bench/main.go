@@ -3,7 +3,7 @@
 // Bench measures kalypso on generated platforms, prints what it found beside the
 // budgets, and writes it into a page:
 //
-//	go run ./internal/testing/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
+//	go run ./internal/testing/bench [-sizes 5000,20000,100000] [-files 100000] [-environments 20] [-rows 1000000] [-runs 3] [-disk DIR] [-quick] [-json] [-doc PAGE] [-profile DIR]
 //
 // It builds the real binary and runs it as users do, each command in a process of
 // its own with a cache of its own: what the kernel counts per process, the CPU
@@ -43,6 +43,7 @@ type options struct {
 	changes             []int // how many of them commits change
 	local               int   // how many of them a commit changes between folders
 	environments        int   // of a fleet, and of a chain; 0 for none
+	rows                int   // of the largest inventory; 0 for none
 	runs                int
 	seed                uint64
 	dir, disk           string // disk is "" to measure in dir only
@@ -96,7 +97,8 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.local, "local", 1000, "how many of them change between repositories in folders")
 	changes := flags.String("changes", "10,1000,10000", "how many of them change")
 	flags.IntVar(&o.environments, "environments", 20, "`number` of environments to ask for the status of; 0 for none")
-	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -files 4000 -changes 10,1000 -environments 5 -runs 1")
+	flags.IntVar(&o.rows, "rows", 1_000_000, "`number` of rows of the largest inventory; 0 for none")
+	quick := flags.Bool("quick", false, "small platforms, and each command once: -sizes 1000,5000 -cue 200 -files 4000 -changes 10,1000 -environments 5 -rows 20000 -runs 1")
 	flags.IntVar(&o.runs, "runs", 3, "how often to run what changes little; the best counts")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the generated platforms")
 	flags.StringVar(&o.dir, "dir", "", "`folder` to work in, for its file system; default: memory, if there is room")
@@ -109,7 +111,7 @@ func parse(args []string) (o options, err error) {
 	}
 	if *quick {
 		*sizes, *compositions, o.runs = "1000,5000", "200", 1
-		o.files, *changes, o.environments = 4000, "10,1000", 5
+		o.files, *changes, o.environments, o.rows = 4000, "10,1000", 5, 20_000
 	}
 	if *sizes != "" {
 		if o.sizes, err = parseSizes("-sizes", *sizes, leastAssignments); err != nil {
@@ -127,7 +129,7 @@ func parse(args []string) (o options, err error) {
 	for _, n := range []struct {
 		name        string
 		is, atLeast int
-	}{{"-runs", o.runs, 1}, {"-files", o.files, 0}, {"-environments", o.environments, 0}} {
+	}{{"-runs", o.runs, 1}, {"-files", o.files, 0}, {"-environments", o.environments, 0}, {"-rows", o.rows, 0}} {
 		if n.is < n.atLeast {
 			return o, fmt.Errorf("%s: %d is less than %d", n.name, n.is, n.atLeast)
 		}
@@ -216,6 +218,12 @@ func measureAll(o options, work, disk string, out io.Writer) (*report, error) {
 	}
 	if err := measureAllPromotions(k, r, o, work, out); err != nil {
 		return nil, err
+	}
+	if o.rows > 0 {
+		if r.Inventories, err = measureInventories(k, o, work); err != nil {
+			return nil, fmt.Errorf("inventories: %w", err)
+		}
+		printInventories(out, r.Inventories)
 	}
 	if r.Vet, err = measureVet(k, work, o.runs); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestSlowMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-local", "20", "-environments", "2", "-runs", "1", "-dir", dir, "-disk", disk, "-json", "-doc", page, "-profile", profiles}, &out)
+	err := run([]string{"-sizes", "200", "-cue", "100", "-files", "400", "-changes", "2,20", "-local", "20", "-environments", "2", "-rows", "2000", "-runs", "1", "-dir", dir, "-disk", disk, "-json", "-doc", page, "-profile", profiles}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}

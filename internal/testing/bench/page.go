@@ -43,6 +43,7 @@ func tables(r *report) []byte {
 	printCompositions(&out, r.Compositions)
 	printPromotions(&out, r.Promotions)
 	printFleet(&out, r.Fleet)
+	printInventories(&out, r.Inventories)
 	smallest := map[string]*measured{}
 	for _, m := range r.Platforms {
 		if smallest[m.Kind] == nil {

@@ -23,6 +23,7 @@ type report struct {
 	Promotions   *promotions    `json:"promotions,omitempty"`
 	Fleet        *fleet         `json:"fleet,omitempty"`
 	Local        *local         `json:"local,omitempty"`
+	Inventories  []*inventory   `json:"inventories,omitempty"`
 	Vet          cost           `json:"vet"` // of the sample platform
 }
 

@@ -1,0 +1,175 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	root "github.com/kalypso-io/kalypso"
+)
+
+// inventory is what it cost to compile a platform whose clusters are rows of a file.
+type inventory struct {
+	Rows int       `json:"rows"`
+	Kind valueKind `json:"kind"`
+	// Read is what reads, checks and classifies all rows, and prints no cluster. The others
+	// are of a git commit; zero where they are not measured.
+	Read cost `json:"read"`
+	Cold cost `json:"cold"`
+	Row  cost `json:"row"` // with the labels of one row changed
+}
+
+// valueKind says which values clusters have of their own.
+type valueKind string
+
+const (
+	noValues       valueKind = "in classes alone"
+	ownValues      valueKind = "with values of their own"
+	composedValues valueKind = "with values composed for each"
+)
+
+// What tells the clusters of a platform apart: 200 classes, of one cluster type.
+const (
+	inventoryRegions   = 20
+	inventoryWaves     = 10
+	inventoryWorkloads = 10
+)
+
+// mostBuilt is how many rows are built; more are read alone.
+const mostBuilt = 100_000
+
+// measureInventories measures platforms of so many rows, and with values ten times fewer.
+func measureInventories(k *kalypso, o options, work string) (out []*inventory, err error) {
+	small := max(o.rows/10, 1)
+	for _, i := range []*inventory{{Rows: small, Kind: noValues}, {Rows: small, Kind: ownValues}, {Rows: small, Kind: composedValues}, {Rows: o.rows, Kind: noValues}} {
+		dir := filepath.Join(work, fmt.Sprintf("inventory-%d", len(out)))
+		if err := i.measure(k, job{Seed: o.seed, Dir: dir}, o.runs); err != nil {
+			return nil, fmt.Errorf("%d rows: %w", i.Rows, err)
+		}
+		if err := removeFrom(dir, dir); err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+func (i *inventory) measure(k *kalypso, j job, runs int) (err error) {
+	if err := i.write(j.platform(), 0); err != nil {
+		return err
+	}
+	i.Read, err = best(runs, func() (*exec.Cmd, error) {
+		cache, err := os.MkdirTemp(j.Dir, "read-")
+		return k.command(cache, "-C", j.platform(), "get", "cluster-types", "-o", "json"), err
+	})
+	if err != nil || i.Rows > mostBuilt {
+		return err
+	}
+	bare, cache := filepath.Join(j.Dir, "bare.git"), filepath.Join(j.Dir, "cache")
+	if _, err := output(git(j.Dir, "init", "-q", "--bare", bare)); err != nil {
+		return err
+	}
+	build := func() *exec.Cmd {
+		return k.command(cache, "-C", j.platform(), "build", "-o", "json", "--git", bare, "--branch", branch)
+	}
+	if i.Cold, _, err = costOf(build()); err != nil {
+		return err
+	}
+	changed := 0
+	i.Row, err = best(runs, func() (*exec.Cmd, error) {
+		changed++
+		return build(), i.write(j.platform(), changed)
+	})
+	return err
+}
+
+// write writes the platform; another number gives one row another label.
+func (i *inventory) write(dir string, changed int) error {
+	text := inventoryText
+	switch i.Kind {
+	case ownValues:
+		text += "inventories: stores: columns: values: {STORE: \"name\", TILLS: {column: \"tills\", type: \"int\"}}\n"
+	case composedValues:
+		text += "configs: store: {match: {}, #assignment: schema.#Assignment, values: HOST: \"\\(#assignment.cluster.name).\\(#assignment.cluster.labels.region).example.com\"}\n"
+	}
+	for w := range inventoryWorkloads {
+		text += fmt.Sprintf("workloads: \"w%d\": {workspace: \"team\", deploymentTargets: live: {environment: \"prod\", manifests: git: {repo: \"https://git.example.com/w%d\", tag: \"1.0\"}}}\n", w, w)
+	}
+	files := map[string]string{
+		"cue.mod/module.cue":        fmt.Sprintf("module: \"inventory.example/platform@v0\"\nlanguage: version: \"v0.17.0\"\ndeps: %q: v: %q\n", root.ModulePath, root.ModuleVersion),
+		"platform.cue":              text,
+		"environments/prod/own.cue": "package platform\n",
+	}
+	for name, text := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(filepath.Join(dir, "stores.csv"))
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	fmt.Fprintln(w, "name,labels.region,labels.wave,tills")
+	for n := range i.Rows {
+		region := n % inventoryRegions
+		if n == 0 {
+			region = changed % inventoryRegions
+		}
+		fmt.Fprintf(w, "store-%07d,r%d,w%d,%d\n", n, region, n/inventoryRegions%inventoryWaves, 1+n%9)
+	}
+	return errors.Join(w.Flush(), f.Close())
+}
+
+var inventoryText = fmt.Sprintf(`package platform
+
+import (
+	"list"
+
+	"kalypso.io/schema"
+)
+
+environments:       schema.#Environments
+clusterTypes:       schema.#ClusterTypes
+inventories:        schema.#Inventories
+workloads:          schema.#Workloads
+schedulingPolicies: schema.#SchedulingPolicies
+configs:            schema.#Configs
+reconcilers:        schema.#Reconcilers
+
+environments: prod: gitops: {repo: "https://git.example.com/gitops", branch: "deploy", path: "prod"}
+reconcilers: flux: flux: {}
+clusterTypes: store: {reconciler: "flux", entries: "cluster"}
+inventories: stores: {file: "stores.csv", clusterType: "store", labels: {region: =~"^r[0-9]+$", wave: =~"^w[0-9]+$"}}
+schedulingPolicies: all: {deploymentTargets: {}, clusterTypes: {}}
+configs: {
+	for n in list.Range(0, %d, 1) {"region-\(n)": {match: {}, clusters: labels: region: "r\(n)", values: REGION: "r\(n)"}}
+	for n in list.Range(0, %d, 1) {"wave-\(n)": {match: {}, clusters: labels: wave: "w\(n)", values: WAVE: n}}
+}
+`, inventoryRegions, inventoryWaves)
+
+func printInventories(out io.Writer, all []*inventory) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nClusters of inventories, of one cluster type with %d workloads, in %d classes\n\n", inventoryWorkloads, inventoryRegions*inventoryWaves)
+	fmt.Fprintf(out, "%-50s %22s %22s %22s\n", "clusters", "read, cpu and peak", "cold, git commit", "one row changed")
+	for _, i := range all {
+		cells := []any{thousands(i.Rows) + " " + string(i.Kind)}
+		for _, c := range []cost{i.Read, i.Cold, i.Row} {
+			cell := "-"
+			if c.CPU > 0 {
+				cell = seconds(c.CPU) + " " + mebibytes(c.Memory)
+			}
+			cells = append(cells, cell)
+		}
+		fmt.Fprintf(out, "%-50s %22s %22s %22s\n", cells...)
+	}
+}
