@@ -91,10 +91,7 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 		return err
 	}
 	out.add(ds...)
-	p.clusters = map[string][]model.Cluster{}
-	for _, c := range p.Model.Clusters {
-		p.clusters[c.Folder] = append(p.clusters[c.Folder], c)
-	}
+	p.clusters = byFolder(p.Model.Clusters)
 	out.add(p.checkClusterValues()...)
 	p.spans = spansOf(p.Model, p.Schedule)
 	for n := range p.spans {
@@ -103,6 +100,23 @@ func (p *Planned) plan(ctx context.Context, out *reports) error {
 		}
 	}
 	return nil
+}
+
+// byFolder returns clusters by the folders that they follow, in one piece of memory: there may
+// be a million.
+func byFolder(clusters []model.Cluster) map[string][]model.Cluster {
+	sizes := map[string]int{}
+	for i := range clusters {
+		sizes[clusters[i].Folder]++
+	}
+	all, out := make([]model.Cluster, len(clusters)), make(map[string][]model.Cluster, len(sizes))
+	for folder, size := range sizes {
+		out[folder], all = all[:0:size], all[size:]
+	}
+	for i := range clusters {
+		out[clusters[i].Folder] = append(out[clusters[i].Folder], clusters[i])
+	}
+	return out
 }
 
 // readFleet reads the inventories, so that the model has all clusters. What they hold is

@@ -33,11 +33,14 @@ type inventory struct {
 
 	scratch []byte   // for digests of rows
 	names   []string // likewise
+	// labels are those of a row, and shared those of rows before, by what they are.
+	labels map[string]string
+	shared map[string]map[string]string
 }
 
 // inventory reads an inventory. Of one that cannot be read the fleet is incomplete.
 func (r *reader) inventory(m *model.Inventory) *inventory {
-	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}}
+	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{}, labels: map[string]string{}, shared: map[string]map[string]string{}}
 	data, problem, unpinned := inv.open()
 	if problem == nil && !unpinned {
 		problem = inv.read(data)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,26 +129,49 @@ func (b *builder) text(column string, v model.Value) (string, bool) {
 	return "", false
 }
 
-// labels reads the cluster's labels. An empty one is absent.
+// labels reads the cluster's labels. An empty one is absent. Most clusters have the same as
+// others, and then share them.
 func (b *builder) labels() {
+	all := b.inv.labels
+	clear(all)
 	label := func(name, column string, v model.Value) {
 		if text, ok := b.text(column, v); ok && text != "" {
-			if b.cluster.Labels == nil {
-				b.cluster.Labels = map[string]string{}
-			}
-			b.cluster.Labels[name] = text
+			all[name] = text
 		}
 	}
 	if b.inv.Columns.Labels == nil {
 		for _, f := range b.cells.below("labels") {
 			label(f.Name, "labels."+f.Name, f.Value)
 		}
-		return
 	}
 	for name, column := range b.inv.Columns.Labels {
 		v, _ := b.cells.cell(column)
 		label(name, column, v)
 	}
+	if len(all) == 0 {
+		return
+	}
+	key := b.inv.scratch[:0]
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		key = appendPart(appendPart(key, name), all[name])
+	}
+	b.inv.scratch = key
+	shared := b.inv.shared[string(key)]
+	if shared == nil {
+		shared = maps.Clone(all)
+		if len(b.inv.shared) < mostShared {
+			b.inv.shared[string(key)] = shared
+		}
+	}
+	b.cluster.Labels = shared
+}
+
+// mostShared is how many sets of labels are remembered.
+const mostShared = 10_000
+
+// appendPart appends a text with its length, which tells where it ends.
+func appendPart(b []byte, s string) []byte {
+	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ' '), s...)
 }
 
 // values reads the cluster's values. One that is empty or null is absent.
@@ -212,10 +236,9 @@ func typed(v model.Value, as string) (model.Value, error) {
 // identify sets the cluster's digest.
 func (b *builder) identify() {
 	h := b.inv.scratch[:0]
-	part := func(s string) { h = append(append(strconv.AppendInt(h, int64(len(s)), 10), ' '), s...) }
 	c := &b.cluster
 	for _, s := range []string{c.Name, c.ClusterType, c.Address, c.Description} {
-		part(s)
+		h = appendPart(h, s)
 	}
 	names := b.inv.names[:0]
 	for name := range c.Labels {
@@ -223,8 +246,7 @@ func (b *builder) identify() {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		part(name)
-		part(c.Labels[name])
+		h = appendPart(appendPart(h, name), c.Labels[name])
 	}
 	if c.Values != nil {
 		h = c.Values.AppendJSON(h)

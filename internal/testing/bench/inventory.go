@@ -18,8 +18,9 @@ import (
 type inventory struct {
 	Rows int       `json:"rows"`
 	Kind valueKind `json:"kind"`
-	// Read is what reads, checks and classifies all rows, and prints no cluster. The others
-	// are of a git commit; zero where they are not measured.
+	// Read is what reads, checks and classifies all rows, where the classes are compiled
+	// already, and prints no cluster. The others are of a git commit; zero where they are not
+	// measured.
 	Read cost `json:"read"`
 	Cold cost `json:"cold"`
 	Row  cost `json:"row"` // with the labels of one row changed
@@ -64,11 +65,13 @@ func (i *inventory) measure(k *kalypso, j job, runs int) (err error) {
 	if err := i.write(j.platform(), 0); err != nil {
 		return err
 	}
-	i.Read, err = best(runs, func() (*exec.Cmd, error) {
-		cache, err := os.MkdirTemp(j.Dir, "read-")
-		return k.command(cache, "-C", j.platform(), "get", "cluster-types", "-o", "json"), err
-	})
-	if err != nil || i.Rows > mostBuilt {
+	read := func() *exec.Cmd {
+		return k.command(filepath.Join(j.Dir, "cache-read"), "-C", j.platform(), "get", "cluster-types", "-o", "json")
+	}
+	if _, err := output(read()); err != nil {
+		return err
+	}
+	if i.Read, err = best(runs, func() (*exec.Cmd, error) { return read(), nil }); err != nil || i.Rows > mostBuilt {
 		return err
 	}
 	bare, cache := filepath.Join(j.Dir, "bare.git"), filepath.Join(j.Dir, "cache")
