@@ -53,6 +53,12 @@ type crash struct {
 	alsoBefore files // foreign files that the write takes over
 }
 
+// entries of clusters in folders that have some of several.
+var entries = files{
+	"clusters/8e/store-37/kustomization.yaml": "one", "clusters/8e/store-7/kustomization.yaml": "one", "clusters/8e/store-7/hosts.yaml": "h",
+	"clusters/b2/store-23/kustomization.yaml": "one",
+}
+
 var crashes = []crash{
 	{name: "first", to: small, foreign: files{"large/mine": "m", "mine/x": "m"}, o: dev},
 	{name: "takes over", to: small, alsoBefore: files{"large/app/a.yaml": "mine"}, o: adopting(dev)},
@@ -67,6 +73,10 @@ var crashes = []crash{
 	{
 		name: "modes change", from: small, o: dev,
 		to: changed(files{"large/README.md": "+x readme", "large/app/a.yaml": "+x a2", "large/app/b.sh": "b1", "large/db/run.sh": "+x r1"}),
+	},
+	{
+		name: "entries", from: changed(entries), foreign: files{"clusters/8e/mine": "m", "clusters/mine": "m"}, o: dev,
+		to: changed(files{"clusters/8e/store-7/kustomization.yaml": "two", "clusters/8e/store-7/values.yaml": "v", "clusters/c4/store-24/kustomization.yaml": "one", "new/app/a": "a"}),
 	},
 	{name: "everything goes", from: small, to: files{}, foreign: files{"large/app/mine": "m"}, o: dev},
 }
@@ -142,7 +152,7 @@ func (c crash) assignments(all files) map[string]files {
 	folders := map[string]files{}
 	for p, data := range all {
 		_, foreign := c.foreign[p]
-		if parts := strings.SplitN(p, "/", 3); len(parts) == 3 && !foreign && parts[0] != ownFolder && !strings.HasSuffix(p, "/") {
+		if parts := strings.SplitN(p, "/", 3); len(parts) == 3 && !foreign && !IsShard(PartOf(p)) && parts[0] != ownFolder && !strings.HasSuffix(p, "/") {
 			dir := parts[0] + "/" + parts[1]
 			if folders[dir] == nil {
 				folders[dir] = files{}

@@ -76,7 +76,7 @@ func (ct plainType) digest() model.Digest {
 }
 
 func (ct plainType) content() *Content {
-	c := &Content{Files: FilesOf(ct.Files), Kept: ct.Kept, Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
+	c := &Content{Files: FilesOf(ct.Files), Kept: ct.Kept, Entries: ct.entries(), Make: func(_ context.Context, folders []int) (made [][]backends.File, _ error) {
 		for _, i := range folders {
 			if i == Root {
 				made = append(made, ct.Files)
@@ -96,13 +96,32 @@ func (ct plainType) content() *Content {
 	return c
 }
 
+// entries returns those of a folder of entries, which all name the folder large.
+func (ct plainType) entries() []Entry {
+	if !IsShard(ct.Name) {
+		return nil
+	}
+	out := []Entry{}
+	for _, f := range ct.Files {
+		cluster, _, _ := strings.Cut(f.Path, "/")
+		out = append(out, Entry{Cluster: cluster, Folder: "large"})
+	}
+	return slices.Compact(out)
+}
+
 // treeOf returns the tree with the files: those at <clusterType>/<name> are at
 // the cluster type's root, all deeper ones in the assignment folder that is
-// their second element.
+// their second element. Those at clusters/<shard>/<cluster>/<name> are of entries.
 func treeOf(content files) *plainTree {
 	t := &plainTree{}
 	for _, p := range slices.Sorted(maps.Keys(content)) {
 		first, rest, _ := strings.Cut(p, "/")
+		if part := PartOf(p); IsShard(part) {
+			rest = strings.TrimPrefix(p, part+"/")
+			ct := clusterTypeOf(t, part)
+			ct.Files = append(ct.Files, fileOf(rest, content[p]))
+			continue
+		}
 		ct := clusterTypeOf(t, first)
 		second, name, deeper := strings.Cut(rest, "/")
 		if !deeper {
