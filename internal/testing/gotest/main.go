@@ -1,7 +1,7 @@
 // Command gotest runs `go test` with its arguments, and says what plain `go test` does
-// not: which tests were skipped, and why. With -all a skipped test is a failure, since
-// that run has what others lack, but for slow tests, which have a run of their own with
-// KALYPSO_ALL.
+// not: which tests were skipped, and why, and how much time of processors all took. With
+// -all a skipped test is a failure, since that run has what others lack, but for slow
+// tests, which have a run of their own with KALYPSO_ALL.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -43,6 +44,7 @@ func run(all bool, slow int, args []string) int {
 	readErr := r.read(out)
 	err = cmd.Wait()
 	r.end(slow)
+	fmt.Println(took(cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime()))
 	switch exit := (*exec.ExitError)(nil); {
 	case readErr != nil:
 		fmt.Fprintln(os.Stderr, "gotest:", readErr)
@@ -143,6 +145,13 @@ func (r *report) end(slow int) {
 	for _, t := range r.took[:min(slow, len(r.took))] {
 		fmt.Fprintf(r.out, "%7.1f s  %s\n", t.seconds, t.name)
 	}
+}
+
+// took says how much time of processors a run took: on a busy machine, time by the clock
+// says little. On Windows it is that of go alone; elsewhere also that of all that go has
+// started: compilers, linkers, tests and what these run.
+func took(user, system time.Duration) string {
+	return fmt.Sprintf("%.0f s of processor time: %.0f user, %.0f system", (user + system).Seconds(), user.Seconds(), system.Seconds())
 }
 
 // lastLine is the line of a package that plain `go test` prints.

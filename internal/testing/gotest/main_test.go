@@ -3,7 +3,15 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
+
+func TestTook(t *testing.T) {
+	want := "302 s of processor time: 240 user, 61 system"
+	if got := took(240_400*time.Millisecond, 61_200*time.Millisecond); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
 
 // What is skipped is listed with its reason, what fails with its output, and what
 // passes with the line of its package.
