@@ -20,6 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // platforms are those of the repository, by folder.
@@ -99,12 +100,20 @@ func sameOutput(t *testing.T, got, want map[string]string) {
 
 // TestOrderDoesNotMatter builds every platform again with its files renamed, the
 // declarations in them shuffled at every level, and another GOMAXPROCS.
-func TestOrderDoesNotMatter(t *testing.T) {
+func TestOrderDoesNotMatter(t *testing.T) { orderDoesNotMatter(t, 7) }
+
+func TestSlowOrderDoesNotMatter(t *testing.T) {
+	isolated.Slow(t, "it builds each platform four times")
+	orderDoesNotMatter(t, 1, 2, 7)
+}
+
+// orderDoesNotMatter builds platforms with some numbers of processors.
+func orderDoesNotMatter(t *testing.T, procs ...int) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, platform := range platforms(t) {
 		t.Run(filepath.Base(platform), func(t *testing.T) {
 			want := outputOf(t, platform)
-			for _, procs := range []int{1, 2, 7} {
+			for _, procs := range procs {
 				dir := t.TempDir()
 				shuffle(t, r, platform, dir)
 				before := runtime.GOMAXPROCS(procs)
@@ -204,7 +213,14 @@ var mistakes = map[string]string{
 // TestIncrementalEqualsFromScratch edits a platform, and builds it over what was
 // built before and into an empty folder: the two must be the same, also where
 // there were mistakes in between.
-func TestIncrementalEqualsFromScratch(t *testing.T) {
+func TestIncrementalEqualsFromScratch(t *testing.T) { incrementalEqualsFromScratch(t) }
+
+func TestSlowIncrementalEqualsFromScratch(t *testing.T) {
+	isolated.Slow(t, "it goes on with more edits")
+	incrementalEqualsFromScratch(t)
+}
+
+func incrementalEqualsFromScratch(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	platform, over := t.TempDir(), t.TempDir()
 	if err := os.CopyFS(platform, os.DirFS("../testdata/platform")); err != nil {
@@ -232,12 +248,8 @@ func TestIncrementalEqualsFromScratch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	steps := 25
-	if testing.Short() {
-		steps = 10
-	}
 	build(over)
-	for step := range steps {
+	for step := range howMany(t, 8, 25, 25) {
 		for _, name := range slices.Sorted(maps.Keys(edits)) {
 			if r.IntN(3) == 0 {
 				toggle(name, edits[name], r.IntN(2) == 0)

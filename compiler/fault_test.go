@@ -10,15 +10,23 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/internal/testing/generate"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestOneBrokenConfigOfManyFailsWhatItMatches breaks one of 2,000 configs, and
+// TestOneBrokenConfigOfManyFailsWhatItMatches breaks one of hundreds of configs, and
 // changes what every assignment gets: those that the broken config matches keep
 // their folders, byte for byte, and all others are written anew.
-func TestOneBrokenConfigOfManyFailsWhatItMatches(t *testing.T) {
+func TestOneBrokenConfigOfManyFailsWhatItMatches(t *testing.T) { oneBrokenConfigOfMany(t) }
+
+func TestSlowOneBrokenConfigOfManyFailsWhatItMatches(t *testing.T) {
+	isolated.Slow(t, "its platform has 600 assignments")
+	oneBrokenConfigOfMany(t)
+}
+
+func oneBrokenConfigOfMany(t *testing.T) {
 	const victim, region = "storage-us-east-1", "us-east-1"
 	platform, out := t.TempDir(), t.TempDir()
-	size := generate.Size{Assignments: 600, Workloads: 30, TargetsPerWorkload: 4, ClusterTypes: 40, Policies: 12, Configs: 2000,
+	size := generate.Size{Assignments: howMany(t, 100, 600, 600), Workloads: howMany(t, 10, 30, 30), TargetsPerWorkload: 4, ClusterTypes: howMany(t, 20, 40, 40), Policies: 12, Configs: howMany(t, 300, 2000, 2000),
 		ConfigSchemas: 3, Overlap: 10, StructuredShare: 0.1, DistinctTuples: true}
 	if _, err := generate.Write(platform, 1, size); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func fleetEditsEqualFromScratch(t *testing.T) {
 		for seed := range howMany(t, 2, 5, 30) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				holds(t, history{seed: uint64(4000 + seed), edits: edits[:howMany(t, 4, 8, 8)], fleet: true}, ways[seed%len(ways)])
+				holds(t, history{seed: uint64(4000 + seed), edits: edits[:howMany(t, 2, 8, 8)], fleet: true}, ways[seed%len(ways)])
 			})
 		}
 	})
@@ -68,13 +68,20 @@ func entriesGone(before, after map[string]string, p *randplatform.Platform) stri
 
 // TestClassesEqualATypePerCluster holds what each cluster applies against that of a
 // platform in which its cluster type is for it alone, and has no selector of clusters.
-func TestClassesEqualATypePerCluster(t *testing.T) {
+func TestClassesEqualATypePerCluster(t *testing.T) { classesEqualATypePerCluster(t) }
+
+func TestSlowClassesEqualATypePerCluster(t *testing.T) {
+	isolated.Slow(t, "it builds more random platforms")
+	classesEqualATypePerCluster(t)
+}
+
+func classesEqualATypePerCluster(t *testing.T) {
 	shared := openCache(t, cache.Options{Dir: t.TempDir()})
 	compared, classes := 0, 0
-	for seed := range uint64(3) {
+	for seed := range uint64(howMany(t, 1, 3, 3)) {
 		p, r := randplatform.NewFleet(5000+seed), rand.New(rand.NewPCG(seed, 7))
 		did, named := []string{fmt.Sprintf("seed %d", 5000+seed)}, map[string]string{}
-		for range 5 {
+		for range howMany(t, 2, 5, 5) {
 			o := buildAt(t, p, shared)
 			for environment, m := range o.models {
 				for _, ct := range m.ClusterTypes {

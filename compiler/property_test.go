@@ -51,7 +51,7 @@ func editsEqualFromScratch(t *testing.T) {
 		{cached, incremental}, {sharing(shared), affected(shared)}, {cached, shardedTogether(shared)}, {damaged, committed(shared)},
 		{cached, shardedApart(shared)}, {sharing(shared), incremental}, {cached, affected(shared)},
 	}
-	seeds, steps := howMany(t, 7, 26, 130), howMany(t, 10, 20, 40)
+	seeds, steps := howMany(t, 7, 14, 130), howMany(t, 2, 15, 40)
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -89,7 +89,7 @@ func holds(t *testing.T, h history, variants []variant) {
 // what the cache has that all of them used.
 func verifyShared(t *testing.T, dir string, seeds int) {
 	c := openCache(t, cache.Options{Dir: dir, Mode: cache.Verify})
-	for seed := range uint64(min(seeds, 6)) {
+	for seed := range uint64(min(seeds, howMany(t, 2, 6, 6))) {
 		platformDir := filepath.Join(t.TempDir(), "platform")
 		if err := randplatform.New(seed).Write(platformDir); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestSlowProcessorsAndOrderDoNotMatter(t *testing.T) {
 }
 
 func processorsAndOrderDoNotMatter(t *testing.T) {
-	for seed := range uint64(howMany(t, 3, 12, 120)) {
+	for seed := range uint64(howMany(t, 2, 8, 120)) {
 		r := rand.New(rand.NewPCG(seed, 99))
 		p := randplatform.New(1000 + seed)
 		did := []string{fmt.Sprintf("seed %d", 1000+seed)}
