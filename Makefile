@@ -3,9 +3,10 @@
 # it installs Ansible, ansible-lint, debootstrap, gpg, Neovim, ssh, shells and shellcheck, and makes Debians to run in.
 GO        ?= go
 PACKAGES   = ./...
-# All targets have the same flags, so that none repeats what go has cached of another.
+# All targets have the same flags, so that none repeats what go has cached of another. make
+# lint vets.
 TEST       = $(GO) run ./internal/testing/gotest
-FLAGS      = -timeout 60m
+FLAGS      = -vet=off -timeout 60m
 # Packages with tests that only make test-all runs, by their names.
 SLOW       = $$(git grep -l '^func TestSlow' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 EXAMPLE   ?= hello-world
@@ -22,7 +23,7 @@ example: build ## compile an example platform into out/, and show what came out
 	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
 
-test: ## the tests; lists those that test-all runs, and what they need
+test: ## the tests, in ten minutes of processor time; lists those that test-all runs, and what they need
 	$(TEST) -- $(FLAGS) $(PACKAGES)
 
 test-all: ## all tests: also the slow ones, with real Debians, and in a home that somebody uses, and each fuzz target for 3s; a skipped one is a failure
@@ -51,4 +52,4 @@ bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-qu
 	$(GO) run ./internal/testing/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew
-	KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso -run 'TestTable|TestDocs|TestReference'
+	KALYPSO_ALL=1 KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso -run '^Test(Table|Docs|SlowDocs|Reference)$$'

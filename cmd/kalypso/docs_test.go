@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/internal/testing/docgen"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // How the pages are tested. README.md, docs/*.md, docs/from/*.md, docs/reconcilers/*.md and
@@ -26,6 +27,7 @@ import (
 //     testdata/platform of this repository. The README of an example begins with the
 //     example in the work folder. On a page with <!-- parse only --> commands of
 //     kalypso are parsed, and not run.
+//   - A page with <!-- make test-all --> takes long: TestSlowDocs runs it.
 //   - What follows <!-- needs: PROGRAM --> is run only where there is that program.
 //   - A line that is a path in backquotes with a colon, `PATH`:, names the block that
 //     follows it, which is written to PATH of the current folder.
@@ -63,7 +65,17 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func TestDocs(t *testing.T) {
+func TestDocs(t *testing.T) { docs(t) }
+
+func TestSlowDocs(t *testing.T) {
+	isolated.Slow(t, "the pages that it runs take long")
+	docs(t)
+}
+
+// slowPage is on the pages of TestSlowDocs.
+const slowPage = "<!-- make test-all -->"
+
+func docs(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/from/*.md", "docs/reconcilers/*.md", "examples/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
@@ -77,12 +89,15 @@ func TestDocs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(before, []byte("\n"+slowPage+"\n")) != isolated.IsSlow(t) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			w := newWalk(t, name)
 			after := w.run(string(before))
 			if updating() && after != string(before) {

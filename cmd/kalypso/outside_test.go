@@ -10,7 +10,7 @@ import (
 
 // Each command is in a list of the script that says what it tells where there is no platform.
 func TestOutsideHasAllCommands(t *testing.T) {
-	script, err := txtar.ParseFile("../../testdata/script/outside-a-platform.txtar")
+	script, err := txtar.ParseFile("../../testdata/slow/outside-a-platform.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,11 @@ var gitVariables = []string{
 // KALYPSO_UPDATE=1 writes the expected output anew.
 func TestScript(t *testing.T) { scripts(t, "script") }
 
+// TestSlowScript runs scripts that take long: KALYPSO_ALL=1 go test -run TestSlowScript/NAME
+// runs one of them. For each command TestScript has at least one script in which it does
+// its work, and one in which it fails.
 func TestSlowScript(t *testing.T) {
-	isolated.Slow(t, "it takes a minute")
+	isolated.Slow(t, "it takes minutes")
 	scripts(t, "slow")
 }
 
