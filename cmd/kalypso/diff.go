@@ -121,10 +121,9 @@ func (g *global) diff(cmd *cobra.Command, r compiler.Request, before, after comp
 	if err != nil {
 		return err
 	}
-	if len(d.Report.Counts) == 0 && before.Output+after.Output != "" {
-		fmt.Fprintln(g.err, "kalypso: warning: nothing was compared: a folder is compared by the environments that a build wrote to it, and there is none that the other side has")
-	}
 	switch {
+	case len(d.Report.Counts) == 0 && before.Output+after.Output != "" && len(d.Diagnostics()) == 0:
+		return usagef("nothing was compared: a folder is compared by the environments that a build wrote to it, and there is none that the other side has; kalypso compare ENVIRONMENT ENVIRONMENT compares two environments")
 	case d.After != nil && d.After.Failed(), d.After == nil && d.Before != nil && d.Before.Failed():
 		return errPlatform
 	case o.exitCode && !d.Report.Empty():
