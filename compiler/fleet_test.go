@@ -52,6 +52,16 @@ func (o outcome) leaves() bool {
 	return slices.ContainsFunc(o.all, func(d diag.Diagnostic) bool { return d.Code == diag.LeftCluster })
 }
 
+// hasEntries says whether clusters have entries.
+func (o outcome) hasEntries() bool {
+	for name := range o.files {
+		if strings.Contains(name, "/clusters/") {
+			return true
+		}
+	}
+	return false
+}
+
 // entriesGone says which entry is gone of a cluster that was not removed by name.
 func entriesGone(before, after map[string]string, p *randplatform.Platform) string {
 	for name := range before {
@@ -59,7 +69,7 @@ func entriesGone(before, after map[string]string, p *randplatform.Platform) stri
 		if len(parts) != 5 || parts[1] != "clusters" {
 			continue
 		}
-		if _, there := after[name]; !there && !p.Removed(parts[0], parts[3]) {
+		if _, there := after[name]; !there && !p.Removed(parts[0], parts[3]) && entryOf(after, parts[0], parts[3]) == "" {
 			return fmt.Sprintf("the entry of cluster %s of %s is gone", parts[3], parts[0])
 		}
 	}

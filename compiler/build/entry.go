@@ -31,12 +31,13 @@ type entries struct {
 	followed map[string]bool
 	left     []string // clusters that are to have no entries any more, and whose entries stay
 	moves    []move
+	same     []move // that name the folder that the record says
 	// needed are the deployment targets of recorded folders that stay there for clusters which
 	// do not move, by folder.
 	needed map[string]map[string]bool
 }
 
-// move is an entry that names another folder than the record says.
+// move is an entry that is in the record too.
 type move struct {
 	shard *shard
 	from  tree.EntryRecord
@@ -124,6 +125,7 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 		if listed {
 			switch {
 			case sh.entries[n].Folder == r.Folder:
+				e.same = append(e.same, move{sh, r, r.Folder})
 			case e.classUnknown() || e.retained.folders[r.Folder] != nil:
 				e.stay(sh, n, r)
 			default:
@@ -150,17 +152,26 @@ func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
 }
 
 // holdBack lets clusters stay with their folders where the next one lacks an assignment
-// because of errors: what it left on the cluster would be removed. It returns whether there
-// are more of them than before.
+// because of errors: what it left on the cluster would be removed. Entries that name a folder
+// of which something is kept stay too, as what is kept may need their values. It returns
+// whether there are more of them than before.
 func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
-	lacks := map[string][]string{} // deployment targets, by folder
+	lacks, keeps := map[string][]string{}, map[string]bool{} // deployment targets by folder; folders
 	for n, at := range e.spans {
 		for i := at.first; i < at.next; i++ {
-			a := &as.Schedule.Assignments[i]
-			if _, kept := k.assignment(a); as.rows[i].failed && !kept {
-				folder := e.Model.ClusterTypes[n].Name
+			a, folder := &as.Schedule.Assignments[i], e.Model.ClusterTypes[n].Name
+			if _, kept := k.assignment(a); !as.rows[i].failed {
+				continue
+			} else if kept {
+				keeps[folder] = true
+			} else {
 				lacks[folder] = append(lacks[folder], a.Target.FullName)
 			}
+		}
+	}
+	for _, m := range e.same {
+		if n, _ := m.shard.find(m.from.Cluster); keeps[m.to] && !m.shard.entries[n].Kept && e.changes(m, n) {
+			e.stay(m.shard, n, m.from)
 		}
 	}
 	before := len(e.moves)
@@ -185,6 +196,11 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 		return stays
 	})
 	return len(e.moves) < before, failed
+}
+
+// changes says whether an entry, by its number in the shard, has other files than the record says.
+func (e *entries) changes(m move, n int) bool {
+	return tree.OfFiles(tree.FilesOf(e.makers[m.to](m.shard.clusters[n]))) != tree.TreeID(m.from.Files)
 }
 
 // need keeps a recorded folder of an assignment.
