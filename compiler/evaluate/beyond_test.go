@@ -47,16 +47,16 @@ func TestRegistrationBeyond(t *testing.T) {
 	}{
 		"time":   {"_x: [for a in list.Range(0, 3000, 1) for b in list.Range(0, 3000, 1) for c in list.Range(0, 3000, 1) if a+b+c < 0 {a}]\n", 2 * time.Second, "it takes more than 2s of processor time"},
 		"memory": {"_x: (\"x\" * 1000000) * 1000000\n", time.Minute, "it needs more than a gibibyte of memory"},
-		"stack":  {"_x: " + strings.Repeat("[", 3_000_000) + "\n", time.Minute, ""},
+		"stack":  {"_x: 0" + strings.Repeat(" + 1", 1_500_000) + "\n", time.Minute, "it recurses without end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cache, pool := newMemory(), newPool(t)
 			pool.Limit = c.limit
 			pkg, ds := evaluateRegistered(t, registrations+`workloads: own: workspace: "mine"`, app+c.text+limits, Options{Cache: cache, Workers: pool})
-			if len(ds) != 1 || !strings.HasPrefix(ds[0], "K") || !strings.Contains(ds[0], c.want) {
+			if len(ds) != 1 {
 				t.Fatalf("got %.300q", ds)
 			}
-			if c.want != "" && ds[0] != "K3017 registration app cannot be evaluated: "+c.want+" @environments/dev/dev.cue:5:27" {
+			if ds[0] != "K3017 registration app cannot be evaluated: "+c.want+" @environments/dev/dev.cue:5:27" {
 				t.Errorf("got %q", ds)
 			}
 			m := pkg.Model

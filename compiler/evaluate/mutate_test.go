@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
 // mutate changes a text at random, as a slip of whoever edits it would.
@@ -55,11 +56,15 @@ func mutate(draw *rand.Rand, text string) string {
 }
 
 // Whatever slip is made in a platform, its units give what the whole gives.
-func TestSlipsInUnits(t *testing.T) {
-	steps := 8
-	if testing.Short() {
-		steps = 3
-	}
+func TestSlipsInUnits(t *testing.T) { slipsInUnits(t, 3) }
+
+func TestSlowSlipsInUnits(t *testing.T) {
+	isolated.Slow(t, "it makes more slips")
+	slipsInUnits(t, 8)
+}
+
+// slipsInUnits changes each platform as often as steps says.
+func slipsInUnits(t *testing.T, steps int) {
 	draw := rand.New(rand.NewPCG(11, 13))
 	inParts := 0
 	for _, from := range platforms(t) {
