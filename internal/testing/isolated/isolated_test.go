@@ -7,7 +7,7 @@ import (
 
 func TestEnvironment(t *testing.T) {
 	t.Setenv(done, "")
-	gone := []string{"GIT_DIR", "http_proxy", "HTTPS_PROXY", "CUE_REGISTRY", "CI", "CI_JOB_TOKEN", "KALYPSO_CACHE_DIR"}
+	gone := []string{"GIT_DIR", "http_proxy", "HTTPS_PROXY", "CUE_REGISTRY", "GOGC", "CI", "CI_JOB_TOKEN", "KALYPSO_CACHE_DIR"}
 	stays := []string{"KALYPSO_LONG", "KALYPSO_TEST_CHILD", "CITY", "GITTER"}
 	for _, name := range append(gone, stays...) {
 		t.Setenv(name, "x")
