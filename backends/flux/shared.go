@@ -3,6 +3,7 @@ package flux
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/backends"
 )
@@ -17,6 +18,19 @@ type shared struct {
 	// Variables are the names of the values that the folder gets from the cluster
 	// that it is applied to, sorted; none where it gets none.
 	Variables []string `json:"variables,omitempty"`
+}
+
+// Needs returns the values that a folder takes from the entry of each cluster.
+func (flux) Needs(shared json.RawMessage) []string {
+	var out []string
+	for _, id := range sharedOf(backends.Folder{Backend: "flux", Shared: shared}).Variables {
+		_, name, found := strings.Cut(id, "/")
+		if !found {
+			name = id
+		}
+		out = append(out, name)
+	}
+	return out
 }
 
 // idsOf returns how shared has variables, sorted; nil for none.

@@ -179,7 +179,11 @@ func settle(s *scope, as *assignments, r *retained, entries *entries, out *repor
 			return nil, err
 		}
 		failDependents(s, as, k, out)
-		if more, err := entries.holdBack(as, k); err != nil || !more {
+		more, err := entries.holdBack(as, k)
+		if err == nil && !more {
+			more, err = entries.unmet(as)
+		}
+		if err != nil || !more {
 			return k, err
 		}
 	}
