@@ -33,6 +33,9 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 	reported := &onClusters{same: map[string]*onCluster{}}
 	for n := range p.Plan.Tuples {
 		t := &p.Plan.Tuples[n]
+		if len(t.Clusters) == 0 && p.Model.HidesClusters() && len(p.Plan.OfClusters(n)) > 0 {
+			p.fail(t) // its clusters may be those that errors hide
+		}
 		if len(t.Clusters) == 0 || slices.ContainsFunc(t.Assignments, func(i int32) bool { return p.Plan.Failed[i] }) {
 			continue
 		}
