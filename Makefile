@@ -23,7 +23,7 @@ example: build ## compile an example platform into out/, and show what came out
 	./bin/kalypso build -C examples/$(EXAMPLE) --to $(CURDIR)/out/$(EXAMPLE)
 	@find out/$(EXAMPLE) -name '*.yaml' | sort
 
-test: ## the tests, in ten minutes of processor time; lists those that test-all runs, and what they need
+test: ## the tests; lists those that test-all runs, and what they need
 	$(TEST) -- $(FLAGS) $(PACKAGES)
 
 test-all: ## all tests: also the slow ones, with real Debians, and in a home that somebody uses, and each fuzz target for 3s; a skipped one is a failure
