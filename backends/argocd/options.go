@@ -62,17 +62,15 @@ func (o options) eachCluster() bool { return o.Clusters != "" }
 // remote says whether the manifests go elsewhere than Argo CD's own objects.
 func (o options) remote() bool { return o.eachCluster() || o.destination().remote() }
 
-// forever retries a failed sync until it succeeds, always with the newest
-// revision. Argo CD's own default gives up after five attempts, and then waits
-// for a commit.
-func forever() *retry {
-	limit := -1
-	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
-}
+// How often a failed sync is tried again: for ever, and for about an hour.
+const (
+	forever = -1
+	hourly  = 24
+)
 
-// hourly retries a failed sync for about an hour, always with the newest revision.
-func hourly() *retry {
-	limit := 24
+// again retries a failed sync, always with the newest revision. Argo CD's own default gives up
+// after five attempts, and then waits for a commit.
+func again(limit int) *retry {
 	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
@@ -85,9 +83,9 @@ func (o options) workloadSync(bounded bool) *syncPolicy {
 	switch {
 	case p.Retry != nil || p.Automated == nil:
 	case bounded:
-		p.Retry = hourly()
+		p.Retry = again(hourly)
 	default:
-		p.Retry = forever()
+		p.Retry = again(forever)
 	}
 	if p.Automated == nil && len(p.SyncOptions) == 0 && p.Retry == nil {
 		return nil
@@ -103,7 +101,7 @@ func (o options) folderSync() *syncPolicy {
 		p.Automated.Prune, p.Automated.SelfHeal = given.Prune, given.SelfHeal
 	}
 	if p.Retry == nil {
-		p.Retry = forever()
+		p.Retry = again(forever)
 	}
 	return p
 }
@@ -117,7 +115,7 @@ func (o options) syncOf(f shared) *syncPolicy {
 	}
 	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.SyncPolicy.Retry}
 	if p.Retry == nil {
-		p.Retry = forever()
+		p.Retry = again(forever)
 	}
 	return p
 }
