@@ -33,8 +33,8 @@ The environments are those of the platform as it is in its folder, or with --at 
 git revision. With --at twice the first environment is of the first revision,
 and the second of the second: so one environment is compared at two commits.
 
-An assignment with errors has no values here. The exit code is 3 where there are
-any.`,
+An assignment with errors has no values here, and neither has what is composed for
+single clusters. The exit code is 3 where there are errors.`,
 		Example: `  kalypso compare dev prod
   kalypso compare dev prod --at v1.4.0
   kalypso compare prod prod --at v1.4.0 --at HEAD`,
@@ -83,10 +83,10 @@ func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string
 			r.Revision = at[n]
 		}
 		stop := g.showProgress(ctx, &r)
-		b, err := compiler.Compile(ctx, r)
+		b, failure := compiler.Compile(ctx, r)
 		stop()
-		if err != nil {
-			return err
+		if failure != nil {
+			return failure
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
 		failed, ds = failed || b.Failed(), append(ds, b.Diagnostics...)
@@ -98,7 +98,7 @@ func (g *global) compare(ctx context.Context, c *cache.Cache, names, at []string
 			sides = append(sides, side)
 		}
 	}
-	// What is only a warning concerns no side more than before.
+	// Warnings are what vet is for.
 	ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 	if err := g.report(g.err, ds); err != nil {
 		return err

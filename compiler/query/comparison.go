@@ -66,18 +66,13 @@ type compared struct {
 }
 
 // Compare compares two environments, workload by workload. Neither is nil, and both can be
-// read.
+// read. What is composed for single clusters is not compared.
 func Compare(ctx context.Context, before, after *build.Environment) (*Comparison, error) {
 	out := &Comparison{Before: sideOf(before), After: sideOf(after), Workloads: []WorkloadComparison{}}
 	is, was := byWorkload(after), byWorkload(before)
-	names := slices.Sorted(maps.Keys(is))
-	for name := range was {
-		if is[name] == nil {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	either := maps.Clone(was)
+	maps.Copy(either, is)
+	for _, name := range slices.Sorted(maps.Keys(either)) {
 		differences, err := differencesOf(ctx, compared{before, was[name]}, compared{after, is[name]})
 		if err != nil {
 			return nil, err
@@ -137,11 +132,7 @@ func (c compared) set(of func(compared, int) []string) []string {
 			found[text] = true
 		}
 	}
-	out := slices.Sorted(maps.Keys(found))
-	if out == nil {
-		out = []string{}
-	}
-	return out
+	return sorted(found)
 }
 
 func placement(c compared, i int) []string {
