@@ -33,7 +33,10 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 	reported := &onClusters{same: map[string]*onCluster{}}
 	for n := range p.Plan.Tuples {
 		t := &p.Plan.Tuples[n]
-		if len(t.Clusters) == 0 && p.Model.HidesClusters() && len(p.Plan.OfClusters(n)) > 0 {
+		if !t.PerCluster {
+			continue
+		}
+		if len(t.Clusters) == 0 && p.Model.HidesClusters() {
 			p.fail(t) // its clusters may be those that errors hide
 		}
 		if len(t.Clusters) == 0 || slices.ContainsFunc(t.Assignments, func(i int32) bool { return p.Plan.Failed[i] }) {
@@ -61,14 +64,14 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 		reported.add(t, found, p.idsOf(t))
 	}
 	ds = append(ds, reported.diagnostics()...)
-	if err := table.Flush(); err != nil {
-		return nil, err
-	}
+	_ = table.Flush() // what it cannot write only costs time
 	table.Release()
 	for n := range p.Plan.Tuples { // in their order, which the clusters' digests depend on
 		t := &p.Plan.Tuples[n]
 		for k, c := range of[t] {
-			t.Clusters[k].Compose(c.Values, p.targetsOf(t)...)
+			for _, i := range t.Assignments {
+				t.Clusters[k].Compose(p.Schedule.Assignments[i].Target.FullName, c.Values)
+			}
 		}
 	}
 	if len(invalid) == 0 {
@@ -113,15 +116,6 @@ func (p *Planned) idsOf(t *compose.Tuple) []string {
 	return out
 }
 
-// targetsOf returns the deployment targets of the assignments of a tuple, by full name.
-func (p *Planned) targetsOf(t *compose.Tuple) []string {
-	out := make([]string, len(t.Assignments))
-	for n, i := range t.Assignments {
-		out[n] = p.Schedule.Assignments[i].Target.FullName
-	}
-	return out
-}
-
 // composeOn composes a tuple on its clusters, in their order. They are remembered by the
 // folders that have their entries, so that few are composed anew where one has changed.
 func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Composer, table table) ([]composed, error) {
@@ -161,9 +155,11 @@ func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Comp
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
-				made = append(made, apart(shared, composer.ComposeOn(n, c, with)))
+				made = append(made, onOne(shared, composer.ComposeOn(n, c, with)))
 			}
-			table.Put(key, model.Encode(made))
+			if !slices.ContainsFunc(made, func(c composed) bool { return diag.Passing(c.Diagnostics) }) {
+				table.Put(key, model.Encode(made))
+			}
 		}
 		for j, k := range part {
 			out[k] = made[j]
@@ -173,8 +169,8 @@ func (p *Planned) composeOn(ctx context.Context, n int32, composer *compose.Comp
 	return out, nil
 }
 
-// apart returns what of a graph on one cluster is not as on all clusters.
-func apart(shared, g *compose.Graph) composed {
+// onOne returns what of a graph on one cluster is not as on all clusters.
+func onOne(shared, g *compose.Graph) composed {
 	var out composed
 	for _, d := range g.Diagnostics() {
 		if !slices.ContainsFunc(shared.Diagnostics(), func(s diag.Diagnostic) bool { return s.Code == d.Code && s.Path == d.Path && s.Message == d.Message }) {
@@ -184,9 +180,8 @@ func apart(shared, g *compose.Graph) composed {
 	if g.Failed || shared.Failed {
 		return out
 	}
-	same := func(a, b compose.Secret) bool { return a.Path == b.Path && a.Ref.Equal(b.Ref) }
 	for _, s := range slices.Concat(g.Secrets, shared.Secrets) {
-		is := func(other compose.Secret) bool { return same(s, other) }
+		is := func(other compose.Secret) bool { return s.Path == other.Path && s.Ref.Equal(other.Ref) }
 		if !slices.ContainsFunc(g.Secrets, is) || !slices.ContainsFunc(shared.Secrets, is) {
 			d := diag.New(diag.ClusterValues, "the secret "+s.Path+" cannot be another one on each cluster: all clusters of a class have the same").On(s.Path)
 			out.Diagnostics = append(out.Diagnostics, locate(d, g).Hinting("give the secret one name on all clusters"))
@@ -205,6 +200,7 @@ type onClusters struct {
 
 type onCluster struct {
 	diag.Diagnostic
+	of                    string // the first of clusters by name, whose diagnostic it is
 	clusters, assignments []string
 }
 
@@ -215,8 +211,10 @@ func (o *onClusters) add(t *compose.Tuple, found []composed, assignments []strin
 			key := string(d.Code) + "\x00" + d.Path + "\x00" + strings.ReplaceAll(d.Message, c.Name, "\x00")
 			g := o.same[key]
 			if g == nil {
-				g = &onCluster{Diagnostic: d}
+				g = &onCluster{Diagnostic: d, of: c.Name}
 				o.same[key], o.all = g, append(o.all, g)
+			} else if c.Name < g.of {
+				g.Diagnostic, g.of = d, c.Name
 			}
 			g.clusters = append(g.clusters, c.Name)
 			if !slices.Contains(g.assignments, assignments[0]) {
@@ -230,7 +228,7 @@ func (o *onClusters) diagnostics() []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for _, g := range o.all {
 		names := slices.Compact(slices.Sorted(slices.Values(g.clusters)))
-		which := names[0]
+		which := g.of
 		if more := len(names) - 1; more > 0 {
 			which = fmt.Sprintf("%s and %d more", which, more)
 		}

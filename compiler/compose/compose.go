@@ -54,7 +54,8 @@ type Plan struct {
 	functions   *functions
 	memo        *memo
 	elsewhere   *expr.Elsewhere
-	clusters    map[string][]*model.Cluster // by the class's folder, sorted by name
+	clusters    map[string][]*model.Cluster // by the class's folder, sorted by name; nil where no config uses facts of them
+	hidden      bool                        // whether errors hide some
 	configs     [][]int32                   // assignment -> the configs that match it, sorted by layer, then name
 	schemas     [][]int32                   // assignment -> the config schemas that match it
 	ds          []about
@@ -78,14 +79,15 @@ type Tuple struct {
 	Digest [sha256.Size]byte
 	// Assignments by number, ascending.
 	Assignments []int32
-	// Clusters are those of the class, sorted by name, where configs use facts of single
-	// clusters: it is composed for each of them. None where all have the same.
-	Clusters []*model.Cluster
+	// PerCluster says that configs use facts of single clusters. Then Clusters are those of the
+	// class that are listed, sorted by name, and it is composed for each of them.
+	PerCluster bool
+	Clusters   []*model.Cluster
 
 	configs, schemas []int32
-	// apart says that the contracts hold for the values on each cluster, and not for what all
-	// clusters have in common.
-	apart bool
+	// uncontracted says that the contracts hold for the values on each cluster, and not for
+	// what all clusters have in common.
+	uncontracted bool
 }
 
 // NewPlan plans the assignments of a schedule. The diagnostics are unresolved
@@ -123,7 +125,7 @@ func (p *Plan) findClusters() {
 	if !slices.ContainsFunc(p.env.Configs, func(c model.Config) bool { return usesCluster(&c) }) {
 		return
 	}
-	p.clusters = map[string][]*model.Cluster{}
+	p.clusters, p.hidden = map[string][]*model.Cluster{}, p.env.HidesClusters()
 	for i := range p.env.Clusters {
 		c := &p.env.Clusters[i]
 		p.clusters[c.Folder] = append(p.clusters[c.Folder], c)

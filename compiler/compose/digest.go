@@ -21,10 +21,10 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 		b = append(b, p.configDigests[n]...)
 		if config.Facts != nil {
 			b = p.facts(i, config.Facts, nil).AppendBinary(b)
-		}
-		if usesCluster(config) {
-			text(p.assignments[i].ClusterType.Name)
-			text(strconv.FormatBool(p.apart(p.assignments[i].ClusterType)))
+			if usesCluster(config) {
+				text(p.assignments[i].ClusterType.Name)
+				text(strconv.FormatBool(p.uncontracted(p.assignments[i].ClusterType)))
+			}
 		}
 	}
 	text("|")

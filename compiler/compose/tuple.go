@@ -42,9 +42,9 @@ func (p *Plan) group() {
 	all := make([]int32, len(p.assignments))
 	for n := range p.Tuples {
 		p.Tuples[n] = Tuple{Digest: digests[n], Assignments: all[:0:sizes[n]], configs: p.configs[first[n]], schemas: p.schemas[first[n]]}
-		if slices.ContainsFunc(p.configs[first[n]], func(c int32) bool { return usesCluster(&p.env.Configs[c]) }) {
-			ct := p.assignments[first[n]].ClusterType
-			p.Tuples[n].Clusters, p.Tuples[n].apart = p.clusters[ct.Name], p.apart(ct)
+		if p.clusters != nil && slices.ContainsFunc(p.configs[first[n]], func(c int32) bool { return usesCluster(&p.env.Configs[c]) }) {
+			t, ct := &p.Tuples[n], p.assignments[first[n]].ClusterType
+			t.PerCluster, t.Clusters, t.uncontracted = true, p.clusters[ct.Name], p.uncontracted(ct)
 		}
 		all = all[sizes[n]:]
 	}
@@ -167,10 +167,10 @@ func (p *Plan) OfClusters(tuple int) []model.Ref {
 	return out
 }
 
-// apart says whether values follow from facts of the clusters of a class alone. Where none are
-// listed, others may pull the folder as it is.
-func (p *Plan) apart(ct *model.ClusterType) bool {
-	return len(p.clusters[ct.Name]) > 0 || ct.Entries == model.ClusterEntries || p.env.HidesClusters()
+// uncontracted says whether nothing but the clusters of a class, each with its own values, gets
+// what they have in common. Where none are listed, others may pull the folder as it is.
+func (p *Plan) uncontracted(ct *model.ClusterType) bool {
+	return len(p.clusters[ct.Name]) > 0 || ct.Entries == model.ClusterEntries || p.hidden
 }
 
 // usesCluster says whether a config has values for single clusters.
@@ -236,7 +236,7 @@ func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, ev
 		m.graph.Values, m.graph.Removed = m.graph.Values.WithoutNulls()
 		said := len(m.graph.ds)
 		m.contracted(p.contracts(t))
-		if cluster == nil && t.apart {
+		if cluster == nil && t.uncontracted {
 			m.graph.ds, m.graph.Failed = m.graph.ds[:said], false
 		}
 		m.undeliverable()
