@@ -245,6 +245,10 @@ func (e *Evaluator) contract(text model.Expr) (cue.Value, error) {
 		return cue.Value{}, err
 	}
 	v := e.ctx.BuildExpr(x, cue.InferBuiltins(true))
+	// CUE passes over what is wrong with an argument of matchN itself, such as !{}, the first
+	// time that it holds anything against it, and not later: what is asked first has no part in
+	// the answer.
+	_ = v.Unify(e.ctx.BuildExpr(ast.NewStruct())).Validate()
 	e.contracts[text] = v
 	return v, nil
 }
