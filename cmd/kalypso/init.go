@@ -63,7 +63,7 @@ and the settings of editors may be there; with any other in the way nothing is w
 				}
 			}
 			o.dir = cmp.Or(o.dir, ".")
-			return g.init(filepath.Join(g.dir, o.dir), o.dir, o.Platform, o.app)
+			return g.init(g.path(o.dir), o.dir, o.Platform, o.app)
 		},
 	}
 	f := cmd.Flags()
