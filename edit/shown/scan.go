@@ -26,7 +26,7 @@ func lexemes(text string) []lexeme {
 		case tok == token.EOF:
 			return append(out, lexeme{token.EOF, len(text), len(text), ""})
 		case tok == token.INTERPOLATION:
-			interpolated(&s)
+			interpolated(&s, text)
 			l.token, l.end, l.text = token.STRING, s.Offset(), ""
 		case tok == token.COMMA && lit == "\n":
 			l.end = l.start // nobody wrote it
@@ -36,7 +36,7 @@ func lexemes(text string) []lexeme {
 }
 
 // interpolated reads the rest of a string that has begun with an interpolation.
-func interpolated(s *scanner.Scanner) {
+func interpolated(s *scanner.Scanner, text string) {
 	for depth := 0; ; {
 		switch _, tok, _ := s.Scan(); tok {
 		case token.EOF:
@@ -44,10 +44,13 @@ func interpolated(s *scanner.Scanner) {
 		case token.LPAREN:
 			depth++
 		case token.INTERPOLATION:
-			interpolated(s)
+			interpolated(s, text)
 		case token.RPAREN:
-			if depth--; depth == 0 && !strings.HasSuffix(s.ResumeInterpolation(), "(") {
-				return
+			if depth--; depth == 0 {
+				// A string that its line cuts off may end like this too.
+				if more := strings.HasSuffix(s.ResumeInterpolation(), "("); !more || !strings.HasPrefix(text[s.Offset():], "(") {
+					return
+				}
 			}
 		}
 	}

@@ -97,5 +97,6 @@ func FuzzMapping(f *testing.F) {
 	f.Add("package platform\nworkloads: cart: {\n\tlabels: x: \"\\(a)\"\n}\n")
 	f.Add("package p\nworkloads: {a: b: c, d: \n}\nconfigs: [string]: {")
 	f.Add("package p\r\nconfigs: \"\"\"\n\tä\\(\"\\(x)\")\n\t\"\"\": {}, #a: 1")
+	f.Add("package p\na: \"\\(b)c(\n(x)\"")
 	f.Fuzz(func(t *testing.T, text string) { checkMapping(t, text) })
 }
