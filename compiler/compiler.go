@@ -157,6 +157,7 @@ func Evaluate(ctx context.Context, r Request) (*Build, error) {
 		return nil, err
 	}
 	b.gather()
+	b.joinNoEffect()
 	b.Diagnostics = diag.Sort(b.Diagnostics)
 	return b, nil
 }
@@ -320,6 +321,7 @@ func (b *Build) finish(ctx context.Context, previous map[string]*tree.Record) er
 		b.Diagnostics = append(b.Diagnostics, e.Diagnostics()...)
 	}
 	b.warnOfNoTargets()
+	b.joinNoEffect()
 	b.Diagnostics = diag.Sort(withoutConsequences(b.Diagnostics))
 	b.Platform.Quote(b.Diagnostics)
 	b.Stats = b.meter.Stats()

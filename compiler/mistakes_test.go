@@ -13,9 +13,11 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
-// TestMistakes makes each mistake of testdata/mistakes in the example hello-world. There is
+// TestMistakes makes each mistake of testdata/mistakes in the example hello-world, or in what
+// kalypso init writes, where the comment says so. There is
 // one diagnostic about it, at the file and line and on the path that its comment names, with
 // the texts that were reviewed last; what the hint says, done to the letter in the files below
 // fix/, leaves nothing to report. KALYPSO_UPDATE=1 writes the texts anew.
@@ -29,9 +31,7 @@ func TestMistakes(t *testing.T) {
 			t.Parallel()
 			m := readMistake(t, name)
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS("../examples/hello-world")); err != nil {
-				t.Fatal(err)
-			}
+			m.begin(t, dir)
 			lay(t, dir, m.files)
 			got := m.found(t, dir)
 			text := textOfMistake(t, got)
@@ -53,6 +53,7 @@ func TestMistakes(t *testing.T) {
 type mistake struct {
 	archive    *txtar.Archive
 	at, path   string
+	init       bool         // whether it is made in what kalypso init writes
 	files, fix []txtar.File // without content: removed
 	want       []byte
 }
@@ -70,6 +71,8 @@ func readMistake(t *testing.T, name string) *mistake {
 			m.at = strings.TrimSpace(rest)
 		case "path":
 			m.path = strings.TrimSpace(rest)
+		case "of":
+			m.init = strings.TrimSpace(rest) == "init"
 		}
 	}
 	for _, f := range a.Files {
@@ -84,6 +87,25 @@ func readMistake(t *testing.T, name string) *mistake {
 		}
 	}
 	return m
+}
+
+// begin writes the platform that the mistake is made in.
+func (m *mistake) begin(t *testing.T, dir string) {
+	t.Helper()
+	if !m.init {
+		if err := os.CopyFS(dir, os.DirFS("../examples/hello-world")); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	p := starter.Platform{Repository: starter.Repository{Name: "shop", Environments: []string{"dev", "stage", "prod"}, CI: "none"}, Reconciler: "flux"}
+	files, err := p.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		lay(t, dir, []txtar.File{{Name: f.Path, Data: f.Data}})
+	}
 }
 
 // lay writes files over those of a folder.

@@ -3,6 +3,7 @@
 package assert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,7 +81,7 @@ func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (
 			out.Diagnostics = append(out.Diagnostics, t.ds...)
 		}
 	}
-	out.Diagnostics = diag.Sort(append(out.Diagnostics, unmatched(environments, len(all) == len(b.Declarations))...))
+	out.Diagnostics = diag.Sort(append(out.Diagnostics, unmatched(environments, len(all) == len(b.Declarations), withoutAssignments(b))...))
 	return out, nil
 }
 
@@ -165,8 +166,8 @@ func (t *test) result() Result {
 
 // unmatched warns of tests that match nothing in any of the environments, where that is not
 // what they ask for; all says that these are all that there are. Where errors hide
-// assignments, one of these may match.
-func unmatched(environments []*environment, all bool) []diag.Diagnostic {
+// assignments, one of these may match. because is why there are no assignments.
+func unmatched(environments []*environment, all bool, because string) []diag.Diagnostic {
 	asked, matched := map[string]*test{}, map[string]bool{}
 	for _, e := range environments {
 		for _, t := range e.tests {
@@ -178,7 +179,7 @@ func unmatched(environments []*environment, all bool) []diag.Diagnostic {
 	warn := func(name string, in *build.Environment) {
 		ref := model.Ref{Collection: "tests", Name: name, Path: "match"}
 		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing, fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
-			Hinting("correct match, or say how many it is to match: count: 0")}
+			Hinting("correct match, or say how many it is to match: count: 0").Following(because)}
 		diag.Resolve(ds, in.Model.Positions)
 		out = append(out, ds...)
 	}
@@ -193,4 +194,17 @@ func unmatched(environments []*environment, all bool) []diag.Diagnostic {
 		}
 	}
 	return out
+}
+
+// withoutAssignments returns why none of the build's environments has assignments, as diagnostics
+// follow from it; "" where one has some.
+func withoutAssignments(b *compiler.Build) string {
+	because := ""
+	for _, e := range b.Environments {
+		if e.Schedule == nil || len(e.Schedule.Assignments) > 0 {
+			return ""
+		}
+		because = cmp.Or(because, e.Schedule.WithoutAssignments())
+	}
+	return because
 }

@@ -60,6 +60,7 @@ type Plan struct {
 	schemas     [][]int32                   // assignment -> the config schemas that match it
 	ds          []about
 	vocabulary  func() selector.Vocabulary // of matches
+	nothing     string                     // why there are no assignments, as diagnostics follow from it; "" where there are some
 
 	configDigests, schemaDigests [][]byte
 	scratch                      []byte
@@ -99,6 +100,7 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		Failed:      make([]bool, len(s.Assignments)),
 		env:         env,
 		assignments: s.Assignments,
+		nothing:     s.WithoutAssignments(),
 		functions:   newFunctions(f),
 		memo:        &memo{},
 		elsewhere:   elsewhere,

@@ -151,7 +151,7 @@ func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *
 	case byCluster:
 		d = d.Hinting("no cluster that has what it matches satisfies it")
 	default:
-		d = p.vocabulary().Explain(d, "assignment", match)
+		d = p.vocabulary().Explain(d, "assignment", match).Following(p.nothing)
 	}
 	p.Empty = append(p.Empty, Empty{ref, allowed, d})
 	if !allowed && !p.env.Incomplete {

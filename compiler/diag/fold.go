@@ -31,7 +31,7 @@ func fold(ds []Diagnostic) []folded {
 	at := map[int]int{}       // in out, of ds
 	var out []folded
 	for i, d := range ds {
-		if c, ok := causes[d.Because]; ok && d.Because != "" && c != i {
+		if _, follows := causes.of(ds, i); follows {
 			continue
 		}
 		kind := d.kind()
@@ -39,6 +39,8 @@ func fold(ds []Diagnostic) []folded {
 		switch {
 		case d.Severity == Warning && len(alike[kind]) > mostAlike:
 			same = kind
+		case d.Code == Unassigned:
+			same = kind + "\n" + d.entity()
 		case d.Severity == Error && strings.HasPrefix(string(d.Code), "K1"):
 			same = fmt.Sprint(i)
 		}
@@ -51,7 +53,7 @@ func fold(ds []Diagnostic) []folded {
 		out = append(out, folded{Diagnostic: d})
 	}
 	for i, d := range ds {
-		if c, ok := causes[d.Because]; ok && d.Because != "" && c != i {
+		if c, follows := causes.of(ds, i); follows {
 			out[at[c]].consequences = append(out[at[c]].consequences, d)
 		}
 	}
@@ -63,25 +65,46 @@ func (d Diagnostic) kind() string {
 	return fmt.Sprintf("%s %s %s", d.Severity, d.Code, d.Hint)
 }
 
-// causesOf returns the first error of each entity, by its path, and of each assignment, by
-// its id, that does not itself follow from another.
-func causesOf(ds []Diagnostic) map[string]int {
-	causes := map[string]int{}
+// causes are the numbers of diagnostics that others may follow from: the first error of each
+// entity, by its path, and of each assignment, by its id; and the first warning of each.
+type causes struct{ errors, warnings map[string]int }
+
+// causesOf returns them. An error that itself follows from another is no cause.
+func causesOf(ds []Diagnostic) causes {
+	all := causes{map[string]int{}, map[string]int{}}
 	for i, d := range ds {
-		if d.Severity != Error || d.Because != "" {
-			continue
+		causes, of := all.warnings, d.Assignments
+		if d.Severity == Error {
+			causes = all.errors
 		}
-		of := d.Assignments
 		if len(of) == 0 {
 			of = []string{d.entity()}
 		}
 		for _, of := range of {
-			if _, known := causes[of]; !known {
+			first, known := causes[of]
+			if d.Because == "" && (!known || ds[first].Because != "") || d.Severity == Warning && !known {
 				causes[of] = i
 			}
 		}
 	}
-	return causes
+	return all
+}
+
+// of returns the number of the diagnostic that one follows from: an error from an error, a
+// warning from either, and from what that follows from.
+func (c causes) of(ds []Diagnostic, i int) (cause int, follows bool) {
+	for range ds {
+		because := ds[i].Because
+		next, known := c.errors[because]
+		if !known && ds[i].Severity == Warning {
+			next, known = c.warnings[because]
+		}
+		if because == "" || !known || next == i {
+			return i, follows
+		}
+		i, follows = next, true
+	}
+	return 0, false // a circle
 }
 
 // entity returns the path of the entity that the diagnostic is about; "" for none.

@@ -87,13 +87,20 @@ func (s *Schedule) Empty() []Empty {
 // warnOfNoEffect reports selectors that select nothing, targets without assignments
 // and cluster types without assignments.
 func (s *Schedule) warnOfNoEffect(r *report) {
-	for _, e := range s.Empty() {
-		if !e.Policy.AllowEmpty {
-			r.add(e.Warning)
+	misspelt := map[string]string{} // the entities that have misspelt labels, by the label
+	for _, d := range r.found {
+		if d.Code == diag.LikelyMisspelt {
+			misspelt[d.Suggestion.Wrong] = d.Sites[0].Ref.Entity().String()
 		}
 	}
-	s.warnOfUnassigned(r)
-	s.warnOfEmptyTypes(r)
+	for _, e := range s.Empty() {
+		if !e.Policy.AllowEmpty {
+			r.add(e.Warning.Following(misspelt[e.Warning.Suggestion.Right]))
+		}
+	}
+	c := s.causes()
+	s.warnOfUnassigned(c, r)
+	s.warnOfEmptyTypes(c, r)
 	s.warnOfDevices(r)
 }
 
@@ -115,7 +122,7 @@ func (s *Schedule) warnOfDevices(r *report) {
 }
 
 // warnOfUnassigned reports deployment targets without any assignment.
-func (s *Schedule) warnOfUnassigned(r *report) {
+func (s *Schedule) warnOfUnassigned(c *causes, r *report) {
 	assigned := map[*model.DeploymentTarget]bool{}
 	for i := range s.Assignments {
 		assigned[s.Assignments[i].Target] = true
@@ -137,8 +144,7 @@ func (s *Schedule) warnOfUnassigned(r *report) {
 		if len(sites) == 0 {
 			hint = fmt.Sprintf("write a policy for it, such as schedulingPolicies: %s: {deploymentTargets: workload: %q, clusterTypes: {}}; %s", model.Label(t.workload.Name), t.workload.Name, hint)
 		}
-		d = d.Hinting(hint)
-		r.add(d)
+		r.add(d.Hinting(hint).Following(c.ofTarget(i)))
 	}
 }
 
@@ -176,18 +182,18 @@ func named(policies []string) string {
 	return "policies " + strings.Join(policies, ", ")
 }
 
-func (s *Schedule) warnOfEmptyTypes(r *report) {
+func (s *Schedule) warnOfEmptyTypes(c *causes, r *report) {
 	used := make(map[string]bool) // by the names of declared ones
 	for assignments := range s.clusterTypes {
 		used[assignments[0].ClusterType.TypeName()] = true
 	}
-	for _, c := range s.fleet.types {
-		if name := c.TypeName(); !used[name] {
+	for i, t := range s.fleet.types {
+		if name := t.TypeName(); !used[name] {
 			used[name] = true
-			ref := c.Ref()
-			r.add(diag.New(diag.EmptyClusterType, fmt.Sprintf("nothing is assigned to cluster type %s", c.Name)).
+			ref := t.Ref()
+			r.add(diag.New(diag.EmptyClusterType, fmt.Sprintf("nothing is assigned to cluster type %s", t.Name)).
 				On(ref.String()).At(ref, "").
-				Hinting("let the clusterTypes of a policy select it, or remove it"))
+				Hinting("let the clusterTypes of a policy select it, or remove it").Following(c.ofType(i)))
 		}
 	}
 }

@@ -83,8 +83,8 @@ func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []
 	s.assign(r)
 	s.depend(env, r)
 	if !env.Incomplete {
-		s.warnOfNoEffect(r)
 		s.warnOfSpelling(env, r)
+		s.warnOfNoEffect(r)
 	}
 	return s, r.diagnostics()
 }

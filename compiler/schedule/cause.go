@@ -1,0 +1,80 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+)
+
+// causes say which policy's selector that selects nothing is why something has no assignment.
+type causes struct {
+	schedule *Schedule
+	empty    []Empty // of policies that assign, without those that may select nothing
+}
+
+func (s *Schedule) causes() *causes {
+	return &causes{s, slices.DeleteFunc(s.Empty(), func(e Empty) bool {
+		return e.Policy.AllowEmpty || e.Policy.Deny || e.Except
+	})}
+}
+
+// path returns the path of the policy of an empty selector, as diagnostics follow from it.
+func (e Empty) path() string {
+	return model.Ref{Collection: "schedulingPolicies", Name: e.Policy.Name}.String()
+}
+
+// all returns the policy because of which there are no assignments at all; "" for none, or
+// where there are some.
+func (c *causes) all() string {
+	if len(c.schedule.Assignments) > 0 || len(c.empty) == 0 {
+		return ""
+	}
+	return c.empty[0].path()
+}
+
+// ofTarget returns the policy because of which a deployment target has no assignment: one
+// that selects it and no cluster type, or whose selector has a misspelt word.
+func (c *causes) ofTarget(target int) string {
+	return c.of("deploymentTargets", func(p *selection) bool { return contains(p.targets, target) })
+}
+
+// ofType does the same for a cluster type.
+func (c *causes) ofType(clusterType int) string {
+	return cmp.Or(c.of("clusterTypes", func(p *selection) bool { return contains(p.types, clusterType) }), c.schedule.WithoutAssignments())
+}
+
+func (c *causes) of(side string, selects func(*selection) bool) string {
+	for _, e := range c.empty {
+		for i := range c.schedule.selections {
+			if p := &c.schedule.selections[i]; p.policy == e.Policy && selects(p) {
+				return e.path()
+			}
+		}
+	}
+	for _, e := range c.empty {
+		if e.Warning.Path == e.path()+"."+side && e.Warning.Suggestion != (diag.Suggestion{}) {
+			return e.path()
+		}
+	}
+	return c.all()
+}
+
+// WithoutAssignments returns why the schedule has no assignments, as diagnostics follow from
+// it: the path of the first policy with a selector that selects nothing, else of the first
+// workload that nothing is assigned of; "" where there are assignments, or neither.
+func (s *Schedule) WithoutAssignments() string {
+	if len(s.Assignments) > 0 || s.uncertain {
+		return ""
+	}
+	if cause := s.causes().all(); cause != "" {
+		return cause
+	}
+	for _, t := range s.fleet.targets {
+		if !t.AllowEmpty {
+			return t.ref().Entity().String()
+		}
+	}
+	return ""
+}
