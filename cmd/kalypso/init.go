@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,8 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/internal/scratch"
 	"github.com/kalypso-io/kalypso/internal/starter"
 )
 
@@ -63,7 +66,7 @@ and the settings of editors may be there; with any other in the way nothing is w
 				}
 			}
 			o.dir = cmp.Or(o.dir, ".")
-			return g.init(g.path(o.dir), o.dir, o.Platform, o.app)
+			return g.init(cmd.Context(), g.path(o.dir), o.dir, o.Platform, o.app)
 		},
 	}
 	f := cmd.Flags()
@@ -91,7 +94,7 @@ const (
 )
 
 // init writes a platform, or an application, into a folder, which is called as the user does.
-func (g *global) init(dir, called string, p starter.Platform, app bool) error {
+func (g *global) init(ctx context.Context, dir, called string, p starter.Platform, app bool) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return usagef("%s is not a folder", called)
 	}
@@ -102,7 +105,7 @@ func (g *global) init(dir, called string, p starter.Platform, app bool) error {
 		}
 		p.Name = name
 	}
-	if err := checkStart(p); err != nil {
+	if err := cmp.Or(checkStart(p), checkGitOps(ctx, p.GitOps)); err != nil {
 		return err
 	}
 	if v := compiler.Version().Version; isRelease(v) {
@@ -128,9 +131,6 @@ func (g *global) init(dir, called string, p starter.Platform, app bool) error {
 	}
 	for _, f := range missing {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
 		if err := writeNew(name, f.Data); err != nil {
 			return err
 		}
@@ -157,6 +157,37 @@ func checkStart(p starter.Platform) error {
 	}
 	if !slices.Contains(starter.CIs, p.CI) {
 		return usagef("--ci %s: there are %s", p.CI, strings.Join(starter.CIs, ", "))
+	}
+	return nil
+}
+
+// checkGitOps reports a repository for the trees that no platform may name, as compiling one
+// that does reports it.
+func checkGitOps(ctx context.Context, url string) (err error) {
+	if url == "" {
+		return nil
+	}
+	p := starter.Platform{Repository: starter.Repository{Name: "platform", Environments: []string{"dev"}, GitOps: url, CI: "none"}, Reconciler: starter.Reconcilers[0]}
+	files, err := p.Files()
+	if err != nil {
+		return err
+	}
+	dir, remove, err := scratch.Dir("init")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	for _, f := range files {
+		if err := writeNew(filepath.Join(dir, filepath.FromSlash(f.Path)), f.Data); err != nil {
+			return err
+		}
+	}
+	_, ds, err := compiler.Declarations(ctx, compiler.Request{Dir: dir})
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
+		return usagef("--gitops: %s; %s", ds[i].Message, ds[i].Hint)
 	}
 	return nil
 }
@@ -223,8 +254,11 @@ func notYet(dir string, files []starter.File) (missing []starter.File, foreign [
 	return missing, foreign, nil
 }
 
-// writeNew writes a file that is not there yet.
+// writeNew writes a file that is not there yet, and the folders that it is in.
 func writeNew(name string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err

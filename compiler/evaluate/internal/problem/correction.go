@@ -124,7 +124,7 @@ func correction(value, breaks string, s *shape.Shape) string {
 		}))
 	}
 	candidates = append(candidates, strings.TrimSpace(text), strings.TrimPrefix(text, "v"))
-	if s != nil && (s.Address == "#GitURL" || s.Address == "#HTTPURL") {
+	if s != nil && (s.Address == "#GitURL" || s.Address == "#HTTPURL") && hosted.MatchString(text) {
 		candidates = append(candidates, "https://"+text)
 	}
 	if s != nil && strings.HasPrefix(s.Is, "a DNS label") {
@@ -142,6 +142,9 @@ func correction(value, breaks string, s *shape.Shape) string {
 	}
 	return fmt.Sprintf("write %q", candidates[i])
 }
+
+// hosted is an address that begins with a host's name with dots, and has no scheme.
+var hosted = lazyregexp.New(`^[A-Za-z0-9][-A-Za-z0-9]*(\.[-A-Za-z0-9]+)+(:[0-9]+)?(/|$)`)
 
 var span = lazyregexp.New(`([0-9]+)\s*(s|m|h)[a-z]*\s*`)
 
