@@ -116,7 +116,7 @@ func (d Diagnostic) Hinting(hint string) Diagnostic {
 // meant to be, else which candidates there are.
 func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
 	d.Suggestion = Suggestion{}
-	if near := Nearest(word, candidates); near != "" {
+	if near := Meant(word, candidates); near != "" {
 		d.Suggestion = Suggestion{Wrong: word, Right: near}
 	}
 	return d.Hinting(DidYouMean(word, candidates))
@@ -221,6 +221,42 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
+// Meant returns the candidate that a wrong word was probably meant to be: the nearest, else the
+// only one that it is a longer or shorter form of, as repository is of repo and staging of
+// stage; "" for none.
+func Meant(word string, candidates []string) string {
+	if near := Nearest(word, candidates); near != "" {
+		return near
+	}
+	found := ""
+	for _, c := range candidates {
+		if !sameStem(strings.ToLower(word), strings.ToLower(c)) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = c
+	}
+	return found
+}
+
+// shortestStem is how many letters two forms of one word have in common.
+const shortestStem = 3
+
+// sameStem says whether one word begins with the other, or with all but its last letter, where
+// the stem is longer.
+func sameStem(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < shortestStem || len(b) < shortestStem {
+		return false
+	}
+	last := len(a) - 1
+	return strings.HasPrefix(b, a) || last > shortestStem && a[last] >= 'a' && a[last-1] != '-' && strings.HasPrefix(b, a[:last])
+}
+
 // edits is the optimal string alignment distance: insertions, deletions,
 // substitutions and swaps of neighbours
 // (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance).
@@ -251,7 +287,7 @@ func edits(a, b string) int {
 // DidYouMean returns a hint that names the nearest candidate, or lists the
 // candidates where none is near.
 func DidYouMean(word string, candidates []string) string {
-	if near := Nearest(word, candidates); near != "" {
+	if near := Meant(word, candidates); near != "" {
 		return "did you mean " + near + "?"
 	}
 	if len(candidates) == 0 {

@@ -77,3 +77,23 @@ func TestSuggesting(t *testing.T) {
 		t.Errorf("no candidate is near: %+v, %s", d.Suggestion, d.Hint)
 	}
 }
+
+func TestMeant(t *testing.T) {
+	for _, test := range []struct {
+		word       string
+		candidates []string
+		want       string
+	}{
+		{"repository", []string{"oci", "repo", "version"}, "repo"},
+		{"staging", []string{"dev", "prod", "stage"}, "stage"},
+		{"production", []string{"dev", "prod"}, "prod"},
+		{"east", []string{"east-us", "eastern"}, ""},
+		{"cart-b", []string{"cart-one"}, ""},
+		{"in", []string{"interval"}, ""},
+		{"regoin", []string{"reg", "region"}, "region"},
+	} {
+		if got := Meant(test.word, test.candidates); got != test.want {
+			t.Errorf("Meant(%s, %v) = %q, want %q", test.word, test.candidates, got, test.want)
+		}
+	}
+}

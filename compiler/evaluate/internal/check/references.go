@@ -57,10 +57,32 @@ func (x *Entities) names(collection string) []string {
 }
 
 func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
-	if !slices.Contains(among, name) {
-		x.Fail(ref, diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).
-			Suggesting(name, among))
+	if slices.Contains(among, name) {
+		return
 	}
+	d := diag.New(diag.UnknownReference, fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).Suggesting(name, among)
+	if way := declaring(name); kind == "reconciler" && way != "" && d.Suggestion == (diag.Suggestion{}) {
+		d = d.Hinting(strings.Trim(way+"; "+d.Hint, "; "))
+	}
+	x.Fail(ref, d)
+}
+
+// declaring says how to declare a reconciler that is called as what it is a configuration of; ""
+// for another.
+func declaring(name string) string {
+	backends := shape.Of("reconcilers")
+	backend := name
+	if !slices.Contains(backends.OneOf[0], name) {
+		backend = diag.Meant(name, backends.OneOf[0])
+	}
+	if backend == "" {
+		return ""
+	}
+	fields := "{}"
+	if of := backends.Fields[backend].Shape; slices.ContainsFunc(of.Names(), func(name string) bool { return of.Fields[name].Required }) || len(of.OneOf) > 0 {
+		fields = "{…}"
+	}
+	return fmt.Sprintf("declare it: reconcilers: %s: %s: %s", model.Label(name), backend, fields)
 }
 
 // References reports references to what is not there, and full names that

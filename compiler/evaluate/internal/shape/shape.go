@@ -37,7 +37,7 @@ type Shape struct {
 // name, which is reported.
 func (s *Shape) Misspelt(name string, given map[string]cue.Value) bool {
 	for other := range given {
-		if _, known := s.Fields[other]; !known && diag.Nearest(other, s.Names()) == name {
+		if _, known := s.Fields[other]; !known && diag.Meant(other, s.Names()) == name {
 			return true
 		}
 	}
