@@ -19,13 +19,14 @@ type sketch struct {
 	open  []int // brackets that are not closed, by their numbers
 }
 
-// word is a token of CUE, with the number of the bracket around it, -1 for none.
+// word is a token of CUE, with the numbers of the bracket around it and of that which it
+// closes, -1 for none.
 type word struct {
 	token.Token
 	text         string
 	line, column int
 	first        bool // in its line
-	in           int
+	in, closed   int
 }
 
 // closers are the brackets that close others.
@@ -51,13 +52,16 @@ func sketchOf(data []byte) *sketch {
 			slices.Sort(s.open)
 			return s
 		}
-		w := word{tok, text, pos.Line(), pos.Column(), pos.Line() != line, -1}
+		w := word{tok, text, pos.Line(), pos.Column(), pos.Line() != line, -1, -1}
 		line = w.line
 		if w.closes() {
 			before := around
 			around = s.close(around, tok)
-			if closed := len(around); closed < len(before) && inText[before[closed]] {
-				expected = strings.HasSuffix(scan.ResumeInterpolation(), "(") // the scanner does not see by itself where an expression ends
+			if outer := len(around); outer < len(before) {
+				w.closed = before[outer]
+				if inText[w.closed] {
+					expected = strings.HasSuffix(scan.ResumeInterpolation(), "(") // the scanner does not see by itself where an expression ends
+				}
 			}
 		}
 		if len(around) > 0 {

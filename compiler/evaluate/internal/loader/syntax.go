@@ -119,19 +119,27 @@ func (s *sketch) habit(at model.Position) (d diag.Diagnostic, found bool) {
 	return d, false
 }
 
-// unclosed finds the bracket that is not closed, if one is: the innermost one that is left by
-// a line which begins no further to the right than the bracket's own, or else that in which
-// the file ends.
+// unclosed finds the bracket that is not closed, if one is: the first that is left by a line
+// which begins no further to the right than the bracket's own, or whose closing bracket stands
+// further to the left, where closing it mends the file; or else that in which the file ends.
 func (s *sketch) unclosed(at model.Position) (d diag.Diagnostic, found bool) {
 	if len(s.open) == 0 {
 		return d, false
 	}
 	open, before := s.open[len(s.open)-1], 0
+	tries := 0
 	for _, w := range s.words {
-		if w.first && w.in >= 0 && !w.closes() && slices.Contains(s.open, w.in) && s.indent(s.words[w.in].line) >= w.column {
-			open, before = w.in, w.line
-			break
+		left, leaves := s.leaves(w)
+		if !leaves {
+			continue
 		}
+		if !slices.Contains(s.open, left) {
+			if tries++; tries > mostMended || !s.mends(left, w.line) {
+				continue
+			}
+		}
+		open, before = left, w.line
+		break
 	}
 	bracket := s.words[open]
 	for line := bracket.line; line <= at.Line; line++ {
@@ -145,4 +153,25 @@ func (s *sketch) unclosed(at model.Position) (d diag.Diagnostic, found bool) {
 	}
 	return diag.New(diag.Syntax, bracket.Token.String()+" is not closed").Hinting(hint).
 		In(model.Position{File: at.File, Line: bracket.line, Column: bracket.column}, ""), true
+}
+
+// mostMended is how many closing brackets are tried: a file that is not indented has many.
+const mostMended = 20
+
+// leaves returns the bracket that, by the indentation, ends before a word.
+func (s *sketch) leaves(w word) (bracket int, leaves bool) {
+	switch {
+	case !w.first:
+		return 0, false
+	case w.closes():
+		return w.closed, w.closed >= 0 && s.indent(s.words[w.closed].line) > w.column
+	}
+	return w.in, w.in >= 0 && s.indent(s.words[w.in].line) >= w.column
+}
+
+// mends says whether CUE can parse the file when a bracket is closed before a line.
+func (s *sketch) mends(bracket, line int) bool {
+	lines := slices.Insert(slices.Clone(s.lines), line-1, closers[s.words[bracket].Token].String())
+	_, err := parser.ParseFile("", strings.Join(lines, "\n"))
+	return err == nil
 }
