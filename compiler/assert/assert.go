@@ -82,6 +82,7 @@ func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (
 		}
 	}
 	out.Diagnostics = diag.Sort(append(out.Diagnostics, unmatched(environments, len(all) == len(b.Declarations), withoutAssignments(b))...))
+	b.Platform.Quote(out.Diagnostics)
 	return out, nil
 }
 

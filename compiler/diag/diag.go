@@ -284,6 +284,15 @@ func edits(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
+// FillIn says how a text that has a variable of a shell, or a template of Helm, is written in
+// CUE; "" for another text.
+func FillIn(text string) string {
+	if !strings.Contains(text, "${") && !strings.Contains(text, "{{") {
+		return ""
+	}
+	return `nothing is filled in here: refer to a field, such as _name, by its name, or in a text by "\(_name)"`
+}
+
 // DidYouMean returns a hint that names the nearest candidate, or lists the
 // candidates where none is near.
 func DidYouMean(word string, candidates []string) string {

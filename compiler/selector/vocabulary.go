@@ -63,6 +63,11 @@ func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) d
 	if len(unknowns) == 0 {
 		return d.Hinting(fmt.Sprintf("no %s satisfies all of it at once", kind))
 	}
+	for _, u := range unknowns {
+		if way := diag.FillIn(u.word); way != "" {
+			return d.Hinting(way)
+		}
+	}
 	near := func(u unknown) bool { return diag.Meant(u.word, u.known) != "" }
 	u := unknowns[max(0, slices.IndexFunc(unknowns, near))]
 	hint := fmt.Sprintf("no %s has %s", kind, u.text)

@@ -114,8 +114,8 @@ func correction(value, breaks string, s *shape.Shape) string {
 	if err != nil {
 		return ""
 	}
-	if strings.Contains(text, "${") || strings.Contains(text, "{{") {
-		return `nothing is filled in here: refer to a field, such as _name, by its name, or in a text by "\(_name)"`
+	if way := diag.FillIn(text); way != "" {
+		return way
 	}
 	var candidates []string
 	if s != nil && strings.HasPrefix(s.Is, "a time span") {
