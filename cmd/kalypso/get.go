@@ -42,7 +42,11 @@ func nothingCalled(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef("there is nothing called %s to %s; %s", args[0], cmd.Name(), diag.DidYouMean(args[0], names))
+	hint := "there are: " + strings.Join(names, ", ")
+	if near := diag.Meant(args[0], names); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return usagef("there is nothing called %s to %s; %s", args[0], cmd.Name(), hint)
 }
 
 // listing is `get NAME`: a list of items of one type.

@@ -81,7 +81,7 @@ func (p *page) flags(flags *pflag.FlagSet) {
 			name = "-" + f.Shorthand + ", " + name
 		}
 		def := ""
-		if value != "" && f.DefValue != "" {
+		if value != "" && f.DefValue != "" && f.DefValue != "0s" {
 			def = code(f.DefValue)
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s |", code(name), cell(escape(usage)), def))
