@@ -20,6 +20,49 @@ import (
 // uses is how workflows use the action of this repository.
 var uses = regexp.MustCompile(`kalypso-io/kalypso@([^\s,}]+)`)
 
+// pinned is a use of another's action, by a commit, with the version that it is; other is any use
+// of one.
+var (
+	pinned = regexp.MustCompile(`uses: ([\w./-]+)@([0-9a-f]{40}) # (v[0-9]+)[0-9.]*`)
+	other  = regexp.MustCompile(`uses: ([\w-]+/[\w./-]+)@.*`)
+)
+
+// TestPins: the actions of others are used by their commits, since a tag can be moved, and each by
+// the same one everywhere.
+func TestPins(t *testing.T) {
+	texts := blocks(t)
+	for _, pattern := range []string{".github/workflows/*", "action.yml", "internal/starter/github/dot-github/workflows/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there is no %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[file] = string(text)
+		}
+	}
+	first := map[string]string{}
+	for at, text := range texts {
+		for _, m := range other.FindAllStringSubmatch(text, -1) {
+			switch use := strings.TrimSpace(m[0]); {
+			case m[1] == "kalypso-io/kalypso":
+			case !pinned.MatchString(use):
+				t.Errorf("%s: %s has no commit with its version in a comment", at, use)
+			case first[m[1]] == "":
+				first[m[1]] = use
+			case first[m[1]] != use:
+				t.Errorf("%s: %s is not %s, as elsewhere", at, use, first[m[1]])
+			}
+		}
+	}
+	if len(first) < 5 {
+		t.Errorf("there are only %d actions", len(first))
+	}
+}
+
 // lint returns what is wrong with a workflow, whose use of the action of this repository
 // is held against action.yml.
 func lint(t *testing.T, name, text string) (wrong []string) {
@@ -32,7 +75,8 @@ func lint(t *testing.T, name, text string) (wrong []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := linter.Lint(name, []byte(uses.ReplaceAllString(text, "./")), project)
+	text = pinned.ReplaceAllString(uses.ReplaceAllString(text, "./"), "uses: $1@$3") // actionlint knows inputs by versions
+	found, err := linter.Lint(name, []byte(text), project)
 	if err != nil {
 		t.Fatal(err)
 	}
