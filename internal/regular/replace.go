@@ -14,12 +14,21 @@ const TempPrefix = ".new-"
 // Replace writes a file atomically: readers see the old content or all of data, also after a
 // power failure. Its folder must exist. A link is replaced, and not what it leads to.
 func Replace(name string, data []byte, mode fs.FileMode) error {
+	return ReplaceBy(name, mode, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// ReplaceBy is Replace for content that a function writes to an empty file beside the one
+// that it is going to replace. It may open that by its name.
+func ReplaceBy(name string, mode fs.FileMode, write func(*os.File) error) error {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, TempPrefix+filepath.Base(name)+"-")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	err = write(f)
 	// CreateTemp makes files that only their owner can read. A file that is renamed before
 	// it is synced may be empty after a power failure.
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
