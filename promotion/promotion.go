@@ -19,7 +19,7 @@
 //   - plan: what each stage may get next, and the commit that would bring it.
 //   - apply: pushes that commit or proposes it, and writes what people decided.
 //
-// Package audit reads the state as well, for what happened before.
+// Packages audit and changes read the state as well, for what happened before.
 package promotion
 
 import (
@@ -28,8 +28,10 @@ import (
 	"time"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/query/tables"
 	"github.com/kalypso-io/kalypso/promotion/apply"
 	"github.com/kalypso-io/kalypso/promotion/audit"
+	"github.com/kalypso-io/kalypso/promotion/changes"
 	"github.com/kalypso-io/kalypso/promotion/gate"
 	"github.com/kalypso-io/kalypso/promotion/observe"
 	"github.com/kalypso-io/kalypso/promotion/plan"
@@ -111,6 +113,16 @@ func (s *Session) Hydrate(ctx context.Context) ([]*plan.StageStatus, error) {
 // Audit returns what happened to the requested environments from a time on, oldest first.
 func (s *Session) Audit(ctx context.Context, since time.Time) ([]audit.Event, error) {
 	return audit.New(s.state, s.records).Audit(ctx, since)
+}
+
+// Changes opens the state, and calls f with what each of the newest commits of the requested
+// environments' GitOps branches changed, newest first. Nothing is compiled.
+func Changes(ctx context.Context, r Request, most int, f func(tables.Change) error) error {
+	state, err := session.Open(ctx, r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(changes.Each(ctx, state, most, f), state.Close())
 }
 
 // Verify compiles what the records of the requested environments say, and compares. head is

@@ -13,6 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/compiler/query/tables"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 	"github.com/kalypso-io/kalypso/promotion/gate"
@@ -44,6 +45,7 @@ func (g *global) words() map[string]cobra.CompletionFunc {
 		"INVENTORY":                nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
 		"ENVIRONMENT/NAME":         nameValues(g, query.Clusters, func(c query.Cluster) string { return c.Environment + "/" + c.Name }),
 		"ENVIRONMENT/CLUSTER-TYPE": nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Environment + "/" + c.Name }),
+		"TABLE":                    values(tables.Names()...),
 		"LABELS":                   g.labels,
 		"REV":                      g.revisions,
 		"REVISION":                 g.revisions,

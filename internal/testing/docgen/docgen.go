@@ -1,6 +1,6 @@
 // Package docgen writes the reference pages of docs/ from what they describe: the
-// CUE module's comments, the command tree and the catalogue of diagnostics. So
-// nothing in them is said twice, and a test can tell when they are behind.
+// CUE module's comments, the command tree, the catalogue of diagnostics and the tables of
+// kalypso query. So nothing in them is said twice, and a test can tell when they are behind.
 package docgen
 
 import (
@@ -26,6 +26,7 @@ func Pages(root *cobra.Command) (map[string][]byte, error) {
 		"stdlib.md":      stdlib,
 		"cli.md":         cliPage(root),
 		"diagnostics.md": diagnosticsPage(),
+		"query.md":       queryPage(),
 	}, nil
 }
 

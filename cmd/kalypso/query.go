@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query/database"
+	"github.com/kalypso-io/kalypso/compiler/query/tables"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion"
+)
+
+// queryOptions are the flags of query.
+type queryOptions struct {
+	to, at, git string
+	history     int
+}
+
+func newQuery(g *global) *cobra.Command {
+	o := &queryOptions{}
+	cmd := &cobra.Command{
+		Use:   "query [TABLE] [ENVIRONMENT...]",
+		Short: "Give everything as tables, for one's own dashboards",
+		Long: `query gives what is known of the compiled platform as tables: what runs where, every
+value with where it came from, versions, clusters, what is wrong, and the history of
+GitOps branches. Without arguments it lists the tables and their columns.
+
+Of a table it prints a JSON object for each row, on a line of its own. With --to it
+writes all tables, or those that are named before the environments, into a SQLite
+file, with views of them. A file is replaced at once, and only if kalypso wrote it.
+
+The table history is read from the records in the environments' GitOps branches, as
+audit does, and therefore only with --history; --git names a copy of the repository
+that is at hand. It is empty for environments that have no gitops in a git repository.
+
+What is wrong with the platform is printed on stderr; the exit code is then 3, and
+the tables have what can be known.`,
+		Example: `  kalypso query
+  kalypso query versions prod
+  kalypso query --to fleet.db
+  kalypso query --to fleet.db --history 100
+  kalypso query --to fleet.db --at v1.4.0
+  kalypso query assignments versions dev --to fleet.db`,
+	}
+	cmd.Flags().StringVar(&o.to, "to", "", "write the tables into the SQLite database `FILE`, whose name ends with .db or .sqlite")
+	cmd.Flags().StringVar(&o.at, "at", "", "git `REV` of the platform to compile, instead of what is in its folder")
+	cmd.Flags().IntVar(&o.history, "history", 0, "read this many of the newest commits of each GitOps branch for the table history")
+	cmd.Flags().StringVar(&o.git, "git", "", "read the history from the git repository in `DIR`, instead of those that the environments' gitops name")
+	completeFlag(cmd, "to", g.files("db", "sqlite"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		of, environments, err := o.check(args)
+		switch {
+		case err != nil:
+			return err
+		case len(of) == 0:
+			return g.listTables()
+		}
+		return g.withCache(func(c *cache.Cache) error { return g.query(cmd.Context(), c, o, of, environments) })
+	}
+	return cmd
+}
+
+// check returns the tables and environments that arguments name; no tables for the list of
+// them.
+func (o *queryOptions) check(args []string) (of []*tables.Table, environments []string, err error) {
+	if o.history < 0 {
+		return nil, nil, usagef("--history %d: it is how many commits", o.history)
+	}
+	if o.to == "" {
+		if len(args) == 0 {
+			return nil, nil, nil
+		}
+		t, err := tables.Find(args[0])
+		if err != nil {
+			return nil, nil, usageError{err}
+		}
+		if t.Name == "history" && o.history == 0 {
+			return nil, nil, usagef("how much history? Give a number of commits, as in kalypso query history --history 100")
+		}
+		return []*tables.Table{t}, args[1:], nil
+	}
+	if !slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(o.to)) {
+		return nil, nil, usagef("--to %s: it writes a SQLite database, whose name ends with .db or .sqlite", o.to)
+	}
+	for len(args) > 0 {
+		t, err := tables.Find(args[0])
+		if err != nil {
+			break
+		}
+		of, args = append(of, t), args[1:]
+	}
+	if len(of) == 0 {
+		of = tables.All()
+	}
+	return of, args, nil
+}
+
+// query compiles the environments and writes the tables.
+func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of []*tables.Table, environments []string) (err error) {
+	if o.to != "" {
+		if err := database.Check(g.path(o.to)); err != nil {
+			return err // before it takes time
+		}
+	}
+	r := g.request(environments, c)
+	r.Revision = o.at
+	stop := g.showProgress(ctx, &r)
+	b, err := compiler.Compile(ctx, r)
+	stop()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	s := &tables.Source{Build: b, Dir: g.dir, Revision: o.at}
+	if o.history > 0 && slices.ContainsFunc(b.Declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" }) {
+		s.Changes = func(ctx context.Context, f func(tables.Change) error) error {
+			return g.changes(ctx, c, o, environments, f)
+		}
+	}
+	if o.to == "" {
+		err = g.printLines(ctx, of[0], s)
+	} else {
+		err = database.Write(ctx, g.path(o.to), s, of)
+	}
+	if err != nil {
+		return err
+	}
+	return g.reportErrors(b)
+}
+
+// changes calls f with what commits of GitOps branches changed. The platform's repository is
+// the one of its folder, and no forge is asked.
+func (g *global) changes(ctx context.Context, c *cache.Cache, o *queryOptions, environments []string, f func(tables.Change) error) error {
+	r, err := g.promotionRequest(&promotionOptions{environments: environments, local: true, former: true, forge: "none"}, c)
+	if err != nil {
+		return err
+	}
+	if open := r.Remote; o.git != "" {
+		dir, err := filepath.Abs(g.path(o.git))
+		if err != nil {
+			return err
+		}
+		r.Remote = func(ctx context.Context, url string) (*remote.Remote, error) {
+			if url != r.Repository {
+				url = dir
+			}
+			return open(ctx, url)
+		}
+	}
+	return promotion.Changes(ctx, r, o.history, f)
+}
+
+// printLines prints the rows of a table.
+func (g *global) printLines(ctx context.Context, t *tables.Table, s *tables.Source) error {
+	out := bufio.NewWriter(g.out)
+	if err := t.Rows(ctx, s, func(cells []any) error { return t.WriteLine(out, cells) }); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// listTables prints the tables with their columns.
+func (g *global) listTables() error {
+	w := tabwriter.NewWriter(g.out, 0, 0, betweenColumns, ' ', 0)
+	for i, t := range tables.All() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s: %s\n", t.Name, strings.TrimSuffix(t.Doc, "."))
+		for _, c := range t.Columns {
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name, c.Type, c.Doc)
+		}
+	}
+	return w.Flush()
+}
