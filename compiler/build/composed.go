@@ -31,6 +31,7 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 	table := p.request.Meter.table(cache.Tuple, p.request.Platform.Module+" "+p.Name+" clusters")
 	of := map[*compose.Tuple][]composed{}
 	reported := &onClusters{same: map[string]*onCluster{}}
+	unlisted := unlisted{}
 	for n := range p.Plan.Tuples {
 		t := &p.Plan.Tuples[n]
 		if !t.PerCluster {
@@ -38,6 +39,8 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 		}
 		if len(t.Clusters) == 0 && p.Model.HidesClusters() {
 			p.fail(t) // its clusters may be those that errors hide
+		} else if len(t.Clusters) == 0 {
+			unlisted.add(p, n)
 		}
 		if len(t.Clusters) == 0 || slices.ContainsFunc(t.Assignments, func(i int32) bool { return p.Plan.Failed[i] }) {
 			continue
@@ -63,7 +66,7 @@ func (p *Planned) composeClusters(ctx context.Context) ([]diag.Diagnostic, error
 		}
 		reported.add(t, found, p.idsOf(t))
 	}
-	ds = append(ds, reported.diagnostics()...)
+	ds = append(append(ds, reported.diagnostics()...), unlisted.diagnostics(p.Name)...)
 	_ = table.Flush() // what it cannot write only costs time
 	table.Release()
 	for n := range p.Plan.Tuples { // in their order, which the clusters' digests depend on

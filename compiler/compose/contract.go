@@ -112,7 +112,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem) {
 		if leaf, there := m.leafAt(p.Path); there {
 			d = origins(d, leaf.From)
 		}
-		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), hint(p, c.Ref)))
+		d = d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), m.unlisted(p), hint(p, c.Ref)))
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
 		} else {
@@ -212,6 +212,15 @@ func (m *merger) retype(p expr.Problem) string {
 }
 
 var number = lazyregexp.New(`^-?[0-9]+$`)
+
+// unlisted is how a key gets a value that may be one of a config for single clusters, of which
+// none is listed; "" for another key.
+func (m *merger) unlisted(p expr.Problem) string {
+	if !p.Missing || p.Path == "" || m.forClusters == "" {
+		return ""
+	}
+	return fmt.Sprintf("list the clusters of cluster type %s, for which config %s has values, or give %s a value in another config that matches the assignment", m.clusterType, m.forClusters, p.Path)
+}
 
 // hint says what to do about a problem with a contract, which is of an assignment
 // or of a target of an application.

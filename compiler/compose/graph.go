@@ -76,11 +76,14 @@ type merger struct {
 	bytes  []byte
 	// Of the list that is composed: all of it so far, and what one layer gives.
 	combined, ofLayer collection
+	// Of a tuple without a cluster: the first config for single clusters, and the cluster type.
+	forClusters, clusterType string
 }
 
 // reset makes the merger ready for another tuple.
 func (m *merger) reset(eval *expr.Evaluator) {
 	m.graph, m.eval, m.lists = &Graph{}, eval, nil
+	m.forClusters, m.clusterType = "", ""
 	m.provenance.reset()
 }
 

@@ -157,9 +157,11 @@ func (p *Plan) configCall(config *model.Config, t *Tuple, cluster *model.Cluster
 
 // OfClusters returns the configs of a tuple that use facts of single clusters, sorted by layer,
 // then name.
-func (p *Plan) OfClusters(tuple int) []model.Ref {
+func (p *Plan) OfClusters(tuple int) []model.Ref { return p.ofClusters(&p.Tuples[tuple]) }
+
+func (p *Plan) ofClusters(t *Tuple) []model.Ref {
 	var out []model.Ref
-	for _, n := range p.Tuples[tuple].configs {
+	for _, n := range t.configs {
 		if c := &p.env.Configs[n]; usesCluster(c) {
 			out = append(out, model.Ref{Collection: "configs", Name: c.Name})
 		}
@@ -235,6 +237,9 @@ func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, ev
 	if !m.graph.Failed {
 		m.graph.Values, m.graph.Removed = m.graph.Values.WithoutNulls()
 		said := len(m.graph.ds)
+		if of := p.ofClusters(t); cluster == nil && len(of) > 0 {
+			m.forClusters, m.clusterType = of[0].Name, p.assignments[t.Assignments[0]].ClusterType.TypeName()
+		}
 		m.contracted(p.contracts(t))
 		if cluster == nil && t.uncontracted {
 			m.graph.ds, m.graph.Failed = m.graph.ds[:said], false

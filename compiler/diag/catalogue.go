@@ -71,6 +71,7 @@ const (
 	Unportable            Code = "K1913" // a name that not every file system can hold
 	LeftCluster           Code = "K1914" // the entry of a cluster that is no longer listed stays
 	NoEnvironments        Code = "K1915" // there are no environments
+	NoClusters            Code = "K1916" // a config is for single clusters, and none is listed
 	PinConflict           Code = "K2101" // two policies pin one assignment differently
 	PinMismatch           Code = "K2102" // a pin does not fit the manifests
 	DependsOn             Code = "K2103" // a dependency cannot be met
@@ -275,6 +276,8 @@ var Codes = []Explanation{
 		"A cluster is in the record, and no longer among the platform's clusters or in an inventory. Its entry stays as it is, and with it the folder that it names, until the cluster is removed by name: a row that is missing must not stop what runs."},
 	{NoEnvironments, NoEnvironments.Severity(), "there are no environments",
 		"What is assigned, built and promoted belongs to an environment, and the base declares none: there is nothing to do for any command. An application has an environment for each folder below environments that has a target."},
+	{NoClusters, NoClusters.Severity(), "a config is for single clusters, and none is listed",
+		"The config has values that follow from facts of a single cluster, #assignment.cluster, and no cluster of the cluster type is listed, neither in clusters nor in an inventory. What pulls the folder of the type gets none of its values."},
 	{ConflictingValues, ConflictingValues.Severity(), "conflicting values",
 		"Two configs that match the assignment give a key different values in the same layer, or one config does in two places. No config wins by its name or its place. Two texts of one number, 1.5 and 1.50, are different values: an application gets a number as it is written."},
 	{ConflictingDefaults, ConflictingDefaults.Severity(), "conflicting defaults",
