@@ -80,10 +80,8 @@ func variablesOf(clusters []model.Cluster, target string) ([]variable, []diag.Di
 	// What a cluster says for all assignments holds over what is composed for one.
 	all = slices.DeleteFunc(all, func(v variable) bool { return v.target != "" && found[variable{v.name, ""}] })
 	var ds []diag.Diagnostic
-	for i := range clusters {
-		for _, v := range all {
-			ds = append(ds, v.unfit(&clusters[i])...)
-		}
+	for _, v := range all {
+		ds = append(ds, v.unfit(clusters)...)
 	}
 	return all, ds
 }
@@ -123,30 +121,69 @@ func (v variable) on(c *model.Cluster) (value model.Value, ref model.Ref, there 
 	return value, ref, there
 }
 
-// unfit says why Flux cannot give a cluster the value.
-func (v variable) unfit(c *model.Cluster) []diag.Diagnostic {
-	value, ref, there := v.on(c)
-	message, hint := "", ""
+// unfit says why Flux cannot give clusters the value: each reason once, with the first clusters.
+func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
+	reasons := map[string][]*model.Cluster{}
+	for i := range clusters {
+		if of := v.reason(&clusters[i]); of != "" {
+			reasons[of] = append(reasons[of], &clusters[i])
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(reasons)) {
+		which := "cluster " + reasons[of][0].Name
+		if more := len(reasons[of]) - 1; more > 0 {
+			which += fmt.Sprintf(" and %d more", more)
+		}
+		message, hint := "", ""
+		switch of {
+		case absent:
+			message = fmt.Sprintf("%s has no value on %s, and has one on other clusters of the type: Flux would make it empty there", v.name, which)
+			hint = "give it to every cluster of the type, or to none"
+		case misnamed:
+			message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)), "use letters, digits and '_'"
+		case model.Null.String():
+			message = fmt.Sprintf("Flux cannot take %s away on %s alone: it would be empty there", v.name, which)
+			hint = "give the cluster a cluster type of its own, and a config in which it is null"
+		default:
+			message = fmt.Sprintf("Flux cannot give clusters a %s, as %s of %s is", of, v.name, which)
+			hint = "give each of its values a name of its own"
+		}
+		d := diag.New(diag.ClusterValues, message).Hinting(hint)
+		for _, c := range reasons[of][:min(len(reasons[of]), mostShown)] {
+			_, ref, _ := v.on(c)
+			d = d.At(ref, "")
+			if d.Path == "" && v.target != "" {
+				d = d.On(model.Label(v.name))
+			} else if d.Path == "" {
+				d = d.On(ref.String())
+			}
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// mostShown is how many clusters a diagnostic points to.
+const mostShown = 3
+
+// The reasons why a value does not fit a cluster, beside kinds that are no scalars.
+const (
+	absent   = "absent"
+	misnamed = "misnamed"
+)
+
+// reason returns why a value does not fit a cluster; "" where it does.
+func (v variable) reason(c *model.Cluster) string {
+	value, _, there := v.on(c)
 	switch {
 	case !there:
-		message = fmt.Sprintf("cluster %s has no value %s, and other clusters of its type have: Flux would make it empty there", c.Name, v.name)
-		hint = "give it to every cluster of the type, or to none"
+		return absent
 	case !variableName.MatchString(v.name):
-		message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)), "use letters, digits and '_'"
-	case value.Kind() == model.Null:
-		message = fmt.Sprintf("Flux cannot take %s away on cluster %s alone: it would be empty there", v.name, c.Name)
-		hint = "give the cluster a cluster type of its own, and a config in which it is null"
-	case !value.IsScalar():
-		message = fmt.Sprintf("Flux cannot give clusters a %s, as %s of cluster %s is", value.Kind(), v.name, c.Name)
-		hint = "give each of its values a name of its own"
-	default:
-		return nil
+		return misnamed
+	case value.Kind() == model.Null || !value.IsScalar():
+		return value.Kind().String()
 	}
-	d := diag.New(diag.ClusterValues, message).At(ref, "").Hinting(hint)
-	if v.target != "" {
-		return []diag.Diagnostic{d.On(model.Label(v.name))}
-	}
-	return []diag.Diagnostic{d.On(ref.String())}
+	return ""
 }
 
 // escape returns a value in which Flux finds no variable: it makes one dollar sign
