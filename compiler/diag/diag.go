@@ -233,7 +233,7 @@ func Meant(word string, candidates []string) string {
 		if !sameStem(strings.ToLower(word), strings.ToLower(c)) {
 			continue
 		}
-		if found != "" {
+		if found != "" && found != c {
 			return ""
 		}
 		found = c

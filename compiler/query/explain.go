@@ -101,6 +101,9 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 		return x, false, err
 	}
 	absence, absent := e.Schedule.WhyNot(folder, target)
+	if i := slices.IndexFunc(absence.Unknown, func(u schedule.Unknown) bool { return u.Kind == "cluster type" }); i >= 0 && len(e.Model.Clusters) > 0 {
+		absence.Unknown[i] = neither(e, absence.Unknown[i])
+	}
 	if err := unknown(&absence); err != nil {
 		return x, false, err
 	}
@@ -154,6 +157,24 @@ func composedFor(e *build.Environment, folder, target, key string) *model.Cluste
 		}
 	}
 	return nil
+}
+
+// neither says that a name is of no cluster type, and of no cluster.
+func neither(e *build.Environment, u schedule.Unknown) schedule.Unknown {
+	var names []string
+	for i := range e.Model.ClusterTypes {
+		names = append(names, e.Model.ClusterTypes[i].TypeName())
+	}
+	for i := range e.Model.Clusters {
+		names = append(names, e.Model.Clusters[i].Name)
+	}
+	u.Kind += " or cluster"
+	if near := diag.Meant(u.Name, names); near != "" {
+		u.Hint = "did you mean " + near + "?"
+	} else {
+		u.Hint += fmt.Sprintf(", and %d listed clusters, which kalypso get clusters %s names", len(e.Model.Clusters), e.Name)
+	}
+	return u
 }
 
 // unknown returns the error of sides that do not exist; nil where all exist, or may.
