@@ -2,11 +2,14 @@ package query
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // EachValues calls f with the composed values of each assignment without errors, in the order
@@ -25,6 +28,60 @@ func EachValues(ctx context.Context, b *compiler.Build, f func(*Assignment, []Va
 			if err := valuesOfEach(ctx, e, some, f); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// ClusterValue is a value that a single cluster has, beside those of its assignments.
+type ClusterValue struct {
+	Environment, Cluster string
+	// DeploymentTarget is the full name of the one that it is composed for; "" for the
+	// cluster's own value, which it has for all of them.
+	DeploymentTarget string
+	Path             string
+	Value            model.Value // null where a composed value is taken away
+	// Positions are where an own value is written.
+	Positions []model.Position
+}
+
+// EachClusterValue calls f with the values of single clusters, by environment, cluster,
+// deployment target and path. It returns the first error of f.
+func EachClusterValue(b *compiler.Build, f func(*ClusterValue) error) error {
+	for e := range readable(b) {
+		for i := range e.Model.Clusters {
+			c := &e.Model.Clusters[i]
+			own := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
+			if c.Values != nil {
+				err := eachLeaf("", *c.Values, func(path string, v model.Value) error {
+					return f(&ClusterValue{e.Name, c.Name, "", path, v, positions(e, own.At(path))})
+				})
+				if err != nil {
+					return err
+				}
+			}
+			for _, target := range slices.Sorted(maps.Keys(c.Composed)) {
+				err := eachLeaf("", c.Composed[target], func(path string, v model.Value) error {
+					return f(&ClusterValue{Environment: e.Name, Cluster: c.Name, DeploymentTarget: target, Path: path, Value: v})
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// eachLeaf calls f with the leaves of a value, as they are shown, by path.
+func eachLeaf(path string, v model.Value, f func(path string, v model.Value) error) error {
+	if v.Kind() != model.Struct || path != "" && len(v.Fields()) == 0 {
+		return f(path, compose.Shown(path, v))
+	}
+	fields := slices.SortedFunc(slices.Values(v.Fields()), func(x, y model.Field) int { return strings.Compare(x.Name, y.Name) })
+	for _, field := range fields {
+		if err := eachLeaf(model.JoinPath(path, model.Label(field.Name)), field.Value, f); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,40 +37,54 @@ func source(t *testing.T, dir string) *tables.Source {
 	return &tables.Source{Build: b, Dir: dir}
 }
 
-func open(t *testing.T, file string) *sql.DB {
+// reader returns the first column of a query of a database, as text.
+type reader func(t *testing.T, query string) []string
+
+// ours reads with the library that writes.
+func ours(t *testing.T, file string) reader {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return db
-}
-
-// rowsOf returns the first column of a query, as text.
-func rowsOf(t *testing.T, db *sql.DB, query string) (out []string) {
-	t.Helper()
-	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
+	return func(t *testing.T, query string) (out []string) {
+		t.Helper()
+		rows, err := db.Query(query)
+		if err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}
-		out = append(out, text)
+		defer rows.Close()
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+			out = append(out, text)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return out
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return out
 }
 
-func count(t *testing.T, db *sql.DB, query string) (n int) {
+// theirs reads with the sqlite3 command.
+func theirs(_ *testing.T, file string) reader {
+	return func(t *testing.T, query string) []string {
+		t.Helper()
+		out, err := exec.Command("sqlite3", "-readonly", "-batch", file, query).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", query, err, out)
+		}
+		return strings.Fields(string(out)) // of numbers and names alone
+	}
+}
+
+func (read reader) count(t *testing.T, query string) int {
 	t.Helper()
-	if err := db.QueryRow(query).Scan(&n); err != nil {
+	n, err := strconv.Atoi(strings.Join(read(t, query), " "))
+	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return n
@@ -75,7 +92,14 @@ func count(t *testing.T, db *sql.DB, query string) (n int) {
 
 // The database of each example has as many rows as the lists of get, refers to rows that are
 // there, and has the columns that the docs say.
-func TestExamples(t *testing.T) {
+func TestExamples(t *testing.T) { examples(t, ours) }
+
+func TestSlowExamples(t *testing.T) {
+	isolated.Slow(t, "it reads with sqlite3")
+	examples(t, theirs)
+}
+
+func examples(t *testing.T, open func(*testing.T, string) reader) {
 	modules, err := filepath.Glob("../../../examples/*/cue.mod")
 	if err != nil || len(modules) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -89,7 +113,7 @@ func TestExamples(t *testing.T) {
 			if err := Write(t.Context(), file, s, tables.All()); err != nil {
 				t.Fatal(err)
 			}
-			db := open(t, file)
+			read := open(t, file)
 			b := s.Build
 			for table, want := range map[string]int{
 				"environments": len(query.Environments(b)), "cluster_types": len(query.ClusterTypes(b)), "clusters": len(query.Clusters(b)),
@@ -99,7 +123,7 @@ func TestExamples(t *testing.T) {
 				"config_schemas": len(query.ConfigSchemas(b)), "reconcilers": len(query.Reconcilers(b)), "diagnostics": len(b.Diagnostics),
 				"v_fleet": len(query.Workloads(b)),
 			} {
-				if n := count(t, db, "SELECT count(*) FROM "+table); n != want {
+				if n := read.count(t, "SELECT count(*) FROM "+table); n != want {
 					t.Errorf("%s has %d rows, want %d", table, n, want)
 				}
 			}
@@ -107,43 +131,43 @@ func TestExamples(t *testing.T) {
 				"SELECT sum(assignments) FROM versions", "SELECT sum(assignments) FROM environments",
 				"SELECT sum(assignments) FROM cluster_types", "SELECT sum(assignments) FROM classes", "SELECT sum(assignments) FROM v_fleet",
 			} {
-				if n := count(t, db, total); n != len(query.Assignments(b)) {
+				if n := read.count(t, total); n != len(query.Assignments(b)) {
 					t.Errorf("%s is %d, want %d", total, n, len(query.Assignments(b)))
 				}
 			}
-			check(t, db)
+			check(t, read)
 		})
 	}
 }
 
 // check checks what is true of every database.
-func check(t *testing.T, db *sql.DB) {
+func check(t *testing.T, read reader) {
 	t.Helper()
-	if n := count(t, db, "SELECT count(*) FROM pragma_foreign_key_check"); n != 0 {
+	if n := read.count(t, "SELECT count(*) FROM pragma_foreign_key_check"); n != 0 {
 		t.Errorf("%d rows refer to what is not there", n)
 	}
-	if said := rowsOf(t, db, "PRAGMA integrity_check"); !slices.Equal(said, []string{"ok"}) {
+	if said := read(t, "PRAGMA integrity_check"); !slices.Equal(said, []string{"ok"}) {
 		t.Errorf("it is damaged: %q", said)
 	}
 	var names []string
 	for _, v := range Views() {
 		names = append(names, v.Name)
-		count(t, db, "SELECT count(*) FROM "+v.Name)
+		read.count(t, "SELECT count(*) FROM "+v.Name)
 		var columns []string
 		for _, c := range v.Columns {
 			columns = append(columns, c.Name)
 		}
-		if is := rowsOf(t, db, "SELECT name FROM pragma_table_info('"+v.Name+"')"); !slices.Equal(is, columns) {
+		if is := read(t, "SELECT name FROM pragma_table_info('"+v.Name+"')"); !slices.Equal(is, columns) {
 			t.Errorf("%s has the columns %q, and says %q", v.Name, is, columns)
 		}
 	}
-	if is := rowsOf(t, db, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY rowid"); !slices.Equal(is, names) {
+	if is := read(t, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY rowid"); !slices.Equal(is, names) {
 		t.Errorf("there are the views %q, want %q", is, names)
 	}
 	for _, table := range tables.All() {
 		for _, c := range table.Columns {
 			if c.Type == tables.JSON {
-				if n := count(t, db, "SELECT count(*) FROM "+table.Name+" WHERE NOT json_valid("+c.Name+")"); n != 0 {
+				if n := read.count(t, "SELECT count(*) FROM "+table.Name+" WHERE "+c.Name+" IS NOT NULL AND NOT json_valid("+c.Name+")"); n != 0 {
 					t.Errorf("%s.%s is not JSON in %d rows", table.Name, c.Name, n)
 				}
 			}
@@ -175,8 +199,8 @@ func TestErrors(t *testing.T) {
 	if err := Write(t.Context(), file, s, tables.All()); err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, file)
-	check(t, db)
+	read := ours(t, file)
+	check(t, read)
 	failed := 0
 	for _, a := range query.Assignments(s.Build) {
 		if a.Failed {
@@ -187,20 +211,30 @@ func TestErrors(t *testing.T) {
 		t.Fatal("nothing failed")
 	}
 	for _, total := range []string{"SELECT sum(failed) FROM v_fleet", "SELECT count(*) FROM (SELECT DISTINCT environment, clusterType, deploymentTarget FROM v_failures)"} {
-		if n := count(t, db, total); n != failed {
+		if n := read.count(t, total); n != failed {
 			t.Errorf("%s is %d, want %d", total, n, failed)
 		}
 	}
-	if n := count(t, db, "SELECT count(*) FROM environments WHERE NOT readable"); n != 1 {
+	if n := read.count(t, "SELECT count(*) FROM environments WHERE NOT readable"); n != 1 {
 		t.Errorf("%d environments cannot be read, want 1", n)
 	}
 }
 
 // A name may be any text, and comes back as it is.
-func TestHostile(t *testing.T) {
-	long := strings.Repeat("ä", 10_000)
-	names := []string{"<script>alert(1)</script>", "\x1b[31mred\u009b2J", "=cmd|' /C calc'!A0", "'); DROP TABLE history; --", `"a","b"`, "a\x00b", "line\nline", long}
+func TestHostile(t *testing.T) { hostile(t, ours) }
+
+func TestSlowHostile(t *testing.T) {
+	isolated.Slow(t, "it reads with sqlite3")
+	hostile(t, theirs)
+}
+
+func hostile(t *testing.T, open func(*testing.T, string) reader) {
+	names := []string{"<script>alert(1)</script>", "\x1b[31mred\u009b2J", "=cmd|' /C calc'!A0", "'); DROP TABLE history; --", `"a","b"`, "a\x00b", "line\nline", strings.Repeat("ä", 10_000)}
 	slices.Sort(names)
+	var want []string
+	for _, name := range names {
+		want = append(want, fmt.Sprintf("%X", name))
+	}
 	s := source(t, "../../../examples/hello-world")
 	s.Changes = func(_ context.Context, f func(tables.Change) error) error {
 		for _, name := range names {
@@ -214,13 +248,13 @@ func TestHostile(t *testing.T) {
 	if err := Write(t.Context(), file, s, tables.All()); err != nil {
 		t.Fatal(err)
 	}
-	copied := filepath.Join(t.TempDir(), "plain.db") // whose name needs no care
-	if err := os.Rename(file, copied); err != nil {
+	plain := filepath.Join(t.TempDir(), "plain.db") // a name that readers need no care for
+	if err := os.Rename(file, plain); err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, copied)
+	read := open(t, plain)
 	for _, column := range []string{"environment", "subject"} {
-		if is := rowsOf(t, db, "SELECT "+column+" FROM history ORDER BY environment"); !slices.Equal(is, names) {
+		if is := read(t, "SELECT hex("+column+") FROM history ORDER BY environment"); !slices.Equal(is, want) {
 			t.Errorf("%s: %q", column, is)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 )
 
@@ -41,7 +42,7 @@ func assignmentTables() []*Table {
 		},
 		{
 			Name: "assignment_values", Doc: "The composed values of assignments without errors, with where they come from. What looks like a " +
-				"plaintext secret is masked. What clusters have for themselves is not there.", Key: 4,
+				"plaintext secret is masked. What single clusters have is in cluster_values.", Key: 4,
 			Columns: slices.Concat(assignment, []Column{
 				text("path", "the value's path"),
 				jsonOf("value", "the value"),
@@ -56,6 +57,22 @@ func assignmentTables() []*Table {
 			}),
 			References: []Reference{refer("assignments", "environment", "clusterType", "deploymentTarget")},
 			rows:       values,
+		},
+		{
+			Name: "cluster_values", Doc: "The values that single clusters have for themselves: their own, and those that configs compose of facts of " +
+				"single clusters. For the cluster they replace those of assignment_values, a composed one its own path, an own one all at or below its first field.", Key: 4,
+			Columns: []Column{
+				environment,
+				text("cluster", "the cluster"),
+				text("deploymentTarget", "the full name of the one that it is composed for; empty for a value of the cluster's own"),
+				text("path", "the value's path"),
+				jsonOf("value", "the value; null where one of the assignment is taken away"),
+				text("type", "what the value is, as in assignment_values"),
+				text("file", "the file that the cluster's own value is written in"),
+				optional(integer("line", "the line in the file")),
+			},
+			References: []Reference{refer("clusters", "environment", "cluster")},
+			rows:       clusterValues,
 		},
 		{
 			Name: "versions", Doc: "How many assignments of a workload have which version.", Key: 3,
@@ -79,14 +96,11 @@ func values(ctx context.Context, s *Source, yield func(...any) error) error {
 			if len(v.From) > 0 {
 				from = v.From[0]
 			}
-			var layer, line any
+			var layer any
 			if from.Layer != nil {
 				layer = *from.Layer
 			}
-			file := ""
-			if len(from.Positions) > 0 {
-				file, line = from.Positions[0].File, from.Positions[0].Line
-			}
+			file, line := first(from.Positions)
 			err := yield(a.Environment, a.ClusterType, a.DeploymentTarget, v.Path, v.Value, v.Value.Kind().String(), string(from.Kind), from.Name, layer, file, line,
 				others(v.From[min(1, len(v.From)):], from.Name), others(v.Replaced, ""))
 			if err != nil {
@@ -95,6 +109,21 @@ func values(ctx context.Context, s *Source, yield func(...any) error) error {
 		}
 		return nil
 	})
+}
+
+func clusterValues(_ context.Context, s *Source, yield func(...any) error) error {
+	return query.EachClusterValue(s.Build, func(v *query.ClusterValue) error {
+		file, line := first(v.Positions)
+		return yield(v.Environment, v.Cluster, v.DeploymentTarget, v.Path, v.Value, v.Value.Kind().String(), file, line)
+	})
+}
+
+// first returns the file and line of the first of some positions; "" and nil for none.
+func first(of []model.Position) (file string, line any) {
+	if len(of) == 0 {
+		return "", nil
+	}
+	return of[0].File, of[0].Line
 }
 
 // others returns the names of origins that have another one, each once.

@@ -21,8 +21,7 @@ func queryPage() []byte {
 		"- SQLite needs to be 3.38 or newer, for strict tables and JSON. `.schema` shows the docs of this page as comments.\n" +
 		"- The file is written beside the one that it then replaces: a reader has the old one or the new one. A file that kalypso did not write stays as it is.\n" +
 		"- Text of others is data, and never part of a statement. JSON lines escape what cannot be seen; a program that shows or exports texts of\n" +
-		"  the SQLite file has to do so itself. What looks like a plaintext secret is masked in values.\n" +
-		"- What single clusters have for themselves, own values and what is composed of their facts, is in no table; `kalypso explain cluster` shows it.")
+		"  the SQLite file has to do so itself. What looks like a plaintext secret is masked in values.")
 	p.block("Tables, views and columns are [stable](stability.md): releases add some, and `PRAGMA user_version` grows where one changes\n" +
 		"or goes. `PRAGMA application_id` is the same for all files that kalypso writes.")
 	p.block("## Tables")
