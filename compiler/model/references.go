@@ -33,6 +33,7 @@ var References = map[string]string{
 	"#DeploymentTargetSelector.workspace":   "workspaces",
 	"#DeploymentTargetSelector.environment": "environments",
 	"#ClusterTypeSelector.name":             "clusterTypes",
+	"#ClusterSelector.name":                 "clusters",
 
 	"#Assignment.environment":      "environments",
 	"#Assignment.workspace":        "workspaces",

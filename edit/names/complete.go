@@ -188,7 +188,9 @@ func labelKey(path []string, of side) (key string, ok bool) {
 	}
 	switch {
 	case n == 4 && path[0] == "clusterTypes":
-		ok = of == ofClusterTypes || of == ofBoth
+		ok = of != ofTargets
+	case n == 4 && (path[0] == "clusters" || path[0] == "inventories"):
+		ok = of == ofClusters
 	case n == 4 && path[0] == "workloads", n == 6 && path[0] == "workloads" && path[2] == model.DeploymentTargets:
 		ok = of == ofTargets || of == ofBoth
 	}

@@ -186,6 +186,7 @@ const (
 	noLabels side = iota
 	ofTargets
 	ofClusterTypes
+	ofClusters
 	ofBoth
 )
 
@@ -230,13 +231,15 @@ func (s *slot) enter() {
 		s.labels = ofTargets
 	case s.of.in == "#ClusterTypeSelector" && s.of.name == "labels":
 		s.labels = ofClusterTypes
+	case s.of.in == "#ClusterSelector" && s.of.name == "labels":
+		s.labels = ofClusters
 	}
 }
 
 // fact makes it the slot of a label, or of another fact of an assignment.
 func (s *slot) fact(name string) {
 	s.shape = &shape{}
-	if s.names = model.References["#Assignment."+name]; s.names == "" || s.labels == ofClusterTypes || s.labels == ofTargets && name != "workload" && name != "workspace" {
+	if s.names = model.References["#Assignment."+name]; s.names == "" || s.labels == ofClusterTypes || s.labels == ofClusters || s.labels == ofTargets && name != "workload" && name != "workspace" {
 		s.names, s.key = "", name
 	}
 }
