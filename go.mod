@@ -61,6 +61,7 @@ require (
 require (
 	github.com/AlecAivazis/survey/v2 v2.3.7
 	github.com/ProtonMail/go-crypto v1.4.1
+	github.com/awalterschulze/gographviz v2.0.3+incompatible
 	github.com/rhysd/actionlint v1.7.12
 	github.com/sourcegraph/jsonrpc2 v0.2.3
 	k8s.io/component-helpers v0.37.2

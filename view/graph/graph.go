@@ -1,0 +1,110 @@
+// Package graph draws graphs: as SVG, which it lays out itself, and as the texts that
+// Graphviz and Mermaid read. A graph is plain data, and may come from anywhere; whatever its
+// texts are, they are shown as texts. The same graph gives the same bytes.
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Graph is a directed graph. Its slices are sorted, as Sort leaves them, and each edge is
+// between nodes that there are.
+type Graph struct {
+	Title  string  `json:"title"`
+	Groups []Group `json:"groups"`
+	Nodes  []Node  `json:"nodes"`
+	Edges  []Edge  `json:"edges"`
+}
+
+// Group is a set of nodes that belong together.
+type Group struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	// Rank is how far to the right it stands at least: those of rank 0 are first.
+	Rank int `json:"rank"`
+}
+
+// Node is a node.
+type Node struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	// Kind says what it is, and how it looks.
+	Kind  string `json:"kind"`
+	Group string `json:"group,omitempty"` // the id of its group; "" for none
+	// Detail are lines of text below the label.
+	Detail      []string `json:"detail,omitempty"`
+	Highlighted bool     `json:"highlighted,omitempty"`
+	// Count is how many nodes it stands for, where it was folded; else 0.
+	Count int `json:"count,omitempty"`
+}
+
+// Edge leads from one node to another.
+type Edge struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Label string `json:"label,omitempty"`
+	// Kind says what it is, and how it looks.
+	Kind        string `json:"kind"`
+	Highlighted bool   `json:"highlighted,omitempty"`
+	// Count is how many edges it stands for, where nodes were folded; else 0.
+	Count int `json:"count,omitempty"`
+}
+
+// Sort sorts groups by rank and id, nodes by id, and edges by their ends and kind; and it
+// leaves out edges that are there twice.
+func (g *Graph) Sort() {
+	slices.SortFunc(g.Groups, func(a, b Group) int { return cmp.Or(a.Rank-b.Rank, strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(g.Nodes, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(g.Edges, compareEdges)
+	g.Edges = slices.Compact(g.Edges)
+}
+
+func compareEdges(a, b Edge) int {
+	highlight := 0
+	if a.Highlighted != b.Highlighted {
+		highlight = 1
+		if a.Highlighted {
+			highlight = -1
+		}
+	}
+	return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Label, b.Label), highlight)
+}
+
+// Highlight highlights nodes by their ids, and the edges between two of them.
+func (g *Graph) Highlight(nodes map[string]bool) {
+	for i := range g.Nodes {
+		g.Nodes[i].Highlighted = g.Nodes[i].Highlighted || nodes[g.Nodes[i].ID]
+	}
+	for i := range g.Edges {
+		g.Edges[i].Highlighted = g.Edges[i].Highlighted || nodes[g.Edges[i].From] && nodes[g.Edges[i].To]
+	}
+}
+
+// kinds returns the kinds of nodes and of edges, sorted.
+func (g *Graph) kinds() (nodes, edges []string) {
+	found := [2]map[string]bool{{}, {}}
+	for _, n := range g.Nodes {
+		found[0][n.Kind] = true
+	}
+	for _, e := range g.Edges {
+		found[1][e.Kind] = true
+	}
+	return slices.Sorted(maps.Keys(found[0])), slices.Sorted(maps.Keys(found[1]))
+}
+
+func kindNumber(kinds []string, kind string) int {
+	n, _ := slices.BinarySearch(kinds, kind)
+	return n
+}
+
+// text returns the label of an edge with the number of edges that it stands for.
+func (e Edge) text() string {
+	if e.Count > 1 {
+		return strings.TrimSpace(fmt.Sprintf("%s ×%d", e.Label, e.Count))
+	}
+	return e.Label
+}

@@ -1,0 +1,49 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// narrow is the same whatever the locale is.
+var narrow = &runewidth.Condition{StrictEmojiNeutral: true}
+
+// cells returns how wide text is in letters of one width. What has no width of its own counts
+// as one, so that not much of it is in one place.
+func cells(text string) int {
+	n := 0
+	for _, r := range text {
+		n += max(narrow.RuneWidth(r), 1)
+	}
+	return n
+}
+
+// cut returns text as one line, cut where it is wider than most letters.
+func cut(text string, most int) string {
+	text = terminal.Printable(text)
+	if cells(text) <= most {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n += max(narrow.RuneWidth(r), 1); n > most-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// mostLines is how many lines of details are drawn.
+const mostLines = 6
+
+// details returns the lines of details that are drawn.
+func details(n Node) []string {
+	if more := len(n.Detail) - mostLines; more > 0 {
+		return append(slices.Clone(n.Detail[:mostLines-1]), fmt.Sprintf("and %d more", more+1))
+	}
+	return n.Detail
+}
