@@ -115,6 +115,9 @@ func (b *Build) Close() error {
 	return errors.Join(errs...)
 }
 
+// Lock returns what kalypso.lock pins.
+func (b *Build) Lock() *dependency.Lock { return b.library.Lock }
+
 // Failed says whether the platform has errors.
 func (b *Build) Failed() bool { return diag.Errors(b.Diagnostics) }
 

@@ -59,6 +59,7 @@ func (g *global) words() map[string]cobra.CompletionFunc {
 		"PLAN":                     g.files("json"),
 		"FILE|DIR":                 g.files("cue"),
 	}
+	words["ENVIRONMENT|ENVIRONMENT/CLUSTER-TYPE/TARGET"] = g.environmentsOrAssignments
 	// Text that nobody else can know, and numbers.
 	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "REASON", "SELECTOR", "SIZE", "TIME", "DURATION", "URL", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
 		words[free] = cobra.NoFileCompletions

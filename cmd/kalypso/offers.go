@@ -119,6 +119,11 @@ func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([
 		}
 		return codes, cobra.ShellCompDirectiveNoFileComp
 	}
+	return g.assignmentIDs(cmd, given, prefix)
+}
+
+// assignmentIDs completes assignments.
+func (g *global) assignmentIDs(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return g.evaluated(func(b *compiler.Build) (ids []string) {
 		for _, e := range b.Environments {
 			if e.Model == nil {
@@ -130,6 +135,14 @@ func (g *global) explained(cmd *cobra.Command, given []string, prefix string) ([
 		}
 		return ids
 	})(cmd, given, prefix)
+}
+
+// environmentsOrAssignments completes environments, and assignments once there is a slash.
+func (g *global) environmentsOrAssignments(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if strings.Contains(prefix, "/") {
+		return g.assignmentIDs(cmd, given, prefix)
+	}
+	return g.environmentNames(cmd, given, prefix)
 }
 
 // keys completes the keys of an assignment's values.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -97,10 +98,7 @@ func (g *global) print(output string, result any, fill func(*tabwriter.Writer)) 
 // printDocument prints a result as json or yaml.
 func (g *global) printDocument(output string, result any) error {
 	if output == "json" {
-		enc := json.NewEncoder(g.out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(result)
+		return writeJSON(g.out, result)
 	}
 	text, err := toYAML(result)
 	if err != nil {
@@ -108,6 +106,13 @@ func (g *global) printDocument(output string, result any) error {
 	}
 	_, err = g.out.Write(text)
 	return err
+}
+
+func writeJSON(w io.Writer, result any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(result)
 }
 
 // toYAML writes what a type's JSON says as YAML, in the same order.

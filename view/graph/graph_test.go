@@ -93,12 +93,11 @@ func graphs() map[string]*Graph {
 
 // shown is a box or a text of a picture.
 type shown struct {
-	class, text    string
-	x, y, w, h     int
-	node, hasTitle bool
+	class, text string
+	x, y, w, h  int
 }
 
-// read reads a picture, strictly as XML, with the things that are in each element g of its own.
+// read reads a picture, strictly as XML, with the boxes and texts of each node.
 func read(t *testing.T, picture []byte) (nodes [][]shown, frames []shown) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(picture))

@@ -1,0 +1,135 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/view/graph"
+)
+
+// drawing is a graph that is being made. In a graph of several environments, ids and labels of
+// groups have their names.
+type drawing struct {
+	graph.Graph
+	several bool
+}
+
+func newDrawing(title string, environments []*build.Environment) *drawing {
+	var names []string
+	for _, e := range environments {
+		names = append(names, e.Name)
+	}
+	if len(names) > 0 {
+		title += " of " + strings.Join(names, ", ")
+	}
+	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{}, Edges: []graph.Edge{}}, len(names) > 1}
+}
+
+// group adds a group of an environment, and returns its id.
+func (d *drawing) group(e *build.Environment, id, label string, rank int) string {
+	if d.several {
+		label = e.Name + ": " + label
+	}
+	id = e.Name + "/" + id
+	d.Groups = append(d.Groups, graph.Group{ID: id, Label: label, Rank: rank})
+	return id
+}
+
+func (d *drawing) node(group, id, kind, label string, detail ...string) string {
+	detail = slices.DeleteFunc(detail, func(line string) bool { return line == "" })
+	d.Nodes = append(d.Nodes, graph.Node{ID: id, Label: label, Kind: kind, Group: group, Detail: detail})
+	return id
+}
+
+func (d *drawing) edge(from, to, kind string) {
+	d.Edges = append(d.Edges, graph.Edge{From: from, To: to, Kind: kind})
+}
+
+// finish sorts the graph, and leaves out groups without nodes, and edges from and to what is not
+// there.
+func (d *drawing) finish() *graph.Graph {
+	there, groups := map[string]bool{}, map[string]bool{}
+	for _, n := range d.Nodes {
+		there[n.ID], groups[n.Group] = true, true
+	}
+	d.Groups = slices.DeleteFunc(d.Groups, func(g graph.Group) bool { return !groups[g.ID] })
+	d.Edges = slices.DeleteFunc(d.Edges, func(e graph.Edge) bool { return !there[e.From] || !there[e.To] })
+	d.Sort()
+	return &d.Graph
+}
+
+// reach returns the nodes from which edges lead to a node, or, forwards, to which they lead from
+// it, and itself.
+func (d *drawing) reach(id string, forwards bool) map[string]bool {
+	next := map[string][]string{}
+	for _, e := range d.Edges {
+		if forwards {
+			next[e.From] = append(next[e.From], e.To)
+		} else {
+			next[e.To] = append(next[e.To], e.From)
+		}
+	}
+	reached := map[string]bool{}
+	var visit func(string)
+	visit = func(id string) {
+		if !reached[id] {
+			reached[id] = true
+			for _, n := range next[id] {
+				visit(n)
+			}
+		}
+	}
+	visit(id)
+	return reached
+}
+
+// readableOf returns the environments that a graph shows.
+func readableOf(b *compiler.Build) []*build.Environment { return slices.Collect(readable(b)) }
+
+// chosen returns an assignment by its id, with its environment; nil where none is asked for, and
+// where errors hide it. The cluster type may be a class of one, or a cluster. The error says that
+// there is none, and what may have been meant.
+func chosen(b *compiler.Build, id string) (*build.Environment, int, error) {
+	environment, clusterType, target, ok := Parse(id)
+	e := find(b, environment)
+	if !ok || e == nil || e.Model == nil {
+		return nil, 0, nil
+	}
+	folder, _, err := folderOf(e, clusterType)
+	if err != nil {
+		return nil, 0, err
+	}
+	if i, assigned := e.Schedule.Index(folder, target); assigned {
+		return e, i, nil
+	}
+	absence, _ := e.Schedule.WhyNot(folder, target)
+	if err := unknown(&absence); err != nil {
+		return nil, 0, err
+	}
+	if absence.Uncertain {
+		return nil, 0, nil
+	}
+	return nil, 0, fmt.Errorf("%s is not assigned to %s in %s: kalypso explain %s says why", target, clusterType, environment, id)
+}
+
+func assignmentID(e *build.Environment, i int) string {
+	return "assignment/" + e.Schedule.Assignments[i].ID(e.Name)
+}
+
+// clusterTypeLabel names a cluster type, with its labels.
+func clusterTypeLabel(c *model.ClusterType) string {
+	return strings.TrimSpace(c.Name + "  " + labelsText(c.Labels))
+}
+
+func labelsText(of map[string]string) string {
+	var out []string
+	for k, v := range of {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
