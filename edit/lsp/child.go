@@ -75,6 +75,11 @@ func (c *child) send(m message) {
 		c.stop() // it takes nothing any more
 		m.reply(answer{err: errEnded})
 	}
+	select {
+	case <-c.done:
+		c.refuse() // deliver may have refused what was queued before
+	default:
+	}
 }
 
 func (m message) reply(a answer) {
