@@ -122,7 +122,7 @@ and builds need no network.`,
 	addGroup(root, start, newInit(g), newDoctor(g), newMan(g), newVersion(g))
 	addGroup(root, "Author:", newFmt(g), newVet(g), newTest(g), newLSP(g), newRequirements(g), newLock(g), newVendor(g), newMod(g), newInventory(g), newProject(g))
 	addGroup(root, "Build:", newBuild(g), newWatch(g), newPublish(g), newBootstrap(g), newCache(g))
-	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newGraph(g), newCompare(g), newQuery(g), newDiff(g), newVerify(g), newAudit(g))
+	addGroup(root, "Inspect:", newGet(g), newDescribe(g), newExplain(g), newGraph(g), newCompare(g), newQuery(g), newDiff(g), newView(g), newVerify(g), newAudit(g))
 	addGroup(root, "Promote:", newPromote(g), newRollback(g), newHold(g), newRelease(g), newReject(g), newFreeze(g), newThaw(g))
 	root.AddCommand(newExitCodes())
 	g.completeAll(root)

@@ -216,6 +216,19 @@ func (e *Environment) unknown() bool {
 // it is not built.
 func (e *Environment) Failed(assignment int) bool { return e.assignments.rows[assignment].failed }
 
+// Files returns the files of the folder of an assignment with their bytes, sorted by path;
+// none where it has failed. It may be called by several goroutines, after Build.
+func (e *Environment) Files(ctx context.Context, assignment int) ([]backends.File, error) {
+	if e.Failed(assignment) {
+		return nil, nil
+	}
+	all, err := e.assignments.contents(ctx, []int{assignment})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
 // Graph returns the configuration graph of the assignment with this number.
 func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph, error) {
 	return e.tuples.graph(ctx, e.Plan.TupleOf[assignment])

@@ -43,7 +43,13 @@ type Planned struct {
 	// rings are those of the request, by cluster type; one that is in several or none
 	// is absent.
 	rings map[string]string
+	// declared are all rings of the environment, as rings are.
+	declared map[string]string
 }
+
+// Ring returns the ring of a cluster type, or of a class of one; "" where it is in none, or
+// in several.
+func (p *Planned) Ring(clusterType string) string { return p.declared[clusterType] }
 
 // OCI returns where the environment's gitops keeps its tree; nil where that is no
 // OCI registry, or not known.
@@ -183,7 +189,8 @@ func (p *Planned) checkRings(satisfies selector.Satisfier) []diag.Diagnostic {
 	if p.Model.Rings != nil { // its own files have others
 		rings = p.Model.Rings
 	}
-	_, ds := schedule.Rings(p.Name, rings, p.Model.ClusterTypes, satisfies)
+	var ds []diag.Diagnostic
+	p.declared, ds = schedule.Rings(p.Name, rings, p.Model.ClusterTypes, satisfies)
 	if p.Model.Incomplete { // a ring may have what is not known
 		ds = slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 	}

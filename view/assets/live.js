@@ -1,0 +1,39 @@
+"use strict";
+// A server whose data changes sends an event for each generation of it: what the page shows is
+// then fetched again. A page listens while it is seen, as a browser has few connections to a
+// server. The first event says which generation there is.
+(() => {
+  let seen = "";
+  let events = null;
+
+  const refresh = async () => {
+    const open = [...document.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+    const typed = document.activeElement?.matches("input[type=search]") ? document.activeElement.value : null;
+    const answer = await fetch(location.href);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of ["header", "main", "footer"]) document.querySelector("body > " + part).replaceWith(page.querySelector("body > " + part));
+    document.title = page.title;
+    for (const s of document.querySelectorAll("details > summary")) s.parentElement.open = open.includes(s.textContent);
+    const field = document.querySelector("input[type=search]");
+    if (typed !== null && field) {
+      field.value = typed;
+      field.focus();
+    }
+    window.htmx?.process(document.body);
+  };
+
+  const listen = () => {
+    events?.close();
+    events = null;
+    if (document.visibilityState === "hidden") return;
+    events = new EventSource("/events");
+    events.addEventListener("generation", (event) => {
+      const other = seen !== "" && seen !== event.data;
+      seen = event.data;
+      if (other) refresh().catch(() => {}); // the server is gone, and the page stays
+    });
+  };
+  document.addEventListener("visibilitychange", listen);
+  addEventListener("pagehide", () => events?.close());
+  addEventListener("pageshow", listen);
+})();

@@ -1,0 +1,188 @@
+package view
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+)
+
+// FileOptions say what is in a file of pages.
+type FileOptions struct {
+	// Full has a page for each assignment. Else there is one for each group of equal ones.
+	Full bool
+}
+
+// WriteFile writes all pages of a source as one file of HTML that needs nothing else: no
+// server and no network. It can be read without scripts, unless it is so large that the pages
+// of workloads, clusters and assignments are packed.
+func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error {
+	f := &file{ctx: ctx, source: s, has: map[string]bool{}, shown: map[string]string{}, equal: map[string]int{}}
+	f.renderer = newRenderer(links{page: f.address, assignment: f.assignment, oneFile: true})
+	about, err := s.About(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.collect(about, o.Full); err != nil {
+		return err
+	}
+	packed, err := f.pack()
+	if err != nil {
+		return err
+	}
+	style, script := asset("style.css"), asset("file.js")
+	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script), Packed: packed, Policy: fmt.Sprintf(
+		"default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hashOf(style), hashOf(script))}
+	out := bufio.NewWriterSize(w, 1<<16)
+	if err := f.renderer.templates.ExecuteTemplate(out, "file-head", head); err != nil {
+		return err
+	}
+	for _, p := range f.first {
+		if err := f.section(out, p); err != nil {
+			return err
+		}
+	}
+	if err := f.renderer.templates.ExecuteTemplate(out, "file-foot", head); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+type fileHead struct {
+	*About
+	Style  template.CSS
+	Script template.JS
+	Policy string
+	Packed *packed
+}
+
+// file is one while it is written.
+type file struct {
+	ctx      context.Context
+	source   Source
+	renderer *renderer
+	first    []string          // the paths of pages that are never packed, in their order
+	others   []string          // those of the others, sorted
+	has      map[string]bool   // all of these
+	shown    map[string]string // what is Equal of assignments, to the path of the page for them
+	equal    map[string]int    // how many assignments a page is for, by its path
+}
+
+// collect finds all pages.
+func (f *file) collect(about *About, full bool) error {
+	f.first = []string{path("")}
+	fleet, err := f.source.Fleet(f.ctx, "", Page{})
+	if err != nil {
+		return err
+	}
+	for i, e := range fleet.Environments {
+		if e.Unreadable {
+			continue
+		}
+		f.first = append(f.first, path("environments", e.Name), path("policies", e.Name), path("configs", e.Name))
+		if i > 0 && !fleet.Environments[i-1].Unreadable {
+			f.first = append(f.first, path("compare", fleet.Environments[i-1].Name, e.Name))
+		}
+		if e.Clusters > 0 {
+			f.others = append(f.others, path("clusters", e.Name))
+		}
+		environment, err := f.source.Environment(f.ctx, e.Name)
+		if err != nil {
+			return err
+		}
+		for _, ct := range environment.ClusterTypes {
+			f.others = append(f.others, path("cluster-types", e.Name, ct.Name))
+		}
+	}
+	f.first = append(f.first, path("diagnostics"))
+	if about.Revision != "" {
+		f.first = append(f.first, path("changes"))
+	}
+	for _, row := range fleet.Workloads {
+		f.others = append(f.others, path("workloads", row.Name))
+		w, err := f.source.Workload(f.ctx, row.Name, Page{})
+		if err != nil {
+			return err
+		}
+		for _, a := range w.Assignments {
+			own := pathOf(a)
+			if f.shown[a.Equal] == "" {
+				f.shown[a.Equal] = own
+			}
+			if f.shown[a.Equal] == own || full {
+				f.others = append(f.others, own)
+			}
+			if !full {
+				f.equal[f.shown[a.Equal]]++
+			}
+		}
+	}
+	slices.Sort(f.others)
+	for _, p := range slices.Concat(f.first, f.others) {
+		f.has[p] = true
+	}
+	return nil
+}
+
+// pack puts the pages that may be packed together.
+func (f *file) pack() (*packed, error) {
+	p := &packer{}
+	for _, at := range f.others {
+		var html bytes.Buffer
+		if err := f.section(&html, at); err != nil {
+			return nil, err
+		}
+		if err := p.add(at, html.Bytes()); err != nil {
+			return nil, err
+		}
+	}
+	return p.finish()
+}
+
+func (f *file) section(w io.Writer, at string) error {
+	p, err := find(f.ctx, f.source, at, nil, true)
+	if err != nil {
+		return err
+	}
+	body, err := f.renderer.html(p)
+	if err != nil {
+		return err
+	}
+	return f.renderer.templates.ExecuteTemplate(w, "file-page", struct {
+		*page
+		Body  template.HTML
+		Equal int
+	}{p, body, f.equal[at]})
+}
+
+// address is that of a page; "" where the file does not have it.
+func (f *file) address(path string) string {
+	if !f.has[path] {
+		return ""
+	}
+	return "#" + path
+}
+
+// assignment is the address of the page of an assignment, or of one that is equal.
+func (f *file) assignment(a AssignmentRow) string {
+	if own := pathOf(a); f.has[own] {
+		return "#" + own
+	}
+	return f.address(f.shown[a.Equal])
+}
+
+func asset(name string) string {
+	data, _ := assetFiles.ReadFile("assets/" + name) // embedded
+	return string(bytes.TrimSpace(data))
+}
+
+// hashOf is how a content security policy names a script or style that it allows.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

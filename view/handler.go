@@ -1,0 +1,143 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// policy lets a page load and run what the server itself has, and nothing else.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Handler serves the pages of the source that a feed has, and tells pages that are open when
+// it has another, so that they show that. It is for a server on a loopback address that has no
+// access control: it answers only what is asked of a loopback name, so that no page of the
+// web can read it through a name of its own.
+func Handler(f *Feed) http.Handler {
+	h := &handler{feed: f}
+	h.renderer = newRenderer(links{
+		page:       func(path string) string { return path },
+		assignment: pathOf,
+	})
+	assets, _ := fs.Sub(assetFiles, "assets") // embedded
+	mux := http.NewServeMux()
+	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(assets)))
+	mux.HandleFunc("GET /events", h.events)
+	mux.HandleFunc("GET /", h.page)
+	return secured(mux)
+}
+
+// secured refuses what does not come for a loopback name, and says what pages may do.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.Host) {
+			http.Error(w, "this server answers only on the address that it listens on", http.StatusForbidden)
+			return
+		}
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-cache")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback says whether a host, with or without a port, is this machine by any of its names.
+func isLoopback(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+type handler struct {
+	feed     *Feed
+	renderer *renderer
+}
+
+// document is what the template of a whole page takes.
+type document struct {
+	*About
+	Page     *page
+	Body     any // template.HTML
+	Contains string
+}
+
+func (h *handler) page(w http.ResponseWriter, r *http.Request) {
+	source, failure, done := h.feed.use()
+	defer done()
+	if source == nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "nothing is compiled yet", http.StatusServiceUnavailable)
+		return
+	}
+	status := http.StatusOK
+	p, err := find(r.Context(), source, r.URL.EscapedPath(), r.URL.Query(), false)
+	var missing *NotFoundError
+	switch {
+	case errors.As(err, &missing):
+		status, p = http.StatusNotFound, &page{Title: "Not found", Template: "error", Data: missing.Message}
+	case r.Context().Err() != nil:
+		return // nobody waits for it
+	case err != nil:
+		status, p = http.StatusInternalServerError, &page{Title: "Error", Template: "error", Data: err.Error()}
+	}
+	var out bytes.Buffer
+	if err := h.write(r.Context(), source, failure, &out, p, r.URL.Query().Get("q")); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // who reads it may be gone
+}
+
+func (h *handler) write(ctx context.Context, source Source, failure string, out *bytes.Buffer, p *page, contains string) error {
+	about, err := source.About(ctx)
+	if err != nil {
+		return err
+	}
+	about.Failure = failure
+	body, err := h.renderer.html(p)
+	if err != nil {
+		return err
+	}
+	return h.renderer.templates.ExecuteTemplate(out, "document", document{About: about, Page: p, Body: body, Contains: contains})
+}
+
+// events sends an event for each generation of the data, as long as a page is open. A
+// comment now and then shows whether the page is still there.
+func (h *handler) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	for generation := 0; ; {
+		const beat = 20 * time.Second
+		ctx, cancel := context.WithTimeout(r.Context(), beat)
+		next := h.feed.next(ctx, generation)
+		cancel()
+		if r.Context().Err() != nil {
+			return
+		}
+		message := ": waiting\n\n"
+		if next != generation {
+			generation, message = next, fmt.Sprintf("event: generation\ndata: %d\n\n", next)
+		}
+		if _, err := w.Write([]byte(message)); err != nil || out.Flush() != nil {
+			return
+		}
+	}
+}

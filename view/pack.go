@@ -1,0 +1,72 @@
+package view
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"html/template"
+)
+
+// Pages that are together larger than mostUnpacked are packed, since a browser that has to
+// read them all at once keeps its user waiting. A pack has pages of about packSize.
+const (
+	mostUnpacked = 2 << 20
+	packSize     = 1 << 20
+)
+
+// packed are pages: as HTML, or in packs that a script of the page opens when one is asked for.
+type packed struct {
+	HTML  template.HTML
+	Packs []pack // sorted by First; nil where HTML has all pages
+}
+
+// pack is pages one after the other, in gzip and base64.
+type pack struct {
+	First string // the path of its first page
+	Data  template.HTML
+}
+
+// packer packs pages that are added in the order of their paths.
+type packer struct {
+	paths []string
+	held  [][]byte
+	size  int // of what is held
+	packs []pack
+}
+
+func (p *packer) add(path string, html []byte) error {
+	p.paths, p.held, p.size = append(p.paths, path), append(p.held, html), p.size+len(html)
+	if p.packs == nil && p.size <= mostUnpacked || p.packs != nil && p.size < packSize {
+		return nil
+	}
+	return p.flush()
+}
+
+// flush packs what is held.
+func (p *packer) flush() error {
+	for len(p.held) > 0 {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		n, size := 0, 0
+		for ; n < len(p.held) && size < packSize; n++ {
+			size += len(p.held[n])
+			if _, err := zip.Write(p.held[n]); err != nil {
+				return err
+			}
+		}
+		if err := zip.Close(); err != nil {
+			return err
+		}
+		p.packs = append(p.packs, pack{p.paths[0], template.HTML(base64.StdEncoding.EncodeToString(out.Bytes()))})
+		p.paths, p.held, p.size = p.paths[n:], p.held[n:], p.size-size
+	}
+	return nil
+}
+
+func (p *packer) finish() (*packed, error) {
+	if p.packs == nil {
+		return &packed{HTML: template.HTML(bytes.Join(p.held, nil))}, nil
+	}
+	err := p.flush()
+	return &packed{Packs: p.packs}, err
+}

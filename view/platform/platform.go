@@ -1,0 +1,233 @@
+// Package platform gives pages what a compiled platform has.
+package platform
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/query"
+	"github.com/kalypso-io/kalypso/view"
+)
+
+// listed is how many of a thing are listed where a page does not have all of them.
+const listed = 100
+
+// Options say what is not in a build.
+type Options struct {
+	Title string
+	// Commit is the commit that is checked out, shortened; "" where there is none.
+	Commit string
+	// Since is the revision that changes are counted from; "" for none. Compare compares a
+	// revision with the platform.
+	Since   string
+	Compare func(ctx context.Context, revision string) (*compiler.Difference, error)
+	// Link returns the address at which a forge shows a place; nil for none.
+	Link  func(model.Position) string
+	Built time.Time
+}
+
+// Platform is a view.Source of a build. It composes what a page needs when it is asked for,
+// so that the build has to stay open as long.
+type Platform struct {
+	build   *compiler.Build
+	options Options
+
+	environments map[string]*environment
+	order        []*environment
+	workloads    map[string]*workload
+	sorted       []*workload // by name
+
+	changes sync.Mutex
+	since   map[string]*view.Changes // by revision
+}
+
+// environment is one of the build, with what lists need of it.
+type environment struct {
+	*build.Environment
+	summary  view.EnvironmentSummary
+	rows     []view.AssignmentRow // by the number of the assignment
+	clusters map[string]int       // by folder
+	types    []view.ClusterTypeRow
+}
+
+// workload is one in all environments.
+type workload struct {
+	view.WorkloadRow
+	description string
+	labels      map[string]string
+	rows        []view.AssignmentRow
+}
+
+var _ view.Source = (*Platform)(nil)
+
+// New returns the source of a build.
+func New(b *compiler.Build, o Options) *Platform {
+	p := &Platform{build: b, options: o, environments: map[string]*environment{}, workloads: map[string]*workload{}, since: map[string]*view.Changes{}}
+	for _, e := range query.InOrder(b) {
+		one := &environment{Environment: e, clusters: map[string]int{}}
+		one.summary = view.EnvironmentSummary{Name: e.Name, Unreadable: e.Model == nil}
+		p.environments[e.Name], p.order = one, append(p.order, one)
+	}
+	for _, a := range query.Workloads(b) {
+		w := p.workload(a.Name)
+		w.Workspace, w.Application = a.Workspace, a.Application
+		w.description, w.labels = cmp.Or(a.Description, w.description), a.Labels
+		p.environments[a.Environment].summary.Workloads++
+	}
+	for n, e := range p.order {
+		if e.Model == nil {
+			continue
+		}
+		e.summary.Description, e.summary.After = e.Model.Description, e.Model.After
+		e.summary.Clusters, e.summary.Assignments = len(e.Model.Clusters), len(e.Schedule.Assignments)
+		for _, c := range e.Model.Clusters {
+			e.clusters[c.Folder]++
+		}
+		for i := range e.Schedule.Assignments {
+			p.add(n, e, i)
+		}
+	}
+	p.addClusterTypes()
+	p.sorted = slices.SortedFunc(maps.Values(p.workloads), func(a, b *workload) int { return strings.Compare(a.Name, b.Name) })
+	for _, w := range p.sorted {
+		for i := range w.Cells {
+			slices.SortFunc(w.Cells[i].Versions, func(a, b view.Version) int { return strings.Compare(a.Name, b.Name) })
+		}
+	}
+	return p
+}
+
+func (p *Platform) workload(name string) *workload {
+	w := p.workloads[name]
+	if w == nil {
+		w = &workload{WorkloadRow: view.WorkloadRow{Name: name, Cells: make([]view.Cell, len(p.order))}}
+		for i, e := range p.order {
+			w.Cells[i].Environment = e.Name
+		}
+		p.workloads[name] = w
+	}
+	return w
+}
+
+// add adds an assignment of the environment with a number.
+func (p *Platform) add(n int, e *environment, i int) {
+	a := &e.Schedule.Assignments[i]
+	row := view.AssignmentRow{
+		Environment: e.Name, ClusterType: a.ClusterType.Name, Target: a.Target.FullName, Workload: a.Workload.Name,
+		Namespace: e.Plan.Namespaces[i], Version: a.Version, Clusters: e.clusters[a.ClusterType.Name], Failed: e.Failed(i),
+	}
+	if !row.Failed {
+		row.Equal = fmt.Sprintf("%q %q %q %s", a.Workload.Name, a.Version, a.ClusterType.Reconciler, e.Configuration(i))
+	} else {
+		e.summary.Failed++
+		row.Equal = a.ID(e.Name)
+	}
+	e.rows = append(e.rows, row)
+	w := p.workload(row.Workload)
+	w.rows = append(w.rows, row)
+	cell := &w.Cells[n]
+	cell.Assignments++
+	if row.Failed {
+		cell.Failed++
+	}
+	v := slices.IndexFunc(cell.Versions, func(v view.Version) bool { return v.Name == row.Version })
+	if v < 0 {
+		v, cell.Versions = len(cell.Versions), append(cell.Versions, view.Version{Name: row.Version})
+	}
+	cell.Versions[v].Assignments++
+}
+
+func (p *Platform) addClusterTypes() {
+	for _, ct := range query.ClusterTypes(p.build) {
+		e := p.environments[ct.Environment]
+		e.summary.ClusterTypes++
+		for _, c := range ct.Classes {
+			e.types = append(e.types, view.ClusterTypeRow{
+				Environment: e.Name, Name: c.Folder, ClusterType: ct.Name, Selectors: c.Selectors, Reconciler: ct.Reconciler,
+				Ring: e.Ring(c.Folder), Clusters: c.Clusters, Assignments: c.Assignments,
+			})
+		}
+	}
+}
+
+// About says what the pages are of.
+func (p *Platform) About(context.Context) (*view.About, error) {
+	o := &p.options
+	about := &view.About{Title: o.Title, Commit: o.Commit, Revision: o.Since, Built: o.Built}
+	for _, e := range p.order {
+		about.Environments = append(about.Environments, e.Name)
+	}
+	for _, d := range p.build.Diagnostics {
+		if d.Severity == diag.Error {
+			about.Errors++
+		} else {
+			about.Warnings++
+		}
+	}
+	return about, nil
+}
+
+// readable returns an environment that can be read.
+func (p *Platform) readable(name string) (*environment, error) {
+	e := p.environments[name]
+	switch {
+	case e == nil:
+		return nil, p.missing("environment", name, slices.Collect(maps.Keys(p.environments)), "this platform")
+	case e.Model == nil:
+		return nil, &view.NotFoundError{Message: "errors hide all of " + name + ": see the diagnostics"}
+	}
+	return e, nil
+}
+
+// missing is the error of a name that there is not in a place.
+func (p *Platform) missing(kind, name string, known []string, in string) error {
+	text := fmt.Sprintf("there is no %s %s in %s", kind, name, in)
+	if hint := diag.DidYouMean(name, known); hint != "" {
+		text += "; " + hint
+	}
+	return &view.NotFoundError{Message: text}
+}
+
+func (p *Platform) places(of []model.Position) []view.Place {
+	var out []view.Place
+	for _, at := range of {
+		place := view.Place{Text: fmt.Sprintf("%s:%d:%d", at.File, at.Line, at.Column)}
+		if p.options.Link != nil {
+			place.Link = p.options.Link(at)
+		}
+		out = append(out, place)
+	}
+	return out
+}
+
+func (p *Platform) named(of []query.Place) []view.Named {
+	var out []view.Named
+	for _, one := range of {
+		out = append(out, view.Named{Kind: one.Kind, Name: one.Name, Places: p.places(one.Positions)})
+	}
+	return out
+}
+
+func pairs(of map[string]string) []view.Pair {
+	var out []view.Pair
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, view.Pair{Name: name, Value: of[name]})
+	}
+	return out
+}
+
+// holds says whether one of some texts has another in it, in any case of letters.
+func holds(part string, texts ...string) bool {
+	part = strings.ToLower(part)
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), part) })
+}

@@ -1,0 +1,166 @@
+package view
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kalypso-io/kalypso/view/graph"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// Texts are cut, as a name of 10,000 characters would hide all others.
+const (
+	longestName  = 120
+	longestValue = 4000
+	longestText  = 100_000
+)
+
+// renderer renders pages, whose links lead where address says.
+type renderer struct {
+	templates *template.Template
+}
+
+// links says where pages lead: to other pages of a server, or to parts of one file.
+type links struct {
+	// page returns the address of a page by its path; "" where there is none, so that its
+	// name stands there without a link.
+	page func(path string) string
+	// assignment returns that of an assignment.
+	assignment func(AssignmentRow) string
+	oneFile    bool
+}
+
+func newRenderer(l links) *renderer {
+	funcs := template.FuncMap{
+		"to": func(segments ...string) string { return l.page(path(segments...)) },
+		"toID": func(id string) string {
+			return l.page(path(append([]string{"assignments"}, strings.Split(id, "/")...)...))
+		},
+		"assigned": l.assignment,
+		"file":     func() bool { return l.oneFile },
+		"name":     func(s string) string { return visible(s, longestName) },
+		"value":    func(s string) string { return visible(s, longestValue) },
+		"text":     func(s string) string { return visible(s, longestText) },
+		"count":    count,
+		"svg":      drawing,
+		"more":     more,
+		"inc":      func(i int) int { return i + 1 },
+		"dec":      func(i int) int { return i - 1 },
+		"link":     link,
+	}
+	return &renderer{template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
+}
+
+// body renders what is the page's own.
+func (r *renderer) body(w io.Writer, p *page) error {
+	return r.templates.ExecuteTemplate(w, p.Template, p.Data)
+}
+
+// visible returns a text with what cannot be seen, or changes what can, as it is escaped in
+// Go, and cut to a number of characters.
+func visible(s string, longest int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if utf8.RuneCountInString(s) > longest {
+		s = string([]rune(s)[:longest]) + "…"
+	}
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range s {
+		if hidden(c) {
+			fmt.Fprintf(&b, "\\u%04x", c)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// hidden says whether a character is not seen, or turns others around.
+func hidden(c rune) bool {
+	return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c))
+}
+
+// count is a number of things, by the name of one.
+func count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	if y, ok := strings.CutSuffix(one, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, y)
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// link is a name that leads to an address; just the name where that is "".
+func link(address, text string) template.HTML {
+	text = template.HTMLEscapeString(visible(text, longestName))
+	if address == "" {
+		return template.HTML(text)
+	}
+	return template.HTML(`<a href="` + template.HTMLEscapeString(address) + `">` + text + `</a>`)
+}
+
+// drawing is a graph as an inline picture; nothing for none.
+func drawing(g *graph.Graph) (template.HTML, error) {
+	if g == nil || len(g.Nodes) == 0 {
+		return "", nil
+	}
+	var b bytes.Buffer
+	if err := graph.SVG(&b, g, graph.Inline); err != nil {
+		return "", err
+	}
+	return template.HTML(b.String()), nil
+}
+
+// more are the addresses of the pages before and after a part of a list; "" for none.
+func more(p Part, contains string) map[string]string {
+	out := map[string]string{"Before": "", "After": "", "Text": ""}
+	if p.Size == 0 || p.Total <= p.Size {
+		return out
+	}
+	last := (p.Total + p.Size - 1) / p.Size
+	at := func(n int) string {
+		q := url.Values{"page": {fmt.Sprint(n)}}
+		if contains != "" {
+			q.Set("q", contains)
+		}
+		return "?" + q.Encode()
+	}
+	if p.Number > 1 {
+		out["Before"] = at(min(p.Number-1, last))
+	}
+	if p.Number < last {
+		out["After"] = at(p.Number + 1)
+	}
+	out["Text"] = fmt.Sprintf("page %d of %d, %d in all", p.Number, last, p.Total)
+	return out
+}
+
+// Of returns the part of a list that a page is, and says which it is.
+func Of[T any](all []T, p Page) ([]T, Part) {
+	part := Part{Page: p, Total: len(all)}
+	if p.Size == 0 {
+		return all, part
+	}
+	from := min(max(p.Number-1, 0)*p.Size, len(all))
+	return slices.Clip(all[from:min(from+p.Size, len(all))]), part
+}
+
+// html renders what is the page's own.
+func (r *renderer) html(p *page) (template.HTML, error) {
+	var b bytes.Buffer
+	err := r.body(&b, p)
+	return template.HTML(b.String()), err
+}

@@ -1,0 +1,349 @@
+// Package view renders what runs where as pages: for a server, or as one file. It renders
+// plain data and knows nothing of where that comes from: a Source has it, which may be a
+// compiled platform (package platform) or something that observes clusters.
+//
+// Each page is HTML that can be read without scripts. The texts of a Source are shown as
+// they are, whatever is in them: they are escaped, cut where they are long, and never markup.
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/kalypso-io/kalypso/view/graph"
+)
+
+// A Source has what pages show. Its methods are called by several goroutines. A name that it
+// does not have is a *NotFoundError. Lists are in the order in which pages show them.
+type Source interface {
+	About(ctx context.Context) (*About, error)
+	// Fleet returns the workloads whose name, workspace or application contains a text.
+	Fleet(ctx context.Context, contains string, p Page) (*Fleet, error)
+	Environment(ctx context.Context, name string) (*Environment, error)
+	Workload(ctx context.Context, name string, p Page) (*Workload, error)
+	// Assignment takes a deployment target, by its full name, and a cluster type or a class
+	// of one. It is no error where the one is not assigned to the other: the result says why.
+	Assignment(ctx context.Context, environment, clusterType, target string) (*Assignment, error)
+	// ClusterType takes a cluster type or a class of one.
+	ClusterType(ctx context.Context, environment, name string, p Page) (*ClusterType, error)
+	// Clusters returns those whose name, cluster type or class contains a text.
+	Clusters(ctx context.Context, environment, contains string, p Page) (*Clusters, error)
+	Cluster(ctx context.Context, environment, name string) (*Cluster, error)
+	Policies(ctx context.Context, environment string) (*Policies, error)
+	Configs(ctx context.Context, environment string) (*Configs, error)
+	Diagnostics(ctx context.Context) (*Diagnostics, error)
+	Compare(ctx context.Context, before, after string) (*Comparison, error)
+	// Changes returns what has changed since a revision; "" stands for that of About.
+	Changes(ctx context.Context, since string) (*Changes, error)
+}
+
+// NotFoundError says that a Source has nothing of a name.
+type NotFoundError struct{ Message string }
+
+func (e *NotFoundError) Error() string { return e.Message }
+
+// Page is a part of a long list. The zero Page is all of it.
+type Page struct {
+	Number int // from 1
+	Size   int // 0 for all
+}
+
+// Part says which part of a list there is.
+type Part struct {
+	Page
+	Total int // of the list, in all of its pages
+}
+
+// About is what all pages say.
+type About struct {
+	Title string
+	// Environments are their names in the order of promotion.
+	Environments []string
+	// Commit is the commit that the data is of, or that its files have changed from; "" where
+	// it is of none. Revision is what changes are counted from, and "" for nothing.
+	Commit   string
+	Revision string
+	Built    time.Time // zero where it is not said
+	Errors   int
+	Warnings int
+	// Failure is why the data is older than what it should be of; "" where it is not. A Feed
+	// knows it.
+	Failure string
+}
+
+// Fleet is the matrix of workloads and environments.
+type Fleet struct {
+	Environments []EnvironmentSummary
+	Workloads    []WorkloadRow
+	Part         Part
+	Contains     string // the workloads have this
+}
+
+// EnvironmentSummary counts what is in an environment.
+type EnvironmentSummary struct {
+	Name         string
+	Description  string
+	After        []string // the environments that it is promoted from
+	ClusterTypes int
+	Clusters     int
+	Workloads    int
+	Assignments  int
+	Failed       int  // of the assignments
+	Unreadable   bool // errors hide all of it
+}
+
+// WorkloadRow is a workload in all environments.
+type WorkloadRow struct {
+	Name        string
+	Workspace   string
+	Application string
+	Cells       []Cell // one for each environment, in their order
+}
+
+// Cell is a workload in one environment.
+type Cell struct {
+	Environment string
+	Assignments int
+	Failed      int
+	Versions    []Version // sorted by name
+}
+
+// Version is a version of a workload, and how many assignments have it.
+type Version struct {
+	Name        string // "" where it has none
+	Assignments int
+}
+
+// Environment is all of one environment.
+type Environment struct {
+	EnvironmentSummary
+	ClusterTypes []ClusterTypeRow
+	Workloads    []WorkloadRow // with one cell each
+}
+
+// ClusterTypeRow is a cluster type, or one of several classes of it.
+type ClusterTypeRow struct {
+	Environment string
+	Name        string // of the folder: the cluster type, or the class
+	ClusterType string
+	Selectors   []string // of the class, that hold for its clusters
+	Reconciler  string
+	Ring        string // "" where there are none
+	Clusters    int
+	Assignments int
+}
+
+// AssignmentRow is an assignment in a list.
+type AssignmentRow struct {
+	Environment string
+	ClusterType string // or the class
+	Target      string // the full name
+	Workload    string
+	Namespace   string
+	Version     string
+	Clusters    int
+	Failed      bool
+	// Equal is the same for assignments of one workload that have equal values and versions.
+	Equal string
+}
+
+// Workload is all of one workload.
+type Workload struct {
+	WorkloadRow
+	Description string
+	Labels      []Pair
+	Assignments []AssignmentRow
+	Part        Part
+	// Absent are pairs of its deployment targets and cluster types that no policy brings
+	// together, at most as many as a page may list.
+	Absent []AssignmentRow
+}
+
+// Pair is a name with its value.
+type Pair struct{ Name, Value string }
+
+// Place is where something is written; Link is the address of the forge that shows it, "" for
+// none.
+type Place struct {
+	Text string // file:line:column
+	Link string
+}
+
+// Named is a thing with a name, and where it is written.
+type Named struct {
+	Kind   string
+	Name   string
+	Places []Place
+}
+
+// Assignment is a deployment target on a cluster type: why it is there, or why it is not.
+type Assignment struct {
+	AssignmentRow
+	Assigned    bool
+	Workspace   string
+	Application string
+	Reconciler  string
+	Rendered    bool
+	DependsOn   []string
+	Policies    []Named
+	Values      []Value
+	ChartValues []Value
+	Objects     []Object
+	Clusters    []string // that pull it, at most as many as a page may list
+	Diagnostics []Diagnostic
+	// Path is the configs that give it values, and how they lead to it; nil for none.
+	Path *graph.Graph
+	// Why are the reasons of a pair that is not assigned, with what they name.
+	Why    string
+	Places []Named
+}
+
+// Value is a composed value with where it came from.
+type Value struct {
+	Path     string
+	Value    string // as JSON
+	Secret   bool   // it is a reference to a secret
+	From     []Origin
+	Replaced []Origin
+}
+
+// Origin is a place that a value comes from.
+type Origin struct {
+	Text   string // such as: value of config base, layer 0
+	Was    string // what is written there
+	Places []Place
+}
+
+// Object is a file of an assignment's folder, or one object of it.
+type Object struct {
+	File string
+	Name string // kind and name; "" where it is no object
+	Text string
+}
+
+// ClusterType is all of one cluster type, or of a class of it.
+type ClusterType struct {
+	ClusterTypeRow
+	Description string
+	Labels      []Pair
+	Classes     []ClusterTypeRow // of the cluster type, where it has several
+	Assigned    []AssignmentRow
+	Part        Part
+}
+
+// Clusters are those of an environment.
+type Clusters struct {
+	Environment string
+	Rows        []ClusterRow
+	Part        Part
+	Contains    string
+}
+
+// ClusterRow is a cluster in a list.
+type ClusterRow struct {
+	Name        string
+	ClusterType string
+	Class       string // its folder
+	Ring        string
+	Labels      []Pair
+	Inventory   string
+	Workloads   int
+}
+
+// Cluster is all of one cluster.
+type Cluster struct {
+	ClusterRow
+	Environment string
+	Description string
+	Address     string
+	Pulls       string  // what its reconciler pulls, in the environment's tree
+	Selectors   []Named // of its class
+	Values      []Pair  // its own, as JSON
+	Places      []Place
+	Assignments []AssignmentRow
+}
+
+// Policies are the scheduling policies of an environment.
+type Policies struct {
+	Environment string
+	Rows        []Policy
+	Graph       *graph.Graph
+}
+
+// Policy is a scheduling policy with what it selects.
+type Policy struct {
+	Name              string
+	DeploymentTargets string // the selector, as CUE
+	ClusterTypes      string // the selector, as CUE
+	Deny              bool
+	Pin               string
+	Assignments       int
+	Selected          []AssignmentRow // the first of them
+	Places            []Place
+}
+
+// Configs are the configs of an environment.
+type Configs struct {
+	Environment string
+	Rows        []Config
+	Graph       *graph.Graph
+}
+
+// Config is a container of values.
+type Config struct {
+	Name        string
+	Layer       int
+	Match       string // the selector, as CUE
+	Keys        []string
+	Assignments int
+	Places      []Place
+}
+
+// Diagnostics are what is wrong.
+type Diagnostics struct{ Rows []Diagnostic }
+
+// Diagnostic is one error or warning.
+type Diagnostic struct {
+	Code        string
+	Severity    string
+	Message     string
+	Path        string
+	Hint        string
+	Excerpt     string // the line that it is about
+	Places      []Place
+	Assignments []string
+}
+
+// Comparison is what differs between two environments.
+type Comparison struct {
+	Before, After string
+	Workloads     []Difference
+	Same          int // workloads without a difference
+}
+
+// Difference is one thing in which a workload differs.
+type Difference struct {
+	Workload string
+	In       string // the path of a value, or a word such as version
+	Before   []string
+	After    []string
+}
+
+// Changes are what differs from a revision.
+type Changes struct {
+	Since                   string
+	Added, Removed, Changed []string // ids of assignments
+	Unchanged               int
+	Groups                  []Change
+	ClustersMoved           int
+	LeftOut                 []string // ids of assignments that errors hide
+}
+
+// Change is one change, and the assignments that have it.
+type Change struct {
+	File        string
+	Object      string
+	Path        string
+	From, To    string
+	Assignments []string // or cluster types, or clusters
+}
