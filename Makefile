@@ -51,4 +51,4 @@ bench: ## what builds of generated platforms cost, beside the budgets; BENCH=-qu
 	$(GO) run ./internal/testing/bench $(BENCH)
 
 docs: ## write the generated pages of docs/ anew
-	KALYPSO_ALL=1 KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso -run '^Test(Table|Docs|SlowDocs|Reference)$$'
+	KALYPSO_ALL=1 KALYPSO_UPDATE=1 $(GO) test ./backends ./cmd/kalypso ./view/platform -run '^Test(Table|Docs|SlowDocs|SlowPictures|Reference)$$'
