@@ -14,9 +14,14 @@ import (
 
 // FileOptions say what is in a file of pages.
 type FileOptions struct {
-	// Full has a page for each assignment. Else there is one for each group of equal ones.
+	// Full has a page for each assignment. Else there is one for each group of equal ones, and
+	// of more than mostDetails groups for those.
 	Full bool
 }
+
+// mostDetails is how many pages of assignments a file has unless it is to be full: more would
+// make it larger than 20 MB, which a browser opens without a wait.
+const mostDetails = 4000
 
 // WriteFile writes all pages of a source as one file of HTML that needs nothing else: no
 // server and no network. It can be read without scripts, unless it is so large that the pages
@@ -71,6 +76,7 @@ type file struct {
 	has      map[string]bool   // all of these
 	shown    map[string]string // what is Equal of assignments, to the path of the page for them
 	equal    map[string]int    // how many assignments a page is for, by its path
+	left     int               // groups of equal assignments without a page
 }
 
 // collect finds all pages.
@@ -103,30 +109,57 @@ func (f *file) collect(about *About, full bool) error {
 	if about.Revision != "" {
 		f.first = append(f.first, path("changes"))
 	}
+	var groups [][]string // of each workload, the paths of those that are shown
 	for _, row := range fleet.Workloads {
 		f.others = append(f.others, path("workloads", row.Name))
 		w, err := f.source.Workload(f.ctx, row.Name, Page{})
 		if err != nil {
 			return err
 		}
-		for _, a := range w.Assignments {
-			own := pathOf(a)
-			if f.shown[a.Equal] == "" {
-				f.shown[a.Equal] = own
-			}
-			if f.shown[a.Equal] == own || full {
-				f.others = append(f.others, own)
-			}
-			if !full {
-				f.equal[f.shown[a.Equal]]++
-			}
-		}
+		groups = append(groups, f.group(w.Assignments, full))
 	}
+	chosen := choose(groups, full)
+	for _, of := range groups {
+		f.left += len(of)
+	}
+	f.left -= len(chosen)
+	f.others = append(f.others, chosen...)
 	slices.Sort(f.others)
 	for _, p := range slices.Concat(f.first, f.others) {
 		f.has[p] = true
 	}
 	return nil
+}
+
+// group returns the paths of the pages for the assignments of a workload.
+func (f *file) group(all []AssignmentRow, full bool) (paths []string) {
+	for _, a := range all {
+		own := pathOf(a)
+		if f.shown[a.Equal] == "" {
+			f.shown[a.Equal] = own
+		}
+		if f.shown[a.Equal] == own || full {
+			paths = append(paths, own)
+		}
+		if !full {
+			f.equal[f.shown[a.Equal]]++
+		}
+	}
+	return paths
+}
+
+// choose returns the pages of assignments that a file has: of each workload the first, then of
+// each the second, and so on.
+func choose(groups [][]string, full bool) (out []string) {
+	for n, more := 0, true; more; n++ {
+		more = false
+		for _, of := range groups {
+			if n < len(of) && (full || len(out) < mostDetails) {
+				out, more = append(out, of[n]), true
+			}
+		}
+	}
+	return out
 }
 
 // pack puts the pages that may be packed together.
@@ -157,7 +190,8 @@ func (f *file) section(w io.Writer, at string) error {
 		*page
 		Body  template.HTML
 		Equal int
-	}{p, body, f.equal[at]})
+		Left  int
+	}{p, body, f.equal[at], f.left})
 }
 
 // address is that of a page; "" where the file does not have it.

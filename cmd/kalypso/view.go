@@ -56,8 +56,8 @@ platform changes, it compiles again, and the pages that are open follow. It ends
 when it is interrupted; the exit code is then 130.
 
 With --to it writes one file of HTML instead, which needs no server and no network,
-and shows the same. It has the details of one assignment of each group of equal ones,
-as far as a browser opens the file without a wait; with --full it has all.
+and shows the same. It has a page for one assignment of each group of equal ones, and
+for 4,000 of these groups; with --full it has one for each assignment.
 
 The server answers on a loopback address alone, and knows no users.`,
 		Example: `  kalypso view

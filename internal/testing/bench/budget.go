@@ -24,6 +24,9 @@ var budgets = []budget{
 	{"nothing changed in a folder : git status", 100_000, "x", 2, over2(idleFolder, gitStatus)},
 	{"one value changed as a git commit, CPU", 100_000, "s", 1, cpu(valueCommit)},
 	{"cold build into a folder, CPU", 5_000, "s", 3, cpu(coldFolder)},
+	{"compare of two commits, CPU", 20_000, "s", 6, cpu(compareCommits)},
+	{"one file of pages, CPU", 20_000, "s", 15, cpu(viewFile)},
+	{"page of an assignment, time", 20_000, "ms", 50, func(m *measured) float64 { return m.Page * 1000 }},
 }
 
 // vetBudget is for vet of the sample platform, in seconds of CPU time.

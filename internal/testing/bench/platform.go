@@ -26,10 +26,13 @@ const (
 	valueFolder work = "one value changed, folder"
 	gitStatus   work = "git status of input and output"
 	copyFolder  work = "cp -r of the folder"
+
+	compareCommits work = "compare of two commits"
+	viewFile       work = "one file of pages, warm cache"
 )
 
 // allWork is in the order of printing.
-var allWork = []work{coldCommit, idleCommit, valueCommit, coldFolder, coldWritten, warmFolder, idleFolder, valueFolder, gitStatus, copyFolder}
+var allWork = []work{coldCommit, idleCommit, valueCommit, coldFolder, coldWritten, warmFolder, idleFolder, valueFolder, gitStatus, copyFolder, compareCommits, viewFile}
 
 // measured is what was measured on one platform.
 type measured struct {
@@ -38,6 +41,7 @@ type measured struct {
 	Files       int           `json:"files"` // of the output
 	Change      change        `json:"change"`
 	Costs       map[work]cost `json:"costs"`
+	Page        float64       `json:"page"` // seconds until the page of an assignment is there
 }
 
 // bench is a platform that is measured.
@@ -62,7 +66,7 @@ const branch = "deploy"
 // until the end: to remove files makes it slow to create others (see workFolder).
 func measurePlatform(k *kalypso, j job, o options) (*measured, error) {
 	b := newBench(k, j, o.runs)
-	if err := b.measure(b.commits, b.folders, b.copies, b.idle, b.changes); err != nil {
+	if err := b.measure(b.commits, b.folders, b.copies, b.idle, b.changes, b.views); err != nil {
 		return nil, err
 	}
 	if o.profiles != "" {
