@@ -40,7 +40,7 @@ func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error 
 	if err != nil {
 		return err
 	}
-	style, script := asset("style.css"), asset("file.js")
+	style, script := style(), asset("file.js")
 	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script), Packed: packed, Policy: fmt.Sprintf(
 		"default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hashOf(style), hashOf(script))}
 	out := bufio.NewWriterSize(w, 1<<16)
@@ -208,11 +208,6 @@ func (f *file) assignment(a AssignmentRow) string {
 		return "#" + own
 	}
 	return f.address(f.shown[a.Equal])
-}
-
-func asset(name string) string {
-	data, _ := assetFiles.ReadFile("assets/" + name) // embedded
-	return string(bytes.TrimSpace(data))
 }
 
 // hashOf is how a content security policy names a script or style that it allows.

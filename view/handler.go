@@ -32,6 +32,9 @@ func Handler(f *Feed) http.Handler {
 	assets, _ := fs.Sub(assetFiles, "assets") // embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(assets)))
+	mux.HandleFunc("GET /assets/style.css", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "style.css", time.Time{}, strings.NewReader(style()))
+	})
 	mux.HandleFunc("GET /events", h.events)
 	mux.HandleFunc("GET /", h.page)
 	return secured(mux)

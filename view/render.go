@@ -25,6 +25,14 @@ const (
 	longestText  = 100_000
 )
 
+// style is the style of all pages, with that of graphs.
+func style() string { return asset("style.css") + "\n" + graph.Stylesheet }
+
+func asset(name string) string {
+	data, _ := assetFiles.ReadFile("assets/" + name) // embedded
+	return string(bytes.TrimSpace(data))
+}
+
 // renderer renders pages, whose links lead where address says.
 type renderer struct {
 	templates *template.Template
@@ -118,7 +126,7 @@ func drawing(g *graph.Graph) (template.HTML, error) {
 		return "", nil
 	}
 	var b bytes.Buffer
-	if err := graph.SVG(&b, g, graph.Inline); err != nil {
+	if err := graph.SVG(&b, g, false); err != nil {
 		return "", err
 	}
 	return template.HTML(b.String()), nil

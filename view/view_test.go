@@ -40,7 +40,7 @@ func (s hostile) into(v reflect.Value, depth int) {
 		}
 	case reflect.Pointer:
 		if v.Type() == reflect.TypeFor[*graph.Graph]() {
-			v.Set(reflect.ValueOf(&graph.Graph{Nodes: []graph.Node{{ID: string(s), Label: string(s), Kind: string(s), Detail: string(s)}}}))
+			v.Set(reflect.ValueOf(&graph.Graph{Nodes: []graph.Node{{ID: string(s), Label: string(s), Kind: string(s), Detail: []string{string(s)}}}}))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {

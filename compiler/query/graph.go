@@ -15,7 +15,8 @@ import (
 // groups have their names.
 type drawing struct {
 	graph.Graph
-	several bool
+	several  bool
+	required map[string]bool // the ids of contracts of applications that are added
 }
 
 func newDrawing(title string, environments []*build.Environment) *drawing {
@@ -26,7 +27,7 @@ func newDrawing(title string, environments []*build.Environment) *drawing {
 	if len(names) > 0 {
 		title += " of " + strings.Join(names, ", ")
 	}
-	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{}, Edges: []graph.Edge{}}, len(names) > 1}
+	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{}, Edges: []graph.Edge{}}, len(names) > 1, map[string]bool{}}
 }
 
 // group adds a group of an environment, and returns its id.

@@ -26,7 +26,10 @@ func ConfigGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	slices.Sort(layers)
 	layers = slices.Compact(layers)
 	for _, e := range environments {
-		d.configs(e, layers)
+		d.configs(e, layers, func(string) bool { return true }, func(string) bool { return true })
+		for i := range e.Schedule.Assignments {
+			d.configured(e, i)
+		}
 	}
 	of, n, err := chosen(b, assignment)
 	if err != nil {
@@ -39,21 +42,39 @@ func ConfigGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	return g, nil
 }
 
-// configs adds an environment; layers are those that there are in all of them.
-func (d *drawing) configs(e *build.Environment, layers []int) {
+// ConfigPath is the part of the configuration graph that leads to an assignment, by its number
+// in the environment.
+func ConfigPath(e *build.Environment, assignment int) *graph.Graph {
+	d := newDrawing("Configuration", []*build.Environment{e})
+	configs, schemas := e.Plan.Configs(assignment), e.Plan.ConfigSchemas(assignment)
+	var layers []int
+	for i := range e.Model.Configs {
+		if c := &e.Model.Configs[i]; slices.Contains(configs, c.Name) {
+			layers = append(layers, c.Layer)
+		}
+	}
+	slices.Sort(layers)
+	layers = slices.Compact(layers)
+	d.configs(e, layers, func(name string) bool { return slices.Contains(configs, name) }, func(name string) bool { return slices.Contains(schemas, name) })
+	d.configured(e, assignment)
+	return d.finish()
+}
+
+// configs adds configs and config schemas of an environment, by their names; layers are those
+// that there are in all environments.
+func (d *drawing) configs(e *build.Environment, layers []int, config, schema func(name string) bool) {
 	groups := map[int]string{}
 	for rank, layer := range layers {
 		groups[layer] = d.group(e, fmt.Sprintf("layer/%d", layer), fmt.Sprintf("layer %d", layer), rank)
 	}
-	contracts := d.group(e, "contracts", "contracts", len(layers))
-	clusterTypes := map[string]string{}
+	contracts := d.group(e, contractsGroup, "contracts", len(layers))
 	for i := range e.Model.ClusterTypes {
 		c := &e.Model.ClusterTypes[i]
-		clusterTypes[c.Name] = d.group(e, "clusterType/"+c.Name, clusterTypeLabel(c), len(layers)+1)
+		d.group(e, "clusterType/"+c.Name, clusterTypeLabel(c), len(layers)+1)
 	}
 	for i := range e.Model.Configs {
 		c := &e.Model.Configs[i]
-		if c.UnknownOf == "" {
+		if c.UnknownOf == "" && config(c.Name) {
 			var sets []string
 			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
 				keys("", t, &sets)
@@ -63,36 +84,43 @@ func (d *drawing) configs(e *build.Environment, layers []int) {
 	}
 	for i := range e.Model.ConfigSchemas {
 		s := &e.Model.ConfigSchemas[i]
+		if !schema(s.Name) {
+			continue
+		}
 		d.node(contracts, e.Name+"/configSchema/"+s.Name, "config schema", s.Name, s.Match.String(), clustersText(s.Clusters), errorText(s.Invalid))
 	}
-	required := map[string]bool{}
-	for i := range e.Schedule.Assignments {
-		a := &e.Schedule.Assignments[i]
-		kind := "assignment"
-		if e.Failed(i) {
-			kind = "assignment with errors"
+}
+
+// contractsGroup is the id of the group of contracts, in an environment.
+const contractsGroup = "contracts"
+
+// configured adds an assignment with what configures it.
+func (d *drawing) configured(e *build.Environment, i int) {
+	a := &e.Schedule.Assignments[i]
+	kind := "assignment"
+	if e.Failed(i) {
+		kind = "assignment with errors"
+	}
+	id := d.node(e.Name+"/clusterType/"+a.ClusterType.Name, assignmentID(e, i), kind, a.Target.FullName, a.Version)
+	for _, name := range e.Plan.Configs(i) {
+		d.edge(e.Name+"/config/"+name, id, "sets values of")
+	}
+	for _, name := range e.Plan.ConfigSchemas(i) {
+		d.edge(e.Name+"/configSchema/"+name, id, "validates")
+	}
+	for _, of := range []struct {
+		contract *model.Contract
+		name     string
+	}{{a.Workload.Requires, a.Workload.Name}, {a.Target.Requires, a.Target.FullName}} {
+		if of.contract == nil {
+			continue
 		}
-		id := d.node(clusterTypes[a.ClusterType.Name], assignmentID(e, i), kind, a.Target.FullName, a.Version)
-		for _, name := range e.Plan.Configs(i) {
-			d.edge(e.Name+"/config/"+name, id, "sets values of")
+		requires := e.Name + "/" + of.contract.Ref.String()
+		if !d.required[requires] {
+			d.required[requires] = true
+			d.node(e.Name+"/"+contractsGroup, requires, "contract of the application", "requires of "+of.name)
 		}
-		for _, name := range e.Plan.ConfigSchemas(i) {
-			d.edge(e.Name+"/configSchema/"+name, id, "validates")
-		}
-		for _, of := range []struct {
-			contract *model.Contract
-			name     string
-		}{{a.Workload.Requires, a.Workload.Name}, {a.Target.Requires, a.Target.FullName}} {
-			if of.contract == nil {
-				continue
-			}
-			requires := e.Name + "/" + of.contract.Ref.String()
-			if !required[requires] {
-				required[requires] = true
-				d.node(contracts, requires, "contract of the application", "requires of "+of.name)
-			}
-			d.edge(requires, id, "validates")
-		}
+		d.edge(requires, id, "validates")
 	}
 }
 

@@ -52,9 +52,7 @@ func (p *Platform) Assignment(ctx context.Context, environment, clusterType, tar
 			out.Clusters = append(out.Clusters, c.Name)
 		}
 	}
-	if out.Path, err = query.ConfigGraph(ctx, p.build, environment, id); err != nil {
-		return nil, err
-	}
+	out.Path = query.ConfigPath(e.Environment, i)
 	files, err := e.Files(ctx, i)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 // Policies returns the scheduling policies of an environment with what they select.
-func (p *Platform) Policies(ctx context.Context, environment string) (*view.Policies, error) {
+func (p *Platform) Policies(_ context.Context, environment string) (*view.Policies, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
@@ -42,12 +42,12 @@ func (p *Platform) Policies(ctx context.Context, environment string) (*view.Poli
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	out.Graph, err = query.ScheduleGraph(ctx, p.build, environment)
+	out.Graph, err = e.scheduleGraph()
 	return out, err
 }
 
 // Configs returns the configs of an environment, by layer and name.
-func (p *Platform) Configs(ctx context.Context, environment string) (*view.Configs, error) {
+func (p *Platform) Configs(_ context.Context, environment string) (*view.Configs, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (p *Platform) Configs(ctx context.Context, environment string) (*view.Confi
 		}
 	}
 	slices.SortStableFunc(out.Rows, func(a, b view.Config) int { return a.Layer - b.Layer })
-	out.Graph, err = query.ConfigGraph(ctx, p.build, environment, "")
+	out.Graph, err = e.configGraph()
 	return out, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/view"
+	"github.com/kalypso-io/kalypso/view/graph"
 )
 
 // listed is how many of a thing are listed where a page does not have all of them.
@@ -58,6 +59,22 @@ type environment struct {
 	rows     []view.AssignmentRow // by the number of the assignment
 	clusters map[string]int       // by folder
 	types    []view.ClusterTypeRow
+	// The graphs of a page are drawn when it is first asked for.
+	scheduleGraph, configGraph func() (*graph.Graph, error)
+}
+
+// mostNodes is how many nodes a graph on a page has before groups of them are folded.
+const mostNodes = 200
+
+// drawn draws a graph of one environment once.
+func drawn(b *compiler.Build, e *build.Environment, draw func(*compiler.Build, string) (*graph.Graph, error)) func() (*graph.Graph, error) {
+	return sync.OnceValues(func() (*graph.Graph, error) {
+		g, err := draw(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations, Environments: []*build.Environment{e}}, "")
+		if err == nil {
+			g.Fold(mostNodes)
+		}
+		return g, err
+	})
 }
 
 // workload is one in all environments.
@@ -74,7 +91,10 @@ var _ view.Source = (*Platform)(nil)
 func New(b *compiler.Build, o Options) *Platform {
 	p := &Platform{build: b, options: o, environments: map[string]*environment{}, workloads: map[string]*workload{}, since: map[string]*view.Changes{}}
 	for _, e := range query.InOrder(b) {
-		one := &environment{Environment: e, clusters: map[string]int{}}
+		one := &environment{
+			Environment: e, clusters: map[string]int{},
+			scheduleGraph: drawn(b, e, query.ScheduleGraph), configGraph: drawn(b, e, query.ConfigGraph),
+		}
 		one.summary = view.EnvironmentSummary{Name: e.Name, Unreadable: e.Model == nil}
 		p.environments[e.Name], p.order = one, append(p.order, one)
 	}
