@@ -115,14 +115,10 @@ func (s *Session) Audit(ctx context.Context, since time.Time) ([]audit.Event, er
 	return audit.New(s.state, s.records).Audit(ctx, since)
 }
 
-// Changes opens the state, and calls f with what each of the newest commits of the requested
-// environments' GitOps branches changed, newest first. Nothing is compiled.
-func Changes(ctx context.Context, r Request, most int, f func(tables.Change) error) error {
-	state, err := session.Open(ctx, r)
-	if err != nil {
-		return err
-	}
-	return errors.Join(changes.Each(ctx, state, most, f), state.Close())
+// Changes calls f with what each of the newest commits of the requested environments' GitOps
+// branches changed, newest first. Nothing is compiled.
+func (s *Session) Changes(ctx context.Context, most int, f func(tables.Change) error) error {
+	return changes.Each(ctx, s.state, most, f)
 }
 
 // Verify compiles what the records of the requested environments say, and compares. head is

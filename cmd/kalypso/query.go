@@ -74,29 +74,26 @@ the tables have what can be known.`,
 // check returns the tables and environments that arguments name; no tables for the list of
 // them.
 func (o *queryOptions) check(args []string) (of []*tables.Table, environments []string, err error) {
-	if o.history < 0 {
+	switch {
+	case o.history < 0:
 		return nil, nil, usagef("--history %d: it is how many commits", o.history)
-	}
-	if o.to == "" {
-		if len(args) == 0 {
-			return nil, nil, nil
-		}
-		t, err := tables.Find(args[0])
-		if err != nil {
-			return nil, nil, usageError{err}
-		}
-		if t.Name == "history" && o.history == 0 {
-			return nil, nil, usagef("how much history? Give a number of commits, as in kalypso query history --history 100")
-		}
-		return []*tables.Table{t}, args[1:], nil
-	}
-	if !slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(o.to)) {
+	case o.git != "" && o.history == 0:
+		return nil, nil, usagef("--git is where --history reads commits: say how many, as in --history 100")
+	case o.to == "" && len(args) == 0:
+		return nil, nil, nil
+	case o.to != "" && !slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(o.to)):
 		return nil, nil, usagef("--to %s: it writes a SQLite database, whose name ends with .db or .sqlite", o.to)
 	}
-	for len(args) > 0 {
+	for len(args) > 0 && (o.to != "" || len(of) == 0) {
 		t, err := tables.Find(args[0])
+		if err != nil && o.to == "" {
+			return nil, nil, usageError{err}
+		}
 		if err != nil {
-			break
+			break // it is an environment
+		}
+		if t.Name == tables.History && o.history == 0 {
+			return nil, nil, usagef("how much history? Give a number of commits, as in kalypso query history --history 100")
 		}
 		of, args = append(of, t), args[1:]
 	}
@@ -123,15 +120,21 @@ func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of 
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	s := &tables.Source{Build: b, Dir: g.dir, Revision: o.at}
-	if o.history > 0 && slices.ContainsFunc(b.Declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" }) {
-		s.Changes = func(ctx context.Context, f func(tables.Change) error) error {
-			return g.changes(ctx, c, o, environments, f)
+	write := func() error {
+		if o.to == "" {
+			return g.printLines(ctx, of[0], s)
 		}
+		return database.Write(ctx, g.path(o.to), s, of)
 	}
-	if o.to == "" {
-		err = g.printLines(ctx, of[0], s)
+	if o.readsHistory(of, b.Declarations) {
+		err = g.withHistory(ctx, c, o, environments, func(session *promotion.Session) error {
+			s.Changes = func(ctx context.Context, f func(tables.Change) error) error {
+				return session.Changes(ctx, o.history, f)
+			}
+			return write()
+		})
 	} else {
-		err = database.Write(ctx, g.path(o.to), s, of)
+		err = write()
 	}
 	if err != nil {
 		return err
@@ -139,9 +142,15 @@ func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of 
 	return g.reportErrors(b)
 }
 
-// changes calls f with what commits of GitOps branches changed. The platform's repository is
-// the one of its folder, and no forge is asked.
-func (g *global) changes(ctx context.Context, c *cache.Cache, o *queryOptions, environments []string, f func(tables.Change) error) error {
+// readsHistory says whether tables are wanted for which branches are read, and there are any.
+func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Declaration) bool {
+	return o.history > 0 && slices.ContainsFunc(of, func(t *tables.Table) bool { return t.Name == tables.History }) &&
+		slices.ContainsFunc(declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" })
+}
+
+// withHistory calls a function with a session that reads histories. The platform's repository
+// is the one of its folder, and no forge is asked.
+func (g *global) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions, environments []string, use func(*promotion.Session) error) error {
 	r, err := g.promotionRequest(&promotionOptions{environments: environments, local: true, former: true, forge: "none"}, c)
 	if err != nil {
 		return err
@@ -158,7 +167,7 @@ func (g *global) changes(ctx context.Context, c *cache.Cache, o *queryOptions, e
 			return open(ctx, url)
 		}
 	}
-	return promotion.Changes(ctx, r, o.history, f)
+	return g.once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
 }
 
 // printLines prints the rows of a table.

@@ -54,7 +54,7 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 				return err
 			}
 		}
-		c := comparison{env: env, now: now, before: before, number: i}
+		c := comparison{env, now, i, entries(before.Record), entries(now.Record)}
 		if err := c.each(ctx, f); err != nil {
 			return err
 		}
@@ -67,23 +67,23 @@ func unreadable(p session.Past) bool { return p.Record == nil && !p.RecordID.IsZ
 
 // comparison compares an environment in a commit with what it was before.
 type comparison struct {
-	env         *session.Environment
-	now, before session.Past
-	number      int
+	env     *session.Environment
+	now     session.Past
+	number  int
+	was, is map[string]tree.ClusterTypeEntry
 }
 
 // each calls f with what differs, by cluster type and deployment target.
 func (c *comparison) each(ctx context.Context, f func(tables.Change) error) error {
-	was, is := entries(c.before.Record), entries(c.now.Record)
-	all := maps.Clone(was)
-	maps.Copy(all, is)
+	differ := maps.Clone(c.was)
+	maps.Copy(differ, c.is)
 	var ids []git.Hash
-	for name := range all {
-		if was[name].Record == is[name].Record {
-			delete(all, name)
+	for name := range differ {
+		if c.was[name].Record == c.is[name].Record {
+			delete(differ, name)
 			continue
 		}
-		for _, id := range []tree.ID{was[name].Record, is[name].Record} {
+		for _, id := range []tree.ID{c.was[name].Record, c.is[name].Record} {
 			if id != "" {
 				ids = append(ids, tree.Revision(id).Hash())
 			}
@@ -93,12 +93,12 @@ func (c *comparison) each(ctx context.Context, f func(tables.Change) error) erro
 	if err != nil && !errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		before, err := c.assignments(was[name])
+	for _, name := range slices.Sorted(maps.Keys(differ)) {
+		before, err := c.assignments(c.was[name])
 		if err != nil {
 			return err
 		}
-		now, err := c.assignments(is[name])
+		now, err := c.assignments(c.is[name])
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (c *comparison) source(clusterType string) tree.Source {
 	if c.now.Record == nil {
 		return tree.Source{}
 	}
-	e, there := entries(c.now.Record)[clusterType]
+	e, there := c.is[clusterType]
 	if !there {
 		return c.now.Record.Source
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
+// History is the name of the table whose rows are a source's Changes.
+const History = "history"
+
 // otherTables are those of what is wrong, what was before, and what the tables are of.
 func otherTables() []*Table {
 	return []*Table{
@@ -31,7 +34,7 @@ func otherTables() []*Table {
 			rows: diagnostics,
 		},
 		{
-			Name: "history", Doc: "Which assignments commits of the environments' GitOps branches changed, newest first, by the records in " +
+			Name: History, Doc: "Which assignments commits of the environments' GitOps branches changed, newest first, by the records in " +
 				"these commits. It is empty without --history, and for environments without a gitops that is in a git repository.", Key: 4,
 			Columns: []Column{
 				environment,
