@@ -178,8 +178,7 @@ func check(t *testing.T, read reader) {
 	}
 }
 
-// A change of a config schema fails an assignment: what is left out with it leaves no row that
-// refers to nothing.
+// What errors leave out leaves no row that refers to nothing.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../../examples/retail")); err != nil {
@@ -187,7 +186,7 @@ func TestErrors(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"broken.cue":                      `configSchemas: broken: {match: clusterType: "market", schema: CURRENCY: "USD"}` + "\n" + `workloads: stock: deploymentTargets: dev: labels: nothing: 1`,
-		"environments/prod/broken.cue":    `clusterTypes: express: reconciler: "nothing"`,
+		"environments/prod/broken.cue":    `clusterTypes: express: reconciler: "nothing"` + "\n" + `clusters: lost: clusterType: "nothing"`,
 		"environments/dev/unreadable.cue": `{`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("package platform\n"+text+"\n"), 0o666); err != nil {
@@ -215,8 +214,10 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s is %d, want %d", total, n, failed)
 		}
 	}
-	if n := read.count(t, "SELECT count(*) FROM environments WHERE NOT readable"); n != 1 {
-		t.Errorf("%d environments cannot be read, want 1", n)
+	for _, one := range []string{"environments WHERE NOT readable", "clusters WHERE folder IS NULL"} {
+		if n := read.count(t, "SELECT count(*) FROM "+one); n != 1 {
+			t.Errorf("there are %d %s, want 1", n, one)
+		}
 	}
 }
 

@@ -75,14 +75,18 @@ func placeTables() []*Table {
 				text("name", "the cluster"),
 				text("description", "what the platform says about it"),
 				text("clusterType", "its cluster type"),
-				text("folder", "the folder that it follows: of its cluster type, or of its class"),
+				optional(text("folder", "the folder that it follows, of its cluster type or of its class")),
 				text("address", "its address"),
 				text("inventory", "the inventory that has it as a row; empty where CUE lists it"),
 				jsonOf("labels", "its own labels, an object"),
 			},
-			References: []Reference{refer("cluster_types", "environment", "clusterType"), refer("classes", "environment", "folder")},
+			References: []Reference{refer("classes", "environment", "folder")},
 			rows: each(query.Clusters, func(c query.Cluster) []any {
-				return []any{c.Environment, c.Name, c.Description, c.ClusterType, c.Folder, c.Address, c.Inventory, c.Labels}
+				var folder any
+				if c.Folder != "" { // else errors hide its cluster type
+					folder = c.Folder
+				}
+				return []any{c.Environment, c.Name, c.Description, c.ClusterType, folder, c.Address, c.Inventory, c.Labels}
 			}),
 		},
 	}
