@@ -137,12 +137,12 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 		message, hint := "", ""
 		switch of {
 		case absent:
-			message = fmt.Sprintf("%s has no value on %s, and has one on other clusters of the type: Flux would make it empty there", v.name, which)
+			message = fmt.Sprintf("%s has no value on %s, and has one on other clusters of the type: Flux would fail there", v.name, which)
 			hint = "give it to every cluster of the type, or to none"
 		case misnamed:
 			message, hint = fmt.Sprintf("Flux cannot give clusters a value named %s", model.Label(v.name)), "use letters, digits and '_'"
 		case model.Null.String():
-			message = fmt.Sprintf("Flux cannot take %s away on %s alone: it would be empty there", v.name, which)
+			message = fmt.Sprintf("Flux cannot take %s away on %s alone: the folder is the same for all clusters of the type", v.name, which)
 			hint = "give the cluster a cluster type of its own, and a config in which it is null"
 		default:
 			message = fmt.Sprintf("Flux cannot give clusters a %s, as %s of %s is", of, v.name, which)
@@ -327,7 +327,7 @@ func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.F
 }
 
 // missing returns an error for each folder that holds variables which no cluster
-// gives any more: it was kept, and Flux would make them empty.
+// gives any more: it was kept, and Flux would fail for want of them.
 func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable) []diag.Diagnostic {
 	if ct.Entries && len(ct.Clusters) == 0 {
 		return nil // no entry is made that gives none
