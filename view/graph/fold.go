@@ -16,8 +16,9 @@ type foldable struct {
 
 // Fold replaces nodes by one that stands for them and has their number, until there are at
 // most as many nodes as given, or nothing is left to fold: first those of one kind in one
-// group, the most first, and then all of a kind. What stands for a whole group has its label, and
-// is in one group with the others. Highlighted nodes stay. The graph stays sorted.
+// group, the most first, and then as many of a kind as are too many. What stands for a whole
+// group has its label, and is in one group with the others. Highlighted nodes stay. The graph
+// stays sorted.
 func (g *Graph) Fold(most int) {
 	for _, anywhere := range []bool{false, true} {
 		stands := map[string]Node{} // what stands for a node, by its id
@@ -25,6 +26,9 @@ func (g *Graph) Fold(most int) {
 		for _, f := range g.foldables(anywhere) {
 			if left <= most {
 				break
+			}
+			if enough := left - most + 1; anywhere && enough < len(f.nodes) {
+				f.nodes = f.nodes[len(f.nodes)-enough:]
 			}
 			left -= len(f.nodes) - 1
 			folded := f.fold()
@@ -83,12 +87,15 @@ func (g *Graph) foldables(anywhere bool) []foldable {
 
 // fold returns the node that stands for the others.
 func (f *foldable) fold() Node {
-	out := Node{ID: "folded/" + f.group + "/" + f.kind, Kind: f.kind, Group: f.group}
+	out := Node{ID: "folded/" + f.group + "/" + f.kind, Kind: f.kind}
+	if !slices.ContainsFunc(f.nodes, func(n *Node) bool { return n.Group != f.nodes[0].Group }) {
+		out.Group = f.nodes[0].Group
+	}
 	const named = 3
 	var names []string
 	for _, n := range f.nodes {
 		out.Count += max(n.Count, 1)
-		if n.Count == 0 && len(names) < named {
+		if len(names) < named {
 			names = append(names, n.Label)
 		}
 	}
@@ -96,12 +103,10 @@ func (f *foldable) fold() Node {
 	if f.whole != nil {
 		out.Label, out.Detail = f.whole.Label, []string{out.Label}
 	}
-	if len(names) > 0 && out.Count > named {
+	if len(f.nodes) > named {
 		names = append(names, "…")
 	}
-	if len(names) > 0 {
-		out.Detail = append(out.Detail, strings.Join(names, ", "))
-	}
+	out.Detail = append(out.Detail, strings.Join(names, ", "))
 	return out
 }
 

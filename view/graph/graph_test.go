@@ -315,6 +315,9 @@ func TestFold(t *testing.T) {
 			if allowed := max(most, len(path)+3); len(g.Nodes) > allowed {
 				t.Errorf("there are %d nodes", len(g.Nodes))
 			}
+			if most == 10 && len(g.Nodes) != most {
+				t.Errorf("there are %d nodes, and more are allowed", len(g.Nodes))
+			}
 			nodes, highlighted := 0, 0
 			there := map[string]bool{}
 			for _, n := range g.Nodes {

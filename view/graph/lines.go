@@ -26,9 +26,11 @@ func lines(g *Graph, edges []ends) (out []line, bundled bool) {
 			sizes[of]++
 		}
 	}
+	counted := map[line]string{} // labels with counts, which are left out of lines at groups
 	for i, e := range g.Edges {
-		l := line{end{number: edges[i].from}, end{number: edges[i].to}, e.Kind, e.text(), false}
+		l := line{end{number: edges[i].from}, end{number: edges[i].to}, e.Kind, e.Label, false}
 		out = append(out, l)
+		counted[l] = e.text()
 		if l.highlighted = e.Highlighted; l.highlighted {
 			own = append(own, l)
 		}
@@ -67,6 +69,11 @@ func lines(g *Graph, edges []ends) (out []line, bundled bool) {
 			}
 		}
 		out = next
+	}
+	for i, l := range out {
+		if label, is := counted[l]; is {
+			out[i].label = label
+		}
 	}
 	return append(out, own...), bundled
 }
