@@ -63,17 +63,17 @@ func (f *Feed) Close() {
 	}
 }
 
-// use returns the current source, which is there until done is called, and why it is not
-// newer; nil where there is none.
-func (f *Feed) use() (s Source, failure string, done func()) {
+// use returns the current source, which is there until done is called, with its generation
+// and why it is not newer; nil where there is none.
+func (f *Feed) use() (s Source, generation int, failure string, done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.current == nil {
-		return nil, "", func() {}
+		return nil, 0, "", func() {}
 	}
 	one := f.current
 	one.users++
-	return one.Source, f.failure, func() { f.release(one, false) }
+	return one.Source, f.generation, f.failure, func() { f.release(one, false) }
 }
 
 // release takes away a user of a source, or makes it old.

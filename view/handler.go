@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"html/template"
 	"io/fs"
 	"net"
 	"net/http"
@@ -75,13 +76,13 @@ type handler struct {
 // document is what the template of a whole page takes.
 type document struct {
 	*About
-	Page     *page
-	Body     any // template.HTML
-	Contains string
+	Page       *page
+	Body       template.HTML
+	Generation int // of the source
 }
 
 func (h *handler) page(w http.ResponseWriter, r *http.Request) {
-	source, failure, done := h.feed.use()
+	source, generation, failure, done := h.feed.use()
 	defer done()
 	if source == nil {
 		w.Header().Set("Retry-After", "1")
@@ -100,7 +101,12 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 		status, p = http.StatusInternalServerError, &page{Title: "Error", Template: "error", Data: err.Error()}
 	}
 	var out bytes.Buffer
-	if err := h.write(r.Context(), source, failure, &out, p, r.URL.Query().Get("q")); err != nil {
+	about, err := source.About(r.Context())
+	if err == nil {
+		about.Failure = failure
+		err = h.write(&out, document{About: about, Page: p, Generation: generation})
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -109,17 +115,11 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(out.Bytes()) // who reads it may be gone
 }
 
-func (h *handler) write(ctx context.Context, source Source, failure string, out *bytes.Buffer, p *page, contains string) error {
-	about, err := source.About(ctx)
-	if err != nil {
+func (h *handler) write(out *bytes.Buffer, d document) (err error) {
+	if d.Body, err = h.renderer.html(d.Page); err != nil {
 		return err
 	}
-	about.Failure = failure
-	body, err := h.renderer.html(p)
-	if err != nil {
-		return err
-	}
-	return h.renderer.templates.ExecuteTemplate(out, "document", document{About: about, Page: p, Body: body, Contains: contains})
+	return h.renderer.templates.ExecuteTemplate(out, "document", d)
 }
 
 // events sends an event for each generation of the data, as long as a page is open. A

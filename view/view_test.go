@@ -205,7 +205,7 @@ func TestFeed(t *testing.T) {
 	}
 	set := func(name string) { feed.Set(hostile(name), func() { events = append(events, "close "+name) }) }
 	set("a")
-	source, _, done := feed.use()
+	source, _, _, done := feed.use()
 	set("b")
 	if source != hostile("a") || len(events) > 0 {
 		t.Error("a was closed while it is used")
@@ -218,7 +218,7 @@ func TestFeed(t *testing.T) {
 	if next := <-changed; next != generation+1 {
 		t.Errorf("generation %d follows %d", next, generation)
 	}
-	if _, failure, done := feed.use(); failure != "no" {
+	if _, _, failure, done := feed.use(); failure != "no" {
 		t.Errorf("failure %q", failure)
 	} else {
 		done()

@@ -42,7 +42,8 @@ func newGraph(g *global) *cobra.Command {
 		Short: "Draw the platform: configuration, schedule, promotion and dependencies",
 		Long: `graph draws the platform as a picture (svg), or writes the graph for Graphviz (dot),
 Mermaid or programs (json). A picture has no scripts, follows the light or dark
-theme of what shows it, and has what does not fit in tooltips.
+theme of what shows it, and has what does not fit in tooltips. Without a kind it
+draws the configuration of all environments.
 
 The format is that of the ending of the file that --to names, or of -o, or else dot.
 In a graph with more than 200 nodes those of one kind in one group become one, the
@@ -56,7 +57,7 @@ the graph has what can be known.`,
   kalypso graph promotion -o mermaid
   kalypso graph schedule prod --no-fold -o dot`,
 		Args: nothingCalled,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.graph(cmd, o, nil, query.ConfigGraph) },
 	}
 	choiceFlag(cmd, cmd.PersistentFlags(), &o.format, "output", "o", "what to write", "dot", "svg", "mermaid", "json")
 	cmd.PersistentFlags().StringVar(&o.to, "to", "", "write to `FILE`, by its ending: .svg, .dot, .gv, .mmd, .mermaid or .json")

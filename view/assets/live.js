@@ -3,7 +3,6 @@
 // then fetched again. A page listens while it is seen, as a browser has few connections to a
 // server. The first event says which generation there is.
 (() => {
-  let seen = "";
   let events = null;
 
   const refresh = async () => {
@@ -28,9 +27,7 @@
     if (document.visibilityState === "hidden") return;
     events = new EventSource("/events");
     events.addEventListener("generation", (event) => {
-      const other = seen !== "" && seen !== event.data;
-      seen = event.data;
-      if (other) refresh().catch(() => {}); // the server is gone, and the page stays
+      if (document.querySelector("main").dataset.generation !== event.data) refresh().catch(() => {}); // the server is gone, and the page stays
     });
   };
   document.addEventListener("visibilitychange", listen);

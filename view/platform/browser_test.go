@@ -178,7 +178,7 @@ func (b *tab) run(script string) {
 // await waits until a condition of the page holds.
 func (b *tab) await(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(20*time.Second))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(2*time.Minute))); err != nil {
 		b.t.Fatalf("%s: %v", condition, err)
 	}
 }

@@ -7,13 +7,17 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/query"
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 	"github.com/kalypso-io/kalypso/view"
+	"github.com/kalypso-io/kalypso/view/graph"
 	"github.com/kalypso-io/kalypso/view/platform"
 )
 
@@ -38,6 +42,7 @@ func TestSlowPictures(t *testing.T) {
 	feed.Set(platform.New(b, platform.Options{Title: "retail.example/platform", Since: "HEAD"}), nil)
 	server := httptest.NewServer(view.Handler(feed))
 	t.Cleanup(server.CloseClientConnections)
+	checkPath(t, b, filepath.Join(dir, "path.svg"))
 	tab := newTab(t, "")
 	for name, p := range map[string]struct {
 		path   string
@@ -65,6 +70,28 @@ func TestSlowPictures(t *testing.T) {
 		if share := different(t, want, got); share > 0.1 {
 			t.Errorf("%.0f %% of docs/pictures/%s is not what the page looks like; `make docs` writes it anew", 100*share, name)
 		}
+	}
+}
+
+// checkPath holds a picture of what kalypso graph draws of an assignment.
+func checkPath(t *testing.T, b *compiler.Build, file string) {
+	t.Helper()
+	n := slices.IndexFunc(b.Environments, func(e *build.Environment) bool { return e.Name == "dev" })
+	g, err := query.ConfigGraph(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations, Environments: b.Environments[n : n+1]}, "dev/market.config_north/till-dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := graph.SVG(&got, g, true); err != nil {
+		t.Fatal(err)
+	}
+	if update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, got.Bytes()) {
+		t.Errorf("%s is not what kalypso graph draws (%v); `make docs` writes it anew", file, err)
 	}
 }
 
