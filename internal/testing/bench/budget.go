@@ -24,16 +24,13 @@ var budgets = []budget{
 	{"nothing changed in a folder : git status", 100_000, "x", 2, over2(idleFolder, gitStatus)},
 	{"one value changed as a git commit, CPU", 100_000, "s", 1, cpu(valueCommit)},
 	{"cold build into a folder, CPU", 5_000, "s", 3, cpu(coldFolder)},
-	{"compare of two commits, CPU", 20_000, "s", 6, cpu(compareCommits)},
-	{"one file of pages, CPU", 20_000, "s", 15, cpu(viewFile)},
-	{"page of an assignment, time", 20_000, "ms", 50, func(m *measured) float64 { return m.Page * 1000 }},
 }
 
 // vetBudget is for vet of the sample platform, in seconds of CPU time.
 const vetBudget = 0.3
 
-// otherBudgets are for what is measured once: what goes through servers of git, and
-// inventories. of returns false where it was not measured.
+// otherBudgets are for what is measured once: what goes through servers of git,
+// inventories and pages. of returns false where it was not measured.
 var otherBudgets = []struct {
 	work, unit string
 	most       float64
@@ -53,6 +50,9 @@ var otherBudgets = []struct {
 		}
 		return r.Local.All.CPU, true
 	}},
+	{"compare of two commits of 20,000 assignments, CPU", "s", 6, shared(20_000, func(m *measured) float64 { return m.Costs[compareCommits].CPU })},
+	{"one file of pages of 20,000 assignments, CPU", "s", 15, shared(20_000, func(m *measured) float64 { return m.Costs[viewFile].CPU })},
+	{"page of one of 20,000 assignments, time", "ms", 50, shared(20_000, func(m *measured) float64 { return m.Page * 1000 })},
 	{"100,000 clusters read, in classes, CPU", "s", 1, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Read.CPU })},
 	{"100,000 clusters read, in classes, own memory", "MiB", 200, rows(mostBuilt, noValues, func(i *inventory) float64 { return float64(i.Read.Own) / (1 << 20) })},
 	{"100,000 clusters, cold build as a git commit, CPU", "s", 8, rows(mostBuilt, noValues, func(i *inventory) float64 { return i.Cold.CPU })},
@@ -61,6 +61,18 @@ var otherBudgets = []struct {
 	{"100,000 clusters with own values, peak memory", "MiB", 1536, rows(mostBuilt, ownValues, func(i *inventory) float64 { return float64(i.Cold.Memory) / (1 << 20) })},
 	{"1,000,000 clusters read, in classes, CPU", "s", 15, rows(1_000_000, noValues, func(i *inventory) float64 { return i.Read.CPU })},
 	{"1,000,000 clusters read, in classes, peak memory", "MiB", 1536, rows(1_000_000, noValues, func(i *inventory) float64 { return float64(i.Read.Memory) / (1 << 20) })},
+}
+
+// shared is about the platform of so many assignments that share their tuples.
+func shared(n int, of func(*measured) float64) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) {
+		for _, m := range r.Platforms {
+			if m.Assignments == n && m.Kind == kindOf(false) {
+				return of(m), true
+			}
+		}
+		return 0, false
+	}
 }
 
 func rows(n int, kind valueKind, of func(*inventory) float64) func(*report) (float64, bool) {

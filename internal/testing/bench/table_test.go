@@ -54,7 +54,7 @@ func TestBudgets(t *testing.T) {
 		{cost{CPU: 0.1, Memory: 100 << 20}, nil},
 		{cost{CPU: 0.5, Memory: 100 << 20}, []string{"vet of"}},
 		{cost{CPU: 2, Memory: 100 << 20}, []string{"one value", "vet of"}},
-		{cost{CPU: 100, Memory: 2 << 30}, []string{"commit, CPU", "peak memory", "one value", "into a folder", "vet of"}},
+		{cost{CPU: 100, Memory: 2 << 30}, []string{"commit, CPU", "peak memory", "one value", "into a folder", "two commits", "file of pages", "vet of"}},
 	} {
 		var out strings.Builder
 		printBudgets(&out, sampleReport(c.cost))
