@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/build"
+	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
@@ -60,7 +61,7 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment, name st
 	ct := &e.Model.ClusterTypes[n]
 	x = ClusterExplanation{
 		Environment: environment, Name: name, Description: c.Description, ClusterType: c.ClusterType, Address: c.Address, Inventory: c.Inventory,
-		Labels: labels(ct.Labels), Folder: c.Folder, Pulls: c.Folder, Class: classOf(e, ct), Values: c.Values,
+		Labels: labels(ct.Labels), Folder: c.Folder, Pulls: c.Folder, Class: classOf(e, ct), Values: masked(c.Values),
 		Positions: positions(e, model.Ref{Collection: "clusters", Name: name}), Assignments: []ClusterAssignment{},
 	}
 	x.Labels = maps.Clone(x.Labels)
@@ -121,6 +122,28 @@ func valuesOn(ctx context.Context, e *build.Environment, assignment int, c *mode
 	return onCluster(e, c, valuesOf(e, g.Leaves())), nil
 }
 
+// masked returns the own values of a cluster, of which what looks like a secret is masked; nil
+// for none.
+func masked(values *model.Value) *model.Value {
+	if values == nil {
+		return nil
+	}
+	shown := shownIn("", *values)
+	return &shown
+}
+
+// shownIn returns what is shown of a value at a path, and of what is in it.
+func shownIn(path string, v model.Value) model.Value {
+	if v.Kind() != model.Struct {
+		return compose.Shown(path, v)
+	}
+	fields := slices.Clone(v.Fields())
+	for i, f := range fields {
+		fields[i].Value = shownIn(model.JoinPath(path, model.Label(f.Name)), f.Value)
+	}
+	return model.StructOf(fields...)
+}
+
 // onCluster puts the cluster's own values in the place of composed ones.
 func onCluster(e *build.Environment, c *model.Cluster, all []Value) []Value {
 	if c.Values == nil {
@@ -129,7 +152,8 @@ func onCluster(e *build.Environment, c *model.Cluster, all []Value) []Value {
 	for _, f := range c.Values.Fields() {
 		path := model.Label(f.Name)
 		ref := model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}
-		own := Value{Path: path, Value: f.Value, From: []Origin{{Kind: "value", Name: c.Name, Text: f.Value.String(), Positions: positions(e, ref.At(path))}}, Replaced: []Origin{}}
+		shown := shownIn(path, f.Value)
+		own := Value{Path: path, Value: shown, From: []Origin{{Kind: "value", Name: c.Name, Text: shown.String(), Positions: positions(e, ref.At(path))}}, Replaced: []Origin{}}
 		n, found := slices.BinarySearchFunc(all, path, func(v Value, path string) int { return strings.Compare(v.Path, path) })
 		if found {
 			own.Replaced = all[n].From
