@@ -45,11 +45,20 @@ func Registrations(b *compiler.Build) []Registration {
 type SchedulingPolicy struct {
 	Environment       string     `json:"environment"`
 	Name              string     `json:"name"`
-	DeploymentTargets string     `json:"deploymentTargets"` // the selector, as CUE
-	ClusterTypes      string     `json:"clusterTypes"`      // the selector, as CUE
+	DeploymentTargets string     `json:"deploymentTargets"`  // the selector, as CUE
+	ClusterTypes      string     `json:"clusterTypes"`       // the selector, as CUE
+	Clusters          string     `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
+	Except            []Except   `json:"except,omitempty"`   // what it leaves out
 	Deny              bool       `json:"deny"`
 	Pin               *model.Pin `json:"pin,omitempty"`
 	Assignments       int        `json:"assignments"` // that it makes, alone or with others
+}
+
+// Except is what a scheduling policy leaves out: selectors, as CUE.
+type Except struct {
+	DeploymentTargets string `json:"deploymentTargets"`
+	ClusterTypes      string `json:"clusterTypes"`
+	Clusters          string `json:"clusters,omitempty"` // "" for all
 }
 
 // SchedulingPolicies lists the scheduling policies, by environment and name.
@@ -63,22 +72,35 @@ func SchedulingPolicies(b *compiler.Build) []SchedulingPolicy {
 			}
 		}
 		for _, p := range e.Model.SchedulingPolicies {
+			var except []Except
+			for _, x := range p.Except {
+				except = append(except, Except{x.DeploymentTargets.String(), x.ClusterTypes.String(), optionalSelector(x.Clusters)})
+			}
 			out = append(out, SchedulingPolicy{
 				Environment: e.Name, Name: p.Name, DeploymentTargets: p.DeploymentTargets.String(), ClusterTypes: p.ClusterTypes.String(),
-				Deny: p.Deny, Pin: p.Pin, Assignments: made[p.Name],
+				Clusters: optionalSelector(p.Clusters), Except: except, Deny: p.Deny, Pin: p.Pin, Assignments: made[p.Name],
 			})
 		}
 	}
 	return out
 }
 
+// optionalSelector returns a selector as CUE, "" for none.
+func optionalSelector(s *model.Selector) string {
+	if s == nil {
+		return ""
+	}
+	return s.String()
+}
+
 // ConfigSchema is a contract of the platform on composed values, in one environment.
 type ConfigSchema struct {
 	Environment string   `json:"environment"`
 	Name        string   `json:"name"`
-	Match       string   `json:"match"`  // the selector, as CUE
-	Fields      []string `json:"fields"` // the paths that it names
-	Failed      bool     `json:"failed"` // it has errors
+	Match       string   `json:"match"`              // the selector, as CUE
+	Clusters    string   `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
+	Fields      []string `json:"fields"`             // the paths that it names
+	Failed      bool     `json:"failed"`             // it has errors
 }
 
 // ConfigSchemas lists the config schemas, by environment and name.
@@ -86,7 +108,7 @@ func ConfigSchemas(b *compiler.Build) []ConfigSchema {
 	out := []ConfigSchema{}
 	for e := range readable(b) {
 		for _, s := range e.Model.ConfigSchemas {
-			item := ConfigSchema{Environment: e.Name, Name: s.Name, Match: s.Match.String(), Fields: []string{}, Failed: s.Invalid}
+			item := ConfigSchema{Environment: e.Name, Name: s.Name, Match: s.Match.String(), Clusters: optionalSelector(s.Clusters), Fields: []string{}, Failed: s.Invalid}
 			if s.Schema != nil {
 				for _, f := range s.Schema.Fields {
 					item.Fields = append(item.Fields, f.Path)

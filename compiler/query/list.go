@@ -201,7 +201,8 @@ type Config struct {
 	Name        string   `json:"name"`
 	Layer       int      `json:"layer"`
 	Match       string   `json:"match"`
-	Keys        []string `json:"keys"` // the paths of its values, where they are known
+	Clusters    string   `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
+	Keys        []string `json:"keys"`               // the paths of its values, where they are known
 	Assignments int      `json:"assignments"`
 	Failed      bool     `json:"failed"` // it has errors
 }
@@ -211,7 +212,7 @@ func Configs(b *compiler.Build) []Config {
 	out := []Config{}
 	for e := range readable(b) {
 		for i, c := range e.Model.Configs {
-			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Keys: []string{}, Assignments: e.Plan.Matches[i], Failed: c.Invalid}
+			item := Config{Environment: e.Name, Name: c.Name, Layer: c.Layer, Match: c.Match.String(), Clusters: optionalSelector(c.Clusters), Keys: []string{}, Assignments: e.Plan.Matches[i], Failed: c.Invalid}
 			for _, t := range []model.Tree{c.Values, c.Defaults, c.Overrides} {
 				keys("", t, &item.Keys)
 			}

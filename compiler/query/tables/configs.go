@@ -12,6 +12,8 @@ func configTables() []*Table {
 				text("name", "the scheduling policy"),
 				text("deploymentTargets", "its selector of deployment targets, as CUE"),
 				text("clusterTypes", "its selector of cluster types, as CUE"),
+				text("clusters", "its selector of single clusters, as CUE; empty for all"),
+				jsonOf("excepted", "what its except leaves out, a list of objects with such selectors"),
 				boolean("deny", "whether it takes its pairs from all others"),
 				optional(jsonOf("pin", "what it pins its assignments to, an object")),
 				integer("assignments", "how many assignments it makes, alone or with others"),
@@ -22,7 +24,7 @@ func configTables() []*Table {
 				if p.Pin != nil {
 					pin = p.Pin
 				}
-				return []any{p.Environment, p.Name, p.DeploymentTargets, p.ClusterTypes, p.Deny, pin, p.Assignments}
+				return []any{p.Environment, p.Name, p.DeploymentTargets, p.ClusterTypes, p.Clusters, append([]query.Except{}, p.Except...), p.Deny, pin, p.Assignments}
 			}),
 		},
 		{
@@ -32,13 +34,14 @@ func configTables() []*Table {
 				text("name", "the config"),
 				integer("layer", "its layer"),
 				text("match", "its selector of assignments, as CUE"),
+				text("clusters", "its selector of single clusters, as CUE; empty for all"),
 				jsonOf("keys", "the paths of its values, where they are known, a list"),
 				integer("assignments", "how many assignments it matches"),
 				boolean("failed", "whether it has errors"),
 			},
 			References: []Reference{refer("environments", "environment")},
 			rows: each(query.Configs, func(c query.Config) []any {
-				return []any{c.Environment, c.Name, c.Layer, c.Match, c.Keys, c.Assignments, c.Failed}
+				return []any{c.Environment, c.Name, c.Layer, c.Match, c.Clusters, c.Keys, c.Assignments, c.Failed}
 			}),
 		},
 		{
@@ -47,12 +50,13 @@ func configTables() []*Table {
 				environment,
 				text("name", "the config schema"),
 				text("match", "its selector of assignments, as CUE"),
+				text("clusters", "its selector of single clusters, as CUE; empty for all"),
 				jsonOf("fields", "the paths that it names, a list"),
 				boolean("failed", "whether it has errors"),
 			},
 			References: []Reference{refer("environments", "environment")},
 			rows: each(query.ConfigSchemas, func(c query.ConfigSchema) []any {
-				return []any{c.Environment, c.Name, c.Match, c.Fields, c.Failed}
+				return []any{c.Environment, c.Name, c.Match, c.Clusters, c.Fields, c.Failed}
 			}),
 		},
 	}
