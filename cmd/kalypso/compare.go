@@ -136,6 +136,9 @@ func (g *global) printComparison(output string, x *query.Comparison) error {
 				if d.Path != "" {
 					what = d.Path
 				}
+				if d.ClusterType != "" {
+					what += " on " + d.ClusterType
+				}
 				rows = append(rows, []any{w.Workload, what, few(d.Before), few(d.After)})
 			}
 		}

@@ -41,6 +41,9 @@ type WorkloadComparison struct {
 type WorkloadDifference struct {
 	Kind DifferenceKind `json:"kind"`
 	Path string         `json:"path,omitempty"` // of a value
+	// ClusterType is that on which a value differs that all assignments have alike together;
+	// "" for all.
+	ClusterType string `json:"clusterType,omitempty"`
 	// Before and After are what the assignments have, sorted, each once. Of a value they are
 	// JSON, of those assignments that are not configured alike on both sides.
 	Before []string `json:"before"`
@@ -172,41 +175,77 @@ func contracts(c compared, i int) []string {
 }
 
 // valuesThatDiffer compares the values of those assignments that are not configured alike on
-// both sides: only these are composed.
+// both sides: only these are composed, and each configuration once. What all assignments of
+// the workload have together comes first, then what is otherwise on a cluster type that both sides have.
 func valuesThatDiffer(ctx context.Context, before, after compared) ([]WorkloadDifference, error) {
+	pairs := []valuePair{pairOf("", before, after)}
+	for _, name := range before.set(placement) {
+		pairs = append(pairs, pairOf(name, before.on(name), after.on(name)))
+	}
+	pairs = slices.DeleteFunc(pairs, func(p valuePair) bool { return p.before == nil })
+	was, is := map[model.Digest]int{}, map[model.Digest]int{}
+	for _, p := range pairs {
+		maps.Copy(was, p.before)
+		maps.Copy(is, p.after)
+	}
+	a, err := before.values(ctx, was)
+	if err != nil {
+		return nil, err
+	}
+	b, err := after.values(ctx, is)
+	if err != nil {
+		return nil, err
+	}
+	var out []WorkloadDifference
+	told := map[string]bool{}
+	for _, p := range pairs {
+		x, y := together(a, p.before), together(b, p.after)
+		paths := maps.Clone(x)
+		maps.Copy(paths, y)
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			d := WorkloadDifference{Kind: DiffersInValue, Path: path, ClusterType: p.clusterType, Before: sorted(x[path]), After: sorted(y[path])}
+			if !slices.Equal(d.Before, d.After) && (p.clusterType == "" || !told[path]) {
+				told[path] = told[path] || p.clusterType == ""
+				out = append(out, d)
+			}
+		}
+	}
+	return out, nil
+}
+
+// valuePair are configurations that are compared, each by an assignment that has it: those of
+// all cluster types, or of one.
+type valuePair struct {
+	clusterType   string
+	before, after map[model.Digest]int // nil where there is nothing to compare
+}
+
+// pairOf pairs what is not configured alike. Where all of one side is on the other too, the
+// other is compared with all of it.
+func pairOf(clusterType string, before, after compared) valuePair {
 	was, is := before.configurations(), after.configurations()
-	if len(was) == 0 || len(is) == 0 {
-		return nil, nil // all of a side has errors
-	}
 	onlyBefore, onlyAfter := without(was, is), without(is, was)
-	if len(onlyBefore) == 0 && len(onlyAfter) == 0 {
-		return nil, nil
+	if len(was) == 0 || len(is) == 0 || len(onlyBefore)+len(onlyAfter) == 0 { // all of a side has errors, or all is alike
+		return valuePair{}
 	}
-	// Where all of one side is on the other too, the other is compared with all of it.
 	if len(onlyBefore) == 0 {
 		onlyBefore = was
 	}
 	if len(onlyAfter) == 0 {
 		onlyAfter = is
 	}
-	a, err := before.values(ctx, onlyBefore)
-	if err != nil {
-		return nil, err
-	}
-	b, err := after.values(ctx, onlyAfter)
-	if err != nil {
-		return nil, err
-	}
-	paths := maps.Clone(a)
-	maps.Copy(paths, b)
-	var out []WorkloadDifference
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		d := WorkloadDifference{Kind: DiffersInValue, Path: path, Before: sorted(a[path]), After: sorted(b[path])}
-		if !slices.Equal(d.Before, d.After) {
-			out = append(out, d)
+	return valuePair{clusterType, onlyBefore, onlyAfter}
+}
+
+// on returns the assignments on a cluster type.
+func (c compared) on(clusterType string) compared {
+	out := compared{e: c.e}
+	for _, i := range c.all {
+		if c.e.Schedule.Assignments[i].ClusterType.TypeName() == clusterType {
+			out.all = append(out.all, i)
 		}
 	}
-	return out, nil
+	return out
 }
 
 func sorted(set map[string]bool) []string {
@@ -234,21 +273,36 @@ func without(all, others map[model.Digest]int) map[model.Digest]int {
 	return out
 }
 
-// values returns, by path, the values that assignments have.
-func (c compared) values(ctx context.Context, of map[model.Digest]int) (map[string]map[string]bool, error) {
-	tuples := make([]int32, 0, len(of))
-	for _, i := range of {
-		tuples = append(tuples, c.e.Plan.TupleOf[i])
+// values returns the values of configurations, by their digests and paths.
+func (c compared) values(ctx context.Context, of map[model.Digest]int) (map[model.Digest]map[string]string, error) {
+	tuples := map[int32][]model.Digest{}
+	for digest, i := range of {
+		tuple := c.e.Plan.TupleOf[i]
+		tuples[tuple] = append(tuples[tuple], digest)
 	}
-	slices.Sort(tuples)
-	out := map[string]map[string]bool{}
-	err := c.e.Graphs(ctx, slices.Compact(tuples), func(_ int32, g *compose.Graph) {
+	out := map[model.Digest]map[string]string{}
+	err := c.e.Graphs(ctx, slices.Sorted(maps.Keys(tuples)), func(tuple int32, g *compose.Graph) {
+		all := map[string]string{}
 		for _, leaf := range g.Leaves() {
-			if out[leaf.Path] == nil {
-				out[leaf.Path] = map[string]bool{}
-			}
-			out[leaf.Path][compose.Shown(leaf.Path, leaf.Value).String()] = true
+			all[leaf.Path] = compose.Shown(leaf.Path, leaf.Value).String()
+		}
+		for _, digest := range tuples[tuple] {
+			out[digest] = all
 		}
 	})
 	return out, err
+}
+
+// together returns, by path, what configurations have.
+func together(values map[model.Digest]map[string]string, of map[model.Digest]int) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for digest := range of {
+		for path, value := range values[digest] {
+			if out[path] == nil {
+				out[path] = map[string]bool{}
+			}
+			out[path][value] = true
+		}
+	}
+	return out
 }

@@ -30,6 +30,9 @@ func (p *Platform) Compare(ctx context.Context, before, after string) (*view.Com
 			if d.Path != "" {
 				in = d.Path
 			}
+			if d.ClusterType != "" {
+				in += " on " + d.ClusterType
+			}
 			out.Workloads = append(out.Workloads, view.Difference{Workload: w.Workload, In: in, Before: d.Before, After: d.After})
 		}
 	}
