@@ -54,17 +54,18 @@ func newRenderer(l links) *renderer {
 		"toID": func(id string) string {
 			return l.page(path(append([]string{"assignments"}, strings.Split(id, "/")...)...))
 		},
-		"assigned": l.assignment,
-		"file":     func() bool { return l.oneFile },
-		"name":     func(s string) string { return visible(s, longestName) },
-		"value":    func(s string) string { return visible(s, longestValue) },
-		"text":     func(s string) string { return visible(s, longestText) },
-		"count":    count,
-		"svg":      drawing,
-		"more":     more,
-		"inc":      func(i int) int { return i + 1 },
-		"dec":      func(i int) int { return i - 1 },
-		"link":     link,
+		"assigned":  l.assignment,
+		"file":      func() bool { return l.oneFile },
+		"name":      func(s string) string { return visible(s, longestName) },
+		"value":     func(s string) string { return visible(s, longestValue) },
+		"text":      func(s string) string { return visible(s, longestText) },
+		"count":     count,
+		"svg":       drawing,
+		"more":      more,
+		"lineClass": lineClass,
+		"inc":       func(i int) int { return i + 1 },
+		"dec":       func(i int) int { return i - 1 },
+		"link":      link,
 	}
 	return &renderer{template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
 }
@@ -109,6 +110,17 @@ func count(n int, one string) string {
 		return fmt.Sprintf("%d %sies", n, y)
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// lineClass is the class of a line of a unified diff.
+func lineClass(line string) string {
+	switch {
+	case strings.HasPrefix(line, "+"):
+		return "to"
+	case strings.HasPrefix(line, "-"):
+		return "from"
+	}
+	return "context"
 }
 
 // link is a name that leads to an address; just the name where that is "".

@@ -104,6 +104,7 @@ type WorkloadRow struct {
 type Cell struct {
 	Environment string
 	Assignments int
+	Clusters    int // that have one of the assignments, where clusters are listed
 	Failed      int
 	Versions    []Version // sorted by name
 }
@@ -345,5 +346,6 @@ type Change struct {
 	Object      string
 	Path        string
 	From, To    string
+	Lines       []string // of a text that changed: a unified diff
 	Assignments []string // or cluster types, or clusters
 }

@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/view"
@@ -30,6 +33,26 @@ import (
 type viewOptions struct {
 	to, since, listen string
 	full, open, poll  bool
+}
+
+// asCommitted returns what says whether a file of the platform is as a commit has it. It looks once
+// at each file, and may be called by several goroutines.
+func asCommitted(repo *git.Repository, commit git.Hash, root, folder string) func(file string) bool {
+	var mu sync.Mutex
+	known := map[string]bool{}
+	return func(file string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		same, looked := known[file]
+		if !looked {
+			top, err := repo.CommitTree(commit)
+			entry, there, missing := repo.Find(top, path.Join(folder, file))
+			data, unread := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+			same = err == nil && missing == nil && unread == nil && there && string(tree.BlobID(data)) == entry.ID.String()
+			known[file] = same
+		}
+		return same
+	}
 }
 
 func isFolder(name string) bool {
@@ -55,9 +78,10 @@ environments differ, and what has changed since a commit. When a file of the
 platform changes, it compiles again, and the pages that are open follow. It ends
 when it is interrupted; the exit code is then 130.
 
-With --to it writes one file of HTML instead, which needs no server and no network,
-and shows the same. It has a page for one assignment of each group of equal ones, and
-for 4,000 of these groups; with --full it has one for each assignment.
+With --to it writes one file of HTML instead, which needs no server and no network.
+It has these pages but for those of single clusters and of what is not assigned, and
+a page for one assignment of each group of equal ones, and for 4,000 of these groups;
+with --full it has one for each assignment.
 
 The server answers on a loopback address alone, and knows no users.`,
 		Example: `  kalypso view
@@ -116,30 +140,30 @@ func (o *viewOptions) check(g *global, cmd *cobra.Command) error {
 	return nil
 }
 
-// pages is the source of pages of a build. The error is about a revision that was asked for.
-func (g *global) pages(b *compiler.Build, r compiler.Request, o *viewOptions) (*platform.Platform, error) {
+// pages is the source of pages of a build, for as long as close is not called. The error is about a revision
+// that was asked for.
+func (g *global) pages(b *compiler.Build, r compiler.Request, o *viewOptions) (pages *platform.Platform, close func() error, err error) {
 	options := platform.Options{Title: strings.TrimSuffix(b.Platform.Module, "@v0")}
 	if o.to == "" { // equal platforms give equal files
 		options.Built = time.Now()
 	}
 	repo, err := git.Discover(b.Platform.Root)
 	if err != nil && o.since != head {
-		return nil, err
+		return nil, nil, usagef("--since %s: the platform is in no git repository", o.since)
 	} else if err != nil { // in no repository
-		return platform.New(b, options), nil
+		return platform.New(b, options), func() error { return nil }, nil
 	}
-	defer repo.Close()
 	if id, err := repo.Resolve(head); err == nil {
 		options.Commit = id.String()[:12]
 		folder, _ := filepath.Rel(repo.WorkTree(), resolved(b.Platform.Root))
-		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(), filepath.ToSlash(folder))
+		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(), filepath.ToSlash(folder), asCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
 	}
 	if _, err := repo.Resolve(o.since); err == nil {
 		options.Since, options.Compare = o.since, platform.CompareWith(r)
 	} else if o.since != head { // without a commit there is no HEAD
-		return nil, err
+		return nil, nil, errors.Join(err, repo.Close())
 	}
-	return platform.New(b, options), nil
+	return platform.New(b, options), repo.Close, nil
 }
 
 // viewFile compiles once and writes a file.
@@ -152,10 +176,11 @@ func (g *global) viewFile(ctx context.Context, environments []string, o *viewOpt
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	pages, err := g.pages(b, r, o)
+	pages, done, err := g.pages(b, r, o)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, done()) }()
 	var out bytes.Buffer
 	if err := view.WriteFile(ctx, &out, pages, view.FileOptions{Full: o.full}); err != nil {
 		return err
@@ -247,6 +272,9 @@ func (o *viewOptions) listenOn(ctx context.Context) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) && o.listen == viewAddress {
 		return config.Listen(ctx, "tcp", "localhost:0")
 	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, usagef("--listen %s: another program listens there; name another port, or 0 for a free one", o.listen)
+	}
 	return listener, err
 }
 
@@ -258,11 +286,11 @@ func (g *global) compileInto(ctx context.Context, feed *view.Feed, root string, 
 	if err != nil {
 		return err
 	}
-	pages, err := g.pages(b, r, o)
+	pages, done, err := g.pages(b, r, o)
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
-	feed.Set(pages, func() { _ = b.Close() }) // temporary files
+	feed.Set(pages, func() { _ = errors.Join(done(), b.Close()) }) // what is open, and temporary files
 	fmt.Fprintf(g.err, "compiled in %s: %s\n", time.Since(begin).Round(time.Millisecond), counted(b.Diagnostics))
 	return nil
 }

@@ -215,7 +215,7 @@ func (b *tab) visitAll(server string, assignments int) {
 	}
 	sum := 0
 	b.do(chromedp.Navigate(server + "/"))
-	for _, count := range regexp.MustCompile(`on (\d+)`).FindAllStringSubmatch(b.text(`document.querySelector(".matrix").innerText`), -1) {
+	for _, count := range regexp.MustCompile(`(\d+) assignments?(?:,|\s|$)`).FindAllStringSubmatch(b.text(`document.querySelector(".matrix tbody").innerText`), -1) {
 		n, _ := strconv.Atoi(count[1])
 		sum += n
 	}

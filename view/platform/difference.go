@@ -1,7 +1,10 @@
 package platform
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/compare"
@@ -53,7 +56,9 @@ func (p *Platform) Changes(ctx context.Context, since string) (*view.Changes, er
 		return known, nil
 	}
 	d, err := p.options.Compare(ctx, since)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
+		return nil, &view.NotFoundError{Message: err.Error()}
+	} else if err != nil {
 		return nil, err
 	}
 	out := changesOf(d.Report)
@@ -75,10 +80,12 @@ func changesOf(r *compare.Report) *view.Changes {
 			c.Object = g.Object.Kind + " " + g.Object.Name
 		}
 		if g.Kind == compare.Text {
-			c.To = g.Diff
+			c.Lines = strings.Split(strings.TrimSuffix(g.Diff, "\n"), "\n")
 		}
 		out.Groups = append(out.Groups, c)
 	}
+	// What people read about the trees follows what clusters get.
+	slices.SortStableFunc(out.Groups, func(a, b view.Change) int { return cmp.Compare(len(a.Lines), 0) - cmp.Compare(len(b.Lines), 0) })
 	return out
 }
 

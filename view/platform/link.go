@@ -10,8 +10,9 @@ import (
 )
 
 // Linker returns what gives the address at which the forge of a remote shows a place of a
-// commit; nil where no forge is known. folder is the platform's, in the repository.
-func Linker(remote string, env func(string) string, commit, folder string) func(model.Position) string {
+// commit; nil where no forge is known. folder is the platform's, in the repository. Of a file that
+// is not as the commit has it, which asCommitted says by its path in the folder, there is none.
+func Linker(remote string, env func(string) string, commit, folder string, asCommitted func(file string) bool) func(model.Position) string {
 	kind, base, repository, err := detect.Detect(remote, env, "")
 	if err != nil || commit == "" {
 		return nil
@@ -25,7 +26,7 @@ func Linker(remote string, env func(string) string, commit, folder string) func(
 		return nil
 	}
 	return func(at model.Position) string {
-		if at.IsZero() || path.IsAbs(at.File) {
+		if at.IsZero() || path.IsAbs(at.File) || !asCommitted(at.File) {
 			return ""
 		}
 		file := (&url.URL{Path: path.Join(folder, at.File)}).EscapedPath()

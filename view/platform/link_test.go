@@ -20,7 +20,7 @@ func TestLinker(t *testing.T) {
 		"":                                         "",
 		"https://github.com":                       "",
 	} {
-		link := platform.Linker(remote, none, "c0ffee", "fleet")
+		link := platform.Linker(remote, none, "c0ffee", "fleet", func(file string) bool { return file != "changed.cue" })
 		if link == nil {
 			if want != "" {
 				t.Errorf("%s: no links", remote)
@@ -30,13 +30,13 @@ func TestLinker(t *testing.T) {
 		if got := link(at); got != want {
 			t.Errorf("%s: %q, not %q", remote, got, want)
 		}
-		for _, elsewhere := range []model.Position{{}, {File: "/etc/passwd", Line: 1}} {
+		for _, elsewhere := range []model.Position{{}, {File: "/etc/passwd", Line: 1}, {File: "changed.cue", Line: 1}} {
 			if got := link(elsewhere); got != "" {
 				t.Errorf("%s: %v has the link %q", remote, elsewhere, got)
 			}
 		}
 	}
-	if platform.Linker("https://github.com/acme/platform", none, "", "") != nil {
+	if platform.Linker("https://github.com/acme/platform", none, "", "", nil) != nil {
 		t.Error("there are links without a commit")
 	}
 }

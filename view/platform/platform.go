@@ -157,6 +157,9 @@ func (p *Platform) add(n int, e *environment, i int) {
 	w.rows = append(w.rows, row)
 	cell := &w.Cells[n]
 	cell.Assignments++
+	if last := len(w.rows) - 2; last < 0 || w.rows[last].Environment != row.Environment || w.rows[last].ClusterType != row.ClusterType {
+		cell.Clusters += row.Clusters // assignments are sorted by cluster type
+	}
 	if row.Failed {
 		cell.Failed++
 	}
