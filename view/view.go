@@ -274,8 +274,10 @@ type Policies struct {
 // Policy is a scheduling policy with what it selects.
 type Policy struct {
 	Name              string
-	DeploymentTargets string // the selector, as CUE
-	ClusterTypes      string // the selector, as CUE
+	DeploymentTargets string   // the selector, as CUE
+	ClusterTypes      string   // the selector, as CUE
+	Clusters          string   // the selector of single clusters, as CUE; "" for none
+	Except            []string // what it leaves out: selectors, as CUE
 	Deny              bool
 	Pin               string
 	Assignments       int
@@ -295,6 +297,7 @@ type Config struct {
 	Name        string
 	Layer       int
 	Match       string // the selector, as CUE
+	Clusters    string // the selector of single clusters, as CUE; "" for none
 	Keys        []string
 	Assignments int
 	Places      []Place

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -23,8 +24,15 @@ func (p *Platform) Policies(_ context.Context, environment string) (*view.Polici
 			continue
 		}
 		row := view.Policy{
-			Name: s.Name, DeploymentTargets: s.DeploymentTargets, ClusterTypes: s.ClusterTypes, Deny: s.Deny, Assignments: s.Assignments,
+			Name: s.Name, DeploymentTargets: s.DeploymentTargets, ClusterTypes: s.ClusterTypes, Clusters: s.Clusters, Deny: s.Deny, Assignments: s.Assignments,
 			Places: p.places(e.Model.Positions.Of(model.Ref{Collection: "schedulingPolicies", Name: s.Name})),
+		}
+		for _, x := range s.Except {
+			text := fmt.Sprintf("deploymentTargets: %s, clusterTypes: %s", x.DeploymentTargets, x.ClusterTypes)
+			if x.Clusters != "" {
+				text += ", clusters: " + x.Clusters
+			}
+			row.Except = append(row.Except, text)
 		}
 		if s.Pin != nil {
 			row.Pin = s.Pin.Version
@@ -56,7 +64,7 @@ func (p *Platform) Configs(_ context.Context, environment string) (*view.Configs
 	for _, c := range query.Configs(p.build) {
 		if c.Environment == environment {
 			out.Rows = append(out.Rows, view.Config{
-				Name: c.Name, Layer: c.Layer, Match: c.Match, Keys: c.Keys, Assignments: c.Assignments,
+				Name: c.Name, Layer: c.Layer, Match: c.Match, Clusters: c.Clusters, Keys: c.Keys, Assignments: c.Assignments,
 				Places: p.places(e.Model.Positions.Of(model.Ref{Collection: "configs", Name: c.Name})),
 			})
 		}
