@@ -38,7 +38,12 @@ single clusters. The exit code is 3 where there are errors.`,
 		Example: `  kalypso compare dev prod
   kalypso compare dev prod --at v1.4.0
   kalypso compare prod prod --at v1.4.0 --at HEAD`,
-		Args: cobra.ExactArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("compare takes two environments, as in kalypso compare dev prod, and not %d", len(args))
+			}
+			return nil
+		},
 	}
 	o := outputFlag(cmd)
 	cmd.Flags().StringArrayVar(&at, "at", nil, "git `REV` of the platform to compile; twice for one for each environment")

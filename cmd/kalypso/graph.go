@@ -63,7 +63,6 @@ the graph has what can be known.`,
 	cmd.PersistentFlags().StringVar(&o.to, "to", "", "write to `FILE`, by its ending: .svg, .dot, .gv, .mmd, .mermaid or .json")
 	cmd.PersistentFlags().IntVar(&o.fold, "fold", mostNodes, "fold nodes of one kind where there are more than this many nodes")
 	cmd.PersistentFlags().BoolVar(&o.noFold, "no-fold", false, "fold nothing")
-	cmd.MarkFlagsMutuallyExclusive("fold", "no-fold")
 	for _, of := range []struct {
 		name, short, long string
 		graph             func(*compiler.Build, string) (*graph.Graph, error)
@@ -80,7 +79,7 @@ kalypso.lock pins. Of an assignment it highlights all that its deployment target
 	} {
 		cmd.AddCommand(&cobra.Command{
 			Use: of.name + " [ENVIRONMENT|ENVIRONMENT/CLUSTER-TYPE/TARGET]", Short: of.short, Long: of.long,
-			Args: cobra.MaximumNArgs(1),
+			Args: oneGraph,
 			RunE: func(cmd *cobra.Command, args []string) error { return g.graph(cmd, o, args, of.graph) },
 		})
 	}
@@ -89,10 +88,18 @@ kalypso.lock pins. Of an assignment it highlights all that its deployment target
 		Short: "Draw how commits come from environment to environment",
 		Long: `promotion draws the environments in the order of promotion, with their rings, gates and
 branches. Of an environment it highlights what a commit passes before it comes there.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneGraph,
 		RunE: func(cmd *cobra.Command, args []string) error { return g.promotionGraph(cmd, o, args) },
 	})
 	return cmd
+}
+
+// oneGraph refuses more than one argument.
+func oneGraph(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("graph %s draws one environment, or all without a name, and not %s", cmd.Name(), strings.Join(args, " and "))
+	}
+	return nil
 }
 
 // graph draws a graph of what is compiled.
@@ -145,6 +152,10 @@ func (g *global) promotionGraph(cmd *cobra.Command, o *drawn, args []string) err
 	if err := g.checkDrawn(cmd, o); err != nil {
 		return err
 	}
+	if len(args) == 1 && strings.Contains(args[0], "/") {
+		environment, _, _ := strings.Cut(args[0], "/")
+		return usagef("graph promotion takes an environment, as in kalypso graph promotion %s, and not %s", cmp.Or(environment, "prod"), args[0])
+	}
 	return g.withCache(func(c *cache.Cache) error {
 		all, ds, err := g.readDeclarations(cmd.Context(), c)
 		if err != nil {
@@ -188,9 +199,14 @@ func (g *global) checkDrawn(cmd *cobra.Command, o *drawn) error {
 		switch {
 		case !cmd.Flags().Changed("output") && format == "":
 			return usagef("--to %s: the ending says no format; there are .svg, .dot, .gv, .mmd, .mermaid and .json, or give -o", o.to)
+		case cmd.Flags().Changed("output") && format != "" && format != o.format:
+			return usagef("-o %s and --to %s: the ending is that of %s; leave out -o, or name another file", o.format, o.to, format)
 		case !cmd.Flags().Changed("output"):
 			o.format = format
 		}
+	}
+	if o.noFold && cmd.Flags().Changed("fold") {
+		return usagef("--fold and --no-fold: give one of them, as --no-fold folds nothing")
 	}
 	if o.fold < 1 {
 		return usagef("--fold takes a number of nodes, at least 1; --no-fold folds nothing")

@@ -117,7 +117,12 @@ func newPromoteApply(g *global, o *promoteOptions) *cobra.Command {
 		Short: "Do what can be done now",
 		Long: `apply is what promote does without a word after it. With the file of a saved plan it
 does what that says, and nothing if anything that the plan rests on has moved.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("promote apply takes the file of one plan, and not %d; environments are named with --env", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.plan = args[0]

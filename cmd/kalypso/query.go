@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +62,8 @@ the tables have what can be known.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		of, environments, err := o.check(args)
 		switch {
+		case errors.As(err, new(*unknownTableError)):
+			return g.noTable(cmd.Context(), args[0], err)
 		case err != nil:
 			return err
 		case len(of) == 0:
@@ -79,6 +82,8 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 		return nil, nil, usagef("--history %d: it is how many commits", o.history)
 	case o.git != "" && o.history == 0:
 		return nil, nil, usagef("--git is where --history reads commits: say how many, as in --history 100")
+	case o.to == "" && len(args) == 0 && o.history > 0:
+		return nil, nil, usagef("--history is for the table history, and without arguments the tables are listed: kalypso query history --history %d", o.history)
 	case o.to == "" && len(args) == 0:
 		return nil, nil, nil
 	case o.to != "" && !slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(o.to)):
@@ -86,8 +91,11 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 	}
 	for len(args) > 0 && (o.to != "" || len(of) == 0) {
 		t, err := tables.Find(args[0])
+		if err != nil && slices.ContainsFunc(database.Views(), func(v database.View) bool { return v.Name == args[0] }) {
+			return nil, nil, usagef("%s is a view, and views are in the file that --to writes, as in kalypso query --to fleet.db", args[0])
+		}
 		if err != nil && o.to == "" {
-			return nil, nil, usageError{err}
+			return nil, nil, usageError{&unknownTableError{err}}
 		}
 		if err != nil {
 			break // it is an environment
@@ -100,7 +108,32 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 	if len(of) == 0 {
 		of = tables.All()
 	}
+	if o.history > 0 && !hasHistory(of) {
+		return nil, nil, usagef("--history is for the table history, which is not among those that are named")
+	}
 	return of, args, nil
+}
+
+// unknownTableError is that there is no table of a name.
+type unknownTableError struct{ error }
+
+// noTable returns the error for an argument that names no table, and may name an environment.
+func (g *global) noTable(ctx context.Context, name string, err error) error {
+	found := false
+	// Where the environments cannot be read, there is still no such table.
+	_ = g.withCache(func(c *cache.Cache) error {
+		all, _, err := g.readDeclarations(ctx, c)
+		found = slices.ContainsFunc(all, func(d model.Declaration) bool { return d.Name == name })
+		return err
+	})
+	if found {
+		return usagef("%s is an environment, and the table comes first, as in kalypso query assignments %[1]s", name)
+	}
+	return err
+}
+
+func hasHistory(of []*tables.Table) bool {
+	return slices.ContainsFunc(of, func(t *tables.Table) bool { return t.Name == tables.History })
 }
 
 // query compiles the environments and writes the tables.
@@ -108,6 +141,11 @@ func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of 
 	if o.to != "" {
 		if err := database.Check(g.path(o.to)); err != nil {
 			return err // before it takes time
+		}
+	}
+	if o.git != "" {
+		if info, err := os.Stat(g.path(o.git)); err != nil || !info.IsDir() {
+			return usagef("--git %s: there is no such folder", o.git)
 		}
 	}
 	r := g.request(environments, c)
@@ -144,7 +182,7 @@ func (g *global) query(ctx context.Context, c *cache.Cache, o *queryOptions, of 
 
 // readsHistory says whether tables are wanted for which branches are read, and there are any.
 func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Declaration) bool {
-	return o.history > 0 && slices.ContainsFunc(of, func(t *tables.Table) bool { return t.Name == tables.History }) &&
+	return o.history > 0 && hasHistory(of) &&
 		slices.ContainsFunc(declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" })
 }
 

@@ -36,6 +36,9 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 			if failOn != string(diag.Error) && failOn != string(diag.Warning) {
 				return usagef("--fail-on is error or warning, and not %q", failOn)
 			}
+			if promoted && workspace != "" {
+				return usagef("--promoted and --workspace: give one of them")
+			}
 			failOn := diag.Severity(failOn)
 			if promoted {
 				return g.vetPromoted(cmd, environments, failOn)
@@ -62,7 +65,6 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o", "how to print what is found, as --diagnostics does")
 	cmd.Flags().StringVar(&failOn, "fail-on", string(diag.Error), "what the exit code is 3 for: error, or warning, which is both")
 	completeFlag(cmd, "fail-on", values(string(diag.Error), string(diag.Warning)))
-	cmd.MarkFlagsMutuallyExclusive("promoted", "workspace")
 	return cmd
 }
 

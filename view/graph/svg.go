@@ -101,11 +101,18 @@ func (g *Graph) description() string {
 	for _, kind := range kinds {
 		parts = append(parts, fmt.Sprintf("%s: %d", terminal.Printable(kind), counts[kind]))
 	}
-	text := fmt.Sprintf("A graph of %d nodes and %d edges. %s.", len(g.Nodes), len(g.Edges), strings.Join(parts, ", "))
+	text := fmt.Sprintf("A graph of %s and %s. %s.", counted(len(g.Nodes), "node"), counted(len(g.Edges), "edge"), strings.Join(parts, ", "))
 	if len(highlighted) > 0 {
 		text += " Highlighted: " + terminal.Printable(strings.Join(highlighted, ", ")) + "."
 	}
 	return text
+}
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // text writes text that is cut.

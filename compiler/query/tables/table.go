@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -96,7 +97,12 @@ func Find(name string) (*Table, error) {
 	if i := slices.IndexFunc(all, func(t *Table) bool { return t.Name == name }); i >= 0 {
 		return all[i], nil
 	}
-	return nil, fmt.Errorf("there is no table %s; %s", name, diag.DidYouMean(name, Names()))
+	names := Names()
+	hint := "there are: " + strings.Join(names, ", ")
+	if near := diag.Meant(name, names); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return nil, fmt.Errorf("there is no table %s; %s", name, hint)
 }
 
 // each returns the rows of a list of items.
