@@ -19,6 +19,23 @@ type drawing struct {
 	required map[string]bool // the ids of contracts of applications that are added
 }
 
+// nodeLooks are the looks of kinds of nodes, the same in all graphs. DOT and Mermaid have eight
+// shapes: those of one graph differ modulo 8.
+var nodeLooks = map[string]int{
+	"assignment": 0, "config of the base": 1, "config of the environment": 2, "config schema": 3, "contract of the application": 4, "assignment with errors": 5,
+	"scheduling policy": 6, "scheduling policy that denies": 7, "deployment target": 8, "cluster type": 9,
+	"registration": 10, "inventory": 11, "git repository": 12, "Helm chart": 13, "OCI artifact": 14, "CUE module": 15,
+	"environment": 16, "ring": 17,
+}
+
+// edgeLooks are the same of edges. Only those of one graph differ.
+var edgeLooks = map[string]int{
+	"sets values of": 0, "validates": 1,
+	"is assigned to": 0, "selects": 1, "takes away": 2,
+	"depends on": 0, "is brought by": 1, "is taken from": 2,
+	"passes commits to": 0,
+}
+
 func newDrawing(title string, environments []*build.Environment) *drawing {
 	var names []string
 	for _, e := range environments {
@@ -27,7 +44,7 @@ func newDrawing(title string, environments []*build.Environment) *drawing {
 	if len(names) > 0 {
 		title += " of " + strings.Join(names, ", ")
 	}
-	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{}, Edges: []graph.Edge{}}, len(names) > 1, map[string]bool{}}
+	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{}, Edges: []graph.Edge{}, NodeLooks: nodeLooks, EdgeLooks: edgeLooks}, len(names) > 1, map[string]bool{}}
 }
 
 // group adds a group of an environment, and returns its id.

@@ -19,7 +19,7 @@ var shapes = []struct{ dot, opens, closes string }{
 // Groups are clusters, and each kind of nodes has a shape.
 func DOT(w io.Writer, g *Graph) error {
 	var out bytes.Buffer
-	nodeKinds, edgeKinds := g.kinds()
+	nodeLooks, edgeLooks := g.looks()
 	fmt.Fprintf(&out, "digraph {\n\tgraph [rankdir=LR, label=%s, fontname=monospace]\n\tnode [fontname=monospace]\n\tedge [fontname=monospace]\n", shownLines(g.Title))
 	g.eachGroup(func(n int, of *Group, nodes []Node) {
 		indent := "\t"
@@ -29,14 +29,14 @@ func DOT(w io.Writer, g *Graph) error {
 		}
 		for _, node := range nodes {
 			fmt.Fprintf(&out, "%s%s [label=%s, shape=%s, tooltip=%s%s]\n", indent, quoted(node.ID), shownLines(append([]string{node.Label}, node.Detail...)...),
-				shapes[kindNumber(nodeKinds, node.Kind)%len(shapes)].dot, shownLines(node.Kind), bold(node.Highlighted))
+				shapes[nodeLooks.number[node.Kind]%len(shapes)].dot, shownLines(node.Kind), bold(node.Highlighted))
 		}
 		if of != nil {
 			out.WriteString("\t}\n")
 		}
 	})
 	for _, e := range g.Edges {
-		style := []string{"solid", "dashed", "dotted", "dashed"}[kindNumber(edgeKinds, e.Kind)%dashes]
+		style := []string{"solid", "dashed", "dotted", "dashed"}[edgeLooks.number[e.Kind]%dashes]
 		label := ""
 		if e.text() != "" {
 			label = ", label=" + shownLines(e.text())

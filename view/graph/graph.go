@@ -18,6 +18,10 @@ type Graph struct {
 	Groups []Group `json:"groups"`
 	Nodes  []Node  `json:"nodes"`
 	Edges  []Edge  `json:"edges"`
+	// NodeLooks and EdgeLooks number the looks of kinds, so that a kind looks alike in
+	// several graphs. Kinds that they do not have get the numbers after theirs, by name.
+	NodeLooks map[string]int `json:"-"`
+	EdgeLooks map[string]int `json:"-"`
 }
 
 // Group is a set of nodes that belong together.
@@ -84,8 +88,14 @@ func (g *Graph) Highlight(nodes map[string]bool) {
 	}
 }
 
-// kinds returns the kinds of nodes and of edges, sorted.
-func (g *Graph) kinds() (nodes, edges []string) {
+// looks are the kinds in a graph, sorted, and the number of the look of each.
+type looks struct {
+	kinds  []string
+	number map[string]int
+}
+
+// looks returns those of nodes and of edges.
+func (g *Graph) looks() (nodes, edges looks) {
 	found := [2]map[string]bool{{}, {}}
 	for _, n := range g.Nodes {
 		found[0][n.Kind] = true
@@ -93,12 +103,23 @@ func (g *Graph) kinds() (nodes, edges []string) {
 	for _, e := range g.Edges {
 		found[1][e.Kind] = true
 	}
-	return slices.Sorted(maps.Keys(found[0])), slices.Sorted(maps.Keys(found[1]))
+	return newLooks(found[0], g.NodeLooks), newLooks(found[1], g.EdgeLooks)
 }
 
-func kindNumber(kinds []string, kind string) int {
-	n, _ := slices.BinarySearch(kinds, kind)
-	return n
+func newLooks(found map[string]bool, known map[string]int) looks {
+	l := looks{slices.Sorted(maps.Keys(found)), map[string]int{}}
+	next := 0
+	for _, n := range known {
+		next = max(next, n+1)
+	}
+	for _, kind := range l.kinds {
+		n, is := known[kind]
+		if !is {
+			n, next = next, next+1
+		}
+		l.number[kind] = n
+	}
+	return l
 }
 
 // text returns the label of an edge with the number of edges that it stands for.

@@ -14,7 +14,7 @@ import (
 // has a shape.
 func Mermaid(w io.Writer, g *Graph) error {
 	var out bytes.Buffer
-	nodeKinds, edgeKinds := g.kinds()
+	nodeLooks, edgeLooks := g.looks()
 	ids := numbers(g.Nodes, func(n Node) string { return n.ID })
 	fmt.Fprintf(&out, "flowchart LR\n%%%% %s\n", entities(g.Title))
 	var highlighted []string
@@ -25,7 +25,7 @@ func Mermaid(w io.Writer, g *Graph) error {
 			indent = "    "
 		}
 		for _, node := range nodes {
-			shape := shapes[kindNumber(nodeKinds, node.Kind)%len(shapes)]
+			shape := shapes[nodeLooks.number[node.Kind]%len(shapes)]
 			id := fmt.Sprintf("n%d", ids[node.ID])
 			fmt.Fprintf(&out, "%s%s%s%s%s\n", indent, id, shape.opens, entities(append([]string{node.Label}, node.Detail...)...), shape.closes)
 			if node.Highlighted {
@@ -41,7 +41,7 @@ func Mermaid(w io.Writer, g *Graph) error {
 		switch {
 		case e.Highlighted:
 			arrow = "==>"
-		case kindNumber(edgeKinds, e.Kind) > 0:
+		case edgeLooks.number[e.Kind] > 0:
 			arrow = "-.->"
 		}
 		label := ""

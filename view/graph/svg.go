@@ -26,7 +26,8 @@ const (
 	mostLabels = 80  // lines of which the labels are drawn
 )
 
-// marks are drawn before labels, by the number of the kind, and so are the colours.
+// marks are drawn before labels, by the number of the look. There are as many colours; each
+// round of marks begins with the next one, so that the first 64 looks differ.
 var marks = []string{
 	"m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "m-4.5-4.5h9v9h-9z", "m0-6l6 6-6 6-6-6z", "m0-5.5l5.5 10h-11z",
 	"m-3-5h6l3 5-3 5h-6l-3-5z", "m-2-5.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5v-4h3.5z", "m-5.5-4.5h11l-5.5 10z", "m-5.5-2.5h11v5h-11z",
@@ -39,8 +40,8 @@ type picture struct {
 	bytes.Buffer
 	g           *Graph
 	layout      *layout
-	kinds       []string // of nodes, sorted
-	lineKinds   []string
+	nodes       looks
+	edges       looks
 	highlighted bool // whether anything is
 	top         int  // where the graph begins
 }
@@ -51,7 +52,7 @@ type picture struct {
 func SVG(w io.Writer, g *Graph, standalone bool) error {
 	edges := g.ends()
 	p := &picture{g: g, layout: layOut(g, edges)}
-	p.kinds, p.lineKinds = g.kinds()
+	p.nodes, p.edges = g.looks()
 	p.highlighted = slices.ContainsFunc(g.Nodes, func(n Node) bool { return n.Highlighted })
 	drawn, bundled := lines(g, edges)
 	width := max(p.layout.width, fewestWide)
@@ -89,7 +90,7 @@ func (g *Graph) ends() []ends {
 // description says in words what there is in a graph.
 func (g *Graph) description() string {
 	counts := map[string]int{}
-	kinds, _ := g.kinds()
+	nodes, _ := g.looks()
 	var highlighted []string
 	for _, n := range g.Nodes {
 		counts[n.Kind] += max(n.Count, 1)
@@ -98,7 +99,7 @@ func (g *Graph) description() string {
 		}
 	}
 	var parts []string
-	for _, kind := range kinds {
+	for _, kind := range nodes.kinds {
 		parts = append(parts, fmt.Sprintf("%s: %d", terminal.Printable(kind), counts[kind]))
 	}
 	text := fmt.Sprintf("A graph of %s and %s. %s.", counted(len(g.Nodes), "node"), counted(len(g.Edges), "edge"), strings.Join(parts, ", "))
@@ -133,11 +134,11 @@ func (p *picture) legend(width int, bundled bool) string {
 		out += fmt.Sprintf(mark, x, y-4) + text("small", x+markWidth, y, label, mostDetails)
 		x += wide
 	}
-	for n, kind := range p.kinds {
-		item(p.mark(n, "M%d %dm6 0")+"\n", markWidth, kind)
+	for _, kind := range p.nodes.kinds {
+		item(p.mark(kind, "M%d %dm6 0")+"\n", markWidth, kind)
 	}
-	for n, kind := range p.lineKinds {
-		item(fmt.Sprintf(`<path class="line dash%d" d="M%%d %%dh28"/>`+"\n", n%dashes), 34, kind)
+	for _, kind := range p.edges.kinds {
+		item(fmt.Sprintf(`<path class="line dash%d" d="M%%d %%dh28"/>`+"\n", p.edges.number[kind]%dashes), 34, kind)
 	}
 	if p.highlighted {
 		item(`<path class="line highlighted" d="M%d %dh28"/>`+"\n", 34, "highlighted")
@@ -150,8 +151,9 @@ func (p *picture) legend(width int, bundled bool) string {
 }
 
 // mark returns the mark of a kind at what is formatted.
-func (p *picture) mark(kind int, at string) string {
-	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, kind%len(marks), at, marks[kind%len(marks)])
+func (p *picture) mark(kind, at string) string {
+	n := p.nodes.number[kind]
+	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, (n+n/len(marks))%len(marks), at, marks[n%len(marks)])
 }
 
 func (p *picture) frames() {
@@ -178,9 +180,8 @@ func (p *picture) node(i int) {
 	for _, d := range n.Detail {
 		whole = append(whole, terminal.Printable(d))
 	}
-	kind := kindNumber(p.kinds, n.Kind)
 	fmt.Fprintf(p, `<g class="%s"><title>%s</title><rect class="box" x="%d" y="%d" width="%d" height="%d" rx="4"/>`, class, html.EscapeString(strings.Join(whole, "\n")), b.x, b.y, b.w, b.h)
-	p.WriteString(p.mark(kind, fmt.Sprintf("M%d %d", b.x+nodePad+6, b.y+nodeHeight/2)) + "\n")
+	p.WriteString(p.mark(n.Kind, fmt.Sprintf("M%d %d", b.x+nodePad+6, b.y+nodeHeight/2)) + "\n")
 	p.WriteString(text("label", b.x+nodePad+markWidth, b.y+nodeHeight/2+4, n.Label, mostCells))
 	for line, d := range details(n) {
 		p.WriteString(text("small", b.x+nodePad, b.y+nodeHeight+line*lineHeight+6, d, mostDetails))
@@ -204,8 +205,7 @@ func (p *picture) lines(drawn []line) {
 		}
 	}
 	for _, l := range drawn {
-		kind := kindNumber(p.lineKinds, l.kind)
-		class := fmt.Sprintf("line dash%d", kind%dashes)
+		class := fmt.Sprintf("line dash%d", p.edges.number[l.kind]%dashes)
 		switch {
 		case l.highlighted:
 			class += " highlighted"
