@@ -62,6 +62,8 @@ func newRenderer(l links) *renderer {
 		"count":     count,
 		"svg":       drawing,
 		"more":      more,
+		"long":      func(s string) bool { return utf8.RuneCountInString(s) > longestName },
+		"anyRing":   anyRing,
 		"lineClass": lineClass,
 		"inc":       func(i int) int { return i + 1 },
 		"dec":       func(i int) int { return i - 1 },
@@ -110,6 +112,17 @@ func count(n int, one string) string {
 		return fmt.Sprintf("%d %sies", n, y)
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// anyRing says whether one of some rows is in a ring.
+func anyRing(rows any) bool {
+	switch rows := rows.(type) {
+	case []ClusterTypeRow:
+		return slices.ContainsFunc(rows, func(r ClusterTypeRow) bool { return r.Ring != "" })
+	case []ClusterRow:
+		return slices.ContainsFunc(rows, func(r ClusterRow) bool { return r.Ring != "" })
+	}
+	return false
 }
 
 // lineClass is the class of a line of a unified diff.

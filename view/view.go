@@ -313,7 +313,8 @@ type Diagnostic struct {
 	Message     string
 	Path        string
 	Hint        string
-	Excerpt     string // the line that it is about
+	Follows     bool      // from the one before
+	Excerpt     [3]string // the line that it is about: before what is meant, that, and after it; empty for none
 	Places      []Place
 	Assignments []string
 }

@@ -15,6 +15,21 @@ type folded struct {
 	alike        []Diagnostic // what says the same of something else
 }
 
+// CausesFirst returns diagnostics in their order, but with those that follow from another, or say
+// the same as it, right after it. follows says which follow from one before.
+func CausesFirst(ds []Diagnostic) (out []Diagnostic, follows []bool) {
+	for _, f := range fold(ds) {
+		out, follows = append(out, f.Diagnostic), append(follows, false)
+		for _, d := range f.consequences {
+			out, follows = append(out, d), append(follows, true)
+		}
+		for _, d := range f.alike {
+			out, follows = append(out, d), append(follows, false)
+		}
+	}
+	return out, follows
+}
+
 // mostAlike is how many warnings that differ in what they are of are written in full.
 const mostAlike = 8
 

@@ -74,22 +74,21 @@ func (p *Platform) Configs(_ context.Context, environment string) (*view.Configs
 	return out, err
 }
 
-// Diagnostics returns what is wrong, errors first.
+// Diagnostics returns what is wrong, errors first, and what follows from one after it.
 func (p *Platform) Diagnostics(context.Context) (*view.Diagnostics, error) {
 	out := &view.Diagnostics{}
-	for _, severity := range []diag.Severity{diag.Error, diag.Warning} {
-		for _, d := range p.build.Diagnostics {
-			if d.Severity == severity {
-				out.Rows = append(out.Rows, p.diagnostic(d))
-			}
-		}
+	all, follows := diag.CausesFirst(p.build.Diagnostics)
+	for i, d := range all {
+		row := p.diagnostic(d)
+		row.Follows = follows[i]
+		out.Rows = append(out.Rows, row)
 	}
 	return out, nil
 }
 
 func (p *Platform) diagnostic(d diag.Diagnostic) view.Diagnostic {
 	out := view.Diagnostic{
-		Code: string(d.Code), Severity: string(d.Severity), Message: d.Message, Path: d.Path, Hint: d.Hint, Excerpt: d.Excerpt.Before + d.Excerpt.At + d.Excerpt.After,
+		Code: string(d.Code), Severity: string(d.Severity), Message: d.Message, Path: d.Path, Hint: d.Hint, Excerpt: [3]string{strings.TrimLeft(d.Excerpt.Before, "\t "), d.Excerpt.At, d.Excerpt.After},
 		Assignments: d.Assignments,
 	}
 	for _, s := range d.Sites {
