@@ -3,9 +3,11 @@ package view
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -27,7 +29,7 @@ const mostDetails = 4000
 // server and no network. It can be read without scripts, unless it is so large that the pages
 // of workloads, clusters and assignments are packed.
 func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error {
-	f := &file{ctx: ctx, source: s, has: map[string]bool{}, shown: map[string]string{}, equal: map[string]int{}}
+	f := &file{ctx: ctx, source: s, has: map[string]bool{}, shown: map[string]string{}, equal: map[string]int{}, instead: map[string]string{}}
 	f.renderer = newRenderer(links{page: f.address, assignment: f.assignment, oneFile: true})
 	about, err := s.About(ctx)
 	if err != nil {
@@ -40,8 +42,12 @@ func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error 
 	if err != nil {
 		return err
 	}
+	index, err := f.index()
+	if err != nil {
+		return err
+	}
 	style, script := style(), asset("file.js")
-	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script), Packed: packed, Policy: fmt.Sprintf(
+	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script), Packed: packed, Index: index, Policy: fmt.Sprintf(
 		"default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hashOf(style), hashOf(script))}
 	out := bufio.NewWriterSize(w, 1<<16)
 	if err := f.renderer.templates.ExecuteTemplate(out, "file-head", head); err != nil {
@@ -64,6 +70,7 @@ type fileHead struct {
 	Script template.JS
 	Policy string
 	Packed *packed
+	Index  template.HTML
 }
 
 // file is one while it is written.
@@ -76,6 +83,7 @@ type file struct {
 	has      map[string]bool   // all of these
 	shown    map[string]string // what is Equal of assignments, to the path of the page for them
 	equal    map[string]int    // how many assignments a page is for, by its path
+	instead  map[string]string // the page that is shown for that of an assignment, by their paths
 	left     int               // groups of equal assignments without a page
 }
 
@@ -140,6 +148,8 @@ func (f *file) group(all []AssignmentRow, full bool) (paths []string) {
 		}
 		if f.shown[a.Equal] == own || full {
 			paths = append(paths, own)
+		} else {
+			f.instead[own] = f.shown[a.Equal]
 		}
 		if !full {
 			f.equal[f.shown[a.Equal]]++
@@ -193,6 +203,30 @@ func (f *file) section(w io.Writer, at string) error {
 		Left  int
 	}{p, body, f.equal[at], f.left})
 }
+
+// index is what the search of the file looks through: in gzip and base64, a JSON array of a
+// name, what it is of and an address for each thing that a page shows.
+func (f *file) index() (template.HTML, error) {
+	all, err := f.source.Search(f.ctx, "", mostIndexed)
+	if err != nil {
+		return "", err
+	}
+	rows := [][3]string{}
+	for _, hit := range all.Hits {
+		at := path(hit.Page...)
+		if address := f.address(cmp.Or(f.instead[at], at)); address != "" {
+			rows = append(rows, [3]string{visible(hit.Name, longestName), visible(hit.Kind+" "+hit.Of, longestName), address})
+		}
+	}
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return "", err
+	}
+	return zipped(text)
+}
+
+// mostIndexed is how much a file can search in.
+const mostIndexed = 100_000
 
 // address is that of a page; "" where the file does not have it.
 func (f *file) address(path string) string {

@@ -45,22 +45,31 @@ func (p *packer) add(path string, html []byte) error {
 // flush packs what is held.
 func (p *packer) flush() error {
 	for len(p.held) > 0 {
-		var out bytes.Buffer
-		zip := gzip.NewWriter(&out)
 		n, size := 0, 0
 		for ; n < len(p.held) && size < packSize; n++ {
 			size += len(p.held[n])
-			if _, err := zip.Write(p.held[n]); err != nil {
-				return err
-			}
 		}
-		if err := zip.Close(); err != nil {
+		data, err := zipped(p.held[:n]...)
+		if err != nil {
 			return err
 		}
-		p.packs = append(p.packs, pack{p.paths[0], template.HTML(base64.StdEncoding.EncodeToString(out.Bytes()))})
+		p.packs = append(p.packs, pack{p.paths[0], data})
 		p.paths, p.held, p.size = p.paths[n:], p.held[n:], p.size-size
 	}
 	return nil
+}
+
+// zipped is a text in gzip and base64.
+func zipped(parts ...[]byte) (template.HTML, error) {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	for _, part := range parts {
+		if _, err := zip.Write(part); err != nil {
+			return "", err
+		}
+	}
+	err := zip.Close()
+	return template.HTML(base64.StdEncoding.EncodeToString(out.Bytes())), err
 }
 
 func (p *packer) finish() (*packed, error) {

@@ -80,6 +80,9 @@ func find(ctx context.Context, s Source, escaped string, parameters url.Values, 
 	case is(segments, "diagnostics", 0):
 		out.Title = "Diagnostics"
 		out.Data, err = s.Diagnostics(ctx)
+	case is(segments, "search", 0):
+		out.Title = "Search"
+		out.Data, err = s.Search(ctx, q, pageSize)
 	case is(segments, "compare", 2):
 		out.Title = fmt.Sprintf("%s compared with %s", segments[1], segments[2])
 		out.Data, err = s.Compare(ctx, segments[1], segments[2])

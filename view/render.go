@@ -50,7 +50,12 @@ type links struct {
 
 func newRenderer(l links) *renderer {
 	funcs := template.FuncMap{
-		"to": func(segments ...string) string { return l.page(path(segments...)) },
+		"to": func(of any, more ...string) string {
+			if all, is := of.([]string); is {
+				return l.page(path(all...))
+			}
+			return l.page(path(append([]string{fmt.Sprint(of)}, more...)...))
+		},
 		"toID": func(id string) string {
 			return l.page(path(append([]string{"assignments"}, strings.Split(id, "/")...)...))
 		},

@@ -32,6 +32,9 @@ type Source interface {
 	Policies(ctx context.Context, environment string) (*Policies, error)
 	Configs(ctx context.Context, environment string) (*Configs, error)
 	Diagnostics(ctx context.Context) (*Diagnostics, error)
+	// Search returns what has a text in its name, or in that of what it is of, at most so many; 0
+	// for all.
+	Search(ctx context.Context, contains string, most int) (*Search, error)
 	Compare(ctx context.Context, before, after string) (*Comparison, error)
 	// Changes returns what has changed since a revision; "" stands for that of About.
 	Changes(ctx context.Context, since string) (*Changes, error)
@@ -317,6 +320,21 @@ type Diagnostic struct {
 	Excerpt     [3]string // the line that it is about: before what is meant, that, and after it; empty for none
 	Places      []Place
 	Assignments []string
+}
+
+// Search is what was found.
+type Search struct {
+	Contains string
+	Hits     []Hit
+	More     bool // there are more
+}
+
+// Hit is one thing that was found. Page are the segments of the path of the page that shows it.
+type Hit struct {
+	Kind string
+	Name string
+	Of   string // its environment, and its cluster type; "" for none
+	Page []string
 }
 
 // Comparison is what differs between two environments.

@@ -4,13 +4,16 @@
 const packs = [...document.querySelectorAll("script[data-first]")];
 const title = document.title;
 
+const unzip = (script) => {
+  const bytes = Uint8Array.from(atob(script.textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+};
+
 const unpack = async (path) => {
   const pack = packs.findLast((p) => p.dataset.first <= path);
   if (!pack || pack.dataset.open) return;
   pack.dataset.open = "yes";
-  const bytes = Uint8Array.from(atob(pack.textContent), (c) => c.charCodeAt(0));
-  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-  document.querySelector("main").insertAdjacentHTML("beforeend", text);
+  document.querySelector("main").insertAdjacentHTML("beforeend", await unzip(pack));
 };
 
 const show = async () => {
@@ -25,6 +28,27 @@ const show = async () => {
 };
 addEventListener("hashchange", show);
 show();
+
+// The search looks for all words in the names of what pages show.
+let index = null;
+const search = document.getElementById("search");
+search.addEventListener("input", async () => {
+  index ??= unzip(document.getElementById("index")).then(JSON.parse);
+  const all = await index;
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const hits = words.length ? all.filter(([name, of]) => words.every((w) => (name + " " + of).toLowerCase().includes(w))) : [];
+  const rows = hits.slice(0, 50).map(([name, of, address]) => {
+    const row = document.createElement("li");
+    const link = row.appendChild(document.createElement("a"));
+    link.href = address;
+    link.textContent = name;
+    row.append(" " + of);
+    return row;
+  });
+  const rest = hits.length > 50 ? `and ${hits.length - 50} more` : words.length && !hits.length ? "nothing has it in its name" : "";
+  if (rest) rows.push(Object.assign(document.createElement("li"), { textContent: rest }));
+  document.getElementById("found").replaceChildren(...rows);
+});
 
 document.addEventListener("input", (event) => {
   if (!event.target.matches("input[data-filter]")) return;

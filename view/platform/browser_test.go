@@ -63,6 +63,7 @@ func TestSlowBrowser(t *testing.T) {
 			tab.visitAll(server.URL, n)
 			tab.useKeyboard(server.URL)
 			tab.readWithoutScripts(server.URL)
+			tab.search(server.URL, query.Assignments(b)[0].DeploymentTarget)
 			tab.follow(server.URL, func() { feed.Set(platform.New(b, platform.Options{Title: "second"}), nil) })
 			tab.openFile(b, n)
 		})
@@ -278,6 +279,12 @@ func (b *tab) useKeyboard(server string) {
 	b.await(`location.pathname.startsWith("/workloads/") && document.querySelector("h1").innerText !== "Fleet"`)
 }
 
+// search finds an assignment by its name, while it is typed.
+func (b *tab) search(server, name string) {
+	b.do(chromedp.Navigate(server+"/"), chromedp.SendKeys("header input[type=search]", name))
+	b.await(fmt.Sprintf(`[...document.querySelectorAll("main table a")].some((a) => a.innerText === %q)`, name))
+}
+
 func (b *tab) readWithoutScripts(server string) {
 	b.do(command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Navigate(server+"/"))
 	text, err := chromedp.Run(b.ctx, chromedp.TextContent("main"))
@@ -338,6 +345,8 @@ func (b *tab) openFile(c *compiler.Build, assignments int) {
 	one(a.Workload)
 	b.run(`location.hash = "/"`)
 	one("Fleet")
+	b.do(chromedp.SendKeys("#search", a.DeploymentTarget))
+	b.await(fmt.Sprintf(`document.querySelector("#found a")?.innerText === %q`, a.DeploymentTarget))
 	b.do(chromedp.SendKeys(".page.shown input[data-filter]", "nothing has this name"))
 	if rows := b.text(`document.querySelectorAll(".matrix tbody tr:not([hidden])").length`); rows != "0" {
 		b.t.Errorf("the filter leaves %s rows", rows)
