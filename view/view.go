@@ -33,7 +33,7 @@ type Source interface {
 	Configs(ctx context.Context, environment string) (*Configs, error)
 	Diagnostics(ctx context.Context) (*Diagnostics, error)
 	// Search returns what has a text in its name, or in that of what it is of, at most so many; 0
-	// for all.
+	// for all. What has exactly that name is first.
 	Search(ctx context.Context, contains string, most int) (*Search, error)
 	Compare(ctx context.Context, before, after string) (*Comparison, error)
 	// Changes returns what has changed since a revision; "" stands for that of About.

@@ -37,6 +37,8 @@ search.addEventListener("input", async () => {
   const all = await index;
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   const hits = words.length ? all.filter(([name, of]) => words.every((w) => (name + " " + of).toLowerCase().includes(w))) : [];
+  const exact = ([name]) => (words.includes(name.toLowerCase()) ? 0 : 1);
+  hits.sort((a, b) => exact(a) - exact(b)); // stable
   const rows = hits.slice(0, 50).map(([name, of, address]) => {
     const row = document.createElement("li");
     const link = row.appendChild(document.createElement("a"));

@@ -2,21 +2,25 @@ package platform
 
 import (
 	"context"
+	"strings"
 
 	"github.com/kalypso-io/kalypso/view"
 )
 
 // Search returns workloads, then environment by environment cluster types, configs, scheduling
-// policies, assignments and clusters.
+// policies, assignments and clusters; what is called exactly so before all others.
 func (p *Platform) Search(_ context.Context, contains string, most int) (*view.Search, error) {
 	out := &view.Search{Contains: contains}
+	var exact []view.Hit
 	add := func(kind, name, of string, page ...string) {
-		switch {
+		switch hit := (view.Hit{Kind: kind, Name: name, Of: of, Page: page}); {
 		case !holds(contains, name, of):
+		case strings.EqualFold(name, contains) && (most == 0 || len(exact) < most):
+			exact = append(exact, hit)
 		case most > 0 && len(out.Hits) == most:
 			out.More = true
 		default:
-			out.Hits = append(out.Hits, view.Hit{Kind: kind, Name: name, Of: of, Page: page})
+			out.Hits = append(out.Hits, hit)
 		}
 	}
 	for _, w := range p.sorted {
@@ -41,6 +45,10 @@ func (p *Platform) Search(_ context.Context, contains string, most int) (*view.S
 		for i := range e.Model.Clusters {
 			add("cluster", e.Model.Clusters[i].Name, e.Name+"/"+e.Model.Clusters[i].Folder, "clusters", e.Name, e.Model.Clusters[i].Name)
 		}
+	}
+	out.Hits = append(exact, out.Hits...)
+	if most > 0 && len(out.Hits) > most {
+		out.Hits, out.More = out.Hits[:most], true
 	}
 	return out, nil
 }
