@@ -103,8 +103,9 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	about, err := source.About(r.Context())
 	if err == nil {
-		about.Failure = failure
-		err = h.write(&out, document{About: about, Page: p, Generation: generation})
+		current := *about
+		current.Failure = failure
+		err = h.write(&out, document{About: &current, Page: p, Generation: generation})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -33,7 +33,7 @@ func asset(name string) string {
 	return string(bytes.TrimSpace(data))
 }
 
-// renderer renders pages, whose links lead where address says.
+// renderer renders pages with the links that it was made with.
 type renderer struct {
 	templates *template.Template
 }
