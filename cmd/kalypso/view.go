@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"github.com/cli/go-gh/v2/pkg/browser"
 	"github.com/spf13/cobra"
 
-	"github.com/kalypso-io/kalypso/cmd/kalypso/internal/watch"
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -198,14 +198,7 @@ func (g *global) viewLive(ctx context.Context, environments []string, o *viewOpt
 	if err != nil {
 		return err
 	}
-	w, err := watch.Open(watch.Options{
-		Root: root, Poll: o.poll, Warn: func(err error) { fmt.Fprintf(g.err, "kalypso: %v\n", err) },
-		Outside: func() []string { return source.Outside(root) },
-		Follow: func(folder string) bool {
-			rel, inside := fromRoot(root, folder)
-			return inside && source.IsEnvironmentFolder(rel)
-		},
-	})
+	w, err := watchPlatform(root, nil, o.poll, func(err error) { fmt.Fprintf(g.err, "kalypso: %v\n", err) })
 	if err != nil {
 		return err
 	}
@@ -216,8 +209,8 @@ func (g *global) viewLive(ctx context.Context, environments []string, o *viewOpt
 	}
 	feed := &view.Feed{}
 	server := &http.Server{Handler: view.Handler(feed), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	ctx, end := context.WithCancelCause(ctx)
+	go func() { end(server.Serve(listener)) }()
 	defer func() {
 		_ = server.Close() // it ends with the command
 		feed.Close()
@@ -225,7 +218,7 @@ func (g *global) viewLive(ctx context.Context, environments []string, o *viewOpt
 	for first := true; ; first = false {
 		err := g.compileInto(ctx, feed, root, environments, o, c)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if err != nil && first {
 			return err
@@ -242,12 +235,7 @@ func (g *global) viewLive(ctx context.Context, environments []string, o *viewOpt
 		g.supervisor.MayBeginAgain(true) // as watch does
 		c.Flush()
 		if err := w.Next(ctx); err != nil {
-			return err
-		}
-		select {
-		case err := <-failed:
-			return err
-		default:
+			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
 }

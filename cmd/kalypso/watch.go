@@ -86,14 +86,7 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 		return err
 	}
 	s := g.newScreen(root)
-	w, err := watch.Open(watch.Options{
-		Root: root, Except: except, Poll: o.poll, Warn: s.warn,
-		Outside: func() []string { return source.Outside(root) },
-		Follow: func(folder string) bool {
-			rel, inside := fromRoot(root, folder)
-			return inside && source.IsEnvironmentFolder(rel)
-		},
-	})
+	w, err := watchPlatform(root, except, o.poll, s.warn)
 	if err != nil {
 		return err
 	}
@@ -124,6 +117,18 @@ func (g *global) watch(ctx context.Context, environments []string, o *watchOptio
 			return err
 		}
 	}
+}
+
+// watchPlatform watches the files that a platform is made of.
+func watchPlatform(root string, except []string, poll bool, warn func(error)) (*watch.Watcher, error) {
+	return watch.Open(watch.Options{
+		Root: root, Except: except, Poll: poll, Warn: warn,
+		Outside: func() []string { return source.Outside(root) },
+		Follow: func(folder string) bool {
+			rel, inside := fromRoot(root, folder)
+			return inside && source.IsEnvironmentFolder(rel)
+		},
+	})
 }
 
 // except returns the folders of which no change counts, since a build makes it.
