@@ -29,7 +29,7 @@ const mostDetails = 4000
 // server and no network. It can be read without scripts, unless it is so large that the pages
 // of workloads, clusters and assignments are packed.
 func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error {
-	f := &file{ctx: ctx, source: s, has: map[string]bool{}, shown: map[string]string{}, equal: map[string]int{}, instead: map[string]string{}}
+	f := &file{ctx: ctx, source: s, has: map[string]bool{}, pageOf: map[string]string{}, equal: map[string]int{}}
 	f.renderer = newRenderer(links{page: f.address, assignment: f.assignment, oneFile: true})
 	about, err := s.About(ctx)
 	if err != nil {
@@ -81,9 +81,8 @@ type file struct {
 	first    []string          // the paths of pages that are never packed, in their order
 	others   []string          // those of the others, sorted
 	has      map[string]bool   // all of these
-	shown    map[string]string // what is Equal of assignments, to the path of the page for them
+	pageOf   map[string]string // the path of the page that is for an assignment, by that of its own
 	equal    map[string]int    // how many assignments a page is for, by its path
-	instead  map[string]string // the page that is shown for that of an assignment, by their paths
 	left     int               // groups of equal assignments without a page
 }
 
@@ -141,19 +140,16 @@ func (f *file) collect(about *About, full bool) error {
 
 // group returns the paths of the pages for the assignments of a workload.
 func (f *file) group(all []AssignmentRow, full bool) (paths []string) {
+	first := map[string]string{} // the page of the first of equal ones
 	for _, a := range all {
 		own := pathOf(a)
-		if f.shown[a.Equal] == "" {
-			f.shown[a.Equal] = own
-		}
-		if f.shown[a.Equal] == own || full {
+		shown, known := first[a.Equal]
+		if full || !known {
+			shown, first[a.Equal] = own, own
 			paths = append(paths, own)
-		} else {
-			f.instead[own] = f.shown[a.Equal]
 		}
-		if !full {
-			f.equal[f.shown[a.Equal]]++
-		}
+		f.pageOf[own] = shown
+		f.equal[shown]++
 	}
 	return paths
 }
@@ -214,7 +210,7 @@ func (f *file) index() (template.HTML, error) {
 	rows := [][3]string{}
 	for _, hit := range all.Hits {
 		at := path(hit.Page...)
-		if address := f.address(cmp.Or(f.instead[at], at)); address != "" {
+		if address := f.address(cmp.Or(f.pageOf[at], at)); address != "" {
 			rows = append(rows, [3]string{visible(hit.Name, longestName), visible(hit.Kind+" "+hit.Of, longestName), address})
 		}
 	}
@@ -238,10 +234,7 @@ func (f *file) address(path string) string {
 
 // assignment is the address of the page of an assignment, or of one that is equal.
 func (f *file) assignment(a AssignmentRow) string {
-	if own := pathOf(a); f.has[own] {
-		return "#" + own
-	}
-	return f.address(f.shown[a.Equal])
+	return f.address(f.pageOf[pathOf(a)])
 }
 
 // hashOf is how a content security policy names a script or style that it allows.

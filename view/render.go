@@ -50,12 +50,8 @@ type links struct {
 
 func newRenderer(l links) *renderer {
 	funcs := template.FuncMap{
-		"to": func(of any, more ...string) string {
-			if all, is := of.([]string); is {
-				return l.page(path(all...))
-			}
-			return l.page(path(append([]string{fmt.Sprint(of)}, more...)...))
-		},
+		"to": func(segments ...string) string { return l.page(path(segments...)) },
+		"at": func(segments []string) string { return l.page(path(segments...)) },
 		"toID": func(id string) string {
 			return l.page(path(append([]string{"assignments"}, strings.Split(id, "/")...)...))
 		},

@@ -43,6 +43,7 @@ type Source interface {
 // NotFoundError says that a Source has nothing of a name.
 type NotFoundError struct{ Message string }
 
+// Error returns the message.
 func (e *NotFoundError) Error() string { return e.Message }
 
 // Page is a part of a long list. The zero Page is all of it.
