@@ -9,10 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/source"
-	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/internal/regular"
 	"github.com/kalypso-io/kalypso/view"
@@ -33,26 +30,6 @@ import (
 type viewOptions struct {
 	to, since, listen string
 	full, open, poll  bool
-}
-
-// asCommitted returns what says whether a file of the platform is as a commit has it. It looks once
-// at each file, and may be called by several goroutines.
-func asCommitted(repo *git.Repository, commit git.Hash, root, folder string) func(file string) bool {
-	var mu sync.Mutex
-	known := map[string]bool{}
-	return func(file string) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		same, looked := known[file]
-		if !looked {
-			top, err := repo.CommitTree(commit)
-			entry, there, missing := repo.Find(top, path.Join(folder, file))
-			data, unread := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-			same = err == nil && missing == nil && unread == nil && there && string(tree.BlobID(data)) == entry.ID.String()
-			known[file] = same
-		}
-		return same
-	}
 }
 
 func isFolder(name string) bool {
@@ -156,7 +133,7 @@ func (g *global) pages(b *compiler.Build, r compiler.Request, o *viewOptions) (p
 	if id, err := repo.Resolve(head); err == nil {
 		options.Commit = id.String()[:12]
 		folder, _ := filepath.Rel(repo.WorkTree(), resolved(b.Platform.Root))
-		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(), filepath.ToSlash(folder), asCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
+		options.Link = platform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(), filepath.ToSlash(folder), platform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
 	}
 	if _, err := repo.Resolve(o.since); err == nil {
 		options.Since, options.Compare = o.since, platform.CompareWith(r)

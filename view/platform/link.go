@@ -3,9 +3,14 @@ package platform
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"path"
+	"path/filepath"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/git"
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 )
 
@@ -32,4 +37,36 @@ func Linker(remote string, env func(string) string, commit, folder string, asCom
 		file := (&url.URL{Path: path.Join(folder, at.File)}).EscapedPath()
 		return fmt.Sprintf(format, base, repository, commit, file, at.Line)
 	}
+}
+
+// AsCommitted returns what says whether a file of the platform in root is as a commit has it;
+// folder is that of the platform in the repository. It looks once at each file, and may be called
+// by several goroutines, as long as the repository is open.
+func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) func(file string) bool {
+	var mu sync.Mutex
+	known := map[string]bool{}
+	return func(file string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		same, looked := known[file]
+		if !looked {
+			same = isCommitted(repo, commit, path.Join(folder, file), filepath.Join(root, filepath.FromSlash(file)))
+			known[file] = same
+		}
+		return same
+	}
+}
+
+// isCommitted says whether a file is what a commit has at a path.
+func isCommitted(repo *git.Repository, commit git.Hash, at, file string) bool {
+	top, err := repo.CommitTree(commit)
+	if err != nil {
+		return false
+	}
+	entry, there, err := repo.Find(top, at)
+	if err != nil || !there {
+		return false
+	}
+	data, err := os.ReadFile(file)
+	return err == nil && string(tree.BlobID(data)) == entry.ID.String()
 }
