@@ -151,7 +151,7 @@ func (y *assembly) asRecorded(n int) clusterType {
 func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
 	name := y.Model.ClusterTypes[n].Name
 	return &tree.Content{
-		Files: files, Kept: kept, Folders: folders, Clusters: y.recordedClusters(name), Denied: y.keeper.retained.deniedOf(name),
+		Files: files, Kept: kept, Folders: folders, Clusters: y.recordedClusters(name), Facts: y.facts(&y.Model.ClusterTypes[n]), Denied: y.keeper.retained.deniedOf(name),
 		Make: func(ctx context.Context, wanted []int) ([][]backends.File, error) {
 			var numbers []int
 			for _, f := range wanted {
@@ -178,7 +178,7 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 func (y *assembly) recordedClusters(clusterType string) []string {
 	names := y.clusterNames(clusterType)
 	if lost := y.lostClusters[clusterType]; lost != nil {
-		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost))))
+		names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(names, lost.clusters))))
 	}
 	return names
 }
@@ -267,7 +267,7 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 	if !y.Reconciled(ct) {
 		return index, "the reconciler " + ct.Reconciler + " has errors", nil
 	}
-	if y.lostClusters[ct.Name] != nil {
+	if y.holdsLost(ct.Name) {
 		return index, "errors: " + string(diag.LostCluster), nil
 	}
 	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
@@ -330,6 +330,13 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 		h.String(name)
 	}
 	h.Int(len(y.clusters[y.Model.ClusterTypes[n].Name]))
+	for _, f := range y.facts(&y.Model.ClusterTypes[n]) {
+		text, err := f.Encode()
+		if err != nil {
+			return "", err
+		}
+		h.Bytes(text)
+	}
 	for i := y.spans[n].first; i < y.spans[n].next; i++ {
 		summary, _ := decodeSummary(y.assignments.rows[i].summary)
 		if _, err := summary.decodeShared(); err != nil {

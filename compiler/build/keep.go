@@ -38,7 +38,7 @@ func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, err
 			continue
 		}
 		gone := e.types[entry.Name] == nil && e.followed[entry.Name]
-		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && s.lostClusters[entry.Name] == nil && e.needed[entry.Name] == nil && !gone {
+		if !failed[entry.Name] && !s.Model.Incomplete && r.folders[entry.Name] == nil && !s.holdsLost(entry.Name) && e.needed[entry.Name] == nil && !gone {
 			continue
 		}
 		ct, err := s.record.ClusterType(entry.Name)

@@ -215,7 +215,7 @@ func (c *changes) removals(leaves []leaving, summary Counts) Removals {
 func (c *changes) countClusters(changed []changedType, r *Removals) {
 	for _, t := range changed {
 		for _, name := range t.before.Clusters {
-			if _, hidden := slices.BinarySearch(c.lostClusters[t.before.Name], name); hidden {
+			if c.lostClusters[t.before.Name].has(name) {
 				continue
 			}
 			if c.Model.Cluster(name) == nil {

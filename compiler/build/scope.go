@@ -10,10 +10,9 @@ import (
 // scope is which cluster types a build is about, and what there is of them.
 type scope struct {
 	*Planned
-	record *tree.Record    // of the output; nil for none
-	same   map[string]bool // cluster types that are left out
-	// lostClusters are the recorded clusters that errors hide, by cluster type, sorted.
-	lostClusters map[string][]string
+	record       *tree.Record         // of the output; nil for none
+	same         map[string]bool      // cluster types that are left out
+	lostClusters map[string]*lostType // by cluster type
 }
 
 // builds says whether a cluster type is a part of this build.

@@ -29,6 +29,9 @@ type ClusterTypeRecord struct {
 	// Clusters are the names of those that pull the folder, sorted, where the platform
 	// lists them: each of them is to report.
 	Clusters []string `json:"clusters,omitempty"`
+	// Facts are what the folder was made of that is of single clusters, sorted by cluster:
+	// those of whom there is anything. It is nil where they are not known.
+	Facts []ClusterFacts `json:"facts,omitempty"`
 	// Entries are those of clusters, sorted, in a folder of entries.
 	Entries     []EntryRecord      `json:"entries,omitempty"`
 	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
@@ -116,6 +119,9 @@ func (c *ClusterTypeRecord) checkNames() error {
 		return fmt.Errorf("cluster type: %w", err)
 	}
 	if err := c.checkEntries(); err != nil {
+		return err
+	}
+	if err := c.checkFacts(); err != nil {
 		return err
 	}
 	last := ""
@@ -221,7 +227,7 @@ func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTy
 			e.Kept++
 		}
 	}
-	if e.Kept > 0 || c.Kept != "" {
+	if e.Kept > 0 || c.Kept != "" || slices.ContainsFunc(c.Facts, func(f ClusterFacts) bool { return f.Kept }) {
 		e.Digest = ""
 	}
 	return e

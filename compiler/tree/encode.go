@@ -28,6 +28,20 @@ func (c *ClusterTypeRecord) Encode() ([]byte, error) {
 		}
 		b = append(b, "\n  ]"...)
 	}
+	if c.Facts != nil {
+		b = append(b, ",\n  \"facts\": ["...)
+		for i := range c.Facts {
+			facts, err := c.Facts[i].Encode()
+			if err != nil {
+				return nil, fmt.Errorf("facts of cluster %s: %w", c.Facts[i].Cluster, err)
+			}
+			b = append(appendNext(b, i), facts...)
+		}
+		if len(c.Facts) > 0 {
+			b = append(b, "\n  "...)
+		}
+		b = append(b, ']')
+	}
 	if len(c.Entries) > 0 {
 		b = append(b, ",\n  \"entries\": ["...)
 		for i := range c.Entries {

@@ -49,6 +49,7 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 	out := &outcome{content: content, record: &ClusterTypeRecord{
 		APIVersion: apiVersion, Kind: clusterTypeKind, Name: ct.Name, Kept: content.Kept,
 		Clusters:    content.Clusters,
+		Facts:       content.Facts,
 		Denied:      content.Denied,
 		Assignments: make([]AssignmentRecord, 0, len(content.Folders)),
 	}}

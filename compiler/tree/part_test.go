@@ -9,17 +9,20 @@ import (
 	"testing"
 
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
 // recordOf is a record with an assignment for each name, the second of which retains something.
 func recordOf(names ...string) *ClusterTypeRecord {
 	c := &ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]Blob{"index.yaml": {ID: BlobID([]byte("index"))}},
-		Clusters: []string{"c1", "c2"}, Denied: []Denied{{DeploymentTarget: "z", Policies: []string{"p"}}}}
+		Clusters: []string{"c1", "c2"}, Facts: []ClusterFacts{}, Denied: []Denied{{DeploymentTarget: "z", Policies: []string{"p"}}}}
 	for i, name := range names {
 		a := AssignmentRecord{Folder: backends.Folder{DeploymentTarget: name, Workspace: "team", Workload: "w", Namespace: "ns-" + name, Backend: "flux", Shared: json.RawMessage(`{"a":[]}`)},
 			Tree: emptyTree, Values: "v", Files: map[string]Blob{"a.yaml": {ID: BlobID([]byte(name))}}}
 		if i == 1 {
 			a.Retained = []string{"Secret s"}
+			values := model.StructOf(model.Field{Name: "a<b", Value: model.StringOf("x")}, model.Field{Name: "n", Value: model.Value{}})
+			c.Facts = append(c.Facts, ClusterFacts{Cluster: "c2", Address: "192.0.2.1", Labels: map[string]string{"k": "v"}, Composed: map[string]model.Value{name: values}, Kept: true})
 		}
 		c.Assignments = append(c.Assignments, a)
 	}
@@ -64,8 +67,8 @@ func TestOtherFormsOfRecordsAreNotSplit(t *testing.T) {
 	var compact strings.Builder
 	must(t, json.NewEncoder(&compact).Encode(json.RawMessage(text)))
 	for _, other := range []string{
-		"", "{}", compact.String(), text[:len(text)/2], strings.Replace(text, "\n    {", "\n   {", 2), strings.Replace(text, `{"deploymentTarget":"b",`, `{"deploymentTarget" : "b",`, 1),
-		strings.Replace(text, `{"deploymentTarget":"b"`, `{"deploymentTarget":"c"`, 1), strings.Replace(text, `"workload":"w",`, "", 1), strings.Replace(text, "\n  ]", "\n ]", 2),
+		"", "{}", compact.String(), text[:len(text)/2], strings.Replace(text, "\n    {", "\n   {", 3), strings.Replace(text, `{"deploymentTarget":"b",`, `{"deploymentTarget" : "b",`, 1),
+		strings.Replace(text, `{"deploymentTarget":"b"`, `{"deploymentTarget":"c"`, 1), strings.Replace(text, `"workload":"w",`, "", 1), strings.Replace(text, "\n  ]", "\n ]", 3),
 	} {
 		if splitRecord([]byte(other)) != nil {
 			t.Errorf("this is split:\n%s", other)

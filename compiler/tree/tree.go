@@ -63,6 +63,8 @@ type Content struct {
 	Make func(ctx context.Context, folders []int) ([][]backends.File, error)
 	// Clusters are the names of those that pull the folder, sorted, where they are known.
 	Clusters []string
+	// Facts are those of the clusters that are in the files, as ClusterTypeRecord has them.
+	Facts []ClusterFacts
 	// Entries are those of clusters, sorted, in a folder of entries. Files are theirs, each
 	// in a folder with the name of its cluster.
 	Entries []Entry
