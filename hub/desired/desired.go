@@ -1,0 +1,310 @@
+// Package desired reads from git what is wanted of clusters: from the records in the GitOps
+// branches of a platform's environments, commit by commit.
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kalypso-io/kalypso/backends/all"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/git"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/message"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// MostCommits is how many commits of a branch are read: what a cluster runs of older ones
+// counts as drifted, unless the hub has seen it before.
+const MostCommits = 200
+
+// Read calls f with what is wanted of each environment that has a GitOps branch, in the order
+// of promotion. It returns the names of environments of which nothing can be read now, each
+// with the reason: for those, what was wanted before holds.
+func Read(ctx context.Context, state *session.State, f func(*state.Wanted) error) (unreadable map[string]error, err error) {
+	unreadable = map[string]error{}
+	seen := map[string]bool{}
+	for _, st := range state.Stages {
+		name := st.Policy.Name
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		env := state.Environments[name]
+		switch {
+		case env.Unreadable:
+			unreadable[name] = errors.New(env.Absent)
+			continue
+		case env.Repository == nil:
+			continue // it has no tree in git
+		case env.Record == nil && len(env.Problems) > 0:
+			unreadable[name] = errors.New(env.Problems[0].Message)
+			continue
+		}
+		w, err := read(ctx, env, st)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			unreadable[name] = err
+			continue
+		}
+		if err := f(w); err != nil {
+			return nil, err
+		}
+	}
+	return unreadable, nil
+}
+
+// reader reads the branch of one environment.
+type reader struct {
+	env    *session.Environment
+	wanted *state.Wanted
+	parsed map[tree.ID]*tree.ClusterTypeRecord
+}
+
+func read(ctx context.Context, env *session.Environment, st *session.Stage) (*state.Wanted, error) {
+	gate := st.RolloutGate()
+	r := &reader{env: env, parsed: map[tree.ID]*tree.ClusterTypeRecord{}, wanted: &state.Wanted{
+		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
+		StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,
+	}}
+	if env.Record == nil {
+		return r.wanted, nil
+	}
+	if err := r.now(ctx); err != nil {
+		return nil, err
+	}
+	return r.wanted, r.history(ctx)
+}
+
+// now reads what the newest commit wants.
+func (r *reader) now(ctx context.Context) error {
+	record := r.env.Record
+	if err := r.prefetch(ctx, entriesOf(record)); err != nil {
+		return err
+	}
+	listed := map[string]string{} // the folder of each cluster
+	for i := range record.ClusterTypes {
+		e := &record.ClusterTypes[i]
+		c, err := r.clusterType(e)
+		if err != nil {
+			return err
+		}
+		if tree.IsShard(e.Name) {
+			for _, entry := range c.Entries {
+				r.wanted.Clusters = append(r.wanted.Clusters, state.Cluster{Name: entry.Cluster, Folder: entry.Folder, Entry: string(tree.TreeID(entry.Files))})
+				listed[entry.Cluster] = entry.Folder
+			}
+			continue
+		}
+		r.wanted.Folders = append(r.wanted.Folders, folderOf(record, e, c))
+		for _, name := range c.Clusters {
+			if _, there := listed[name]; !there {
+				listed[name] = e.Name
+				r.wanted.Clusters = append(r.wanted.Clusters, state.Cluster{Name: name, Folder: e.Name})
+			}
+		}
+	}
+	r.sort()
+	return nil
+}
+
+// sort sorts what was read. A cluster that an entry names pulls that one's folder, wherever
+// else it is listed.
+func (r *reader) sort() {
+	slices.SortStableFunc(r.wanted.Clusters, func(a, b state.Cluster) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(b.Entry, a.Entry)
+	})
+	r.wanted.Clusters = slices.CompactFunc(r.wanted.Clusters, func(a, b state.Cluster) bool { return a.Name == b.Name })
+	folders := map[string]bool{}
+	for _, c := range r.wanted.Clusters {
+		folders[c.Folder] = true
+	}
+	// Where a cluster type lists any cluster, in whichever of its classes, it lists all.
+	types := map[string]bool{}
+	for _, f := range r.wanted.Folders {
+		if folders[f.Name] {
+			types[f.ClusterType] = true
+		}
+	}
+	for i := range r.wanted.Folders {
+		r.wanted.Folders[i].Listed = types[r.wanted.Folders[i].ClusterType]
+	}
+}
+
+var backends = all.Backends()
+
+func folderOf(record *tree.Record, e *tree.ClusterTypeEntry, c *tree.ClusterTypeRecord) state.Folder {
+	clusterType := model.TypeOfFolder(e.Name)
+	f := state.Folder{Name: e.Name, ClusterType: clusterType, Ring: e.Ring, Base: string(sourceOf(record, e).Base)}
+	for i := range c.Assignments {
+		a := &c.Assignments[i]
+		t := state.Target{
+			Name: a.DeploymentTarget, Workload: a.Workload, Workspace: a.Workspace, Version: a.Version,
+			Backend: a.Backend, Namespace: a.Namespace, Digest: string(a.Tree),
+		}
+		if b := backends[a.Backend]; b != nil { // nil for one of a later version
+			is := b.Reconciled(record.Environment, clusterType, a.Folder)
+			t.Object, t.Objects = is.Object, is.Objects
+		}
+		f.Targets = append(f.Targets, t)
+	}
+	return f
+}
+
+// sourceOf returns what a cluster type was compiled from.
+func sourceOf(record *tree.Record, e *tree.ClusterTypeEntry) tree.Source {
+	if ring := record.Ring(e.Ring); ring != nil && e.Source == nil {
+		return ring.Source
+	}
+	return record.SourceOf(e)
+}
+
+// history reads the commits, and how each differs from the next newer one.
+func (r *reader) history(ctx context.Context) error {
+	newer := r.env.Record
+	for i := range MostCommits {
+		past, there, err := r.env.History.At(ctx, i)
+		if err != nil || !there {
+			return err
+		}
+		if past.Record == nil {
+			return nil // what was before is not known
+		}
+		c := state.Commit{
+			ID: past.ID.String(), Time: past.Author.When.UTC(), Author: terminal.Line(past.Author.Name),
+			Subject: message.FirstLine(past.Message), Rings: ringsOf(past.Record),
+		}
+		if i > 0 {
+			if c.Was, err = r.differences(ctx, past.Record, newer); err != nil {
+				return err
+			}
+		}
+		r.wanted.Commits = append(r.wanted.Commits, c)
+		newer = past.Record
+	}
+	return nil
+}
+
+func ringsOf(record *tree.Record) []state.Ring {
+	if len(record.Rings) == 0 {
+		return []state.Ring{{Base: string(record.Source.Base), Own: string(record.Source.Environment)}}
+	}
+	var out []state.Ring
+	for _, ring := range record.Rings {
+		out = append(out, state.Ring{Name: ring.Name, Base: string(ring.Source.Base), Own: string(ring.Source.Environment)})
+	}
+	return out
+}
+
+// differences returns the digests of a record that the next newer one does not have.
+func (r *reader) differences(ctx context.Context, was, is *tree.Record) (map[string]string, error) {
+	before, after := byName(was), byName(is)
+	var differ []*tree.ClusterTypeEntry
+	for name, e := range before {
+		if after[name] == nil || after[name].Record != e.Record {
+			differ = append(differ, e)
+		}
+	}
+	for name, e := range after {
+		if before[name] == nil || before[name].Record != e.Record {
+			differ = append(differ, e)
+		}
+	}
+	if len(differ) == 0 {
+		return nil, nil
+	}
+	if err := r.prefetch(ctx, differ); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	old, recent := map[string]string{}, map[string]string{}
+	for _, e := range differ {
+		into := recent
+		if before[e.Name] == e {
+			into = old
+		}
+		c, err := r.clusterType(e)
+		if err != nil {
+			return nil, err
+		}
+		for i := range c.Assignments {
+			into[state.Key(e.Name, c.Assignments[i].DeploymentTarget)] = string(c.Assignments[i].Tree)
+		}
+		for _, entry := range c.Entries {
+			into[state.EntryKey(entry.Cluster)] = string(tree.TreeID(entry.Files))
+		}
+	}
+	for key, digest := range old {
+		if recent[key] != digest {
+			out[key] = digest
+		}
+	}
+	for key := range recent {
+		if _, there := old[key]; !there {
+			out[key] = ""
+		}
+	}
+	return out, nil
+}
+
+func byName(record *tree.Record) map[string]*tree.ClusterTypeEntry {
+	out := make(map[string]*tree.ClusterTypeEntry, len(record.ClusterTypes))
+	for i := range record.ClusterTypes {
+		out[record.ClusterTypes[i].Name] = &record.ClusterTypes[i]
+	}
+	return out
+}
+
+func entriesOf(record *tree.Record) []*tree.ClusterTypeEntry {
+	out := make([]*tree.ClusterTypeEntry, len(record.ClusterTypes))
+	for i := range record.ClusterTypes {
+		out[i] = &record.ClusterTypes[i]
+	}
+	return out
+}
+
+// prefetch brings the records of cluster types that are not here, at once.
+func (r *reader) prefetch(ctx context.Context, of []*tree.ClusterTypeEntry) error {
+	var ids []git.Hash
+	for _, e := range of {
+		if r.parsed[e.Record] == nil {
+			ids = append(ids, tree.Revision(e.Record).Hash())
+		}
+	}
+	err := r.env.Repository.Remote.Prefetch(ctx, ids)
+	if errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id of nothing
+		return nil
+	}
+	return err
+}
+
+// clusterType reads the record of a cluster type, or of a folder of entries.
+func (r *reader) clusterType(e *tree.ClusterTypeEntry) (*tree.ClusterTypeRecord, error) {
+	if known := r.parsed[e.Record]; known != nil {
+		return known, nil
+	}
+	data, err := r.env.Repository.Staging.Blob(tree.Revision(e.Record).Hash())
+	if err != nil {
+		return nil, fmt.Errorf("the record of %s: %w", e.Name, err)
+	}
+	c, err := tree.ParseClusterTypeRecord(data)
+	if err != nil {
+		return nil, fmt.Errorf("the record of %s: %w", e.Name, err)
+	}
+	for i := range c.Assignments {
+		c.Assignments[i].Files = nil // most of it, and not needed
+	}
+	r.parsed[e.Record] = c
+	return c, nil
+}

@@ -1,0 +1,273 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Filter selects assignments on clusters: those that have all that it names. "" and nil stand
+// for any.
+type Filter struct {
+	Environment, Ring, ClusterType, Cluster, Workload, Workspace, Target, Version, Base string
+	States                                                                              []State
+}
+
+// Dimension is what counts are grouped by.
+type Dimension string
+
+// The dimensions.
+const (
+	ByEnvironment Dimension = "environment"
+	ByRing        Dimension = "ring"
+	ByClusterType Dimension = "clusterType"
+	ByCluster     Dimension = "cluster"
+	ByWorkload    Dimension = "workload"
+	ByWorkspace   Dimension = "workspace"
+	ByTarget      Dimension = "deploymentTarget"
+	ByVersion     Dimension = "version"
+	ByBase        Dimension = "base"
+)
+
+// Dimensions returns all of them.
+func Dimensions() []Dimension {
+	return []Dimension{ByEnvironment, ByRing, ByClusterType, ByCluster, ByWorkload, ByWorkspace, ByTarget, ByVersion, ByBase}
+}
+
+// Group is the count of what has the same values.
+type Group struct {
+	Values []string // of each dimension
+	Tally  Tally
+}
+
+// Count counts assignments on clusters by some dimensions, at most three. Groups are in the
+// order of environments, then by value. States of the filter do not matter.
+func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	type key [3]string
+	groups := map[key]*Tally{}
+	order := map[string]int{}
+	for i, name := range f.names {
+		order[name] = i
+		e := f.environments[name]
+		if e == nil || filter.Environment != "" && filter.Environment != name {
+			continue
+		}
+		perCluster := filter.Cluster != "" || slices.Contains(by, ByCluster)
+		for _, fo := range e.folders {
+			if !filter.folder(fo) {
+				continue
+			}
+			for t := range fo.Targets {
+				if !filter.target(&fo.Targets[t]) {
+					continue
+				}
+				if !perCluster {
+					k := key(fo.key(name, "", t, by))
+					if groups[k] == nil {
+						groups[k] = &Tally{}
+					}
+					groups[k].add(&fo.tallies[t])
+					continue
+				}
+				for _, c := range fo.clusters {
+					if filter.Cluster != "" && filter.Cluster != c.name {
+						continue
+					}
+					k := key(fo.key(name, c.name, t, by))
+					if groups[k] == nil {
+						groups[k] = &Tally{}
+					}
+					groups[k][c.pairs[t].state]++
+				}
+			}
+		}
+	}
+	out := make([]Group, 0, len(groups))
+	for k, tally := range groups {
+		out = append(out, Group{slices.Clone(k[:len(by)]), *tally})
+	}
+	slices.SortFunc(out, func(a, b Group) int {
+		for i := range a.Values {
+			c := strings.Compare(a.Values[i], b.Values[i])
+			if by[i] == ByEnvironment {
+				c = cmp.Compare(order[a.Values[i]], order[b.Values[i]])
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	return out
+}
+
+func (f Filter) folder(fo *folder) bool {
+	return (f.Ring == "" || f.Ring == fo.Ring) && (f.ClusterType == "" || f.ClusterType == fo.ClusterType || f.ClusterType == fo.Name) && (f.Base == "" || f.Base == fo.Base)
+}
+
+func (f Filter) target(t *Target) bool {
+	return (f.Workload == "" || f.Workload == t.Workload) && (f.Workspace == "" || f.Workspace == t.Workspace) &&
+		(f.Target == "" || f.Target == t.Name) && (f.Version == "" || f.Version == t.Version)
+}
+
+func (fo *folder) key(environment, cluster string, target int, by []Dimension) (k [3]string) {
+	t := &fo.Targets[target]
+	for i, d := range by {
+		switch d {
+		case ByEnvironment:
+			k[i] = environment
+		case ByRing:
+			k[i] = fo.Ring
+		case ByClusterType:
+			k[i] = fo.ClusterType
+		case ByCluster:
+			k[i] = cluster
+		case ByWorkload:
+			k[i] = t.Workload
+		case ByWorkspace:
+			k[i] = t.Workspace
+		case ByTarget:
+			k[i] = t.Name
+		case ByVersion:
+			k[i] = t.Version
+		case ByBase:
+			k[i] = fo.Base
+		}
+	}
+	return k
+}
+
+// List calls f with the assignments on clusters that a filter selects, after a position, sorted
+// by environment, cluster and deployment target, until f returns false. The zero Position is
+// before all. f is called with the Fleet locked.
+func (f *Fleet) List(filter Filter, after Position, yield func(Row) bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var states [numStates]bool
+	for _, s := range filter.States {
+		states[s] = true
+	}
+	from := max(slices.Index(f.names, after.Environment), 0)
+	for _, name := range f.names[min(from, len(f.names)):] {
+		e := f.environments[name]
+		if e == nil || filter.Environment != "" && filter.Environment != name {
+			continue
+		}
+		begin := 0
+		if name == after.Environment {
+			begin, _ = slices.BinarySearchFunc(e.clusters, after.Cluster, func(c *cluster, name string) int { return strings.Compare(c.name, name) })
+		}
+		for _, c := range e.clusters[begin:] {
+			if filter.Cluster != "" && filter.Cluster != c.name || !filter.folder(c.folder) {
+				continue
+			}
+			for i := range c.pairs {
+				if len(filter.States) > 0 && !states[c.pairs[i].state] || !filter.target(&c.folder.Targets[i]) {
+					continue
+				}
+				at := Position{name, c.name, c.folder.Targets[i].Name}
+				if name == after.Environment && at.compare(after) <= 0 {
+					continue
+				}
+				if !yield(e.row(c, i, &c.pairs[i])) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Environments returns what is wanted of each environment, without its folders and clusters,
+// in the order of promotion. It is not to be changed.
+func (f *Fleet) Environments() []*Wanted {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var out []*Wanted
+	for _, name := range f.names {
+		if e := f.environments[name]; e != nil {
+			out = append(out, e.wanted)
+		}
+	}
+	return out
+}
+
+// News is the last news of a cluster.
+type News struct {
+	Cluster string
+	Last    time.Time // zero for none
+	By      string
+	// Environments are those that have the cluster.
+	Environments []string
+}
+
+// News returns the last news of a cluster; false where no environment has it.
+func (f *Fleet) News(cluster string) (News, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	n := News{Cluster: cluster}
+	for _, name := range f.names {
+		if e := f.environments[name]; e != nil && e.byClust[cluster] != nil {
+			n.Environments = append(n.Environments, name)
+		}
+	}
+	if h := f.seen[cluster]; h != nil {
+		n.Last, n.By = h.last, h.by
+	}
+	return n, len(n.Environments) > 0
+}
+
+// Heard is what is kept of the last news of a cluster.
+type Heard struct {
+	Cluster        string
+	Last, Snapshot time.Time // of any news, and of the last snapshot, by the reporter's clock
+	Digest, By     string    // of that snapshot; who reported last
+}
+
+// Heard returns the last news of a cluster.
+func (f *Fleet) Heard(cluster string) Heard {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.seen[cluster].of(cluster)
+}
+
+func (h *heard) of(cluster string) Heard {
+	if h == nil {
+		return Heard{Cluster: cluster}
+	}
+	return Heard{cluster, h.last, h.snapshot, h.digest, h.by}
+}
+
+// EachNews calls yield with the last news of each cluster that there was any of.
+func (f *Fleet) EachNews(yield func(Heard)) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for name, h := range f.seen {
+		if !h.last.IsZero() {
+			yield(h.of(name))
+		}
+	}
+}
+
+// Part is what assignments have in common that are counted together.
+type Part struct{ Environment, Ring, ClusterType, Workload, Version, Base string }
+
+// Parts counts all assignments on clusters by what they have in common.
+func (f *Fleet) Parts() map[Part]Tally {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := map[Part]Tally{}
+	for name, e := range f.environments {
+		for _, fo := range e.folders {
+			for i := range fo.Targets {
+				p := Part{name, fo.Ring, fo.ClusterType, fo.Targets[i].Workload, fo.Targets[i].Version, fo.Base}
+				t := out[p]
+				t.add(&fo.tallies[i])
+				out[p] = t
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package state
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// Changes are what a step changed, in the order in which it did. They are to be read before
+// the next step.
+type Changes struct{ all []Change }
+
+// Change is a change of one assignment on a cluster.
+type Change struct {
+	Was   State
+	Moved bool // the state changed
+	Ran   bool // what runs changed
+	Other bool // what is wanted changed
+	New   bool // it was not wanted before
+	Gone  bool // it is not wanted any more
+
+	env     *environment
+	cluster *cluster
+	target  int
+	pair    *pair // as it was then; nil for as it is
+}
+
+func (c *Changes) add(change Change) { c.all = append(c.all, change) }
+
+// copied is add for a step that may change a pair more than once.
+func (c *Changes) copied(change Change) {
+	p := change.cluster.pairs[change.target]
+	change.pair = &p
+	c.add(change)
+}
+
+// Append adds changes after these.
+func (c *Changes) Append(more *Changes) { c.all = append(c.all, more.all...) }
+
+// Len returns how many there are.
+func (c *Changes) Len() int { return len(c.all) }
+
+// Each calls f with each change and the assignment after it, until f returns an error.
+func (c *Changes) Each(f func(Change, Row) error) error {
+	for _, change := range c.all {
+		p := change.pair
+		if p == nil {
+			p = &change.cluster.pairs[change.target]
+		}
+		if err := f(change, change.env.row(change.cluster, change.target, p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Row is an assignment on a cluster.
+type Row struct {
+	Environment string `json:"environment"`
+	Cluster     string `json:"cluster"`
+	ClusterType string `json:"clusterType"`
+	Folder      string `json:"folder"` // of the cluster type, or of a class of it
+	Ring        string `json:"ring,omitempty"`
+	Target      string `json:"deploymentTarget"`
+	Workload    string `json:"workload"`
+	Workspace   string `json:"workspace,omitempty"`
+	State       State  `json:"state"`
+	Message     string `json:"message,omitempty"`
+	// Changed is since when the hub knows that state, and Since since when it holds by the
+	// clock of the reporter.
+	Changed time.Time `json:"changed"`
+	Since   time.Time `json:"since,omitzero"`
+	// Version and Digest are what is wanted; Base is the S that it was compiled from.
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest"`
+	Base    string `json:"base,omitempty"`
+	// What was observed: the zero values where nothing was. Running is the digest, where it is
+	// known.
+	Reported string    `json:"reported,omitempty"`
+	Running  string    `json:"running,omitempty"`
+	Given    string    `json:"-"` // the digest, where the reporter knew it
+	Commit   string    `json:"commit,omitempty"`
+	Path     string    `json:"path,omitempty"`
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+	// Seen is when there was last any news of the cluster.
+	Seen time.Time `json:"seen,omitzero"`
+}
+
+// ID returns <environment>/<clusterType>/<target>.
+func (r *Row) ID() string { return r.Environment + "/" + r.ClusterType + "/" + r.Target }
+
+// Position is the position of a row in lists, which are sorted by it.
+func (r *Row) Position() Position { return Position{r.Environment, r.Cluster, r.Target} }
+
+// Position is where a list goes on: after this row.
+type Position struct{ Environment, Cluster, Target string }
+
+func (p Position) compare(other Position) int {
+	return cmp.Or(strings.Compare(p.Cluster, other.Cluster), strings.Compare(p.Target, other.Target))
+}
+
+var reportedNames = [...]string{"", "ok", "progressing", "drifted", "failed"}
+
+func (r Reported) String() string { return reportedNames[r] }
+
+// ParseReported returns the state that reporters give by a name.
+func ParseReported(name string) (Reported, bool) {
+	for i, n := range reportedNames {
+		if n == name && i > 0 {
+			return Reported(i), true
+		}
+	}
+	return 0, false
+}
+
+func (e *environment) row(c *cluster, target int, p *pair) Row {
+	t := &c.folder.Targets[target]
+	row := Row{
+		Environment: e.wanted.Environment, Cluster: c.name, ClusterType: c.folder.ClusterType, Folder: c.folder.Name, Ring: c.folder.Ring,
+		Target: t.Name, Workload: t.Workload, Workspace: t.Workspace, State: p.state, Changed: instant(p.changed),
+		Version: t.Version, Digest: t.Digest, Base: c.folder.Base, Seen: c.heard.last,
+	}
+	if p.at == 0 {
+		return row
+	}
+	row.Reported, row.Commit, row.Path, row.By = p.reported.String(), p.commit.Value(), p.path.Value(), p.by.Value()
+	row.At, row.Since, row.Message = instant(p.at), instant(p.since), p.message.Value()
+	row.Given, row.Running = p.digest.Value(), p.ran.Value()
+	return row
+}
+
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

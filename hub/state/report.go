@@ -1,0 +1,59 @@
+package state
+
+import (
+	"time"
+)
+
+// Report is what a cluster was observed to run.
+type Report struct {
+	Cluster string
+	// At is when it was observed, by the clock of the reporter; Received is the hub's clock.
+	// The order of reports about a cluster is that of At, and At is never after Received.
+	At, Received time.Time
+	By           string // who reports, for people
+	// Snapshot says that Items are all that there is on the cluster: what is not among them
+	// is not there.
+	Snapshot bool
+	// Digest stands for Items of a snapshot: one with the digest of the last one may leave
+	// them out, which Same says.
+	Digest string
+	Same   bool
+	Items  []Item
+}
+
+// Item is the state of one assignment, as it was observed.
+type Item struct {
+	// Assignment is <environment>/<clusterType>/<target>; "" where Object names it.
+	Assignment string
+	// Object is the name of the reconciler's object that applies the folder.
+	Object string
+	// Commit is the one of the GitOps branch that the state is about, and Path the path that
+	// is applied of it; "" where that is not known. Digest is that of the folder, from
+	// reporters that know it: then Commit does not matter.
+	Commit, Path, Digest string
+	State                Reported
+	Message              string
+	Since                time.Time // since when, by the reporter's clock; zero where it is not known
+}
+
+// Reported is a state as reporters know it, who do not know what is wanted.
+type Reported uint8
+
+// The states that are reported, the worst last. Nothing is for an assignment that was there
+// before and is absent from a snapshot.
+const (
+	Nothing Reported = iota
+	ReportedOK
+	ReportedProgressing
+	ReportedDrifted
+	ReportedFailed
+)
+
+// Outcome says what of a report could not be taken.
+type Outcome struct {
+	Unlisted bool // no environment has the cluster
+	Resend   bool // the items are needed: the last snapshot had another digest
+	// Unknown are the items that are no assignments of the cluster: their ids, or the names of
+	// objects; sorted.
+	Unknown []string
+}

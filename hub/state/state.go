@@ -1,0 +1,74 @@
+package state
+
+import (
+	"fmt"
+)
+
+// State is the state of an assignment on a cluster.
+type State uint8
+
+// The states, the worst last.
+const (
+	OK          State = iota // runs what is wanted, and is ready
+	Progressing              // is about to
+	Behind                   // runs what its branch had before
+	Drifted                  // runs what its branch never had, or was changed on the cluster
+	Stale                    // the cluster has reported, but not lately
+	Missing                  // nobody has ever reported
+	Failed                   // runs what is wanted, and fails
+	numStates
+)
+
+var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed"}
+
+// States returns all states, the worst last.
+func States() []State {
+	out := make([]State, numStates)
+	for i := range out {
+		out[i] = State(i)
+	}
+	return out
+}
+
+// Names returns the names of all states, in their order.
+func Names() []string { return names[:] }
+
+func (s State) String() string { return names[s] }
+
+// MarshalText returns the name of the state.
+func (s State) MarshalText() ([]byte, error) { return []byte(names[s]), nil }
+
+// UnmarshalText reads the name of a state.
+func (s *State) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	*s = parsed
+	return err
+}
+
+// Parse returns the state of a name.
+func Parse(name string) (State, error) {
+	for i, n := range names {
+		if n == name {
+			return State(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%.40q is no state: there are %v", name, names)
+}
+
+// Tally counts assignments on clusters by their state. The states add up to Wanted.
+type Tally [numStates]int
+
+// Wanted returns how many there are in all states.
+func (t *Tally) Wanted() int {
+	n := 0
+	for _, c := range t {
+		n += c
+	}
+	return n
+}
+
+func (t *Tally) add(other *Tally) {
+	for i := range t {
+		t[i] += other[i]
+	}
+}

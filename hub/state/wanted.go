@@ -1,0 +1,143 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Wanted is what an environment's GitOps branch wants of its clusters, and what it wanted in
+// the commits before.
+type Wanted struct {
+	Environment string
+	// Repository, Branch and Path are where the tree is.
+	Repository, Branch, Path string
+	// StaleAfter is how old the news of a cluster may be, by the platform's policy; 0 for the
+	// hub's own bound.
+	StaleAfter time.Duration
+	// Min and MaxFailed are how much of a rollout must be healthy, by the platform's policy.
+	Min       string
+	MaxFailed int
+	Commits   []Commit // newest first; Folders and Clusters are as the first of them has them
+	Folders   []Folder // sorted by name
+	// Clusters are those that the platform lists, sorted by name.
+	Clusters []Cluster
+}
+
+// Commit is a commit of a GitOps branch.
+type Commit struct {
+	ID      string    `json:"id"`
+	Time    time.Time `json:"time"`
+	Author  string    `json:"author,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	// Rings are what each ring has in it; one without a name where there are no rings.
+	Rings []Ring `json:"rings,omitempty"`
+	// Was has the digests that differ from those in the next newer commit, as this commit has
+	// them, by Key; "" for what it does not have.
+	Was map[string]string `json:"was,omitempty"`
+}
+
+// Ring is a ring with the commits that it was compiled from.
+type Ring struct {
+	Name string `json:"name,omitempty"`
+	Base string `json:"base"` // S
+	Own  string `json:"own"`  // E
+}
+
+// Folder is the folder of a cluster type, or of a class of its clusters.
+type Folder struct {
+	Name        string   `json:"name"`
+	ClusterType string   `json:"clusterType"`
+	Ring        string   `json:"ring,omitempty"`
+	Base        string   `json:"base"` // S, which it was compiled from
+	Targets     []Target `json:"targets"`
+	// Listed says that the platform lists the clusters: each of them is to report. Otherwise
+	// the folder counts as one cluster, in the worst state of those that report.
+	Listed bool `json:"listed,omitempty"`
+}
+
+// Target is a deployment target in a folder.
+type Target struct {
+	Name        string `json:"name"` // the full name
+	Workload    string `json:"workload"`
+	Workspace   string `json:"workspace,omitempty"`
+	Application string `json:"application,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Backend     string `json:"backend,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Digest      string `json:"digest"` // git's id of the folder
+	// Object is the reconciler's object that applies the folder, and Objects are those that
+	// apply it to one cluster each, with the name of the cluster.
+	Object  string            `json:"object,omitempty"`
+	Objects map[string]string `json:"objects,omitempty"`
+}
+
+// Cluster is a cluster that the platform lists.
+type Cluster struct {
+	Name   string `json:"name"`
+	Folder string `json:"folder"`
+	// Entry is the digest of the cluster's own entry; "" where it pulls the folder itself.
+	Entry string `json:"entry,omitempty"`
+}
+
+// Key is the key of a deployment target's folder in Commit.Was.
+func Key(folder, target string) string { return folder + "/" + target }
+
+// EntryKey is the key of a cluster's entry in Commit.Was. No folder of a cluster type begins
+// with a dot.
+func EntryKey(cluster string) string { return ".entry/" + cluster }
+
+// folder returns the folder of a name; nil for none.
+func (w *Wanted) folder(name string) *Folder {
+	i, found := slices.BinarySearchFunc(w.Folders, name, func(f Folder, name string) int { return strings.Compare(f.Name, name) })
+	if !found {
+		return nil
+	}
+	return &w.Folders[i]
+}
+
+// cluster returns the cluster of a name; nil for none.
+func (w *Wanted) cluster(name string) *Cluster {
+	i, found := slices.BinarySearchFunc(w.Clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return &w.Clusters[i]
+}
+
+// target returns the deployment target of a name; nil for none, as of any in no folder.
+func (f *Folder) target(name string) *Target {
+	if f == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(f.Targets, name, func(t Target, name string) int { return strings.Compare(t.Name, name) })
+	if !found {
+		return nil
+	}
+	return &f.Targets[i]
+}
+
+// In returns the place of a commit in Commits; -1 where it is not among them.
+func (w *Wanted) In(commit string) int {
+	return slices.IndexFunc(w.Commits, func(c Commit) bool { return c.ID == commit })
+}
+
+// At returns what a commit has under a key, given its place in Commits; "" for nothing.
+func (w *Wanted) At(place int, key string) string {
+	for ; place > 0; place-- {
+		if digest, differs := w.Commits[place].Was[key]; differs {
+			return digest
+		}
+	}
+	if name, isEntry := strings.CutPrefix(key, ".entry/"); isEntry {
+		if c := w.cluster(name); c != nil {
+			return c.Entry
+		}
+		return ""
+	}
+	folder, target, _ := strings.Cut(key, "/")
+	if t := w.folder(folder).target(target); t != nil {
+		return t.Digest
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+-- Texts are kept once. All other tables name them by their id.
+CREATE TABLE term (id BIGINT PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+
+-- The last change has this number. Whoever writes holds the row.
+CREATE TABLE change (number BIGINT NOT NULL);
+INSERT INTO change (number) VALUES (0);
+
+-- What is wanted of each environment: compressed JSON.
+CREATE TABLE wanted (environment TEXT PRIMARY KEY, tip TEXT NOT NULL, content BYTEA NOT NULL, position INT NOT NULL, change BIGINT NOT NULL);
+
+-- The last news of each cluster. Times are milliseconds since 1970.
+CREATE TABLE cluster (name TEXT PRIMARY KEY, seen BIGINT NOT NULL, snapshot BIGINT NOT NULL, digest TEXT NOT NULL, reporter TEXT NOT NULL, change BIGINT NOT NULL);
+CREATE INDEX cluster_change ON cluster (change);
+
+-- Each assignment on each cluster, as it is now.
+CREATE TABLE assignment (
+	environment BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL,
+	cluster_type BIGINT NOT NULL, folder BIGINT NOT NULL, ring BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL, wanted BIGINT NOT NULL,
+	state SMALLINT NOT NULL, changed BIGINT NOT NULL,
+	reported SMALLINT NOT NULL, ran BIGINT NOT NULL, digest BIGINT NOT NULL, revision BIGINT NOT NULL, path BIGINT NOT NULL, message BIGINT NOT NULL, reporter BIGINT NOT NULL, observed BIGINT NOT NULL, since BIGINT NOT NULL,
+	change BIGINT NOT NULL,
+	PRIMARY KEY (environment, cluster, target)
+);
+CREATE INDEX assignment_change ON assignment (change);
+
+-- What changed, one row for each change of an assignment on a cluster. A state of -1 says that it is wanted no more.
+CREATE TABLE transition (
+	change BIGINT PRIMARY KEY, at BIGINT NOT NULL,
+	environment BIGINT NOT NULL, workload BIGINT NOT NULL, cluster BIGINT NOT NULL, target BIGINT NOT NULL, cluster_type BIGINT NOT NULL,
+	was SMALLINT NOT NULL, state SMALLINT NOT NULL, version BIGINT NOT NULL, wanted BIGINT NOT NULL, ran BIGINT NOT NULL, revision BIGINT NOT NULL, message BIGINT NOT NULL
+);
+CREATE INDEX transition_workload ON transition (environment, workload, at);
+CREATE INDEX transition_cluster ON transition (cluster, at);
+
+-- How many assignments were in each state, from a time on, of all that have a part in common.
+CREATE TABLE part (
+	id BIGINT PRIMARY KEY, environment BIGINT NOT NULL, ring BIGINT NOT NULL, cluster_type BIGINT NOT NULL, workload BIGINT NOT NULL, version BIGINT NOT NULL, base BIGINT NOT NULL,
+	opened BIGINT NOT NULL, closed BIGINT,
+	UNIQUE (environment, ring, cluster_type, workload, version, base)
+);
+CREATE TABLE tally (
+	part BIGINT NOT NULL, at BIGINT NOT NULL,
+	ok INT NOT NULL, progressing INT NOT NULL, behind INT NOT NULL, drifted INT NOT NULL, stale INT NOT NULL, missing INT NOT NULL, failed INT NOT NULL,
+	PRIMARY KEY (part, at)
+);
+
+-- The commits that each ring had: what was promoted, and how it went.
+CREATE TABLE release (
+	environment TEXT NOT NULL, ring TEXT NOT NULL, revision TEXT NOT NULL, base TEXT NOT NULL, own TEXT NOT NULL,
+	author TEXT NOT NULL, subject TEXT NOT NULL, at BIGINT NOT NULL,
+	completed BIGINT, failed BIGINT,
+	PRIMARY KEY (environment, ring, revision)
+);
+
+-- Who may do what. A token itself is never kept, only its SHA-256.
+CREATE TABLE token (
+	id TEXT PRIMARY KEY, hash TEXT NOT NULL, role TEXT NOT NULL, cluster TEXT NOT NULL, environment TEXT NOT NULL, note TEXT NOT NULL,
+	made BIGINT NOT NULL, made_by TEXT NOT NULL, expires BIGINT NOT NULL, used BIGINT NOT NULL, revoked BIGINT NOT NULL
+);
+
+-- Who did what.
+CREATE TABLE audit (number BIGINT PRIMARY KEY, at BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL);
+
+-- What was sent to people, so that nothing is sent twice.
+CREATE TABLE notification (key TEXT PRIMARY KEY, at BIGINT NOT NULL, reference TEXT NOT NULL);

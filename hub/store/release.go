@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Release is a commit by which a ring of an environment got something else.
+type Release struct {
+	Environment string    `json:"environment"`
+	Ring        string    `json:"ring,omitempty"`
+	Commit      string    `json:"commit"` // of the GitOps branch
+	Base        string    `json:"base"`   // S
+	Own         string    `json:"own"`    // E
+	Author      string    `json:"author,omitempty"`
+	Subject     string    `json:"subject,omitempty"`
+	At          time.Time `json:"at"`
+	// Completed is when all of it was ok for the first time, and Failed when more of it had
+	// failed than may; the zero Time for not yet.
+	Completed time.Time `json:"completed,omitzero"`
+	Failed    time.Time `json:"failed,omitzero"`
+}
+
+// ReleasesOf returns the commits of a branch by which a ring got something else, newest first.
+func ReleasesOf(w *state.Wanted) []Release {
+	var out []Release
+	for i, c := range w.Commits {
+		before := map[string]state.Ring{}
+		if i+1 < len(w.Commits) {
+			for _, r := range w.Commits[i+1].Rings {
+				before[r.Name] = r
+			}
+		}
+		for _, r := range c.Rings {
+			if was, there := before[r.Name]; there && was == r {
+				continue
+			}
+			out = append(out, Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base, Own: r.Own, Author: c.Author, Subject: c.Subject, At: c.Time})
+		}
+	}
+	return out
+}
+
+// Releases adds those that are not known.
+func (t *Tx) Releases(ctx context.Context, releases []Release) error {
+	var values []any
+	for _, r := range releases {
+		values = append(values, r.Environment, r.Ring, r.Commit, r.Base, r.Own, r.Author, r.Subject, r.At.UnixMilli())
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	err := t.store.insert(ctx, t.tx, "release", "environment, ring, revision, base, own, author, subject, at", "ON CONFLICT (environment, ring, revision) DO NOTHING", values)
+	if err != nil {
+		return t.store.problem(err)
+	}
+	return nil
+}
+
+// Complete notes that a release was ok everywhere, and Fail that it failed; the first time
+// counts.
+func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) error {
+	return t.note(ctx, "completed", environment, ring, commit, at)
+}
+
+// Fail is Complete for a failure.
+func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) error {
+	return t.note(ctx, "failed", environment, ring, commit, at)
+}
+
+func (t *Tx) note(ctx context.Context, column, environment, ring, commit string, at time.Time) error {
+	q := `UPDATE release SET ` + column + ` = ? WHERE environment = ? AND ring = ? AND revision = ? AND ` + column + ` IS NULL`
+	if _, err := t.tx.ExecContext(ctx, t.store.query(q), at.UnixMilli(), environment, ring, commit); err != nil {
+		return t.store.problem(err)
+	}
+	return nil
+}
+
+// Releases returns at most so many releases of an environment, "" for all, the newest first.
+func (s *Store) Releases(ctx context.Context, environment string, most int) ([]Release, error) {
+	var out []Release
+	q := `SELECT environment, ring, revision, base, own, author, subject, at, COALESCE(completed, 0), COALESCE(failed, 0) FROM release`
+	args := []any{}
+	if environment != "" {
+		q, args = q+` WHERE environment = ?`, append(args, environment)
+	}
+	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+		var x Release
+		var at, completed, failed int64
+		if err := r.Scan(&x.Environment, &x.Ring, &x.Commit, &x.Base, &x.Own, &x.Author, &x.Subject, &at, &completed, &failed); err != nil {
+			return err
+		}
+		x.At, x.Completed, x.Failed = instant(at), instant(completed), instant(failed)
+		out = append(out, x)
+		return nil
+	}, q+` ORDER BY at DESC, environment, ring LIMIT ?`, append(args, most)...)
+	if err != nil {
+		return nil, s.problem(err)
+	}
+	return out, nil
+}

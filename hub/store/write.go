@@ -1,0 +1,263 @@
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Tx is one write. Nobody else writes until it ends.
+type Tx struct {
+	store *Store
+	tx    *sql.Tx
+	last  int64 // the number of the last change
+	began int64
+	new   map[string]int64 // ids of texts
+}
+
+// Write calls f, and commits what it did. The number is that of the last change. An error of
+// f, or of the database, undoes everything.
+func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, s.problem(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	t := &Tx{store: s, tx: tx, new: map[string]int64{}}
+	lock := `SELECT number FROM change`
+	if s.postgres {
+		lock += ` FOR UPDATE` // a transaction of SQLite locks all of it
+	}
+	if err := tx.QueryRowContext(ctx, lock).Scan(&t.last); err != nil {
+		return 0, s.problem(err)
+	}
+	t.began = t.last
+	if err := f(t); err != nil {
+		return 0, err
+	}
+	if t.last != t.began {
+		if _, err := tx.ExecContext(ctx, s.query(`UPDATE change SET number = ?`), t.last); err != nil {
+			return 0, s.problem(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, s.problem(err)
+	}
+	s.terms.learn(t.new)
+	return t.last, nil
+}
+
+// Last returns the number of the last change before this write.
+func (t *Tx) Last() int64 { return t.began }
+
+func (t *Tx) next() int64 {
+	t.last++
+	return t.last
+}
+
+const assignmentColumns = "environment, cluster, target, cluster_type, folder, ring, workload, version, base, wanted, state, changed, reported, ran, digest, revision, path, message, reporter, observed, since, change"
+
+// onConflict replaces all but the key of a row.
+func onConflict(key, columns string) string {
+	var sets []string
+	for _, c := range strings.Split(columns, ", ") {
+		if !strings.Contains(", "+key+",", ", "+c+",") {
+			sets = append(sets, c+" = excluded."+c)
+		}
+	}
+	return "ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(sets, ", ")
+}
+
+const transitionColumns = "change, at, environment, workload, cluster, target, cluster_type, was, state, version, wanted, ran, revision, message"
+
+// gone is the state in a transition of what is wanted no more.
+const gone = -1
+
+// atOnce is how many changes are written by one statement.
+const atOnce = 1000
+
+// Changes writes changes: the rows as they are now, and a transition for each change of a state
+// or of what runs.
+func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes) error {
+	type changed struct {
+		state.Change
+		state.Row
+	}
+	var batch []changed
+	flush := func() error {
+		texts := map[string]int64{}
+		for i := range batch {
+			r := &batch[i].Row
+			for _, text := range []string{r.Environment, r.Cluster, r.Target, r.ClusterType, r.Folder, r.Ring, r.Workload, r.Version, r.Base, r.Digest, r.Running, r.Given, r.Commit, r.Path, r.Message, r.By} {
+				texts[text] = 0
+			}
+		}
+		for text := range texts {
+			if id, ok := t.new[text]; ok {
+				texts[text] = id
+			}
+		}
+		if err := t.ids(ctx, texts); err != nil {
+			return err
+		}
+		var rows, transitions []any
+		latest := map[[3]string]int{} // a statement may not have a row twice
+		for i := range batch {
+			latest[[3]string{batch[i].Environment, batch[i].Cluster, batch[i].Target}] = i
+		}
+		for i := range batch {
+			c, r := &batch[i].Change, &batch[i].Row
+			is := int(r.State)
+			if c.Gone {
+				is = gone
+			}
+			at := r.Changed
+			if !c.Moved {
+				at = now
+			}
+			number := t.next()
+			if c.Moved || c.Ran || c.Other || c.New || c.Gone {
+				transitions = append(transitions, number, at.UnixMilli(), texts[r.Environment], texts[r.Workload], texts[r.Cluster], texts[r.Target], texts[r.ClusterType],
+					int(c.Was), is, texts[r.Version], texts[r.Digest], texts[r.Running], texts[r.Commit], texts[r.Message])
+			}
+			if latest[[3]string{r.Environment, r.Cluster, r.Target}] != i {
+				continue
+			}
+			if c.Gone {
+				if _, err := t.tx.ExecContext(ctx, t.store.query(`DELETE FROM assignment WHERE environment = ? AND cluster = ? AND target = ?`), texts[r.Environment], texts[r.Cluster], texts[r.Target]); err != nil {
+					return err
+				}
+				continue
+			}
+			reported, _ := state.ParseReported(r.Reported)
+			rows = append(rows, texts[r.Environment], texts[r.Cluster], texts[r.Target], texts[r.ClusterType], texts[r.Folder], texts[r.Ring], texts[r.Workload],
+				texts[r.Version], texts[r.Base], texts[r.Digest], int(r.State), r.Changed.UnixMilli(), int(reported), texts[r.Running], texts[r.Given], texts[r.Commit], texts[r.Path], texts[r.Message],
+				texts[r.By], milliseconds(r.At), milliseconds(r.Since), t.last)
+		}
+		batch = batch[:0]
+		if err := t.store.insert(ctx, t.tx, "assignment", assignmentColumns, onConflict("environment, cluster, target", assignmentColumns), rows); err != nil {
+			return err
+		}
+		return t.store.insert(ctx, t.tx, "transition", transitionColumns, "", transitions)
+	}
+	err := changes.Each(func(c state.Change, r state.Row) error {
+		if batch = append(batch, changed{c, r}); len(batch) < atOnce {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return t.store.problem(err)
+	}
+	return nil
+}
+
+// ids returns the ids of texts, those of this write included.
+func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
+	for text, id := range texts {
+		if id == 0 {
+			if known, ok := t.new[text]; ok {
+				texts[text] = known
+			}
+		}
+	}
+	missing := map[string]int64{}
+	for text, id := range texts {
+		if id == 0 {
+			missing[text] = 0
+		}
+	}
+	if err := t.store.ids(ctx, t.tx, missing); err != nil {
+		return err
+	}
+	for text, id := range missing {
+		texts[text], t.new[text] = id, id
+	}
+	return nil
+}
+
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// Cluster is the last news of a cluster.
+type Cluster state.Heard
+
+const clusterColumns = "name, seen, snapshot, digest, reporter, change"
+
+// Clusters writes the last news of clusters, each of which is there once.
+func (t *Tx) Clusters(ctx context.Context, clusters []Cluster) error {
+	if len(clusters) == 0 {
+		return nil
+	}
+	number := t.next()
+	values := make([]any, 0, 6*len(clusters))
+	for _, c := range clusters {
+		values = append(values, c.Cluster, milliseconds(c.Last), milliseconds(c.Snapshot), c.Digest, c.By, number)
+	}
+	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns)+" WHERE excluded.seen >= cluster.seen", values)
+	if err != nil {
+		return t.store.problem(err)
+	}
+	return nil
+}
+
+// Wanted writes what is wanted of an environment, which has a position among all.
+func (t *Tx) Wanted(ctx context.Context, position int, w *state.Wanted) error {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if err := json.NewEncoder(z).Encode(w); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	tip := ""
+	if len(w.Commits) > 0 {
+		tip = w.Commits[0].ID
+	}
+	const columns = "environment, tip, content, position, change"
+	if err := t.store.insert(ctx, t.tx, "wanted", columns, onConflict("environment", columns), []any{w.Environment, tip, b.Bytes(), position, t.next()}); err != nil {
+		return t.store.problem(err)
+	}
+	return nil
+}
+
+// Remove removes an environment that is no more.
+func (t *Tx) Remove(ctx context.Context, environment string) error {
+	for _, q := range []string{
+		`DELETE FROM wanted WHERE environment = ?`,
+		`DELETE FROM assignment WHERE environment = (SELECT id FROM term WHERE text = ?)`,
+	} {
+		if _, err := t.tx.ExecContext(ctx, t.store.query(q), environment); err != nil {
+			return t.store.problem(err)
+		}
+	}
+	return nil
+}
+
+func unpack(data []byte) (*state.Wanted, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	w := &state.Wanted{}
+	if err := json.NewDecoder(z).Decode(w); err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, z) // which verifies the checksum
+	return w, err
+}
