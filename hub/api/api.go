@@ -1,0 +1,209 @@
+// Package api is what a hub and its clients say to each other, as JSON over HTTP, and the
+// client. The server describes it as OpenAPI, at /openapi.json.
+package api
+
+import (
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/state"
+)
+
+// Report is what a cluster was observed to run.
+type Report struct {
+	Cluster string `json:"cluster" minLength:"1" maxLength:"253" doc:"The cluster, as the platform lists it."`
+	// By is who reports, for people.
+	By       string    `json:"by,omitempty" maxLength:"253" doc:"Who reports, for people: a program, or a file."`
+	At       time.Time `json:"at,omitzero" doc:"When it was observed, by the reporter's clock; the time of arrival where it is absent."`
+	Snapshot bool      `json:"snapshot,omitempty" doc:"The items are all that there is on the cluster. What is not among them is not there."`
+	Digest   string    `json:"digest,omitempty" maxLength:"128" doc:"Stands for the items of a snapshot. A snapshot with the digest of the last one may leave the items out; the answer is 409 where the hub needs them."`
+	Items    []Item    `json:"items,omitempty" maxItems:"100000"`
+}
+
+// Item is what was observed of one assignment.
+type Item struct {
+	Assignment string    `json:"assignment,omitempty" maxLength:"512" doc:"<environment>/<cluster type>/<deployment target>; absent where object names it."`
+	Object     string    `json:"object,omitempty" maxLength:"253" doc:"The name of the reconciler's object that applies the folder: a Kustomization, or an Application."`
+	Commit     string    `json:"commit,omitempty" maxLength:"64" doc:"The commit of the GitOps branch that the state is about."`
+	Path       string    `json:"path,omitempty" maxLength:"1024" doc:"The folder in it that is applied."`
+	Digest     string    `json:"digest,omitempty" maxLength:"64" doc:"The git id of that folder, from reporters that know it; then the commit does not matter."`
+	State      string    `json:"state" enum:"ok,progressing,drifted,failed" doc:"As the reconciler has it."`
+	Message    string    `json:"message,omitempty" maxLength:"4096"`
+	Since      time.Time `json:"since,omitzero" doc:"Since when it is in that state, by the reporter's clock."`
+}
+
+// Taken says what of a report could not be taken.
+type Taken struct {
+	Unknown []string `json:"unknown,omitempty" doc:"Items that are no assignments of the cluster."`
+}
+
+// Counts are how many assignments on clusters are in each state. They add up to wanted.
+type Counts struct {
+	Wanted      int `json:"wanted"`
+	OK          int `json:"ok"`
+	Progressing int `json:"progressing"`
+	Behind      int `json:"behind"`
+	Drifted     int `json:"drifted"`
+	Stale       int `json:"stale"`
+	Missing     int `json:"missing"`
+	Failed      int `json:"failed"`
+}
+
+// CountsOf returns a tally as it is sent.
+func CountsOf(t *state.Tally) Counts {
+	return Counts{t.Wanted(), t[state.OK], t[state.Progressing], t[state.Behind], t[state.Drifted], t[state.Stale], t[state.Missing], t[state.Failed]}
+}
+
+// Of returns the count of a state.
+func (c *Counts) Of(s state.State) int {
+	return [...]int{c.OK, c.Progressing, c.Behind, c.Drifted, c.Stale, c.Missing, c.Failed}[s]
+}
+
+// Group is the count of what has the same values.
+type Group struct {
+	Values map[string]string `json:"values" doc:"By dimension."`
+	Counts
+}
+
+// Groups are counts at a moment.
+type Groups struct {
+	At     time.Time `json:"at"`
+	Groups []Group   `json:"groups"`
+}
+
+// Environment is an environment with what is wanted of it, and the counts.
+type Environment struct {
+	Name       string `json:"name"`
+	Repository string `json:"repository"`
+	Branch     string `json:"branch"`
+	Path       string `json:"path,omitempty"`
+	Commit     string `json:"commit,omitempty" doc:"The newest of the GitOps branch that the hub has read."`
+	Rings      []Ring `json:"rings"`
+	Clusters   int    `json:"clusters" doc:"That the platform lists."`
+	Counts
+	// Problem is why what is wanted may be older than what the branch has.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Ring is a ring of an environment, or all of one without rings.
+type Ring struct {
+	Name string `json:"name,omitempty"`
+	Base string `json:"base" doc:"The platform's commit that it was compiled from."`
+	Own  string `json:"own" doc:"The commit of the environment's own files."`
+	Counts
+}
+
+// Environments are all of them, in the order of promotion.
+type Environments struct {
+	Environments []Environment `json:"environments"`
+}
+
+// Assignments are assignments on clusters, sorted by environment, cluster and deployment
+// target.
+type Assignments struct {
+	At          time.Time   `json:"at"`
+	Assignments []state.Row `json:"assignments"`
+	Next        string      `json:"next,omitempty" doc:"The cursor of the next page; absent at the end."`
+}
+
+// Cluster is a cluster with all its assignments.
+type Cluster struct {
+	Name         string      `json:"name"`
+	Environments []string    `json:"environments"`
+	Seen         time.Time   `json:"seen,omitzero"`
+	By           string      `json:"by,omitempty"`
+	Counts       Counts      `json:"counts"`
+	Assignments  []state.Row `json:"assignments"`
+}
+
+// Transition is a change of an assignment on a cluster.
+type Transition struct {
+	Number      int64     `json:"number"`
+	At          time.Time `json:"at"`
+	Environment string    `json:"environment"`
+	Cluster     string    `json:"cluster"`
+	ClusterType string    `json:"clusterType"`
+	Workload    string    `json:"workload"`
+	Target      string    `json:"deploymentTarget"`
+	Was         string    `json:"was,omitempty"`
+	State       string    `json:"state" doc:"A state, or gone: it is wanted no more."`
+	Version     string    `json:"version,omitempty"`
+	Wanted      string    `json:"wanted,omitempty"`
+	Running     string    `json:"running,omitempty"`
+	Commit      string    `json:"commit,omitempty"`
+	Message     string    `json:"message,omitempty"`
+}
+
+// History is what changed, the newest first.
+type History struct {
+	Transitions []Transition `json:"transitions"`
+	Next        string       `json:"next,omitempty"`
+}
+
+// Release is a commit by which a ring of an environment got something else.
+type Release struct {
+	Environment string    `json:"environment"`
+	Ring        string    `json:"ring,omitempty"`
+	Commit      string    `json:"commit"`
+	Base        string    `json:"base"`
+	Own         string    `json:"own"`
+	Author      string    `json:"author,omitempty"`
+	Subject     string    `json:"subject,omitempty"`
+	At          time.Time `json:"at"`
+	Completed   time.Time `json:"completed,omitzero" doc:"When all of it was ok for the first time."`
+	Failed      time.Time `json:"failed,omitzero" doc:"When more of it had failed than the platform lets fail, for the first time."`
+}
+
+// Releases are what was released, the newest first.
+type Releases struct {
+	Releases []Release `json:"releases"`
+}
+
+// Token is what lets a reporter or a person in. Secret is there once: when it is made.
+type Token struct {
+	ID          string    `json:"id"`
+	Role        string    `json:"role" enum:"cluster,enroll,viewer,operator,admin"`
+	Cluster     string    `json:"cluster,omitempty" doc:"Of role cluster: the one that it may report about."`
+	Environment string    `json:"environment,omitempty" doc:"The one that it is for; absent for all."`
+	Note        string    `json:"note,omitempty"`
+	Made        time.Time `json:"made"`
+	MadeBy      string    `json:"madeBy,omitempty"`
+	Expires     time.Time `json:"expires,omitzero"`
+	Used        time.Time `json:"used,omitzero"`
+	Revoked     time.Time `json:"revoked,omitzero"`
+	Secret      string    `json:"secret,omitempty"`
+}
+
+// Tokens are all tokens.
+type Tokens struct {
+	Tokens []Token `json:"tokens"`
+}
+
+// NewToken asks for a token.
+type NewToken struct {
+	Role        string `json:"role" enum:"cluster,enroll,viewer,operator,admin"`
+	Cluster     string `json:"cluster,omitempty" maxLength:"253"`
+	Environment string `json:"environment,omitempty" maxLength:"253"`
+	Note        string `json:"note,omitempty" maxLength:"1000"`
+	Days        int    `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"After how many days it expires; 0 for never."`
+}
+
+// Enrollment asks for the token of a cluster, with a token of role enroll.
+type Enrollment struct {
+	Cluster string `json:"cluster" minLength:"1" maxLength:"253"`
+}
+
+// Event is an entry of the audit.
+type Event struct {
+	Number  int64     `json:"number"`
+	At      time.Time `json:"at"`
+	Who     string    `json:"who"`
+	Action  string    `json:"action"`
+	Subject string    `json:"subject,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+}
+
+// Events are the audit, the newest first.
+type Events struct {
+	Events []Event `json:"events"`
+	Next   string  `json:"next,omitempty"`
+}
