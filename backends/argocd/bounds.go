@@ -1,6 +1,7 @@
 package argocd
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -23,8 +24,7 @@ func boundsOf(w *model.Workspace) *bounds {
 }
 
 // in lets a project permit what the bounds allow, but for Argo CD's own namespace, where there
-// may be Applications of any project. Projects have the same patterns, each with
-// a list of what takes away (https://argo-cd.readthedocs.io/en/stable/user-guide/projects).
+// may be Applications of any project.
 func (b *bounds) in(spec *appProject, own string) {
 	spec.NamespaceResourceWhitelist, spec.NamespaceResourceBlacklist = kindsOf(b.Namespaced)
 	if len(spec.NamespaceResourceWhitelist) == 0 {
@@ -38,29 +38,73 @@ func (b *bounds) in(spec *appProject, own string) {
 	for _, k := range denied {
 		spec.ClusterResourceBlacklist = append(spec.ClusterResourceBlacklist, clusterObject{Group: k.Group, Kind: k.Kind})
 	}
-	for _, namespace := range b.Namespaces {
-		spec.Destinations = append(spec.Destinations, destination{Server: "*", Namespace: namespace})
+	for _, d := range destinationsOf(b.Namespaces, own) {
+		if !slices.Contains(spec.Destinations, d) { // twice the same is no project
+			spec.Destinations = append(spec.Destinations, d)
+		}
 	}
-	if len(b.Namespaces) > 0 {
-		spec.Destinations = append(spec.Destinations, destination{Server: "*", Namespace: "!" + own})
+}
+
+// noServer matches no server's URL, and takes all away.
+const noServer = "!http*"
+
+// destinationsOf returns the destinations that patterns of namespaces are to a project, but
+// for Argo CD's own. A namespace with a ! also permits all other namespaces on the servers of
+// its destination (isDestinationMatched in pkg/apis/application/v1alpha1/app_project_types.go):
+// it is for those that may be anywhere else, and for others it is the servers that are taken
+// away.
+func destinationsOf(namespaces model.Patterns, own string) []destination {
+	everywhere := slices.Contains(namespaces, "*")
+	var out []destination
+	without := func(namespace string) {
+		if everywhere {
+			out = append(out, destination{Server: "*", Namespace: "!" + namespace})
+		} else {
+			out = append(out, destination{Server: noServer, Namespace: namespace})
+		}
 	}
+	for _, namespace := range namespaces {
+		if not, takesAway := strings.CutPrefix(namespace, "!"); takesAway {
+			without(not)
+		} else {
+			out = append(out, destination{Server: "*", Namespace: namespace})
+		}
+	}
+	if namespaces.Allow(own) {
+		without(own)
+	}
+	return out
 }
 
 // kindsOf returns the kinds that patterns allow, and those that they take away.
 func kindsOf(patterns model.Patterns) (allowed, denied []groupKind) {
 	for _, p := range patterns {
-		p, takesAway := strings.CutPrefix(p, "!")
-		k := groupKind{Kind: p}
-		if group, kind, found := strings.Cut(p, "/"); found {
-			k = groupKind{group, kind}
-		} else if p == "*" {
-			k = anyKind
-		}
-		if takesAway {
-			denied = append(denied, k)
+		if not, takesAway := strings.CutPrefix(p, "!"); takesAway {
+			denied = append(denied, kindsLike(not)...)
 		} else {
-			allowed = append(allowed, k)
+			allowed = append(allowed, kindsLike(p)...)
 		}
 	}
 	return allowed, denied
+}
+
+// kindsLike returns the kinds that a pattern of texts is for, such as "apps/*", in which a
+// kind of the core group has no group. Each * of a pattern without a slash may be for one.
+func kindsLike(pattern string) []groupKind {
+	if pattern == "*" {
+		return []groupKind{anyKind}
+	}
+	if group, kind, found := strings.Cut(pattern, "/"); found {
+		if strings.Trim(group, "*") == "" {
+			group = "?*" // any but the core group, whose kinds have no slash
+		}
+		return []groupKind{{group, kind}}
+	}
+	out := []groupKind{{Kind: pattern}}
+	for i, c := range pattern {
+		if c == '*' {
+			out = append(out, groupKind{pattern[:i+1], pattern[i:]})
+		}
+	}
+	return out
 }

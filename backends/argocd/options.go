@@ -74,18 +74,25 @@ func again(limit int) *retry {
 	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
-// workloadSync returns how workloads are synced; nil for Argo CD's defaults. What
-// syncs by itself is tried again for as long as it takes: it may come before its
-// namespace, or before what defines its objects. What may be refused for ever, as a
-// workspace bounds it, is tried for an hour: Argo CD deletes no Application that syncs.
+// retryOf returns how a failed sync of a workload is tried again: for as long as it takes, as
+// it may come before its namespace, or before what defines its objects. What may be refused
+// for ever, as a workspace bounds it, is tried for an hour: Argo CD deletes no Application
+// that syncs.
+func (o options) retryOf(bounded bool) *retry {
+	switch {
+	case o.SyncPolicy.Retry != nil:
+		return o.SyncPolicy.Retry
+	case bounded:
+		return again(hourly)
+	}
+	return again(forever)
+}
+
+// workloadSync returns how workloads are synced; nil for Argo CD's defaults.
 func (o options) workloadSync(bounded bool) *syncPolicy {
 	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions, Retry: o.SyncPolicy.Retry}
-	switch {
-	case p.Retry != nil || p.Automated == nil:
-	case bounded:
-		p.Retry = again(hourly)
-	default:
-		p.Retry = again(forever)
+	if p.Automated != nil {
+		p.Retry = o.retryOf(bounded)
 	}
 	if p.Automated == nil && len(p.SyncOptions) == 0 && p.Retry == nil {
 		return nil
@@ -96,12 +103,9 @@ func (o options) workloadSync(bounded bool) *syncPolicy {
 // folderSync returns how folders are synced. It is always automated: syncs by
 // hand are for workloads.
 func (o options) folderSync() *syncPolicy {
-	p := &syncPolicy{Automated: &automation{Prune: true, SelfHeal: true}, Retry: o.SyncPolicy.Retry}
+	p := &syncPolicy{Automated: &automation{Prune: true, SelfHeal: true}, Retry: o.retryOf(false)}
 	if given := o.SyncPolicy.Automated.automation; given != nil {
 		p.Automated.Prune, p.Automated.SelfHeal = given.Prune, given.SelfHeal
-	}
-	if p.Retry == nil {
-		p.Retry = again(forever)
 	}
 	return p
 }
@@ -113,11 +117,7 @@ func (o options) syncOf(f shared) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()
 	}
-	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.SyncPolicy.Retry}
-	if p.Retry == nil {
-		p.Retry = again(forever)
-	}
-	return p
+	return &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.retryOf(f.Rendered.Bounded)}
 }
 
 // rootSync returns how the cluster type's folder is synced: as folders are, and

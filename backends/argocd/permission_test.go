@@ -10,8 +10,7 @@ import (
 )
 
 // project is an AppProject, with the rules by which Argo CD 3.5 permits objects
-// (AppProject in pkg/apis/application/v1alpha1/app_project_types.go), but for
-// negations, of which kalypso writes none.
+// (AppProject in pkg/apis/application/v1alpha1/app_project_types.go).
 type project struct {
 	Metadata struct {
 		Name        string
@@ -21,30 +20,33 @@ type project struct {
 	Spec struct {
 		SourceRepos              []string
 		Destinations             []place
-		ClusterResourceWhitelist []struct{ Group, Kind, Name string }
+		ClusterResourceWhitelist []permission
+		ClusterResourceBlacklist []permission
 		// nil permits all
-		NamespaceResourceWhitelist []struct{ Group, Kind string }
+		NamespaceResourceWhitelist []permission
+		NamespaceResourceBlacklist []permission
 	}
+}
+
+// permission is a kind, or where it has a name an object.
+type permission struct{ Group, Kind, Name string }
+
+// among is isNamedResourceInList.
+func among(list []permission, o backends.Object) bool {
+	return slices.ContainsFunc(list, func(item permission) bool {
+		return matches(item.Kind, o.Kind) && matches(item.Group, o.Group) && (item.Name == "" || matches(item.Name, o.Name))
+	})
 }
 
 // permitsObject is IsResourcePermitted. What it refuses is neither applied nor
 // deleted.
 func (p project) permitsObject(o backends.Object, at place) bool {
 	if o.Namespace == "" {
-		for _, item := range p.Spec.ClusterResourceWhitelist {
-			if matches(item.Kind, o.Kind) && matches(item.Group, o.Group) && (item.Name == "" || matches(item.Name, o.Name)) {
-				return true
-			}
-		}
-		return false
+		return among(p.Spec.ClusterResourceWhitelist, o) && !among(p.Spec.ClusterResourceBlacklist, o)
 	}
 	kinds := p.Spec.NamespaceResourceWhitelist
-	permitted := kinds == nil
-	for _, item := range kinds {
-		permitted = permitted || matches(item.Kind, o.Kind) && matches(item.Group, o.Group)
-	}
 	at.Namespace = o.Namespace
-	return permitted && p.permitsDestination(at)
+	return (kinds == nil || among(kinds, o)) && !among(p.Spec.NamespaceResourceBlacklist, o) && p.permitsDestination(at)
 }
 
 // permitsDestination is IsDestinationPermitted. A cluster has a server and a name,
@@ -58,10 +60,21 @@ func (p project) permitsDestination(at place) bool {
 			at.Server = inCluster
 		}
 	}
-	return slices.ContainsFunc(p.Spec.Destinations, func(item place) bool {
-		return (globs(item.Server, at.Server) || at.Name != "" && globs(item.Name, at.Name)) && globs(item.Namespace, at.Namespace)
-	})
+	permitted := false
+	for _, item := range p.Spec.Destinations {
+		name, server, namespace := at.Name != "" && globs(item.Name, at.Name), globs(item.Server, at.Server), globs(item.Namespace, at.Namespace)
+		switch {
+		case (server || name) && namespace:
+			permitted = true
+		case !name && denies(item.Name) || !server && denies(item.Server) && namespace, !namespace && denies(item.Namespace) && server:
+			return false
+		}
+	}
+	return permitted
 }
+
+// denies is isDenyPattern.
+func denies(pattern string) bool { return strings.HasPrefix(pattern, "!") }
 
 // permitsSource is IsSourcePermitted.
 func (p project) permitsSource(url string) bool {
@@ -74,9 +87,12 @@ func matches(pattern, text string) bool {
 	return ok && err == nil
 }
 
-// globs is how projects read destinations and sources. Any other pattern than "*"
-// would be read in another way.
+// globs is how projects read destinations and sources (globMatch). Any other pattern than
+// "*" would be read in another way.
 func globs(pattern, text string) bool {
+	if not, denied := strings.CutPrefix(pattern, "!"); denied {
+		return !globs(not, text)
+	}
 	if strings.ContainsAny(pattern, `!?[]{}\`) {
 		panic("kalypso writes no pattern such as " + pattern)
 	}

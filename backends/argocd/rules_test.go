@@ -31,6 +31,7 @@ type application struct {
 			Kustomize struct{ Patches []struct{ Patch string } }
 		}
 		Destination place
+		SyncPolicy  struct{ Retry struct{ Limit int } }
 	}
 }
 

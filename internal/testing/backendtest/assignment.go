@@ -69,6 +69,8 @@ type Platform struct {
 type Target struct {
 	Name      string // workload/target
 	Workspace string
+	// Bounds are those of the workspace; nil for none.
+	Bounds *model.Workspace
 	// Registration brings the workload; "" where the platform declares it.
 	Registration string
 	Namespace    string // "" for one of its own
@@ -127,7 +129,7 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 	values := Value(t, target.Values)
 	return &backends.Assignment{
 		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
-		Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
+		Bounds: target.Bounds, Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: target.Namespace, GitOps: p.GitOps, Registration: target.Registration,
 		Manifests: target.Manifests, Render: target.Render, Restart: target.Restart, Projection: target.Projection, ConfigFormat: target.Format,
 		Values: values, Digest: model.DigestOf(values), Secrets: target.Secrets,

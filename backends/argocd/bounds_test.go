@@ -1,0 +1,69 @@
+package argocd_test
+
+import (
+	"testing"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/argocd"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
+)
+
+// A project permits what a workspace allows, and nothing else: in Argo CD a namespace with a !
+// permits all other namespaces.
+func TestBoundsOfProjects(t *testing.T) {
+	kinds := []struct{ text, group, kind string }{
+		{"Secret", "", "Secret"}, {"apps/Deployment", "apps", "Deployment"}, {"apps.example.com/Deployment", "apps.example.com", "Deployment"},
+		{"rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io", "RoleBinding"},
+	}
+	for _, namespaces := range []model.Patterns{
+		{}, {"own-*"}, {"own-*", "!own-bad"}, {"argo*"}, {"*"}, {"*", "!kube-*"}, {"*", "!argocd"}, {"own-a", "own-a", "dev-large-web-main"}, {"!kube-*"},
+	} {
+		for _, objects := range []model.Patterns{
+			{}, {"*"}, {"Secret"}, {"apps/*"}, {"apps*"}, {"*", "!*Binding"}, {"*/*"}, {"*", "!rbac*"}, {"*.example.com/*", "*eployment"}, {"*", "!apps/*"}, {"*e*t*"},
+		} {
+			w := &model.Workspace{Name: "team", Namespaces: namespaces}
+			w.Objects.Namespaced, w.Objects.ClusterScoped = objects, objects
+			tree := bt.Build(t, argocd.New(), bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "web/main", Manifests: bt.Git, Bounds: w}}})
+			p := parse(t, backends.File{Path: "assignments.yaml", Data: tree.Files["assignments.yaml"]}).projects["dev.large.web-main.workload"]
+			seen := map[place]bool{}
+			for _, d := range p.Spec.Destinations {
+				if seen[d] {
+					t.Errorf("%q: %+v is there twice, which Argo CD refuses", namespaces, d)
+				}
+				seen[d] = true
+			}
+			for _, k := range kinds {
+				if got, want := p.permitsObject(backends.Object{Group: k.group, Kind: k.kind, Name: "x"}, place{Server: inCluster}), objects.Allow(k.text); got != want {
+					t.Errorf("%q: %s for the cluster: %v", objects, k.text, got)
+				}
+				for _, namespace := range []string{"dev-large-web-main", "own-a", "own-bad", "orders", "kube-system", "argocd", "argo"} {
+					want := objects.Allow(k.text) && namespace != "argocd" && (namespace == "dev-large-web-main" || namespaces.Allow(namespace))
+					if got := p.permitsObject(backends.Object{Group: k.group, Kind: k.kind, Name: "x", Namespace: namespace}, place{Server: inCluster}); got != want {
+						t.Errorf("%q in %q: %s in %s: %v", objects, namespaces, k.text, namespace, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What a workspace bounds may be refused for ever, whether it is fetched or rendered, and is
+// tried for an hour. A #Team is that of the platform's own people, and a #Tenant the one of
+// a registration for which the platform has declared none.
+func TestRetries(t *testing.T) {
+	for name, want := range map[string]int{"declared": 24, "#Tenant": 24, "#Team": -1} {
+		w := &model.Workspace{Name: name}
+		tree := bt.Build(t, argocd.New(), bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{
+			{Name: "fetched/main", Manifests: bt.Git, Bounds: w},
+			{Name: "rendered/main", Manifests: bt.Chart, Render: true, Projection: bt.Projected(t, bt.Rendered...), Bounds: w},
+		}})
+		files := []backends.File{{Data: tree.Files["assignments.yaml"]}, {Data: tree.Files["fetched-main/reconciler.yaml"]}}
+		all := parse(t, files...).applications
+		for app, want := range map[string]int{backends.AssignmentName("dev", "large", "fetched-main"): -1, "dev-large-fetched-main": want, backends.AssignmentName("dev", "large", "rendered-main"): want} {
+			if got := all[app].Spec.SyncPolicy.Retry.Limit; got != want {
+				t.Errorf("%s of %s is tried again %d times, not %d", app, name, got, want)
+			}
+		}
+	}
+}
