@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 // AsksToStay says whether an object tells a reconciler to leave it on the cluster when its
 // assignment goes. A CustomResourceDefinition stays because kalypso says so.
 func AsksToStay(v model.Value) bool {
-	for name, values := range orphaned {
+	for name, values := range staying {
 		if name == policyAnnotation && isDefinition(v) {
 			continue
 		}
@@ -23,6 +24,14 @@ func AsksToStay(v model.Value) bool {
 	}
 	return false
 }
+
+// staying are the options in annotations with which reconcilers leave an object on a cluster,
+// or until somebody confirms that it may go.
+var staying = func() map[string]string {
+	out := maps.Clone(orphaned)
+	out["argocd.argoproj.io/sync-options"] += ",Prune=confirm,Delete=confirm"
+	return out
+}()
 
 // HasFinalizers says whether an object stays on the cluster, and its namespace with it, until
 // somebody takes finalizers away that it brings.
@@ -61,22 +70,4 @@ func annotation(v model.Value, name string) string { return text(v, "metadata", 
 // Lacks returns those of some labels that an object does not have.
 func Lacks(v model.Value, labels []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool { return text(v, "metadata", "labels", label) != "" })
-}
-
-// sourceRefs are the fields in which Flux's objects name their source.
-var sourceRefs = [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}}
-
-// SourcesElsewhere returns the namespaces that an object of Flux takes its source from, where it
-// names them.
-func SourcesElsewhere(v model.Value) []string {
-	if !strings.HasSuffix(group(text(v, "apiVersion")), ".toolkit.fluxcd.io") {
-		return nil
-	}
-	var out []string
-	for _, path := range sourceRefs {
-		if namespace := text(v, append(slices.Clone(path), "namespace")...); namespace != "" {
-			out = append(out, namespace)
-		}
-	}
-	return out
 }

@@ -20,63 +20,66 @@ type podTemplate struct {
 	claims []corev1.PersistentVolumeClaimSpec
 }
 
-// workload is what podTemplates reads of an object.
-type workload struct {
-	Spec struct {
-		Replicas             *int64                         `json:"replicas"`
-		Parallelism          *int64                         `json:"parallelism"`
-		Template             corev1.PodTemplateSpec         `json:"template"`
-		VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
-		JobTemplate          struct {
-			Spec struct {
-				Parallelism *int64                 `json:"parallelism"`
-				Template    corev1.PodTemplateSpec `json:"template"`
-			} `json:"spec"`
-		} `json:"jobTemplate"`
-	} `json:"spec"`
+// counted are the fields that say how many pods Kubernetes' own kinds ask for at once.
+var counted = map[string]string{
+	"Deployment": "replicas", "StatefulSet": "replicas", "ReplicaSet": "replicas", "ReplicationController": "replicas",
+	"Job": "parallelism", "CronJob": "parallelism", "DaemonSet": "",
 }
 
-// podTemplates returns the pod templates of objects. What has another type than Kubernetes
-// has for it is left out, as API servers refuse it.
-func podTemplates(objects []model.Projected) []podTemplate {
+// podTemplates returns the pod templates of objects, those of other kinds than Kubernetes' own
+// too where they have one in the same place. An object of one of its kinds that has another
+// type somewhere than Kubernetes has for it is unreadable, by kind and name.
+func podTemplates(objects []model.Projected) (out []podTemplate, unreadable []string) {
 	most := scaled(objects)
-	var out []podTemplate
 	for _, o := range objects {
 		kind, of := text(o.Value, "kind"), group(text(o.Value, "apiVersion"))
 		t := podTemplate{object: kind + " " + text(o.Value, "metadata", "name"), count: 1}
-		var w workload
+		var own, ok bool
+		if kind == "Pod" && of == "" {
+			own, ok = true, decode(o.Value, &t.pod)
+		} else {
+			_, known := counted[kind]
+			own = known && (of == "apps" || of == "batch" || of == "")
+			ok = t.read(o.Value, kind)
+			t.count = max(t.count, most[t.object], 0)
+		}
 		switch {
-		case kind == "Pod" && of == "":
-			if !decode(o.Value, &t.pod) {
-				continue
-			}
-			out = append(out, t)
-			continue
-		case of != "apps" && of != "batch" && (of != "" || kind != "ReplicationController"), !decode(o.Value, &w):
-			continue
-		}
-		template := w.Spec.Template
-		for _, n := range []*int64{w.Spec.Replicas, w.Spec.Parallelism} {
-			if n != nil {
-				t.count = *n
-			}
-		}
-		if kind == "CronJob" {
-			template = w.Spec.JobTemplate.Spec.Template
-			if n := w.Spec.JobTemplate.Spec.Parallelism; n != nil {
-				t.count = *n
-			}
-		}
-		t.count = max(t.count, most[t.object], 0)
-		t.pod.ObjectMeta, t.pod.Spec = template.ObjectMeta, template.Spec
-		for _, claim := range w.Spec.VolumeClaimTemplates {
-			t.claims = append(t.claims, claim.Spec)
-		}
-		if len(t.pod.Spec.Containers) > 0 {
+		case !ok && own:
+			unreadable = append(unreadable, t.object)
+		case ok && len(t.pod.Spec.Containers) > 0:
 			out = append(out, t)
 		}
 	}
-	return out
+	return out, unreadable
+}
+
+// read reads what an object of a kind says of its pods. It is not ok where that has another
+// type than Kubernetes has for it. What Kubernetes does not read is not looked at.
+func (t *podTemplate) read(v model.Value, kind string) bool {
+	spec, _ := v.Lookup("spec")
+	if kind == "CronJob" {
+		spec, _ = lookup(spec, "jobTemplate", "spec")
+	}
+	field := func(name string, into any) bool {
+		value, found := spec.Lookup(name)
+		return !found || decode(value, into)
+	}
+	var template corev1.PodTemplateSpec
+	var count *int64
+	var claims []corev1.PersistentVolumeClaim
+	counts, known := counted[kind]
+	if !known {
+		counts = "replicas"
+	}
+	ok := field("template", &template) && (counts == "" || field(counts, &count)) && (kind != "StatefulSet" || field("volumeClaimTemplates", &claims))
+	t.pod.ObjectMeta, t.pod.Spec = template.ObjectMeta, template.Spec
+	if count != nil {
+		t.count = *count
+	}
+	for _, claim := range claims {
+		t.claims = append(t.claims, claim.Spec)
+	}
+	return ok
 }
 
 // scaled returns how many pods objects may have that HorizontalPodAutoscalers scale, by kind
@@ -94,7 +97,8 @@ func scaled(objects []model.Projected) map[string]int64 {
 			} `json:"spec"`
 		}
 		if text(o.Value, "kind") == "HorizontalPodAutoscaler" && decode(o.Value, &scaler) {
-			out[scaler.Spec.ScaleTargetRef.Kind+" "+scaler.Spec.ScaleTargetRef.Name] = scaler.Spec.MaxReplicas
+			target := scaler.Spec.ScaleTargetRef.Kind + " " + scaler.Spec.ScaleTargetRef.Name
+			out[target] = max(out[target], scaler.Spec.MaxReplicas)
 		}
 	}
 	return out
@@ -113,7 +117,8 @@ const systemPriority = "system-"
 // "Kind name: class", in the order of the objects.
 func Preempting(p *model.Projection) []string {
 	var out []string
-	for _, t := range podTemplates(Items(p.Objects)) {
+	templates, _ := podTemplates(Items(p.Objects))
+	for _, t := range templates {
 		if class := t.pod.Spec.PriorityClassName; strings.HasPrefix(class, systemPriority) {
 			out = append(out, t.object+": "+class)
 		}
@@ -121,8 +126,8 @@ func Preempting(p *model.Projection) []string {
 	return out
 }
 
-// Insecure returns the pods of a projection that do not meet a pod security standard, as
-// "Kind name: why", in the order of the objects.
+// Insecure returns the pods of a projection of which it is not known that they meet a pod
+// security standard, as "Kind name: why".
 func Insecure(p *model.Projection, level string) []string {
 	of := api.Level(level)
 	if of == api.LevelPrivileged {
@@ -132,8 +137,12 @@ func Insecure(p *model.Projection, level string) []string {
 	if err != nil {
 		panic("kubernetes: the checks of pod security: " + err.Error()) // they are fixed
 	}
+	templates, unreadable := podTemplates(Items(p.Objects))
 	var out []string
-	for _, t := range podTemplates(Items(p.Objects)) {
+	for _, object := range unreadable {
+		out = append(out, object+": a field has another type than Kubernetes has for it")
+	}
+	for _, t := range templates {
 		results := evaluator.EvaluatePod(api.LevelVersion{Level: of, Version: api.LatestVersion()}, &t.pod.ObjectMeta, &t.pod.Spec)
 		if all := policy.AggregateCheckResults(results); !all.Allowed {
 			out = append(out, t.object+": "+all.ForbiddenDetail())

@@ -169,8 +169,8 @@ func notKept(w *model.Workspace) string {
 		return ""
 	}
 	var asks []string
-	for _, a := range sortedKeys(orphaned) {
-		asks = append(asks, fmt.Sprintf("%q in variables.annotations && variables.annotations[%q].lowerAscii().split(\",\").exists(o, o.trim() in %s)", a, a, listOf(options(orphaned[a]))))
+	for _, a := range sortedKeys(staying) {
+		asks = append(asks, fmt.Sprintf("%q in variables.annotations && variables.annotations[%q].lowerAscii().split(\",\").exists(o, o.trim() in %s)", a, a, listOf(options(staying[a]))))
 	}
 	return "!(" + either(asks) + ")"
 }

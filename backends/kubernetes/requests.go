@@ -44,7 +44,8 @@ func RequestsOf(p *model.Projection) Requests {
 		out.add("requests.", spec.Resources.Requests, times)
 		out.count("persistentvolumeclaims", times)
 	}
-	for _, t := range podTemplates(items) {
+	templates, _ := podTemplates(items)
+	for _, t := range templates {
 		asRequested(&t.pod.Spec)
 		out.add("requests.", helpers.PodRequests(&t.pod, helpers.PodResourcesOptions{}), t.count)
 		out.add("limits.", helpers.PodLimits(&t.pod, helpers.PodResourcesOptions{}), t.count)

@@ -16,7 +16,7 @@ const anyNamespace = "any"
 // the assignment's.
 func (b *bounds) rendered(p *model.Projection, namespace string) {
 	items := kubernetes.Items(p.Objects)
-	var namespaced, clusterScoped, unknown, elsewhere, sources, traffic, unlabelled, kept, hooks []string
+	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, unlabelled, kept, hooks []string
 	for i, o := range kubernetes.Identities(p, namespace) {
 		kind := o.Kind
 		if o.Group != "" {
@@ -35,14 +35,24 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if foreign(o.Given) {
 			elsewhere = append(elsewhere, fmt.Sprintf("%s in %s", name, o.Given))
 		}
-		if slices.ContainsFunc(kubernetes.SourcesElsewhere(items[i].Value), foreign) {
-			sources = append(sources, name)
+		if kind == "Namespace" && foreign(o.Name) { // which is there or goes with all that is in it
+			elsewhere = append(elsewhere, name)
+		}
+		if others := slices.DeleteFunc(kubernetes.Reaches(items[i].Value), func(other string) bool { return !foreign(other) }); len(others) > 0 {
+			reaching = append(reaching, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
+		}
+		if others := without(b.of.Secrets, kubernetes.SecretsOf(items[i].Value)); len(others) > 0 {
+			secrets = append(secrets, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
 		}
 		if lacks := kubernetes.Lacks(items[i].Value, b.of.RequiredLabels); len(lacks) > 0 {
 			unlabelled = append(unlabelled, name+" ("+strings.Join(lacks, ", ")+")")
 		}
-		if kubernetes.TakesTraffic(items[i].Value) && !b.of.Namespaces.Allow(anyNamespace) {
+		anywhere := b.of.Namespaces.Allow(anyNamespace)
+		if kubernetes.TakesTraffic(items[i].Value) && !anywhere {
 			traffic = append(traffic, name)
+		}
+		if kubernetes.TakesFiles(items[i].Value) && !anywhere {
+			files = append(files, name)
 		}
 		if kubernetes.AsksToStay(items[i].Value) || kubernetes.HasFinalizers(items[i].Value) {
 			kept = append(kept, name)
@@ -55,8 +65,10 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring objects of kinds that may be for the whole cluster, unless it says which: ", unknown)
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
 	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
-	b.reportAll(b.manifests, "namespaces", "may not take sources from other namespaces: ", sources)
+	b.reportAll(b.manifests, "namespaces", "may not refer to other namespaces: ", reaching)
+	b.reportAll(b.manifests, "secrets", "may not refer to secrets: ", secrets)
 	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
+	b.reportAll(b.manifests, "namespaces", "may not take files of Prometheus by bearerTokenFile: ", files)
 	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
 	if !*b.of.Reconciler.Keep {
 		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
