@@ -33,6 +33,14 @@ func (b *bounds) in(spec *appProject, own string) {
 	}
 	allowed, denied := kindsOf(b.ClusterScoped)
 	for _, k := range allowed {
+		if k == (groupKind{Kind: "Namespace"}) { // those that its objects may be in
+			for _, name := range b.Namespaces {
+				if !strings.HasPrefix(name, "!") {
+					spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Kind: k.Kind, Name: name})
+				}
+			}
+			continue
+		}
 		spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Group: k.Group, Kind: k.Kind})
 	}
 	for _, k := range denied {

@@ -48,6 +48,19 @@ func TestBoundsOfProjects(t *testing.T) {
 	}
 }
 
+// A workspace that may bring Namespaces brings those that its objects may be in.
+func TestNamespacesOfProjects(t *testing.T) {
+	w := &model.Workspace{Name: "team", Namespaces: model.Patterns{"own-*", "!own-bad"}}
+	w.Objects.ClusterScoped = model.Patterns{"Namespace"}
+	tree := bt.Build(t, argocd.New(), bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "web/main", Manifests: bt.Git, Bounds: w}}})
+	p := parse(t, backends.File{Path: "assignments.yaml", Data: tree.Files["assignments.yaml"]}).projects["dev.large.web-main.workload"]
+	for name, want := range map[string]bool{"own-a": true, "orders": false, "kube-system": false} {
+		if got := p.permitsObject(backends.Object{Kind: "Namespace", Name: name}, place{Server: inCluster}); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // What a workspace bounds may be refused for ever, whether it is fetched or rendered, and is
 // tried for an hour. A #Team is that of the platform's own people, and a #Tenant the one of
 // a registration for which the platform has declared none.

@@ -35,6 +35,7 @@ type rule struct {
 	APIGroups []string `yaml:"apiGroups"`
 	Resources []string `yaml:"resources"`
 	Verbs     []string `yaml:"verbs"`
+	Names     []string `yaml:"resourceNames,omitempty"`
 }
 
 // workloadSuffix ends the names of the service accounts of assignments. No service account of
@@ -59,7 +60,14 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	var bad []string
 	out.namespaced, bad = rulesOf(a.Bounds.Objects.Namespaced, func(string, string) bool { return true })
 	clusterScoped, worse := rulesOf(a.Bounds.Objects.ClusterScoped, ofCluster)
-	out.clusterScoped = clusterScoped
+	for _, r := range clusterScoped {
+		if slices.Equal(r.APIGroups, []string{""}) && slices.Equal(r.Resources, []string{"namespaces"}) {
+			// No Role says which may be made. One that is there is changed by name.
+			r.Verbs = []string{"create", "get", "list", "watch"}
+			out.clusterScoped = append(out.clusterScoped, rule{r.APIGroups, r.Resources, []string{"delete", "patch", "update"}, out.namespaces})
+		}
+		out.clusterScoped = append(out.clusterScoped, r)
+	}
 	if bad = append(bad, worse...); len(bad) > 0 {
 		kind := string(a.Manifests.Kind())
 		return nil, []diag.Diagnostic{diag.New(diag.Bounds, fmt.Sprintf("what the reconciler %s fetches for %s cannot be held to the bounds of workspace %s: no Role of Kubernetes says %s", a.Reconciler.Ref.Name, a.DeploymentTarget, a.Workspace, Few(bad))).
@@ -72,9 +80,9 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	out.stays = deletion.Text() == "orphan" || len(out.namespaces) > 1 || len(out.clusterScoped) > 0
 	// What reconcilers look at to see whether all is ready, and where Helm keeps releases.
 	out.namespaced = append(out.namespaced,
-		rule{[]string{"", "apps", "batch"}, []string{"daemonsets", "deployments", "events", "jobs", "persistentvolumeclaims", "pods", "replicasets", "services", "statefulsets"}, []string{"get", "list", "watch"}})
+		rule{[]string{"", "apps", "batch"}, []string{"daemonsets", "deployments", "events", "jobs", "persistentvolumeclaims", "pods", "replicasets", "services", "statefulsets"}, []string{"get", "list", "watch"}, nil})
 	if a.Manifests.Helm != nil && !a.Render {
-		out.namespaced = append(out.namespaced, rule{[]string{""}, []string{"secrets"}, changing})
+		out.namespaced = append(out.namespaced, rule{[]string{""}, []string{"secrets"}, changing, nil})
 	}
 	return out, nil
 }
@@ -109,7 +117,7 @@ func rulesOf(patterns model.Patterns, fits func(group, kind string) bool) (rules
 		if kind != "*" {
 			resources = resourcesOf(kind)
 		}
-		rules = append(rules, rule{[]string{group}, resources, changing})
+		rules = append(rules, rule{[]string{group}, resources, changing, nil})
 	}
 	return rules, bad
 }

@@ -57,6 +57,17 @@ automountServiceAccountToken: false
 	if got := string(file.Data); len(objects) != 7 || strings.Count(got, "kustomize.toolkit.fluxcd.io/prune: disabled") != 7 {
 		t.Errorf("got %d objects:\n%s", len(objects), got)
 	}
+
+	// A namespace that is there is changed only where the workspace may be in it.
+	w.Objects.ClusterScoped = model.Patterns{"Namespace"}
+	if access, ds = kubernetes.AccessOf(fetched(w), "shop-live", "flux-system"); len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	file, _ = access.File(fetched(w))
+	if got := string(file.Data); !strings.Contains(got, "  - namespaces\n  verbs:\n  - delete\n  - patch\n  - update\n  resourceNames:\n  - shop\n  - monitoring\n") ||
+		!strings.Contains(got, "  - namespaces\n  verbs:\n  - create\n  - get\n  - list\n  - watch\n") {
+		t.Errorf("got:\n%s", got)
+	}
 }
 
 // What is applied by the reconciler itself, and what no Role can say.

@@ -20,6 +20,9 @@ var clusterScopedKinds = map[string]string{
 	"scheduling.k8s.io":            "PriorityClass",
 	"storage.k8s.io":               "StorageClass CSIDriver CSINode VolumeAttachment VolumeAttributesClass",
 	"snapshot.storage.k8s.io":      "VolumeSnapshotClass VolumeSnapshotContent",
+	"groupsnapshot.storage.k8s.io": "VolumeGroupSnapshotClass VolumeGroupSnapshotContent",
+	"storagemigration.k8s.io":      "StorageVersionMigration",
+	"internal.apiserver.k8s.io":    "StorageVersion",
 	"gateway.networking.k8s.io":    "GatewayClass",
 
 	"cert-manager.io":           "ClusterIssuer",

@@ -317,7 +317,7 @@ var Codes = []Explanation{
 	{Override, Override.Severity(), "an override is in use",
 		"The value replaces what other configs gave. Overrides are for emergencies: remove it once the configs are right."},
 	{Plaintext, Plaintext.Severity(), "a value looks like a secret in plain text",
-		"The key's name holds the word password, passwd, secret, token or credential. Refer to a secret store with schema.#Secret, or list the path under plain if the value is none. The values of charts and the variables of playbooks are looked at too, but for names that say where a secret is, such as existingSecret; and so are Secrets with data that are rendered, or made by templates and functions. environments.<name>.plaintextSecrets: \"error\" makes it an error: then the assignments are not built."},
+		"The key has a name as secrets have, such as DB_PASSWORD, apiKey or AWS_ACCESS_KEY_ID, or the value is like one: a private key, a URL with a password, a token of a well-known form, characters at random. Refer to a secret store with schema.#Secret, or list the path under plain if the value is none. The values of charts and the variables of playbooks are looked at too, but for names that say where a secret is, such as existingSecret; and so are Secrets with data that are rendered, or made by templates and functions. environments.<name>.plaintextSecrets: \"error\" makes it an error: then the assignments are not built."},
 	{Advice, Advice.Severity(), "the values break a contract that only advises",
 		"The contract has enforce: \"advise\", so the assignment is emitted all the same."},
 	{UnsupportedManifests, UnsupportedManifests.Severity(), "the reconciler cannot deliver these manifests",
