@@ -84,8 +84,8 @@ func Compare(ctx context.Context, r Request, before, after Side) (d *Difference,
 			return nil, err
 		}
 	}
-	for _, s := range sides {
-		if err := s.finish(ctx); err != nil {
+	for n, s := range sides {
+		if err := s.finish(ctx, sides[1-n]); err != nil {
 			return nil, err
 		}
 	}
@@ -118,14 +118,17 @@ type side struct {
 	// hidesClusters are the environments in which errors hide which clusters there are, and
 	// unknownClusters the ids of clusters with errors.
 	hidesClusters, unknownClusters map[string]bool
-	removedClusters                map[string]bool // ids of those that are removed by name
+	removedClusters                map[string]bool         // ids of those that are removed by name
+	records                        map[string]*tree.Record // of an output, by environment
 }
 
 func (s *side) open(ctx context.Context) (err error) {
 	s.unknown, s.uncertain = map[string]bool{}, map[string]bool{}
 	s.hidesClusters, s.unknownClusters, s.removedClusters = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	if s.Output != "" {
-		s.folders, err = compare.ReadDir(s.Output)
+		if s.folders, err = compare.ReadDir(s.Output); err == nil {
+			s.records, err = compare.RecordsIn(s.Output)
+		}
 		return err
 	}
 	if s.Revision != "" {
@@ -160,12 +163,33 @@ func (s *side) close() error {
 	return err
 }
 
-// finish builds what is to be compared.
-func (s *side) finish(ctx context.Context) error {
+// finish builds what is to be compared with another side, which is planned. Clusters that
+// errors hide are as they are there, as a build has them be as they were.
+func (s *side) finish(ctx context.Context, other *side) error {
 	if s.build == nil {
 		return nil
 	}
+	for _, e := range s.build.Environments {
+		e.Beside(other.clustersOf(e.Name))
+	}
 	return s.build.finish(ctx, nil)
+}
+
+// clustersOf returns what tells which clusters pull the folder of a cluster type of an
+// environment; nil where nothing does.
+func (s *side) clustersOf(environment string) func(clusterType string) (*tree.ClusterTypeRecord, error) {
+	if r := s.records[environment]; r != nil {
+		return r.ClusterType
+	}
+	if s.build == nil {
+		return nil
+	}
+	for _, e := range s.build.Environments {
+		if e.Name == environment {
+			return func(clusterType string) (*tree.ClusterTypeRecord, error) { return e.Clusters(clusterType), nil }
+		}
+	}
+	return nil
 }
 
 // compared lists the folders of a finished build for a comparison with another side.
@@ -269,14 +293,14 @@ func compared(ctx context.Context, e *build.Environment, unknown map[string]bool
 			unknown[e.Name+"/"+ct.Name] = true
 		} else {
 			out = append(out, compare.Folder{
-				Environment: e.Name, ClusterType: ct.Name, Tree: tree.OfFiles(content.Files),
+				Environment: e.Name, ClusterType: ct.Name, Tree: tree.OfFiles(content.Files), Backend: e.BackendOf(ct.Name),
 				Files: func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
 			})
 		}
 		for i, f := range content.Folders {
 			out = append(out, compare.Folder{
 				Environment: e.Name, ClusterType: ct.Name, Assignment: f.Info.DeploymentTarget,
-				Tree: tree.OfFiles(f.Files), Files: func() ([]backends.File, error) { return content.One(ctx, i) },
+				Tree: tree.OfFiles(f.Files), Backend: f.Info.Backend, Files: func() ([]backends.File, error) { return content.One(ctx, i) },
 			})
 		}
 	}

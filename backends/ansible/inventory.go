@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	yamlnode "go.yaml.in/yaml/v3"
+
 	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/yaml"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
@@ -116,4 +119,28 @@ func texts(v model.Value) []string {
 		out = append(out, v.Text())
 	}
 	return out
+}
+
+// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
+// is for all of them; nil where all of it is.
+func (ansible) Divide(file string, data []byte, own bool) map[string][]byte {
+	if !own || file != hostsFile {
+		return nil
+	}
+	return delivery.Divide(data, func(doc *yamlnode.Node, part func(string, *yamlnode.Node)) {
+		groups := delivery.Node(doc, "all", "children")
+		if groups == nil || groups.Kind != yamlnode.MappingNode {
+			return
+		}
+		for i := 1; i < len(groups.Content); i += 2 {
+			hosts := delivery.Node(groups.Content[i], "hosts")
+			if hosts == nil || hosts.Kind != yamlnode.MappingNode {
+				continue
+			}
+			for n := 1; n < len(hosts.Content); n += 2 {
+				part(hosts.Content[n-1].Value, hosts.Content[n])
+			}
+			hosts.Content = nil
+		}
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	yamlnode "go.yaml.in/yaml/v3"
+
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/internal/delivery"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -259,4 +261,21 @@ func workloadSources(a *backends.Assignment, s source) []source {
 		sources[i].Helm = &helmSource{SkipCRDs: a.Manifests.Helm.CRDs == model.SkipCRDs, ReleaseName: s.Helm.ReleaseName, ValuesObject: delivery.ChartValues(&there, a.Manifests.Helm)}
 	}
 	return sources
+}
+
+// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
+// is for all of them; nil where all of it is.
+func (argocd) Divide(file string, data []byte, own bool) map[string][]byte {
+	if own || file != delivery.ReconcilerFile {
+		return nil
+	}
+	return delivery.Divide(data, func(doc *yamlnode.Node, part func(string, *yamlnode.Node)) {
+		if kind := delivery.Node(doc, "kind"); kind == nil || kind.Value != setKind.Kind {
+			return
+		}
+		generators := delivery.Node(doc, "spec", "generators")
+		for i := 0; generators != nil && i < len(generators.Content); i++ {
+			delivery.TakeElements(delivery.Node(generators.Content[i], "list", "elements"), "cluster", part)
+		}
+	})
 }

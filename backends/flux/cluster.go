@@ -344,3 +344,14 @@ func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable
 	}
 	return ds
 }
+
+// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
+// is for all of them; nil where all of it is.
+func (flux) Divide(file string, data []byte, own bool) map[string][]byte {
+	rest, is := strings.CutPrefix(file, clustersFolder+"/")
+	if !own || !is {
+		return nil
+	}
+	cluster, _, _ := strings.Cut(rest, "/")
+	return map[string][]byte{cluster: data}
+}

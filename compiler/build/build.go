@@ -98,6 +98,7 @@ type Environment struct {
 	assignments *assignments
 	displaced   bool
 	same        map[string]bool // cluster types that are left out
+	beside      func(clusterType string) (*tree.ClusterTypeRecord, error)
 }
 
 // Plan takes an environment through the pipeline up to what its assignments are
@@ -123,7 +124,7 @@ func (e *Environment) Build(ctx context.Context, previous *tree.Record) error {
 	if previous != nil && (previous.Platform != e.request.Platform.Module || previous.Environment != e.Name) {
 		previous = nil
 	}
-	err := e.build(ctx, &scope{Planned: e.Planned, record: previous, same: e.same})
+	err := e.build(ctx, &scope{Planned: e.Planned, record: previous, same: e.same, beside: e.beside})
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
 		// What there is to keep is not known: the output stays as it is.
 		e.reports.add(broken.Diagnostic())
@@ -318,6 +319,27 @@ func (e *Environment) Keys(ctx context.Context) (map[string]cache.Key, error) {
 		}
 	}
 	return out, nil
+}
+
+// Beside has clusters that errors hide be as they are in another output, where there is no
+// record: of that returns what it has of a cluster type, which may be nil.
+func (e *Environment) Beside(of func(clusterType string) (*tree.ClusterTypeRecord, error)) {
+	e.beside = of
+}
+
+// Clusters returns the clusters that pull the folder of a cluster type, as its record has
+// them; nil for no such cluster type.
+func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
+	if e.Model == nil {
+		return nil
+	}
+	s := &scope{Planned: e.Planned}
+	for i := range e.Model.ClusterTypes {
+		if ct := &e.Model.ClusterTypes[i]; ct.Name == clusterType {
+			return &tree.ClusterTypeRecord{Name: ct.Name, Clusters: s.clusterNames(ct.Name), Facts: s.facts(ct)}
+		}
+	}
+	return nil
 }
 
 // LeaveOut leaves cluster types out of the build. Their folders are in the tree as outside

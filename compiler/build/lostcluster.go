@@ -26,7 +26,10 @@ type lostType struct {
 // the record has them; where it does not say how they were, the cluster type stays as it is.
 // The diagnostics of the errors are reported already; those of here say what they hold up.
 func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
-	if s.record == nil || !s.Model.HidesClusters() {
+	if s.beside == nil && s.record != nil {
+		s.beside = s.record.ClusterType
+	}
+	if s.beside == nil || !s.Model.HidesClusters() {
 		return nil, nil
 	}
 	all := map[string]*lostType{}
@@ -35,7 +38,7 @@ func lostClusters(s *scope, out *reports) (map[string]*lostType, error) {
 		if !s.builds(ct.Name) || ct.Entries == model.ClusterEntries { // their entries stay
 			continue
 		}
-		r, err := s.record.ClusterType(ct.Name)
+		r, err := s.beside(ct.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -274,6 +274,17 @@ func (p *Planned) backend(ct *model.ClusterType) backends.Backend {
 	return nil
 }
 
+// BackendOf returns the name of the backend of a cluster type; "" where its reconciler is
+// not known.
+func (p *Planned) BackendOf(clusterType string) string {
+	for i := range p.Model.ClusterTypes {
+		if ct := &p.Model.ClusterTypes[i]; ct.Name == clusterType && p.reconciler(ct) != nil {
+			return p.reconciler(ct).Backend
+		}
+	}
+	return ""
+}
+
 // delivered is a cluster type as its backend sees it.
 func (p *Planned) delivered(ct *model.ClusterType) *backends.ClusterType {
 	return &backends.ClusterType{

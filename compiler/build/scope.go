@@ -10,8 +10,10 @@ import (
 // scope is which cluster types a build is about, and what there is of them.
 type scope struct {
 	*Planned
-	record       *tree.Record         // of the output; nil for none
-	same         map[string]bool      // cluster types that are left out
+	record *tree.Record    // of the output; nil for none
+	same   map[string]bool // cluster types that are left out
+	// beside returns what there was of a cluster type; nil for nothing.
+	beside       func(clusterType string) (*tree.ClusterTypeRecord, error)
 	lostClusters map[string]*lostType // by cluster type
 }
 

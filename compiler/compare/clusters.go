@@ -51,7 +51,8 @@ func (p pair) isMove(c Change) bool {
 }
 
 // countClusters counts clusters, whose pairs are sorted, once all other folders are counted.
-func (r *Report) countClusters(clusters []pair) {
+// of says which clusters folders that changed concern.
+func (r *Report) countClusters(clusters []pair, of concerned) {
 	if len(clusters) == 0 {
 		return
 	}
@@ -61,7 +62,11 @@ func (r *Report) countClusters(clusters []pair) {
 		c := &r.Counts[n]
 		folder := c.Environment + "/" + c.ClusterType
 		at[folder] = n
-		differs[folder] = c.Added+c.Changed+c.Removed > 0 || outcome(cmp.Or(c.Own, string(unchanged))) != unchanged
+		own := outcome(cmp.Or(c.Own, string(unchanged)))
+		differs[folder] = c.Added+c.Changed+c.Removed > 0 || own != unchanged
+		if c.Added+c.Removed > 0 || own == added || own == removed {
+			of[folder] = nil
+		}
 	}
 	followed := map[string]bool{}
 	for _, p := range clusters {
@@ -79,7 +84,7 @@ func (r *Report) countClusters(clusters []pair) {
 			r.Clusters.Moves = append(r.Clusters.Moves, Move{is.ID(), p.before.Follows, is.Follows})
 		case p.before.Tree == p.after.Tree:
 			r.Clusters.Unchanged++
-			if !differs[follows] {
+			if !differs[follows] || !of.has(follows, is.Cluster) {
 				continue
 			}
 		}

@@ -32,6 +32,9 @@ type Folder struct {
 	// type, or of its class; "" where that is not known. Its files are those of its entry;
 	// there are none where it pulls that folder itself.
 	Cluster, Follows string
+	// Backend is the name of the backend that made an assignment's folder, or a cluster type's
+	// own files; "" where that is not known.
+	Backend string
 	// Tree is git's id of the folder's files. Folders with equal ids are equal,
 	// and neither is read.
 	Tree tree.ID
@@ -112,11 +115,11 @@ func Compare(before, after []Folder) (*Report, error) {
 			r.count(f, what)
 		}
 	}
-	r.countClusters(clusters)
-	g, err := comparePairs(pairs)
+	g, concerned, err := comparePairs(pairs)
 	if err != nil {
 		return nil, err
 	}
+	r.countClusters(clusters, concerned)
 	r.Groups = g.list(pairs)
 	r.setChanged()
 	return r, nil
@@ -125,18 +128,19 @@ func Compare(before, after []Folder) (*Report, error) {
 // pair is a folder of both outputs.
 type pair struct{ before, after *Folder }
 
-// comparePairs compares pairs of folders in parallel.
-func comparePairs(pairs []pair) (groups, error) {
+// comparePairs compares pairs of folders in parallel, and returns which clusters they concern.
+func comparePairs(pairs []pair) (groups, concerned, error) {
 	var next atomic.Int64
 	var failed atomic.Bool
 	workers := min(runtime.GOMAXPROCS(0), len(pairs))
 	found := make([]groups, workers)
+	concerns := make([]concerned, workers)
 	errs := make([]error, workers)
 	at := make([]int, workers) // the pair that the error is about
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
-			found[w] = groups{}
+			found[w], concerns[w] = groups{}, concerned{}
 			for !failed.Load() {
 				i := int(next.Add(1) - 1)
 				if i >= len(pairs) {
@@ -149,6 +153,7 @@ func comparePairs(pairs []pair) (groups, error) {
 					return
 				}
 				found[w].add(i, pairs[i], changes)
+				concerns[w].add(pairs[i], changes)
 			}
 		})
 	}
@@ -161,13 +166,14 @@ func comparePairs(pairs []pair) (groups, error) {
 		}
 	}
 	if first >= 0 {
-		return nil, errs[first]
+		return nil, nil, errs[first]
 	}
-	merged := groups{}
-	for _, g := range found {
-		merged.merge(g)
+	merged, of := groups{}, concerned{}
+	for w := range found {
+		merged.merge(found[w])
+		of.merge(concerns[w])
 	}
-	return merged, nil
+	return merged, of, nil
 }
 
 // compare reads both folders and compares their files.
@@ -184,6 +190,7 @@ func (p pair) compare() (*changes, error) {
 		}
 	}
 	found := compareFiles(files[0], files[1])
+	found.of = p.partsOf(files[0], files[1])
 	if p.moved() {
 		found.list = slices.DeleteFunc(found.list, p.isMove)
 	}

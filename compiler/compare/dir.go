@@ -76,6 +76,22 @@ func readDir(dir string) ([]Folder, error) {
 	return out, nil
 }
 
+// RecordsIn returns the records that the environments of an output have, by environment, as
+// far as they can be read. It fails where ReadDir does.
+func RecordsIn(dir string) (map[string]*tree.Record, error) {
+	environments, err := findEnvironments(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading output %s: %w", dir, err)
+	}
+	out := map[string]*tree.Record{}
+	for _, e := range environments {
+		if e.record != nil {
+			out[e.name] = e.record
+		}
+	}
+	return out, nil
+}
+
 // environment is an environment's folder on disk.
 type environment struct {
 	dir    string
@@ -168,7 +184,7 @@ func (e environment) folders() ([]diskFolder, error) {
 		record := e.clusterType(ct)
 		own := ownFolders(record)
 		out = append(out, diskFolder{
-			Folder: Folder{Environment: e.name, ClusterType: ct}, dir: at, own: true, below: own, executable: executables(record.Files),
+			Folder: Folder{Environment: e.name, ClusterType: ct, Backend: backendOf(record)}, dir: at, own: true, below: own, executable: executables(record.Files),
 		})
 		for _, name := range names {
 			if own[name] {
@@ -184,7 +200,7 @@ func (e environment) folders() ([]diskFolder, error) {
 			}
 			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)}
 			if a := record.Assignment(name); a != nil {
-				f.executable = executables(a.Files)
+				f.executable, f.Backend = executables(a.Files), a.Backend
 			}
 			out = append(out, f)
 		}

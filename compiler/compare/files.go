@@ -20,6 +20,8 @@ type changes struct {
 	list []Change
 	// namespace is that of the folder, where it says which and it did not change.
 	namespace string
+	// of are the clusters that changes are for alone; nil where they are for all.
+	of map[string]bool
 }
 
 // mostChanges is how many changes of a file are listed one by one. A file with

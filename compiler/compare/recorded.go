@@ -112,11 +112,20 @@ func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 }
 
 func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
-	s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Tree: tree.TreeID(ct.Files)}, ct.Files, contents)
+	s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Tree: tree.TreeID(ct.Files), Backend: backendOf(ct)}, ct.Files, contents)
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
-		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Assignment: a.DeploymentTarget, Tree: a.Tree}, a.Files, contents)
+		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name, Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend}, a.Files, contents)
 	}
+}
+
+// backendOf returns the backend of a cluster type's own files: that of all its folders, and ""
+// where it is not known.
+func backendOf(ct *tree.ClusterTypeRecord) string {
+	if len(ct.Assignments) == 0 || slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return a.Backend != ct.Assignments[0].Backend }) {
+		return ""
+	}
+	return ct.Assignments[0].Backend
 }
 
 func (s *recorded) folder(f Folder, files map[string]tree.Blob, contents Contents) {
