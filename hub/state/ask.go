@@ -69,7 +69,7 @@ func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 					if groups[k] == nil {
 						groups[k] = &Tally{}
 					}
-					groups[k].add(&fo.tallies[t])
+					groups[k].Add(&fo.tallies[t])
 					continue
 				}
 				for _, c := range fo.clusters {
@@ -146,6 +146,22 @@ func (fo *folder) key(environment, cluster string, target int, by []Dimension) (
 func (f *Fleet) List(filter Filter, after Position, yield func(Row) bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
+	f.list(filter, after, yield)
+}
+
+// Rollout is List for one environment. It returns the commit of the GitOps branch that wants
+// what it lists; "" for none.
+func (f *Fleet) Rollout(filter Filter, after Position, yield func(Row) bool) (commit string) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	f.list(filter, after, yield)
+	if e := f.environments[filter.Environment]; e != nil && len(e.wanted.Commits) > 0 {
+		commit = e.wanted.Commits[0].ID
+	}
+	return commit
+}
+
+func (f *Fleet) list(filter Filter, after Position, yield func(Row) bool) {
 	var states [numStates]bool
 	for _, s := range filter.States {
 		states[s] = true
@@ -264,7 +280,7 @@ func (f *Fleet) Parts() map[Part]Tally {
 			for i := range fo.Targets {
 				p := Part{name, fo.Ring, fo.ClusterType, fo.Targets[i].Workload, fo.Targets[i].Version, fo.Base}
 				t := out[p]
-				t.add(&fo.tallies[i])
+				t.Add(&fo.tallies[i])
 				out[p] = t
 			}
 		}

@@ -67,7 +67,8 @@ func (t *Tally) Wanted() int {
 	return n
 }
 
-func (t *Tally) add(other *Tally) {
+// Add adds the counts of another tally.
+func (t *Tally) Add(other *Tally) {
 	for i := range t {
 		t[i] += other[i]
 	}

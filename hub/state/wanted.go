@@ -141,3 +141,9 @@ func (w *Wanted) At(place int, key string) string {
 	}
 	return ""
 }
+
+// Same reports whether two are about the same commit of the same branch, by the same policy.
+func (w *Wanted) Same(other *Wanted) bool {
+	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path && w.StaleAfter == other.StaleAfter && w.Min == other.Min && w.MaxFailed == other.MaxFailed &&
+		len(w.Commits) > 0 && len(other.Commits) > 0 && w.Commits[0].ID == other.Commits[0].ID
+}

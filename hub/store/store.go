@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -45,7 +46,7 @@ func Open(ctx context.Context, name string) (*Store, error) {
 	var err error
 	if s.postgres {
 		s.db, err = sql.Open("pgx", name)
-	} else {
+	} else if err = private(name); err == nil {
 		s.db, err = sql.Open("sqlite", sqliteAddress(name))
 	}
 	if err != nil {
@@ -58,6 +59,15 @@ func Open(ctx context.Context, name string) (*Store, error) {
 		return nil, errors.Join(s.problem(err), s.db.Close())
 	}
 	return s, nil
+}
+
+// private makes a file that is not there, so that nobody else reads what is in it.
+func private(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func sqliteAddress(file string) string {

@@ -1,0 +1,54 @@
+// Command kalypso-hub keeps what is wanted of clusters, from git, and what was observed of
+// them, and answers what really runs where.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler/evaluate/registration"
+	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/project"
+	"github.com/kalypso-io/kalypso/internal/worker"
+)
+
+// workerArgument makes the program a process that works on what is not trusted.
+const workerArgument = "worker"
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == workerArgument {
+		handlers := map[string]worker.Handler{
+			project.HandlerName: project.Handler(), registration.HandlerName: registration.Handler(), expr.HandlerName: expr.Handler(),
+		}
+		if err := worker.Serve(os.Stdin, os.Stdout, handlers); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "kalypso-hub:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kalypso-hub",
+		Short: "Keep what is wanted of clusters and what was observed of them",
+		Long: `kalypso-hub serves what is wanted of clusters, which it reads from the records in GitOps
+branches, and what was observed of them, which reconcilers and kalypso observe report. It
+keeps both in a SQLite file or in PostgreSQL.`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	cmd.AddCommand(newServe(), newWanted(), newToken(), newBackup(), newOpenAPI())
+	return cmd
+}

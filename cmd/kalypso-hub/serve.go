@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/follow"
+	"github.com/kalypso-io/kalypso/hub/server"
+	"github.com/kalypso-io/kalypso/hub/store"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	platform
+	database   string
+	listen     string
+	local      bool
+	staleAfter time.Duration
+	poll       time.Duration
+	cert, key  string
+	secrets    []string
+}
+
+// databaseEnv names the database, whose address may have a password in it.
+const databaseEnv = "KALYPSO_HUB_DATABASE"
+
+func databaseFlag(cmd *cobra.Command, into *string) {
+	cmd.Flags().StringVar(into, "database", "", "the database: a `FILE` for SQLite, or the address of a PostgreSQL; an address with a password is better given as "+databaseEnv+" (default: hub.db)")
+}
+
+func openStore(ctx context.Context, name string) (*store.Store, error) {
+	return store.Open(ctx, cmp.Or(name, os.Getenv(databaseEnv), "hub.db"))
+}
+
+func newServe() *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve the hub", Args: cobra.NoArgs,
+		Long: `serve reads what the platform's GitOps branches want, takes reports of what clusters run, and
+answers over HTTP: an API, described at /openapi.json, and pages.
+
+With --local, everybody on this machine may do everything, and it listens on the loopback
+interface alone. Without it, everybody needs a token: kalypso-hub token makes the first one.`,
+		Example: `  kalypso-hub serve --local --repo ../platform
+  kalypso-hub serve --repo https://github.com/acme/platform --listen :8443 --tls-cert tls.crt --tls-key tls.key`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.flags(cmd)
+	_ = cmd.MarkFlagRequired("repo")
+	databaseFlag(cmd, &o.database)
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on")
+	f.BoolVar(&o.local, "local", false, "let everybody on this machine do everything")
+	f.DurationVar(&o.staleAfter, "stale-after", 5*time.Minute, "how old the news of a cluster may be, where the platform does not say")
+	f.DurationVar(&o.poll, "poll", 30*time.Second, "how often to look whether a GitOps branch has moved")
+	f.StringVar(&o.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
+	f.StringVar(&o.key, "tls-key", "", "its key, a `FILE`")
+	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of flux, argocd or forge, as `KIND=FILE`; again for more, also of one kind")
+	return cmd
+}
+
+func (o *serveOptions) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	secrets, err := o.keys()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	db, err := openStore(ctx, o.database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	problem := func(err error) { log.Error(err.Error()) }
+	h, err := hub.Open(ctx, hub.Options{Store: db, StaleAfter: o.staleAfter, Now: time.Now, Problem: problem})
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(o.repository); err == nil && info.IsDir() {
+		if o.repository, err = filepath.Abs(o.repository); err != nil {
+			return err
+		}
+	}
+	f := &follow.Follower{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem}
+	f.Begin()
+	options := server.Options{Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
+	if !o.local {
+		options.Tokens = access.NewTokens(db, time.Now)
+	}
+	return o.serve(ctx, log, h, f, server.New(options))
+}
+
+func (o *serveOptions) check() error {
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
+	switch {
+	case o.local && !loopback:
+		return fmt.Errorf("--local lets everybody in, and --listen %s is open to other machines: listen on 127.0.0.1, or leave out --local", o.listen)
+	case (o.cert == "") != (o.key == ""):
+		return errors.New("--tls-cert and --tls-key go together")
+	case !loopback && o.cert == "":
+		return fmt.Errorf("--listen %s is open to other machines, which would send their tokens unencrypted: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind something that ends TLS", o.listen)
+	}
+	return nil
+}
+
+func (o *serveOptions) keys() (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, s := range o.secrets {
+		kind, file, found := strings.Cut(s, "=")
+		if !found || kind != "flux" && kind != "argocd" && kind != "forge" {
+			return nil, fmt.Errorf("--webhook-key %s: write flux=FILE, argocd=FILE or forge=FILE", s)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--webhook-key: %w", err)
+		}
+		key := strings.TrimSpace(string(data))
+		if len(key) < 16 {
+			return nil, fmt.Errorf("--webhook-key %s: a key of fewer than 16 characters can be guessed", s)
+		}
+		out[kind] = append(out[kind], key)
+	}
+	return out, nil
+}
+
+// grace is how long requests may take to end.
+const grace = 10 * time.Second
+
+func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, f *follow.Follower, handler http.Handler) error {
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	scheme := "http"
+	if o.cert != "" {
+		scheme = "https"
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: (&certificate{cert: o.cert, key: o.key}).get})
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	done := make(chan struct{})
+	go func() { h.Run(running); close(done) }()
+	go f.Run(ctx)
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(listener) }()
+	log.Info("listening", "address", scheme+"://"+listener.Addr().String())
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		err = s.Shutdown(end)
+	}
+	stop()
+	<-done // what was taken is stored
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

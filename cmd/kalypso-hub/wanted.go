@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/hub/follow"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/internal/worker"
+	"github.com/kalypso-io/kalypso/promotion/forge"
+	"github.com/kalypso-io/kalypso/promotion/forge/forges"
+	"github.com/kalypso-io/kalypso/promotion/session"
+	"github.com/kalypso-io/kalypso/promotion/subject"
+)
+
+// platform says where a platform is.
+type platform struct{ repository, branch, path, forge string }
+
+func (p *platform) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&p.repository, "repo", "", "the git repository of the platform, a `URL` or a folder")
+	f.StringVar(&p.branch, "from", "", "the `BRANCH` of that repository (default: the repository's own)")
+	f.StringVar(&p.path, "path", ".", "the `FOLDER` of the platform in the repository")
+	f.StringVar(&p.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none (default: by their URLs)")
+}
+
+// process returns the process that reads what the platform wants.
+func (p *platform) process(ctx context.Context) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, self, "wanted", "--repo", p.repository, "--from", p.branch, "--path", p.path, "--forge", p.forge), nil
+}
+
+func (p *platform) remote(ctx context.Context, url string) (*remote.Remote, error) {
+	return remote.Open(ctx, url, remote.Options{Store: remote.DefaultStore()})
+}
+
+func newWanted() *cobra.Command {
+	var p platform
+	cmd := &cobra.Command{
+		Use: "wanted", Short: "Print what a platform's GitOps branches want, as the hub reads it", Args: cobra.NoArgs,
+		Long: "wanted prints what a platform's GitOps branches want of clusters: a line of JSON for each\nenvironment. serve runs it in a process of its own.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.wanted(cmd.Context()) },
+	}
+	p.flags(cmd)
+	_ = cmd.MarkFlagRequired("repo")
+	return cmd
+}
+
+func (p *platform) wanted(ctx context.Context) error {
+	workers := worker.NewPool(runtime.GOMAXPROCS(0), worker.Self(workerArgument))
+	defer workers.Close()
+	c, err := cache.Open(cache.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	return follow.Write(ctx, os.Stdout, session.Request{
+		Repository: p.repository, Branch: p.branch, Path: p.path, Now: time.Now,
+		Subjects: []subject.Subject{subject.Platform(compiler.Request{Cache: c, Workers: workers})},
+		Remote:   p.remote,
+		Forge:    func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, p.forge) },
+	})
+}

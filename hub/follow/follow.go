@@ -1,0 +1,246 @@
+// Package follow keeps a hub at what its platform's GitOps branches want. Records are read, and
+// the platform's policies compiled, in a process of its own, whose memory goes with it.
+package follow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/desired"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/git/remote"
+	"github.com/kalypso-io/kalypso/promotion/session"
+)
+
+// Line is a line of what the process writes: what is wanted of an environment, and at last
+// which environments there are.
+type Line struct {
+	Wanted *state.Wanted `json:"wanted,omitempty"`
+	End    *End          `json:"end,omitempty"`
+}
+
+// End is the last line.
+type End struct {
+	Environments []string          `json:"environments"` // in the order of promotion
+	Unreadable   map[string]string `json:"unreadable,omitempty"`
+}
+
+// Write reads what a platform wants, and writes the lines.
+func Write(ctx context.Context, w io.Writer, r session.Request) error {
+	st, err := session.Open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }()
+	lines, end := json.NewEncoder(w), End{Unreadable: map[string]string{}}
+	for _, stage := range st.Stages {
+		if name := stage.Policy.Name; !slices.Contains(end.Environments, name) {
+			end.Environments = append(end.Environments, name)
+		}
+	}
+	unreadable, err := desired.Read(ctx, st, func(w *state.Wanted) error { return lines.Encode(Line{Wanted: w}) })
+	if err != nil {
+		return err
+	}
+	for name, reason := range unreadable {
+		end.Unreadable[name] = reason.Error()
+	}
+	return lines.Encode(Line{End: &end})
+}
+
+// Follower follows one platform. Its methods may be called by several goroutines.
+type Follower struct {
+	Hub *hub.Hub
+	// Process returns the process that calls Write, which is not started yet.
+	Process func(ctx context.Context) (*exec.Cmd, error)
+	// Repository is the platform's, and Remote opens one.
+	Repository string
+	Remote     func(ctx context.Context, url string) (*remote.Remote, error)
+	// Every is the time between two looks at the branches.
+	Every   time.Duration
+	Problem func(error)
+
+	moved    chan struct{}
+	refs     map[string]string // of each repository, as they were
+	whole    time.Time         // the last time that all was read
+	mu       sync.Mutex
+	problems map[string]string // by environment; "" for all
+}
+
+// readEvery is after which time everything is read, also where nothing seems to have moved.
+const readEvery = 10 * time.Minute
+
+// Moved makes it look at once.
+func (f *Follower) Moved() {
+	select {
+	case f.moved <- struct{}{}:
+	default: // it will
+	}
+}
+
+// Why returns why what is wanted of an environment may be older than its branch; "" where it is
+// not.
+func (f *Follower) Why(environment string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all := f.problems[""]; all != "" {
+		return all
+	}
+	return f.problems[environment]
+}
+
+func (f *Follower) note(problems map[string]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !maps.Equal(f.problems, problems) {
+		for _, name := range slices.Sorted(maps.Keys(problems)) {
+			if name == "" {
+				f.Problem(errors.New(problems[name]))
+			} else {
+				f.Problem(fmt.Errorf("environment %s: %s", name, problems[name]))
+			}
+		}
+	}
+	f.problems = problems
+}
+
+// Begin must be called before all other methods.
+func (f *Follower) Begin() { f.moved = make(chan struct{}, 1) }
+
+// Run follows until the context ends.
+func (f *Follower) Run(ctx context.Context) {
+	tick := time.NewTicker(f.Every)
+	defer tick.Stop()
+	for {
+		if err := f.Look(ctx); err != nil && ctx.Err() == nil {
+			f.note(map[string]string{"": err.Error()})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-f.moved:
+		}
+	}
+}
+
+// Look reads what is wanted, where a branch has moved.
+func (f *Follower) Look(ctx context.Context) error {
+	refs, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(refs, f.refs) && time.Since(f.whole) < readEvery {
+		return nil
+	}
+	if err := f.read(ctx); err != nil {
+		return err
+	}
+	// Of repositories that were not known before, the refs are not known either.
+	if f.refs, err = f.look(ctx); err != nil {
+		return err
+	}
+	f.whole = time.Now()
+	return nil
+}
+
+// look returns the branches of all repositories.
+func (f *Follower) look(ctx context.Context) (map[string]string, error) {
+	repositories := []string{f.Repository}
+	for _, w := range f.Hub.Fleet().Environments() {
+		repositories = append(repositories, w.Repository)
+	}
+	slices.Sort(repositories)
+	out := map[string]string{}
+	for _, url := range slices.Compact(repositories) {
+		r, err := f.Remote(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		refs, err := r.Refs(ctx)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+		for name, id := range refs {
+			if strings.HasPrefix(name, "refs/heads/") {
+				out[url+" "+name] = id.String()
+			}
+		}
+	}
+	return out, nil
+}
+
+// read runs the process, and gives the hub what it writes. What was wanted of an environment
+// that cannot be read holds.
+func (f *Follower) read(ctx context.Context) error {
+	process, err := f.Process(ctx)
+	if err != nil {
+		return err
+	}
+	var messages bytes.Buffer
+	process.Stderr = &messages
+	out, err := process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := process.Start(); err != nil {
+		return err
+	}
+	end, err := f.take(ctx, out)
+	_, _ = io.Copy(io.Discard, out)
+	if failed := process.Wait(); failed != nil {
+		text := strings.TrimSpace(messages.String())
+		if len(text) > 4096 {
+			text = text[len(text)-4096:]
+		}
+		return fmt.Errorf("what is wanted cannot be read: %s", strings.TrimPrefix(text, "kalypso-hub: "))
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.Hub.Order(ctx, end.Environments); err != nil {
+		return err
+	}
+	f.note(end.Unreadable)
+	return nil
+}
+
+func (f *Follower) take(ctx context.Context, from io.Reader) (*End, error) {
+	lines := json.NewDecoder(from)
+	for position := 0; ; position++ {
+		var l Line
+		if err := lines.Decode(&l); err != nil {
+			return nil, fmt.Errorf("what is wanted: %w", err)
+		}
+		if l.End != nil {
+			return l.End, nil
+		}
+		if l.Wanted == nil || f.has(l.Wanted) {
+			continue
+		}
+		if err := f.Hub.Want(ctx, position, l.Wanted); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// has reports whether the hub has just that.
+func (f *Follower) has(w *state.Wanted) bool {
+	for _, is := range f.Hub.Fleet().Environments() {
+		if is.Environment == w.Environment {
+			return is.Same(w)
+		}
+	}
+	return false
+}

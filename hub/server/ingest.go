@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// signed reads a body that a webhook signed, and answers where it did not. A signature that
+// was seen before is taken again: a report that arrives twice changes nothing.
+func (s *server) signed(w http.ResponseWriter, r *http.Request, kind string, signatures ...string) ([]byte, bool) {
+	body, err := io.ReadAll(r.Body)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		problem(w, http.StatusRequestEntityTooLarge, "the body is too large")
+		return nil, false
+	}
+	if err != nil {
+		problem(w, http.StatusBadRequest, "the body cannot be read")
+		return nil, false
+	}
+	if i := who(r.Context()); i != nil && i.May(access.Operator) {
+		return body, true // it came with a token, or from this machine
+	}
+	if len(s.Secrets[kind]) == 0 {
+		problem(w, http.StatusNotFound, "this hub takes no webhooks of "+kind+": it has no key for them")
+		return nil, false
+	}
+	for _, header := range signatures {
+		given, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get(header), "sha256="))
+		if err != nil || len(given) == 0 {
+			continue
+		}
+		for _, key := range s.Secrets[kind] {
+			mac := hmac.New(sha256.New, []byte(key))
+			_, _ = mac.Write(body)
+			if hmac.Equal(mac.Sum(nil), given) {
+				return body, true
+			}
+		}
+	}
+	problem(w, http.StatusUnauthorized, "the signature is not that of the body")
+	return nil, false
+}
+
+// fluxEvent is what notification-controller sends: Event of github.com/fluxcd/pkg/apis/event.
+type fluxEvent struct {
+	InvolvedObject struct {
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"involvedObject"`
+	Severity  string            `json:"severity"`
+	Timestamp time.Time         `json:"timestamp"`
+	Message   string            `json:"message"`
+	Reason    string            `json:"reason"`
+	Metadata  map[string]string `json:"metadata"`
+}
+
+// revision is a revision of Flux: <branch>@sha1:<commit>, or the commit alone.
+var revision = regexp.MustCompile(`(?:^|:)([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// commitOf returns the commit of a revision; "" for none.
+func commitOf(text string) string {
+	if m := revision.FindStringSubmatch(strings.ToLower(text)); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// meta returns what an event's metadata has under a name. The controller puts the name of the
+// object's group before those that its own sources set.
+func (e *fluxEvent) meta(name string) string {
+	if value := e.Metadata[name]; value != "" {
+		return value
+	}
+	for key, value := range e.Metadata {
+		if strings.HasSuffix(key, "/"+name) {
+			return value
+		}
+	}
+	return ""
+}
+
+// flux takes an event of Flux. The Alert that sends it has the cluster in its eventMetadata.
+func (s *server) flux(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.signed(w, r, "flux", "X-Signature")
+	if !ok {
+		return
+	}
+	e := &fluxEvent{}
+	if err := json.Unmarshal(body, e); err != nil {
+		problem(w, http.StatusUnprocessableEntity, "the body is no event of Flux")
+		return
+	}
+	cluster := e.meta("cluster")
+	if cluster == "" {
+		problem(w, http.StatusUnprocessableEntity, "the event names no cluster: set eventMetadata.cluster in the Alert")
+		return
+	}
+	commit := commitOf(e.meta("originRevision"))
+	if commit == "" {
+		commit = commitOf(e.meta("revision"))
+	}
+	if e.InvolvedObject.Kind != "Kustomization" || commit == "" {
+		w.WriteHeader(http.StatusNoContent) // it is not about the folder of an assignment
+		return
+	}
+	item := state.Item{Object: e.InvolvedObject.Name, Commit: commit, State: fluxState(e), Message: message(e.Reason + ": " + e.Message), Since: e.Timestamp}
+	s.event(w, r, &state.Report{Cluster: cluster, At: e.Timestamp, By: "Flux", Items: []state.Item{item}})
+}
+
+func fluxState(e *fluxEvent) state.Reported {
+	switch {
+	case e.Severity == "error" && e.Reason == "DependencyNotReady":
+		return state.ReportedProgressing
+	case e.Severity == "error":
+		return state.ReportedFailed
+	case e.Reason == "ReconciliationSucceeded" || e.Reason == "Healthy":
+		return state.ReportedOK
+	}
+	return state.ReportedProgressing
+}
+
+func message(text string) string {
+	text = terminal.Line(strings.Trim(text, ": "))
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	}
+	return text
+}
+
+// event gives the hub what a webhook sent.
+func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
+	report.Received = s.Hub.Now()
+	if _, err := s.give(r.Context(), report); err != nil {
+		var status huma.StatusError
+		if !errors.As(err, &status) {
+			problem(w, http.StatusInternalServerError, "the event could not be taken")
+			return
+		}
+		if headers := (interface{ GetHeaders() http.Header })(nil); errors.As(err, &headers) {
+			for name, values := range headers.GetHeaders() {
+				w.Header()[name] = values
+			}
+		}
+		problem(w, status.GetStatus(), status.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// argoEvent is what the template of docs/hub.md makes Argo CD's notifications send.
+type argoEvent struct {
+	Application string   `json:"application"`
+	Assignment  string   `json:"assignment"`
+	Cluster     string   `json:"cluster"`
+	Revision    string   `json:"revision"`
+	Revisions   []string `json:"revisions"`
+	Sync        string   `json:"sync"`
+	Health      string   `json:"health"`
+	Phase       string   `json:"phase"`
+	Message     string   `json:"message"`
+	FinishedAt  string   `json:"finishedAt"`
+}
+
+// argocd takes a notification of Argo CD.
+func (s *server) argocd(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.signed(w, r, "argocd", "X-Signature", "X-Hub-Signature-256")
+	if !ok {
+		return
+	}
+	e := &argoEvent{}
+	if err := json.Unmarshal(body, e); err != nil {
+		problem(w, http.StatusUnprocessableEntity, "the body is no notification of Argo CD as docs/hub.md has it")
+		return
+	}
+	commit := commitOf(e.Revision)
+	for _, other := range e.Revisions {
+		if commit == "" {
+			commit = commitOf(other)
+		}
+	}
+	if e.Cluster == "" || e.Application == "" && e.Assignment == "" || commit == "" {
+		problem(w, http.StatusUnprocessableEntity, "the notification lacks the cluster, the application or the revision")
+		return
+	}
+	at, _ := time.Parse(time.RFC3339, e.FinishedAt) // the zero Time is when it arrives
+	item := state.Item{Assignment: e.Assignment, Object: e.Application, Commit: commit, State: argoState(e), Message: message(e.Message), Since: at}
+	s.event(w, r, &state.Report{Cluster: e.Cluster, By: "Argo CD", Items: []state.Item{item}})
+}
+
+func argoState(e *argoEvent) state.Reported {
+	switch {
+	case e.Phase == "Running" || e.Phase == "Terminating":
+		return state.ReportedProgressing
+	case e.Phase == "Failed" || e.Phase == "Error" || e.Health == "Degraded":
+		return state.ReportedFailed
+	case e.Sync == "OutOfSync":
+		return state.ReportedDrifted
+	case e.Sync == "Synced" && e.Health == "Healthy":
+		return state.ReportedOK
+	}
+	return state.ReportedProgressing
+}
+
+// forge takes a push event of a forge: what is wanted is read from git then.
+func (s *server) forge(w http.ResponseWriter, r *http.Request) {
+	if token := r.Header.Get("X-Gitlab-Token"); token != "" { // GitLab signs nothing
+		for _, key := range s.Secrets["forge"] {
+			if hmac.Equal([]byte(key), []byte(token)) {
+				s.moved(w)
+				return
+			}
+		}
+	}
+	if _, ok := s.signed(w, r, "forge", "X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"); ok {
+		s.moved(w)
+	}
+}
+
+func (s *server) moved(w http.ResponseWriter) {
+	if s.Moved != nil {
+		s.Moved()
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// wait waits for another version than a client has seen, at most for a time.
+func (s *server) wait(ctx context.Context, seen string, most time.Duration) string {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for {
+		version, changed := s.Hub.Version()
+		if is := etag(version, who(ctx)); is != seen || most <= 0 {
+			return is
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return seen
+		case <-ctx.Done():
+			return seen
+		}
+	}
+}

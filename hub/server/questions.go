@@ -1,0 +1,465 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+)
+
+// fresh are the parameters of what changes: a client that has seen a version gets 304, or waits
+// for the next one.
+type fresh struct {
+	IfNoneMatch string `header:"If-None-Match" doc:"The ETag of the last answer: 304 where nothing has changed since."`
+	Wait        int    `query:"wait" minimum:"0" maximum:"60" doc:"With If-None-Match: wait so many seconds for a change."`
+}
+
+// answer is an answer with its version.
+type answer[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+// etag is the name of a version, for one who asks: people see different parts.
+func etag(version uint64, i *access.Identity) string {
+	scope := ""
+	if i != nil {
+		scope = i.Environment
+	}
+	return fmt.Sprintf("%q", strconv.FormatUint(version, 36)+"-"+scope)
+}
+
+// check returns the version to answer with, or the answer that nothing has changed.
+func (s *server) check(ctx context.Context, f fresh) (string, error) {
+	is := s.wait(ctx, f.IfNoneMatch, time.Duration(f.Wait)*time.Second)
+	if is == f.IfNoneMatch {
+		return is, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {is}})
+	}
+	return is, nil
+}
+
+// selection are the parameters that select assignments on clusters.
+type selection struct {
+	Environment string    `query:"environment"`
+	Ring        string    `query:"ring"`
+	ClusterType string    `query:"clusterType" doc:"A cluster type, or a class of one."`
+	Cluster     string    `query:"cluster"`
+	Workload    string    `query:"workload"`
+	Workspace   string    `query:"workspace"`
+	Target      string    `query:"deploymentTarget"`
+	Version     string    `query:"version"`
+	Base        string    `query:"base" doc:"The platform's commit that it was compiled from."`
+	State       []string  `query:"state" doc:"Some states, with commas between."`
+	At          time.Time `query:"at" doc:"The moment; now where it is absent."`
+}
+
+func (q *selection) filter(ctx context.Context) (state.Filter, error) {
+	environment, err := sees(ctx, q.Environment)
+	if err != nil {
+		return state.Filter{}, err
+	}
+	f := state.Filter{Environment: environment, Ring: q.Ring, ClusterType: q.ClusterType, Cluster: q.Cluster, Workload: q.Workload, Workspace: q.Workspace, Target: q.Target, Version: q.Version, Base: q.Base}
+	for _, name := range q.State {
+		st, err := state.Parse(name)
+		if err != nil {
+			return f, huma.Error422UnprocessableEntity(err.Error())
+		}
+		f.States = append(f.States, st)
+	}
+	return f, nil
+}
+
+func (s *server) questions() {
+	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"},
+		func(ctx context.Context, in *struct{ fresh }) (*answer[api.Environments], error) {
+			i, err := allow(ctx, access.Viewer)
+			if err != nil {
+				return nil, err
+			}
+			tag, err := s.check(ctx, in.fresh)
+			if err != nil {
+				return nil, err
+			}
+			return &answer[api.Environments]{tag, s.environments(i)}, nil
+		})
+	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by cluster, workspace and deployment target there are none."},
+		func(ctx context.Context, in *struct {
+			fresh
+			selection
+			By []string `query:"by" maxItems:"3" doc:"At most three of environment, ring, clusterType, cluster, workload, workspace, deploymentTarget, version, base."`
+		}) (*answer[api.Groups], error) {
+			f, err := in.filter(ctx)
+			if err != nil {
+				return nil, err
+			}
+			by, err := dimensions(in.By)
+			if err != nil {
+				return nil, err
+			}
+			if !in.At.IsZero() {
+				groups, err := s.countsAt(ctx, in.At, f, by)
+				return &answer[api.Groups]{Body: groups}, err
+			}
+			tag, err := s.check(ctx, in.fresh)
+			if err != nil {
+				return nil, err
+			}
+			return &answer[api.Groups]{tag, api.Groups{At: s.Hub.Now(), Groups: groupsOf(s.Hub.Fleet().Count(f, by...), by)}}, nil
+		})
+	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"},
+		func(ctx context.Context, in *struct {
+			selection
+			page
+		}) (*body[api.Assignments], error) {
+			f, err := in.filter(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if !in.At.IsZero() {
+				out, err := s.assignmentsAt(ctx, in.At, f, in.Limit)
+				return &body[api.Assignments]{out}, err
+			}
+			var after state.Position
+			if err := in.cursor(&after); err != nil {
+				return nil, err
+			}
+			out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}}
+			s.Hub.Fleet().List(f, after, func(r state.Row) bool {
+				if len(out.Assignments) == in.Limit {
+					last := out.Assignments[in.Limit-1].Position()
+					out.Next = cursorOf(last)
+					return false
+				}
+				out.Assignments = append(out.Assignments, r)
+				return true
+			})
+			return &body[api.Assignments]{out}, nil
+		})
+	huma.Register(s.api, huma.Operation{OperationID: "cluster", Method: http.MethodGet, Path: "/v1/clusters/{name}", Summary: "A cluster with all its assignments"},
+		func(ctx context.Context, in *struct {
+			Name string `path:"name" maxLength:"253"`
+		}) (*body[api.Cluster], error) {
+			i, err := allow(ctx, access.Viewer)
+			if err != nil {
+				return nil, err
+			}
+			out, found := s.cluster(i, in.Name)
+			if !found {
+				return nil, unlisted(in.Name)
+			}
+			return &body[api.Cluster]{out}, nil
+		})
+	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"},
+		func(ctx context.Context, in *struct {
+			page
+			Environment string    `query:"environment"`
+			Workload    string    `query:"workload"`
+			Cluster     string    `query:"cluster"`
+			Target      string    `query:"deploymentTarget"`
+			Since       time.Time `query:"since"`
+			Until       time.Time `query:"until"`
+		}) (*body[api.History], error) {
+			environment, err := sees(ctx, in.Environment)
+			if err != nil {
+				return nil, err
+			}
+			f := store.Filter{Environment: environment, Workload: in.Workload, Cluster: in.Cluster, Target: in.Target, Since: in.Since, Until: in.Until}
+			if err := in.cursor(&f.Before); err != nil {
+				return nil, err
+			}
+			rows, err := s.Hub.Store().History(ctx, f, in.Limit+1)
+			if err != nil {
+				return nil, unavailable()
+			}
+			out := api.History{Transitions: []api.Transition{}}
+			for i, r := range rows {
+				if i == in.Limit {
+					out.Next = cursorOf(rows[i-1].Number)
+					break
+				}
+				out.Transitions = append(out.Transitions, api.Transition(r))
+			}
+			return &body[api.History]{out}, nil
+		})
+	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet, Path: "/v1/releases", Summary: "What was released, the newest first"},
+		func(ctx context.Context, in *struct {
+			Environment string `query:"environment"`
+			Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+		}) (*body[api.Releases], error) {
+			environment, err := sees(ctx, in.Environment)
+			if err != nil {
+				return nil, err
+			}
+			rows, err := s.Hub.Store().Releases(ctx, environment, in.Limit)
+			if err != nil {
+				return nil, unavailable()
+			}
+			out := api.Releases{Releases: []api.Release{}}
+			for _, r := range rows {
+				out.Releases = append(out.Releases, api.Release(r))
+			}
+			return &body[api.Releases]{out}, nil
+		})
+}
+
+func unavailable() error { return retry(http.StatusServiceUnavailable, "the database does not answer") }
+
+// page are the parameters of a long list.
+type page struct {
+	Cursor string `query:"cursor" maxLength:"1024" doc:"The next of the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
+}
+
+// cursor reads where a page begins.
+func (p *page) cursor(into any) error {
+	if p.Cursor == "" {
+		return nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err != nil || json.Unmarshal(data, into) != nil {
+		return huma.Error422UnprocessableEntity("cursor is none that this hub has given")
+	}
+	return nil
+}
+
+func cursorOf(at any) string {
+	data, _ := json.Marshal(at) // it is plain data
+	return base64.RawURLEncoding.EncodeToString(data)
+}
+
+func dimensions(names []string) ([]state.Dimension, error) {
+	var out []state.Dimension
+	for _, name := range names {
+		d := state.Dimension(name)
+		if !slices.Contains(state.Dimensions(), d) {
+			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%.40q is nothing to count by: there are %v", name, state.Dimensions()))
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+func groupsOf(groups []state.Group, by []state.Dimension) []api.Group {
+	out := make([]api.Group, 0, len(groups))
+	for i := range groups {
+		values := map[string]string{}
+		for n, d := range by {
+			values[string(d)] = groups[i].Values[n]
+		}
+		out = append(out, api.Group{Values: values, Counts: api.CountsOf(&groups[i].Tally)})
+	}
+	return out
+}
+
+func (s *server) environments(i *access.Identity) api.Environments {
+	out := api.Environments{Environments: []api.Environment{}}
+	fleet := s.Hub.Fleet()
+	for _, w := range fleet.Environments() {
+		if !i.Sees(w.Environment) {
+			continue
+		}
+		e := api.Environment{Name: w.Environment, Repository: w.Repository, Branch: w.Branch, Path: w.Path, Rings: []api.Ring{}, Clusters: len(w.Clusters), Problem: s.Problem(w.Environment)}
+		counts := map[string]state.Tally{}
+		var all state.Tally
+		for _, g := range fleet.Count(state.Filter{Environment: w.Environment}, state.ByRing) {
+			counts[g.Values[0]] = g.Tally
+			all.Add(&g.Tally)
+		}
+		e.Counts = api.CountsOf(&all)
+		if len(w.Commits) > 0 {
+			e.Commit = w.Commits[0].ID
+			for _, r := range w.Commits[0].Rings {
+				tally := counts[r.Name]
+				e.Rings = append(e.Rings, api.Ring{Name: r.Name, Base: r.Base, Own: r.Own, Counts: api.CountsOf(&tally)})
+			}
+		}
+		out.Environments = append(out.Environments, e)
+	}
+	return out
+}
+
+func (s *server) cluster(i *access.Identity, name string) (api.Cluster, bool) {
+	fleet := s.Hub.Fleet()
+	news, listed := fleet.News(name)
+	out := api.Cluster{Name: name, Seen: news.Last, By: news.By, Assignments: []state.Row{}}
+	for _, environment := range news.Environments {
+		if !i.Sees(environment) {
+			continue
+		}
+		out.Environments = append(out.Environments, environment)
+		var tally state.Tally
+		fleet.List(state.Filter{Environment: environment, Cluster: name}, state.Position{}, func(r state.Row) bool {
+			out.Assignments = append(out.Assignments, r)
+			tally[r.State]++
+			return true
+		})
+		counts := api.CountsOf(&tally)
+		out.Counts = sum(out.Counts, counts)
+	}
+	return out, listed && len(out.Environments) > 0
+}
+
+func sum(a, b api.Counts) api.Counts {
+	return api.Counts{Wanted: a.Wanted + b.Wanted, OK: a.OK + b.OK, Progressing: a.Progressing + b.Progressing, Behind: a.Behind + b.Behind,
+		Drifted: a.Drifted + b.Drifted, Stale: a.Stale + b.Stale, Missing: a.Missing + b.Missing, Failed: a.Failed + b.Failed}
+}
+
+// countsAt counts by what is kept of earlier moments.
+func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
+	out := api.Groups{At: at}
+	if f.Cluster != "" || f.Workspace != "" || f.Target != "" || slices.ContainsFunc(by, func(d state.Dimension) bool {
+		return d == state.ByCluster || d == state.ByWorkspace || d == state.ByTarget
+	}) {
+		return out, huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by cluster, workspace or deployment target: ask for the assignments")
+	}
+	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environment)
+	if err != nil {
+		return out, unavailable()
+	}
+	tallies := map[[3]string]*state.Tally{}
+	for p, tally := range parts {
+		if f.Ring != "" && f.Ring != p.Ring || f.ClusterType != "" && f.ClusterType != p.ClusterType || f.Workload != "" && f.Workload != p.Workload ||
+			f.Version != "" && f.Version != p.Version || f.Base != "" && f.Base != p.Base {
+			continue
+		}
+		var key [3]string
+		for i, d := range by {
+			key[i] = map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring, state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version, state.ByBase: p.Base}[d]
+		}
+		if tallies[key] == nil {
+			tallies[key] = &state.Tally{}
+		}
+		tallies[key].Add(&tally)
+	}
+	var groups []state.Group
+	for key, tally := range tallies {
+		groups = append(groups, state.Group{Values: slices.Clone(key[:len(by)]), Tally: *tally})
+	}
+	slices.SortFunc(groups, func(a, b state.Group) int { return slices.Compare(a.Values, b.Values) })
+	out.Groups = groupsOf(groups, by)
+	return out, nil
+}
+
+// assignmentsAt lists by what is kept of earlier moments.
+func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, most int) (api.Assignments, error) {
+	out := api.Assignments{At: at, Assignments: []state.Row{}}
+	if f.Cluster == "" && (f.Environment == "" || f.Workload == "") {
+		return out, huma.Error422UnprocessableEntity("of an earlier moment, ask for a cluster, or for a workload in an environment")
+	}
+	rows, err := s.Hub.Store().At(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target}, at, most)
+	if err != nil {
+		return out, unavailable()
+	}
+	for _, r := range rows {
+		st, err := state.Parse(r.State)
+		if err != nil || len(f.States) > 0 && !slices.Contains(f.States, st) || f.ClusterType != "" && f.ClusterType != r.ClusterType || f.Version != "" && f.Version != r.Version {
+			continue
+		}
+		out.Assignments = append(out.Assignments, state.Row{
+			Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload, State: st, Message: r.Message,
+			Changed: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit,
+		})
+	}
+	return out, nil
+}
+
+// atOnce is how many assignments are read with the fleet locked: a client may be slow.
+const atOnce = 10_000
+
+// rollout answers with each assignment on a cluster that an environment wants, a line each, and
+// a last line that names the commit of the GitOps branch, which is one for all of them.
+func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
+	environment, err := sees(r.Context(), r.URL.Query().Get("environment"))
+	if err != nil || environment == "" {
+		problem(w, http.StatusForbidden, "name an environment that you may see")
+		return
+	}
+	if !slices.ContainsFunc(s.Hub.Fleet().Environments(), func(w *state.Wanted) bool { return w.Environment == environment }) {
+		problem(w, http.StatusNotFound, "this hub knows no environment "+environment)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
+	filter := state.Filter{Environment: environment, Ring: r.URL.Query().Get("ring")}
+	commit, after := "", state.Position{}
+	for first := true; ; first = false {
+		var rows []state.Row
+		is := s.Hub.Fleet().Rollout(filter, after, func(row state.Row) bool {
+			rows = append(rows, row)
+			return len(rows) < atOnce
+		})
+		if !first && is != commit {
+			return // the answer is cut off, and the client asks again
+		}
+		commit = is
+		for i := range rows {
+			if lines.Encode(&rows[i]) != nil {
+				return
+			}
+		}
+		if len(rows) < atOnce {
+			break
+		}
+		after = rows[len(rows)-1].Position()
+	}
+	_ = lines.Encode(api.RolloutEnd{End: true, GitOps: commit})
+}
+
+// events tells of changes as server-sent events, at most twice a second.
+func (s *server) events(w http.ResponseWriter, r *http.Request) {
+	if _, err := allow(r.Context(), access.Viewer); err != nil {
+		problem(w, http.StatusForbidden, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	flush := http.NewResponseController(w)
+	for {
+		version, changed := s.Hub.Version()
+		if _, err := fmt.Fprintf(w, "event: change\ndata: {\"version\":%d}\n\n", version); err != nil || flush.Flush() != nil {
+			return
+		}
+		pause, alive := time.After(500*time.Millisecond), time.After(30*time.Second)
+		select {
+		case <-changed:
+		case <-alive: // the same again shows whether the client is there
+		case <-r.Context().Done():
+			return
+		}
+		select {
+		case <-pause:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// metrics answers Prometheus, without names of clusters and workloads: there may be too many.
+func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
+	i, err := allow(r.Context(), access.Viewer)
+	if err != nil {
+		problem(w, http.StatusForbidden, err.Error())
+		return
+	}
+	var b strings.Builder
+	b.WriteString("# HELP kalypso_assignments Assignments on clusters, by state.\n# TYPE kalypso_assignments gauge\n")
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environment: i.Environment}, state.ByEnvironment, state.ByRing) {
+		for _, st := range state.States() {
+			fmt.Fprintf(&b, "kalypso_assignments{environment=%q,ring=%q,state=%q} %d\n", g.Values[0], g.Values[1], st, g.Tally[st])
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	_, _ = w.Write([]byte(b.String()))
+}

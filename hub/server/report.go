@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// body is the answer or the question of an operation.
+type body[T any] struct{ Body T }
+
+// observed registers what reporters ask for.
+func (s *server) observed() {
+	huma.Register(s.api, huma.Operation{
+		OperationID: "report", Method: http.MethodPost, Path: "/v1/reports", Summary: "Report what a cluster runs", MaxBodyBytes: maxBody,
+		Description: "Once it is answered with success, the report is stored. A report that arrives twice, or late, changes nothing.",
+		Errors:      []int{401, 403, 404, 409, 413, 422, 429, 503},
+	}, func(ctx context.Context, in *body[api.Report]) (*body[api.Taken], error) {
+		return s.report(ctx, &in.Body)
+	})
+	huma.Register(s.api, huma.Operation{
+		OperationID: "enroll", Method: http.MethodPost, Path: "/v1/enroll", Summary: "Get the token of a cluster",
+		Description: "It needs a token of role enroll. Tokens that the cluster had before end.",
+		Errors:      []int{401, 403, 404, 429},
+	}, func(ctx context.Context, in *body[api.Enrollment]) (*body[api.Token], error) {
+		i, err := allow(ctx, access.Enroll)
+		if err != nil && (i == nil || !i.May(access.Admin)) {
+			if i = who(ctx); i == nil || !i.May(access.Admin) {
+				return nil, err
+			}
+		}
+		news, listed := s.Hub.Fleet().News(in.Body.Cluster)
+		if !listed || i.Environment != "" && !contains(news.Environments, i.Environment) {
+			return nil, unlisted(in.Body.Cluster)
+		}
+		if s.Tokens == nil {
+			return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
+		}
+		text, made, err := s.Tokens.Rotate(ctx, store.Token{Cluster: in.Body.Cluster, Environment: i.Environment, MadeBy: i.Name})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.audit(ctx, "enroll", in.Body.Cluster, "token "+made.ID); err != nil {
+			return nil, err
+		}
+		return &body[api.Token]{tokenOf(made, text)}, nil
+	})
+}
+
+func contains(list []string, one string) bool {
+	for _, s := range list {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+func unlisted(cluster string) error {
+	return huma.Error404NotFound(fmt.Sprintf("no environment has a cluster %s: the platform does not list it, or its GitOps branch was not read yet", terminal.Line(cluster)))
+}
+
+// report takes a report of who may make it.
+func (s *server) report(ctx context.Context, r *api.Report) (*body[api.Taken], error) {
+	i := who(ctx)
+	switch {
+	case i == nil:
+		return nil, huma.Error401Unauthorized("say who you are")
+	case i.Role == access.Cluster && i.Cluster != r.Cluster:
+		return nil, huma.Error403Forbidden(fmt.Sprintf("the token is that of cluster %s", i.Cluster))
+	case i.Role != access.Cluster && !i.May(access.Operator):
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Role))
+	}
+	out := &state.Report{
+		Cluster: r.Cluster, At: r.At, Received: s.Hub.Now(), By: terminal.Line(r.By), Snapshot: r.Snapshot, Digest: r.Digest,
+		Same: r.Snapshot && r.Items == nil && r.Digest != "",
+	}
+	if out.By == "" {
+		out.By = i.Name
+	}
+	for n := range r.Items {
+		item, err := itemOf(&r.Items[n])
+		if err != nil {
+			return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{Message: err.Error(), Location: fmt.Sprintf("body.items[%d]", n)})
+		}
+		if i.Environment != "" && item.Assignment != "" && !strings.HasPrefix(item.Assignment, i.Environment+"/") {
+			return nil, huma.Error403Forbidden(fmt.Sprintf("%s is for environment %s", i.Name, i.Environment))
+		}
+		out.Items = append(out.Items, item)
+	}
+	taken, err := s.give(ctx, out)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.Taken]{*taken}, nil
+}
+
+// give gives the hub a report. Its errors are answers.
+func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) {
+	outcome, err := s.Hub.Report(ctx, r)
+	switch {
+	case errors.Is(err, hub.ErrBusy):
+		return nil, retry(http.StatusTooManyRequests, err.Error())
+	case err != nil:
+		return nil, retry(http.StatusServiceUnavailable, "the report could not be stored: send it again")
+	case outcome.Unlisted:
+		return nil, unlisted(r.Cluster)
+	case outcome.Resend:
+		return nil, huma.Error409Conflict("the last snapshot had another digest: send the items")
+	}
+	return &api.Taken{Unknown: outcome.Unknown}, nil
+}
+
+// retry is an error after which the same is to be asked again.
+func retry(status int, detail string) error {
+	return huma.ErrorWithHeaders(huma.NewError(status, detail), http.Header{"Retry-After": {"5"}})
+}
+
+const maxMessage = 1024
+
+func itemOf(it *api.Item) (state.Item, error) {
+	reported, ok := state.ParseReported(it.State)
+	switch {
+	case !ok:
+		return state.Item{}, fmt.Errorf("%.40q is no state that is reported", it.State)
+	case it.Assignment == "" && it.Object == "":
+		return state.Item{}, errors.New("neither assignment nor object says what it is about")
+	case it.Commit == "" && it.Digest == "":
+		return state.Item{}, errors.New("neither commit nor digest says what runs")
+	}
+	message := terminal.Line(it.Message)
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "..."
+	}
+	return state.Item{
+		Assignment: it.Assignment, Object: it.Object, Commit: strings.ToLower(it.Commit), Path: it.Path, Digest: strings.ToLower(it.Digest),
+		State: reported, Message: strings.ToValidUTF8(message, ""), Since: it.Since,
+	}, nil
+}
+
+func quote(text string) string {
+	data, _ := json.Marshal(text) // a string has JSON
+	return string(data)
+}

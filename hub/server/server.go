@@ -1,0 +1,244 @@
+// Package server answers requests to a hub: its API, described as OpenAPI 3.1 at /openapi.json,
+// what reconcilers send by themselves, and whatever pages it is given.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/store"
+)
+
+// Options configure a server.
+type Options struct {
+	Hub *hub.Hub
+	// Tokens say who may do what; nil where everybody who can connect may do everything, which
+	// is for this machine alone.
+	Tokens *access.Tokens
+	// People finds out who a request of a browser or of a CI system is from, by other means
+	// than tokens; nil for none. It returns nil where it does not know.
+	People func(*http.Request) (*access.Identity, error)
+	// Pages are for people; nil for none. SignIn handles what comes below /sign-in/.
+	Pages, SignIn http.Handler
+	// Secrets are the keys of webhooks, by what signs with them: flux, argocd, forge.
+	Secrets map[string][]string
+	// Moved is called where a forge says that a branch has moved.
+	Moved func()
+	// Problem returns why what is wanted of an environment may be old; "" for no reason.
+	Problem func(environment string) string
+	Version string
+}
+
+type server struct {
+	Options
+	api huma.API
+}
+
+// New returns the handler of a server.
+func New(o Options) http.Handler {
+	s := &server{Options: o}
+	if s.Problem == nil {
+		s.Problem = func(string) string { return "" }
+	}
+	mux := http.NewServeMux()
+	config := huma.DefaultConfig("Kalypso hub", o.Version)
+	config.DocsPath, config.SchemasPath = "", ""
+	config.CreateHooks = nil // no links to schemas in answers
+	config.Info.Description = "What is wanted of clusters, and what was observed of them."
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	config.Security = []map[string][]string{{"token": {}}}
+	s.api = humago.New(mux, config)
+	s.observed()
+	s.questions()
+	s.people()
+	mux.HandleFunc("POST /v1/ingest/flux", s.flux)
+	mux.HandleFunc("POST /v1/ingest/argocd", s.argocd)
+	mux.HandleFunc("POST /v1/ingest/forge", s.forge)
+	mux.HandleFunc("GET /v1/rollout", s.rollout)
+	mux.HandleFunc("GET /v1/events", s.events)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /metrics", s.metrics)
+	if o.SignIn != nil {
+		mux.Handle("/sign-in/", o.SignIn)
+	}
+	if o.Pages != nil {
+		mux.Handle("/", o.Pages)
+	}
+	return s.guard(mux)
+}
+
+// OpenAPI returns the description of the API, as YAML.
+func OpenAPI(version string) ([]byte, error) {
+	s := &server{Options: Options{Version: version}}
+	config := huma.DefaultConfig("Kalypso hub", version)
+	config.CreateHooks = nil
+	config.Info.Description = "What is wanted of clusters, and what was observed of them."
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	config.Security = []map[string][]string{{"token": {}}}
+	s.api = humago.New(http.NewServeMux(), config)
+	s.observed()
+	s.questions()
+	s.people()
+	return s.api.OpenAPI().YAML()
+}
+
+type identityKey struct{}
+
+// who returns who asks; nil where nobody knows.
+func who(ctx context.Context) *access.Identity {
+	i, _ := ctx.Value(identityKey{}).(*access.Identity)
+	return i
+}
+
+// maxBody bounds a request's body.
+const maxBody = 10 << 20
+
+// open are the paths that anybody may ask for; webhooks are signed.
+func open(path string) bool {
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/v1/ingest/") || strings.HasPrefix(path, "/sign-in/") || path == "/openapi.json" || path == "/openapi.yaml"
+}
+
+// guard finds out who asks, and sets what all answers have.
+func (s *server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-Frame-Options", "DENY")
+		if r.TLS != nil {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		identity, err := s.identify(r)
+		switch {
+		case errors.Is(err, access.ErrTooMany):
+			h.Set("Retry-After", "1")
+			problem(w, http.StatusTooManyRequests, err.Error())
+			return
+		case errors.Is(err, access.ErrUnknown):
+			h.Set("WWW-Authenticate", "Bearer")
+			problem(w, http.StatusUnauthorized, err.Error())
+			return
+		case err != nil:
+			problem(w, http.StatusServiceUnavailable, "who asks cannot be found out now")
+			return
+		case identity == nil && !open(r.URL.Path):
+			s.refuse(w, r)
+			return
+		}
+		if identity != nil {
+			r = r.WithContext(context.WithValue(r.Context(), identityKey{}, identity))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuse answers who did not say who they are: people are sent to where they can.
+func (s *server) refuse(w http.ResponseWriter, r *http.Request) {
+	if s.SignIn != nil && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		http.Redirect(w, r, "/sign-in/", http.StatusSeeOther)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	problem(w, http.StatusUnauthorized, "say who you are, by a token: Authorization: Bearer kalypso_...")
+}
+
+func (s *server) identify(r *http.Request) (*access.Identity, error) {
+	if s.Tokens == nil {
+		if !local(r) {
+			return nil, nil
+		}
+		return access.Local(), nil
+	}
+	if text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && strings.HasPrefix(text, "kalypso_") {
+		return s.Tokens.Identify(r.Context(), strings.TrimSpace(text))
+	}
+	if s.People != nil {
+		return s.People(r)
+	}
+	return nil, nil
+}
+
+// local reports whether a request is from this machine, and was meant for it: a page on another
+// host may resolve its name to this machine.
+func local(r *http.Request) bool {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil || !net.ParseIP(from).IsLoopback() {
+		return false
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return false
+	}
+	// What a page elsewhere sends is not meant by who sits here.
+	site := r.Header.Get("Sec-Fetch-Site")
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || site == "" || site == "same-origin" || site == "none"
+}
+
+// problem answers with an error as RFC 9457 has it.
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "{\"title\":%q,\"status\":%d,\"detail\":%s}\n", http.StatusText(status), status, quote(detail))
+}
+
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.Hub.Store().Ping(ctx); err != nil {
+		problem(w, http.StatusServiceUnavailable, "the database does not answer")
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+}
+
+// audit notes what somebody did.
+func (s *server) audit(ctx context.Context, action, subject, detail string) error {
+	name := "nobody"
+	if i := who(ctx); i != nil {
+		name = i.Name
+	}
+	return s.Hub.Store().Audit(ctx, store.Event{At: s.Hub.Now(), Who: name, Action: action, Subject: subject, Detail: detail})
+}
+
+// allow returns an error where who asks does not have a role.
+func allow(ctx context.Context, role access.Role) (*access.Identity, error) {
+	i := who(ctx)
+	if i == nil {
+		return nil, huma.Error401Unauthorized("say who you are")
+	}
+	if !i.May(role) {
+		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, and this needs %s", i.Name, i.Role, role))
+	}
+	return i, nil
+}
+
+// sees is allow for a viewer of an environment. Where none is asked for, it is that of who asks.
+func sees(ctx context.Context, environment string) (string, error) {
+	i, err := allow(ctx, access.Viewer)
+	if err != nil {
+		return "", err
+	}
+	if environment == "" {
+		environment = i.Environment
+	}
+	if !i.Sees(environment) {
+		return "", huma.Error403Forbidden(fmt.Sprintf("%s may not see environment %s", i.Name, environment))
+	}
+	return environment, nil
+}

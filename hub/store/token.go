@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Token is what lets somebody in. Hash is that of its secret part.
+type Token struct {
+	ID, Hash, Role, Cluster, Environment, Note, MadeBy string
+	Made, Expires, Used, Revoked                       time.Time // zero for never
+}
+
+const tokenColumns = "id, hash, role, cluster, environment, note, made, made_by, expires, used, revoked"
+
+// AddToken adds a token, whose id must be new.
+func (s *Store) AddToken(ctx context.Context, t Token) error {
+	return s.token(s.insert(ctx, s.db, "token", tokenColumns, "", []any{
+		t.ID, t.Hash, t.Role, t.Cluster, t.Environment, t.Note, milliseconds(t.Made), t.MadeBy, milliseconds(t.Expires), milliseconds(t.Used), milliseconds(t.Revoked)}))
+}
+
+func (s *Store) token(err error) error {
+	if err != nil {
+		return s.problem(err)
+	}
+	return nil
+}
+
+// Tokens returns all tokens, the newest first.
+func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, "") }
+
+// Token returns the token of an id; false for none.
+func (s *Store) Token(ctx context.Context, id string) (Token, bool, error) {
+	all, err := s.tokens(ctx, " WHERE id = ?", id)
+	if err != nil || len(all) == 0 {
+		return Token{}, false, err
+	}
+	return all[0], true, nil
+}
+
+func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token, error) {
+	var out []Token
+	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+		var t Token
+		var made, expires, used, revoked int64
+		if err := r.Scan(&t.ID, &t.Hash, &t.Role, &t.Cluster, &t.Environment, &t.Note, &made, &t.MadeBy, &expires, &used, &revoked); err != nil {
+			return err
+		}
+		t.Made, t.Expires, t.Used, t.Revoked = instant(made), instant(expires), instant(used), instant(revoked)
+		out = append(out, t)
+		return nil
+	}, "SELECT "+tokenColumns+" FROM token"+where+" ORDER BY made DESC, id", args...)
+	return out, s.token(err)
+}
+
+// RevokeToken ends a token, once; false where there is none that is not ended.
+func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (bool, error) {
+	result, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET revoked = ? WHERE id = ? AND revoked = 0`), at.UnixMilli(), id)
+	if err != nil {
+		return false, s.problem(err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// RevokeOthers ends all tokens of a cluster but one.
+func (s *Store) RevokeOthers(ctx context.Context, cluster, but string, at time.Time) error {
+	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET revoked = ? WHERE role = 'cluster' AND cluster = ? AND id <> ? AND revoked = 0`), at.UnixMilli(), cluster, but)
+	return s.token(err)
+}
+
+// UseToken notes when a token was last used.
+func (s *Store) UseToken(ctx context.Context, id string, at time.Time) error {
+	_, err := s.db.ExecContext(ctx, s.query(`UPDATE token SET used = ? WHERE id = ? AND used < ?`), at.UnixMilli(), id, at.UnixMilli())
+	return s.token(err)
+}
+
+// Event is an entry of the audit.
+type Event struct {
+	Number                       int64
+	At                           time.Time
+	Who, Action, Subject, Detail string
+}
+
+// Audit adds an entry.
+func (s *Store) Audit(ctx context.Context, e Event) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return s.problem(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	lock := `SELECT number FROM change`
+	if s.postgres {
+		lock += ` FOR UPDATE`
+	}
+	var number int64
+	err = tx.QueryRowContext(ctx, lock).Scan(&number)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, s.query(`INSERT INTO audit (number, at, who, action, subject, detail) SELECT COALESCE(MAX(number), 0) + 1, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT) FROM audit`),
+			e.At.UnixMilli(), e.Who, e.Action, e.Subject, e.Detail)
+	}
+	return s.token(errors.Join(err, tx.Commit()))
+}
+
+// Events returns at most so many entries of the audit with a lower number, 0 for all, the
+// newest first.
+func (s *Store) Events(ctx context.Context, before int64, most int) ([]Event, error) {
+	if before == 0 {
+		before = 1 << 62
+	}
+	var out []Event
+	err := s.rows(ctx, s.db, func(r *sql.Rows) error {
+		var e Event
+		var at int64
+		err := r.Scan(&e.Number, &at, &e.Who, &e.Action, &e.Subject, &e.Detail)
+		e.At = instant(at)
+		out = append(out, e)
+		return err
+	}, `SELECT number, at, who, action, subject, detail FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?`, before, most)
+	return out, s.token(err)
+}
