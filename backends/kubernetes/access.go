@@ -43,20 +43,41 @@ type rule struct {
 // one of them.
 const workloadSuffix = ".workload"
 
-// Confined says whether a workspace works in namespaces that a Role can list.
-func Confined(w *model.Workspace) bool {
-	return w != nil && !slices.ContainsFunc(w.Namespaces, func(p string) bool { return strings.ContainsAny(p, "*!") })
+// Confined says whether a workspace works in some namespaces alone.
+func Confined(w *model.Workspace) bool { return w != nil && !slices.Contains(w.Namespaces, "*") }
+
+// listed returns the namespaces that patterns allow, and the patterns that no Role can list.
+func listed(namespaces model.Patterns) (names, bad []string) {
+	for _, p := range namespaces {
+		switch {
+		case strings.HasPrefix(p, "!"): // of names, those that are taken away are left out
+		case strings.Contains(p, "*"):
+			bad = append(bad, p)
+		case namespaces.Allow(p):
+			names = append(names, p)
+		}
+	}
+	return names, bad
 }
 
 // AccessOf returns what the service account that is named after an assignment's workload
 // may do in a namespace of the reconciler's objects, so that what is fetched has the bounds
-// of its workspace. It is nil where the workspace may work in namespaces that a Role cannot
-// list: then the reconciler has its own rights. What a Role cannot express is an error.
+// of its workspace. It is nil where the workspace may work in all namespaces: then the
+// reconciler has its own rights. What a Role cannot express is an error; but the namespaces of
+// what is rendered, which the build has seen: then it is nil too.
 func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.Diagnostic) {
 	if !Confined(a.Bounds) {
 		return nil, nil
 	}
-	out := &Access{Account: name + workloadSuffix, Namespace: namespace, namespaces: append([]string{a.Namespace}, a.Bounds.Namespaces...)}
+	names, unlisted := listed(a.Bounds.Namespaces)
+	if len(unlisted) > 0 {
+		if a.Render {
+			return nil, nil
+		}
+		return nil, []diag.Diagnostic{unsaid(a, "namespaces", unlisted).
+			Hinting(fmt.Sprintf("name namespaces in full; name a service account that may do what the workspace allows: workspaces: %q: reconciler: serviceAccount; or render the manifests: set render: true on the deployment target", a.Workspace))}
+	}
+	out := &Access{Account: name + workloadSuffix, Namespace: namespace, namespaces: append([]string{a.Namespace}, names...)}
 	var bad []string
 	out.namespaced, bad = rulesOf(a.Bounds.Objects.Namespaced, func(string, string) bool { return true })
 	clusterScoped, worse := rulesOf(a.Bounds.Objects.ClusterScoped, ofCluster)
@@ -69,10 +90,11 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 		out.clusterScoped = append(out.clusterScoped, r)
 	}
 	if bad = append(bad, worse...); len(bad) > 0 {
-		kind := string(a.Manifests.Kind())
-		return nil, []diag.Diagnostic{diag.New(diag.Bounds, fmt.Sprintf("what the reconciler %s fetches for %s cannot be held to the bounds of workspace %s: no Role of Kubernetes says %s", a.Reconciler.Ref.Name, a.DeploymentTarget, a.Workspace, Few(bad))).
-			On("manifests."+kind).At(a.Ref.At("manifests."+kind), "").At(model.Ref{Collection: "workspaces", Name: a.Workspace, Path: "objects"}, "").For(a.ID()).
-			Hinting("name kinds in full, as apps/Deployment, or all of a group, as apps/*; or render the manifests: set render: true on the deployment target")}
+		way := "name kinds in full, as apps/Deployment, or all of a group, as apps/*"
+		if !a.Render {
+			way += "; or render the manifests: set render: true on the deployment target"
+		}
+		return nil, []diag.Diagnostic{unsaid(a, "objects", bad).Hinting(way)}
 	}
 	// A reconciler that finds no service account removes nothing of what it applied as that.
 	// All of it goes with the namespace, unless it is elsewhere or the namespace stays.
@@ -85,6 +107,13 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 		out.namespaced = append(out.namespaced, rule{[]string{""}, []string{"secrets"}, changing, nil})
 	}
 	return out, nil
+}
+
+// unsaid reports patterns of a field of a workspace that no Role of Kubernetes says.
+func unsaid(a *backends.Assignment, field string, patterns []string) diag.Diagnostic {
+	kind := string(a.Manifests.Kind())
+	return diag.New(diag.Bounds, fmt.Sprintf("what the reconciler %s fetches for %s cannot be held to the bounds of workspace %s: no Role of Kubernetes says %s", a.Reconciler.Ref.Name, a.DeploymentTarget, a.Workspace, Few(patterns))).
+		On("manifests."+kind).At(a.Ref.At("manifests."+kind), "").At(model.Ref{Collection: "workspaces", Name: a.Workspace, Path: field}, "").For(a.ID())
 }
 
 // changing are the verbs with which a reconciler applies objects. Those that give more rights

@@ -77,7 +77,8 @@ func TestNoAccess(t *testing.T) {
 		bad                                   bool
 	}{
 		{namespaces: model.Patterns{"*"}, namespaced: model.Patterns{"*"}},
-		{namespaces: model.Patterns{"team-*"}, namespaced: model.Patterns{"ConfigMap"}},
+		{namespaces: model.Patterns{"*", "!kube-*"}, namespaced: model.Patterns{"*"}},
+		{namespaces: model.Patterns{"team-*"}, namespaced: model.Patterns{"ConfigMap"}, bad: true},
 		{namespaced: model.Patterns{"*", "!Secret"}, bad: true},
 		{namespaced: model.Patterns{"apps/D*"}, bad: true},
 		{clusterScoped: model.Patterns{"*"}, bad: true},
@@ -90,5 +91,23 @@ func TestNoAccess(t *testing.T) {
 		if access, ds := kubernetes.AccessOf(fetched(w), "shop-live", "flux-system"); access != nil || len(ds) > 0 != c.bad {
 			t.Errorf("%+v: %v %v", c, access, ds)
 		}
+	}
+
+	// What is rendered the build has seen, and names that are taken away are left out.
+	w := &model.Workspace{Name: "shop", Namespaces: model.Patterns{"team-*"}}
+	w.Objects.Namespaced = model.Patterns{"ConfigMap"}
+	rendered := fetched(w)
+	rendered.Render = true
+	if access, ds := kubernetes.AccessOf(rendered, "shop-live", "flux-system"); access != nil || len(ds) > 0 {
+		t.Error(access, ds)
+	}
+	w.Namespaces = model.Patterns{"monitoring", "logging", "!log*"}
+	access, ds := kubernetes.AccessOf(fetched(w), "shop-live", "flux-system")
+	if access == nil || len(ds) > 0 {
+		t.Fatal(access, ds)
+	}
+	file, _ := access.File(fetched(w))
+	if got := string(file.Data); !strings.Contains(got, "namespace: monitoring\n") || strings.Contains(got, "namespace: logging\n") {
+		t.Errorf("got:\n%s", got)
 	}
 }
