@@ -89,7 +89,7 @@ func (s *server) people() {
 			return nil, nil
 		})
 	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet, Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"},
-		func(ctx context.Context, in *struct{ page }) (*body[api.Events], error) {
+		func(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
 			if _, err := allow(ctx, access.Admin); err != nil {
 				return nil, err
 			}

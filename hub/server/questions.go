@@ -19,9 +19,9 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// fresh are the parameters of what changes: a client that has seen a version gets 304, or waits
+// Fresh are the parameters of what changes: a client that has seen a version gets 304, or waits
 // for the next one.
-type fresh struct {
+type Fresh struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"The ETag of the last answer: 304 where nothing has changed since."`
 	Wait        int    `query:"wait" minimum:"0" maximum:"60" doc:"With If-None-Match: wait so many seconds for a change."`
 }
@@ -42,7 +42,7 @@ func etag(version uint64, i *access.Identity) string {
 }
 
 // check returns the version to answer with, or the answer that nothing has changed.
-func (s *server) check(ctx context.Context, f fresh) (string, error) {
+func (s *server) check(ctx context.Context, f Fresh) (string, error) {
 	is := s.wait(ctx, f.IfNoneMatch, time.Duration(f.Wait)*time.Second)
 	if is == f.IfNoneMatch {
 		return is, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {is}})
@@ -50,8 +50,8 @@ func (s *server) check(ctx context.Context, f fresh) (string, error) {
 	return is, nil
 }
 
-// selection are the parameters that select assignments on clusters.
-type selection struct {
+// Selection are the parameters that select assignments on clusters.
+type Selection struct {
 	Environment string    `query:"environment"`
 	Ring        string    `query:"ring"`
 	ClusterType string    `query:"clusterType" doc:"A cluster type, or a class of one."`
@@ -65,7 +65,7 @@ type selection struct {
 	At          time.Time `query:"at" doc:"The moment; now where it is absent."`
 }
 
-func (q *selection) filter(ctx context.Context) (state.Filter, error) {
+func (q *Selection) filter(ctx context.Context) (state.Filter, error) {
 	environment, err := sees(ctx, q.Environment)
 	if err != nil {
 		return state.Filter{}, err
@@ -83,12 +83,12 @@ func (q *selection) filter(ctx context.Context) (state.Filter, error) {
 
 func (s *server) questions() {
 	huma.Register(s.api, huma.Operation{OperationID: "environments", Method: http.MethodGet, Path: "/v1/environments", Summary: "All environments, with what they want and their counts"},
-		func(ctx context.Context, in *struct{ fresh }) (*answer[api.Environments], error) {
+		func(ctx context.Context, in *struct{ Fresh }) (*answer[api.Environments], error) {
 			i, err := allow(ctx, access.Viewer)
 			if err != nil {
 				return nil, err
 			}
-			tag, err := s.check(ctx, in.fresh)
+			tag, err := s.check(ctx, in.Fresh)
 			if err != nil {
 				return nil, err
 			}
@@ -96,8 +96,8 @@ func (s *server) questions() {
 		})
 	huma.Register(s.api, huma.Operation{OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Assignments on clusters, counted by state", Description: "Of an earlier moment, counts are those of the minute before it, and by cluster, workspace and deployment target there are none."},
 		func(ctx context.Context, in *struct {
-			fresh
-			selection
+			Fresh
+			Selection
 			By []string `query:"by" maxItems:"3" doc:"At most three of environment, ring, clusterType, cluster, workload, workspace, deploymentTarget, version, base."`
 		}) (*answer[api.Groups], error) {
 			f, err := in.filter(ctx)
@@ -112,7 +112,7 @@ func (s *server) questions() {
 				groups, err := s.countsAt(ctx, in.At, f, by)
 				return &answer[api.Groups]{Body: groups}, err
 			}
-			tag, err := s.check(ctx, in.fresh)
+			tag, err := s.check(ctx, in.Fresh)
 			if err != nil {
 				return nil, err
 			}
@@ -120,8 +120,8 @@ func (s *server) questions() {
 		})
 	huma.Register(s.api, huma.Operation{OperationID: "assignments", Method: http.MethodGet, Path: "/v1/assignments", Summary: "Assignments on clusters, sorted by environment, cluster and deployment target"},
 		func(ctx context.Context, in *struct {
-			selection
-			page
+			Selection
+			Page
 		}) (*body[api.Assignments], error) {
 			f, err := in.filter(ctx)
 			if err != nil {
@@ -163,7 +163,7 @@ func (s *server) questions() {
 		})
 	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet, Path: "/v1/history", Summary: "What changed, the newest first"},
 		func(ctx context.Context, in *struct {
-			page
+			Page
 			Environment string    `query:"environment"`
 			Workload    string    `query:"workload"`
 			Cluster     string    `query:"cluster"`
@@ -216,14 +216,15 @@ func (s *server) questions() {
 
 func unavailable() error { return retry(http.StatusServiceUnavailable, "the database does not answer") }
 
-// page are the parameters of a long list.
-type page struct {
+// Page are the parameters of a long list. Those that operations have in common are exported
+// for huma, which fills no others.
+type Page struct {
 	Cursor string `query:"cursor" maxLength:"1024" doc:"The next of the page before."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
 }
 
 // cursor reads where a page begins.
-func (p *page) cursor(into any) error {
+func (p *Page) cursor(into any) error {
 	if p.Cursor == "" {
 		return nil
 	}
