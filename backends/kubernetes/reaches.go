@@ -43,6 +43,16 @@ func Reaches(v model.Value) []string {
 	return slices.Compact(out)
 }
 
+// ActsAsFlux says whether an object has Flux apply what it fetches with Flux's own rights, on
+// the cluster that it runs on.
+func ActsAsFlux(v model.Value) bool {
+	if kind := text(v, "kind"); !strings.HasSuffix(group(text(v, "apiVersion")), ".toolkit.fluxcd.io") || kind != "Kustomization" && kind != "HelmRelease" {
+		return false
+	}
+	_, elsewhere := lookup(v, "spec", "kubeConfig")
+	return text(v, "spec", "serviceAccountName") == "" && !elsewhere
+}
+
 // TakesFiles says whether an object has Prometheus send one of its own files, such as its token,
 // to whom the object says.
 func TakesFiles(v model.Value) bool {

@@ -16,7 +16,7 @@ const anyNamespace = "any"
 // the assignment's.
 func (b *bounds) rendered(p *model.Projection, namespace string) {
 	items := kubernetes.Items(p.Objects)
-	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, unlabelled, kept, hooks []string
+	var namespaced, clusterScoped, unknown, elsewhere, reaching, secrets, traffic, files, fluxed, unlabelled, kept, hooks []string
 	for i, o := range kubernetes.Identities(p, namespace) {
 		kind := o.Kind
 		if o.Group != "" {
@@ -51,6 +51,9 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		if kubernetes.TakesTraffic(items[i].Value) && !anywhere {
 			traffic = append(traffic, name)
 		}
+		if kubernetes.ActsAsFlux(items[i].Value) && !anywhere {
+			fluxed = append(fluxed, name)
+		}
 		if kubernetes.TakesFiles(items[i].Value) && !anywhere {
 			files = append(files, name)
 		}
@@ -69,6 +72,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 	b.reportAll(b.manifests, "secrets", "may not refer to secrets: ", secrets)
 	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
 	b.reportAll(b.manifests, "namespaces", "may not take files of Prometheus by bearerTokenFile: ", files)
+	b.reportAll(b.manifests, "namespaces", "may not have Flux fetch and apply as itself, without a serviceAccountName: ", fluxed)
 	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
 	if !*b.of.Reconciler.Keep {
 		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
