@@ -11,10 +11,8 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/terminal"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
-
-// assignmentAnnotation is on every object that kalypso emits.
-const assignmentAnnotation = "kalypso.io/assignment"
 
 // expected are the commits, assignments and objects to look for.
 type expected struct {
@@ -54,27 +52,19 @@ type finding struct {
 	// commit that runs. Other objects are the workload's own, from other repositories.
 	applies bool
 	object  string // for messages
-	judgement
-}
-
-// judgement is the result of an object's status.
-type judgement struct {
-	state   rollout.State
-	message string
-	// current reports whether the state is about a wanted commit, if the object applies the
-	// folder.
-	current bool
-	since   time.Time // zero where the object does not report it
+	reconcilers.Judgement
+	current bool // the state is about a wanted commit, if the object applies the folder
 }
 
 // find returns the finding of an object of an assignment, by the annotation or, without
 // one, by its name. An object with the annotation of one assignment and the name of
 // another's is of neither.
-func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (finding, bool) {
-	f := finding{object: k.name + " " + o.GetNamespace() + "/" + o.GetName()}
+func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, context string) (finding, bool) {
+	f := finding{object: k.Title(o), Judgement: k.Judge(o)}
+	f.current = f.About(e.commits)
 	named, isNamed := e.objects[o.GetName()]
-	isNamed = isNamed && k.name != helmReleases.name
-	id, annotated := o.GetAnnotations()[assignmentAnnotation]
+	isNamed = isNamed && k.Name != reconcilers.HelmReleases.Name
+	id, annotated := o.GetAnnotations()[reconcilers.AssignmentAnnotation]
 	a, wanted := e.assignments[id]
 	switch {
 	case annotated && (!wanted || isNamed && named.assignment != a), !annotated && !isNamed:
@@ -85,34 +75,13 @@ func (e *expected) find(k kind, o *unstructured.Unstructured, context string) (f
 		f.place, f.applies = place{assignment: a}, a.Object == ""
 	}
 	if f.cluster == "" {
-		f.cluster = destination(k, o, context)
+		f.cluster = k.Destination(o, context)
 	}
-	var err error
-	if f.judgement, err = k.judge(o, e.commits); err != nil {
-		f.judgement = judgement{state: rollout.Progressing, message: "has a status that cannot be read: " + err.Error()}
-	}
-	if f.applies && f.state != rollout.Progressing && !f.current {
+	if f.applies && f.State != rollout.Progressing && !f.current {
 		// The state of another commit proves nothing about the wanted one.
-		f.judgement = judgement{state: rollout.Progressing, message: "is not at a wanted commit: " + f.message}
+		f.Judgement = reconcilers.Judgement{State: rollout.Progressing, Message: "is not at a wanted commit: " + f.Message}
 	}
 	return f, true
-}
-
-// destination returns the cluster that an object is for: the context's own, unless an
-// Application names another one; "" where it has only an address.
-func destination(k kind, o *unstructured.Unstructured, context string) string {
-	if k.name != applications.name {
-		return context
-	}
-	name, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "name")
-	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
-	switch {
-	case name != "" && name != "in-cluster":
-		return terminal.Line(name)
-	case server != "" && server != "https://kubernetes.default.svc":
-		return ""
-	}
-	return context
 }
 
 // reports returns one report for each assignment and cluster, sorted: the worst of its
@@ -128,12 +97,12 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 	var out []rollout.Report
 	for k, group := range groups {
 		slices.SortFunc(group, func(a, b finding) int {
-			return cmp.Or(b.state.Compare(a.state), strings.Compare(a.object, b.object))
+			return cmp.Or(b.State.Compare(a.State), strings.Compare(a.object, b.object))
 		})
 		worst := group[0]
-		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.state, At: now, Since: since(group)}
-		if worst.state != rollout.Healthy {
-			r.Message = terminal.Line(fmt.Sprintf("%s %s", worst.object, worst.message))
+		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.State, At: now, Since: since(group)}
+		if worst.State != rollout.Healthy {
+			r.Message = terminal.Line(fmt.Sprintf("%s %s", worst.object, worst.Message))
 		}
 		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.applies && f.current }) {
 			r.State, r.Since = rollout.Progressing, time.Time{}
@@ -150,16 +119,16 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 // since returns the latest time since which the objects in the worst state, the first's,
 // have been in it.
 func since(group []finding) time.Time {
-	last := group[0].since
+	last := group[0].Since
 	for _, f := range group {
-		if f.state != group[0].state {
+		if f.State != group[0].State {
 			break
 		}
-		if f.since.IsZero() {
+		if f.Since.IsZero() {
 			return time.Time{}
 		}
-		if f.since.After(last) {
-			last = f.since
+		if f.Since.After(last) {
+			last = f.Since
 		}
 	}
 	return last

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/internal/apiserver"
 	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
 // Options configure a Source.
@@ -88,7 +89,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 }
 
 // ask returns the reports of one cluster.
-func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expected, kinds []kind) ([]rollout.Report, error) {
+func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expected, kinds []reconcilers.Kind) ([]rollout.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.options.Timeout, apiserver.ErrSilent)
 	defer cancel()
 	var found []finding

@@ -1,10 +1,9 @@
-package kubernetes
+package reconcilers
 
 import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,35 +49,35 @@ type application struct {
 // judgeArgoCD returns the state of an Application: healthy is one that is synced, healthy,
 // and not syncing again. An error in its conditions is a failure where it is about the
 // spec; other errors, such as an unreachable repository, may pass.
-func judgeArgoCD(u *unstructured.Unstructured, commits map[string]bool) (judgement, error) {
+func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 	var a application
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a); err != nil {
-		return judgement{}, err
+		return Judgement{}, err
 	}
 	s, operation := &a.Status, &a.Status.OperationState
-	compared := among(commits, s.Sync.Revision, s.Sync.Revisions)
-	progressing := func(message string) (judgement, error) {
-		return judgement{state: rollout.Progressing, message: message}, nil
+	compared := append([]string{s.Sync.Revision}, s.Sync.Revisions...)
+	progressing := func(message string) (Judgement, error) {
+		return Judgement{State: rollout.Progressing, Message: message, At: compared}, nil
 	}
 	switch {
 	case a.Metadata.DeletionTimestamp != nil:
 		return progressing("is being deleted")
 	case a.problem("InvalidSpecError") != "":
-		return judgement{rollout.Failed, a.problem("InvalidSpecError"), true, time.Time{}}, nil
+		return Judgement{State: rollout.Failed, Message: a.problem("InvalidSpecError"), At: compared, Any: true}, nil
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
 		return progressing("is being synced: " + operation.Message)
 	case (operation.Phase == "Failed" || operation.Phase == "Error") && a.tried():
-		return judgement{rollout.Failed, "could not be synced: " + operation.Message, compared, operation.FinishedAt.Time}, nil
+		return Judgement{State: rollout.Failed, Message: "could not be synced: " + operation.Message, At: compared, Since: operation.FinishedAt.Time}, nil
 	case s.Sync.Status != "Synced":
-		return progressing(cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status)))
+		return Judgement{State: rollout.Progressing, Drifted: a.drifted(), Message: cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status)), At: compared}, nil
 	case s.Health.Status == "Degraded":
-		return judgement{rollout.Failed, "is degraded: " + s.Health.Message, compared, s.Health.LastTransitionTime.Time}, nil
+		return Judgement{State: rollout.Failed, Message: "is degraded: " + s.Health.Message, At: compared, Since: s.Health.LastTransitionTime.Time}, nil
 	case s.Health.Status != "Healthy":
 		return progressing("is " + stated(s.Health.Status) + ": " + s.Health.Message)
 	}
-	j := judgement{state: rollout.Healthy, message: "is at " + shortRevision(s.Sync.Revision), current: compared}
+	j := Judgement{State: rollout.Healthy, Message: "is at " + shortRevision(s.Sync.Revision), At: compared}
 	if !s.Health.LastTransitionTime.IsZero() {
-		j.since = later(s.Health.LastTransitionTime.Time, operation.FinishedAt.Time)
+		j.Since = later(s.Health.LastTransitionTime.Time, operation.FinishedAt.Time)
 	}
 	return j, nil
 }
@@ -93,6 +92,14 @@ func (a *application) tried() bool {
 	return result.Revision == compared.Revision && slices.Equal(result.Revisions, compared.Revisions)
 }
 
+// drifted reports whether the live objects differ from a revision that was synced: somebody
+// changed them since.
+func (a *application) drifted() bool {
+	operation := &a.Status.OperationState
+	synced := operation.Phase == "Succeeded" && (operation.SyncResult.Revision != "" || len(operation.SyncResult.Revisions) > 0)
+	return synced && a.tried() && a.Status.Sync.Status == "OutOfSync"
+}
+
 // problem returns the first of the Application's conditions whose type ends in suffix, as
 // text; "" for none.
 func (a *application) problem(suffix string) string {
@@ -102,15 +109,6 @@ func (a *application) problem(suffix string) string {
 		}
 	}
 	return ""
-}
-
-func among(commits map[string]bool, revision string, revisions []string) bool {
-	for _, r := range append([]string{revision}, revisions...) {
-		if commits[r] {
-			return true
-		}
-	}
-	return false
 }
 
 // stated returns a status as a part of a sentence.

@@ -1,4 +1,4 @@
-package kubernetes
+package reconcilers
 
 import (
 	"cmp"
@@ -44,30 +44,36 @@ var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true
 // judgeFlux returns the state of a Kustomization or HelmRelease. Ready is its newest
 // condition, and covers everything that it waits for. It is Unknown for a moment in each
 // interval, while the same content is applied again: then the state is that of the history.
-func judgeFlux(u *unstructured.Unstructured, commits map[string]bool) (judgement, error) {
+func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 	var o fluxObject
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
-		return judgement{}, err
+		return Judgement{}, err
 	}
 	s := &o.Status
 	ready, stalled := condition(s.Conditions, "Ready"), condition(s.Conditions, "Stalled")
-	applied := commits[commitOf(s.LastAppliedRevision)] || commits[commitOf(s.LastAppliedOriginRevision)]
+	applied := []string{commitOf(s.LastAppliedRevision), commitOf(s.LastAppliedOriginRevision)}
 	// The last attempted revision is the one that failed; "" before any.
-	attempted := s.LastAttemptedRevision == "" || commits[commitOf(s.LastAttemptedRevision)] || applied && s.LastAttemptedRevision == s.LastAppliedRevision
+	attempted, none := []string{commitOf(s.LastAttemptedRevision)}, s.LastAttemptedRevision == ""
+	if s.LastAttemptedRevision == s.LastAppliedRevision {
+		attempted = applied
+	}
+	progressing := func(message string) (Judgement, error) {
+		return Judgement{State: rollout.Progressing, Message: message, At: append(attempted, applied...)}, nil
+	}
 	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
 	switch {
 	case o.Metadata.DeletionTimestamp != nil:
-		return judgement{state: rollout.Progressing, message: "is being deleted"}, nil
+		return progressing("is being deleted")
 	case s.ObservedGeneration < o.Metadata.Generation:
-		return judgement{state: rollout.Progressing, message: o.suspended() + "was changed, and Flux has not looked at it since"}, nil
+		return progressing(o.suspended() + "was changed, and Flux has not looked at it since")
 	case stalled.Status == metav1.ConditionTrue:
-		return judgement{rollout.Failed, "is stalled: " + stalled.Message, attempted, stalled.LastTransitionTime.Time}, nil
+		return Judgement{State: rollout.Failed, Message: "is stalled: " + stalled.Message, At: attempted, Any: none, Since: stalled.LastTransitionTime.Time}, nil
 	case ready.Status == metav1.ConditionTrue || again:
-		return judgement{rollout.Healthy, o.suspended() + "is at " + shortRevision(s.LastAppliedRevision), applied, o.since(ready)}, nil
+		return Judgement{State: rollout.Healthy, Message: o.suspended() + "is at " + shortRevision(s.LastAppliedRevision), At: applied, Since: o.since(ready)}, nil
 	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
-		return judgement{rollout.Failed, ready.Reason + ": " + ready.Message, attempted, ready.LastTransitionTime.Time}, nil
+		return Judgement{State: rollout.Failed, Message: ready.Reason + ": " + ready.Message, At: attempted, Any: none, Since: ready.LastTransitionTime.Time}, nil
 	}
-	return judgement{state: rollout.Progressing, message: o.suspended() + cmp.Or(ready.Message, "is not ready yet")}, nil
+	return progressing(o.suspended() + cmp.Or(ready.Message, "is not ready yet"))
 }
 
 func (o *fluxObject) suspended() string {

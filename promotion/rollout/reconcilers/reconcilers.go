@@ -1,0 +1,94 @@
+// Package reconcilers says what the objects of reconcilers say: those of Flux
+// (https://fluxcd.io/flux/components), of Argo CD
+// (https://argo-cd.readthedocs.io/en/stable/operator-manual/application.yaml) and of Fleet
+// (https://fleet.rancher.io). It knows nothing of what is wanted.
+package reconcilers
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+)
+
+// Kind is a kind of object that applies folders or workloads to clusters.
+type Kind struct {
+	Resource schema.GroupVersionResource
+	Name     string // for messages
+	judge    func(*unstructured.Unstructured) (Judgement, error)
+}
+
+// The kinds.
+var (
+	Kustomizations    = Kind{schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}, "Kustomization", judgeFlux}
+	HelmReleases      = Kind{schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}, "HelmRelease", judgeFlux}
+	Applications      = Kind{schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}, "Application", judgeArgoCD}
+	BundleDeployments = Kind{schema.GroupVersionResource{Group: "fleet.cattle.io", Version: "v1alpha1", Resource: "bundledeployments"}, "BundleDeployment", judgeFleet}
+)
+
+// AssignmentAnnotation is on every object that kalypso emits.
+const AssignmentAnnotation = "kalypso.io/assignment"
+
+// Judgement is the result of an object's status.
+type Judgement struct {
+	State   rollout.State // Healthy, Progressing or Failed
+	Drifted bool          // it is progressing because somebody changed what it had applied
+	Message string
+	// At are the commits that the state is about, if the object applies a folder: the first
+	// says it best.
+	At []string
+	// Any says that it is about whatever is wanted: nothing can be applied.
+	Any   bool
+	Since time.Time // zero where the object does not report it
+}
+
+// About reports whether the state is about one of some commits.
+func (j *Judgement) About(commits map[string]bool) bool {
+	return j.Any || slices.ContainsFunc(j.At, func(commit string) bool { return commits[commit] })
+}
+
+// Judge returns what an object of the kind says.
+func (k Kind) Judge(o *unstructured.Unstructured) Judgement {
+	j, err := k.judge(o)
+	if err != nil {
+		return Judgement{State: rollout.Progressing, Message: "has a status that cannot be read: " + err.Error()}
+	}
+	j.At = slices.DeleteFunc(j.At, func(commit string) bool { return commit == "" })
+	return j
+}
+
+// Title returns the kind, namespace and name of an object, for messages.
+func (k Kind) Title(o *unstructured.Unstructured) string {
+	return k.Name + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// inCluster is the address that a cluster has for what runs on it.
+const inCluster = "https://kubernetes.default.svc"
+
+// Destination returns the cluster that an object is for: that on which it is, unless it names
+// another one; "" where it has only the address of that.
+func (k Kind) Destination(o *unstructured.Unstructured, on string) string {
+	switch k.Name {
+	case BundleDeployments.Name:
+		return terminal.Line(o.GetLabels()[fleetCluster])
+	case Applications.Name:
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "name")
+		switch server := Server(o); {
+		case name != "" && name != "in-cluster":
+			return terminal.Line(name)
+		case server != "" && server != inCluster:
+			return ""
+		}
+	}
+	return on
+}
+
+// Server returns the address of the API server that an Application is for; "" for none.
+func Server(o *unstructured.Unstructured) string {
+	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
+	return server
+}
