@@ -1,5 +1,6 @@
 // Package apiserver lists objects of Kubernetes API servers: those of a kubeconfig, with the
-// permissions of its users. It changes nothing on them.
+// permissions of its users, or that of the cluster on which it runs, with those of the pod's
+// service account. It changes nothing on them.
 package apiserver
 
 import (
@@ -27,9 +28,10 @@ import (
 
 // Server is the API server of a context. Its methods may be called by several goroutines.
 type Server struct {
-	Context string // its name in the kubeconfig
+	Context string // its name in the kubeconfig; InCluster for that of the pod
 	Host    string // HOST or HOST:PORT
 	client  dynamic.Interface
+	root    rest.Interface // for what is no list
 }
 
 // Open returns the servers of contexts of a kubeconfig, in their order; none for the current
@@ -56,16 +58,30 @@ func Open(kubeconfig string, contexts []string) ([]*Server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("context %s of the kubeconfig %s: %w", name, kubeconfig, err)
 		}
-		client, err := clientOf(c)
+		s, err := serverOf(name, c)
 		if err != nil {
 			return nil, fmt.Errorf("context %s of the kubeconfig %s: %w", name, kubeconfig, err)
 		}
-		out = append(out, &Server{Context: name, Host: hostOf(c.Host), client: client})
+		out = append(out, s)
 	}
 	return out, nil
 }
 
-func clientOf(c *rest.Config) (dynamic.Interface, error) {
+// InCluster is the Context of the server that OpenInCluster returns.
+const InCluster = "in-cluster"
+
+// OpenInCluster returns the server of the cluster on which this runs as a pod, with the token of
+// its service account, which is read again when Kubernetes replaces it. It makes no request. The
+// error is for anything that is not such a pod.
+func OpenInCluster() (*Server, error) {
+	c, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the service account of this pod: %w", err)
+	}
+	return serverOf(InCluster, c)
+}
+
+func serverOf(name string, c *rest.Config) (*Server, error) {
 	c.UserAgent = "kalypso"
 	c.QPS = -1                           // pages are read one after the other; the server limits the rate
 	c.WarningHandler = rest.NoWarnings{} // this package must not print
@@ -74,7 +90,24 @@ func clientOf(c *rest.Config) (dynamic.Interface, error) {
 		c.ExecProvider.StdinUnavailable = true
 		c.ExecProvider.StdinUnavailableMessage = "nobody is asked while objects are listed: log in first"
 	}
-	return dynamic.NewForConfig(c)
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Context: name, Host: hostOf(c.Host)}
+	if s.client, err = dynamic.NewForConfigAndClient(c, client); err != nil {
+		return nil, err
+	}
+	c = dynamic.ConfigFor(c)
+	c.GroupVersion = &schema.GroupVersion{}
+	s.root, err = rest.RESTClientForConfigAndClient(c, client)
+	return s, err
+}
+
+// Lacks reports whether a server says that it does not have a version of an API group. Also who
+// may not list its resources may ask.
+func (s *Server) Lacks(ctx context.Context, of schema.GroupVersion) bool {
+	return apierrors.IsNotFound(s.root.Get().AbsPath("/apis", of.Group, of.Version).Do(ctx).Error())
 }
 
 // hostOf returns a server as HOST or HOST:PORT.

@@ -65,10 +65,6 @@ func (e *Error) Error() string {
 // unreadable file is an *Error where its text is the reason: the missing report may be a
 // failure.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
-	files, err := s.files()
-	if err != nil {
-		return nil, fmt.Errorf("looking for reports: %w", err)
-	}
 	commits := make(map[git.Hash]bool, len(w.Commits))
 	for _, c := range w.Commits {
 		commits[c] = true
@@ -78,25 +74,44 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 		wanted[w.Assignments[i].ID] = true
 	}
 	var out []rollout.Report
-	for _, file := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		data, err := read(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading reports: %w", err)
-		}
+	err := Each(ctx, s.path, func(file string, data []byte) error {
 		parsed, err := Parse(file, data)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range parsed.Reports {
 			if wanted[r.Assignment] {
 				out = append(out, parsed.report(r, file, commits[parsed.Commit]))
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// Each calls f with the content of a file, or of the files of a folder whose names end in .json,
+// sorted by name, until f returns an error.
+func Each(ctx context.Context, path string, f func(file string, data []byte) error) error {
+	files, err := filesOf(path)
+	if err != nil {
+		return fmt.Errorf("looking for reports: %w", err)
+	}
+	for _, file := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := read(file)
+		if err != nil {
+			return fmt.Errorf("reading reports: %w", err)
+		}
+		if err := f(file, data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report converts one of a file's reports.
@@ -109,24 +124,24 @@ func (f *File) report(e Entry, file string, current bool) rollout.Report {
 	return r
 }
 
-// files returns the paths to read, sorted.
-func (s *Source) files() ([]string, error) {
-	is, err := os.Stat(s.path)
+// filesOf returns the paths to read, sorted.
+func filesOf(path string) ([]string, error) {
+	is, err := os.Stat(path)
 	if err != nil || !is.IsDir() {
-		return []string{s.path}, err
+		return []string{path}, err
 	}
-	entries, err := os.ReadDir(s.path)
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".json") {
-			out = append(out, filepath.Join(s.path, e.Name()))
+			out = append(out, filepath.Join(path, e.Name()))
 		}
 	}
 	if len(out) > maxFiles {
-		return nil, fmt.Errorf("%s has %d files, and %d are read at most", s.path, len(out), maxFiles)
+		return nil, fmt.Errorf("%s has %d files, and %d are read at most", path, len(out), maxFiles)
 	}
 	return out, nil
 }

@@ -1,0 +1,95 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/apiserver"
+	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
+)
+
+const (
+	timeout = 30 * time.Second // of the requests to a cluster
+	atOnce  = 8                // clusters that are read at a time
+)
+
+// Clusters reads the objects of reconcilers from API servers. It is for one goroutine.
+type Clusters struct {
+	servers []*apiserver.Server
+	name    func(context string) string
+	now     func() time.Time
+	seen    map[string]bool // clusters that there were reports of
+}
+
+var _ Source = (*Clusters)(nil)
+
+// NewClusters returns the source of some API servers. name returns the cluster of a context.
+func NewClusters(servers []*apiserver.Server, name func(context string) string, now func() time.Time) *Clusters {
+	return &Clusters{servers: servers, name: name, now: now, seen: map[string]bool{}}
+}
+
+// Reports returns a snapshot of each context's cluster, and of each other one that objects on
+// them are for, now or when they were read before. Where a server cannot be read, the others'
+// are no snapshots: it may have more about the same clusters.
+func (c *Clusters) Reports(ctx context.Context) ([]api.Report, error) {
+	at := c.now()
+	found, problems := make([][]finding, len(c.servers)), make([]error, len(c.servers))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i, s := range c.servers {
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			found[i], problems[i] = c.read(ctx, s)
+		})
+	}
+	wait.Wait()
+	var all []finding
+	for i, s := range c.servers {
+		if problems[i] == nil {
+			c.seen[c.name(s.Context)] = true
+			all = append(all, found[i]...)
+		}
+	}
+	err := errors.Join(problems...)
+	items := itemsOf(all)
+	for name := range items {
+		c.seen[name] = true
+	}
+	var out []api.Report
+	for name := range c.seen {
+		r := snapshot(name, "kalypso observe", at, items[name])
+		if err != nil {
+			if len(r.Items) == 0 {
+				continue
+			}
+			r.Snapshot, r.Digest = false, ""
+		}
+		out = append(out, r)
+	}
+	return sorted(out), err
+}
+
+// read returns the findings on one cluster.
+func (c *Clusters) read(ctx context.Context, s *apiserver.Server) ([]finding, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, apiserver.ErrSilent)
+	defer cancel()
+	var found []finding
+	for _, k := range []reconcilers.Kind{reconcilers.Kustomizations, reconcilers.HelmReleases, reconcilers.Applications, reconcilers.BundleDeployments} {
+		q := apiserver.Query{Resource: k.Resource}
+		list, err := apiserver.List(ctx, s, q, func(o *unstructured.Unstructured) (finding, bool) { return find(k, o, c.name(s.Context)) })
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && s.Lacks(ctx, k.Resource.GroupVersion()):
+		case err != nil:
+			return nil, s.Problem(err, k.Name+"s", q)
+		}
+		found = append(found, list...)
+	}
+	return found, nil
+}

@@ -1,0 +1,139 @@
+package observe
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/report"
+)
+
+// RunReports reads the files of package promotion/rollout/report: those that Ansible's role
+// writes. It is for one goroutine.
+type RunReports struct {
+	paths   []string
+	cluster string
+	read    map[string][sha256.Size]byte // the content that there were reports of, by file
+}
+
+var _ Source = (*RunReports)(nil)
+
+// NewRunReports returns the source of some files, and of the files of folders whose names end in
+// .json. cluster is the name for those that have none.
+func NewRunReports(paths []string, cluster string) *RunReports {
+	return &RunReports{paths: paths, cluster: cluster, read: map[string][sha256.Size]byte{}}
+}
+
+// Reports returns the reports of the files that were not read before as they are now: an old
+// file is no news. They are no snapshots, because a run is about one environment.
+func (s *RunReports) Reports(ctx context.Context) ([]api.Report, error) {
+	var out []api.Report
+	var problems []error
+	for _, path := range s.paths {
+		problems = append(problems, report.Each(ctx, path, func(file string, data []byte) error {
+			sum := sha256.Sum256(data)
+			if s.read[file] == sum {
+				return nil
+			}
+			parsed, err := report.Parse(file, data)
+			if err == nil && parsed.Cluster == "" && s.cluster == "" {
+				err = fmt.Errorf("%s names no cluster: give its name", file)
+			}
+			if err != nil { // the others count
+				problems = append(problems, err)
+				return nil
+			}
+			s.read[file] = sum
+			out = append(out, s.reportsOf(file, parsed)...)
+			return nil
+		}))
+	}
+	return sorted(out), errors.Join(problems...)
+}
+
+var runStates = map[rollout.State]state.Reported{rollout.Healthy: state.ReportedOK, rollout.Progressing: state.ReportedProgressing, rollout.Failed: state.ReportedFailed}
+
+// reportsOf returns a report for each time that a file has.
+func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
+	cluster := f.Cluster
+	if cluster == "" {
+		cluster = s.cluster
+	}
+	byTime := map[time.Time][]api.Item{}
+	for _, e := range f.Reports {
+		item := api.Item{Assignment: e.Assignment, Commit: f.Commit.String(), State: runStates[e.State].String()}
+		if e.State != rollout.Healthy {
+			item.Message = bounded(e.Message)
+		}
+		byTime[e.At.UTC()] = append(byTime[e.At.UTC()], item)
+	}
+	var out []api.Report
+	for at, items := range byTime {
+		slices.SortFunc(items, compare)
+		out = append(out, api.Report{Cluster: terminal.Line(cluster), By: terminal.Line(file), At: at, Items: items})
+	}
+	return out
+}
+
+// maxLine is how many bytes a line of a file of reports may have: more than a hub takes.
+const maxLine = 16 << 20
+
+// ReadFile returns the reports of a file that Write wrote, in its order. The error names the
+// line that is none.
+func ReadFile(path string) ([]api.Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
+	var out []api.Report
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		var r api.Report
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&r); err != nil || dec.More() || r.Cluster == "" {
+			return nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n, because(err))
+		}
+		out = append(out, r)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+// Write appends reports to a file, a line of JSON each, or writes them to stdout.
+func Write(f *os.File, reports []api.Report) error {
+	w := bufio.NewWriter(f)
+	enc := json.NewEncoder(w)
+	for i := range reports {
+		if err := enc.Encode(&reports[i]); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,192 @@
+package observe
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kalypso-io/kalypso/backends"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+	"github.com/kalypso-io/kalypso/promotion/rollout"
+	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
+)
+
+// subject is what an object is about.
+type subject struct{ cluster, assignment, object string }
+
+// finding is an object that kalypso wrote.
+type finding struct {
+	subject
+	state   state.Reported
+	message string
+	since   time.Time
+	title   string
+	// applies says how sure it is that the object applies the assignment's folder, so that its
+	// commit is that of the GitOps branch: 2 by its name, 1 by its kind, 0 not at all.
+	applies      int
+	commit, path string
+}
+
+// find returns the finding of an object on a cluster; false for what kalypso did not write,
+// and for what is no part of an assignment.
+func find(k reconcilers.Kind, o *unstructured.Unstructured, on string) (finding, bool) {
+	f := finding{title: k.Title(o)}
+	f.cluster = destination(k, o, on)
+	switch assignment := assignmentOf(k, o); {
+	case assignment != "":
+		f.assignment, f.applies = assignment, applies(k, o.GetName(), assignment, f.cluster)
+	case (k.Name == reconcilers.Kustomizations.Name || k.Name == reconcilers.Applications.Name) && strings.HasSuffix(o.GetName(), assignmentSuffix):
+		f.object, f.applies = o.GetName(), 2
+	default:
+		return f, false
+	}
+	j := k.Judge(o)
+	f.state, f.message, f.since = reported(&j), j.Message, j.Since
+	if f.applies > 0 {
+		f.commit, f.path = first(j.At), pathOf(k, o)
+	}
+	return f, f.cluster != ""
+}
+
+// assignmentSuffix ends the names that backends.AssignmentName returns, unless they are cut.
+var assignmentSuffix = backends.AssignmentName("", "", "")[len("--"):]
+
+// assignmentOf returns the assignment that an object says it is of; "" for none. Bundles of
+// Fleet have labels for it.
+func assignmentOf(k reconcilers.Kind, o *unstructured.Unstructured) string {
+	if k.Name != reconcilers.BundleDeployments.Name {
+		return o.GetAnnotations()[reconcilers.AssignmentAnnotation]
+	}
+	labels := o.GetLabels()
+	environment, clusterType, target := labels["kalypso.io/environment"], labels["kalypso.io/cluster-type"], labels["kalypso.io/deployment-target"]
+	if environment == "" || clusterType == "" || target == "" {
+		return ""
+	}
+	return environment + "/" + clusterType + "/" + target
+}
+
+// applies reports whether an object applies an assignment's folder. Those of kalypso's own
+// backends have names that say so; a team's own backend may name them as it likes.
+func applies(k reconcilers.Kind, name, assignment, cluster string) int {
+	switch k.Name {
+	case reconcilers.HelmReleases.Name:
+		return 0
+	case reconcilers.BundleDeployments.Name:
+		return 2
+	}
+	environment, rest, _ := strings.Cut(assignment, "/")
+	clusterType, target, _ := strings.Cut(rest, "/")
+	usual := backends.AssignmentName(environment, clusterType, target)
+	if name == usual || name == model.ShortName(usual+"-"+cluster, model.MaxLabel) {
+		return 2
+	}
+	return 1
+}
+
+// destination returns the cluster that an object is for; the host where only its address is
+// known.
+func destination(k reconcilers.Kind, o *unstructured.Unstructured, on string) string {
+	name := k.Destination(o, on)
+	if u, err := url.Parse(reconcilers.Server(o)); name == "" && err == nil {
+		return terminal.Line(u.Host)
+	}
+	return name
+}
+
+// pathOf returns the folder in the repository that an object applies; "" where it does not say
+// that.
+func pathOf(k reconcilers.Kind, o *unstructured.Unstructured) (path string) {
+	switch k.Name {
+	case reconcilers.Kustomizations.Name:
+		path, _, _ = unstructured.NestedString(o.Object, "spec", "path")
+	case reconcilers.Applications.Name:
+		path, _, _ = unstructured.NestedString(o.Object, "spec", "source", "path")
+	}
+	return strings.Trim(strings.TrimPrefix(path, "./"), "/")
+}
+
+func reported(j *reconcilers.Judgement) state.Reported {
+	switch {
+	case j.State == rollout.Healthy:
+		return state.ReportedOK
+	case j.State == rollout.Failed:
+		return state.ReportedFailed
+	case j.Drifted:
+		return state.ReportedDrifted
+	}
+	return state.ReportedProgressing
+}
+
+// first returns the first commit; versions of charts are none.
+func first(revisions []string) string {
+	for _, r := range revisions {
+		if (len(r) == 40 || len(r) == 64) && strings.Trim(r, "0123456789abcdef") == "" {
+			return r
+		}
+	}
+	return ""
+}
+
+// maxMessage is how many bytes of a message a hub takes.
+const maxMessage = 4096
+
+// bounded returns a text as a message.
+func bounded(text string) string {
+	text = terminal.Line(text)
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
+
+// itemsOf returns an item for each subject: the worst of its objects. The commit is that of
+// the object that applies the folder.
+func itemsOf(found []finding) map[string][]api.Item {
+	groups := map[subject][]finding{}
+	for _, f := range found {
+		groups[f.subject] = append(groups[f.subject], f)
+	}
+	out := map[string][]api.Item{}
+	for s, group := range groups {
+		slices.SortFunc(group, func(a, b finding) int {
+			return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(b.applies, a.applies), strings.Compare(a.title, b.title))
+		})
+		worst, applied := group[0], group[0]
+		for _, f := range group {
+			if f.applies > applied.applies {
+				applied = f
+			}
+		}
+		item := api.Item{Assignment: s.assignment, Object: s.object, Commit: applied.commit, Path: applied.path, State: worst.state.String(), Since: since(group)}
+		switch {
+		case worst.state == state.ReportedOK && applied.applies == 0:
+			item.State, item.Since = state.ReportedProgressing.String(), time.Time{}
+			item.Message = bounded("no object says which commit runs: the one that applies the folder is not there")
+		case worst.state != state.ReportedOK:
+			item.Message = bounded(worst.title + " " + worst.message)
+		}
+		out[s.cluster] = append(out[s.cluster], item)
+	}
+	return out
+}
+
+// since returns the latest time since which the objects in the worst state, the first's, have
+// been in it; zero where one does not say that.
+func since(group []finding) (last time.Time) {
+	for _, f := range group {
+		if f.state != group[0].state {
+			break
+		}
+		if f.since.IsZero() {
+			return time.Time{}
+		}
+		if f.since.After(last) {
+			last = f.since
+		}
+	}
+	return last
+}

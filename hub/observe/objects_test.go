@@ -1,0 +1,225 @@
+package observe_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/observe"
+	"github.com/kalypso-io/kalypso/internal/apiserver"
+)
+
+const (
+	newer = "2222222222222222222222222222222222222222"
+	older = "1111111111111111111111111111111111111111"
+
+	kustomizations    = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
+	helmReleases      = "/apis/helm.toolkit.fluxcd.io/v2/helmreleases"
+	applications      = "/apis/argoproj.io/v1alpha1/applications"
+	bundleDeployments = "/apis/fleet.cattle.io/v1alpha1/bundledeployments"
+)
+
+var now = time.Date(2026, 1, 2, 15, 30, 0, 0, time.UTC)
+
+type object = map[string]any
+
+// lists are an API server's objects, by path. Lists that are nil are forbidden; others that are
+// not there are of API groups that it does not have.
+type lists map[string][]object
+
+// contexts serves clusters, and returns them as contexts c0, c1 ...
+func contexts(t *testing.T, clusters ...lists) *observe.Clusters {
+	t.Helper()
+	config := object{"apiVersion": "v1", "kind": "Config", "users": []object{{"name": "u", "user": object{}}}}
+	var names []string
+	var servers, entries []object
+	for i, c := range clusters {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			items, there := c[r.URL.Path]
+			switch {
+			case items != nil:
+				_ = json.NewEncoder(w).Encode(object{"kind": "List", "apiVersion": "v1", "items": items})
+			case there, strings.Count(r.URL.Path, "/") == 4: // who may not list is told nothing of groups
+				w.WriteHeader(http.StatusForbidden)
+				_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403})
+			default:
+				for path := range c {
+					if strings.HasPrefix(path, r.URL.Path+"/") {
+						_, _ = w.Write([]byte(`{"kind": "APIResourceList"}`))
+						return
+					}
+				}
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`))
+			}
+		}))
+		t.Cleanup(s.Close)
+		name := fmt.Sprint("c", i)
+		names = append(names, name)
+		servers = append(servers, object{"name": name, "cluster": object{"server": s.URL}})
+		entries = append(entries, object{"name": name, "context": object{"cluster": name, "user": "u"}})
+	}
+	config["clusters"], config["contexts"] = servers, entries
+	data, _ := json.Marshal(config) // JSON is YAML
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := apiserver.Open(path, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return observe.NewClusters(opened, func(context string) string { return context }, func() time.Time { return now })
+}
+
+// text is a report as CLUSTER: ITEM, ITEM ...
+func text(t *testing.T, c *observe.Clusters) string {
+	t.Helper()
+	reports, err := c.Reports(t.Context())
+	var out []string
+	for _, r := range reports {
+		var items []string
+		for _, i := range r.Items {
+			commit := map[string]string{newer: "newer", older: "older", "": "-"}[i.Commit]
+			items = append(items, strings.TrimSpace(fmt.Sprintf("%s%s %s %s@%s %s", i.Assignment, i.Object, i.State, i.Path, commit, i.Message)))
+		}
+		if r.Snapshot != (err == nil) || (r.Digest == "") != (err != nil || len(items) == 0) || !r.At.Equal(now) {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		out = append(out, r.Cluster+": "+strings.Join(items, "; "))
+	}
+	if err != nil {
+		out = append(out, "error: "+err.Error())
+	}
+	return strings.Join(out, "\n")
+}
+
+// of is an object of an assignment, with a JSON spec and status.
+func of(name, assignment, spec, status string) object {
+	meta := object{"name": name, "namespace": "n", "generation": 1}
+	if assignment != "" {
+		meta["annotations"] = object{"kalypso.io/assignment": assignment}
+	}
+	return object{"apiVersion": "x/v1", "kind": "X", "metadata": meta, "spec": json.RawMessage(spec), "status": json.RawMessage(status)}
+}
+
+func ready(state, message, applied, attempted string) string {
+	quoted, _ := json.Marshal(message) // a string has JSON
+	return fmt.Sprintf(`{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": %q, "reason": "R", "message": %s, "lastTransitionTime": "2026-01-02T15:00:00Z"}],
+		"lastAppliedRevision": "prod@sha1:%s", "lastAttemptedRevision": "prod@sha1:%s"}`, state, quoted, applied, attempted)
+}
+
+func TestFlux(t *testing.T) {
+	const a, path = "prod/eu/shop-main", `{"path": "./tree/eu/shop-main"}`
+	const name = "prod-eu-shop-main-assignment"
+	for title, c := range map[string]struct {
+		kustomizations, helmReleases []object
+		want                         string
+	}{
+		"ready":                     {[]object{of(name, a, path, ready("True", "", newer, newer))}, nil, "prod/eu/shop-main ok tree/eu/shop-main@newer"},
+		"failed":                    {[]object{of(name, a, path, ready("False", "m", older, newer))}, nil, "prod/eu/shop-main failed tree/eu/shop-main@newer Kustomization n/" + name + " R: m"},
+		"on its way":                {[]object{of(name, a, path, ready("Unknown", "m", older, newer))}, nil, "prod/eu/shop-main progressing tree/eu/shop-main@newer Kustomization n/" + name + " m"},
+		"without annotation":        {[]object{of(name, "", path, ready("True", "", newer, newer))}, nil, name + " ok tree/eu/shop-main@newer"},
+		"somebody else's":           {[]object{of("podinfo", "", path, ready("True", "", newer, newer))}, []object{of(name, "", "{}", ready("True", "", newer, newer))}, ""},
+		"the workload of another":   {[]object{of(name, a, path, ready("True", "", newer, newer)), of("shop", a, `{"path": "deploy"}`, ready("True", "", older, older))}, nil, "prod/eu/shop-main ok tree/eu/shop-main@newer"},
+		"the workload failed":       {[]object{of(name, a, path, ready("True", "", newer, newer))}, []object{of("shop", a, "{}", ready("False", "m", "1.0.0", "1.1.0"))}, "prod/eu/shop-main failed tree/eu/shop-main@newer HelmRelease n/shop R: m"},
+		"a name of a team's own":    {[]object{of("anything", a, `{}`, ready("True", "", newer, newer))}, nil, "prod/eu/shop-main ok @newer"},
+		"a release alone":           {nil, []object{of("shop", a, "{}", ready("True", "", newer, newer))}, "prod/eu/shop-main progressing @- no object says which commit runs: the one that applies the folder is not there"},
+		"hostile text":              {[]object{of(name, a, "{}", ready("False", "a\nb\x1b[2J"+strings.Repeat("x", 9000), newer, newer))}, nil, "prod/eu/shop-main failed @newer Kustomization n/" + name + " R: a b [2J"},
+		"nothing could be applied":  {[]object{of(name, a, path, `{"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": "m"}]}`)}, nil, "prod/eu/shop-main failed tree/eu/shop-main@- Kustomization n/" + name + " R: m"},
+		"a status that cannot be":   {[]object{of(name, a, path, `{"conditions": 7}`)}, nil, "prod/eu/shop-main progressing tree/eu/shop-main@- Kustomization n/" + name + " has a status that cannot be read: "},
+		"two assignments, sorted":   {[]object{of("b", "prod/eu/b", "{}", ready("True", "", newer, newer)), of("a", "prod/eu/a", "{}", ready("True", "", newer, newer))}, nil, "prod/eu/a ok @newer; prod/eu/b ok @newer"},
+		"the annotation of nothing": {[]object{of("a", "", "{}", ready("True", "", newer, newer))}, nil, ""},
+	} {
+		got := text(t, contexts(t, lists{kustomizations: c.kustomizations, helmReleases: append([]object{}, c.helmReleases...)}))
+		if c.kustomizations == nil {
+			got = text(t, contexts(t, lists{kustomizations: {}, helmReleases: c.helmReleases}))
+		}
+		if want := "c0: " + c.want; got != want && (!strings.Contains(title, "hostile") && !strings.Contains(title, "cannot be") || !strings.HasPrefix(got, want)) {
+			t.Errorf("%s: got %s, want %s", title, got, want)
+		}
+		if len(got) > 5000 {
+			t.Errorf("%s: %d bytes", title, len(got))
+		}
+	}
+}
+
+func TestArgoCD(t *testing.T) {
+	app := func(name, spec, sync, revision, phase, synced string) object {
+		return of(name, "prod/eu/shop-main", spec, fmt.Sprintf(`{"sync": {"status": %q, "revision": %q}, "health": {"status": "Healthy"},
+			"operationState": {"phase": %q, "message": "o", "syncResult": {"revision": %q}}}`, sync, revision, phase, synced))
+	}
+	const name, path = "prod-eu-shop-main-assignment", `{"source": {"path": "eu/shop-main"}}`
+	const k = "Application n/" + name + " "
+	for title, c := range map[string]struct {
+		app  object
+		want string
+	}{
+		"synced":            {app(name, path, "Synced", newer, "Succeeded", newer), "c0: prod/eu/shop-main ok eu/shop-main@newer"},
+		"changed by hand":   {app(name, path, "OutOfSync", newer, "Succeeded", newer), "c0: prod/eu/shop-main drifted eu/shop-main@newer " + k + "is OutOfSync"},
+		"a newer commit":    {app(name, path, "OutOfSync", newer, "Succeeded", older), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is OutOfSync"},
+		"being synced":      {app(name, path, "OutOfSync", newer, "Running", newer), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is being synced: o"},
+		"never synced":      {app(name, path, "OutOfSync", newer, "", ""), "c0: prod/eu/shop-main progressing eu/shop-main@newer " + k + "is OutOfSync"},
+		"failed":            {app(name, path, "OutOfSync", newer, "Failed", newer), "c0: prod/eu/shop-main failed eu/shop-main@newer " + k + "could not be synced: o"},
+		"of a set":          {app(name+"-eu-1", `{"destination": {"name": "eu-1"}}`, "Synced", newer, "Succeeded", newer), "c0: \neu-1: prod/eu/shop-main ok @newer"},
+		"on its own":        {app(name, `{"destination": {"server": "https://kubernetes.default.svc"}}`, "Synced", newer, "Succeeded", newer), "c0: prod/eu/shop-main ok @newer"},
+		"at an address":     {app(name, `{"destination": {"server": "https://eu-3.example:6443"}}`, "Synced", newer, "Succeeded", newer), "c0: \neu-3.example:6443: prod/eu/shop-main ok @newer"},
+		"a chart's version": {app(name, path, "Synced", "1.2.3", "Succeeded", "1.2.3"), "c0: prod/eu/shop-main ok eu/shop-main@-"},
+	} {
+		if got := text(t, contexts(t, lists{applications: {c.app}})); got != c.want {
+			t.Errorf("%s: got %s, want %s", title, got, c.want)
+		}
+	}
+}
+
+func TestFleet(t *testing.T) {
+	const ready = `"conditions": [{"type": "Ready", "status": "False", "message": "m"}, {"type": "Deployed", "status": "%s", "message": "d"}]`
+	bundle := func(part, spec, status string) object {
+		o := of("b-"+part, "", spec, status)
+		o["metadata"].(object)["labels"] = object{"kalypso.io/environment": "prod", "kalypso.io/cluster-type": "eu", "kalypso.io/deployment-target": "shop-main", "kalypso.io/bundle": part,
+			"fleet.cattle.io/cluster": "eu-1", "fleet.cattle.io/commit": newer}
+		return o
+	}
+	const deployed = `{"deploymentID": "2", "stagedDeploymentID": "2"}`
+	fine := bundle("workspace", deployed, `{"appliedDeploymentID": "2", "ready": true, "nonModified": true}`)
+	const k = "BundleDeployment n/b-workload "
+	for title, c := range map[string]struct{ spec, status, want string }{
+		"deployed":     {deployed, `{"appliedDeploymentID": "2", "ready": true, "nonModified": true}`, "ok @newer"},
+		"to come":      {deployed, `{"appliedDeploymentID": "1", "ready": true, "nonModified": true}`, "progressing @newer " + k + "is not deployed yet"},
+		"held back":    {`{"deploymentID": "1", "stagedDeploymentID": "2"}`, `{"appliedDeploymentID": "1", "ready": true, "nonModified": true}`, "progressing @newer " + k + "is not deployed yet"},
+		"not deployed": {deployed, `{"appliedDeploymentID": "1", ` + fmt.Sprintf(ready, "False") + `}`, "failed @newer " + k + "could not be deployed: d"},
+		"not ready":    {deployed, `{"appliedDeploymentID": "2", ` + fmt.Sprintf(ready, "True") + `}`, "progressing @newer " + k + "is not ready: m"},
+		"modified":     {deployed, `{"appliedDeploymentID": "2", "ready": true, ` + fmt.Sprintf(ready, "True") + `}`, "drifted @newer " + k + "was modified on the cluster: m"},
+	} {
+		if got, want := text(t, contexts(t, lists{bundleDeployments: {fine, bundle("workload", c.spec, c.status)}})), "c0: \neu-1: prod/eu/shop-main "+c.want; got != want {
+			t.Errorf("%s: got %s, want %s", title, got, want)
+		}
+	}
+}
+
+// What a cluster had is not there any more: that is news, too. What could not be read proves
+// nothing.
+func TestSnapshots(t *testing.T) {
+	app := of("prod-eu-a-assignment", "prod/eu/a", `{"destination": {"name": "eu-1"}}`, `{"sync": {"status": "Synced", "revision": "`+newer+`"}, "health": {"status": "Healthy"}}`)
+	kustomization := of("prod-eu-b-assignment", "prod/eu/b", "{}", ready("True", "", newer, newer))
+	central, edge := lists{applications: {app}}, lists{kustomizations: {kustomization}}
+	c := contexts(t, central, edge)
+	if got, want := text(t, c), "c0: \nc1: prod/eu/b ok @newer\neu-1: prod/eu/a ok @newer"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	central[applications] = nil
+	if got, want := text(t, c), "c1: prod/eu/b ok @newer\nerror: "; !strings.HasPrefix(got, want) || !strings.Contains(got, "listing the Applications of context c0") {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	central[applications] = []object{}
+	if got, want := text(t, c), "c0: \nc1: prod/eu/b ok @newer\neu-1: "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

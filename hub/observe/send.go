@@ -1,0 +1,124 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub/api"
+	"github.com/kalypso-io/kalypso/internal/httpclient"
+	"github.com/kalypso-io/kalypso/internal/terminal"
+)
+
+// Sender sends reports to a hub. It is for one goroutine.
+type Sender struct {
+	hub  *api.Client
+	last map[string]string // the digest of the last snapshot of each cluster
+}
+
+// NewSender returns the sender to a hub.
+func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]string{}} }
+
+// Sent is what came of sending reports.
+type Sent struct {
+	// Unknown are items that the hub knows no assignment for, with their clusters.
+	Unknown []string
+	// Problems are why reports were not taken, each with its cluster.
+	Problems []error
+	// Left are the reports that were not taken and that no later one makes good: those that are
+	// no snapshots.
+	Left []api.Report
+}
+
+// Send sends reports, of a snapshot that the hub has already its digest alone. It goes on after
+// what the hub does not take, and ends where it does not answer, or lets nobody in: that is the
+// error.
+func (s *Sender) Send(ctx context.Context, reports []api.Report) (Sent, error) {
+	var out Sent
+	for i := range reports {
+		r := &reports[i]
+		taken, err := s.send(ctx, r)
+		refused := (*api.Error)(nil)
+		switch {
+		case err == nil:
+			for _, name := range taken.Unknown {
+				out.Unknown = append(out.Unknown, terminal.Line(name+" on cluster "+r.Cluster))
+			}
+		case !errors.As(err, &refused), refused.Status == http.StatusUnauthorized, isBusy(refused):
+			out.leave(reports[i:]...)
+			return out, fmt.Errorf("cluster %s: %w", terminal.Line(r.Cluster), err)
+		case refused.Status == http.StatusNotFound && r.Snapshot && len(r.Items) == 0:
+			// The platform has nothing for a cluster that reconciles others.
+		default:
+			out.leave(*r)
+			out.Problems = append(out.Problems, fmt.Errorf("cluster %s: %w", terminal.Line(r.Cluster), err))
+		}
+	}
+	return out, nil
+}
+
+func (s *Sent) leave(reports ...api.Report) {
+	for _, r := range reports {
+		if !r.Snapshot {
+			s.Left = append(s.Left, r)
+		}
+	}
+}
+
+func (s *Sender) send(ctx context.Context, r *api.Report) (*api.Taken, error) {
+	if r.Snapshot && r.Digest != "" && s.last[r.Cluster] == r.Digest {
+		same := *r
+		same.Items = nil
+		if taken, err := s.try(ctx, &same); !api.IsResend(err) {
+			return taken, err
+		}
+	}
+	delete(s.last, r.Cluster) // unless it arrives
+	taken, err := s.try(ctx, r)
+	if err == nil && r.Snapshot {
+		s.last[r.Cluster] = r.Digest
+	}
+	return taken, err
+}
+
+// The bounds of trying again where a hub has too much to do.
+const (
+	tries   = 4
+	longest = time.Minute
+)
+
+// try sends a report, again and again where the hub says when.
+func (s *Sender) try(ctx context.Context, r *api.Report) (*api.Taken, error) {
+	for n := 1; ; n++ {
+		taken, err := s.hub.Report(ctx, r)
+		refused := (*api.Error)(nil)
+		if !errors.As(err, &refused) || !isBusy(refused) || refused.RetryAfter <= 0 || n == tries {
+			return taken, err
+		}
+		if err := httpclient.Wait(ctx, min(refused.RetryAfter, longest)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func isBusy(e *api.Error) bool {
+	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable
+}
+
+// Err returns what was not taken as an error; nil for nothing.
+func (s *Sent) Err() error { return errors.Join(s.Problems...) }
+
+// String lists what the hub does not know; "" for nothing.
+func (s *Sent) String() string {
+	const most = 10
+	switch n := len(s.Unknown); {
+	case n == 0:
+		return ""
+	case n > most:
+		return fmt.Sprintf("the hub knows no assignment for %s and %d more", strings.Join(s.Unknown[:most], ", "), n-most)
+	}
+	return "the hub knows no assignment for " + strings.Join(s.Unknown, ", ")
+}
