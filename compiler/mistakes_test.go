@@ -147,7 +147,7 @@ func (m *mistake) check(t *testing.T, ds []diag.Diagnostic, text string) {
 	if n := len(reported.FindAllString(text, -1)); n != 1 {
 		t.Errorf("there are %d diagnostics, and not one", n)
 	}
-	i := slices.IndexFunc(ds, func(d diag.Diagnostic) bool { return d.Because == "" })
+	i := slices.IndexFunc(ds, func(d diag.Diagnostic) bool { return len(d.Because) == 0 })
 	if i < 0 {
 		return
 	}

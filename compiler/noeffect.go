@@ -20,7 +20,9 @@ func (b *Build) joinNoEffect() {
 	unassigns := map[inEnvironment]bool{}
 	for _, d := range b.Diagnostics {
 		if d.Code == diag.Unassigned {
-			unassigns[inEnvironment{d.Environment, d.Because}] = true
+			for _, of := range d.Because {
+				unassigns[inEnvironment{d.Environment, of}] = true
+			}
 		}
 	}
 	everywhere := map[effect][]diag.Diagnostic{}

@@ -43,9 +43,9 @@ type Diagnostic struct {
 	Assignments []string
 	// Hint is the way out, where there is one to name.
 	Hint string
-	// Because is whose error the diagnostic follows from: the path of an entity, or the
-	// name of an assignment; "" for none.
-	Because string
+	// Because is whose errors the diagnostic may follow from: paths of entities, or names of
+	// assignments. It follows from the first that has one.
+	Because []string
 	// Environment is where the diagnostic arose; "" for the base.
 	Environment string
 	// Suggestion is the way out as far as an editor can take it.
@@ -130,9 +130,9 @@ func (d Diagnostic) For(assignments ...string) Diagnostic {
 	return d
 }
 
-// Following sets whose error the diagnostic follows from.
-func (d Diagnostic) Following(of string) Diagnostic {
-	d.Because = of
+// Following sets whose errors the diagnostic may follow from; "" is nobody's.
+func (d Diagnostic) Following(of ...string) Diagnostic {
+	d.Because = slices.DeleteFunc(of, func(of string) bool { return of == "" })
 	return d
 }
 

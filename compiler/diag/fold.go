@@ -97,7 +97,7 @@ func causesOf(ds []Diagnostic) causes {
 		}
 		for _, of := range of {
 			first, known := causes[of]
-			if d.Because == "" && (!known || ds[first].Because != "") || d.Severity == Warning && !known {
+			if len(d.Because) == 0 && (!known || len(ds[first].Because) > 0) || d.Severity == Warning && !known {
 				causes[of] = i
 			}
 		}
@@ -109,17 +109,26 @@ func causesOf(ds []Diagnostic) causes {
 // warning from either, and from what that follows from.
 func (c causes) of(ds []Diagnostic, i int) (cause int, follows bool) {
 	for range ds {
-		because := ds[i].Because
-		next, known := c.errors[because]
+		next, known := firstOf(c.errors, ds[i].Because)
 		if !known && ds[i].Severity == Warning {
-			next, known = c.warnings[because]
+			next, known = firstOf(c.warnings, ds[i].Because)
 		}
-		if because == "" || !known || next == i {
+		if !known || next == i {
 			return i, follows
 		}
 		i, follows = next, true
 	}
 	return 0, false // a circle
+}
+
+// firstOf returns what the first of some has that has any.
+func firstOf(has map[string]int, some []string) (int, bool) {
+	for _, of := range some {
+		if n, known := has[of]; known {
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 // entity returns the path of the entity that the diagnostic is about; "" for none.
