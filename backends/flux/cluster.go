@@ -329,7 +329,7 @@ func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.F
 // missing returns an error for each folder that holds variables which no cluster
 // gives any more: it was kept, and Flux would fail for want of them.
 func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable) []diag.Diagnostic {
-	if ct.Entries && len(ct.Clusters) == 0 {
+	if ct.Entries {
 		return nil // no entry is made that gives none
 	}
 	var ds []diag.Diagnostic

@@ -4,7 +4,8 @@
 //	planned.go      evaluate, schedule, and plan what assignments are configured by
 //	retain.go       what stays because a selector selects nothing any more
 //	lostcluster.go  what stays because errors hide a cluster
-//	entry.go        what each cluster pulls, where cluster types have entries for them
+//	entry.go        what each cluster pulls, where cluster types have entries for them;
+//	                waiting.go: which of them wait because of errors
 //	known.go        leave out the cluster types that are as they were
 //	tuple.go        compose the values of tuples, which many assignments share
 //	assignment.go   identify assignments, and emit those that the cache does not know
@@ -183,6 +184,9 @@ func settle(s *scope, as *assignments, r *retained, entries *entries, out *repor
 		more, err := entries.holdBack(as, k)
 		if err == nil && !more {
 			more, err = entries.unmet(as)
+		}
+		if err == nil && !more {
+			entries.reportWaits()
 		}
 		if err != nil || !more {
 			return k, err

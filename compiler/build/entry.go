@@ -32,6 +32,8 @@ type entries struct {
 	left     []string // clusters that are to have no entries any more, and whose entries stay
 	moves    []move
 	same     []move // that name the folder that the record says
+	fresh    []move // that the record does not list
+	waits    waits
 	// needed are the deployment targets of recorded folders that stay there for clusters which
 	// do not move, by folder.
 	needed map[string]map[string]bool
@@ -56,7 +58,7 @@ type shard struct {
 // that where errors hide its class, where the selectors of the class hold for nothing any
 // more, and where it is no longer listed: what runs is stopped by name alone.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
-	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{}}
+	e := &entries{scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{}, makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{}, shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{}, waits: waits{}}
 	for n := range s.Model.ClusterTypes {
 		ct := &s.Model.ClusterTypes[n]
 		e.types[ct.Name] = ct
@@ -76,6 +78,11 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 		}
 	}
 	if s.record != nil {
+		for name, sh := range e.shards {
+			if !slices.ContainsFunc(s.record.ClusterTypes, func(entry tree.ClusterTypeEntry) bool { return entry.Name == name }) {
+				e.addFresh(sh, nil)
+			}
+		}
 		for _, entry := range s.record.ClusterTypes {
 			if !tree.IsShard(entry.Name) || !s.request.Shard.Has(entry.Name) || entry.Digest != "" && e.shards[entry.Name] != nil && entry.Digest == e.digest(e.shards[entry.Name]) {
 				continue
@@ -119,14 +126,18 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 
 // keep lets entries of the record stay in a shard.
 func (e *entries) keep(name string, recorded []tree.EntryRecord) {
+	sh := e.shard(name)
+	e.addFresh(sh, recorded)
 	for _, r := range recorded {
-		sh := e.shard(name)
 		n, listed := sh.find(r.Cluster)
 		if listed {
 			switch {
 			case sh.entries[n].Folder == r.Folder:
 				e.same = append(e.same, move{sh, r, r.Folder})
 			case e.classUnknown() || e.retained.folders[r.Folder] != nil:
+				if e.retained.folders[r.Folder] == nil { // that is reported
+					e.waits.add(wait{ct: sh.clusters[n].ClusterType, why: whichClass}, r.Cluster, "")
+				}
 				e.stay(sh, n, r)
 			default:
 				e.moves = append(e.moves, move{sh, r, sh.entries[n].Folder})
@@ -145,6 +156,15 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 	}
 }
 
+// addFresh notes the entries of a shard that are not recorded.
+func (e *entries) addFresh(sh *shard, recorded []tree.EntryRecord) {
+	for _, entry := range sh.entries {
+		if _, is := slices.BinarySearchFunc(recorded, entry.Cluster, func(r tree.EntryRecord, cluster string) int { return strings.Compare(r.Cluster, cluster) }); !is {
+			e.fresh = append(e.fresh, move{sh, tree.EntryRecord{Cluster: entry.Cluster}, entry.Folder})
+		}
+	}
+}
+
 // stay lets an entry of a shard, by number, stay as the record has it.
 func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
 	sh.entries[n], sh.clusters[n] = tree.Entry{Cluster: r.Cluster, Folder: r.Folder, Kept: true}, nil
@@ -156,37 +176,60 @@ func (e *entries) stay(sh *shard, n int, r tree.EntryRecord) {
 // of which something is kept stay too, as what is kept may need their values. It returns
 // whether there are more of them than before.
 func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
-	lacks, keeps := map[string][]string{}, map[string]bool{} // deployment targets by folder; folders
+	// Deployment targets by folder: those that it lacks, those that it keeps, and those of them
+	// that take values from each cluster.
+	lacks, keeps, takes := map[string][]string{}, map[string][]string{}, map[string][]string{}
 	for n, at := range e.spans {
 		for i := at.first; i < at.next; i++ {
 			a, folder := &as.Schedule.Assignments[i], e.Model.ClusterTypes[n].Name
-			if _, kept := k.assignment(a); !as.rows[i].failed {
+			if !as.rows[i].failed {
 				continue
-			} else if kept {
-				keeps[folder] = true
-			} else {
+			}
+			r, kept := k.recorded[folderKey{folder, a.Target.FullName}]
+			if !kept {
 				lacks[folder] = append(lacks[folder], a.Target.FullName)
+				continue
+			}
+			keeps[folder] = append(keeps[folder], a.Target.FullName)
+			b, needs := e.backend(a.ClusterType).(needing)
+			if e.Plan.Tuples[e.Plan.TupleOf[i]].PerCluster || needs && len(b.Needs(r.Shared)) > 0 {
+				takes[folder] = append(takes[folder], a.Target.FullName)
 			}
 		}
 	}
 	for _, m := range e.same {
-		if n, _ := m.shard.find(m.from.Cluster); keeps[m.to] && !m.shard.entries[n].Kept && e.changes(m, n) {
+		if n, _ := m.shard.find(m.from.Cluster); len(keeps[m.to]) > 0 && !m.shard.entries[n].Kept && e.changes(m, n) {
+			e.waits.add(wait{ct: e.types[m.to].TypeName(), to: m.to, why: keepValues}, m.from.Cluster, keeps[m.to]...)
 			e.stay(m.shard, n, m.from)
 		}
 	}
+	// Nobody who comes has the values that what is kept takes.
+	e.fresh = slices.DeleteFunc(e.fresh, func(m move) bool {
+		if len(takes[m.to]) > 0 {
+			e.waits.add(wait{ct: e.types[m.to].TypeName(), to: m.to, why: noEntry}, m.from.Cluster, takes[m.to]...)
+			m.shard.drop(m.from.Cluster)
+		}
+		return len(takes[m.to]) > 0
+	})
 	before := len(e.moves)
 	var failed error
 	e.moves = slices.DeleteFunc(e.moves, func(m move) bool {
-		if len(lacks[m.to]) == 0 || failed != nil {
+		if len(lacks[m.to])+len(takes[m.to]) == 0 || failed != nil {
 			return false
 		}
 		had, err := e.record.ClusterType(m.from.Folder)
 		failed = err
-		stays := false
+		of := wait{ct: e.types[m.to].TypeName(), to: m.to}
+		stays := len(takes[m.to]) > 0
+		if stays {
+			of.why = keptWithValues
+			e.waits.add(of, m.from.Cluster, takes[m.to]...)
+		}
 		for _, target := range lacks[m.to] {
 			if had.Assignment(target) != nil {
 				e.need(m.from.Folder, target)
-				stays = true
+				of.why, stays = lacksAssignment, true
+				e.waits.add(of, m.from.Cluster, target)
 			}
 		}
 		if stays {
@@ -214,6 +257,14 @@ func (e *entries) need(folder, target string) {
 // find returns the number of the entry of a cluster, or where it would be.
 func (sh *shard) find(cluster string) (int, bool) {
 	return slices.BinarySearchFunc(sh.entries, cluster, func(e tree.Entry, cluster string) int { return strings.Compare(e.Cluster, cluster) })
+}
+
+// drop takes the entry of a cluster out.
+func (sh *shard) drop(cluster string) {
+	if n, found := sh.find(cluster); found {
+		sh.entries, sh.clusters = slices.Delete(sh.entries, n, n+1), slices.Delete(sh.clusters, n, n+1)
+		sh.keeps = true
+	}
 }
 
 // hides says whether errors, or what this build is about, are why a recorded entry is not to
