@@ -36,6 +36,13 @@ func (f *Feed) Set(s Source, close func()) {
 	}
 }
 
+// Moved says that the current source shows something else than before.
+func (f *Feed) Moved() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance()
+}
+
 // Fail says why there is no newer source than the current one. Pages show it.
 func (f *Feed) Fail(why string) {
 	f.mu.Lock()

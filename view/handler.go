@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,10 +25,19 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 // it has another, so that they show that. It is for a server on a loopback address that has no
 // access control: it answers only what is asked of a loopback name, so that no page of the
 // web can read it through a name of its own.
-func Handler(f *Feed) http.Handler {
+func Handler(f *Feed) http.Handler { return onLoopback(ObserverHandler(f, "/rollouts/")) }
+
+// ObserverHandler is Handler for a source that may be an Observer, behind a server that knows
+// who asks. No page leads to those whose paths begin with one of some texts.
+func ObserverHandler(f *Feed, without ...string) http.Handler {
 	h := &handler{feed: f}
 	h.renderer = newRenderer(links{
-		page:       func(path string) string { return path },
+		page: func(path string) string {
+			if slices.ContainsFunc(without, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+				return ""
+			}
+			return path
+		},
 		assignment: pathOf,
 	})
 	assets, _ := fs.Sub(assetFiles, "assets") // embedded
@@ -41,13 +51,20 @@ func Handler(f *Feed) http.Handler {
 	return secured(mux)
 }
 
-// secured refuses what does not come for a loopback name, and says what pages may do.
-func secured(next http.Handler) http.Handler {
+// onLoopback refuses what does not come for a loopback name.
+func onLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
 			http.Error(w, "this server answers only on the address that it listens on", http.StatusForbidden)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// secured says what pages may do.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
 		header.Set("X-Content-Type-Options", "nosniff")

@@ -51,6 +51,11 @@ func find(ctx context.Context, s Source, escaped string, parameters url.Values, 
 	} else if n, err := strconv.Atoi(parameters.Get("page")); err == nil && n > 0 {
 		p.Number = n
 	}
+	if o, is := s.(Observer); is {
+		if page, err := observed(ctx, o, segments, parameters, p); page != nil || err != nil {
+			return page, err
+		}
+	}
 	out := &page{Path: path(segments...), Template: segments[0], Title: strings.Join(segments[min(1, len(segments)-1):], " / ")}
 	var err error
 	switch q := parameters.Get("q"); {

@@ -69,6 +69,14 @@ func newRenderer(l links) *renderer {
 		"inc":       func(i int) int { return i + 1 },
 		"dec":       func(i int) int { return i - 1 },
 		"link":      link,
+		"bar":       bar,
+		"running":   running,
+		"when":      when,
+		"short":     short,
+		"states":    func() []string { return stateNames },
+		"pages":     pages,
+		"counted":   counted,
+		"selection": selection,
 	}
 	return &renderer{template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
 }

@@ -70,6 +70,9 @@ type About struct {
 	Built    time.Time // zero where it is not said
 	Errors   int
 	Warnings int
+	// Observed says that the source is an Observer. Compiled says that it has a compiled platform,
+	// with values and policies.
+	Observed, Compiled bool
 	// Failure is why the data is older than what it should be of; "" where it is not. A Feed
 	// knows it.
 	Failure string
@@ -92,8 +95,9 @@ type EnvironmentSummary struct {
 	Clusters     int
 	Workloads    int
 	Assignments  int
-	Failed       int  // of the assignments
-	Unreadable   bool // errors hide all of it
+	Failed       int     // of the assignments
+	Unreadable   bool    // errors hide all of it
+	Counts       *Counts // nil where nothing is observed, as in all rows
 }
 
 // WorkloadRow is a workload in all environments.
@@ -111,6 +115,7 @@ type Cell struct {
 	Clusters    int // that have one of the assignments, where clusters are listed
 	Failed      int
 	Versions    []Version // sorted by name
+	Counts      *Counts
 }
 
 // Version is a version of a workload, and how many assignments have it.
@@ -136,6 +141,7 @@ type ClusterTypeRow struct {
 	Ring        string // "" where there are none
 	Clusters    int
 	Assignments int
+	Counts      *Counts
 }
 
 // AssignmentRow is an assignment in a list.
@@ -149,7 +155,8 @@ type AssignmentRow struct {
 	Clusters    int
 	Failed      bool
 	// Equal is the same for assignments of one workload that have equal values and versions.
-	Equal string
+	Equal  string
+	Counts *Counts
 }
 
 // Workload is all of one workload.
@@ -196,6 +203,7 @@ type Assignment struct {
 	Objects     []Object
 	Clusters    []string // that pull it, at most as many as a page may list
 	Diagnostics []Diagnostic
+	Running     []RunningRow // on clusters, as many as a page may list, the worst first
 	// Path is the configs that give it values, and how they lead to it; nil for none.
 	Path *graph.Graph
 	// Why are the reasons of a pair that is not assigned, with what they name.
@@ -253,6 +261,8 @@ type ClusterRow struct {
 	Labels      []Pair
 	Inventory   string
 	Workloads   int
+	Counts      *Counts
+	Seen        time.Time // the last news of it; zero for none
 }
 
 // Cluster is all of one cluster.
@@ -266,6 +276,8 @@ type Cluster struct {
 	Values      []Pair  // its own, as JSON
 	Places      []Place
 	Assignments []AssignmentRow
+	Running     []RunningRow
+	History     []Transition // the newest changes of it
 }
 
 // Policies are the scheduling policies of an environment.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,8 +20,10 @@ import (
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
 	"github.com/kalypso-io/kalypso/hub/follow"
+	"github.com/kalypso-io/kalypso/hub/pages"
 	"github.com/kalypso-io/kalypso/hub/server"
 	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/view"
 )
 
 // serveOptions are the flags of serve.
@@ -99,11 +102,18 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	f := &follow.Follower{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem}
 	f.Begin()
-	options := server.Options{Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
+	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why}, &view.Feed{}
+	go source.Follow(ctx, feed)
+	options := server.Options{Pages: view.ObserverHandler(feed, "/policies/", "/configs/", "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
 	if !o.local {
 		options.Tokens = access.NewTokens(db, time.Now)
 	}
 	return o.serve(ctx, log, h, f, server.New(options))
+}
+
+// title is what pages say the hub is of.
+func (o *serveOptions) title() string {
+	return strings.TrimSuffix(path.Base(filepath.ToSlash(o.repository)), ".git")
 }
 
 func (o *serveOptions) check() error {

@@ -54,6 +54,17 @@ func (i *Identity) Sees(environment string) bool {
 	return i.May(Viewer) && (i.Environment == "" || i.Environment == environment)
 }
 
+type key struct{}
+
+// With returns a context that has who asks.
+func With(ctx context.Context, i *Identity) context.Context { return context.WithValue(ctx, key{}, i) }
+
+// From returns who asks; nil where nobody knows.
+func From(ctx context.Context) *Identity {
+	i, _ := ctx.Value(key{}).(*Identity)
+	return i
+}
+
 // Local is who asks where nobody has to say who they are: on this machine alone.
 func Local() *Identity { return &Identity{Name: "local", Role: Admin} }
 

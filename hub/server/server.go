@@ -93,13 +93,8 @@ func OpenAPI(version string) ([]byte, error) {
 	return s.api.OpenAPI().YAML()
 }
 
-type identityKey struct{}
-
 // who returns who asks; nil where nobody knows.
-func who(ctx context.Context) *access.Identity {
-	i, _ := ctx.Value(identityKey{}).(*access.Identity)
-	return i
-}
+func who(ctx context.Context) *access.Identity { return access.From(ctx) }
 
 // maxBody bounds a request's body.
 const maxBody = 10 << 20
@@ -138,7 +133,7 @@ func (s *server) guard(next http.Handler) http.Handler {
 			return
 		}
 		if identity != nil {
-			r = r.WithContext(context.WithValue(r.Context(), identityKey{}, identity))
+			r = r.WithContext(access.With(r.Context(), identity))
 		}
 		next.ServeHTTP(w, r)
 	})

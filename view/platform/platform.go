@@ -186,7 +186,7 @@ func (p *Platform) addClusterTypes() {
 // About says what the pages are of.
 func (p *Platform) About(context.Context) (*view.About, error) {
 	o := &p.options
-	about := &view.About{Title: o.Title, Commit: o.Commit, Revision: o.Since, Built: o.Built}
+	about := &view.About{Compiled: true, Title: o.Title, Commit: o.Commit, Revision: o.Since, Built: o.Built}
 	for _, e := range p.order {
 		about.Environments = append(about.Environments, e.Name)
 	}

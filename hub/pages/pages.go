@@ -1,0 +1,705 @@
+// Package pages gives view what a hub knows: what is wanted of clusters, and what was observed
+// of them.
+package pages
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kalypso-io/kalypso/hub"
+	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/state"
+	"github.com/kalypso-io/kalypso/hub/store"
+	"github.com/kalypso-io/kalypso/view"
+)
+
+// listed is how many of a thing are listed where a page does not have all of them.
+const listed = 100
+
+// Source is a view.Observer of a hub. Who asks sees the environments that they may see.
+type Source struct {
+	Hub   *hub.Hub
+	Title string
+	// Why returns why what is wanted of an environment may be old; "" for no reason.
+	Why func(environment string) string
+}
+
+var _ view.Observer = (*Source)(nil)
+
+// environments returns those that who asks may see, in the order of promotion.
+func (s *Source) environments(ctx context.Context) []*state.Wanted {
+	i := access.From(ctx)
+	if i == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.Hub.Fleet().Environments(), func(w *state.Wanted) bool { return !i.Sees(w.Environment) })
+}
+
+func missing(format string, args ...any) error {
+	return &view.NotFoundError{Message: fmt.Sprintf(format, args...)}
+}
+
+func (s *Source) environment(ctx context.Context, name string) (*state.Wanted, error) {
+	for _, w := range s.environments(ctx) {
+		if w.Environment == name {
+			return w, nil
+		}
+	}
+	return nil, missing("there is no environment %s, or you may not see it", name)
+}
+
+func countsOf(t *state.Tally) *view.Counts {
+	return &view.Counts{Wanted: t.Wanted(), OK: t[state.OK], Progressing: t[state.Progressing], Behind: t[state.Behind], Drifted: t[state.Drifted], Stale: t[state.Stale], Missing: t[state.Missing], Failed: t[state.Failed]}
+}
+
+// count counts by one dimension.
+func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*view.Counts, all *view.Counts) {
+	groups = map[string]*view.Counts{}
+	var sum state.Tally
+	for _, g := range s.Hub.Fleet().Count(f, by) {
+		groups[g.Values[0]] = countsOf(&g.Tally)
+		sum.Add(&g.Tally)
+	}
+	return groups, countsOf(&sum)
+}
+
+// About says that this is observed.
+func (s *Source) About(ctx context.Context) (*view.About, error) {
+	about := &view.About{Title: s.Title, Observed: true}
+	for _, w := range s.environments(ctx) {
+		about.Environments = append(about.Environments, w.Environment)
+	}
+	return about, nil
+}
+
+// summary counts what is in an environment.
+func (s *Source) summary(w *state.Wanted) view.EnvironmentSummary {
+	_, all := s.count(state.Filter{Environment: w.Environment}, state.ByEnvironment)
+	out := view.EnvironmentSummary{Name: w.Environment, Clusters: len(w.Clusters), Counts: all}
+	types, workloads := map[string]bool{}, map[string]bool{}
+	for _, f := range w.Folders {
+		types[f.ClusterType] = true
+		out.Assignments += len(f.Targets)
+		for _, t := range f.Targets {
+			workloads[t.Workload] = true
+		}
+	}
+	out.ClusterTypes, out.Workloads = len(types), len(workloads)
+	return out
+}
+
+// row is a workload in all environments, while it is made.
+type row struct {
+	view.WorkloadRow
+	versions []map[string]int
+}
+
+// workloads returns those of some environments that a function selects, by name.
+func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []view.WorkloadRow {
+	rows := map[string]*row{}
+	for n, w := range of {
+		for i := range w.Folders {
+			for k := range w.Folders[i].Targets {
+				t := &w.Folders[i].Targets[k]
+				if !in(t) {
+					continue
+				}
+				r := rows[t.Workload]
+				if r == nil {
+					r = &row{WorkloadRow: view.WorkloadRow{Name: t.Workload, Workspace: t.Workspace, Cells: make([]view.Cell, len(of))}, versions: make([]map[string]int, len(of))}
+					for m, other := range of {
+						r.Cells[m].Environment = other.Environment
+					}
+					rows[t.Workload] = r
+				}
+				if r.versions[n] == nil {
+					r.versions[n] = map[string]int{}
+				}
+				r.versions[n][t.Version]++
+				r.Cells[n].Assignments++
+			}
+		}
+	}
+	out := make([]view.WorkloadRow, 0, len(rows))
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[name]
+		for n := range r.Cells {
+			for _, version := range slices.Sorted(maps.Keys(r.versions[n])) {
+				r.Cells[n].Versions = append(r.Cells[n].Versions, view.Version{Name: version, Assignments: r.versions[n][version]})
+			}
+		}
+		out = append(out, r.WorkloadRow)
+	}
+	return out
+}
+
+// counted adds what runs to workloads.
+func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
+	for n, w := range of {
+		groups, _ := s.count(state.Filter{Environment: w.Environment}, state.ByWorkload)
+		for i := range rows {
+			rows[i].Cells[n].Counts = groups[rows[i].Name]
+		}
+	}
+}
+
+// Fleet returns workloads and environments.
+func (s *Source) Fleet(ctx context.Context, contains string, p view.Page) (*view.Fleet, error) {
+	of := s.environments(ctx)
+	out := &view.Fleet{Contains: contains}
+	for _, w := range of {
+		out.Environments = append(out.Environments, s.summary(w))
+	}
+	all := s.workloads(of, func(t *state.Target) bool {
+		return contains == "" || strings.Contains(t.Workload, contains) || strings.Contains(t.Workspace, contains)
+	})
+	out.Workloads, out.Part = view.Of(all, p)
+	s.counted(of, out.Workloads)
+	return out, nil
+}
+
+// Environment returns an environment.
+func (s *Source) Environment(ctx context.Context, name string) (*view.Environment, error) {
+	w, err := s.environment(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Environment{EnvironmentSummary: s.summary(w), ClusterTypes: s.clusterTypes(w, "")}
+	out.Workloads = s.workloads([]*state.Wanted{w}, func(*state.Target) bool { return true })
+	s.counted([]*state.Wanted{w}, out.Workloads)
+	return out, nil
+}
+
+// clusterTypes returns the folders of a cluster type; "" for all.
+func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow {
+	clusters := map[string]int{}
+	for _, c := range w.Clusters {
+		clusters[c.Folder]++
+	}
+	var out []view.ClusterTypeRow
+	for i := range w.Folders {
+		f := &w.Folders[i]
+		if of != "" && of != f.ClusterType && of != f.Name {
+			continue
+		}
+		row := view.ClusterTypeRow{Environment: w.Environment, Name: f.Name, ClusterType: f.ClusterType, Ring: f.Ring, Clusters: clusters[f.Name], Assignments: len(f.Targets)}
+		if len(f.Targets) > 0 {
+			row.Reconciler = f.Targets[0].Backend
+		}
+		_, row.Counts = s.count(state.Filter{Environment: w.Environment, ClusterType: f.Name}, state.ByEnvironment)
+		if f.Name != f.ClusterType {
+			row.Selectors = strings.Split(strings.TrimPrefix(f.Name, f.ClusterType+"."), ".")
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// assignment is a row of an assignment.
+func assignment(w *state.Wanted, f *state.Folder, t *state.Target, counts *view.Counts) view.AssignmentRow {
+	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name, Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Counts: counts}
+}
+
+// Workload returns a workload.
+func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.Workload, error) {
+	of := s.environments(ctx)
+	rows := s.workloads(of, func(t *state.Target) bool { return t.Workload == name })
+	if len(rows) == 0 {
+		return nil, missing("there is no workload %s", name)
+	}
+	s.counted(of, rows)
+	out := &view.Workload{WorkloadRow: rows[0]}
+	var all []view.AssignmentRow
+	for _, w := range of {
+		for i := range w.Folders {
+			for k := range w.Folders[i].Targets {
+				if t := &w.Folders[i].Targets[k]; t.Workload == name {
+					all = append(all, assignment(w, &w.Folders[i], t, nil))
+				}
+			}
+		}
+	}
+	out.Assignments, out.Part = view.Of(all, p)
+	for i := range out.Assignments {
+		a := &out.Assignments[i]
+		_, a.Counts = s.count(state.Filter{Environment: a.Environment, ClusterType: a.ClusterType, Target: a.Target}, state.ByEnvironment)
+	}
+	return out, nil
+}
+
+// Assignment returns an assignment with where it runs.
+func (s *Source) Assignment(ctx context.Context, environment, clusterType, target string) (*view.Assignment, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	f := state.Filter{Environment: environment, ClusterType: clusterType, Target: target}
+	for i := range w.Folders {
+		folder := &w.Folders[i]
+		if folder.Name != clusterType && folder.ClusterType != clusterType {
+			continue
+		}
+		for k := range folder.Targets {
+			t := &folder.Targets[k]
+			if t.Name != target {
+				continue
+			}
+			_, counts := s.count(f, state.ByEnvironment)
+			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
+			out.AssignmentRow.ClusterType = clusterType
+			out.Running = s.worst(f)
+			return out, nil
+		}
+	}
+	return &view.Assignment{AssignmentRow: view.AssignmentRow{Environment: environment, ClusterType: clusterType, Target: target}, Why: "The environment's GitOps branch does not have it. kalypso explain says why."}, nil
+}
+
+// ClusterType returns a cluster type, or a class.
+func (s *Source) ClusterType(ctx context.Context, environment, name string, p view.Page) (*view.ClusterType, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	rows := s.clusterTypes(w, name)
+	if len(rows) == 0 {
+		return nil, missing("environment %s has no cluster type %s", environment, name)
+	}
+	out := &view.ClusterType{ClusterTypeRow: rows[0]}
+	if len(rows) > 1 {
+		out.Name, out.Selectors, out.Classes = name, nil, rows
+		out.Clusters, out.Assignments = 0, 0
+		for _, r := range rows {
+			out.Clusters += r.Clusters
+			out.Assignments += r.Assignments
+		}
+		return out, nil
+	}
+	var all []view.AssignmentRow
+	for i := range w.Folders {
+		if f := &w.Folders[i]; f.Name == rows[0].Name {
+			groups, _ := s.count(state.Filter{Environment: environment, ClusterType: f.Name}, state.ByTarget)
+			for k := range f.Targets {
+				all = append(all, assignment(w, f, &f.Targets[k], groups[f.Targets[k].Name]))
+			}
+		}
+	}
+	out.Assigned, out.Part = view.Of(all, p)
+	return out, nil
+}
+
+// Clusters returns clusters.
+func (s *Source) Clusters(ctx context.Context, environment, contains string, p view.Page) (*view.Clusters, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	var all []view.ClusterRow
+	for i := range w.Clusters {
+		c := &w.Clusters[i]
+		if contains == "" || strings.Contains(c.Name, contains) || strings.Contains(c.Folder, contains) {
+			all = append(all, s.clusterRow(w, c))
+		}
+	}
+	out := &view.Clusters{Environment: environment, Contains: contains}
+	out.Rows, out.Part = view.Of(all, p)
+	for i := range out.Rows {
+		r := &out.Rows[i]
+		r.Counts, r.Workloads = s.cluster(environment, r.Name, nil)
+		r.Seen = s.Hub.Fleet().Heard(r.Name).Last
+	}
+	return out, nil
+}
+
+func (s *Source) clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
+	clusterType, _, _ := strings.Cut(c.Folder, ".")
+	row := view.ClusterRow{Name: c.Name, ClusterType: clusterType, Class: c.Folder}
+	for i := range w.Folders {
+		if w.Folders[i].Name == c.Folder {
+			row.Ring = w.Folders[i].Ring
+		}
+	}
+	return row
+}
+
+// cluster counts what is on a cluster, and calls f, if not nil, with it.
+func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *view.Counts, assignments int) {
+	var tally state.Tally
+	s.Hub.Fleet().List(state.Filter{Environment: environment, Cluster: name}, state.Position{}, func(r state.Row) bool {
+		tally[r.State]++
+		if f != nil {
+			f(r)
+		}
+		return true
+	})
+	return countsOf(&tally), tally.Wanted()
+}
+
+// Cluster returns a cluster with what runs on it.
+func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.Cluster, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Cluster{Environment: environment, ClusterRow: view.ClusterRow{Name: name}}
+	found := false
+	for i := range w.Clusters {
+		if w.Clusters[i].Name == name {
+			out.ClusterRow, found = s.clusterRow(w, &w.Clusters[i]), true
+		}
+	}
+	out.Counts, out.Workloads = s.cluster(environment, name, func(r state.Row) {
+		out.Running = append(out.Running, running(&r))
+		out.ClusterType, out.Class, found = r.ClusterType, r.Folder, true
+	})
+	if !found {
+		return nil, missing("environment %s has no cluster %s", environment, name)
+	}
+	out.Seen = s.Hub.Fleet().Heard(name).Last
+	out.Pulls = strings.TrimPrefix(w.Path+"/"+out.Class, "/")
+	rows, err := s.Hub.Store().History(ctx, store.Filter{Environment: environment, Cluster: name}, listed)
+	if err != nil {
+		return nil, err
+	}
+	out.History = transitions(rows)
+	return out, nil
+}
+
+// Policies says that a hub has none.
+func (s *Source) Policies(context.Context, string) (*view.Policies, error) { return nil, notCompiled() }
+
+// Configs says that a hub has none.
+func (s *Source) Configs(context.Context, string) (*view.Configs, error) { return nil, notCompiled() }
+
+// Diagnostics says that a hub has none.
+func (s *Source) Diagnostics(context.Context) (*view.Diagnostics, error) { return nil, notCompiled() }
+
+// Changes says that a hub has none.
+func (s *Source) Changes(context.Context, string) (*view.Changes, error) { return nil, notCompiled() }
+
+func notCompiled() error {
+	return missing("a hub knows what is in GitOps branches, and does not compile the platform: kalypso view shows this page")
+}
+
+// Search finds workloads and clusters.
+func (s *Source) Search(ctx context.Context, contains string, most int) (*view.Search, error) {
+	out := &view.Search{Contains: contains}
+	var hits []view.Hit
+	if contains == "" {
+		return out, nil
+	}
+	of := s.environments(ctx)
+	for _, w := range s.workloads(of, func(t *state.Target) bool { return strings.Contains(t.Workload, contains) }) {
+		hits = append(hits, view.Hit{Kind: "workload", Name: w.Name, Page: []string{"workloads", w.Name}})
+	}
+	for _, w := range of {
+		for _, f := range w.Folders {
+			if strings.Contains(f.Name, contains) {
+				hits = append(hits, view.Hit{Kind: "cluster type", Name: f.Name, Of: w.Environment, Page: []string{"cluster-types", w.Environment, f.Name}})
+			}
+		}
+		for _, c := range w.Clusters {
+			if strings.Contains(c.Name, contains) {
+				hits = append(hits, view.Hit{Kind: "cluster", Name: c.Name, Of: w.Environment, Page: []string{"clusters", w.Environment, c.Name}})
+			}
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b view.Hit) int {
+		switch exact := func(h view.Hit) bool { return h.Name == contains }; {
+		case exact(a) == exact(b):
+			return 0
+		case exact(a):
+			return -1
+		}
+		return 1
+	})
+	if most > 0 && len(hits) > most {
+		hits, out.More = hits[:most], true
+	}
+	out.Hits = hits
+	return out, nil
+}
+
+// Compare compares the versions that two environments want.
+func (s *Source) Compare(ctx context.Context, before, after string) (*view.Comparison, error) {
+	a, err := s.environment(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.environment(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Comparison{Before: before, After: after}
+	for _, w := range s.workloads([]*state.Wanted{a, b}, func(*state.Target) bool { return true }) {
+		was, is := versions(w.Cells[0]), versions(w.Cells[1])
+		if slices.Equal(was, is) {
+			out.Same++
+			continue
+		}
+		out.Workloads = append(out.Workloads, view.Difference{Workload: w.Name, In: "version", Before: was, After: is})
+	}
+	return out, nil
+}
+
+func versions(c view.Cell) []string {
+	var out []string
+	for _, v := range c.Versions {
+		if v.Name == "" {
+			v.Name = "no version"
+		}
+		out = append(out, v.Name)
+	}
+	return out
+}
+
+// running is a row as pages have it.
+func running(r *state.Row) view.RunningRow {
+	since := r.Since
+	if since.IsZero() || r.State != state.OK && r.State.String() != r.Reported { // it is about another state
+		since = r.Changed
+	}
+	return view.RunningRow{
+		Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
+		State: r.State.String(), Message: r.Message, Since: since, Version: r.Version, Base: r.Base, Digest: r.Digest, Running: r.Running,
+		Commit: r.Commit, By: r.By, At: r.At, Seen: r.Seen,
+	}
+}
+
+// worst returns what a filter selects and is not ok, the worst first, and then what is ok.
+func (s *Source) worst(f state.Filter) []view.RunningRow {
+	states := state.States()
+	slices.Reverse(states)
+	var out []view.RunningRow
+	for _, st := range states {
+		f.States = []state.State{st}
+		if len(out) < listed {
+			s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
+				out = append(out, running(&r))
+				return len(out) < listed
+			})
+		}
+	}
+	return out
+}
+
+// Rollout returns how far an environment has come.
+func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Rollout{Environment: environment, Branch: w.Branch, Problem: s.Why(environment)}
+	rings, all := s.count(state.Filter{Environment: environment}, state.ByRing)
+	out.Counts = *all
+	if len(w.Commits) > 0 {
+		out.Commit = w.Commits[0].ID
+		for _, r := range w.Commits[0].Rings {
+			row := view.RingCounts{Environment: environment, Name: r.Name, Base: r.Base, Own: r.Own}
+			if c := rings[r.Name]; c != nil {
+				row.Counts = *c
+			}
+			out.Rings = append(out.Rings, row)
+		}
+	}
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environment: environment}, state.ByWorkload, state.ByVersion) {
+		out.Workloads = append(out.Workloads, view.WorkloadCounts{Environment: environment, Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
+	}
+	out.Lagging = s.worst(state.Filter{Environment: environment})
+	out.Lagging = slices.DeleteFunc(out.Lagging, func(r view.RunningRow) bool { return r.State == state.OK.String() })
+	releases, err := s.Hub.Store().Releases(ctx, environment, 20)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range releases {
+		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base, Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})
+	}
+	return out, nil
+}
+
+// filter returns what a selection selects, of what who asks may see.
+func (s *Source) filter(ctx context.Context, of view.Selection) (state.Filter, error) {
+	f := state.Filter{Environment: of.Environment, Ring: of.Ring, ClusterType: of.ClusterType, Cluster: of.Cluster, Workload: of.Workload, Target: of.Target, Version: of.Version, Base: of.Base}
+	if i := access.From(ctx); i == nil || f.Environment == "" && i.Environment != "" {
+		if i == nil {
+			return f, missing("nobody knows who you are")
+		}
+		f.Environment = i.Environment
+	}
+	if f.Environment != "" {
+		if _, err := s.environment(ctx, f.Environment); err != nil {
+			return f, err
+		}
+	}
+	if of.State != "" {
+		st, err := state.Parse(of.State)
+		if err != nil {
+			return f, missing("%v", err)
+		}
+		f.States = []state.State{st}
+	}
+	return f, nil
+}
+
+// Running returns assignments on clusters.
+func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*view.Running, error) {
+	f, err := s.filter(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	if !of.At.IsZero() {
+		return s.runningAt(ctx, of, f, p)
+	}
+	out := &view.Running{Of: of}
+	_, all := s.count(f, state.ByEnvironment)
+	out.Counts, out.Part = *all, view.Part{Page: p, Total: all.Wanted}
+	if len(f.States) > 0 {
+		out.Part.Total = 0
+		for _, c := range all.States() {
+			if c.State == of.State {
+				out.Part.Total = c.N
+			}
+		}
+	}
+	skip := (p.Number - 1) * p.Size
+	s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
+		if skip > 0 {
+			skip--
+			return true
+		}
+		out.Rows = append(out.Rows, running(&r))
+		return len(out.Rows) < p.Size
+	})
+	return out, nil
+}
+
+// mostAt is how many assignments of an earlier moment are looked at.
+const mostAt = 10_000
+
+func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
+	if f.Cluster == "" && (f.Environment == "" || f.Workload == "") {
+		return nil, missing("of an earlier moment, name a cluster, or a workload and an environment")
+	}
+	rows, err := s.Hub.Store().At(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target}, of.At, mostAt)
+	if err != nil {
+		return nil, err
+	}
+	var tally state.Tally
+	var all []view.RunningRow
+	for _, r := range rows {
+		st, err := state.Parse(r.State)
+		if err != nil || f.ClusterType != "" && f.ClusterType != r.ClusterType || f.Version != "" && f.Version != r.Version {
+			continue
+		}
+		tally[st]++
+		if len(f.States) == 0 || f.States[0] == st {
+			all = append(all, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Target: r.Target, Workload: r.Workload,
+				State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
+		}
+	}
+	out := &view.Running{Of: of, Counts: *countsOf(&tally)}
+	out.Rows, out.Part = view.Of(all, p)
+	return out, nil
+}
+
+func transitions(rows []store.Transition) []view.Transition {
+	out := make([]view.Transition, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster, ClusterType: r.ClusterType, Workload: r.Workload, Target: r.Target,
+			Was: r.Was, State: r.State, Version: r.Version, Commit: r.Commit, Message: r.Message})
+	}
+	return out
+}
+
+// before reads a cursor; 0 for "".
+func before(cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	n, bad := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || bad != nil || n <= 0 {
+		return 0, missing("there is no such part of the list")
+	}
+	return n, nil
+}
+
+func cursorOf(n int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10)))
+}
+
+// History returns what changed.
+func (s *Source) History(ctx context.Context, of view.Selection, cursor string) (*view.History, error) {
+	f, err := s.filter(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	from, err := before(cursor)
+	if err != nil {
+		return nil, err
+	}
+	until := of.At
+	if !until.IsZero() {
+		until = until.Add(time.Millisecond)
+	}
+	rows, err := s.Hub.Store().History(ctx, store.Filter{Environment: f.Environment, Workload: f.Workload, Cluster: f.Cluster, Target: f.Target, Until: until, Before: from}, listed+1)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.History{Of: of}
+	if len(rows) > listed {
+		rows = rows[:listed]
+		out.Next = cursorOf(rows[listed-1].Number)
+	}
+	out.Rows = transitions(rows)
+	return out, nil
+}
+
+// Audit returns who did what, to those who may see it.
+func (s *Source) Audit(ctx context.Context, cursor string) (*view.Audit, error) {
+	if i := access.From(ctx); i == nil || !i.May(access.Admin) {
+		return nil, missing("only an admin may see who did what")
+	}
+	from, err := before(cursor)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Hub.Store().Events(ctx, from, listed+1)
+	if err != nil {
+		return nil, err
+	}
+	out := &view.Audit{}
+	if len(rows) > listed {
+		rows = rows[:listed]
+		out.Next = cursorOf(rows[listed-1].Number)
+	}
+	for _, r := range rows {
+		out.Rows = append(out.Rows, view.Deed{At: r.At, Who: r.Who, Action: r.Action, Subject: r.Subject, Detail: r.Detail})
+	}
+	return out, nil
+}
+
+// Follow moves a feed when the hub has changed, at most once a second, until the context ends.
+func (s *Source) Follow(ctx context.Context, feed *view.Feed) {
+	feed.Set(s, nil)
+	for {
+		_, changed := s.Hub.Version()
+		pause := time.NewTimer(time.Second)
+		select {
+		case <-changed:
+			feed.Moved()
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Observer is a Source that also knows what really runs. Its About says so.
+type Observer interface {
+	Source
+	// Rollout returns how far an environment's clusters have come with what is wanted.
+	Rollout(ctx context.Context, environment string) (*Rollout, error)
+	// Running returns assignments on clusters, sorted by environment, cluster and deployment
+	// target.
+	Running(ctx context.Context, of Selection, p Page) (*Running, error)
+	// History returns what changed, the newest first, from a cursor on that an earlier one gave;
+	// "" for the newest.
+	History(ctx context.Context, of Selection, cursor string) (*History, error)
+	// Audit returns who did what; the cursor is as that of History.
+	Audit(ctx context.Context, cursor string) (*Audit, error)
+}
+
+// Counts are how many assignments on clusters are in each state. The states add up to Wanted.
+type Counts struct{ Wanted, OK, Progressing, Behind, Drifted, Stale, Missing, Failed int }
+
+// Count is the count of one state.
+type Count struct {
+	State string
+	N     int
+}
+
+// States returns the counts that are not 0, the worst first.
+func (c *Counts) States() []Count {
+	var out []Count
+	for _, s := range []Count{{"failed", c.Failed}, {"missing", c.Missing}, {"stale", c.Stale}, {"drifted", c.Drifted}, {"behind", c.Behind}, {"progressing", c.Progressing}, {"ok", c.OK}} {
+		if s.N > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Selection selects assignments on clusters by all that it names; "" stands for any.
+type Selection struct {
+	Environment, Ring, ClusterType, Cluster, Workload, Target, Version, Base, State string
+	At                                                                              time.Time // a moment; zero for now
+}
+
+// selectionOf reads the parameters of a page.
+func selectionOf(q url.Values) (Selection, error) {
+	s := Selection{
+		Environment: q.Get("environment"), Ring: q.Get("ring"), ClusterType: q.Get("clusterType"), Cluster: q.Get("cluster"), Workload: q.Get("workload"),
+		Target: q.Get("deploymentTarget"), Version: q.Get("version"), Base: q.Get("base"), State: q.Get("state"),
+	}
+	if at := q.Get("at"); at != "" {
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"} {
+			if t, err := time.Parse(layout, at); err == nil {
+				s.At = t
+				return s, nil
+			}
+		}
+		return s, &NotFoundError{fmt.Sprintf("%.40q is no time: write it as 2026-01-02T15:04", at)}
+	}
+	return s, nil
+}
+
+// Query returns the parameters of a page that is about the selection.
+func (s Selection) Query() string {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"environment": s.Environment, "ring": s.Ring, "clusterType": s.ClusterType, "cluster": s.Cluster, "workload": s.Workload,
+		"deploymentTarget": s.Target, "version": s.Version, "base": s.Base, "state": s.State,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if !s.At.IsZero() {
+		q.Set("at", s.At.UTC().Format(time.RFC3339))
+	}
+	return q.Encode()
+}
+
+// String says what is selected.
+func (s Selection) String() string {
+	var parts []string
+	for _, p := range [][2]string{
+		{"", s.State}, {"environment ", s.Environment}, {"ring ", s.Ring}, {"cluster type ", s.ClusterType}, {"cluster ", s.Cluster}, {"workload ", s.Workload},
+		{"deployment target ", s.Target}, {"version ", s.Version}, {"commit ", s.Base},
+	} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+p[1])
+		}
+	}
+	if !s.At.IsZero() {
+		parts = append(parts, "at "+s.At.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RunningRow is an assignment on a cluster.
+type RunningRow struct {
+	Environment, Cluster, ClusterType, Ring, Target, Workload string
+	State, Message                                            string
+	Since                                                     time.Time // since when it is in that state; zero where it is not known
+	Version, Base                                             string    // that is wanted
+	Digest, Running                                           string    // of the folder: what is wanted, and what runs; "" where it is not known
+	Commit, By                                                string
+	At, Seen                                                  time.Time // of the report; of the last news of the cluster
+}
+
+// Running are assignments on clusters.
+type Running struct {
+	Of     Selection
+	Counts Counts // of all of them, in any state
+	Rows   []RunningRow
+	Part   Part
+}
+
+// Rollout is how far an environment has come.
+type Rollout struct {
+	Environment string
+	Commit      string // of the GitOps branch
+	Branch      string
+	Counts      Counts
+	Rings       []RingCounts
+	Workloads   []WorkloadCounts
+	Lagging     []RunningRow // those that are not ok, the worst first, as many as a page may list
+	Releases    []Release
+	Problem     string // why what is wanted may be older than the branch
+}
+
+// RingCounts counts what is in a ring, or in all of an environment without rings.
+type RingCounts struct {
+	Environment, Name, Base, Own string
+	Counts                       Counts
+}
+
+// WorkloadCounts counts a version of a workload.
+type WorkloadCounts struct {
+	Environment, Workload, Version string
+	Counts                         Counts
+}
+
+// Release is a commit by which a ring got something else.
+type Release struct {
+	Ring, Commit, Base, Own, Author, Subject string
+	At                                       time.Time
+	Completed, Failed                        time.Time // zero for not yet
+}
+
+// History is what changed.
+type History struct {
+	Of   Selection
+	Rows []Transition
+	Next string // the cursor of what is before; "" for nothing
+}
+
+// Transition is a change of an assignment on a cluster.
+type Transition struct {
+	At                                                  time.Time
+	Environment, Cluster, ClusterType, Workload, Target string
+	Was, State, Version, Commit, Message                string
+}
+
+// Audit is who did what.
+type Audit struct {
+	Rows []Deed
+	Next string
+}
+
+// Deed is what somebody did.
+type Deed struct {
+	At                           time.Time
+	Who, Action, Subject, Detail string
+}
+
+// observed returns the page of an Observer; nil where there is no such page.
+func observed(ctx context.Context, s Observer, segments []string, q url.Values, p Page) (*page, error) {
+	of, err := selectionOf(q)
+	if err != nil {
+		return nil, err
+	}
+	out := &page{Path: path(segments...), Template: segments[0]}
+	switch {
+	case is(segments, "rollouts", 1):
+		out.Title = "Rollout of " + segments[1]
+		out.Data, err = s.Rollout(ctx, segments[1])
+	case is(segments, "running", 0):
+		out.Title = "What runs"
+		out.Data, err = s.Running(ctx, of, p)
+	case is(segments, "history", 0):
+		out.Title = "History"
+		out.Data, err = s.History(ctx, of, q.Get("cursor"))
+	case is(segments, "audit", 0):
+		out.Title = "Audit"
+		out.Data, err = s.Audit(ctx, q.Get("cursor"))
+	default:
+		return nil, nil
+	}
+	return out, err
+}
+
+// bar is how counts look, in parts of 1,000. It is a picture beside the numbers, for who sees
+// it.
+func bar(c *Counts) template.HTML {
+	if c == nil || c.Wanted == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(`<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">`)
+	x := 0
+	for _, s := range c.States() {
+		width := max(s.N*1000/c.Wanted, 4)
+		b.WriteString(`<rect class="is-` + s.State + `" x="` + strconv.Itoa(x) + `" width="` + strconv.Itoa(width) + `" height="10"/>`)
+		x += width
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
+}
+
+// running is the address of the list behind a number.
+func running(of Selection, state string) string {
+	of.State = state
+	return "/running?" + of.Query()
+}
+
+// when is a time as pages show it; "" for the zero Time.
+func when(t time.Time) template.HTML {
+	if t.IsZero() {
+		return ""
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05") + `</time>`)
+}
+
+// short is a commit or a digest as people see it.
+func short(id string) string {
+	const shown = 12
+	if len(id) > shown {
+		id = id[:shown]
+	}
+	return visible(id, longestName)
+}
+
+var stateNames = []string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed"}
+
+// counts are Counts with what they count.
+type counts struct {
+	Of     Selection
+	Counts *Counts
+}
+
+// counted gives the template of counts what it needs: Counts or a pointer to them.
+func counted(of Selection, c any) counts {
+	switch c := c.(type) {
+	case Counts:
+		return counts{of, &c}
+	case *Counts:
+		return counts{of, c}
+	}
+	return counts{Of: of}
+}
+
+// selection makes a Selection of names and values.
+func selection(pairs ...string) Selection {
+	var s Selection
+	for i := 0; i+1 < len(pairs); i += 2 {
+		switch pairs[i] {
+		case "environment":
+			s.Environment = pairs[i+1]
+		case "ring":
+			s.Ring = pairs[i+1]
+		case "clusterType":
+			s.ClusterType = pairs[i+1]
+		case "cluster":
+			s.Cluster = pairs[i+1]
+		case "workload":
+			s.Workload = pairs[i+1]
+		case "version":
+			s.Version = pairs[i+1]
+		case "deploymentTarget":
+			s.Target = pairs[i+1]
+		}
+	}
+	return s
+}
+
+// pages is more for a list of a selection.
+func pages(p Part, of Selection) map[string]string {
+	out := more(p, "")
+	for _, side := range []string{"Before", "After"} {
+		if out[side] != "" {
+			out[side] += "&" + of.Query()
+		}
+	}
+	return out
+}
