@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -249,6 +250,14 @@ func short(id string) string {
 }
 
 var stateNames = []string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed"}
+
+// stateClass is the class of a state, and none of a text that is no state.
+func stateClass(s string) string {
+	if slices.Contains(stateNames, s) {
+		return "is-" + s
+	}
+	return ""
+}
 
 // counts are Counts with what they count.
 type counts struct {

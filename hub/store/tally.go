@@ -220,7 +220,10 @@ func transitions(into *[]Transition) func(*sql.Rows) error {
 		if err := r.Scan(&t.Number, &at, &t.Environment, &t.Cluster, &t.ClusterType, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
 			return err
 		}
-		t.At, t.Was, t.State = instant(at), name(was), name(is)
+		t.At, t.State = instant(at), name(is)
+		if was != gone {
+			t.Was = name(was)
+		}
 		*into = append(*into, t)
 		return nil
 	}

@@ -114,7 +114,10 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 		}
 		for i := range batch {
 			c, r := &batch[i].Change, &batch[i].Row
-			is := int(r.State)
+			was, is := int(c.Was), int(r.State)
+			if c.New {
+				was = gone // it was not wanted
+			}
 			if c.Gone {
 				is = gone
 			}
@@ -125,7 +128,7 @@ func (t *Tx) Changes(ctx context.Context, now time.Time, changes *state.Changes)
 			number := t.next()
 			if c.Moved || c.Ran || c.Other || c.New || c.Gone {
 				transitions = append(transitions, number, at.UnixMilli(), texts[r.Environment], texts[r.Workload], texts[r.Cluster], texts[r.Target], texts[r.ClusterType],
-					int(c.Was), is, texts[r.Version], texts[r.Digest], texts[r.Running], texts[r.Commit], texts[r.Message])
+					was, is, texts[r.Version], texts[r.Digest], texts[r.Running], texts[r.Commit], texts[r.Message])
 			}
 			if latest[[3]string{r.Environment, r.Cluster, r.Target}] != i {
 				continue
