@@ -203,7 +203,9 @@ type Assignment struct {
 	Objects     []Object
 	Clusters    []string // that pull it, at most as many as a page may list
 	Diagnostics []Diagnostic
-	Running     []RunningRow // on clusters, as many as a page may list, the worst first
+	// Uncompiled is why there are no values, objects and reasons; "" where there are.
+	Uncompiled string
+	Running    []RunningRow // on clusters, as many as a page may list, the worst first
 	// Path is the configs that give it values, and how they lead to it; nil for none.
 	Path *graph.Graph
 	// Why are the reasons of a pair that is not assigned, with what they name.

@@ -49,6 +49,6 @@ branches, and what was observed of them, which reconcilers and kalypso observe r
 keeps both in a SQLite file or in PostgreSQL.`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(newServe(), newWanted(), newToken(), newBackup(), newOpenAPI())
+	cmd.AddCommand(newServe(), newWanted(), newCompiled(), newToken(), newBackup(), newOpenAPI())
 	return cmd
 }

@@ -102,9 +102,10 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	f := &follow.Follower{Hub: h, Process: o.process, Repository: o.repository, Remote: o.remote, Every: o.poll, Problem: problem}
 	f.Begin()
-	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why}, &view.Feed{}
+	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()}, &view.Feed{}
+	defer source.Compiled.Close()
 	go source.Follow(ctx, feed)
-	options := server.Options{Pages: view.ObserverHandler(feed, "/policies/", "/configs/", "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
+	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h, Secrets: secrets, Moved: f.Moved, Problem: f.Why, Version: version()}
 	if !o.local {
 		options.Tokens = access.NewTokens(db, time.Now)
 	}

@@ -64,10 +64,15 @@ func (p *platform) wanted(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	return follow.Write(ctx, os.Stdout, session.Request{
+	return follow.Write(ctx, os.Stdout, p.request(compiler.Request{Cache: c, Workers: workers}))
+}
+
+// request is what a session is opened with.
+func (p *platform) request(r compiler.Request) session.Request {
+	return session.Request{
 		Repository: p.repository, Branch: p.branch, Path: p.path, Now: time.Now,
-		Subjects: []subject.Subject{subject.Platform(compiler.Request{Cache: c, Workers: workers})},
+		Subjects: []subject.Subject{subject.Platform(r)},
 		Remote:   p.remote,
 		Forge:    func(ctx context.Context, url string) (forge.Forge, error) { return forges.Open(ctx, url, p.forge) },
-	})
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/hub"
 	"github.com/kalypso-io/kalypso/hub/access"
+	"github.com/kalypso-io/kalypso/hub/compiled"
 	"github.com/kalypso-io/kalypso/hub/state"
 	"github.com/kalypso-io/kalypso/hub/store"
 	"github.com/kalypso-io/kalypso/view"
@@ -28,6 +29,8 @@ type Source struct {
 	Title string
 	// Why returns why what is wanted of an environment may be old; "" for no reason.
 	Why func(environment string) string
+	// Compiled answers what only a compiled platform knows; nil for nobody does.
+	Compiled *compiled.Pool
 }
 
 var _ view.Observer = (*Source)(nil)
@@ -253,11 +256,28 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType, targe
 			_, counts := s.count(f, state.ByEnvironment)
 			out := &view.Assignment{AssignmentRow: assignment(w, folder, t, counts), Assigned: true, Workspace: t.Workspace, Reconciler: t.Backend}
 			out.AssignmentRow.ClusterType = clusterType
+			s.why(ctx, w, folder, out)
 			out.Running = s.worst(f)
 			return out, nil
 		}
 	}
 	return &view.Assignment{AssignmentRow: view.AssignmentRow{Environment: environment, ClusterType: clusterType, Target: target}, Why: "The environment's GitOps branch does not have it. kalypso explain says why."}, nil
+}
+
+// why adds what only the compiled platform knows. Where that cannot be had, the page says why.
+func (s *Source) why(ctx context.Context, w *state.Wanted, f *state.Folder, out *view.Assignment) {
+	from, err := at(w, f.Ring)
+	if err == nil {
+		var is *view.Assignment
+		if is, err = s.Compiled.Assignment(ctx, from, f.Name, out.Target); err == nil {
+			row, workspace := out.AssignmentRow, out.Workspace
+			*out = *is
+			out.AssignmentRow, out.Workspace = row, workspace
+			out.Assigned = true
+			return
+		}
+	}
+	out.Uncompiled = err.Error()
 }
 
 // ClusterType returns a cluster type, or a class.
@@ -370,11 +390,43 @@ func (s *Source) Cluster(ctx context.Context, environment, name string) (*view.C
 	return out, nil
 }
 
-// Policies says that a hub has none.
-func (s *Source) Policies(context.Context, string) (*view.Policies, error) { return nil, notCompiled() }
+// at returns what an environment is compiled from: in a ring, or in its first one.
+func at(w *state.Wanted, ring string) (compiled.At, error) {
+	if len(w.Commits) > 0 {
+		for i, r := range w.Commits[0].Rings {
+			if r.Name == ring || ring == "" && i == 0 {
+				return compiled.At{Environment: w.Environment, Base: r.Base, Own: r.Own}, nil
+			}
+		}
+	}
+	return compiled.At{}, missing("nothing was promoted to environment %s yet", w.Environment)
+}
 
-// Configs says that a hub has none.
-func (s *Source) Configs(context.Context, string) (*view.Configs, error) { return nil, notCompiled() }
+// Policies returns the scheduling policies of the commits that an environment has.
+func (s *Source) Policies(ctx context.Context, environment string) (*view.Policies, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	from, err := at(w, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.Compiled.Policies(ctx, from)
+}
+
+// Configs returns the configs of the commits that an environment has.
+func (s *Source) Configs(ctx context.Context, environment string) (*view.Configs, error) {
+	w, err := s.environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	from, err := at(w, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.Compiled.Configs(ctx, from)
+}
 
 // Diagnostics says that a hub has none.
 func (s *Source) Diagnostics(context.Context) (*view.Diagnostics, error) { return nil, notCompiled() }
@@ -383,7 +435,7 @@ func (s *Source) Diagnostics(context.Context) (*view.Diagnostics, error) { retur
 func (s *Source) Changes(context.Context, string) (*view.Changes, error) { return nil, notCompiled() }
 
 func notCompiled() error {
-	return missing("a hub knows what is in GitOps branches, and does not compile the platform: kalypso view shows this page")
+	return missing("a hub knows what is in GitOps branches: kalypso view shows this page, and what is not committed")
 }
 
 // Search finds workloads and clusters.

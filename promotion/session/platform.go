@@ -302,14 +302,19 @@ func (p *Platform) refOrID(name string) git.Hash {
 	return git.Hash{}
 }
 
+// Assemble writes the platform of some commits into a temporary folder, which remove deletes.
+func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration, of tree.Source) (dir string, remove func() error, err error) {
+	var own map[string]source.Own
+	if of.Environment != "" {
+		own = map[string]source.Own{policy.Name: {Commit: of.Environment.Hash(), Path: p.ownPath(policy)}}
+	}
+	return p.assemble(ctx, of.Base.Hash(), own)
+}
+
 // Compile compiles a stage at some commits. The result reads temporary files, which
 // remove deletes. back is that of subject.CompileRequest.
 func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source, back bool) (out *subject.Compiled, remove func() error, err error) {
-	var own map[string]source.Own
-	if of.Environment != "" {
-		own = map[string]source.Own{st.Policy.Name: {Commit: of.Environment.Hash(), Path: p.ownPath(st.Policy)}}
-	}
-	dir, remove, err := p.assemble(ctx, of.Base.Hash(), own)
+	dir, remove, err := p.Assemble(ctx, st.Policy, of)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,260 @@
+// Package compiled answers what only a compiled platform knows of the commits that an
+// environment has: values with where they come from, policies, configs. It is compiled in a
+// process of its own, which answers until nobody asks any more, and whose memory goes with it.
+package compiled
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kalypso-io/kalypso/view"
+)
+
+// At is what is compiled: an environment with its commits.
+type At struct{ Environment, Base, Own string }
+
+// question is what a process is asked. Which is the name of the page.
+type question struct{ Which, ClusterType, Target string }
+
+// answer is what it answers: one of these.
+type answer struct {
+	Assignment  *view.Assignment
+	Policies    *view.Policies
+	Configs     *view.Configs
+	Diagnostics *view.Diagnostics
+	Missing     string // there is nothing of that name
+	Problem     string
+}
+
+// Serve answers what is asked of a source until there is nothing more to read.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, environment string) error {
+	questions, buffered := gob.NewDecoder(in), bufio.NewWriter(out)
+	answers := gob.NewEncoder(buffered)
+	for {
+		var q question
+		if err := questions.Decode(&q); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var a answer
+		var err error
+		switch q.Which {
+		case "assignment":
+			a.Assignment, err = s.Assignment(ctx, environment, q.ClusterType, q.Target)
+		case "policies":
+			a.Policies, err = s.Policies(ctx, environment)
+		case "configs":
+			a.Configs, err = s.Configs(ctx, environment)
+		case "diagnostics":
+			a.Diagnostics, err = s.Diagnostics(ctx)
+		}
+		if missing := (*view.NotFoundError)(nil); errors.As(err, &missing) {
+			a = answer{Missing: missing.Message}
+		} else if err != nil {
+			a = answer{Problem: err.Error()}
+		}
+		if err := errors.Join(answers.Encode(a), buffered.Flush()); err != nil {
+			return err
+		}
+	}
+}
+
+// Pool has processes, each of which has compiled one environment. Any number of goroutines may
+// use it.
+type Pool struct {
+	// Start returns the process that calls Serve, which is not started yet.
+	Start func(At) (*exec.Cmd, error)
+	// Most is how many processes there may be.
+	Most int
+	// Idle is after which time without a question a process is ended, and Limit how long one
+	// may take for an answer, compiling included.
+	Idle, Limit time.Duration
+
+	mu        sync.Mutex
+	processes map[At]*process
+}
+
+type process struct {
+	mu        sync.Mutex // held by who asks
+	command   *exec.Cmd
+	questions *gob.Encoder
+	answers   *gob.Decoder
+	in        io.Closer
+	messages  bytes.Buffer
+	idle      *time.Timer
+	used      time.Time
+	ended     bool
+}
+
+// Assignment returns an assignment of what is compiled, and Policies, Configs and Diagnostics
+// what their names say. The error is a *view.NotFoundError where there is no such thing.
+func (p *Pool) Assignment(ctx context.Context, at At, clusterType, target string) (*view.Assignment, error) {
+	a, err := p.ask(ctx, at, question{"assignment", clusterType, target})
+	return a.Assignment, err
+}
+
+// Policies returns the scheduling policies.
+func (p *Pool) Policies(ctx context.Context, at At) (*view.Policies, error) {
+	a, err := p.ask(ctx, at, question{Which: "policies"})
+	return a.Policies, err
+}
+
+// Configs returns the configs.
+func (p *Pool) Configs(ctx context.Context, at At) (*view.Configs, error) {
+	a, err := p.ask(ctx, at, question{Which: "configs"})
+	return a.Configs, err
+}
+
+// Diagnostics returns what is wrong.
+func (p *Pool) Diagnostics(ctx context.Context, at At) (*view.Diagnostics, error) {
+	a, err := p.ask(ctx, at, question{Which: "diagnostics"})
+	return a.Diagnostics, err
+}
+
+func (p *Pool) ask(ctx context.Context, at At, q question) (answer, error) {
+	one, err := p.process(at)
+	if err != nil {
+		return answer{}, err
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.ended {
+		return answer{}, errors.New("the platform is compiled again: ask once more")
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Limit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = one.command.Process.Kill() })
+	var a answer
+	err = one.questions.Encode(q)
+	if err == nil {
+		err = one.answers.Decode(&a)
+	}
+	stop()
+	if err != nil {
+		p.end(at, one)
+		text := strings.TrimSpace(one.messages.String())
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return a, fmt.Errorf("compiling the platform takes longer than %s", p.Limit)
+		case ctx.Err() != nil:
+			return a, ctx.Err()
+		case text == "":
+			return a, fmt.Errorf("compiling the platform: %w", err)
+		}
+		return a, errors.New(text)
+	}
+	one.idle.Reset(p.Idle)
+	switch {
+	case a.Missing != "":
+		return a, &view.NotFoundError{Message: a.Missing}
+	case a.Problem != "":
+		return a, errors.New(a.Problem)
+	}
+	return a, nil
+}
+
+// process returns the one that has compiled something, which may still be at it.
+func (p *Pool) process(at At) (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.processes == nil {
+		p.processes = map[At]*process{}
+	}
+	if one := p.processes[at]; one != nil {
+		one.used = time.Now()
+		return one, nil
+	}
+	p.makeRoom()
+	command, err := p.Start(at)
+	if err != nil {
+		return nil, err
+	}
+	one := &process{command: command, used: time.Now()}
+	command.Stderr = &one.messages
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	one.in, one.questions, one.answers = in, gob.NewEncoder(in), gob.NewDecoder(bufio.NewReader(out))
+	one.idle = time.AfterFunc(p.Idle, func() {
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		p.end(at, one)
+	})
+	p.processes[at] = one
+	return one, nil
+}
+
+// makeRoom ends the process that was not used for the longest time.
+func (p *Pool) makeRoom() {
+	for len(p.processes) >= p.Most {
+		var oldest At
+		for at, one := range p.processes {
+			if was := p.processes[oldest]; was == nil || one.used.Before(was.used) {
+				oldest = at
+			}
+		}
+		one := p.processes[oldest]
+		delete(p.processes, oldest)
+		go func() { // who asks it has the answer first
+			one.mu.Lock()
+			defer one.mu.Unlock()
+			one.stop()
+		}()
+	}
+}
+
+// end ends a process, which is held.
+func (p *Pool) end(at At, one *process) {
+	p.mu.Lock()
+	if p.processes[at] == one {
+		delete(p.processes, at)
+	}
+	p.mu.Unlock()
+	one.stop()
+}
+
+func (one *process) stop() {
+	if one.ended {
+		return
+	}
+	one.ended = true
+	one.idle.Stop()
+	_ = one.in.Close()
+	_ = one.command.Process.Kill()
+	_ = one.command.Wait()
+}
+
+// Close ends all processes.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	var all []*process
+	for _, one := range p.processes {
+		all = append(all, one)
+	}
+	p.processes = nil
+	p.mu.Unlock()
+	for _, one := range all {
+		_ = one.command.Process.Kill()
+		one.mu.Lock()
+		one.stop()
+		one.mu.Unlock()
+	}
+}
