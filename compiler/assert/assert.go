@@ -98,13 +98,16 @@ type test struct {
 	*model.Test
 	in      *build.Environment
 	matches []int // numbers of assignments
-	unknown bool  // an assignment failed before it could be tested
-	ds      []diag.Diagnostic
+	// clusters are those that it is about, by the folders that they follow; nil where they are
+	// not known yet.
+	clusters map[string][]*model.Cluster
+	unknown  bool // an assignment failed before it could be tested
+	ds       []diag.Diagnostic
 }
 
 // run runs the tests that concern the environment.
 func (e *environment) run(ctx context.Context, wants func(string) bool) error {
-	var selectors []model.Selector
+	var tests []*model.Test
 	for i := range e.Model.Tests {
 		t := &e.Model.Tests[i]
 		if !wants(t.Name) {
@@ -113,13 +116,13 @@ func (e *environment) run(ctx context.Context, wants func(string) bool) error {
 		e.names = append(e.names, t.Name)
 		if t.MatchUnknown || e.MayMatch(t.Match) {
 			e.tests = append(e.tests, &test{Test: t, in: e.Environment})
-			selectors = append(selectors, t.Match)
+			tests = append(tests, t)
 		}
 	}
 	if len(e.tests) == 0 {
 		return nil
 	}
-	for i, hits := range e.Select(selectors) {
+	for i, hits := range e.SelectTested(tests) {
 		if t := e.tests[i]; !t.MatchUnknown {
 			t.matches = hits
 		}
@@ -180,7 +183,7 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 	warn := func(name string, in *build.Environment) {
 		ref := model.Ref{Collection: "tests", Name: name, Path: "match"}
 		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing, fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
-			Hinting("correct match, or say how many it is to match: count: 0").Following(because)}
+			Hinting("correct match and clusters, or say how many it is to match: count: 0").Following(because)}
 		diag.Resolve(ds, in.Model.Positions)
 		out = append(out, ds...)
 	}

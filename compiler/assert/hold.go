@@ -2,6 +2,9 @@ package assert
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,13 +62,20 @@ func (t *test) written(i int, path string) model.Ref {
 	return target
 }
 
+// asked is a test that wants something of the values of a tuple.
+type asked struct {
+	test *test
+	ids  []string // of assignments
+	// target is the deployment target of one of these, and folders are those of their cluster
+	// types and classes.
+	target  string
+	folders map[string]bool
+}
+
 // values holds the composed values of assignments against what tests want, once for all
-// assignments that share them.
+// assignments that share them, and where their clusters have values of their own on each of
+// these.
 func (e *environment) values(ctx context.Context, h *compose.Holder) error {
-	type asked struct {
-		test *test
-		ids  []string // of assignments
-	}
 	of := map[int32][]asked{} // by tuple
 	var tuples []int32
 	for _, t := range e.tests {
@@ -73,28 +83,84 @@ func (e *environment) values(ctx context.Context, h *compose.Holder) error {
 			continue
 		}
 		for _, i := range t.matches {
-			n := e.Plan.TupleOf[i]
+			n, a := e.Plan.TupleOf[i], &e.Schedule.Assignments[i]
 			if of[n] == nil {
 				tuples = append(tuples, n)
 			}
-			id := e.Schedule.Assignments[i].ID(e.Name)
-			if last := len(of[n]) - 1; last >= 0 && of[n][last].test == t {
-				of[n][last].ids = append(of[n][last].ids, id)
-			} else {
-				of[n] = append(of[n], asked{t, []string{id}})
+			if last := len(of[n]) - 1; last < 0 || of[n][last].test != t {
+				of[n] = append(of[n], asked{test: t, target: a.Target.FullName, folders: map[string]bool{}})
 			}
+			last := &of[n][len(of[n])-1]
+			last.ids, last.folders[a.ClusterType.Name] = append(last.ids, a.ID(e.Name)), true
 		}
 	}
 	slices.Sort(tuples)
-	return e.Graphs(ctx, tuples, func(n int32, g *compose.Graph) {
+	var failed error
+	err := e.Graphs(ctx, tuples, func(n int32, g *compose.Graph) {
 		for _, a := range of[n] {
 			if g.Failed {
 				a.test.unknown = true
 				continue
 			}
-			for _, d := range h.Values(a.test.Values, g) {
-				a.test.ds = append(a.test.ds, d.For(a.ids...))
+			if err := e.hold(ctx, h, n, g, &a); err != nil {
+				failed = err
 			}
 		}
 	})
+	return errors.Join(err, failed)
+}
+
+// hold holds a graph that clusters have in common, and what those with values of their own have
+// in all, against what a test wants.
+func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, g *compose.Graph, a *asked) error {
+	var clusters []*model.Cluster
+	plain := false // whether some have what is common
+	for _, folder := range slices.Sorted(maps.Keys(a.folders)) {
+		of := a.test.clustersOf(folder)
+		plain, clusters = plain || len(of) == 0, append(clusters, of...)
+	}
+	own := slices.DeleteFunc(slices.Clone(clusters), func(c *model.Cluster) bool { return len(c.ValuesOf(a.target).Fields()) == 0 })
+	common := map[string]bool{} // paths
+	if plain || len(own) < len(clusters) {
+		for _, d := range h.Values(a.test.Values, g) {
+			common[d.Path] = true
+			a.test.ds = append(a.test.ds, d.For(a.ids...))
+		}
+	}
+	alike := map[string][]*model.Cluster{} // those that fail alike, by the paths
+	for _, c := range own {
+		if paths := strings.Join(h.BrokenOn(a.test.Values, g, c.ValuesOf(a.target)), "\n"); paths != "" {
+			alike[paths] = append(alike[paths], c)
+		}
+	}
+	for _, paths := range slices.Sorted(maps.Keys(alike)) {
+		of, there := alike[paths], g
+		if e.Plan.Tuples[tuple].PerCluster { // to say what its values are made of
+			if err := e.GraphsOn(ctx, tuple, of[:1], func(_ *model.Cluster, g *compose.Graph) { there = g }); err != nil {
+				return err
+			}
+		}
+		for _, d := range h.ValuesOn(a.test.Values, there, of[0]) {
+			if common[d.Path] {
+				continue
+			}
+			d.Message += ", on cluster " + of[0].Name
+			if more := len(of) - 1; more > 0 {
+				d.Message += fmt.Sprintf(" and %d more", more)
+			}
+			a.test.ds = append(a.test.ds, d.At(model.Ref{Collection: "clusters", Name: of[0].Name}, "the cluster").For(a.ids...))
+		}
+	}
+	return nil
+}
+
+// clustersOf returns the clusters that the test is about and that follow a folder.
+func (t *test) clustersOf(folder string) []*model.Cluster {
+	if t.clusters == nil {
+		t.clusters = map[string][]*model.Cluster{}
+		for _, c := range t.in.SelectClusters(t.Clusters) {
+			t.clusters[c.Folder] = append(t.clusters[c.Folder], c)
+		}
+	}
+	return t.clusters[folder]
 }

@@ -23,7 +23,27 @@ func (p *Plan) NewHolder() *Holder { return &Holder{p.NewEvaluator(), map[string
 // Values holds the values of a graph that did not fail against a constraint, as a contract,
 // and returns a diagnostic for each path that breaks it: unresolved, and of no assignment.
 func (h *Holder) Values(c *model.Contract, g *Graph) []diag.Diagnostic {
-	problems := h.problems(c, g.Values)
+	return h.ValuesOn(c, g, nil)
+}
+
+// BrokenOn returns the paths at which values over those of a graph break a constraint, sorted.
+func (h *Holder) BrokenOn(c *model.Contract, g *Graph, over model.Value) (paths []string) {
+	values, _ := model.Merge(g.Values, over).WithoutNulls()
+	for _, p := range h.problems(c, values) {
+		paths = append(paths, p.Path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// ValuesOn does what Values does for values on a cluster, whose own are over those of the
+// graph; nil for none of its own.
+func (h *Holder) ValuesOn(c *model.Contract, g *Graph, on *model.Cluster) []diag.Diagnostic {
+	values := g.Values
+	if on != nil && on.Values != nil {
+		values, _ = model.Merge(values, *on.Values).WithoutNulls()
+	}
+	problems := h.problems(c, values)
 	if len(problems) == 0 {
 		return nil
 	}
@@ -31,14 +51,23 @@ func (h *Holder) Values(c *model.Contract, g *Graph) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for _, p := range problems {
 		leaf, there := leafAt(leaves, p.Path)
+		own := false // it is the cluster's own
+		if on != nil && on.Values != nil {
+			if v, is := lookup(*on.Values, p.Path); is {
+				leaf.Value, there, own = v, v.Kind() != model.Null, true
+			}
+		}
 		d := failure(c, p, leaf.Value, there)
 		if len(p.Allowed) == 0 && !p.Unbounded {
 			d = d.Hinting(hint(p, c.Ref))
 		}
 		for _, l := range leaves {
-			if there && l.Path == leaf.Path || p.Path != "" && strings.HasPrefix(l.Path, p.Path+".") {
+			if there && !own && l.Path == leaf.Path || p.Path != "" && strings.HasPrefix(l.Path, p.Path+".") {
 				d = origins(d, l.From)
 			}
+		}
+		if own {
+			d = d.At(model.Ref{Collection: "clusters", Name: on.Name}.At("values").At(p.Path), "the cluster's own")
 		}
 		out = append(out, d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")"))
 	}

@@ -322,6 +322,8 @@ type Test struct {
 	Description  string
 	Match        Selector // all where the test has none
 	MatchUnknown bool
+	// Clusters are the ones that it is about; nil for all.
+	Clusters *Selector
 	// Invalid says that the test has errors, and cannot be run.
 	Invalid bool
 	// Values and Assignment constrain the composed values and the facts of each

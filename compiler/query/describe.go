@@ -87,7 +87,7 @@ func concernedBy(e *build.Environment, of model.Ref) func(int) bool {
 	case "tests":
 		var hits []int
 		if n := slices.IndexFunc(e.Model.Tests, func(t model.Test) bool { return t.Name == of.Name }); n >= 0 {
-			hits = e.Select([]model.Selector{e.Model.Tests[n].Match})[0]
+			hits = e.SelectTested([]*model.Test{&e.Model.Tests[n]})[0]
 		}
 		return func(i int) bool { return slices.Contains(hits, i) }
 	case "namespaceServices":

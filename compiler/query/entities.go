@@ -182,6 +182,7 @@ type Test struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Match       string `json:"match"`
+	Clusters    string `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
 	// Assignments are how many it matches.
 	Assignments int  `json:"assignments"`
 	Failed      bool `json:"failed"` // it has errors
@@ -192,16 +193,15 @@ type Test struct {
 func Tests(b *compiler.Build) []Test {
 	out := []Test{}
 	for e := range readable(b) {
-		var tests []model.Test
-		var selectors []model.Selector
-		for _, t := range e.Model.Tests {
-			if e.MayMatch(t.Match) {
-				tests, selectors = append(tests, t), append(selectors, t.Match)
+		var tests []*model.Test
+		for i := range e.Model.Tests {
+			if t := &e.Model.Tests[i]; e.MayMatch(t.Match) {
+				tests = append(tests, t)
 			}
 		}
-		hits := e.Select(selectors)
+		hits := e.SelectTested(tests)
 		for i, t := range tests {
-			out = append(out, Test{e.Name, t.Name, t.Description, t.Match.String(), len(hits[i]), t.Invalid})
+			out = append(out, Test{e.Name, t.Name, t.Description, t.Match.String(), optionalSelector(t.Clusters), len(hits[i]), t.Invalid})
 		}
 	}
 	return out

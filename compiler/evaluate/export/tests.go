@@ -14,7 +14,7 @@ import (
 func (x *Exporter) tests() []model.Test {
 	return entities(x, "tests", func(v cue.Value, ref model.Ref) (model.Test, bool) {
 		t := model.Test{Name: ref.Name}
-		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, nil, func() { x.test(v, ref, &t) })
+		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, &t.Clusters, func() { x.test(v, ref, &t) })
 		t.MatchUnknown = t.MatchUnknown && cuevalue.Field(v, "match").Exists()
 		return t, true
 	})
@@ -24,7 +24,7 @@ func (x *Exporter) test(v cue.Value, ref model.Ref, t *model.Test) {
 	var said struct {
 		Description string `json:"description"`
 	}
-	if !x.read.decode(&said, v, ref, "match", "values", "assignment", "count") {
+	if !x.read.decode(&said, v, ref, "match", "clusters", "values", "assignment", "count") {
 		return
 	}
 	t.Description = said.Description
