@@ -141,8 +141,13 @@ func (g *global) printComparison(output string, x *query.Comparison) error {
 				if d.Path != "" {
 					what = d.Path
 				}
-				if d.ClusterType != "" {
+				switch {
+				case d.ClusterType != "":
 					what += " on " + d.ClusterType
+				case len(d.Clusters) == 1:
+					what += " on cluster " + d.Clusters[0]
+				case len(d.Clusters) > 1:
+					what += fmt.Sprintf(" on %d clusters", len(d.Clusters))
 				}
 				rows = append(rows, []any{w.Workload, what, few(d.Before), few(d.After)})
 			}

@@ -41,9 +41,11 @@ type WorkloadComparison struct {
 type WorkloadDifference struct {
 	Kind DifferenceKind `json:"kind"`
 	Path string         `json:"path,omitempty"` // of a value
-	// ClusterType is that on which a value differs that all assignments have alike together;
-	// "" for all.
+	// ClusterType is that on which a value differs that all assignments have alike together,
+	// or the folder of a class of one; "" for all.
 	ClusterType string `json:"clusterType,omitempty"`
+	// Clusters are those that both sides list, sorted, on which a value of their own differs.
+	Clusters []string `json:"clusters,omitempty"`
 	// Before and After are what the assignments have, sorted, each once. Of a value they are
 	// JSON, of those assignments that are not configured alike on both sides.
 	Before []string `json:"before"`
@@ -69,7 +71,7 @@ type compared struct {
 }
 
 // Compare compares two environments, workload by workload. Neither is nil, and both can be
-// read. What is composed for single clusters is not compared.
+// read. Values of single clusters are compared on those that both list.
 func Compare(ctx context.Context, before, after *build.Environment) (*Comparison, error) {
 	out := &Comparison{Before: sideOf(before), After: sideOf(after), Workloads: []WorkloadComparison{}}
 	is, was := byWorkload(after), byWorkload(before)
@@ -124,7 +126,7 @@ func differencesOf(ctx context.Context, before, after compared) ([]WorkloadDiffe
 		}
 	}
 	values, err := valuesThatDiffer(ctx, before, after)
-	return append(out, values...), err
+	return append(append(out, values...), clustersThatDiffer(before, after)...), err
 }
 
 // set returns what the assignments have, sorted, each once.
@@ -140,6 +142,13 @@ func (c compared) set(of func(compared, int) []string) []string {
 
 func placement(c compared, i int) []string {
 	return []string{c.e.Schedule.Assignments[i].ClusterType.TypeName()}
+}
+
+func class(c compared, i int) []string {
+	if ct := c.e.Schedule.Assignments[i].ClusterType; ct.Class != "" {
+		return []string{ct.Name}
+	}
+	return nil
 }
 
 func version(c compared, i int) []string {
@@ -176,11 +185,15 @@ func contracts(c compared, i int) []string {
 
 // valuesThatDiffer compares the values of those assignments that are not configured alike on
 // both sides: only these are composed, and each configuration once. What all assignments of
-// the workload have together comes first, then what is otherwise on a cluster type that both sides have.
+// the workload have together comes first, then what is otherwise on a cluster type that both
+// sides have, and on a class of one.
 func valuesThatDiffer(ctx context.Context, before, after compared) ([]WorkloadDifference, error) {
 	pairs := []valuePair{pairOf("", before, after)}
 	for _, name := range before.set(placement) {
 		pairs = append(pairs, pairOf(name, before.on(name), after.on(name)))
+	}
+	for _, name := range before.set(class) {
+		pairs = append(pairs, pairOf(name, before.in(name), after.in(name)))
 	}
 	pairs = slices.DeleteFunc(pairs, func(p valuePair) bool { return p.before == nil })
 	was, is := map[model.Digest]int{}, map[model.Digest]int{}
@@ -197,15 +210,15 @@ func valuesThatDiffer(ctx context.Context, before, after compared) ([]WorkloadDi
 		return nil, err
 	}
 	var out []WorkloadDifference
-	told := map[string]bool{}
+	told := map[[2]string]bool{} // by cluster type, which is "" for all, and path
 	for _, p := range pairs {
 		x, y := together(a, p.before), together(b, p.after)
 		paths := maps.Clone(x)
 		maps.Copy(paths, y)
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			d := WorkloadDifference{Kind: DiffersInValue, Path: path, ClusterType: p.clusterType, Before: sorted(x[path]), After: sorted(y[path])}
-			if !slices.Equal(d.Before, d.After) && (p.clusterType == "" || !told[path]) {
-				told[path] = told[path] || p.clusterType == ""
+			if !slices.Equal(d.Before, d.After) && !told[[2]string{"", path}] && !told[[2]string{model.TypeOfFolder(p.clusterType), path}] {
+				told[[2]string{p.clusterType, path}] = true
 				out = append(out, d)
 			}
 		}
@@ -246,6 +259,87 @@ func (c compared) on(clusterType string) compared {
 		}
 	}
 	return out
+}
+
+// in returns the assignments in the folder of a class.
+func (c compared) in(folder string) compared {
+	out := compared{e: c.e}
+	for _, i := range c.all {
+		if c.e.Schedule.Assignments[i].ClusterType.Name == folder {
+			out.all = append(out.all, i)
+		}
+	}
+	return out
+}
+
+// clustersThatDiffer compares values that clusters which both sides list have of their own,
+// together for each path.
+func clustersThatDiffer(before, after compared) []WorkloadDifference {
+	was, is := before.own(), after.own()
+	found := map[string]*WorkloadDifference{} // by path
+	for name, x := range was {
+		y, both := is[name]
+		if !both {
+			continue
+		}
+		paths := maps.Clone(x)
+		maps.Copy(paths, y)
+		for path := range paths {
+			if maps.Equal(x[path], y[path]) {
+				continue
+			}
+			if found[path] == nil {
+				found[path] = &WorkloadDifference{Kind: DiffersInValue, Path: path}
+			}
+			d := found[path]
+			d.Before, d.After, d.Clusters = append(d.Before, sorted(x[path])...), append(d.After, sorted(y[path])...), append(d.Clusters, name)
+		}
+	}
+	var out []WorkloadDifference
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		d := found[path]
+		for _, list := range []*[]string{&d.Before, &d.After, &d.Clusters} {
+			*list = append([]string{}, slices.Compact(slices.Sorted(slices.Values(*list)))...)
+		}
+		out = append(out, *d)
+	}
+	return out
+}
+
+// own returns, by cluster and path, the values that clusters have of their own.
+func (c compared) own() map[string]map[string]map[string]bool {
+	targets := map[string][]string{} // by folder
+	for _, i := range c.all {
+		a := &c.e.Schedule.Assignments[i]
+		targets[a.ClusterType.Name] = append(targets[a.ClusterType.Name], a.Target.FullName)
+	}
+	out := map[string]map[string]map[string]bool{}
+	for i := range c.e.Model.Clusters {
+		of := &c.e.Model.Clusters[i]
+		if len(targets[of.Folder]) == 0 {
+			continue
+		}
+		all := map[string]map[string]bool{}
+		for _, target := range targets[of.Folder] {
+			addLeaves(all, "", of.ValuesOf(target))
+		}
+		out[of.Name] = all
+	}
+	return out
+}
+
+// addLeaves adds what is in a value to what there is by path.
+func addLeaves(all map[string]map[string]bool, path string, v model.Value) {
+	if v.Kind() == model.Struct {
+		for _, f := range v.Fields() {
+			addLeaves(all, model.JoinPath(path, model.Label(f.Name)), f.Value)
+		}
+		return
+	}
+	if all[path] == nil {
+		all[path] = map[string]bool{}
+	}
+	all[path][compose.Shown(path, v).String()] = true
 }
 
 func sorted(set map[string]bool) []string {
